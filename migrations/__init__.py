@@ -1,0 +1,1 @@
+"""Alembic steps: `NNNN_pre_…` run before the new code, `NNNN_post_…` after it."""

@@ -1,0 +1,13 @@
+"""Run the migrations on the connection that `models.store.schema` hands over."""
+
+from alembic import context
+
+from models.tables import metadata
+
+context.configure(
+    connection=context.config.attributes["connection"],
+    target_metadata=metadata,
+    render_as_batch=True,
+    transactional_ddl=True,
+)
+context.run_migrations()

@@ -1,0 +1,27 @@
+"""The public face of Minutehand: what a step of one's own imports, and the only promise we keep.
+
+Light to import: the rest of Minutehand is not loaded, so that a user's own `tasks` or `models`
+never collide with it.
+"""
+
+from minutehand.steps import (
+    Recipient,
+    SmallApp,
+    StepContext,
+    StepFailed,
+    StepOutcome,
+    StepResult,
+    registered_steps,
+    step,
+)
+
+__all__ = [
+    "Recipient",
+    "SmallApp",
+    "StepContext",
+    "StepFailed",
+    "StepOutcome",
+    "StepResult",
+    "registered_steps",
+    "step",
+]

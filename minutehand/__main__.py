@@ -1,0 +1,24 @@
+"""The command `minutehand`; our own packages come first on the module path.
+
+A user's own `tasks.py`, `models.py` or `web/` in PYTHONPATH or the working directory would take
+the place of ours.
+"""
+
+import sys
+from pathlib import Path
+
+ROOT = str(Path(__file__).resolve().parent.parent)
+
+
+def main() -> None:
+    """Run the command line and exit with its code."""
+    if ROOT in sys.path:
+        sys.path.remove(ROOT)
+    sys.path.insert(0, ROOT)
+    from cli.main import run
+
+    sys.exit(run(sys.argv[1:]))
+
+
+if __name__ == "__main__":
+    main()

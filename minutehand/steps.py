@@ -1,0 +1,155 @@
+"""What a step is given (`StepContext`) and gives back (`StepResult`), and how one is registered."""
+
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+from pydantic import BaseModel
+
+
+class StepOutcome(StrEnum):
+    """How a step ended without an exception."""
+
+    SUCCESS = "success"
+    # Some domains or recipients failed; the steps after it run all the same.
+    PARTIAL = "partial"
+
+
+@dataclass(frozen=True, slots=True)
+class StepResult:
+    """What a step reports: an outcome, one sentence for people, and figures as JSON."""
+
+    message: str = ""
+    outcome: StepOutcome = StepOutcome.SUCCESS
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+class StepFailed(Exception):
+    """Raise it to fail a step with a text for people; `permanent`: trying again cannot help."""
+
+    def __init__(self, message: str, *, permanent: bool = False) -> None:
+        self.permanent = permanent
+        super().__init__(message)
+
+
+@dataclass(frozen=True, slots=True)
+class SmallApp:
+    """The tenant an action belongs to; `zone` is an IANA name."""
+
+    id: int
+    name: str
+    zone: str
+
+
+@dataclass(frozen=True, slots=True)
+class Recipient:
+    """A user that the action's filter selected; `address` is None without an e-mail address."""
+
+    id: str
+    address: str | None
+    name: str | None
+
+
+@dataclass
+class StepContext(ABC):
+    """What a step knows about its operation. Instants are aware UTC.
+
+    `last_success_at` is the start of the first attempt of the last successful operation, so that
+    nothing published during a run is skipped by the next. `checkpoint` is kept between operations.
+    """
+
+    operation_id: UUID
+    occurrence_at: datetime
+    attempt: int
+    subject: str | None
+    triggerer: str
+    parameters: BaseModel
+    small_app: SmallApp
+    recipients: Sequence[Recipient]
+    run_number: int
+    last_success_at: datetime | None
+    checkpoint: dict[str, Any]
+    logger: logging.Logger | logging.LoggerAdapter[logging.Logger]
+
+    @property
+    def last_success_iso(self) -> str | None:
+        """Return `last_success_at` as ISO 8601 text in UTC, None before the first success."""
+        if self.last_success_at is None:
+            return None
+        return self.last_success_at.isoformat().replace("+00:00", "Z")
+
+    @abstractmethod
+    def progress(
+        self,
+        done: int | None = None,
+        total: int | None = None,
+        message: str | None = None,
+        phase: str | None = None,
+    ) -> None:
+        """Report how far the step is; written at most once a second, cheap to call often."""
+
+    @abstractmethod
+    def time_left(self) -> timedelta:
+        """Return how long the operation may still run; never negative."""
+
+    @abstractmethod
+    def should_stop(self) -> bool:
+        """Return True when the step should end soon: time limit, cancel, or a stopping worker."""
+
+
+class NoParameters(BaseModel):
+    """The parameters of a step that has none."""
+
+    model_config = {"extra": "forbid"}
+
+
+StepFunction = Callable[[Any], StepResult | None]
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredStep:
+    """A step of one's own: its name in `operations`, its function, and how it is run."""
+
+    name: str
+    function: StepFunction
+    parameters: type[BaseModel]
+    heavy: bool
+    repeatable: bool
+    sends: bool
+
+
+_registered: dict[str, RegisteredStep] = {}
+
+
+def step(
+    name: str,
+    *,
+    parameters: type[BaseModel] = NoParameters,
+    heavy: bool = False,
+    repeatable: bool = True,
+    sends: bool = False,
+) -> Callable[[StepFunction], StepFunction]:
+    """Register the decorated function as the step `name`.
+
+    `heavy` sends the action to the heavy queue; `repeatable=False` says that a step that was cut
+    off must not begin again; `sends` says that the action must name recipients.
+    Raises ValueError for a name that is taken.
+    """
+
+    def register(function: StepFunction) -> StepFunction:
+        if name in _registered and _registered[name].function.__module__ != function.__module__:
+            raise ValueError(f"step {name!r} is registered twice")
+        _registered[name] = RegisteredStep(name, function, parameters, heavy, repeatable, sends)
+        return function
+
+    return register
+
+
+def registered_steps() -> dict[str, RegisteredStep]:
+    """Return the steps registered so far in this process, by name."""
+    return dict(_registered)

@@ -1,0 +1,1 @@
+"""What the data is: documents, tables, and every query on them."""

@@ -1,0 +1,85 @@
+"""The states of an operation and the moves between them: the one table of legal moves."""
+
+from enum import StrEnum
+
+
+class OperationState(StrEnum):
+    """How an operation stands."""
+
+    PENDING = "pending"
+    QUEUED = "queued"
+    RUNNING = "running"
+    SUCCESS = "success"
+    PARTIAL = "partial"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    SKIPPED = "skipped"
+    DROPPED = "dropped"
+    MISSED = "missed"
+    HANDED_OVER = "handed_over"
+
+
+_S = OperationState
+
+# How often a lost operation is tried again.
+MOST_LOSSES = 3
+
+UNSTARTED = frozenset({_S.PENDING, _S.QUEUED})
+ENDED = frozenset(_S) - UNSTARTED - {_S.RUNNING}
+# States that a run ends in, whatever became of it.
+OUTCOMES = frozenset({_S.SUCCESS, _S.PARTIAL, _S.FAILED, _S.CANCELLED})
+DONE = frozenset({_S.SUCCESS, _S.PARTIAL})
+
+LEGAL_MOVES: dict[OperationState, frozenset[OperationState]] = {
+    _S.PENDING: frozenset(
+        {_S.PENDING, _S.QUEUED, _S.RUNNING, _S.SKIPPED, _S.CANCELLED, _S.DROPPED, _S.FAILED}
+    ),
+    _S.QUEUED: frozenset(
+        {_S.PENDING, _S.QUEUED, _S.RUNNING, _S.SKIPPED, _S.CANCELLED, _S.DROPPED, _S.HANDED_OVER}
+    ),
+    _S.RUNNING: frozenset({_S.PENDING, *OUTCOMES}),
+    _S.FAILED: frozenset({_S.PENDING}),
+    _S.PARTIAL: frozenset({_S.PENDING}),
+    _S.CANCELLED: frozenset({_S.PENDING}),
+    _S.MISSED: frozenset({_S.PENDING}),
+    _S.SUCCESS: frozenset(),
+    _S.SKIPPED: frozenset(),
+    _S.DROPPED: frozenset(),
+    _S.HANDED_OVER: frozenset(),
+}
+
+
+def may_become(target: OperationState) -> frozenset[OperationState]:
+    """Return the states from which an operation may move to `target`.
+
+    Raises ValueError when no state leads there.
+    """
+    sources = frozenset(state for state, targets in LEGAL_MOVES.items() if target in targets)
+    if not sources:
+        raise ValueError(f"no operation becomes {target} by a move")
+    return sources
+
+
+class StepState(StrEnum):
+    """How one step of an operation stands."""
+
+    WAITING = "waiting"
+    RUNNING = "running"
+    SUCCESS = "success"
+    PARTIAL = "partial"
+    FAILED = "failed"
+    # Done by an earlier attempt; not begun again.
+    KEPT = "kept"
+
+
+def after_loss(losses: int, *, repeatable: bool, cancel_requested: bool) -> OperationState:
+    """Return what becomes of a running operation whose worker is gone.
+
+    `losses` counts earlier ones. A cancel that was asked for is done; a step that must not begin
+    twice fails the operation; else it is tried again, up to three times.
+    """
+    if cancel_requested:
+        return OperationState.CANCELLED
+    if not repeatable or losses >= MOST_LOSSES:
+        return OperationState.FAILED
+    return OperationState.PENDING

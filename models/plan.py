@@ -1,0 +1,84 @@
+"""What the daemon needs of an action: resolved at save, kept beside the document.
+
+The tick reads plans only. It never looks into the document, so that a step, a template or a
+recipient that nobody knows cannot stop the loop.
+"""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Literal
+
+from pydantic import AwareDatetime, TypeAdapter
+
+CatchUp = Literal["latest", "all"]
+Overlap = Literal["skip", "queue", "allow", "replace"]
+
+
+@dataclass(frozen=True, slots=True)
+class CronTrigger:
+    """Due whenever `rule` matches the clock on the wall of `zone` (canonical IANA name)."""
+
+    rule: str
+    zone: str
+    look_back: timedelta
+    kind: Literal["cron"] = "cron"
+
+
+@dataclass(frozen=True, slots=True)
+class DueDateTrigger:
+    """Due once, at `due_at` (UTC)."""
+
+    due_at: AwareDatetime
+    look_back: timedelta
+    kind: Literal["due_date"] = "due_date"
+
+
+@dataclass(frozen=True, slots=True)
+class IntervalTrigger:
+    """Due at starting_at + n·every + offset, n ≥ `first_n`; the offset comes from the uid."""
+
+    every: timedelta
+    starting_at: AwareDatetime
+    first_n: int
+    look_back: timedelta
+    jitter: timedelta = timedelta(0)
+    tolerance: timedelta | None = None
+    kind: Literal["interval"] = "interval"
+
+
+Trigger = CronTrigger | DueDateTrigger | IntervalTrigger
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """An action as the tick and the claim see it; all spans are positive, all instants UTC."""
+
+    active: bool
+    triggers: tuple[Trigger, ...]
+    is_heavy: bool
+    queue: str
+    catch_up: CatchUp = "latest"
+    overlap: Overlap = "skip"
+    max_waiting: int = 1
+    time_limit: timedelta = timedelta(hours=4)
+    max_attempts: int = 1
+    backoff: tuple[timedelta, ...] = (
+        timedelta(minutes=1),
+        timedelta(minutes=5),
+        timedelta(minutes=15),
+        timedelta(minutes=30),
+    )
+    starts_at: AwareDatetime | None = None
+    ends_at: AwareDatetime | None = None
+
+    def to_json(self) -> str:
+        """Return the plan as JSON text: spans in ISO 8601, instants in UTC."""
+        return _PLAN.dump_json(self).decode()
+
+    @staticmethod
+    def from_json(text: str) -> "Plan":
+        """Return the plan that `to_json` wrote; raises ValueError for anything else."""
+        return _PLAN.validate_json(text)
+
+
+_PLAN: TypeAdapter[Plan] = TypeAdapter(Plan)

@@ -1,0 +1,115 @@
+"""Where PostgreSQL and SQLite differ: instants, ids, the database's clock, inserts, row locks."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import Dialect
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.functions import FunctionElement
+from sqlalchemy.types import TypeDecorator, TypeEngine
+
+
+class UTCDateTime(TypeDecorator[datetime]):
+    """An aware UTC instant on both stores; a naive one is refused."""
+
+    impl = sa.DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        """Return the value as the driver wants it."""
+        if value is None:
+            return None
+        if value.tzinfo is None:
+            raise ValueError(f"naive instant {value!r}")
+        value = value.astimezone(UTC)
+        return value.replace(tzinfo=None) if dialect.name == "sqlite" else value
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        """Return the stored value, aware."""
+        if value is None:
+            return None
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+class HyphenatedUuid(TypeDecorator[UUID]):
+    """A UUID: native on PostgreSQL, lower case with hyphens on SQLite, readable in plain SQL."""
+
+    impl = sa.String(36)
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        """Return PostgreSQL's own type there, text elsewhere."""
+        if dialect.name == "postgresql":
+            return dialect.type_descriptor(sa.Uuid())
+        return dialect.type_descriptor(sa.String(36))
+
+    def process_bind_param(self, value: UUID | None, dialect: Dialect) -> UUID | str | None:
+        """Return the value as the driver wants it."""
+        return value if value is None or dialect.name == "postgresql" else str(value)
+
+    def process_result_value(self, value: UUID | str | None, dialect: Dialect) -> UUID | None:
+        """Return the stored value as a UUID."""
+        return UUID(value) if isinstance(value, str) else value
+
+
+class DatabaseNow(FunctionElement[datetime]):
+    """The database's clock when the statement started, moved by a bound number of seconds.
+
+    Stable inside a statement, so that an index on the compared column is used.
+    """
+
+    inherit_cache = True
+    type = UTCDateTime()
+
+
+@compiles(DatabaseNow, "postgresql")
+def _postgresql_now(element: DatabaseNow, compiler: SQLCompiler, **kw: Any) -> str:
+    seconds = compiler.process(element.clauses, **kw)
+    return f"(statement_timestamp() + make_interval(secs => {seconds}))"
+
+
+@compiles(DatabaseNow, "sqlite")
+def _sqlite_now(element: DatabaseNow, compiler: SQLCompiler, **kw: Any) -> str:
+    seconds = compiler.process(element.clauses, **kw)
+    # Same text form as the driver stores: milliseconds, padded to six digits.
+    return f"(strftime('%Y-%m-%d %H:%M:%f000', 'now', ({seconds}) || ' seconds'))"
+
+
+def database_now(
+    offset: timedelta | float | sa.ColumnElement[float] = 0.0,
+) -> sa.ColumnElement[datetime]:
+    """Return the SQL expression of the database's clock plus `offset` (seconds or a span)."""
+    if isinstance(offset, timedelta):
+        offset = offset.total_seconds()
+    return DatabaseNow(
+        offset if isinstance(offset, sa.ColumnElement) else sa.literal(float(offset), sa.Float)
+    )
+
+
+def read_clock(connection: sa.Connection) -> datetime:
+    """Return the database's clock, aware UTC: the `now` of a tick, request or command."""
+    now: datetime = connection.execute(sa.select(database_now())).scalar_one()
+    return now
+
+
+def insert_ignoring(connection: sa.Connection, table: sa.Table) -> Any:
+    """Return an insert into `table` that leaves rows alone whose key is there already."""
+    if connection.dialect.name == "postgresql":
+        return postgresql.insert(table).on_conflict_do_nothing()
+    return sqlite.insert(table).on_conflict_do_nothing()
+
+
+def upsert(connection: sa.Connection, table: sa.Table, rows: Sequence[dict[str, Any]]) -> None:
+    """Insert `rows`, or overwrite the columns given of those whose primary key is there already."""
+    if not rows:
+        return
+    insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
+    statement = insert(table)
+    key = [column.name for column in table.primary_key]
+    changed = {name: statement.excluded[name] for name in rows[0] if name not in key}
+    connection.execute(statement.on_conflict_do_update(index_elements=key, set_=changed), rows)

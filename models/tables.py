@@ -1,0 +1,371 @@
+"""The tables: the only truth. Constraints forbid what the code must not do.
+
+Documents and plans are text, read row by row: one that somebody broke by hand must not spoil the
+reading of its neighbours. Indexes carry their reader's name.
+"""
+
+import sqlalchemy as sa
+
+from models.operation import OperationState
+from models.sql import HyphenatedUuid, UTCDateTime
+
+metadata = sa.MetaData(
+    naming_convention={
+        "pk": "%(table_name)s_pkey",
+        "fk": "%(table_name)s_%(column_0_N_name)s_fkey",
+        "uq": "%(table_name)s_%(column_0_N_name)s_key",
+        "ck": "%(table_name)s_%(constraint_name)s_check",
+    }
+)
+
+
+def _app() -> sa.Column[int]:
+    return sa.Column("small_app_id", sa.ForeignKey("small_apps.id"), nullable=False)
+
+
+def _at(name: str, *, optional: bool = True) -> sa.Column[object]:
+    return sa.Column(name, UTCDateTime(), nullable=optional)
+
+
+def _text(name: str, *, optional: bool = False, default: str | None = None) -> sa.Column[str]:
+    return sa.Column(name, sa.Text, nullable=optional, server_default=default)
+
+
+def _count(name: str) -> sa.Column[int]:
+    return sa.Column(name, sa.Integer, nullable=False, server_default="0")
+
+
+def _partial(name: str, *columns: str, where: str, unique: bool = False) -> sa.Index:
+    only = sa.text(where)
+    return sa.Index(name, *columns, unique=unique, sqlite_where=only, postgresql_where=only)
+
+
+def _states(column: str, values: list[str]) -> sa.CheckConstraint:
+    return sa.CheckConstraint(f"{column} IN ({', '.join(repr(v) for v in values)})", name=column)
+
+
+small_apps = sa.Table(
+    "small_apps",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    _text("name"),
+    _text("zone"),
+    _text("document"),
+    _at("created_at", optional=False),
+    _at("deleted_at"),
+    sa.UniqueConstraint("name"),
+)
+
+domains = sa.Table(
+    "domains",
+    metadata,
+    sa.Column("small_app_id", sa.ForeignKey("small_apps.id"), primary_key=True),
+    sa.Column("name", sa.Text, primary_key=True),
+    _text("source"),
+    sa.Column("staging_id", HyphenatedUuid, sa.ForeignKey("snapshots.id")),
+    sa.Column("production_id", HyphenatedUuid, sa.ForeignKey("snapshots.id")),
+    _at("refreshed_at"),
+    _at("published_at"),
+)
+
+snapshots = sa.Table(
+    "snapshots",
+    metadata,
+    sa.Column("id", HyphenatedUuid, primary_key=True),
+    _app(),
+    _text("domain"),
+    _text("path"),
+    sa.Column("row_count", sa.BigInteger, nullable=False),
+    sa.Column("byte_count", sa.BigInteger, nullable=False),
+    _text("digest"),
+    sa.Column("validators", sa.JSON, nullable=False),
+    sa.Column("figures", sa.JSON, nullable=False),
+    sa.Column("operation_id", HyphenatedUuid),
+    _at("created_at", optional=False),
+    sa.Index("snapshots_of_domain", "small_app_id", "domain", "created_at"),
+)
+
+actions = sa.Table(
+    "actions",
+    metadata,
+    sa.Column("uid", HyphenatedUuid, primary_key=True),
+    _app(),
+    _text("name"),
+    _text("owner", optional=True),
+    sa.Column("active", sa.Boolean, nullable=False),
+    _text("document"),
+    _text("document_hash"),
+    _text("plan"),
+    sa.Column("revision", sa.Integer, nullable=False),
+    _text("set_aside", optional=True),
+    _at("created_at", optional=False),
+    _at("updated_at", optional=False),
+    _at("deleted_at"),
+    _partial("actions_named", "small_app_id", "name", where="deleted_at IS NULL", unique=True),
+    sa.Index("actions_owned", "owner"),
+    _partial("actions_set_aside", "updated_at", where="set_aside IS NOT NULL"),
+)
+
+revisions = sa.Table(
+    "revisions",
+    metadata,
+    sa.Column("action_uid", sa.ForeignKey("actions.uid"), primary_key=True, type_=HyphenatedUuid),
+    sa.Column("number", sa.Integer, primary_key=True),
+    _text("document"),
+    _text("plan"),
+    _text("author"),
+    _at("effective_from", optional=False),
+)
+
+action_cursor = sa.Table(
+    "action_cursor",
+    metadata,
+    sa.Column("action_uid", sa.ForeignKey("actions.uid"), primary_key=True, type_=HyphenatedUuid),
+    _at("watermark", optional=False),
+    _at("next_occurrence_at"),
+    _at("effective_from", optional=False),
+    _at("edited_at"),
+    sa.Index("action_cursor_due", "next_occurrence_at"),
+    sa.Index("action_cursor_ahead", "watermark"),
+)
+
+action_state = sa.Table(
+    "action_state",
+    metadata,
+    sa.Column("action_uid", sa.ForeignKey("actions.uid"), primary_key=True, type_=HyphenatedUuid),
+    sa.Column("subject", sa.Text, primary_key=True, server_default=""),
+    _text("last_state", optional=True),
+    _at("last_run_at"),
+    _at("last_success_at"),
+    _count("run_number"),
+    _count("failures_in_row"),
+    _count("troubles_in_row"),
+    sa.Column("checkpoint", sa.JSON),
+)
+
+_SENDABLE = "state IN ('pending', 'queued') AND waiting_for IS NULL"
+_UNSTARTED = "state IN ('pending', 'queued')"
+_RUNNING = "state = 'running'"
+
+operations = sa.Table(
+    "operations",
+    metadata,
+    sa.Column("id", HyphenatedUuid, primary_key=True),
+    _app(),
+    sa.Column("action_uid", sa.ForeignKey("actions.uid"), nullable=False, type_=HyphenatedUuid),
+    sa.Column("revision", sa.Integer, nullable=False),
+    _at("occurrence_at", optional=False),
+    _text("subject", optional=True),
+    _text("event_id", optional=True),
+    _text("state"),
+    _text("reason", optional=True),
+    _text("triggerer"),
+    _text("queue"),
+    _text("task"),
+    sa.Column("attempt", sa.Integer, nullable=False, server_default="1"),
+    _count("failures"),
+    _count("losses"),
+    _count("sendings"),
+    _text("overlap_key", optional=True),
+    sa.Column("waiting_for", HyphenatedUuid),
+    _at("recorded_at", optional=False),
+    _at("not_before", optional=False),
+    _at("queued_at"),
+    _at("first_started_at"),
+    _at("started_at"),
+    _at("heartbeat_at"),
+    _at("finished_at"),
+    _at("cancel_requested_at"),
+    _text("worker", optional=True),
+    sa.Column("steps", sa.JSON),
+    _text("phase", optional=True),
+    _text("message", optional=True),
+    sa.Column("progress", sa.Float),
+    sa.Column("processed", sa.BigInteger),
+    sa.Column("total", sa.BigInteger),
+    _at("eta_at"),
+    sa.Column("result", sa.JSON),
+    _text("error", optional=True),
+    _states("state", [state.value for state in OperationState]),
+    sa.CheckConstraint("attempt >= 1", name="attempt"),
+    sa.CheckConstraint("progress >= 0 AND progress <= 1", name="progress"),
+    sa.CheckConstraint(
+        "state <> 'running' OR (worker IS NOT NULL AND heartbeat_at IS NOT NULL)", name="owner"
+    ),
+    _partial("operations_to_send", "not_before", where=_SENDABLE),
+    _partial("operations_waiting", "waiting_for", where="waiting_for IS NOT NULL"),
+    _partial("operations_heartbeat_stale", "heartbeat_at", where=_RUNNING),
+    _partial("operations_one_running", "overlap_key", where=_RUNNING, unique=True),
+    _partial("operations_unstarted", "action_uid", "occurrence_at", where=_UNSTARTED),
+    sa.Index("operations_of_action", "action_uid", "occurrence_at"),
+    sa.Index("operations_recent", "small_app_id", "recorded_at"),
+    sa.Index("operations_finished", "finished_at"),
+)
+
+operation_logs = sa.Table(
+    "operation_logs",
+    metadata,
+    sa.Column(
+        "operation_id", sa.ForeignKey("operations.id"), primary_key=True, type_=HyphenatedUuid
+    ),
+    sa.Column("lines", sa.JSON, nullable=False),
+)
+
+attempts = sa.Table(
+    "attempts",
+    metadata,
+    sa.Column(
+        "operation_id", sa.ForeignKey("operations.id"), primary_key=True, type_=HyphenatedUuid
+    ),
+    sa.Column("attempt", sa.Integer, primary_key=True),
+    _text("worker"),
+    _at("started_at", optional=False),
+    _at("finished_at"),
+    _text("state"),
+    _text("error", optional=True),
+)
+
+missed_spans = sa.Table(
+    "missed_spans",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("action_uid", sa.ForeignKey("actions.uid"), nullable=False, type_=HyphenatedUuid),
+    sa.Column("revision", sa.Integer, nullable=False),
+    _at("first_at", optional=False),
+    _at("last_at", optional=False),
+    sa.Column("count", sa.BigInteger, nullable=False),
+    _text("reason"),
+    _at("recorded_at", optional=False),
+    sa.CheckConstraint("count >= 1", name="count"),
+    sa.Index("missed_spans_of_action", "action_uid", "last_at"),
+)
+
+users = sa.Table(
+    "users",
+    metadata,
+    sa.Column("small_app_id", sa.ForeignKey("small_apps.id"), primary_key=True),
+    sa.Column("id", sa.Text, primary_key=True),
+    _text("email", optional=True),
+    _text("name", optional=True),
+    sa.Column("active", sa.Boolean, nullable=False),
+    _at("created_at", optional=False),
+    _at("activated_at"),
+    _at("last_seen_at"),
+    sa.Index("users_created", "small_app_id", "created_at"),
+    sa.Index("users_activated", "small_app_id", "activated_at"),
+    sa.Index("users_last_seen", "small_app_id", "last_seen_at"),
+)
+
+groups = sa.Table(
+    "groups",
+    metadata,
+    sa.Column("small_app_id", sa.ForeignKey("small_apps.id"), primary_key=True),
+    sa.Column("name", sa.Text, primary_key=True),
+)
+
+group_members = sa.Table(
+    "group_members",
+    metadata,
+    sa.Column("small_app_id", sa.Integer, primary_key=True),
+    sa.Column("group_name", sa.Text, primary_key=True),
+    sa.Column("user_id", sa.Text, primary_key=True),
+    sa.ForeignKeyConstraint(["small_app_id", "group_name"], ["groups.small_app_id", "groups.name"]),
+    sa.ForeignKeyConstraint(["small_app_id", "user_id"], ["users.small_app_id", "users.id"]),
+    sa.Index("group_members_of_user", "small_app_id", "user_id"),
+)
+
+events = sa.Table(
+    "events",
+    metadata,
+    sa.Column("small_app_id", sa.ForeignKey("small_apps.id"), primary_key=True),
+    sa.Column("event", sa.Text, primary_key=True),
+    sa.Column("id", sa.Text, primary_key=True),
+    _text("subject"),
+    _at("occurred_at", optional=False),
+    sa.Index("events_due", "small_app_id", "event", "occurred_at"),
+)
+
+templates = sa.Table(
+    "templates",
+    metadata,
+    sa.Column("small_app_id", sa.ForeignKey("small_apps.id"), primary_key=True),
+    sa.Column("name", sa.Text, primary_key=True),
+    _text("subject"),
+    _text("text"),
+    _text("html", optional=True),
+)
+
+deliveries = sa.Table(
+    "deliveries",
+    metadata,
+    sa.Column(
+        "operation_id", sa.ForeignKey("operations.id"), primary_key=True, type_=HyphenatedUuid
+    ),
+    sa.Column("step", sa.Text, primary_key=True),
+    sa.Column("recipient", sa.Text, primary_key=True),
+    _text("address"),
+    _text("message_id"),
+    _text("state"),
+    _text("error", optional=True),
+    _at("updated_at", optional=False),
+    _states("state", ["sending", "sent", "failed"]),
+)
+
+ticks = sa.Table(
+    "ticks",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    _text("daemon"),
+    _at("now", optional=False),
+    _at("finished_at", optional=False),
+    sa.Column("duration_ms", sa.Float, nullable=False),
+    sa.Column("report", sa.JSON, nullable=False),
+    sa.Index("ticks_recent", "finished_at"),
+)
+
+workers = sa.Table(
+    "workers",
+    metadata,
+    sa.Column("name", sa.Text, primary_key=True),
+    _text("queues"),
+    sa.Column("pid", sa.Integer, nullable=False),
+    _at("started_at", optional=False),
+    _at("seen_at", optional=False),
+    _at("stopped_at"),
+)
+
+tokens = sa.Table(
+    "tokens",
+    metadata,
+    sa.Column("id", HyphenatedUuid, primary_key=True),
+    sa.Column("small_app_id", sa.ForeignKey("small_apps.id")),
+    _text("name"),
+    _text("role"),
+    _text("token_hash"),
+    _at("created_at", optional=False),
+    _at("used_at"),
+    _at("revoked_at"),
+    sa.UniqueConstraint("token_hash"),
+    _states("role", ["admin", "operator", "viewer", "worker"]),
+)
+
+audit = sa.Table(
+    "audit",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("small_app_id", sa.ForeignKey("small_apps.id")),
+    _at("at", optional=False),
+    _text("actor"),
+    _text("verb"),
+    _text("object"),
+    sa.Column("details", sa.JSON),
+    sa.Index("audit_recent", "at"),
+)
+
+# What holds for the whole installation: tz release, kernel version, the last tick's `now`.
+installation = sa.Table(
+    "installation",
+    metadata,
+    sa.Column("key", sa.Text, primary_key=True),
+    _text("value"),
+)

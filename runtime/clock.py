@@ -1,0 +1,35 @@
+"""The one place that reads a clock of this machine.
+
+Decisions take `now` as an argument; it comes from the database's clock (`models.sql.read_clock`),
+which on SQLite is this machine's. Liveness is compared inside SQL statements. Durations use
+`monotonic`.
+"""
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from threading import Event
+
+__all__ = ["monotonic", "utc_now", "wait_for"]
+
+POLL_S = 0.05
+
+
+def utc_now() -> datetime:
+    """Return this machine's wall clock as an aware UTC instant."""
+    return datetime.now(UTC)
+
+
+def monotonic() -> float:
+    """Return seconds on a clock that is never set; only differences have a meaning."""
+    return time.monotonic()
+
+
+def wait_for(condition: Callable[[], bool], timeout_s: float, stop: Event | None = None) -> bool:
+    """Return True as soon as `condition()` holds, False after `timeout_s` or when `stop` is set."""
+    end = monotonic() + timeout_s
+    pause = stop or Event()
+    while not condition():
+        if monotonic() >= end or pause.wait(POLL_S):
+            return False
+    return True

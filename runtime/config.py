@@ -1,0 +1,308 @@
+"""Settings: defaults < `config.yaml` in the home folder < environment `SCHED_…`.
+
+`SCHED_<SECTION>_<KEY>` is the same as `section: {key: …}` in the file. A wrong or contradicting
+value stops the start with `InvalidSetting`, which names the variable.
+"""
+
+import difflib
+import logging
+import os
+from collections.abc import Mapping
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+from tempfile import gettempdir
+from typing import Annotated, Any, Literal, Self
+
+import yaml
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+
+PREFIX = "SCHED_"
+DEFAULT_HOME = Path(".minutehand")
+# A unix socket's path may have 107 bytes on Linux and 103 on macOS.
+LONGEST_SOCKET_PATH = 100
+
+logger = logging.getLogger("minutehand.config")
+
+
+class InvalidSetting(ValueError):
+    """A setting is wrong or contradicts another; the text names its variable."""
+
+
+def _split(value: object) -> object:
+    return (
+        [part.strip() for part in value.split(",") if part.strip()]
+        if isinstance(value, str)
+        else value
+    )
+
+
+Names = Annotated[tuple[str, ...], BeforeValidator(_split)]
+
+
+class Section(BaseModel):
+    """A group of settings; unknown keys are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class SchedulerSettings(Section):
+    """The daemon's loop."""
+
+    tick_seconds: int = Field(60, description="seconds between ticks; a divisor of 60, at least 5")
+    batch_size: int = Field(1000, ge=1, le=10_000, description="actions decided in one transaction")
+
+    @field_validator("tick_seconds")
+    @classmethod
+    def _divides_the_minute(cls, value: int) -> int:
+        if value < 5 or 60 % value:
+            raise ValueError("must be 5, 6, 10, 12, 15, 20, 30 or 60")
+        return value
+
+
+class WorkerSettings(Section):
+    """Celery workers and the leases on what they run."""
+
+    heartbeat_s: float = Field(10, gt=0, le=300, description="seconds between heartbeats")
+    lease_s: float = Field(
+        45, gt=0, le=3600, description="seconds after which a silent run is lost"
+    )
+    stop_grace_s: float = Field(
+        5, ge=0, le=600, description="seconds a stopping worker lets steps end"
+    )
+    cancel_grace_s: float = Field(
+        30, ge=0, le=600, description="seconds a cancelled step has to end"
+    )
+    quick: int = Field(2, ge=1, le=256, description="processes of the quick worker")
+    heavy: int = Field(1, ge=1, le=256, description="processes of the heavy worker")
+
+    @model_validator(mode="after")
+    def _three_heartbeats(self) -> Self:
+        if self.lease_s < 3 * self.heartbeat_s:
+            raise ValueError(
+                f"lease_s {self.lease_s:g} is under three heartbeats of {self.heartbeat_s:g} s; "
+                f"set it to {3 * self.heartbeat_s:g} or more"
+            )
+        return self
+
+
+class MailSettings(Section):
+    """How mail leaves."""
+
+    sender: str = Field("minutehand@example.com", description="address in From")
+    timeout_s: float = Field(20, gt=0, le=300, description="seconds an SMTP server may take")
+
+
+class FetchSettings(Section):
+    """Bounds of what a refresh reads."""
+
+    timeout_s: float = Field(60, gt=0, le=3600, description="seconds one download may take")
+    max_bytes: int = Field(512 * 2**20, ge=1, description="largest source, in bytes")
+    allow_private: bool = Field(False, description="whether URLs may lead to private addresses")
+
+
+class RetentionSettings(Section):
+    """How long history stays, in days."""
+
+    operations_days: int = Field(90, ge=1, description="finished operations, attempts, log lines")
+    ticks_days: int = Field(7, ge=1, description="tick reports")
+    snapshots: int = Field(
+        5, ge=1, description="snapshots kept of each domain beside the used ones"
+    )
+
+
+class LogSettings(Section):
+    """What a process writes to stderr."""
+
+    format: Literal["text", "json"] = Field(
+        "text", description="text for people, json for machines"
+    )
+    level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
+        "INFO", description="least level shown"
+    )
+
+
+class Settings(Section):
+    """Everything that can be set; made once per process by `load_settings`."""
+
+    home: Path = Field(description="folder of all files")
+    database_url: SecretStr = Field(
+        SecretStr(""), description="SQLAlchemy URL; SQLite in the home folder by default"
+    )
+    broker_url: SecretStr = Field(
+        SecretStr(""), description="Celery broker; the embedded one by default"
+    )
+    smtp_url: SecretStr = Field(
+        SecretStr(""),
+        description="smtp://user:password@host:port, smtps://…; a folder of .eml files by default",
+    )
+    data_root: Path = Field(
+        Path(),
+        description="folder of file sources; `data` in the home folder by default",
+    )
+    step_modules: Names = Field((), description="Python modules that register steps, by commas")
+    scheduler: SchedulerSettings = SchedulerSettings()
+    worker: WorkerSettings = WorkerSettings()
+    mail: MailSettings = MailSettings()
+    fetch: FetchSettings = FetchSettings()
+    retention: RetentionSettings = RetentionSettings()
+    log: LogSettings = LogSettings()
+
+    @field_validator("database_url")
+    @classmethod
+    def _known_database(cls, value: SecretStr) -> SecretStr:
+        scheme = value.get_secret_value().split(":", 1)[0].split("+", 1)[0]
+        if scheme not in {"", "sqlite", "postgresql"}:
+            raise ValueError("write sqlite:///PATH or postgresql://USER:PASSWORD@HOST/NAME")
+        return value
+
+    @field_validator("broker_url")
+    @classmethod
+    def _known_broker(cls, value: SecretStr) -> SecretStr:
+        scheme = value.get_secret_value().split(":", 1)[0]
+        if scheme not in {"", "redis", "rediss", "redis+socket", "amqp", "amqps", "pyamqp"}:
+            raise ValueError("write redis://HOST:PORT/0, redis+socket:///PATH or amqp://HOST//")
+        return value
+
+    @field_validator("smtp_url")
+    @classmethod
+    def _known_smtp(cls, value: SecretStr) -> SecretStr:
+        scheme, _, rest = value.get_secret_value().partition("://")
+        if scheme not in {"", "smtp", "smtps", "smtp+starttls"} or (scheme and not rest):
+            raise ValueError(
+                "write smtp://HOST:PORT, smtp+starttls://… or smtps://USER:PASSWORD@HOST"
+            )
+        return value
+
+    @property
+    def uses_embedded_broker(self) -> bool:
+        """Whether the broker is the Valkey server that `minutehand up` starts."""
+        return not self.broker_url.get_secret_value()
+
+    @cached_property
+    def socket_path(self) -> Path:
+        """Where the embedded broker listens: in the home folder, or a short path made from it."""
+        path = self.home / "broker.sock"
+        if len(os.fsencode(path)) <= LONGEST_SOCKET_PATH:
+            return path
+        digest = sha256(os.fsencode(self.home)).hexdigest()[:16]
+        return Path(gettempdir()) / f"minutehand-{os.getuid()}-{digest}" / "broker.sock"
+
+    @property
+    def effective_broker_url(self) -> str:
+        """The broker's URL, secrets included: do not log."""
+        return self.broker_url.get_secret_value() or f"redis+socket://{self.socket_path}"
+
+    @property
+    def effective_database_url(self) -> str:
+        """The database's URL, secrets included: do not log."""
+        return self.database_url.get_secret_value() or f"sqlite:///{self.home / 'minutehand.db'}"
+
+    @property
+    def effective_data_root(self) -> Path:
+        """The folder that file sources are read from, absolute."""
+        return (self.home / "data") if self.data_root == Path() else self.data_root.absolute()
+
+
+def load_settings(home: Path | None = None, environ: Mapping[str, str] | None = None) -> Settings:
+    """Return the settings of `home` (default: SCHED_HOME, then `.minutehand` where we stand).
+
+    Raises InvalidSetting, with one line per wrong setting.
+    """
+    environ = os.environ if environ is None else environ
+    folder = (home or Path(environ.get("SCHED_HOME") or DEFAULT_HOME)).absolute()
+    file = folder / "config.yaml"
+    values = _read_file(file)
+    names = _overlay(values, environ)
+    values["home"] = folder
+    try:
+        return Settings.model_validate(values)
+    except ValidationError as error:
+        raise InvalidSetting(_explain(error, names, file)) from None
+
+
+def _read_file(file: Path) -> dict[str, Any]:
+    try:
+        values = yaml.safe_load(file.read_text())
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise InvalidSetting(f"{file} cannot be read: {error}") from None
+    if values is None:
+        return {}
+    if not isinstance(values, dict):
+        raise InvalidSetting(f"{file} must be a mapping such as 'worker: {{quick: 4}}'")
+    return values
+
+
+def _overlay(values: dict[str, Any], environ: Mapping[str, str]) -> dict[tuple[str, ...], str]:
+    """Lay the environment over the file's values; return which variable set which path."""
+    names = {}
+    paths = {variable_of(path): path for path in setting_paths()}
+    for variable, value in sorted(environ.items()):
+        if not variable.startswith(PREFIX) or variable == "SCHED_HOME":
+            continue
+        path = paths.get(variable)
+        if path is None:
+            # A warning, not an error: Kubernetes puts SCHED_SERVICE_HOST beside a service "sched".
+            nearest = difflib.get_close_matches(variable, paths, 1)
+            hint = f"; did you mean {nearest[0]}?" if nearest else ""
+            logger.warning("%s is not a setting%s", variable, hint)
+            continue
+        _put(values, path, value)
+        names[path] = variable
+    return names
+
+
+def _put(values: dict[str, Any], path: tuple[str, ...], value: str) -> None:
+    if len(path) == 1:
+        values[path[0]] = value
+        return
+    section = values.setdefault(path[0], {})
+    if not isinstance(section, dict):
+        raise InvalidSetting(f"config.yaml: {path[0]} must be a mapping")
+    section[path[1]] = value
+
+
+def setting_paths() -> list[tuple[str, ...]]:
+    """Return the path of every setting: ("broker_url",), ("worker", "lease_s"), …"""
+    paths: list[tuple[str, ...]] = []
+    for name, field in Settings.model_fields.items():
+        kind = field.annotation
+        if isinstance(kind, type) and issubclass(kind, Section):
+            paths += [(name, key) for key in kind.model_fields]
+        elif name != "home":
+            paths.append((name,))
+    return paths
+
+
+def variable_of(path: tuple[str, ...]) -> str:
+    """Return the environment variable of a setting's path."""
+    return PREFIX + "_".join(path).upper()
+
+
+def _explain(error: ValidationError, names: Mapping[tuple[str, ...], str], file: Path) -> str:
+    lines = []
+    for fault in error.errors():
+        path = tuple(str(part) for part in fault["loc"])
+        # A fault between two keys is found at their section: name the variable that was set.
+        where = names.get(path[:2]) or next(
+            (n for p, n in names.items() if p[: len(path)] == path), None
+        )
+        text = fault["msg"].removeprefix("Value error, ")
+        shown = (
+            ""
+            if path[-1].endswith("_url") or isinstance(fault["input"], dict | Section)
+            else f" {fault['input']!r}"
+        )
+        lines.append(f"{where or f'{file}: ' + '.'.join(path)}{shown}: {text}")
+    return "\n".join(lines)

@@ -1,0 +1,90 @@
+"""Engines: how every connection to PostgreSQL or SQLite is set up, and the two kinds of
+transaction.
+
+On SQLite a writer takes the lock at its beginning (`BEGIN IMMEDIATE`): a transaction that reads
+first and writes later would lose updates. Readers use a plain `BEGIN` and see one snapshot.
+"""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import event
+
+from runtime.config import InvalidSetting, Settings, load_settings
+
+BUSY_TIMEOUT_S = 10
+STATEMENT_TIMEOUT_S = 60
+# A frozen process loses its locks after this long; see docs/explanation/faults.md.
+IDLE_TRANSACTION_TIMEOUT_S = 30
+CONNECT_TIMEOUT_S = 5
+READ_ONLY = {"read_only": True}
+
+
+def make_engine(settings: Settings) -> sa.Engine:
+    """Return an engine for the settings' database; nothing is connected yet."""
+    try:
+        url = sa.make_url(settings.effective_database_url)
+    except sa.exc.ArgumentError:
+        raise InvalidSetting(
+            "SCHED_DATABASE_URL: write sqlite:///PATH or postgresql://USER:PASSWORD@HOST/NAME"
+        ) from None
+    return _sqlite_engine(url) if url.get_backend_name() == "sqlite" else _postgresql_engine(url)
+
+
+@lru_cache(maxsize=1)
+def default_engine() -> sa.Engine:
+    """Return this process's engine, made from `load_settings()` at the first call."""
+    return make_engine(load_settings())
+
+
+@contextmanager
+def reading(engine: sa.Engine) -> Iterator[sa.Connection]:
+    """Yield a connection that sees one snapshot and writes nothing."""
+    with engine.connect().execution_options(**READ_ONLY) as connection, connection.begin():
+        yield connection
+
+
+def _sqlite_engine(url: sa.URL) -> sa.Engine:
+    if url.database and url.database != ":memory:":
+        Path(url.database).parent.mkdir(parents=True, exist_ok=True)
+    engine = sa.create_engine(url, connect_args={"timeout": BUSY_TIMEOUT_S})
+    event.listen(engine, "connect", _set_up_sqlite)
+    event.listen(engine, "begin", _begin_sqlite)
+    return engine
+
+
+def _set_up_sqlite(connection: sqlite3.Connection, _record: object) -> None:
+    connection.isolation_level = None
+    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
+        connection.execute(f"PRAGMA {pragma}")
+
+
+def _begin_sqlite(connection: sa.Connection) -> None:
+    is_reader = connection.get_execution_options().get("read_only", False)
+    connection.exec_driver_sql("BEGIN" if is_reader else "BEGIN IMMEDIATE")
+
+
+def _postgresql_engine(url: sa.URL) -> sa.Engine:
+    if url.drivername == "postgresql":
+        url = url.set(drivername="postgresql+psycopg")
+    options = " ".join(
+        (
+            f"-c statement_timeout={STATEMENT_TIMEOUT_S}s",
+            f"-c idle_in_transaction_session_timeout={IDLE_TRANSACTION_TIMEOUT_S}s",
+            "-c timezone=UTC",
+        )
+    )
+    arguments: dict[str, Any] = {
+        "connect_timeout": CONNECT_TIMEOUT_S,
+        "keepalives_idle": 10,
+        "keepalives_interval": 5,
+        "keepalives_count": 3,
+        "tcp_user_timeout": 30_000,
+        "options": options,
+    }
+    return sa.create_engine(url, connect_args=arguments, pool_pre_ping=True, pool_recycle=1800)

