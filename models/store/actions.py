@@ -1,0 +1,212 @@
+"""Actions and their revisions: store, find, list."""
+
+import json
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from models.errors import NotFound
+from models.sql import database_now
+from models.store.cursors import FILE_ME
+from models.tables import action_cursor, action_state, actions, audit, revisions
+
+
+def insert(
+    connection: sa.Connection,
+    *,
+    uid: UUID,
+    small_app_id: int,
+    revision: dict[str, Any],
+    now: datetime,
+) -> None:
+    """Store a new action with its first revision; what was due before `now` is not its business.
+
+    `revision` has name, owner, active, document, document_hash, plan (texts) and author.
+    """
+    author = revision.pop("author")
+    connection.execute(
+        sa.insert(actions).values(
+            uid=uid,
+            small_app_id=small_app_id,
+            revision=1,
+            created_at=now,
+            updated_at=now,
+            **revision,
+        )
+    )
+    _insert_revision(connection, uid, 1, revision, author, now)
+    connection.execute(
+        sa.insert(action_cursor).values(
+            action_uid=uid, watermark=now, effective_from=now, next_occurrence_at=FILE_ME
+        )
+    )
+
+
+def replace(
+    connection: sa.Connection, uid: UUID, number: int, revision: dict[str, Any], now: datetime
+) -> None:
+    """Make `revision` the current one of an action, under the next number; see `insert`."""
+    author = revision.pop("author")
+    connection.execute(
+        sa.update(actions)
+        .where(actions.c.uid == uid)
+        .values(revision=number, updated_at=now, set_aside=None, **revision)
+    )
+    _insert_revision(connection, uid, number, revision, author, now)
+
+
+def _insert_revision(
+    connection: sa.Connection,
+    uid: UUID,
+    number: int,
+    revision: dict[str, Any],
+    author: str,
+    now: datetime,
+) -> None:
+    connection.execute(
+        sa.insert(revisions).values(
+            action_uid=uid,
+            number=number,
+            document=revision["document"],
+            plan=revision["plan"],
+            author=author,
+            effective_from=now,
+        )
+    )
+
+
+def set_aside(connection: sa.Connection, uid: UUID, reason: str) -> None:
+    """Take a broken action out of every tick, with the reason; any change to it puts it back."""
+    connection.execute(sa.update(actions).where(actions.c.uid == uid).values(set_aside=reason))
+    connection.execute(
+        sa.update(action_cursor)
+        .where(action_cursor.c.action_uid == uid)
+        .values(next_occurrence_at=None)
+    )
+
+
+def mark_deleted(connection: sa.Connection, uid: UUID, now: datetime) -> None:
+    """Delete an action softly: its name is free again, its history stays."""
+    connection.execute(
+        sa.update(actions).where(actions.c.uid == uid).values(deleted_at=now, updated_at=now)
+    )
+    connection.execute(
+        sa.update(action_cursor)
+        .where(action_cursor.c.action_uid == uid)
+        .values(next_occurrence_at=None, watermark=now)
+    )
+
+
+def find(connection: sa.Connection, small_app_id: int, name_or_uid: str) -> sa.RowMapping:
+    """Return the action of that name in the small app, or of that uid; raises NotFound."""
+    query = _listing().where(actions.c.deleted_at.is_(None))
+    by_name = (actions.c.small_app_id == small_app_id) & (actions.c.name == name_or_uid)
+    row = connection.execute(query.where(by_name)).mappings().one_or_none()
+    if row is None and (uid := _as_uid(name_or_uid)) is not None:
+        row = connection.execute(query.where(actions.c.uid == uid)).mappings().one_or_none()
+    if row is None:
+        raise NotFound(f"no action is named {name_or_uid!r}; see `minutehand action list`")
+    return row
+
+
+def listed(connection: sa.Connection, small_app_id: int | None) -> Sequence[sa.RowMapping]:
+    """Return the actions of a small app, or of all, with how they stand, by name."""
+    query = _listing().where(actions.c.deleted_at.is_(None)).order_by(actions.c.name)
+    if small_app_id is not None:
+        query = query.where(actions.c.small_app_id == small_app_id)
+    return connection.execute(query).mappings().all()
+
+
+def set_aside_actions(connection: sa.Connection) -> Sequence[sa.RowMapping]:
+    """Return name, uid and reason of the actions that are set aside."""
+    return (
+        connection.execute(
+            sa.select(actions.c.uid, actions.c.name, actions.c.set_aside)
+            .where(actions.c.set_aside.is_not(None), actions.c.deleted_at.is_(None))
+            .order_by(actions.c.updated_at)
+        )
+        .mappings()
+        .all()
+    )
+
+
+def count(connection: sa.Connection) -> tuple[int, int]:
+    """Return how many actions there are, and how many of them are active."""
+    row = connection.execute(
+        sa.select(
+            sa.func.count(), sa.func.coalesce(sa.func.sum(sa.cast(actions.c.active, sa.Integer)), 0)
+        ).where(actions.c.deleted_at.is_(None))
+    ).one()
+    return row[0], row[1]
+
+
+def uid_named(connection: sa.Connection, small_app_id: int, name: object) -> UUID | None:
+    """Return the uid of the action of that name in the small app, or None."""
+    if not isinstance(name, str):
+        return None
+    return connection.execute(
+        sa.select(actions.c.uid).where(
+            actions.c.small_app_id == small_app_id,
+            actions.c.name == name,
+            actions.c.deleted_at.is_(None),
+        )
+    ).scalar_one_or_none()
+
+
+def revision_document(connection: sa.Connection, uid: UUID, number: int) -> dict[str, Any] | None:
+    """Return the document of a revision as it was stored, None where there is none."""
+    text = connection.execute(
+        sa.select(revisions.c.document).where(
+            revisions.c.action_uid == uid, revisions.c.number == number
+        )
+    ).scalar_one_or_none()
+    return None if text is None else json.loads(text)
+
+
+def write_audit(
+    connection: sa.Connection,
+    *,
+    small_app_id: int | None,
+    actor: str,
+    verb: str,
+    subject: str,
+    details: dict[str, Any] | None = None,
+) -> None:
+    """Note who did what to what, by the database's clock."""
+    connection.execute(
+        sa.insert(audit).values(
+            small_app_id=small_app_id,
+            at=database_now(),
+            actor=actor,
+            verb=verb,
+            object=subject,
+            details=details,
+        )
+    )
+
+
+def _as_uid(text: str) -> UUID | None:
+    try:
+        return UUID(text)
+    except ValueError:
+        return None
+
+
+def _listing() -> sa.Select[Any]:
+    state = (action_state.c.action_uid == actions.c.uid) & (action_state.c.subject == "")
+    return (
+        sa.select(
+            actions,
+            action_cursor.c.next_occurrence_at,
+            action_cursor.c.watermark,
+            action_state.c.last_state,
+            action_state.c.last_run_at,
+            action_state.c.last_success_at,
+            action_state.c.run_number,
+        )
+        .join(action_cursor, action_cursor.c.action_uid == actions.c.uid)
+        .outerjoin(action_state, state)
+    )

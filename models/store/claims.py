@@ -1,0 +1,232 @@
+"""Take an operation by changing exactly one row, or say why it does not start."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from models.operation import UNSTARTED, OperationState
+from models.plan import Plan
+from models.sql import database_now
+from models.tables import actions, attempts, operations, revisions
+
+# A running operation may end between our conflict and our look at it; then we try again.
+MOST_TRIES = 5
+
+
+class NotClaimed(StrEnum):
+    """Why an attempt was not given to the worker that asked."""
+
+    # Taken by another message, put back under another attempt, ended, or never recorded.
+    TAKEN = "taken"
+    PAUSED = "paused"
+    SKIPPED = "skipped"
+    WAITS = "waits"
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """An attempt that this worker owns, and what it runs: the revision recorded with it."""
+
+    id: UUID
+    attempt: int
+    small_app_id: int
+    action_uid: UUID
+    occurrence_at: datetime
+    subject: str | None
+    triggerer: str
+    first_started_at: datetime
+    failures: int
+    steps: list[dict[str, Any]]
+    document: str
+    plan: Plan
+
+
+def claim(
+    connection: sa.Connection, operation_id: UUID, attempt: int, worker: str
+) -> Claim | NotClaimed:
+    """Start this attempt for `worker`, or apply what keeps it from starting.
+
+    The transaction is the caller's: on a refusal it holds the refusal's consequences (skipped,
+    waiting, a cancel asked of the running one) and is committed all the same.
+    """
+    for _ in range(MOST_TRIES):
+        try:
+            with connection.begin_nested():
+                started = _start(connection, operation_id, attempt, worker)
+        except sa.exc.IntegrityError:
+            # operations_one_running: another operation of the action runs.
+            yielded = _yield_to_running(connection, operation_id, attempt)
+            if yielded is not None:
+                return yielded
+            continue
+        if started is None:
+            return _refuse(connection, operation_id, attempt)
+        return _claimed(connection, started, worker)
+    return NotClaimed.TAKEN
+
+
+def _mine(operation_id: UUID, attempt: int) -> tuple[sa.ColumnElement[bool], ...]:
+    return (
+        operations.c.id == operation_id,
+        operations.c.attempt == attempt,
+        operations.c.state.in_(UNSTARTED),
+    )
+
+
+def _start(
+    connection: sa.Connection, operation_id: UUID, attempt: int, worker: str
+) -> sa.RowMapping | None:
+    wanted = sa.exists().where(
+        actions.c.uid == operations.c.action_uid, actions.c.active, actions.c.deleted_at.is_(None)
+    )
+    moved = (
+        sa.update(operations)
+        .where(*_mine(operation_id, attempt), wanted)
+        .values(
+            state=OperationState.RUNNING,
+            worker=worker,
+            started_at=database_now(),
+            first_started_at=sa.func.coalesce(operations.c.first_started_at, database_now()),
+            heartbeat_at=database_now(),
+            waiting_for=None,
+            reason=None,
+            error=None,
+        )
+        .returning(operations)
+    )
+    return connection.execute(moved).mappings().one_or_none()
+
+
+def _claimed(connection: sa.Connection, row: sa.RowMapping, worker: str) -> Claim:
+    connection.execute(
+        sa.insert(attempts).values(
+            operation_id=row["id"],
+            attempt=row["attempt"],
+            worker=worker,
+            started_at=row["started_at"],
+            state=OperationState.RUNNING,
+        )
+    )
+    revision = connection.execute(
+        sa.select(revisions.c.document, revisions.c.plan).where(
+            revisions.c.action_uid == row["action_uid"], revisions.c.number == row["revision"]
+        )
+    ).one()
+    return Claim(
+        id=row["id"],
+        attempt=row["attempt"],
+        small_app_id=row["small_app_id"],
+        action_uid=row["action_uid"],
+        occurrence_at=row["occurrence_at"],
+        subject=row["subject"],
+        triggerer=row["triggerer"],
+        first_started_at=row["first_started_at"],
+        failures=row["failures"],
+        steps=row["steps"] or [],
+        document=revision.document,
+        plan=Plan.from_json(revision.plan),
+    )
+
+
+def _refuse(connection: sa.Connection, operation_id: UUID, attempt: int) -> NotClaimed:
+    skipped = (
+        sa.update(operations)
+        .where(*_mine(operation_id, attempt))
+        .values(state=OperationState.SKIPPED, reason="paused", finished_at=database_now())
+    )
+    changed = connection.execute(skipped).rowcount
+    return NotClaimed.PAUSED if changed else NotClaimed.TAKEN
+
+
+def _yield_to_running(
+    connection: sa.Connection, operation_id: UUID, attempt: int
+) -> NotClaimed | None:
+    """Apply the action's overlap policy; None when what ran has ended meanwhile."""
+    row = connection.execute(
+        sa.select(operations.c.overlap_key, operations.c.action_uid, revisions.c.plan)
+        .join(
+            revisions,
+            (revisions.c.action_uid == operations.c.action_uid)
+            & (revisions.c.number == operations.c.revision),
+        )
+        .where(operations.c.id == operation_id)
+    ).one()
+    running = connection.execute(
+        sa.select(operations.c.id)
+        .where(operations.c.overlap_key == row.overlap_key)
+        .where(operations.c.state == OperationState.RUNNING)
+        .with_for_update()
+    ).scalar_one_or_none()
+    if running is None:
+        return None
+    plan = Plan.from_json(row.plan)
+    if plan.overlap == "skip" and plan.catch_up == "latest":
+        return _skip(connection, operation_id, attempt, running)
+    if plan.overlap == "replace":
+        _ask_to_cancel(connection, running, f"replaced by {operation_id}")
+    _wait(connection, operation_id, attempt, running)
+    if plan.catch_up == "latest":
+        _skip_waiting_beyond(connection, row.action_uid, plan.max_waiting)
+    return NotClaimed.WAITS
+
+
+def _skip(connection: sa.Connection, operation_id: UUID, attempt: int, running: UUID) -> NotClaimed:
+    connection.execute(
+        sa.update(operations)
+        .where(*_mine(operation_id, attempt))
+        .values(
+            state=OperationState.SKIPPED,
+            reason=f"overlap: {running} was running",
+            finished_at=database_now(),
+        )
+    )
+    return NotClaimed.SKIPPED
+
+
+def _ask_to_cancel(connection: sa.Connection, running: UUID, reason: str) -> None:
+    connection.execute(
+        sa.update(operations)
+        .where(operations.c.id == running, operations.c.state == OperationState.RUNNING)
+        .where(operations.c.cancel_requested_at.is_(None))
+        .values(cancel_requested_at=database_now(), reason=reason)
+    )
+
+
+def _wait(connection: sa.Connection, operation_id: UUID, attempt: int, running: UUID) -> None:
+    connection.execute(
+        sa.update(operations)
+        .where(*_mine(operation_id, attempt))
+        .values(
+            state=OperationState.PENDING,
+            attempt=operations.c.attempt + 1,
+            waiting_for=running,
+            reason=f"waits for {running}",
+        )
+    )
+
+
+def _skip_waiting_beyond(connection: sa.Connection, uid: UUID, most: int) -> None:
+    """Skip the oldest waiting operations of an action, so that `most` wait: the newest."""
+    waiting = (
+        sa.select(operations.c.id)
+        .where(operations.c.action_uid == uid, operations.c.state.in_(UNSTARTED))
+        .where(operations.c.waiting_for.is_not(None))
+        .order_by(operations.c.occurrence_at.desc(), operations.c.id)
+        .offset(most)
+    )
+    too_many = connection.execute(waiting).scalars().all()
+    if too_many:
+        connection.execute(
+            sa.update(operations)
+            .where(operations.c.id.in_(too_many), operations.c.waiting_for.is_not(None))
+            .values(
+                state=OperationState.SKIPPED,
+                reason=f"overlap: more than {most} waited",
+                waiting_for=None,
+                finished_at=database_now(),
+            )
+        )

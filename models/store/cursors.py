@@ -1,0 +1,144 @@
+"""Where the deciding of each action stands: claim what is due, move on."""
+
+from collections.abc import Collection, Sequence
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from models.tables import action_cursor, actions, missed_spans, operations
+
+# "File me": new, edited, or of another tz release; the next tick computes the real value.
+FILE_ME = datetime(1970, 1, 1, tzinfo=UTC)
+
+_COLUMNS = (
+    action_cursor,
+    actions.c.small_app_id,
+    actions.c.name,
+    actions.c.plan,
+    actions.c.document,
+    actions.c.document_hash,
+    actions.c.active,
+    actions.c.revision,
+    actions.c.set_aside,
+    actions.c.deleted_at,
+    actions.c.created_at,
+)
+
+
+def _cursors() -> sa.Select[Any]:
+    return sa.select(*_COLUMNS).join(actions, actions.c.uid == action_cursor.c.action_uid)
+
+
+def claim_due(
+    connection: sa.Connection,
+    now: datetime,
+    limit: int,
+    *,
+    left_out: Collection[UUID] = (),
+    skip_locked: bool = True,
+) -> Sequence[sa.Row[Any]]:
+    """Return up to `limit` actions with next_occurrence_at <= now, earliest first, locked.
+
+    Those that another daemon has locked are passed over, or with `skip_locked=False` waited for.
+    """
+    due = (
+        _cursors()
+        .where(action_cursor.c.next_occurrence_at <= now)
+        .order_by(action_cursor.c.next_occurrence_at)
+        .limit(limit)
+        .with_for_update(of=action_cursor, skip_locked=skip_locked, key_share=True)
+    )
+    if left_out:
+        due = due.where(action_cursor.c.action_uid.not_in(left_out))
+    return connection.execute(due).all()
+
+
+def any_due(connection: sa.Connection, now: datetime, left_out: Collection[UUID] = ()) -> bool:
+    """Whether an action has next_occurrence_at <= now, locked by somebody or not."""
+    due = sa.select(sa.literal(1)).where(action_cursor.c.next_occurrence_at <= now).limit(1)
+    if left_out:
+        due = due.where(action_cursor.c.action_uid.not_in(left_out))
+    return connection.execute(due).first() is not None
+
+
+def lock(connection: sa.Connection, uid: UUID) -> sa.Row[Any]:
+    """Return one action's cursor, locked as a tick would lock it.
+
+    Raises sqlalchemy.exc.NoResultFound for an unknown action.
+    """
+    one = _cursors().where(action_cursor.c.action_uid == uid)
+    return connection.execute(one.with_for_update(of=action_cursor, key_share=True)).one()
+
+
+def advance(connection: sa.Connection, moves: Sequence[dict[str, Any]]) -> None:
+    """Write watermark and next_occurrence_at of many actions.
+
+    Each move has `uid`, `watermark` and `next_occurrence_at`; what was edited is now decided.
+    """
+    if not moves:
+        return
+    moved = (
+        sa.update(action_cursor)
+        .where(action_cursor.c.action_uid == sa.bindparam("uid"))
+        .values(
+            watermark=sa.bindparam("watermark"),
+            next_occurrence_at=sa.bindparam("next_occurrence_at"),
+            edited_at=None,
+        )
+    )
+    connection.execute(moved, list(moves))
+
+
+def restart(connection: sa.Connection, uid: UUID, effective_from: datetime) -> None:
+    """Begin anew at `effective_from`: what lies before it is decided, "file me" for the rest."""
+    connection.execute(
+        sa.update(action_cursor)
+        .where(action_cursor.c.action_uid == uid)
+        .values(
+            watermark=effective_from,
+            effective_from=effective_from,
+            next_occurrence_at=FILE_ME,
+            edited_at=None,
+        )
+    )
+
+
+def wind_back(connection: sa.Connection, now: datetime) -> int:
+    """Set watermarks that lie after `now` back to it and withdraw their missed records.
+
+    Returns how many. What was sent stays sent: the id prevents a second run.
+    """
+    ahead = sa.select(action_cursor.c.action_uid).where(action_cursor.c.watermark > now)
+    for table, instant in ((operations, "occurrence_at"), (missed_spans, "last_at")):
+        withdrawn = sa.delete(table).where(table.c.action_uid.in_(ahead), table.c[instant] > now)
+        if table is operations:
+            withdrawn = withdrawn.where(operations.c.state == "missed")
+        connection.execute(withdrawn)
+    moved = connection.execute(
+        sa.update(action_cursor)
+        .where(action_cursor.c.watermark > now)
+        .values(watermark=now, next_occurrence_at=FILE_ME)
+    )
+    return moved.rowcount
+
+
+def refile(connection: sa.Connection, limit: int, after: UUID | None) -> UUID | None:
+    """Mark up to `limit` actions "file me", in the order of their uids; return the last one.
+
+    Returns None when none was left after `after`.
+    """
+    uids = sa.select(action_cursor.c.action_uid).order_by(action_cursor.c.action_uid).limit(limit)
+    if after is not None:
+        uids = uids.where(action_cursor.c.action_uid > after)
+    batch: Sequence[UUID] = connection.execute(uids).scalars().all()
+    if not batch:
+        return None
+    connection.execute(
+        sa.update(action_cursor)
+        .where(action_cursor.c.action_uid.in_(batch))
+        .where(action_cursor.c.next_occurrence_at.is_not(None))
+        .values(next_occurrence_at=FILE_ME)
+    )
+    return batch[-1]

@@ -1,0 +1,82 @@
+"""Who was sent what: one row per (operation, step, recipient), written before the mail server.
+
+A row that stays `sending` belongs to an attempt that was cut off between the server's answer and
+the record. The next attempt sends again, under the same Message-ID, by which the receiving side
+can tell that it has the message; nobody who is marked `sent` is sent it again.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from models.sql import database_now, insert_ignoring
+from models.tables import deliveries
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """The key of a delivery."""
+
+    operation_id: UUID
+    step: str
+    recipient: str
+
+
+def already_sent(connection: sa.Connection, operation_id: UUID, step: str) -> set[str]:
+    """Return the ids of the recipients who have had the message of this operation and step."""
+    had = sa.select(deliveries.c.recipient).where(
+        deliveries.c.operation_id == operation_id,
+        deliveries.c.step == step,
+        deliveries.c.state == "sent",
+    )
+    return set(connection.execute(had).scalars())
+
+
+def reserve(
+    connection: sa.Connection, delivery: Delivery, address: str, message_id: str
+) -> str | None:
+    """Mark the delivery `sending`; return the Message-ID to send under, None when it was sent.
+
+    The Message-ID is that of the first attempt, whatever is proposed later.
+    """
+    proposed = insert_ignoring(connection, deliveries).values(
+        operation_id=delivery.operation_id,
+        step=delivery.step,
+        recipient=delivery.recipient,
+        address=address,
+        message_id=message_id,
+        state="sending",
+        updated_at=database_now(),
+    )
+    connection.execute(proposed)
+    mine = (
+        sa.update(deliveries)
+        .where(*_is(delivery), deliveries.c.state != "sent")
+        .values(state="sending", address=address, error=None, updated_at=database_now())
+        .returning(deliveries.c.message_id)
+    )
+    return connection.execute(mine).scalar_one_or_none()
+
+
+def mark(
+    connection: sa.Connection,
+    delivery: Delivery,
+    state: Literal["sent", "failed"],
+    error: str | None = None,
+) -> None:
+    """Write what became of a delivery."""
+    connection.execute(
+        sa.update(deliveries)
+        .where(*_is(delivery))
+        .values(state=state, error=error, updated_at=database_now())
+    )
+
+
+def _is(delivery: Delivery) -> tuple[sa.ColumnElement[bool], ...]:
+    return (
+        deliveries.c.operation_id == delivery.operation_id,
+        deliveries.c.step == delivery.step,
+        deliveries.c.recipient == delivery.recipient,
+    )

@@ -1,0 +1,162 @@
+"""Operations: record them once, overtake them, look at them."""
+
+from collections.abc import Collection, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from models.errors import NotFound
+from models.operation import UNSTARTED, OperationState
+from models.sql import database_now, insert_ignoring
+from models.tables import actions, attempts, missed_spans, operation_logs, operations
+from runtime.database import default_engine, reading
+
+# How long the process that records or reserves an operation has to send it.
+RESERVED_FOR = timedelta(seconds=30)
+UNKNOWN = "unknown"
+
+
+def record(connection: sa.Connection, rows: Sequence[dict[str, Any]]) -> set[UUID]:
+    """Record operations, reserved for sending by the caller; return the ids that are new.
+
+    A row whose id is there already, in whatever state, is left alone.
+    """
+    if not rows:
+        return set()
+    statement = insert_ignoring(connection, operations).values(
+        recorded_at=database_now(), not_before=database_now(RESERVED_FOR)
+    )
+    return set(connection.execute(statement.returning(operations.c.id), list(rows)).scalars())
+
+
+def record_missed(
+    connection: sa.Connection, rows: Sequence[dict[str, Any]], spans: Sequence[dict[str, Any]]
+) -> int:
+    """Record missed occurrences, one by one and as spans; return how many occurrences are new."""
+    count = 0
+    if rows:
+        missed = insert_ignoring(connection, operations).values(
+            state=OperationState.MISSED,
+            recorded_at=database_now(),
+            not_before=database_now(),
+            finished_at=database_now(),
+        )
+        new = connection.execute(missed.returning(operations.c.id), list(rows))
+        count = len(new.scalars().all())
+    if spans:
+        statement = sa.insert(missed_spans).values(recorded_at=database_now())
+        connection.execute(statement, list(spans))
+        count += sum(span["count"] for span in spans)
+    return count
+
+
+def overtake(connection: sa.Connection, uids: Collection[UUID], newest: Collection[UUID]) -> int:
+    """Skip the unstarted operations of the actions `uids` that are not among `newest`."""
+    if not uids:
+        return 0
+    overtaken = (
+        sa.update(operations)
+        .where(operations.c.action_uid.in_(uids), operations.c.state.in_(UNSTARTED))
+        .where(operations.c.id.not_in(newest))
+        .values(state=OperationState.SKIPPED, reason="overtaken", finished_at=database_now())
+    )
+    return connection.execute(overtaken).rowcount
+
+
+def cancel_unstarted(connection: sa.Connection, uid: UUID, reason: str) -> int:
+    """Cancel the unstarted operations of an action; return how many."""
+    cancelled = (
+        sa.update(operations)
+        .where(operations.c.action_uid == uid, operations.c.state.in_(UNSTARTED))
+        .values(state=OperationState.CANCELLED, reason=reason, finished_at=database_now())
+    )
+    return connection.execute(cancelled).rowcount
+
+
+def active_operations(connection: sa.Connection, uid: UUID) -> Sequence[sa.RowMapping]:
+    """Return id and state of an action's operations that are unstarted or running."""
+    active = {*UNSTARTED, OperationState.RUNNING}
+    query = sa.select(operations.c.id, operations.c.state).where(
+        operations.c.action_uid == uid, operations.c.state.in_(active)
+    )
+    return connection.execute(query).mappings().all()
+
+
+def get_operation_state(
+    operation_id: UUID | str, connection: sa.Connection | None = None
+) -> OperationState | str:
+    """Return the state of an operation, or `unknown` when none has that id.
+
+    Asks the database only: the broker may be off. Without `connection` the database of this
+    process's settings is asked.
+    """
+    try:
+        wanted = operation_id if isinstance(operation_id, UUID) else UUID(str(operation_id))
+    except ValueError:
+        return UNKNOWN
+    query = sa.select(operations.c.state).where(operations.c.id == wanted)
+    if connection is not None:
+        state = connection.execute(query).scalar_one_or_none()
+    else:
+        with reading(default_engine()) as opened:
+            state = opened.execute(query).scalar_one_or_none()
+    return UNKNOWN if state is None else OperationState(state)
+
+
+def get(connection: sa.Connection, operation_id: UUID) -> sa.RowMapping:
+    """Return an operation with its action's name; raises NotFound."""
+    row = connection.execute(
+        _with_action_name().where(operations.c.id == operation_id)
+    ).one_or_none()
+    if row is None:
+        raise NotFound(f"no operation has the id {operation_id}; see `minutehand operation list`")
+    return row._mapping
+
+
+def recent(
+    connection: sa.Connection,
+    limit: int,
+    *,
+    small_app_id: int | None = None,
+    uid: UUID | None = None,
+    states: Collection[str] = (),
+) -> Sequence[sa.RowMapping]:
+    """Return the newest operations first, of one small app or action, in some states or all."""
+    query = _with_action_name().order_by(operations.c.occurrence_at.desc(), operations.c.id)
+    if small_app_id is not None:
+        query = query.where(operations.c.small_app_id == small_app_id)
+    if uid is not None:
+        query = query.where(operations.c.action_uid == uid)
+    if states:
+        query = query.where(operations.c.state.in_(states))
+    return [row._mapping for row in connection.execute(query.limit(limit))]
+
+
+def attempts_of(connection: sa.Connection, operation_id: UUID) -> Sequence[sa.RowMapping]:
+    """Return an operation's attempts, oldest first."""
+    query = sa.select(attempts).where(attempts.c.operation_id == operation_id)
+    return [row._mapping for row in connection.execute(query.order_by(attempts.c.attempt))]
+
+
+def log_lines(connection: sa.Connection, operation_id: UUID) -> list[dict[str, Any]]:
+    """Return an operation's last log lines, oldest first; empty when it has none."""
+    query = sa.select(operation_logs.c.lines).where(operation_logs.c.operation_id == operation_id)
+    return connection.execute(query).scalar_one_or_none() or []
+
+
+def counts_by_state(connection: sa.Connection, since: datetime) -> dict[str, int]:
+    """Return how many operations recorded since then stand in each state."""
+    query = (
+        sa.select(operations.c.state, sa.func.count())
+        .where(operations.c.recorded_at >= since)
+        .group_by(operations.c.state)
+    )
+    return {row[0]: row[1] for row in connection.execute(query)}
+
+
+def _with_action_name() -> sa.Select[Any]:
+    return sa.select(operations, actions.c.name.label("action_name")).join(
+        actions, actions.c.uid == operations.c.action_uid
+    )

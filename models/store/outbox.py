@@ -1,0 +1,102 @@
+"""The outbox is a query: which operations may be sent now, and what the broker took.
+
+`not_before`, by the database's clock, says when a row in pending or queued may be (re)sent.
+Nothing here is inside a transaction with the sending.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from models.operation import UNSTARTED, OperationState
+from models.sql import database_now
+from models.store.operations import RESERVED_FOR
+from models.tables import operations
+
+FIRST_RESEND = timedelta(minutes=5)
+# 5, 10, 20, 40 minutes, then hourly.
+MOST_DOUBLINGS = 3
+LONGEST_RESEND = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What Celery gets: (id, attempt) as arguments, the id as task id."""
+
+    id: UUID
+    attempt: int
+    task: str
+    queue: str
+
+
+def reserve_sendable(
+    connection: sa.Connection, limit: int, only: Collection[UUID] | None = None
+) -> list[Message]:
+    """Reserve up to `limit` operations that may be sent now, for 30 s, the oldest first.
+
+    `only` restricts it to these. The caller commits before it sends.
+    """
+    ready = (
+        sa.select(operations.c.id)
+        .where(sa.text("state IN ('pending', 'queued') AND waiting_for IS NULL"))
+        .where(operations.c.not_before <= database_now())
+        .order_by(operations.c.not_before)
+        .limit(limit)
+        .with_for_update(skip_locked=True)
+    )
+    if only is not None:
+        ready = ready.where(operations.c.id.in_(only))
+    reserved = (
+        sa.update(operations)
+        .where(operations.c.id.in_(ready.scalar_subquery()))
+        .values(not_before=database_now(RESERVED_FOR))
+        .returning(operations.c.id, operations.c.attempt, operations.c.task, operations.c.queue)
+    )
+    return [Message(*row) for row in connection.execute(reserved)]
+
+
+def mark_sent(connection: sa.Connection, messages: Sequence[Message]) -> None:
+    """Mark as queued what the broker took, where it still stands in that attempt, unstarted.
+
+    It may be sent again in 5 minutes, doubling to 1 hour: a repeated message is harmless.
+    """
+    if not messages:
+        return
+    doublings = sa.case(
+        (operations.c.sendings > MOST_DOUBLINGS, LONGEST_RESEND.total_seconds()),
+        else_=FIRST_RESEND.total_seconds() * _power_of_two(operations.c.sendings),
+    )
+    connection.execute(
+        sa.update(operations)
+        .where(_unstarted(messages))
+        .values(
+            state=OperationState.QUEUED,
+            queued_at=sa.func.coalesce(operations.c.queued_at, database_now()),
+            not_before=database_now(doublings),
+            sendings=operations.c.sendings + 1,
+        )
+    )
+
+
+def release_unsent(connection: sa.Connection, messages: Sequence[Message]) -> None:
+    """Give back the reservation of what the broker may not have taken: the next tick sends it."""
+    if messages:
+        connection.execute(
+            sa.update(operations).where(_unstarted(messages)).values(not_before=database_now())
+        )
+
+
+def _unstarted(messages: Sequence[Message]) -> sa.ColumnElement[bool]:
+    attempts = [(message.id, message.attempt) for message in messages]
+    return sa.and_(
+        sa.tuple_(operations.c.id, operations.c.attempt).in_(attempts),
+        operations.c.state.in_(UNSTARTED),
+    )
+
+
+def _power_of_two(exponent: sa.ColumnElement[int]) -> sa.ColumnElement[float]:
+    # SQLite may be built without power().
+    return sa.case((exponent == 0, 1.0), (exponent == 1, 2.0), (exponent == 2, 4.0), else_=8.0)

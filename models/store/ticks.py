@@ -1,0 +1,75 @@
+"""What the daemons and workers report of themselves, and what holds for the installation."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+import sqlalchemy as sa
+
+from models.sql import database_now, upsert
+from models.tables import installation, ticks, workers
+
+LAST_NOW = "last_tick_now"
+
+
+def report(
+    connection: sa.Connection,
+    daemon: str,
+    now: datetime,
+    duration_ms: float,
+    report: dict[str, Any],
+) -> None:
+    """Store one tick's report."""
+    connection.execute(
+        sa.insert(ticks).values(
+            daemon=daemon,
+            now=now,
+            finished_at=database_now(),
+            duration_ms=duration_ms,
+            report=report,
+        )
+    )
+
+
+def last(connection: sa.Connection) -> sa.RowMapping | None:
+    """Return the newest tick's report, None before the first."""
+    query = sa.select(ticks).order_by(ticks.c.finished_at.desc()).limit(1)
+    return connection.execute(query).mappings().one_or_none()
+
+
+def fact(connection: sa.Connection, key: str) -> str | None:
+    """Return what the installation knows under `key`."""
+    query = sa.select(installation.c.value).where(installation.c.key == key)
+    return connection.execute(query).scalar_one_or_none()
+
+
+def set_fact(connection: sa.Connection, key: str, value: str) -> None:
+    """Store a fact of the installation."""
+    upsert(connection, installation, [{"key": key, "value": value}])
+
+
+def worker_seen(connection: sa.Connection, name: str, queues: str, pid: int) -> None:
+    """Note that a worker is alive and which queues it listens to."""
+    values = {"queues": queues, "pid": pid, "seen_at": database_now(), "stopped_at": None}
+    seen = sa.update(workers).where(workers.c.name == name).values(values)
+    if connection.execute(seen).rowcount == 0:
+        connection.execute(
+            sa.insert(workers).values(name=name, started_at=database_now(), **values)
+        )
+
+
+def worker_stopped(connection: sa.Connection, name: str) -> None:
+    """Note that a worker stopped of its own."""
+    connection.execute(
+        sa.update(workers).where(workers.c.name == name).values(stopped_at=database_now())
+    )
+
+
+def live_workers(connection: sa.Connection, within: timedelta) -> Sequence[sa.RowMapping]:
+    """Return the workers seen within that span that have not stopped, by name."""
+    query = (
+        sa.select(workers)
+        .where(workers.c.seen_at >= database_now(-within), workers.c.stopped_at.is_(None))
+        .order_by(workers.c.name)
+    )
+    return connection.execute(query).mappings().all()

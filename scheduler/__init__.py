@@ -1,0 +1,1 @@
+"""When, and handing over: decide what is due, record it, send it."""

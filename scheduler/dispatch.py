@@ -1,0 +1,22 @@
+"""The outbox: operations that may be sent now, to Celery."""
+
+import sqlalchemy as sa
+
+from models.store import outbox
+from tasks.sending import Sent, send_reserved
+
+BATCH = 1_000
+
+
+def dispatch_ready(engine: sa.Engine) -> Sent:
+    """Reserve and send all operations that may be sent now; stops at the first failed flush."""
+    count = 0
+    while True:
+        with engine.begin() as connection:
+            messages = outbox.reserve_sendable(connection, BATCH)
+        if not messages:
+            return Sent(count)
+        sent = send_reserved(engine, messages)
+        count += sent.count
+        if sent.error is not None:
+            return Sent(count, sent.error)

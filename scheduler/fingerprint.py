@@ -1,0 +1,57 @@
+"""The identity of an operation: one id that anyone can compute from action and occurrence."""
+
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from uuid import NAMESPACE_OID, UUID, uuid5
+
+SEPARATOR = " | "
+
+
+def str_to_uuid(text: str) -> UUID:
+    """Return the same UUID for the same text, always and everywhere."""
+    return uuid5(NAMESPACE_OID, text)
+
+
+def instant_text(instant: datetime) -> str:
+    """Return an instant as the fingerprint prints it: UTC, whole seconds, `2026-11-23T06:00:00Z`.
+
+    Raises ValueError for a naive instant: one instant must never have two ids.
+    """
+    if instant.tzinfo is None:
+        raise ValueError(f"naive instant {instant!r}")
+    return instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def fingerprint(
+    uid: UUID,
+    occurrence: datetime,
+    *,
+    subject: str | None = None,
+    event_id: str | None = None,
+    manual: str | None = None,
+) -> str:
+    """Return what identifies an operation, as text: action, occurrence, and what it is besides.
+
+    `manual` is a random text that makes each manual run an operation of its own.
+    """
+    parts = [str(uid), instant_text(occurrence)]
+    parts += [part for part in (subject, event_id) if part is not None]
+    if manual is not None:
+        parts.append(f"manual {manual}")
+    return SEPARATOR.join(parts)
+
+
+def operation_id(uid: UUID, occurrence: datetime) -> UUID:
+    """Return the id of the operation of a scheduled occurrence of an action."""
+    return str_to_uuid(fingerprint(uid, occurrence))
+
+
+def jitter_offset(uid: UUID, spread: timedelta) -> timedelta:
+    """Return this action's fixed offset in [0, spread), in whole seconds.
+
+    Taken from the uid, not from `random`: replicas and restarts agree.
+    """
+    seconds = int(spread.total_seconds())
+    if seconds <= 0:
+        return timedelta(0)
+    return timedelta(seconds=int.from_bytes(sha256(uid.bytes).digest()[:8], "big") % seconds)

@@ -1,0 +1,126 @@
+"""The daemon's loop: wait for the full minute or a signal, tick, report."""
+
+import logging
+import os
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import partial
+from threading import Event
+from typing import TypeVar
+
+import sqlalchemy as sa
+
+from models.sql import read_clock
+from models.store import ticks
+from models.store.schema import check_schema
+from runtime.clock import monotonic
+from runtime.config import Settings
+from runtime.database import reading
+from scheduler.release import adopt_release
+from scheduler.sweep import Sweeper
+from scheduler.tick import TickReport, tick
+
+logger = logging.getLogger("minutehand.daemon")
+
+T = TypeVar("T")
+
+DATABASE_RETRY_S = 2.0
+# The database's clock is asked again this long before the full minute at the latest.
+LONGEST_WAIT_S = 10.0
+# Longer than this behind its minute, the loop was frozen: so may the workers have been.
+FROZEN = timedelta(seconds=5)
+
+
+def daemon_name() -> str:
+    """Return what tells this daemon from others: host and pid."""
+    return f"{socket.gethostname()}:{os.getpid()}"
+
+
+@dataclass
+class Daemon:
+    """A scheduler in this process; `stop` ends it within a second when idle."""
+
+    engine: sa.Engine
+    settings: Settings
+    stop: Event = field(default_factory=Event)
+    name: str = field(default_factory=daemon_name)
+
+    def __post_init__(self) -> None:
+        self.sweeper = Sweeper(timedelta(seconds=self.settings.worker.lease_s))
+
+    def prepare(self) -> None:
+        """Check the schema and adopt this release; raises SchedulerError or SQLAlchemy's errors."""
+        with reading(self.engine) as connection:
+            check_schema(connection)
+        adopt_release(self.engine)
+
+    def run(self) -> None:
+        """Tick at once, then at every full minute by the database's clock, until `stop` is set."""
+        self._until_it_works(self.prepare)
+        next_at: datetime | None = None
+        while not self.stop.is_set():
+            if next_at is None or self._until_it_works(partial(self._wait_until, next_at)):
+                self._until_it_works(self.tick_once)
+            next_at = self._until_it_works(self._next_minute)
+
+    def tick_once(self, at: datetime | None = None) -> TickReport:
+        """Make one tick with `at` as its `now` (default: the database's clock) and report it."""
+        with reading(self.engine) as connection:
+            now = at or read_clock(connection)
+        report = tick(self.engine, now, self.sweeper, self.settings.scheduler.batch_size)
+        with self.engine.begin() as connection:
+            ticks.report(connection, self.name, now, report.duration_ms, report.figures())
+        _log(report)
+        return report
+
+    def _next_minute(self) -> datetime:
+        step = self.settings.scheduler.tick_seconds
+        with reading(self.engine) as connection:
+            now = read_clock(connection)
+        past = (now.minute * 60 + now.second) % step
+        return now.replace(microsecond=0) + timedelta(seconds=step - past)
+
+    def _wait_until(self, at: datetime) -> bool:
+        """Return True once the database's clock reaches `at`, False when stopped before."""
+        while not self.stop.is_set():
+            asked = monotonic()
+            with reading(self.engine) as connection:
+                left = (at - read_clock(connection)).total_seconds()
+            if left <= 0:
+                self._notice_pause(-left)
+                return True
+            self.stop.wait(min(left, LONGEST_WAIT_S))
+            self._notice_pause(monotonic() - asked - min(left, LONGEST_WAIT_S))
+        return False
+
+    def _notice_pause(self, late_s: float) -> None:
+        if late_s > FROZEN.total_seconds():
+            logger.warning("this daemon was frozen for %.0f s", late_s)
+            self.sweeper.distrust()
+
+    def _until_it_works(self, act: Callable[[], T]) -> T | None:
+        """Repeat `act` while the database is away; None when stopped meanwhile."""
+        while not self.stop.is_set():
+            try:
+                return act()
+            except (sa.exc.OperationalError, sa.exc.InterfaceError, sa.exc.TimeoutError) as error:
+                logger.error("database unavailable, trying again: %s", _first_line(error))
+                self.sweeper.distrust()
+                self.stop.wait(DATABASE_RETRY_S)
+        return None
+
+
+def _first_line(error: sa.exc.SQLAlchemyError) -> str:
+    return str(getattr(error, "orig", None) or error).strip().split("\n")[0]
+
+
+def _log(report: TickReport) -> None:
+    figures = " ".join(f"{key}={value}" for key, value in report.figures().items())
+    logger.info(
+        "tick %s %s(%.0f ms)",
+        report.now.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        figures + " " if figures else "",
+        report.duration_ms,
+    )

@@ -1,0 +1,211 @@
+"""What is due: pure functions over one action's plan. The clock is an argument.
+
+Over (since, now], since = max(watermark, now − look_back); docs/explanation/time.md.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from cron import CronSchedule
+from models.action import ScheduledActionModel, plan_of
+from models.plan import IntervalTrigger, Plan
+from scheduler.schedule import Schedule, schedule_of
+
+MOST_SENT = 1_000
+MOST_MISSED_SHOWN = 10
+TOO_LATE = "too late"
+OVERTAKEN = "overtaken"
+NOBODY = UUID(int=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """One occurrence that is not sent, and why."""
+
+    at: datetime
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class MissedSpan:
+    """Older occurrences that are not sent: the first, the last, how many, and why."""
+
+    first_at: datetime
+    last_at: datetime
+    count: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What becomes of an action's occurrences in (watermark before, `watermark`].
+
+    `due` and `missed` ascend. `next_occurrence_at` is the first occurrence after `watermark`.
+    """
+
+    due: tuple[datetime, ...]
+    missed: tuple[Missed, ...]
+    missed_span: MissedSpan | None
+    watermark: datetime
+    next_occurrence_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Windowed:
+    schedule: Schedule
+    look_back: timedelta
+
+
+def get_cron_last_occurrence(
+    cron_rule: str, timezone: str, now: datetime, look_back: timedelta = timedelta(minutes=5)
+) -> datetime | None:
+    """Return the latest occurrence of a rule in (now − look_back, now], in UTC, or None.
+
+    `now` is aware. Raises cron.InvalidRule, which names the field, for a rule or zone.
+    """
+    return CronSchedule(cron_rule, timezone).last(now - look_back, now)
+
+
+def get_scheduled_action_last_occurrence(
+    action: Plan | ScheduledActionModel, now: datetime, look_back: timedelta | None = None
+) -> datetime | None:
+    """Return the latest occurrence of an action in (now − look_back, now], in UTC, or None.
+
+    `look_back` None: each trigger's own. An action that is not active has no occurrence.
+    An action with a `uid` has that uid's jitter.
+    """
+    plan = action if isinstance(action, Plan) else plan_of(action)
+    if not plan.active:
+        return None
+    uid = getattr(action, "uid", None) or NOBODY
+    found = (
+        windowed.schedule.last(now - (look_back or windowed.look_back), now)
+        for windowed in _windowed(plan, uid)
+    )
+    return max((instant for instant in found if instant is not None), default=None)
+
+
+def next_occurrence(plan: Plan, uid: UUID, after: datetime) -> datetime | None:
+    """Return an action's first occurrence strictly after `after`, in UTC, or None.
+
+    An action that is not active has none.
+    """
+    return _next(_windowed(plan, uid), after) if plan.active else None
+
+
+def next_occurrences(plan: Plan, uid: UUID, after: datetime, count: int) -> list[datetime]:
+    """Return up to `count` occurrences strictly after `after`, ascending, active or not."""
+    windowed = _windowed(plan, uid)
+    found: list[datetime] = []
+    while len(found) < count and (instant := _next(windowed, after)) is not None:
+        found.append(instant)
+        after = instant
+    return found
+
+
+def decide(plan: Plan, uid: UUID, watermark: datetime, now: datetime) -> Decision:
+    """Return what is due and what is missed in (watermark, now], by the plan's look-back.
+
+    With catch-up `all` at most 1,000 are due; the decision's watermark then lies before `now`.
+    """
+    windowed = _windowed(plan, uid)
+    if not plan.active:
+        return Decision((), (), None, max(watermark, now), None)
+    due = _due(plan, windowed, watermark, now)
+    until = now
+    if len(due) > MOST_SENT:
+        due = due[:MOST_SENT]
+        until = due[-1]
+    missed, span = _missed(windowed, watermark, until, now, due)
+    upto = max(watermark, until)
+    return Decision(tuple(due), missed, span, upto, _next(windowed, upto))
+
+
+def shortest_interval(plan: Plan) -> IntervalTrigger | None:
+    """Return the plan's interval, None for cron rules and due dates."""
+    return next((t for t in plan.triggers if isinstance(t, IntervalTrigger)), None)
+
+
+def _windowed(plan: Plan, uid: UUID) -> list[_Windowed]:
+    return [
+        _Windowed(schedule_of(trigger, uid, plan.starts_at, plan.ends_at), trigger.look_back)
+        for trigger in plan.triggers
+    ]
+
+
+def _next(windowed: list[_Windowed], after: datetime) -> datetime | None:
+    found = [one.schedule.next(after) for one in windowed]
+    return min((instant for instant in found if instant is not None), default=None)
+
+
+def _due(
+    plan: Plan, windowed: list[_Windowed], watermark: datetime, now: datetime
+) -> list[datetime]:
+    windows = [(one.schedule, max(watermark, now - one.look_back)) for one in windowed]
+    if plan.catch_up == "all":
+        return sorted({at for schedule, since in windows for at in schedule.between(since, now)})
+    latest = [schedule.last(since, now) for schedule, since in windows]
+    return sorted(at for at in latest if at is not None)[-1:]
+
+
+def _missed(
+    windowed: list[_Windowed],
+    watermark: datetime,
+    until: datetime,
+    now: datetime,
+    due: list[datetime],
+) -> tuple[tuple[Missed, ...], MissedSpan | None]:
+    """Return what lies in (watermark, until] and is not due: the newest ten, and the rest."""
+    count = _count(windowed, watermark, until) - len(due)
+    if count <= 0:
+        return (), None
+    newest = _newest(windowed, watermark, until, set(due))
+    shown = tuple(Missed(at, _reason(windowed, at, now)) for at in newest)
+    if count <= len(shown):
+        return shown, None
+    oldest = newest[0] - timedelta(seconds=1)
+    first = _first_missed(windowed, watermark, due) or newest[0]
+    last = _newest(windowed, watermark, oldest, set(due))[-1]
+    reasons = sorted({_reason(windowed, first, now), _reason(windowed, last, now)}, reverse=True)
+    return shown, MissedSpan(first, last, count - len(shown), " or ".join(reasons))
+
+
+def _count(windowed: list[_Windowed], since: datetime, until: datetime) -> int:
+    if len(windowed) == 1:
+        return windowed[0].schedule.count(since, until)
+    # Several rules may name the same instant: only walking counts their union exactly.
+    return len({at for one in windowed for at in one.schedule.between(since, until)})
+
+
+def _newest(
+    windowed: list[_Windowed], since: datetime, until: datetime, left_out: set[datetime]
+) -> list[datetime]:
+    """Return the newest ten in (since, until] but for those left out, ascending."""
+    found: list[datetime] = []
+    while len(found) < MOST_MISSED_SHOWN:
+        last = [one.schedule.last(since, until) for one in windowed]
+        at = max((instant for instant in last if instant is not None), default=None)
+        if at is None:
+            break
+        if at not in left_out:
+            found.append(at)
+        until = at - timedelta(seconds=1)
+    return found[::-1]
+
+
+def _first_missed(
+    windowed: list[_Windowed], since: datetime, due: list[datetime]
+) -> datetime | None:
+    first = _next(windowed, since)
+    while first is not None and first in due:
+        first = _next(windowed, first)
+    return first
+
+
+def _reason(windowed: list[_Windowed], at: datetime, now: datetime) -> str:
+    """Say why `at` is not sent: `overtaken` if it lies in the window of a trigger that has it."""
+    for one in windowed:
+        if at > now - one.look_back and one.schedule.count(at - timedelta(seconds=1), at):
+            return OVERTAKEN
+    return TOO_LATE

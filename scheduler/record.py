@@ -1,0 +1,145 @@
+"""Record what was decided: operations, missed ones and the cursor, before anything is sent."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from models.operation import OperationState
+from models.plan import Plan
+from models.store import cursors, operations
+from models.store.outbox import Message
+from scheduler.fingerprint import operation_id
+from scheduler.occurrence import Decision, MissedSpan
+from tasks.names import execute_task
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """Whose operation it is: the action, under the revision that was decided."""
+
+    uid: UUID
+    small_app_id: int
+    name: str
+    revision: int
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """One action's decision, ready to be recorded."""
+
+    action: Subject
+    plan: Plan
+    decision: Decision
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What is new: messages to send (reserved for us), missed and overtaken occurrences."""
+
+    messages: tuple[Message, ...] = ()
+    missed: int = 0
+    overtaken: int = 0
+
+
+def operation_row(
+    action: Subject, plan: Plan, id: UUID, occurrence: datetime, triggerer: str
+) -> dict[str, Any]:
+    """Return a pending operation as a row."""
+    return {
+        "id": id,
+        "small_app_id": action.small_app_id,
+        "action_uid": action.uid,
+        "revision": action.revision,
+        "occurrence_at": occurrence,
+        "state": OperationState.PENDING,
+        "reason": None,
+        "triggerer": triggerer,
+        "queue": plan.queue,
+        "task": execute_task(is_heavy=plan.is_heavy),
+        "overlap_key": None if plan.overlap == "allow" else str(action.uid),
+    }
+
+
+def record(connection: sa.Connection, decided: Sequence[Decided]) -> Recorded:
+    """Record decisions in the caller's transaction; a twin of what is there is a no-op."""
+    due = [row for one in decided for row in _due_rows(one)]
+    new = operations.record(connection, due)
+    missed = [row for one in decided for row in _missed_rows(one)]
+    spans = [_span_row(one.action, one.decision.missed_span) for one in decided]
+    return Recorded(
+        messages=tuple(
+            Message(row["id"], 1, row["task"], row["queue"]) for row in due if row["id"] in new
+        ),
+        missed=operations.record_missed(connection, missed, [span for span in spans if span]),
+        overtaken=_overtake(connection, decided, new),
+    )
+
+
+def advance(connection: sa.Connection, decided: Sequence[Decided]) -> None:
+    """Move the cursors to where the decisions ended."""
+    moves = [
+        {
+            "uid": one.action.uid,
+            "watermark": one.decision.watermark,
+            "next_occurrence_at": one.decision.next_occurrence_at,
+        }
+        for one in decided
+    ]
+    cursors.advance(connection, moves)
+
+
+def _triggerer(action: Subject) -> str:
+    return f'Scheduled action "{action.name}"'
+
+
+def _due_rows(one: Decided) -> list[dict[str, Any]]:
+    return [
+        operation_row(
+            one.action, one.plan, operation_id(one.action.uid, at), at, _triggerer(one.action)
+        )
+        for at in one.decision.due
+    ]
+
+
+def _missed_rows(one: Decided) -> list[dict[str, Any]]:
+    rows = []
+    for missed in one.decision.missed:
+        row = operation_row(
+            one.action,
+            one.plan,
+            operation_id(one.action.uid, missed.at),
+            missed.at,
+            _triggerer(one.action),
+        )
+        rows.append(row | {"state": OperationState.MISSED, "reason": missed.reason})
+    return rows
+
+
+def _span_row(action: Subject, span: MissedSpan | None) -> dict[str, Any] | None:
+    if span is None:
+        return None
+    return {
+        "action_uid": action.uid,
+        "revision": action.revision,
+        "first_at": span.first_at,
+        "last_at": span.last_at,
+        "count": span.count,
+        "reason": span.reason,
+    }
+
+
+def _overtake(connection: sa.Connection, decided: Sequence[Decided], new: set[UUID]) -> int:
+    """Skip what an action's newer operation overtakes; catch-up `all` is never overtaken."""
+    uids = [
+        one.action.uid
+        for one in decided
+        if one.decision.due
+        and one.plan.overlap in {"skip", "replace"}
+        and one.plan.catch_up == "latest"
+        and operation_id(one.action.uid, one.decision.due[-1]) in new
+    ]
+    return operations.overtake(connection, uids, new)

@@ -1,0 +1,135 @@
+"""Make the revision of an action that somebody edited by plain SQL."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from pydantic import BaseModel
+
+from models.action import ParseContext, document_hash, parse_action, plan_of, stored_document
+from models.json_text import read_json
+from models.plan import Plan
+from models.step_spec import StepSpec
+from models.steps import BUILT_IN_STEPS
+from models.store import actions, cursors, small_apps
+from scheduler.occurrence import decide
+from scheduler.record import Decided, Recorded, Subject, record
+
+
+class AnyParameters(BaseModel):
+    """Parameters of a step that only the workers know."""
+
+    model_config = {"extra": "allow"}
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """A validated document, as it is stored."""
+
+    plan: Plan
+    columns: dict[str, Any]
+
+
+def revision_of(document: object, context: ParseContext, author: str) -> Revision:
+    """Return the revision that `document` makes; raises InvalidAction with all problems."""
+    model = parse_action(document, context)
+    stored = stored_document(model)
+    plan = plan_of(model)
+    return Revision(
+        plan,
+        {
+            "name": model.name,
+            "owner": model.owner,
+            "active": plan.active,
+            "document": json.dumps(stored, ensure_ascii=False),
+            "document_hash": document_hash(stored),
+            "plan": plan.to_json(),
+            "author": author,
+        },
+    )
+
+
+def subject_of(row: sa.Row[Any], *, number: int | None = None) -> Subject:
+    """Return whose operations a locked cursor's row decides, under its revision or `number`."""
+    return Subject(row.action_uid, row.small_app_id, row.name, number or row.revision)
+
+
+def decide_until(connection: sa.Connection, row: sa.Row[Any], instant: datetime) -> Recorded:
+    """Decide and record an action's current revision up to `instant`; the cursor is not moved."""
+    plan = Plan.from_json(row.plan)
+    decision = decide(plan, row.action_uid, row.watermark, instant)
+    return record(connection, [Decided(subject_of(row), plan, decision)])
+
+
+def adopt_edit(
+    connection: sa.Connection, row: sa.Row[Any], now: datetime
+) -> tuple[Recorded, Decided]:
+    """Decide the old document up to the edit, make the revision, decide it from there to `now`.
+
+    Raises InvalidAction or ValueError for a document that somebody broke.
+    """
+    edited_at = min(row.edited_at or now, now)
+    revision = revision_of(*_edited(connection, row, edited_at), "plain SQL")
+    before = Recorded() if row.set_aside else decide_until(connection, row, edited_at)
+    number = row.revision + 1
+    actions.replace(connection, row.action_uid, number, dict(revision.columns), now)
+    cursors.restart(connection, row.action_uid, edited_at)
+    action = Subject(row.action_uid, row.small_app_id, revision.columns["name"], number)
+    decision = decide(revision.plan, row.action_uid, edited_at, now)
+    return before, Decided(action, revision.plan, decision)
+
+
+def was_edited(row: sa.Row[Any]) -> bool:
+    """Whether the stored document or the column `active` is not what the revision was made of."""
+    if row.set_aside:
+        return True
+    try:
+        document = read_json(row.document)
+        plan = Plan.from_json(row.plan)
+    except ValueError:
+        return True
+    return (
+        not isinstance(document, dict)
+        or document_hash(document) != row.document_hash
+        or bool(row.active) != plan.active
+    )
+
+
+def _edited(
+    connection: sa.Connection, row: sa.Row[Any], edited_at: datetime
+) -> tuple[object, ParseContext]:
+    document = read_json(row.document)
+    if isinstance(document, dict) and bool(row.active) != _old_plan_active(row):
+        document = {**document, "active": bool(row.active)}
+    app = small_apps.by_id(connection, row.small_app_id)
+    context = ParseContext(
+        default_zone=app.zone,
+        now=edited_at,
+        created_at=row.created_at,
+        previous=actions.revision_document(connection, row.action_uid, row.revision),
+        steps=_open_steps(document),
+    )
+    return document, context
+
+
+def _old_plan_active(row: sa.Row[Any]) -> bool:
+    try:
+        return Plan.from_json(row.plan).active
+    except ValueError:
+        return bool(row.active)
+
+
+def _open_steps(document: object) -> Mapping[str, StepSpec]:
+    """Take steps that the daemon does not know as heavy ones: their workers know them."""
+    operations = document.get("operations") if isinstance(document, dict) else None
+    names = operations if isinstance(operations, dict) else {}
+    return {
+        name: StepSpec(
+            name=name, parameters=AnyParameters, is_heavy=True, needs_recipients=False, order=1000
+        )
+        for name in names
+        if name not in BUILT_IN_STEPS
+    }

@@ -1,0 +1,161 @@
+"""Every kind of trigger as a schedule: the same four questions, answered without walking.
+
+Ranges are half-open (since, until]; instants are aware UTC, whole seconds.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import lru_cache
+from typing import Protocol
+from uuid import UUID
+
+from cron import CronSchedule
+from models.plan import CronTrigger, DueDateTrigger, IntervalTrigger, Trigger
+from scheduler.fingerprint import jitter_offset
+
+ONE_SECOND = timedelta(seconds=1)
+
+
+class Schedule(Protocol):
+    """The occurrences of one trigger."""
+
+    def next(self, after: datetime) -> datetime | None:
+        """Return the first occurrence strictly after `after`, or None."""
+
+    def last(self, since: datetime, until: datetime) -> datetime | None:
+        """Return the latest occurrence in (since, until], or None."""
+
+    def between(self, since: datetime, until: datetime) -> list[datetime]:
+        """Return the occurrences in (since, until], ascending."""
+
+    def count(self, since: datetime, until: datetime) -> int:
+        """Return the number of occurrences in (since, until]."""
+
+
+@dataclass(frozen=True, slots=True)
+class Once:
+    """A single occurrence."""
+
+    due_at: datetime
+
+    def next(self, after: datetime) -> datetime | None:
+        """Return the occurrence if it lies after `after`."""
+        return self.due_at if self.due_at > after else None
+
+    def last(self, since: datetime, until: datetime) -> datetime | None:
+        """Return the occurrence if it lies in (since, until]."""
+        return self.due_at if since < self.due_at <= until else None
+
+    def between(self, since: datetime, until: datetime) -> list[datetime]:
+        """Return the occurrence, if it lies in (since, until], as a list."""
+        return [self.due_at] if since < self.due_at <= until else []
+
+    def count(self, since: datetime, until: datetime) -> int:
+        """Return 1 if the occurrence lies in (since, until], else 0."""
+        return int(since < self.due_at <= until)
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """anchor + n·every for n ≥ first_n: a grid that no late run and no restart moves."""
+
+    anchor: datetime
+    every: timedelta
+    first_n: int
+
+    def next(self, after: datetime) -> datetime | None:
+        """Return the first grid point strictly after `after`; None past the calendar's end."""
+        return self._at(max(self._steps_until(after) + 1, self.first_n))
+
+    def last(self, since: datetime, until: datetime) -> datetime | None:
+        """Return the latest grid point in (since, until], or None."""
+        n = self._steps_until(until)
+        point = self._at(n) if n >= self.first_n else None
+        return point if point is not None and point > since else None
+
+    def between(self, since: datetime, until: datetime) -> list[datetime]:
+        """Return the grid points in (since, until], ascending."""
+        first = max(self._steps_until(since) + 1, self.first_n)
+        return [self.anchor + n * self.every for n in range(first, self._steps_until(until) + 1)]
+
+    def count(self, since: datetime, until: datetime) -> int:
+        """Return the number of grid points in (since, until]."""
+        before_first = self.first_n - 1
+        reached = max(self._steps_until(until), before_first)
+        return max(0, reached - max(self._steps_until(since), before_first))
+
+    def _steps_until(self, instant: datetime) -> int:
+        return (instant - self.anchor) // self.every
+
+    def _at(self, n: int) -> datetime | None:
+        try:
+            return self.anchor + n * self.every
+        except OverflowError:
+            return None
+
+
+@dataclass(frozen=True, slots=True)
+class Bounded:
+    """A schedule cut to [starts_at, ends_at)."""
+
+    inner: Schedule
+    starts_at: datetime | None
+    ends_at: datetime | None
+
+    def next(self, after: datetime) -> datetime | None:
+        """Return the first occurrence strictly after `after` within the bounds, or None."""
+        if self.starts_at is not None:
+            after = max(after, self.starts_at - ONE_SECOND)
+        found = self.inner.next(after)
+        return None if found is None or (self.ends_at and found >= self.ends_at) else found
+
+    def last(self, since: datetime, until: datetime) -> datetime | None:
+        """Return the latest occurrence in (since, until] within the bounds, or None."""
+        since, until = self._cut(since, until)
+        return self.inner.last(since, until) if since < until else None
+
+    def between(self, since: datetime, until: datetime) -> list[datetime]:
+        """Return the occurrences in (since, until] within the bounds, ascending."""
+        since, until = self._cut(since, until)
+        return self.inner.between(since, until) if since < until else []
+
+    def count(self, since: datetime, until: datetime) -> int:
+        """Return the number of occurrences in (since, until] within the bounds."""
+        since, until = self._cut(since, until)
+        return self.inner.count(since, until) if since < until else 0
+
+    def _cut(self, since: datetime, until: datetime) -> tuple[datetime, datetime]:
+        if self.starts_at is not None:
+            since = max(since, self.starts_at - ONE_SECOND)
+        if self.ends_at is not None:
+            until = min(until, self.ends_at - ONE_SECOND)
+        return since, until
+
+
+def schedule_of(
+    trigger: Trigger, uid: UUID, starts_at: datetime | None = None, ends_at: datetime | None = None
+) -> Schedule:
+    """Return the schedule of one trigger of the action `uid`, within [starts_at, ends_at).
+
+    Raises cron.InvalidRule for a rule or zone that the kernel refuses.
+    """
+    schedule = _unbounded(trigger, uid)
+    if starts_at is None and ends_at is None:
+        return schedule
+    return Bounded(schedule, starts_at, ends_at)
+
+
+def _unbounded(trigger: Trigger, uid: UUID) -> Schedule:
+    match trigger:
+        case CronTrigger():
+            return _cron(trigger.rule, trigger.zone)
+        case DueDateTrigger():
+            return Once(trigger.due_at)
+        case IntervalTrigger():
+            offset = jitter_offset(uid, trigger.jitter)
+            return Grid(trigger.starting_at + offset, trigger.every, trigger.first_n)
+
+
+@lru_cache(maxsize=100_000)
+def _cron(rule: str, zone: str) -> CronSchedule:
+    return CronSchedule(rule, zone)

@@ -1,0 +1,210 @@
+"""One minute: claim what is due, decide, record, send, sweep; docs/explanation/tick.md."""
+
+import logging
+from dataclasses import asdict, dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from models.plan import Plan
+from models.store import actions, cursors, outbox, ticks
+from models.store.outbox import Message
+from runtime.clock import monotonic
+from scheduler.occurrence import MOST_SENT, decide
+from scheduler.record import Decided, Recorded, advance, record
+from scheduler.revise import adopt_edit, decide_until, subject_of, was_edited
+from scheduler.sweep import Sweeper
+from tasks.sending import send_reserved
+
+logger = logging.getLogger("minutehand.tick")
+
+CLOCK_WAS_WRONG = timedelta(minutes=5)
+LOCKED_ROWS_WAIT = "2s"
+
+
+@dataclass
+class TickReport:
+    """What one tick did; stored in `ticks` and written as one log line."""
+
+    now: datetime
+    decided: int = 0
+    recorded: int = 0
+    sent: int = 0
+    missed: int = 0
+    overtaken: int = 0
+    set_aside: int = 0
+    lost: int = 0
+    released: int = 0
+    clock_set_back_s: float = 0.0
+    broker_error: str | None = None
+    duration_ms: float = 0.0
+
+    def figures(self) -> dict[str, Any]:
+        """Return what is not zero, as JSON."""
+        left_out = {"now", "duration_ms"}
+        return {key: value for key, value in asdict(self).items() if value and key not in left_out}
+
+    def add(self, recorded: Recorded) -> None:
+        """Count what was recorded."""
+        self.recorded += len(recorded.messages)
+        self.missed += recorded.missed
+        self.overtaken += recorded.overtaken
+
+
+@dataclass
+class Tick:
+    """A tick in progress: its `now`, what it did, and whether the broker still takes messages."""
+
+    engine: sa.Engine
+    now: datetime
+    batch_size: int
+    report: TickReport
+    # Actions with more than a tick may send of one: the next tick goes on.
+    capped: set[UUID] = field(default_factory=set)
+
+    def decide_all(self) -> None:
+        """Decide, record and send until nothing is due; then once more for what was locked."""
+        while self._batch(skip_locked=True):
+            pass
+        with self.engine.begin() as connection:
+            if not cursors.any_due(connection, self.now, self.capped):
+                return
+        try:
+            while self._batch(skip_locked=False):
+                pass
+        except sa.exc.OperationalError as error:
+            logger.warning("actions stay locked by another daemon: %s", error.orig)
+
+    def _batch(self, *, skip_locked: bool) -> int:
+        with self.engine.begin() as connection:
+            if not skip_locked and connection.dialect.name == "postgresql":
+                connection.execute(sa.text(f"SET LOCAL lock_timeout = '{LOCKED_ROWS_WAIT}'"))
+            rows = cursors.claim_due(
+                connection,
+                self.now,
+                self.batch_size,
+                left_out=self.capped,
+                skip_locked=skip_locked,
+            )
+            messages = self._decide(connection, rows)
+        self.report.decided += len(rows)
+        self._send(messages)
+        return len(rows)
+
+    def _decide(self, connection: sa.Connection, rows: Any) -> list[Message]:
+        decided: list[Decided] = []
+        messages: list[Message] = []
+        for row in rows:
+            try:
+                with_edit = self._decide_one(connection, row, messages)
+            except sa.exc.OperationalError:
+                raise
+            except Exception as error:  # one broken action must not stop the tick
+                self._set_aside(connection, row, error)
+                continue
+            if len(with_edit.decision.due) >= MOST_SENT:
+                self.capped.add(row.action_uid)
+            decided.append(with_edit)
+        messages += self._record(connection, decided)
+        return messages
+
+    def _decide_one(
+        self, connection: sa.Connection, row: sa.Row[Any], messages: list[Message]
+    ) -> Decided:
+        if (row.edited_at is not None or row.set_aside) and was_edited(row):
+            with connection.begin_nested():
+                before, decided = adopt_edit(connection, row, self.now)
+            self._count(before, messages)
+            return decided
+        plan = Plan.from_json(row.plan)
+        decision = decide(plan, row.action_uid, row.watermark, self.now)
+        return Decided(subject_of(row), plan, decision)
+
+    def _record(self, connection: sa.Connection, decided: list[Decided]) -> list[Message]:
+        """Record a batch; when the database refuses it, one by one, to find the poison row."""
+        messages: list[Message] = []
+        try:
+            with connection.begin_nested():
+                recorded = record(connection, decided)
+                advance(connection, decided)
+            self._count(recorded, messages)
+        except (sa.exc.IntegrityError, sa.exc.DataError, sa.exc.ProgrammingError) as error:
+            if len(decided) == 1:
+                self._set_aside(connection, decided[0], error)
+                return []
+            for one in decided:
+                messages += self._record(connection, [one])
+        return messages
+
+    def _count(self, recorded: Recorded, messages: list[Message]) -> None:
+        self.report.add(recorded)
+        messages += recorded.messages
+
+    def _set_aside(
+        self, connection: sa.Connection, broken: sa.Row[Any] | Decided, error: Exception
+    ) -> None:
+        uid = broken.action.uid if isinstance(broken, Decided) else broken.action_uid
+        reason = f"{type(error).__name__}: {str(error)[:1000]}"
+        logger.error("action %s is set aside: %s", uid, reason)
+        if not isinstance(broken, Decided):
+            self._decide_before_edit(connection, broken)
+        actions.set_aside(connection, uid, reason)
+        self.report.set_aside += 1
+
+    def _decide_before_edit(self, connection: sa.Connection, row: sa.Row[Any]) -> None:
+        """A broken edit takes nothing from what the old document had due before it."""
+        if row.edited_at is None or row.set_aside:
+            return
+        try:
+            with connection.begin_nested():
+                self.report.add(decide_until(connection, row, min(row.edited_at, self.now)))
+        except ValueError:
+            logger.exception("action %s: its plan is broken too", row.action_uid)
+
+    def _send(self, messages: list[Message]) -> None:
+        # The first failed flush ends sending, not recording.
+        if not messages:
+            return
+        if self.report.broker_error is not None:
+            with self.engine.begin() as connection:
+                outbox.release_unsent(connection, messages)
+            return
+        sent = send_reserved(self.engine, messages)
+        self.report.sent += sent.count
+        self.report.broker_error = sent.error
+
+
+def tick(engine: sa.Engine, now: datetime, sweeper: Sweeper, batch_size: int = 1000) -> TickReport:
+    """Decide everything due up to `now` (aware UTC), send it, repair, and return what was done.
+
+    Raises SQLAlchemy's errors when the database is away; what was committed stays.
+    """
+    started = monotonic()
+    report = TickReport(now)
+    _guard_clock(engine, report)
+    Tick(engine, now, batch_size, report).decide_all()
+    swept = sweeper.sweep(engine, send=report.broker_error is None)
+    report.sent += swept.sent
+    report.lost, report.released = swept.lost, swept.released
+    report.broker_error = report.broker_error or swept.error
+    report.duration_ms = round((monotonic() - started) * 1000, 3)
+    return report
+
+
+def _guard_clock(engine: sa.Engine, report: TickReport) -> None:
+    """Undo the deciding of a clock that ran ahead; a jump forward is downtime."""
+    with engine.begin() as connection:
+        last = ticks.fact(connection, ticks.LAST_NOW)
+        if last is not None and report.now < datetime.fromisoformat(last) - CLOCK_WAS_WRONG:
+            behind = datetime.fromisoformat(last) - report.now
+            moved = cursors.wind_back(connection, report.now)
+            report.clock_set_back_s = behind.total_seconds()
+            logger.warning(
+                "the clock went back by %s: %d actions are decided anew from %s on",
+                behind,
+                moved,
+                report.now.isoformat(),
+            )
+        ticks.set_fact(connection, ticks.LAST_NOW, report.now.isoformat())

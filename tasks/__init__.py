@@ -1,0 +1,1 @@
+"""Doing it: what Celery workers run."""

@@ -1,0 +1,109 @@
+"""The Celery app, and how operations are published: bounded in time, many at once."""
+
+import logging
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+from celery import Celery
+from kombu.exceptions import KombuError, OperationalError
+from redis.exceptions import RedisError
+
+from models.errors import BrokerUnavailable
+from models.store.outbox import Message
+from runtime.config import Settings, load_settings
+from tasks.names import QUICK
+
+logger = logging.getLogger("minutehand.broker")
+
+FLUSH_SIZE = 500
+# Above the longest time limit of an operation: Redis delivers anew what takes longer. A repeated
+# message finds the operation claimed.
+VISIBILITY_TIMEOUT_S = 8 * 24 * 3600
+
+app = Celery("minutehand", include=["tasks.execute"])
+_settings: list[Settings] = []
+
+
+def configure(settings: Settings) -> Celery:
+    """Point the app at the settings' broker; to be called once per process, before use."""
+    _settings[:] = [settings]
+    url = settings.effective_broker_url
+    app.conf.update(
+        broker_url=url,
+        task_serializer="json",
+        accept_content=["json"],
+        task_ignore_result=True,
+        task_acks_late=True,
+        task_reject_on_worker_lost=True,
+        worker_prefetch_multiplier=1,
+        worker_cancel_long_running_tasks_on_connection_loss=False,
+        worker_soft_shutdown_timeout=settings.worker.stop_grace_s + 2,
+        worker_hijack_root_logger=False,
+        worker_send_task_events=False,
+        broker_connection_retry_on_startup=True,
+        broker_connection_max_retries=None,
+        broker_connection_timeout=2,
+        broker_pool_limit=2,
+        broker_pool_acquire_timeout=5,
+        task_publish_retry_policy={
+            "max_retries": 2,
+            "interval_start": 0,
+            "interval_step": 0.2,
+            "interval_max": 0.2,
+        },
+        task_default_queue=QUICK,
+        task_create_missing_queues=True,
+        broker_transport_options=_transport_options(url),
+    )
+    return app
+
+
+def settings_in_use() -> Settings:
+    """Return the settings that `configure` was called with, else those of the environment."""
+    if not _settings:
+        configure(load_settings())
+    return _settings[0]
+
+
+def _transport_options(url: str) -> dict[str, object]:
+    if not url.startswith("redis"):
+        return {"confirm_publish": True}
+    return {
+        "visibility_timeout": VISIBILITY_TIMEOUT_S,
+        "unacked_restore_interval": 5,
+        "unacked_restore_throttle": 1,
+        "socket_timeout": 5,
+        "socket_connect_timeout": 2,
+        **({} if url.startswith("redis+socket") else {"socket_keepalive": True}),
+    }
+
+
+def publish(messages: Sequence[Message]) -> Iterator[Sequence[Message]]:
+    """Send messages, yielding those of each flush once the broker has taken them.
+
+    Raises BrokerUnavailable for the rest when the broker is down or silent; what it took of the
+    flush that failed is uncertain. Never blocks longer than the time-outs of `configure`.
+    """
+    rest = iter(messages)
+    while chunk := list(islice(rest, FLUSH_SIZE)):
+        try:
+            _flush(chunk)
+        except (KombuError, OperationalError, RedisError, OSError) as error:
+            raise BrokerUnavailable(f"{type(error).__name__}: {error}") from error
+        yield chunk
+
+
+def _flush(chunk: Sequence[Message]) -> None:
+    with (
+        app.producer_pool.acquire(block=True, timeout=5) as producer,
+        producer.batch(max_size=len(chunk) + 1),  # type: ignore[attr-defined]
+    ):
+        for message in chunk:
+            app.send_task(
+                message.task,
+                args=(str(message.id), message.attempt),
+                task_id=str(message.id),
+                queue=message.queue,
+                producer=producer,
+                retry=False,
+            )

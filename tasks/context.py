@@ -1,0 +1,50 @@
+"""StepContext as our own steps get it: with the database and the settings besides."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Protocol
+
+import sqlalchemy as sa
+
+from minutehand.steps import StepContext
+from runtime.config import Settings
+
+
+class Reporter(Protocol):
+    """Takes a running step's progress; `tasks.progress.Progress` is the real one."""
+
+    def report(
+        self, done: int | None, total: int | None, message: str | None, phase: str | None
+    ) -> None:
+        """Take what is not None; write at most once a second."""
+
+
+@dataclass
+class WorkContext(StepContext):
+    """A StepContext of a running operation; built-in steps use `engine` and `settings`."""
+
+    engine: sa.Engine
+    settings: Settings
+    is_manual: bool
+    reporter: Reporter
+    time_left_source: Callable[[], timedelta]
+    should_stop_source: Callable[[], bool]
+
+    def progress(
+        self,
+        done: int | None = None,
+        total: int | None = None,
+        message: str | None = None,
+        phase: str | None = None,
+    ) -> None:
+        """Report how far the step is; written at most once a second."""
+        self.reporter.report(done, total, message, phase)
+
+    def time_left(self) -> timedelta:
+        """Return how long the operation may still run; never negative."""
+        return self.time_left_source()
+
+    def should_stop(self) -> bool:
+        """Return True when the step should end soon."""
+        return self.should_stop_source()

@@ -1,0 +1,166 @@
+"""Run an operation: claim it, run its steps in order under a lease, write its end."""
+
+import logging
+import os
+import socket
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from functools import lru_cache
+from threading import Event
+from typing import Any, TypeVar
+from uuid import UUID
+
+import sqlalchemy as sa
+from celery import Task
+
+from minutehand.steps import StepFailed
+from models.errors import LeaseLost, SchedulerError, UnknownStep
+from models.operation import OperationState
+from models.store import outbox, running
+from models.store.claims import Claim, NotClaimed, claim
+from models.store.running import Ending
+from runtime.clock import monotonic
+from runtime.config import Settings
+from runtime.database import make_engine
+from tasks.app import app, settings_in_use
+from tasks.lease import Interrupted, Lease
+from tasks.names import EXECUTE_HEAVY, EXECUTE_QUICK
+from tasks.registry import Registry
+from tasks.runner import Runner
+from tasks.sending import send_reserved
+
+logger = logging.getLogger("minutehand.worker")
+
+T = TypeVar("T")
+
+DATABASE_RETRY_S = 1.0
+# How long an end that cannot be written is kept; then the sweep takes the operation back.
+KEEP_END_S = 600.0
+
+
+@lru_cache(maxsize=1)
+def _engine_of(_pid: int, settings: Settings) -> sa.Engine:
+    # By pid: a forked child must not share its parent's connections.
+    return make_engine(settings)
+
+
+@lru_cache(maxsize=1)
+def _registry(modules: tuple[str, ...]) -> Registry:
+    return Registry(modules)
+
+
+@app.task(name=EXECUTE_HEAVY, bind=True)
+def execute_scheduled_action(self: "Task[Any, Any]", operation_id: str, attempt: int) -> str:
+    """Run one attempt of an operation on the heavy queue; return what became of it."""
+    return _execute(self, operation_id, attempt)
+
+
+@app.task(name=EXECUTE_QUICK, bind=True)
+def execute_scheduled_action_quick(self: "Task[Any, Any]", operation_id: str, attempt: int) -> str:
+    """Run one attempt of an operation on the quick queue; return what became of it."""
+    return _execute(self, operation_id, attempt)
+
+
+def _execute(task: "Task[Any, Any]", operation_id: str, attempt: int) -> str:
+    settings = settings_in_use()
+    worker = f"{task.request.hostname or socket.gethostname()}:{os.getpid()}"
+    registry = _registry(settings.step_modules)
+    engine = _engine_of(os.getpid(), settings)
+    return run_attempt(engine, settings, registry, (UUID(operation_id), attempt), worker)
+
+
+def run_attempt(
+    engine: sa.Engine,
+    settings: Settings,
+    registry: Registry,
+    message: tuple[UUID, int],
+    worker: str,
+) -> str:
+    """Run the attempt that `message` (id, attempt) names, if it can be claimed; return its end."""
+    operation_id, attempt = message
+    claimed = _persist(engine, lambda connection: claim(connection, operation_id, attempt, worker))
+    if isinstance(claimed, NotClaimed):
+        logger.info("operation %s attempt %d: not started, %s", operation_id, attempt, claimed)
+        return claimed
+    logger.info("operation %s attempt %d: started", operation_id, attempt)
+    lease = Lease(engine, claimed, settings.worker)
+    try:
+        with lease.held():
+            ending = _run_steps(Runner(engine, settings, registry, lease))
+            released = _persist(
+                engine, lambda connection: running.end(connection, operation_id, attempt, ending)
+            )
+    except LeaseLost as error:
+        logger.warning("%s; nothing more is written", error)
+        return "lost"
+    level = logging.ERROR if ending.state == OperationState.FAILED else logging.INFO
+    logger.log(level, "operation %s: %s %s", operation_id, ending.state, ending.error or "")
+    _send_released(engine, [one.id for one in released])
+    return ending.state
+
+
+def _run_steps(runner: Runner) -> Ending:
+    """Run what is left of the operation's steps; return how the attempt ends."""
+    try:
+        ending = runner.run()
+    except Interrupted as interrupted:
+        ending = interrupted.ending
+        if runner.lease.lost:
+            raise LeaseLost("the lease was lost while a step ran") from None
+    except LeaseLost:
+        raise
+    except UnknownStep as error:
+        ending = failed(runner.lease.claim, str(error), permanent=True)
+    except StepFailed as error:
+        ending = failed(runner.lease.claim, str(error), permanent=error.permanent)
+    except SchedulerError as error:
+        ending = failed(runner.lease.claim, str(error), permanent=True)
+    except Exception as error:  # a step's own fault: it fails its operation only
+        logger.exception("operation %s failed", runner.lease.claim.id)
+        ending = failed(runner.lease.claim, f"{type(error).__name__}: {error}", permanent=False)
+    runner.note_end(ending)
+    keeps_checkpoint = ending.state in {
+        OperationState.SUCCESS,
+        OperationState.PARTIAL,
+        OperationState.CANCELLED,
+    } or (ending.state is OperationState.PENDING and not ending.is_failure)
+    return replace(ending, checkpoint=runner.checkpoint if keeps_checkpoint else None)
+
+
+def failed(claimed: Claim, error: str, *, permanent: bool) -> Ending:
+    """Return how an attempt ends that failed: tried again after its backoff, or failed."""
+    plan = claimed.plan
+    if permanent or claimed.failures + 1 >= plan.max_attempts:
+        return Ending(OperationState.FAILED, error=error, is_failure=True)
+    delay = plan.backoff[min(claimed.failures, len(plan.backoff) - 1)] if plan.backoff else None
+    return Ending(
+        OperationState.PENDING,
+        error=error,
+        reason="retry",
+        delay=delay or timedelta(0),
+        is_failure=True,
+    )
+
+
+def _persist(engine: sa.Engine, act: Callable[[sa.Connection], T]) -> T:
+    """Run `act` in a transaction of its own, again and again while the database is away."""
+    give_up_at = monotonic() + KEEP_END_S
+    while True:
+        try:
+            with engine.begin() as connection:
+                return act(connection)
+        except (sa.exc.OperationalError, sa.exc.InterfaceError) as error:
+            if monotonic() >= give_up_at:
+                raise
+            logger.warning("database unavailable, trying again: %s", error.orig)
+            Event().wait(DATABASE_RETRY_S)
+
+
+def _send_released(engine: sa.Engine, ids: list[UUID]) -> None:
+    """Send at once what waited for this operation; when that fails, the next tick does."""
+    if not ids:
+        return
+    with engine.begin() as connection:
+        messages = outbox.reserve_sendable(connection, len(ids), only=ids)
+    send_reserved(engine, messages)

@@ -1,0 +1,205 @@
+"""The lease on a running operation: a thread beats, notices what must end it, and interrupts.
+
+It raises in the step (by a signal to this process's main thread); a step that goes on all the same
+loses its operation and then its process. Celery's prefork pool replaces the process.
+"""
+
+import logging
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from multiprocessing.synchronize import Event as ProcessEvent
+from types import FrameType
+
+import sqlalchemy as sa
+
+from models.errors import LeaseLost
+from models.operation import OperationState
+from models.store import running
+from models.store.claims import Claim
+from models.store.running import Ending
+from runtime.clock import monotonic
+from runtime.config import WorkerSettings
+
+logger = logging.getLogger("minutehand.lease")
+
+# Made before the pool forks, set by the worker's main process: its children see it.
+stopping: ProcessEvent = multiprocessing.Event()
+
+CHECK_S = 0.2
+# How long an interrupted step has to let its operation be given back.
+LAST_WRITE_S = 1.0
+# From the time limit on: should_stop() turns true at once, the step is interrupted, then ended.
+SOFT_LIMIT_AFTER_S = 10
+HARD_LIMIT_AFTER_S = 30
+INTERRUPT = signal.SIGUSR2
+
+
+class Interrupted(BaseException):
+    """Raised in a step that must end now; no Exception, so that no step swallows it by habit."""
+
+    def __init__(self, ending: Ending) -> None:
+        self.ending = ending
+        super().__init__(ending.reason)
+
+
+GIVEN_BACK = Ending(OperationState.PENDING, reason="given back: the worker stopped")
+CANCELLED = Ending(OperationState.CANCELLED, reason="cancelled")
+TIME_LIMIT = Ending(OperationState.FAILED, error="time limit", reason="time limit", is_failure=True)
+# A stop in time: the next operation goes on from the checkpoint.
+TIME_BOX = Ending(OperationState.PARTIAL, reason="time box")
+LOST = Ending(OperationState.FAILED, reason="lease lost")
+
+
+@dataclass
+class Lease:
+    """The heartbeat of one attempt; to be used as `with lease.held():` around its steps."""
+
+    engine: sa.Engine
+    claim: Claim
+    settings: WorkerSettings
+    interruption: Interrupted | None = None
+    lost: bool = False
+    # Whether the running step was told to stop: its partial result is then no end of its own.
+    stop_was_seen: bool = False
+    _cancelled_at: float | None = None
+    _interruptible: bool = False
+    _ended: threading.Event = field(default_factory=threading.Event)
+
+    def __post_init__(self) -> None:
+        self._started = monotonic()
+
+    def time_left(self) -> timedelta:
+        """Return how long the operation may still run; never negative."""
+        limit = self.claim.plan.time_limit
+        return max(timedelta(0), limit - timedelta(seconds=monotonic() - self._started))
+
+    def should_stop(self) -> bool:
+        """Return True when the step should end soon: time limit, cancel, or a stopping worker."""
+        ending = self.asked_to_end()
+        self.stop_was_seen = self.stop_was_seen or ending is not None
+        return ending is not None
+
+    def asked_to_end(self) -> Ending | None:
+        """Return how the operation ends if its step stops now as asked, None when nobody asks."""
+        if stopping.is_set():
+            return GIVEN_BACK
+        if self._cancelled_at is not None:
+            return CANCELLED
+        return None if self.time_left() else TIME_BOX
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep the lease while the block runs."""
+        previous = _set_handler(self._on_signal)
+        beats = threading.Thread(target=self._keep, name="lease", daemon=True)
+        beats.start()
+        try:
+            yield
+        finally:
+            self._ended.set()
+            beats.join()
+            _set_handler(previous)
+
+    @contextmanager
+    def interruptible(self) -> Iterator[None]:
+        """Let the lease interrupt the block: a step, never our own writes."""
+        self._interruptible = True
+        try:
+            if self.interruption is not None:
+                raise self.interruption
+            yield
+        finally:
+            self._interruptible = False
+
+    def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
+        if self._interruptible and self.interruption is not None:
+            self._interruptible = False
+            raise self.interruption
+
+    def _keep(self) -> None:
+        next_beat = monotonic() + self.settings.heartbeat_s
+        while not self._ended.wait(CHECK_S):
+            if monotonic() >= next_beat:
+                next_beat = monotonic() + self._beat()
+            ending, grace_s = self._due_ending()
+            if ending is not None:
+                self._end_step(ending, grace_s)
+                return
+
+    def _beat(self) -> float:
+        """Renew the lease; return after how many seconds to do it again."""
+        try:
+            with self.engine.begin() as connection:
+                is_cancelled = running.beat(connection, self.claim.id, self.claim.attempt)
+        except LeaseLost:
+            self.lost = True
+        except sa.exc.SQLAlchemyError as error:
+            # The sweep trusts no lease's age after an error of its own either: go on.
+            logger.warning("heartbeat of %s: database unavailable: %s", self.claim.id, error)
+            return min(1.0, self.settings.heartbeat_s)
+        else:
+            if is_cancelled and self._cancelled_at is None:
+                self._cancelled_at = monotonic()
+        return self.settings.heartbeat_s
+
+    def _due_ending(self) -> tuple[Ending | None, float]:
+        """Return how the attempt has to end now, if it has, and the grace the step is given."""
+        if self.lost:
+            return LOST, 0.0
+        if stopping.is_set():
+            return GIVEN_BACK, self.settings.stop_grace_s
+        if self._cancelled_at is not None:
+            return CANCELLED, self.settings.cancel_grace_s
+        over_s = monotonic() - self._started - self.claim.plan.time_limit.total_seconds()
+        if over_s >= SOFT_LIMIT_AFTER_S:
+            return TIME_LIMIT, HARD_LIMIT_AFTER_S - SOFT_LIMIT_AFTER_S
+        return None, 0.0
+
+    def _end_step(self, ending: Ending, grace_s: float) -> None:
+        """Interrupt the step; after the grace write the end and end this process."""
+        self.interruption = Interrupted(ending)
+        # A stopping worker lets a step come to its end in the grace; the others must end now.
+        if ending is not GIVEN_BACK:
+            os.kill(os.getpid(), INTERRUPT)
+        if self._wait_beating(grace_s):
+            return
+        if ending is GIVEN_BACK:
+            os.kill(os.getpid(), INTERRUPT)
+            if self._ended.wait(LAST_WRITE_S):
+                return
+        self._abandon(ending)
+
+    def _wait_beating(self, seconds: float) -> bool:
+        end = monotonic() + seconds
+        while monotonic() < end:
+            if self._ended.wait(min(self.settings.heartbeat_s, max(0.0, end - monotonic()))):
+                return True
+            if not self.lost:
+                self._beat()
+        return self._ended.is_set()
+
+    def _abandon(self, ending: Ending) -> None:
+        logger.error(
+            "operation %s attempt %d: a step does not end (%s); ending its process",
+            self.claim.id,
+            self.claim.attempt,
+            ending.reason,
+        )
+        try:
+            if not self.lost:
+                with self.engine.begin() as connection:
+                    running.end(connection, self.claim.id, self.claim.attempt, ending)
+        finally:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _set_handler(handler: "signal._HANDLER") -> "signal._HANDLER":
+    if threading.current_thread() is not threading.main_thread():
+        return None
+    return signal.signal(INTERRUPT, handler)

@@ -1,0 +1,14 @@
+"""Task and queue names: the whole contract between the scheduler and the workers."""
+
+EXECUTE_HEAVY = "execute_scheduled_action"
+EXECUTE_QUICK = "execute_scheduled_action_quick"
+METATASK_SCHEDULE = "metatask_schedule"
+
+QUICK = "quick"
+HEAVY = "heavy"
+DEFAULT = "default"
+
+
+def execute_task(*, is_heavy: bool) -> str:
+    """Return the name of the task that runs an operation of that weight."""
+    return EXECUTE_HEAVY if is_heavy else EXECUTE_QUICK

@@ -1,0 +1,56 @@
+"""Step names to functions: the built-in ones, then a user's own from `SCHED_STEP_MODULES`."""
+
+import importlib
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from minutehand.steps import StepResult, registered_steps
+from models.errors import UnknownStep
+from models.step_spec import StepSpec
+from models.steps import BUILT_IN_STEPS
+
+logger = logging.getLogger("minutehand.steps")
+
+RUNNABLE = ("refresh", "publish", "send_email", "send_execsum", "maintenance")
+
+
+class Registry:
+    """The steps this process knows; a module that fails to import stops nobody but its users."""
+
+    def __init__(self, modules: tuple[str, ...] = ()) -> None:
+        self.failed: dict[str, str] = {}
+        for module in modules:
+            self._load(module)
+
+    def _load(self, module: str) -> None:
+        try:
+            importlib.import_module(module)
+        except Exception as error:  # a broken package must not stop the worker
+            logger.exception("step module %s cannot be imported", module)
+            self.failed[module] = f"{type(error).__name__}: {error}"
+
+    def user_specs(self) -> Mapping[str, StepSpec]:
+        """Return the specs of the registered user steps, by name."""
+        return {
+            name: StepSpec(
+                name=name,
+                parameters=step.parameters,
+                is_heavy=step.heavy,
+                repeatable=step.repeatable,
+                needs_recipients=step.sends,
+            )
+            for name, step in registered_steps().items()
+            if name not in BUILT_IN_STEPS
+        }
+
+    def function(self, name: str) -> Callable[[Any], StepResult | None]:
+        """Return the function that runs the step; raises UnknownStep, by name."""
+        if name in RUNNABLE:
+            run: Callable[[Any], StepResult] = importlib.import_module(f"tasks.steps.{name}").run
+            return run
+        own = registered_steps().get(name)
+        if own is not None:
+            return own.function
+        hint = "".join(f"; {module}: {error}" for module, error in self.failed.items())
+        raise UnknownStep(f"this worker does not know the step {name!r}{hint}")

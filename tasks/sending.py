@@ -1,0 +1,41 @@
+"""Send reserved operations: publish outside any transaction, then mark what the broker took."""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from models.errors import BrokerUnavailable
+from models.store import outbox
+from models.store.outbox import Message
+from tasks.app import publish
+
+logger = logging.getLogger("minutehand.broker")
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """How many messages the broker took, and why it took no more."""
+
+    count: int
+    error: str | None = None
+
+
+def send_reserved(engine: sa.Engine, messages: Sequence[Message]) -> Sent:
+    """Send operations that the caller has reserved; never raises for a broker that is down.
+
+    What was not sent for certain is released, so that the next tick sends it.
+    """
+    count = 0
+    try:
+        for taken in publish(messages):
+            with engine.begin() as connection:
+                outbox.mark_sent(connection, taken)
+            count += len(taken)
+    except BrokerUnavailable as error:
+        logger.warning("broker unavailable, %d operations wait: %s", len(messages) - count, error)
+        with engine.begin() as connection:
+            outbox.release_unsent(connection, messages[count:])
+        return Sent(count, str(error))
+    return Sent(count)
