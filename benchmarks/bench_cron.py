@@ -1,0 +1,144 @@
+"""Measure the cron kernel beside croniter 7: a table for people, then one line of JSON.
+
+    python benchmarks/bench_cron.py [--repeats 7]
+
+Twenty typical rules in Europe/Paris, asked at an ordinary noon. A figure is the CPU time of one
+call in microseconds: the median over the repeats of the mean over all rules.
+"""
+
+import argparse
+import json
+import os
+import platform
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import median
+from time import process_time
+from zoneinfo import ZoneInfo
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from croniter import croniter
+
+from cron import CronSchedule, in_words, rule, tz_release, zone
+
+ZONE = "Europe/Paris"
+NOON = datetime(2026, 7, 1, 10, 0, tzinfo=UTC)
+LOCAL_NOON = NOON.astimezone(ZoneInfo(ZONE))
+FIRST = datetime(1970, 1, 1, tzinfo=UTC)
+LAST = datetime(2199, 12, 31, tzinfo=UTC)
+RULES = (
+    *("* * * * *", "*/5 * * * *", "*/15 * * * *", "0 * * * *", "30 * * * *"),
+    *("0 0 * * *", "0 7 * * *", "30 2 * * *", "0 4 * * *", "0 7,19 * * *"),
+    *("0 7 * * 1", "0 9 * * 1-5", "*/10 9-17 * * 1-5", "0 */2 * * *", "0 18 * * 5"),
+    *("0 0 1 * *", "0 6 1,15 * *", "0 0 1 1 *", "15 10 * * 6,0", "0 12 13 * 5"),
+)
+SCHEDULES = [CronSchedule(text, ZONE) for text in RULES]
+CRONITERS = [croniter(text, LOCAL_NOON) for text in RULES]
+
+
+def ask_next() -> None:
+    for schedule in SCHEDULES:
+        schedule.next(NOON)
+
+
+def ask_previous() -> None:
+    for schedule in SCHEDULES:
+        schedule.previous(NOON)
+
+
+def ask_last() -> None:
+    for schedule in SCHEDULES:
+        schedule.last(NOON, NOON)
+
+
+def count_230_years() -> None:
+    for schedule in SCHEDULES:
+        schedule.count(FIRST, LAST)
+
+
+def parse() -> None:
+    rule._parsed.cache_clear()
+    for text in RULES:
+        CronSchedule(text, ZONE)
+
+
+def parse_cached() -> None:
+    for text in RULES:
+        CronSchedule(text, ZONE)
+
+
+def read_zone() -> None:
+    for _ in RULES:
+        zone._zone.cache_clear()
+        zone._of_file.cache_clear()
+        zone._zone(ZONE)
+
+
+def write_words() -> None:
+    for text in RULES:
+        in_words(text)
+
+
+def croniter_next() -> None:
+    for one in CRONITERS:
+        one.get_next(datetime, start_time=LOCAL_NOON)
+
+
+def croniter_previous() -> None:
+    for one in CRONITERS:
+        one.get_prev(datetime, start_time=LOCAL_NOON)
+
+
+def croniter_parse() -> None:
+    for text in RULES:
+        croniter(text, LOCAL_NOON)
+
+
+def microseconds(act: Callable[[], None], rounds: int, repeats: int) -> float:
+    """Return the CPU time of one call for one rule, the median over `repeats`."""
+    act()
+    figures = []
+    for _ in range(repeats):
+        start = process_time()
+        for _ in range(rounds):
+            act()
+        figures.append((process_time() - start) / rounds / len(RULES) * 1e6)
+    return median(figures)
+
+
+MEASURED: dict[str, tuple[Callable[[], None], int, Callable[[], None] | None]] = {
+    "next": (ask_next, 1000, croniter_next),
+    "previous": (ask_previous, 1000, croniter_previous),
+    "last of an empty span": (ask_last, 1000, None),
+    "parse and construct": (parse, 200, croniter_parse),
+    "construct, parsed before": (parse_cached, 1000, None),
+    "count over 230 years": (count_230_years, 2, None),
+    "read a zone": (read_zone, 2, None),
+    "words": (write_words, 50, None),
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="the cron kernel beside croniter")
+    parser.add_argument("--repeats", type=int, default=7)
+    repeats = parser.parse_args().repeats
+
+    rows = []
+    print(f"{'microseconds a call':<26}{'cron':>10}{'croniter':>10}{'ratio':>8}")
+    for name, (ours, rounds, theirs) in MEASURED.items():
+        figure = microseconds(ours, rounds, repeats)
+        other = 0.0 if theirs is None else microseconds(theirs, 10, repeats)
+        beside = f"{other:>10.1f}{other / figure:>7.0f}x" if other else ""
+        print(f"{name:<26}{figure:>10.3f}{beside}")
+        rows.append({"call": name, "us": round(figure, 3), "croniter_us": round(other, 1) or None})
+
+    machine = {"cpus": os.cpu_count(), "python": platform.python_version(), "tz": tz_release()}
+    date = datetime.now(UTC).date().isoformat()  # noqa: TID251 - the day of the measurement
+    print(json.dumps({"date": date, **machine, "repeats": repeats, "rows": rows}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,12 @@
+"""Cron rules in IANA time zones to instants; pure, and knows nothing of the rest of Minutehand."""
+
+from cron.errors import InvalidRule
+from cron.schedule import CronSchedule
+from cron.words import in_words
+from cron.zone import tz_release
+
+# Raised whenever a schedule may answer differently than before: stored next occurrences are then
+# computed again.
+KERNEL_VERSION: int = 1
+
+__all__ = ["KERNEL_VERSION", "CronSchedule", "InvalidRule", "in_words", "tz_release"]

@@ -1,0 +1,97 @@
+"""Which local days match: one flag per day, for each of the 14 kinds of year."""
+
+import calendar
+from datetime import date
+from functools import lru_cache
+from itertools import accumulate
+from typing import NamedTuple
+
+# Local days are counted from here. The wall clock may be a day behind or ahead of 1970 to 2199 in
+# UTC, so the calendar has a year more at either end.
+ORIGIN = date(1969, 1, 1)
+YEARS = range(1969, 2201)
+
+# The most days of each month, by its number.
+MONTH_LENGTHS = (0, 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+
+# Beyond every local day and minute, so that arithmetic with it stays out of range.
+NEVER = 1 << 40
+
+_LENGTHS = tuple(366 if calendar.isleap(year) else 365 for year in YEARS)
+_STARTS = (0, *accumulate(_LENGTHS))
+_YEAR_OF = b"".join(bytes((index,)) * length for index, length in enumerate(_LENGTHS))
+_KINDS = tuple((calendar.isleap(year), date(year, 1, 1).isoweekday() % 7) for year in YEARS)
+
+
+class DayFields(NamedTuple):
+    """The three day fields of a rule, as flags; with `either` one of the two kinds is enough."""
+
+    days: bytes
+    months: bytes
+    weekdays: bytes
+    either: bool
+
+
+class Days:
+    """The matching days of 1969 to 2200, searched in one step a year at most."""
+
+    __slots__ = ("_before", "_years")
+
+    def __init__(self, fields: DayFields) -> None:
+        kinds = {kind: _year_flags(fields, *kind) for kind in dict.fromkeys(_KINDS)}
+        self._years = tuple(kinds[kind] for kind in _KINDS)
+        self._before = (0, *accumulate(flags.count(1) for flags in self._years))
+
+    def at_or_after(self, day: int) -> int:
+        """Return the first matching day from `day` on, or NEVER."""
+        index = _YEAR_OF[day]
+        found = self._years[index].find(1, day - _STARTS[index])
+        while found < 0:
+            index += 1
+            if index == len(_LENGTHS):
+                return NEVER
+            found = self._years[index].find(1)
+        return _STARTS[index] + found
+
+    def at_or_before(self, day: int) -> int:
+        """Return the last matching day up to `day`, or -NEVER."""
+        index = _YEAR_OF[day]
+        found = self._years[index].rfind(1, 0, day - _STARTS[index] + 1)
+        while found < 0:
+            if index == 0:
+                return -NEVER
+            index -= 1
+            found = self._years[index].rfind(1)
+        return _STARTS[index] + found
+
+    def matches(self, day: int) -> bool:
+        """Whether `day` is one of them."""
+        index = _YEAR_OF[day]
+        return self._years[index][day - _STARTS[index]] == 1
+
+    def count_before(self, day: int) -> int:
+        """Return how many days match from ORIGIN up to, and without, `day`."""
+        index = _YEAR_OF[day]
+        return self._before[index] + self._years[index].count(1, 0, day - _STARTS[index])
+
+
+@lru_cache(maxsize=1024)
+def days_of(fields: DayFields) -> Days:
+    """Return the days that match, made once for all rules that have the same day fields."""
+    return Days(fields)
+
+
+def _year_flags(fields: DayFields, is_leap: bool, first_weekday: int) -> bytes:
+    lengths = [*MONTH_LENGTHS[1:]]
+    lengths[1] -= not is_leap
+    size = sum(lengths)
+    inside = _number(b"".join(fields.months[m : m + 1] * n for m, n in enumerate(lengths, 1)))
+    of_month = _number(b"".join(fields.days[1 : n + 1] for n in lengths))
+    of_week = _number((fields.weekdays * 54)[first_weekday : first_weekday + size])
+    matching = of_month | of_week if fields.either else of_month & of_week
+    return (inside & matching).to_bytes(size, "little")
+
+
+def _number(flags: bytes) -> int:
+    """Return the flags as one number, on which `&` and `|` work for a whole year at once."""
+    return int.from_bytes(flags, "little")

@@ -1,0 +1,186 @@
+"""One field of a rule: its text to spans, and spans to flags."""
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+from cron.errors import InvalidRule, quote
+
+# What an int of Debian's cron can hold. A step beyond the field's range is legal there and means
+# the first value alone, so `*/90` in the minute field is minute 0.
+LARGEST_STEP = 2**31 - 1
+
+ITEM = re.compile(r"(?:(\*)|([a-z]+|\d+)(?:-([a-z]+|\d+))?)(?:/(\d+))?", re.ASCII)
+
+MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+WEEKDAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Field:
+    """What one of the five fields may hold: its whole range, ends included, and its names."""
+
+    name: str
+    low: int
+    high: int
+    names: dict[str, int]
+    allowed: str
+
+
+class Span(NamedTuple):
+    """One item of a field: every `step`-th value of `first` to `last`, ends included."""
+
+    first: int
+    last: int
+    step: int
+
+
+MINUTE = Field("minute", 0, 59, {}, "a number from 0 to 59")
+HOUR = Field("hour", 0, 23, {}, "a number from 0 to 23")
+DAY = Field("day of month", 1, 31, {}, "a number from 1 to 31")
+MONTH = Field(
+    "month",
+    1,
+    12,
+    {name: number for number, name in enumerate(MONTHS, 1)},
+    "a number from 1 to 12, or jan to dec",
+)
+WEEKDAY = Field(
+    "day of week",
+    0,
+    7,
+    {name: number for number, name in enumerate(WEEKDAYS)},
+    "a number from 0 to 7 (0 and 7 are Sunday), or sun to sat",
+)
+FIELDS = (MINUTE, HOUR, DAY, MONTH, WEEKDAY)
+
+# Characters of other schedulers' dialects, and what to write for them in this one.
+FOREIGN = {
+    "?": "'?' is not known here; write '*'",
+    "#": "the nth weekday of a month cannot be written; write a weekday such as 'mon'",
+    "h": "'H' (a time picked by the scheduler) is not known here; write the number itself",
+    "l": "'L' (the last) is not known here; write the number itself",
+    "r": "'R' (a random time) is not known here; write the number itself",
+    "~": "'~' (a random time) is not known here; write the number itself",
+    "w": "'W' (the nearest working day) is not known here; write a number, or 'mon-fri' as weekday",
+}
+
+
+@lru_cache(maxsize=1024)
+def flags_of(field: Field, text: str) -> bytes:
+    """Return one flag (0 or 1) for each value from 0 to the field's highest, that value included.
+
+    The text is in lower case. The grammar is that of Debian's cron: a step needs a range or `*`,
+    a range does not wrap round. Raise InvalidRule, naming the field, for anything else.
+    """
+    flags = bytearray(field.high + 1)
+    for item in text.split(","):
+        first, last, step = _span(field, item)
+        flags[first : last + 1 : step] = b"\1" * len(range(first, last + 1, step))
+    return bytes(flags)
+
+
+def _span(field: Field, item: str) -> Span:
+    match = ITEM.fullmatch(item)
+    if match is None:
+        raise _not_understood(field, item)
+    star, start, end, step_text = match.groups()
+    step = 1 if step_text is None else _step(field, item, step_text)
+    if star:
+        return Span(field.low, field.high, step)
+    first = _value(field, start)
+    if end is None:
+        if step_text is not None:
+            raise _step_without_range(field, item, step)
+        return Span(first, first, 1)
+    last = _value(field, end)
+    if first > last:
+        raise _wraps_round(field, item, step)
+    return Span(first, last, step)
+
+
+def _value(field: Field, text: str) -> int:
+    if not text.isdigit():
+        number = field.names.get(text)
+        if number is None:
+            raise _unknown_name(field, text)
+        return number
+    # Not int() of whatever was given: 200 digits are an answer, not a number to compute with.
+    number = int(text) if len(text.lstrip("0")) <= 2 else field.high + 1
+    if not field.low <= number <= field.high:
+        side = f"below {field.low}" if number < field.low else f"above {field.high}"
+        raise InvalidRule(field.name, f"{quote(text)} is {side}; write {field.allowed}")
+    return number
+
+
+def _step(field: Field, item: str, text: str) -> int:
+    digits = text.lstrip("0")
+    if not digits:
+        problem = f"{quote(item)} has the step 0; write a step of 1 or more, such as '*/5'"
+        raise InvalidRule(field.name, problem)
+    if len(digits) > 10 or int(digits) > LARGEST_STEP:
+        problem = f"{quote(item)} has a step that is too large; write one up to {field.high}"
+        raise InvalidRule(field.name, problem)
+    return int(digits)
+
+
+def _step_without_range(field: Field, item: str, step: int) -> InvalidRule:
+    start = item.partition("/")[0]
+    top = 6 if field is WEEKDAY and start not in {"7", "07"} else field.high
+    remedy = f"'{quote(start)[1:-1]}-{top}/{step}'"
+    return InvalidRule(field.name, f"{quote(item)} has a step but no range; write {remedy}")
+
+
+def _wraps_round(field: Field, item: str, step: int) -> InvalidRule:
+    start, _, end = item.partition("/")[0].partition("-")
+    remedy = _unwrapped(field, start, end, step)
+    return InvalidRule(field.name, f"{quote(item)} runs backwards; write '{remedy}'")
+
+
+def _unwrapped(field: Field, start: str, end: str, step: int) -> str:
+    first, last = _value(field, start), _value(field, end)
+    if field is WEEKDAY:
+        return _unwrapped_weekdays(start, end, step)
+    if step > 1:
+        size = field.high - field.low + 1
+        values = range(first, last + size + 1, step)
+        return ",".join(str((value - field.low) % size + field.low) for value in values)
+    lowest = MONTHS[0] if field is MONTH and start in field.names else str(field.low)
+    highest = MONTHS[-1] if field is MONTH and start in field.names else str(field.high)
+    return f"{_range(start, highest)},{_range(lowest, end)}"
+
+
+def _unwrapped_weekdays(start: str, end: str, step: int) -> str:
+    first, last = _value(WEEKDAY, start) % 7, _value(WEEKDAY, end)
+    if step > 1:
+        values = range(first, last + (7 if first > last else 0) + 1, step)
+        return ",".join(str(value % 7) for value in values)
+    if first == 0:
+        return _range("0", str(last))
+    if last == 0 and first < 6:
+        return f"{first}-7"
+    named = start in WEEKDAY.names
+    return f"{_range(start, 'sat' if named else '6')},{_range('sun' if named else '0', end)}"
+
+
+def _range(start: str, end: str) -> str:
+    return start if start == end else f"{start}-{end}"
+
+
+def _unknown_name(field: Field, text: str) -> InvalidRule:
+    hint = FOREIGN.get(text) or FOREIGN.get(text[0] if text[1:].isdigit() else "")
+    return InvalidRule(field.name, f"{quote(text)}: {hint or f'write {field.allowed}'}")
+
+
+def _not_understood(field: Field, item: str) -> InvalidRule:
+    if not item:
+        problem = f"has an empty item in its list; write {field.allowed} between commas"
+        return InvalidRule(field.name, problem)
+    foreign = next((FOREIGN[mark] for mark in "?#~" if mark in item), None)
+    if foreign is None:
+        foreign = next(
+            (FOREIGN[mark] for mark in "hlrw" if re.match(rf"{mark}\b|\d+{mark}$", item)), None
+        )
+    remedy = foreign or f"write {field.allowed}, a range such as 'a-b', or '*', with '/step' behind"
+    return InvalidRule(field.name, f"{quote(item)} is not understood; {remedy}")

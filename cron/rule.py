@@ -1,0 +1,159 @@
+"""A rule's text to the local minutes that match it; knows neither zones nor instants."""
+
+import difflib
+import re
+from functools import lru_cache
+
+from cron.days import MONTH_LENGTHS, DayFields, Days, days_of
+from cron.errors import InvalidRule, quote
+from cron.fields import DAY, FIELDS, flags_of
+
+LONGEST_RULE = 200
+MINUTES_A_DAY = 1440
+
+NICKNAMES = {
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+    "@monthly": "0 0 1 * *",
+    "@weekly": "0 0 * * 0",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@hourly": "0 * * * *",
+}
+
+_ALLOWED = re.compile(r"[\t -~]*")
+_NO_MINUTE = bytes(60)
+_EXAMPLE = "write minute, hour, day of month, month, day of week, such as '0 7 * * 1'"
+
+
+class Rule:
+    """The local minutes that match a rule, counted from 1969-01-01 00:00 on the wall clock.
+
+    `text` is the rule in lower case, single blanks between its fields, nicknames written out.
+    `is_wildcard` says that the minute or the hour field begins with `*`: by Debian's cron such a
+    rule follows the wall clock through gaps and repeats.
+    """
+
+    __slots__ = (
+        "_day_fields",
+        "_days",
+        "_first_time",
+        "_last_time",
+        "_times",
+        "_times_a_day",
+        "is_wildcard",
+        "text",
+    )
+
+    def __init__(self, text: str) -> None:
+        fields = text.split(" ")
+        minutes, hours, days, months, weekdays = map(flags_of, FIELDS, fields)
+        either = not (fields[2].startswith("*") or fields[4].startswith("*"))
+        if not either and 1 not in days[: _longest_month(months) + 1]:
+            raise _never_fires(fields[2], fields[3])
+        self.text = text
+        self.is_wildcard = fields[0].startswith("*") or fields[1].startswith("*")
+        self._times = b"".join([minutes if hour else _NO_MINUTE for hour in hours])
+        self._first_time, self._last_time = self._times.find(1), self._times.rfind(1)
+        self._times_a_day = self._times.count(1)
+        sunday = bytes((weekdays[0] | weekdays[7],))
+        self._day_fields = DayFields(days, months, sunday + weekdays[1:7], either)
+        self._days: Days | None = None
+
+    def at_or_after(self, minute: int) -> int:
+        """Return the first matching minute from `minute` on, or one of NEVER or more."""
+        days = self._days or self._find_days()
+        day = minute // MINUTES_A_DAY
+        time = minute - day * MINUTES_A_DAY
+        if time > self._last_time:
+            return days.at_or_after(day + 1) * MINUTES_A_DAY + self._first_time
+        found = days.at_or_after(day)
+        return found * MINUTES_A_DAY + self._times.find(1, time if found == day else 0)
+
+    def at_or_before(self, minute: int) -> int:
+        """Return the last matching minute up to `minute`, or one of -NEVER or less."""
+        days = self._days or self._find_days()
+        day = minute // MINUTES_A_DAY
+        time = minute - day * MINUTES_A_DAY
+        if time < self._first_time:
+            return days.at_or_before(day - 1) * MINUTES_A_DAY + self._last_time
+        found = days.at_or_before(day)
+        end = time + 1 if found == day else MINUTES_A_DAY
+        return found * MINUTES_A_DAY + self._times.rfind(1, 0, end)
+
+    def count_before(self, minute: int) -> int:
+        """Return how many minutes match before `minute`, without walking them."""
+        days = self._days or self._find_days()
+        day, time = divmod(minute, MINUTES_A_DAY)
+        whole = days.count_before(day) * self._times_a_day
+        return whole + (self._times.count(1, 0, time) if days.matches(day) else 0)
+
+    def _find_days(self) -> Days:
+        """Make or share the days: on first use, since most rules are parsed only to be checked."""
+        self._days = days = days_of(self._day_fields)
+        return days
+
+
+def parse_rule(text: str) -> Rule:
+    """Return the rule that `text` writes; raise InvalidRule, naming the field, for anything else.
+
+    The grammar is that of Debian's cron, see fields.py; `@hourly`-style nicknames in any case.
+    A rule is at most 200 characters long and must have an occurrence in some year.
+    """
+    if not isinstance(text, str):
+        raise InvalidRule("rule", f"is not text but {type(text).__name__}; {_EXAMPLE}")
+    if len(text) > LONGEST_RULE:
+        problem = f"{quote(text)} is longer than {LONGEST_RULE} characters; write a shorter one"
+        raise InvalidRule("rule", problem)
+    return _parsed(text)
+
+
+# An error is not kept by lru_cache, so what is refused takes no memory.
+@lru_cache(maxsize=2048)
+def _parsed(text: str) -> Rule:
+    return Rule(normalised(text))
+
+
+def normalised(text: str) -> str:
+    """Return five lower-case fields, single blanks between them; raise InvalidRule otherwise."""
+    if not _ALLOWED.fullmatch(text):
+        raise InvalidRule("rule", f"{quote(text)} holds a character that no rule has; {_EXAMPLE}")
+    lowered = text.lower().replace("\t", " ").strip(" ")
+    if lowered.startswith("@"):
+        return _written_out(lowered)
+    fields = lowered.split()
+    if len(fields) != 5:
+        raise InvalidRule("rule", f"{quote(text)} {_wrong_number(len(fields))}; {_EXAMPLE}")
+    return " ".join(fields)
+
+
+def _written_out(nickname: str) -> str:
+    if nickname in NICKNAMES:
+        return NICKNAMES[nickname]
+    if nickname.startswith("@every"):
+        remedy = "write five fields such as '*/5 * * * *', or an interval instead of a cron rule"
+    elif nickname == "@reboot":
+        remedy = "it names no time; write a nickname such as '@daily', or five fields"
+    else:
+        near = difflib.get_close_matches(nickname[:20], NICKNAMES, 1, 0.0)[0]
+        remedy = f"write '{near}', or five fields such as '{NICKNAMES[near]}'"
+    raise InvalidRule("rule", f"{quote(nickname)} is not a known nickname; {remedy}")
+
+
+def _wrong_number(count: int) -> str:
+    if count == 0:
+        return "is empty"
+    if count in {6, 7}:
+        extra = "seconds" if count == 6 else "seconds and years"
+        return f"has {count} fields, and {extra} are not supported"
+    return f"has {count} field{'s' if count > 1 else ''} instead of five"
+
+
+def _longest_month(months: bytes) -> int:
+    """Return the most days that one of these months can have."""
+    return max(length for length, flag in zip(MONTH_LENGTHS, months, strict=True) if flag)
+
+
+def _never_fires(days: str, months: str) -> InvalidRule:
+    problem = f"{quote(days)} never comes in month {quote(months)}; write a day that this month has"
+    return InvalidRule(DAY.name, problem)

@@ -1,0 +1,196 @@
+"""Rule and zone to instants: next, previous, last, between and count, by Debian's cron."""
+
+from bisect import bisect_right
+from datetime import UTC, datetime
+from itertools import islice
+from typing import NoReturn
+
+from cron.days import NEVER
+from cron.rule import Rule, parse_rule
+from cron.zone import END, Stretch, first_minute, zone_named
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_from_timestamp = datetime.fromtimestamp
+
+
+class CronSchedule:
+    """The occurrences of a cron rule in an IANA zone, in [1970-01-01T00:00Z, 2200-01-01T00:00Z).
+
+    Instants go in as aware datetimes of any zone and come out in UTC, as whole seconds. An instant
+    without a zone or outside [1970, 2200) is refused by ValueError, a rule or zone that is not
+    understood by InvalidRule. Schedules do not change, may be shared by threads, and are equal when
+    their `rule` (lower case, nicknames written out) and their `zone` (its IANA name) are.
+
+    The rule is that of Debian's cron, by the minute. A rule whose minute or hour field begins with
+    `*` follows the wall clock through gaps and repeats. Any other whose time falls into a gap of
+    under 3 hours occurs once, at the end of the gap; one whose time is repeated within 3 hours
+    occurs the first time only. Larger jumps of the clock are neither caught up nor waited for. A
+    minute begins at its second :00 on the wall clock, also where that is no full minute of UTC.
+    """
+
+    __slots__ = ("_rule", "_starts", "_stretches", "rule", "zone")
+
+    rule: str
+    zone: str
+    _rule: Rule
+    _starts: tuple[int, ...]
+    _stretches: tuple[Stretch, ...]
+
+    def __init__(self, rule: str, zone: str) -> None:
+        parsed, known = parse_rule(rule), zone_named(zone)
+        put = object.__setattr__
+        put(self, "rule", parsed.text)
+        put(self, "zone", known.name)
+        put(self, "_rule", parsed)
+        put(self, "_starts", known.starts)
+        put(self, "_stretches", known.wildcard if parsed.is_wildcard else known.fixed)
+
+    def next(self, after: datetime) -> datetime | None:
+        """Return the first occurrence strictly after `after`, in UTC, or None before 2200."""
+        second = self._first(_second(after) + 1)
+        return None if second is None else _from_timestamp(second, UTC)
+
+    def previous(self, before: datetime) -> datetime | None:
+        """Return the last occurrence strictly before `before`, in UTC, or None since 1970."""
+        second = self._last(_second(before, True))
+        return None if second is None else _from_timestamp(second, UTC)
+
+    def last(self, since: datetime, until: datetime) -> datetime | None:
+        """Return the latest occurrence in (since, until], in UTC, or None if there is none."""
+        after, second = _second(since), self._last(_second(until))
+        return None if second is None or second <= after else _from_timestamp(second, UTC)
+
+    def between(self, since: datetime, until: datetime) -> list[datetime]:
+        """Return the occurrences in (since, until], in UTC and in order.
+
+        The list is as long as `count` says: ask that first where the span is long.
+        """
+        end = _second(until)
+        found = []
+        second = self._first(_second(since) + 1)
+        while second is not None and second <= end:
+            found.append(_from_timestamp(second, UTC))
+            second = self._first(second + 1)
+        return found
+
+    def count(self, since: datetime, until: datetime) -> int:
+        """Return how many occurrences lie in (since, until], exactly, without walking them."""
+        first, end = _second(since) + 1, _second(until) + 1
+        if end <= first:
+            return 0
+        index = bisect_right(self._starts, first) - 1
+        stop = bisect_right(self._starts, end)
+        return sum(self._count(stretch, first, end) for stretch in self._stretches[index:stop])
+
+    def _first(self, second: int) -> int | None:
+        """Return the first occurrence at or after the UTC second `second`."""
+        index = bisect_right(self._starts, second) - 1
+        _, end, shift, begin, _, _ = self._stretches[index]
+        if begin < second:
+            found = self._rule.at_or_after(-(-(second + shift) // 60)) * 60 - shift
+            if found < end:
+                return found
+        return self._first_from(index, second)
+
+    def _first_from(self, index: int, second: int) -> int | None:
+        """Return the same, going from stretch to stretch.
+
+        The days are searched again only where the wall clock begins outside the minutes that are
+        already known not to match: a rare rule costs one step a year, not one a stretch and year.
+        """
+        asked = known = NEVER
+        for stretch in islice(self._stretches, index, None):
+            if stretch.start >= second and self._catches_up(stretch):
+                return stretch.start
+            minute = first_minute(max(second, stretch.begin) + stretch.shift)
+            if not asked <= minute <= known:
+                asked, known = minute, self._rule.at_or_after(minute)
+            found = known * 60 - stretch.shift
+            if found < stretch.end:
+                return found
+        return None
+
+    def _last(self, second: int) -> int | None:
+        """Return the last occurrence at or before the UTC second `second`."""
+        index = bisect_right(self._starts, second) - 1
+        _, _, shift, begin, _, _ = self._stretches[index]
+        found = self._rule.at_or_before((second + shift) // 60) * 60 - shift
+        return found if found >= begin else self._last_from(index, second)
+
+    def _last_from(self, index: int, second: int) -> int | None:
+        """Return the same, going back from stretch to stretch."""
+        asked = known = -NEVER
+        for stretch in self._stretches[index::-1] if index >= 0 else ():
+            minute = (min(second, stretch.end - 1) + stretch.shift) // 60
+            if not known <= minute <= asked:
+                asked, known = minute, self._rule.at_or_before(minute)
+            found = known * 60 - stretch.shift
+            if found >= stretch.begin:
+                return found
+            if self._catches_up(stretch):
+                return stretch.start
+        return None
+
+    def _count(self, stretch: Stretch, first: int, end: int) -> int:
+        """Return how many occurrences of the stretch lie in the UTC seconds [first, end)."""
+        rule, shift = self._rule, stretch.shift
+        low = first_minute(max(first, stretch.begin) + shift)
+        high = first_minute(min(end, stretch.end) + shift)
+        total = rule.count_before(high) - rule.count_before(low) if low < high else 0
+        if first <= stretch.start < end and self._catches_up(stretch):
+            # A minute that matches at the very end of the gap is the same occurrence.
+            total += rule.at_or_after(stretch.shown) * 60 - shift != stretch.start
+        return total
+
+    def _catches_up(self, stretch: Stretch) -> bool:
+        """Whether a minute that the clock was put forward over, at the start of it, matches."""
+        skipped, shown, rule = stretch.skipped, stretch.shown, self._rule
+        return skipped < shown and rule.count_before(skipped) < rule.count_before(shown)
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"a CronSchedule does not change; make a new one to set {name!r}")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"a CronSchedule does not change; {name!r} cannot be deleted")
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, CronSchedule):
+            return NotImplemented
+        return self.rule == other.rule and self.zone == other.zone
+
+    def __hash__(self) -> int:
+        return hash((self.rule, self.zone))
+
+    def __repr__(self) -> str:
+        return f"CronSchedule({self.rule!r}, {self.zone!r})"
+
+    def __reduce__(self) -> tuple[type["CronSchedule"], tuple[str, str]]:
+        return CronSchedule, (self.rule, self.zone)
+
+
+def _second(instant: datetime, strictly_before: bool = False) -> int:
+    """Return the UTC second that `instant` lies in, or the last whole one strictly before it.
+
+    Raise ValueError outside [1970, 2200). The difference is taken in UTC, so `fold` counts.
+    """
+    try:
+        since_epoch = instant - _EPOCH
+    except TypeError:
+        raise _refused(instant) from None
+    second = since_epoch.days * 86400 + since_epoch.seconds
+    if not 0 <= second < END:
+        raise _refused(instant)
+    if strictly_before and not since_epoch.microseconds:
+        return second - 1
+    return second
+
+
+def _refused(instant: datetime) -> Exception:
+    if not isinstance(instant, datetime):
+        return TypeError(f"an instant must be a datetime, not {type(instant).__name__}")
+    if instant.utcoffset() is None:
+        return ValueError(
+            f"the instant {instant.isoformat()} has no zone; give it one, such as UTC"
+        )
+    span = "from 1970-01-01T00:00Z up to, and without, 2200-01-01T00:00Z"
+    return ValueError(f"the instant {instant.isoformat()} is out of range; give one {span}")

@@ -1,0 +1,127 @@
+"""A rule in English, for people."""
+
+from collections.abc import Sequence
+
+from cron.fields import FIELDS, flags_of
+from cron.rule import parse_rule
+
+MONTH_NAMES = (
+    *("January", "February", "March", "April", "May", "June", "July", "August"),
+    *("September", "October", "November", "December"),
+)
+# Monday first and Sunday as 7, so that a weekend reads 'Saturday and Sunday'.
+WEEKDAY_NAMES = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+
+# Up to so many times of day are written out as HH:MM.
+MOST_TIMES = 6
+
+
+def in_words(rule: str) -> str:
+    """Return what a rule says, such as 'at 07:00 on Monday'; raise InvalidRule if it is none.
+
+    Where both kinds of day are restricted, 'or' and 'only if' say which of Debian's two readings
+    applies. The zone is not part of a rule and is not named.
+    """
+    fields = parse_rule(rule).text.split(" ")
+    minutes, hours, days, months, weekdays = (
+        [value for value, flag in enumerate(flags_of(field, text)) if flag]
+        for field, text in zip(FIELDS, fields, strict=True)
+    )
+    either = not (fields[2].startswith("*") or fields[4].startswith("*"))
+    week = sorted({value or 7 for value in weekdays})
+    return f"{_time(minutes, hours)}{_day(days, months, week, either)}"
+
+
+def _time(minutes: list[int], hours: list[int]) -> str:
+    if len(hours) < 24 and len(minutes) * len(hours) <= MOST_TIMES:
+        times = [f"{hour:02}:{minute:02}" for hour in hours for minute in minutes]
+        return f"at {_joined(times, 'and')}"
+    every = _every(minutes, 60)
+    if every is None:
+        return f"{_at_minutes(minutes)} past {_past_hours(hours)}"
+    of_minutes = "every minute" if every == 1 else f"every {every} minutes"
+    if len(hours) == 24:
+        return of_minutes
+    if hours[-1] - hours[0] == len(hours) - 1:
+        return f"{of_minutes} from {hours[0]:02}:00 to {hours[-1]:02}:59"
+    return f"{of_minutes} of {_past_hours(hours)}"
+
+
+def _at_minutes(minutes: list[int]) -> str:
+    step = _step(minutes)
+    if step is not None:
+        return f"at every {_ordinal(step)} minute from {minutes[0]} to {minutes[-1]}"
+    return f"at minute{'s' if len(minutes) > 1 else ''} {_listed(minutes, range(60))}"
+
+
+def _past_hours(hours: list[int]) -> str:
+    every, step = _every(hours, 24), _step(hours)
+    if every is not None:
+        return "every hour" if every == 1 else f"every {_ordinal(every)} hour from 0"
+    if step is not None:
+        return f"every {_ordinal(step)} hour from {hours[0]} to {hours[-1]}"
+    return f"hour{'s' if len(hours) > 1 else ''} {_listed(hours, range(24))}"
+
+
+def _day(days: list[int], months: list[int], week: list[int], either: bool) -> str:
+    of_months = "" if len(months) == 12 else _listed(months, ("", *MONTH_NAMES))
+    in_months = f" in {of_months}" if of_months else ""
+    every_date, every_weekday = len(days) == 31, len(week) == 7
+    if (every_date and every_weekday) or (either and (every_date or every_weekday)):
+        return in_months
+    weekdays = _listed(week, ("", *WEEKDAY_NAMES))
+    if every_date:
+        return f" on {weekdays}{in_months}"
+    dates = f" on {_dates(days)} of {of_months or 'the month'}"
+    if every_weekday:
+        return dates
+    if either:
+        return f"{dates} or on {weekdays}{in_months}"
+    return f"{dates}, only if it is {_listed(week, ('', *WEEKDAY_NAMES), 'or')}"
+
+
+def _dates(days: list[int]) -> str:
+    step = _step(days)
+    if step is not None:
+        return f"every {_ordinal(step)} day from {days[0]} to {days[-1]}"
+    return f"day{'s' if len(days) > 1 else ''} {_listed(days, range(32))}"
+
+
+def _every(values: list[int], size: int) -> int | None:
+    """Return n if the values are every n-th of the whole circle, without a shorter last step."""
+    if size % len(values) or len(values) == 1:
+        return None
+    step = size // len(values)
+    return step if values == list(range(0, size, step)) else None
+
+
+def _step(values: list[int]) -> int | None:
+    """Return the step of five values or more that lie evenly apart, not side by side."""
+    step = values[1] - values[0] if len(values) >= 5 else 1
+    return step if step > 1 and values == list(range(values[0], values[-1] + 1, step)) else None
+
+
+def _listed(values: list[int], names: Sequence[object], last_word: str = "and") -> str:
+    """Return the values by name, three or more side by side as 'a to b'."""
+    runs: list[list[int]] = []
+    for value in values:
+        if runs and value == runs[-1][-1] + 1:
+            runs[-1].append(value)
+        else:
+            runs.append([value])
+    parts: list[str] = []
+    for run in runs:
+        whole = [f"{names[run[0]]} to {names[run[-1]]}"]
+        parts += whole if len(run) > 2 else [str(names[value]) for value in run]
+    return _joined(parts, last_word)
+
+
+def _joined(parts: list[str], last_word: str) -> str:
+    return f" {last_word} ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
+
+
+def _ordinal(number: int) -> str:
+    ending = (
+        "th" if 10 <= number % 100 <= 20 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    )
+    return f"{number}{ending}"

@@ -1,0 +1,147 @@
+"""A zone as stretches of constant offset, from one tz release: that of the tzdata wheel."""
+
+import difflib
+from collections.abc import Iterator
+from datetime import UTC, date, datetime
+from functools import cache, lru_cache
+from importlib.resources import files
+from itertools import pairwise
+from typing import NamedTuple
+
+import tzdata
+
+from cron.days import ORIGIN
+from cron.errors import InvalidRule, quote
+from cron.tzif import Transition, transitions
+
+# Instants are UTC seconds in [0, END): from 1970-01-01T00:00Z to before 2200-01-01T00:00Z.
+END = int(datetime(2200, 1, 1, tzinfo=UTC).timestamp())
+LONGEST_NAME = 80
+
+# Debian's cron compares the minute it wakes up in with the last one it did: up to 180 minutes ahead
+# (a gap of 179) it catches up, up to 180 minutes back it waits.
+LONGEST_GAP = 179
+LONGEST_REPEAT = 180
+
+_EXAMPLE = "write an IANA name such as 'Europe/Paris'"
+_ORIGIN_SHIFT = (date(1970, 1, 1) - ORIGIN).days * 86400
+
+
+class Stretch(NamedTuple):
+    """A span of UTC seconds [start, end) in which the wall clock runs evenly.
+
+    `second + shift` is the wall clock in seconds since 1969-01-01 00:00. Occurrences fall in
+    [begin, end). If one of the minutes of the wall clock from `skipped` up to, and without,
+    `shown` matches, there is one more at `start`: the clock was put forward over them.
+    """
+
+    start: int
+    end: int
+    shift: int
+    begin: int
+    skipped: int
+    shown: int
+
+
+class Zone(NamedTuple):
+    """A zone's stretches from 1970 to 2199: for wildcard rules and for fixed ones."""
+
+    name: str
+    starts: tuple[int, ...]
+    wildcard: tuple[Stretch, ...]
+    fixed: tuple[Stretch, ...]
+
+
+def tz_release() -> str:
+    """Return the tz database's release that every offset comes from, such as '2026f'."""
+    return str(tzdata.IANA_VERSION)
+
+
+def zone_named(name: str) -> Zone:
+    """Return the zone of an IANA name in any case; an alias keeps its name.
+
+    Raise InvalidRule (field 'zone'), with the nearest name, for one that is not known.
+    """
+    if not isinstance(name, str):
+        raise InvalidRule("zone", f"is not text but {type(name).__name__}; {_EXAMPLE}")
+    return _known(name)
+
+
+@lru_cache(maxsize=2048)
+def _known(name: str) -> Zone:
+    return _zone(canonical_name(name))
+
+
+def canonical_name(name: str) -> str:
+    """Return the IANA name as it is spelled; names come from pytz, offsets never do."""
+    import pytz
+
+    try:
+        if len(name) <= LONGEST_NAME:
+            return str(pytz.timezone(name).zone)
+    except pytz.UnknownTimeZoneError:
+        pass
+    near = _nearest(name)
+    raise InvalidRule("zone", f"{quote(name)} is unknown; {f'write {near}' if near else _EXAMPLE}")
+
+
+def _nearest(name: str) -> str | None:
+    """Return the known name whose spelling, or whose last part, is nearest to `name`, in quotes."""
+    import pytz
+
+    spelled = {known.lower(): known for known in pytz.all_timezones}
+    wanted = name[:LONGEST_NAME].strip().lower().replace(" ", "_")
+    in_city = [known for known in spelled if known.rpartition("/")[2] == wanted]
+    near = [wanted] if wanted in spelled else in_city or difflib.get_close_matches(wanted, spelled)
+    return f"'{spelled[near[0]]}'" if near else None
+
+
+# There are some 600 names, so this cache is bounded by the tz release.
+@cache
+def _zone(name: str) -> Zone:
+    resource = files("tzdata").joinpath("zoneinfo", *name.split("/"))
+    return _of_file(resource.read_bytes())._replace(name=name)
+
+
+@cache
+def _of_file(data: bytes) -> Zone:
+    """Return a zone without a name: four names in ten are aliases, and share it."""
+    wildcard = tuple(_stretches(transitions(data)))
+    starts = tuple(stretch.start for stretch in wildcard)
+    return Zone("", starts, wildcard, tuple(_catching_up(wildcard)))
+
+
+def _stretches(changes: list[Transition]) -> Iterator[Stretch]:
+    """Yield the stretches of [0, END); each counts whole, as a wildcard rule sees them."""
+    for change, after in pairwise([*changes, Transition(END, 0)]):
+        start = max(change.second, 0)
+        if after.second > start:
+            yield Stretch(start, after.second, change.offset + _ORIGIN_SHIFT, start, 0, 0)
+
+
+def _catching_up(stretches: tuple[Stretch, ...]) -> Iterator[Stretch]:
+    """Yield the same stretches as a fixed rule sees them, by the main loop of Debian's cron.
+
+    `due` is the first minute of the wall clock that fixed rules have not had yet.
+    """
+    due = first_minute(stretches[0].start + stretches[0].shift)
+    for stretch in stretches:
+        shown = first_minute(stretch.start + stretch.shift)
+        start, end, shift = stretch[:3]
+        if 0 < shown - due <= LONGEST_GAP:
+            yield Stretch(start, end, shift, start, due, shown)
+        elif 0 < due - shown <= LONGEST_REPEAT:
+            yield Stretch(start, end, shift, due * 60 - shift, 0, 0)
+        else:
+            due = shown
+            yield stretch
+        due = max(due, first_minute(stretch.end + stretch.shift))
+
+
+def first_minute(second: int) -> int:
+    """Return the first minute of the wall clock that begins at or after a second of it.
+
+    Where an offset is no whole minute (Monrovia until 1972), a minute that the clock does not show
+    from its second :00 on counts as skipped.
+    """
+    return -(-second // 60)

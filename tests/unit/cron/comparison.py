@@ -1,0 +1,75 @@
+"""CronSchedule against Debian's main loop around one change of the clock."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from cron import CronSchedule
+from tests.unit.cron.debian import Change, occurrences, wakeups
+
+HOUR = 3600
+# Where the questions are asked, in seconds from the change.
+PROBES = (-3 * HOUR, -HOUR, -1, 0, 1799, HOUR, 2 * HOUR + 1, 24 * HOUR)
+
+
+class Difference(NamedTuple):
+    """What a schedule answered, and what Debian's cron did."""
+
+    question: str
+    rule: str
+    zone: str
+    instant: datetime
+    answer: object
+    expected: object
+
+
+class Tally(NamedTuple):
+    """How many answers were compared, and those that differed."""
+
+    compared: int
+    differences: list[Difference]
+
+
+def utc(second: int) -> datetime:
+    return datetime.fromtimestamp(second, UTC)
+
+
+def compare(changes: Iterable[Change], rules: Iterable[str]) -> Tally:
+    """Ask each rule for next, previous, last, count and between around each change."""
+    compared, differences = 0, list[Difference]()
+    for change in changes:
+        low, high = change.second - 5 * HOUR, change.second + 27 * HOUR
+        seen = wakeups(change, low, high)
+        for rule in rules:
+            found = [second for second in occurrences(rule, seen) if second > low]
+            for difference in _questions(change, rule, found, (low, high - 1)):
+                compared += 1
+                if difference.answer != difference.expected:
+                    differences.append(difference)
+    return Tally(compared, differences)
+
+
+def _questions(
+    change: Change, rule: str, found: list[int], window: tuple[int, int]
+) -> Iterator[Difference]:
+    schedule = CronSchedule(rule, change.zone)
+    instants = [utc(second) for second in found]
+    start, end = map(utc, window)
+
+    def asked(question: str, instant: datetime, answer: object, expected: object) -> Difference:
+        return Difference(question, rule, change.zone, instant, answer, expected)
+
+    yield asked("between", start, schedule.between(start, end), instants)
+    yield asked("count", start, schedule.count(start, end), len(found))
+    for probe in PROBES:
+        at = utc(change.second + probe)
+        before = bisect_left(found, change.second + probe)
+        done = bisect_right(found, change.second + probe)
+        if done < len(found):
+            yield asked("next", at, schedule.next(at), instants[done])
+        if before:
+            yield asked("previous", at, schedule.previous(at), instants[before - 1])
+        latest = instants[done - 1] if done else None
+        yield asked("last", at, schedule.last(start, at), latest)
+        yield asked("count", at, schedule.count(at, end), len(found) - done)

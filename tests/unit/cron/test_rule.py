@@ -1,0 +1,142 @@
+from contextlib import suppress
+from time import process_time
+
+import pytest
+
+from cron import CronSchedule, InvalidRule
+from cron.rule import _parsed, normalised, parse_rule
+
+REFUSED = [
+    pytest.param("", "is empty", id="empty"),
+    pytest.param(" \t ", "is empty", id="blank"),
+    pytest.param("0 0 * *", "4 fields instead of five", id="four_fields"),
+    pytest.param("5", "1 field instead of five", id="one_field"),
+    pytest.param("0 0 7 * * 1", "seconds are not supported", id="six_fields"),
+    pytest.param("0 0 7 * * 1 2026", "years are not supported", id="seven_fields"),
+    pytest.param("0 7 * * 1 command to run", "8 fields", id="a_crontab_line"),
+    pytest.param("0 7 * * 1\n", "holds a character", id="newline"),
+    pytest.param("0 7\n* * 1", "holds a character", id="newline_inside"),
+    pytest.param("0 7\r* * 1", "holds a character", id="carriage_return"),
+    pytest.param("0\v7 * * 1", "holds a character", id="vertical_tab"),
+    pytest.param("0\f7 * * 1", "holds a character", id="form_feed"),
+    pytest.param("0\x1f7 * * 1", "holds a character", id="unit_separator"),
+    pytest.param("0\u00a07 * * 1", "holds a character", id="no_break_space"),
+    pytest.param("0\u20287 * * 1", "holds a character", id="line_separator"),
+    pytest.param("0 7 * * 1\0", "holds a character", id="nul"),
+    pytest.param("\u0661 7 * * 1", "holds a character", id="arabic_digit"),
+    pytest.param("\u00b2 7 * * 1", "holds a character", id="superscript"),
+    pytest.param("0 7 * * fr\u0131", "holds a character", id="dotless_i"),
+    pytest.param("\ud800 7 * * 1", "holds a character", id="lone_surrogate"),
+    pytest.param("@reboot", "names no time", id="reboot"),
+    pytest.param("@every 5m", "interval", id="every"),
+    pytest.param("@dayly", "write '@daily'", id="misspelt_nickname"),
+    pytest.param("@", "nickname", id="at_sign"),
+    pytest.param("@daily @daily", "nickname", id="two_nicknames"),
+    pytest.param("0 " * 101, "longer than 200", id="too_long"),
+    pytest.param("*" * 10**6, "longer than 200", id="a_million_stars"),
+    pytest.param(None, "not text but NoneType", id="none"),
+    pytest.param(b"* * * * *", "not text but bytes", id="bytes"),
+    pytest.param(["*"] * 5, "not text but list", id="a_list"),
+]
+
+
+@pytest.mark.parametrize(("rule", "words"), REFUSED)
+def test_a_rule_that_is_refused_as_a_whole_is_named_so(rule: str, words: str) -> None:
+    with pytest.raises(InvalidRule) as caught:
+        CronSchedule(rule, "UTC")
+
+    assert caught.value.field == "rule"
+    assert words in str(caught.value)
+    assert "write" in str(caught.value)
+    assert len(str(caught.value)) < 250
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("  0\t \t7 * *   1 ", "0 7 * * 1"),
+        ("0 7 1 JAN Mon", "0 7 1 jan mon"),
+        ("@yearly", "0 0 1 1 *"),
+        ("@annually", "0 0 1 1 *"),
+        ("@monthly", "0 0 1 * *"),
+        ("@weekly", "0 0 * * 0"),
+        (" @Daily\t", "0 0 * * *"),
+        ("@MIDNIGHT", "0 0 * * *"),
+        ("@hourly", "0 * * * *"),
+    ],
+)
+def test_a_rule_is_kept_in_lower_case_with_its_nickname_written_out(
+    text: str, expected: str
+) -> None:
+    assert expected == normalised(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_wildcard"),
+    [
+        ("@hourly", True),
+        ("0 * * * *", True),
+        ("*/15 2 * * *", True),
+        ("*,5 2 * * *", True),
+        ("0 */2 * * *", True),
+        ("0 0-23 * * *", False),
+        ("5,* 2 * * *", False),
+        ("0 0 * * *", False),
+    ],
+)
+def test_a_rule_is_a_wildcard_if_its_minute_or_hour_begins_with_a_star(
+    text: str, is_wildcard: bool
+) -> None:
+    assert parse_rule(text).is_wildcard is is_wildcard
+
+
+@pytest.mark.parametrize(
+    ("text", "days"),
+    [
+        pytest.param("0 0 13 * 5", [2, 9, 13, 16, 23, 30], id="either_is_enough"),
+        pytest.param("0 0 */2 * 5", [9, 23], id="both_when_the_day_begins_with_a_star"),
+        pytest.param("0 0 13 * */2", [13], id="both_when_the_weekday_begins_with_a_star"),
+        pytest.param("0 0 13 * 0-7", [*range(1, 32)], id="a_full_weekday_list_is_enough"),
+        pytest.param("0 0 *,13 * 5", [2, 9, 16, 23, 30], id="a_star_first_in_a_list"),
+        pytest.param("0 0 13,* * 5", [*range(1, 32)], id="a_star_not_first_in_a_list"),
+        pytest.param("0 0 * * 7", [4, 11, 18, 25], id="seven_is_sunday"),
+    ],
+)
+def test_days_of_month_and_of_week_combine_as_in_debian(text: str, days: list[int]) -> None:
+    rule = parse_rule(text)
+    start = (57 * 365 + 14 + 273) * 1440  # 2026-10-01, counted from 1969-01-01
+
+    minutes = {day: start + (day - 1) * 1440 for day in range(1, 32)}
+    found = [day for day, minute in minutes.items() if rule.at_or_after(minute) == minute]
+
+    assert days == found
+
+
+def test_what_is_parsed_is_kept_but_not_without_bound() -> None:
+    for number in range(3000):
+        parse_rule(f"{number % 60} {number // 60 % 24} {number // 1440 + 1} * *")
+
+    info = _parsed.cache_info()
+    assert info.maxsize is not None
+    assert info.currsize <= info.maxsize <= 4096
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(",".join(["1-59"] * 40), id="as_long_as_a_rule_may_be"),
+        pytest.param("9" * 192, id="one_huge_number"),
+        pytest.param("*/" + "9" * 190, id="one_huge_step"),
+        pytest.param("-" * 192, id="dashes"),
+        pytest.param("," * 192, id="commas"),
+        pytest.param("1-" * 96, id="ranges_of_ranges"),
+    ],
+)
+def test_no_text_takes_long_to_read(text: str) -> None:
+    start = process_time()
+
+    for _ in range(50):
+        with suppress(InvalidRule):
+            parse_rule(f"{text[:192]} * * * *")
+
+    assert process_time() - start < 0.1

@@ -1,0 +1,252 @@
+import json
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, date, datetime, timedelta, timezone
+from pathlib import Path
+from time import process_time
+from zoneinfo import ZoneInfo
+
+import pytest
+
+import cron
+from cron import CronSchedule, InvalidRule
+
+FACTS = json.loads(Path(__file__).with_name("facts.json").read_text())
+FIRST = datetime(1970, 1, 1, tzinfo=UTC)
+LAST = datetime(2199, 12, 31, 23, 59, 59, 999999, tzinfo=UTC)
+NOON = datetime(2026, 7, 1, 12, tzinfo=UTC)
+
+
+def at(text: str) -> datetime:
+    return datetime.fromisoformat(text)
+
+
+@pytest.mark.parametrize("zone", sorted({fact["tz"] for fact in FACTS}))
+def test_the_facts_of_a_zone_hold(zone: str) -> None:
+    wrong = []
+    for fact in FACTS:
+        if fact["tz"] == zone:
+            schedule, now = CronSchedule(fact["rule"], zone), at(fact["now"])
+            if "expect_next" in fact and schedule.next(now) != at(fact["expect_next"]):
+                wrong.append((fact, schedule.next(now)))
+            if "expect_prev" in fact and schedule.previous(now) != at(fact["expect_prev"]):
+                wrong.append((fact, schedule.previous(now)))
+
+    assert wrong == []
+
+
+def test_there_are_370_facts() -> None:
+    assert len(FACTS) == 370
+
+
+@pytest.mark.parametrize(
+    ("question", "second", "expected"),
+    [
+        pytest.param("next", "11:59:59.999999", "12:00:00", id="next_a_microsecond_before"),
+        pytest.param("next", "12:00:00", "12:01:00", id="next_excludes_the_instant"),
+        pytest.param("next", "12:00:00.000001", "12:01:00", id="next_a_microsecond_after"),
+        pytest.param("previous", "12:00:00", "11:59:00", id="previous_excludes_the_instant"),
+        pytest.param("previous", "12:00:00.000001", "12:00:00", id="previous_a_microsecond_after"),
+        pytest.param("previous", "11:59:59.999999", "11:59:00", id="previous_a_microsecond_before"),
+    ],
+)
+def test_a_fraction_of_a_second_counts(question: str, second: str, expected: str) -> None:
+    schedule = CronSchedule("* * * * *", "UTC")
+
+    found = getattr(schedule, question)(at(f"2026-07-01T{second}+00:00"))
+
+    assert at(f"2026-07-01T{expected}+00:00") == found
+
+
+def test_a_span_leaves_out_its_start_and_holds_its_end() -> None:
+    schedule = CronSchedule("0 * * * *", "UTC")
+    hours = [NOON + timedelta(hours=hour) for hour in range(4)]
+
+    assert hours[1:] == schedule.between(hours[0], hours[3])
+    assert schedule.count(hours[0], hours[3]) == 3
+    assert hours[3] == schedule.last(hours[0], hours[3])
+    assert hours[2] == schedule.last(hours[0], hours[3] - timedelta(microseconds=1))
+
+
+@pytest.mark.parametrize("length", [timedelta(0), timedelta(microseconds=-1), timedelta(days=-9)])
+def test_an_empty_or_reversed_span_holds_nothing(length: timedelta) -> None:
+    schedule = CronSchedule("* * * * *", "Europe/Paris")
+
+    assert schedule.between(NOON, NOON + length) == []
+    assert schedule.count(NOON, NOON + length) == 0
+    assert schedule.last(NOON, NOON + length) is None
+
+
+def test_fold_tells_the_two_passes_of_an_hour_apart() -> None:
+    schedule = CronSchedule("30 2 * * *", "Europe/Paris")
+    first = datetime(2026, 10, 25, 2, 0, tzinfo=ZoneInfo("Europe/Paris"))
+
+    assert at("2026-10-25T00:30:00+00:00") == schedule.next(first)
+    assert at("2026-10-26T01:30:00+00:00") == schedule.next(first.replace(fold=1))
+
+
+def test_occurrences_are_in_utc_whatever_zone_was_asked_in() -> None:
+    schedule = CronSchedule("0 7 * * 1", "Europe/Paris")
+
+    found = schedule.next(NOON.astimezone(timezone(timedelta(hours=-9, minutes=-30))))
+
+    assert found is not None
+    assert found.tzinfo is UTC
+    assert at("2026-07-06T05:00:00+00:00") == found
+
+
+@pytest.mark.parametrize("question", ["next", "previous"])
+@pytest.mark.parametrize(
+    ("instant", "words"),
+    [
+        pytest.param(datetime(2026, 7, 1), "no zone", id="naive"),  # noqa: DTZ001
+        pytest.param(FIRST - timedelta(microseconds=1), "out of range", id="before_1970"),
+        pytest.param(LAST + timedelta(microseconds=1), "out of range", id="2200"),
+        pytest.param(datetime.min.replace(tzinfo=UTC), "out of range", id="the_first_instant"),
+        pytest.param(
+            datetime.max.replace(tzinfo=timezone(timedelta(hours=-14))),
+            "out of range",
+            id="beyond_the_last_instant",
+        ),
+    ],
+)
+def test_an_instant_that_cannot_be_answered_for_is_refused(
+    question: str, instant: datetime, words: str
+) -> None:
+    with pytest.raises(ValueError, match=words):
+        getattr(CronSchedule("* * * * *", "UTC"), question)(instant)
+
+
+@pytest.mark.parametrize("value", [date(2026, 7, 1), 0, "2026-07-01T00:00:00Z", None])
+def test_what_is_no_datetime_is_a_type_error(value: object) -> None:
+    with pytest.raises(TypeError, match="datetime"):
+        CronSchedule("* * * * *", "UTC").next(value)  # type: ignore[arg-type]
+
+
+def test_a_span_refuses_an_end_out_of_range() -> None:
+    schedule = CronSchedule("* * * * *", "UTC")
+
+    for ask in (schedule.last, schedule.between, schedule.count):
+        with pytest.raises(ValueError, match="out of range"):
+            ask(NOON, datetime(2200, 1, 1, tzinfo=UTC))
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Pacific/Kiritimati", "Pacific/Pago_Pago", "Europe/Paris"])
+def test_the_range_begins_in_1970_and_ends_before_2200(zone: str) -> None:
+    schedule = CronSchedule("* * * * *", zone)
+
+    assert schedule.previous(FIRST) is None
+    assert schedule.previous(FIRST + timedelta(microseconds=1)) == FIRST
+    assert schedule.next(LAST) is None
+    assert at("2199-12-31T23:59:00+00:00") == schedule.previous(LAST)
+    assert schedule.count(FIRST, LAST) == (LAST - FIRST) // timedelta(minutes=1)
+
+
+def test_a_rare_rule_ends_with_none() -> None:
+    schedule = CronSchedule("0 0 29 2 */7", "UTC")
+    years = [1976, 2004, 2032, 2060, 2088, 2128, 2156, 2184]
+
+    assert years == [instant.year for instant in schedule.between(FIRST, LAST)]
+    assert schedule.next(datetime(2184, 3, 1, tzinfo=UTC)) is None
+    assert schedule.previous(datetime(1976, 2, 29, tzinfo=UTC)) is None
+    assert schedule.count(FIRST, LAST) == 8
+
+
+def test_offsets_hold_after_2037() -> None:
+    schedule = CronSchedule("0 12 * * *", "Europe/Paris")
+
+    assert at("2038-07-01T10:00:00+00:00") == schedule.next(at("2038-07-01T00:00:00+00:00"))
+    assert at("2199-12-31T11:00:00+00:00") == schedule.previous(LAST)
+
+
+def test_monrovia_ran_half_a_minute_off_until_1972() -> None:
+    schedule = CronSchedule("* * * * *", "Africa/Monrovia")
+
+    assert at("1970-01-01T00:00:30+00:00") == schedule.next(FIRST)
+    assert at("1972-01-07T00:43:30+00:00") == schedule.previous(at("1972-01-07T00:44:30+00:00"))
+    assert at("1972-01-07T00:45:00+00:00") == schedule.next(at("1972-01-07T00:43:30+00:00"))
+
+
+@pytest.mark.parametrize("minute", [0, 30, 44])
+def test_a_fixed_rule_in_the_gap_of_monrovia_occurs_at_its_end(minute: int) -> None:
+    schedule = CronSchedule(f"{minute} 0 * * *", "Africa/Monrovia")
+    end = at("1972-01-07T00:44:30+00:00")
+
+    assert end == schedule.next(at("1972-01-06T12:00:00+00:00"))
+    assert end == schedule.previous(at("1972-01-07T12:00:00+00:00"))
+    assert schedule.count(end - timedelta(seconds=1), end) == 1
+
+
+def test_a_minute_that_matches_at_the_end_of_a_gap_counts_once() -> None:
+    schedule = CronSchedule("0,30 2,3 * * *", "Europe/Paris")
+    since, until = at("2026-03-29T00:00:00+00:00"), at("2026-03-29T12:00:00+00:00")
+    expected = [at("2026-03-29T01:00:00+00:00"), at("2026-03-29T01:30:00+00:00")]
+
+    assert expected == schedule.between(since, until)
+    assert schedule.count(since, until) == 2
+
+
+def test_schedules_are_equal_when_rule_and_zone_are_whatever_their_spelling() -> None:
+    one, other = (
+        CronSchedule(" 0\t7 * * MON ", "europe/paris"),
+        CronSchedule("0 7 * * mon", "Europe/Paris"),
+    )
+
+    assert one == other
+    assert hash(one) == hash(other)
+    assert (one.rule, one.zone) == ("0 7 * * mon", "Europe/Paris")
+    assert repr(one) == "CronSchedule('0 7 * * mon', 'Europe/Paris')"
+    assert one != CronSchedule("0 7 * * mon", "Europe/Berlin")
+    assert one != CronSchedule("0 7 * * tue", "Europe/Paris")
+    assert one != "0 7 * * mon"
+
+
+def test_a_schedule_does_not_change() -> None:
+    schedule = CronSchedule("0 7 * * 1", "UTC")
+
+    with pytest.raises(AttributeError, match="does not change"):
+        schedule.rule = "* * * * *"
+    with pytest.raises(AttributeError, match="does not change"):
+        del schedule.zone
+    assert schedule.rule == "0 7 * * 1"
+
+
+def test_a_schedule_survives_pickling() -> None:
+    schedule = CronSchedule("@daily", "Asia/Calcutta")
+
+    copy = pickle.loads(pickle.dumps(schedule))
+
+    assert copy == schedule
+    assert copy.next(NOON) == schedule.next(NOON)
+
+
+def test_threads_share_a_schedule() -> None:
+    schedule = CronSchedule("*/7 3 5 * 1", "America/St_Johns")
+    instants = [NOON + timedelta(days=day) for day in range(200)]
+    expected = [schedule.next(instant) for instant in instants]
+
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(CronSchedule("*/7 3 5 * 1", "America/St_Johns").next, instants))
+
+    assert expected == found
+
+
+@pytest.mark.parametrize("rule", ["* * * * *", "30 2 * * *", "0 0 29 2 */7", "*/7 1-3 13 * 5"])
+def test_no_call_takes_long_however_far_it_looks(rule: str) -> None:
+    schedule = CronSchedule(rule, "Europe/Paris")
+    schedule.count(FIRST, LAST)
+    start = process_time()
+
+    for _ in range(10):
+        schedule.count(FIRST, LAST)
+        schedule.next(LAST)
+        schedule.previous(FIRST)
+        schedule.last(FIRST, LAST)
+
+    assert process_time() - start < 0.2
+
+
+def test_the_package_says_which_kernel_and_tz_release_it_is() -> None:
+    assert cron.KERNEL_VERSION >= 1
+    assert cron.tz_release()[:4].isdigit()
+    assert issubclass(InvalidRule, ValueError)

@@ -1,0 +1,157 @@
+from importlib.resources import files
+from itertools import pairwise
+from time import process_time
+
+import pytest
+
+from cron import CronSchedule, InvalidRule
+from cron.tzif import _day, transitions
+from cron.zone import END, Zone, zone_named
+from tests.unit.cron.debian import offset, wheel_names, wheel_zone
+
+SHIFT = 365 * 86400
+
+
+def distinct_names() -> list[str]:
+    """Return one name for each different file of the wheel."""
+    folder = files("tzdata").joinpath("zoneinfo")
+    content = {folder.joinpath(*name.split("/")).read_bytes(): name for name in wheel_names()}
+    return sorted(content.values())
+
+
+DISTINCT = distinct_names()
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("Europe/Paris", "Europe/Paris"),
+        ("europe/paris", "Europe/Paris"),
+        ("AMERICA/ARGENTINA/BUENOS_AIRES", "America/Argentina/Buenos_Aires"),
+        ("asia/calcutta", "Asia/Calcutta"),
+        ("utc", "UTC"),
+        ("etc/gmt+5", "Etc/GMT+5"),
+        ("est5edt", "EST5EDT"),
+    ],
+)
+def test_a_zone_keeps_its_own_name_as_it_is_spelled(name: str, expected: str) -> None:
+    assert expected == CronSchedule("* * * * *", name).zone
+
+
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [
+        pytest.param("Europe/Pariss", "'Europe/Paris'", id="misspelt"),
+        pytest.param("Paris", "'Europe/Paris'", id="the_city_alone"),
+        pytest.param("new york", "'America/New_York'", id="a_blank"),
+        pytest.param(" Asia/Tokyo ", "'Asia/Tokyo'", id="blanks_around"),
+        pytest.param("", "an IANA name such as", id="empty"),
+        pytest.param("Factory", "write", id="no_place"),
+        pytest.param("localtime", "write", id="the_machine's_own"),
+        pytest.param("posixrules", "write", id="posixrules"),
+        pytest.param("../../../etc/passwd", "write", id="a_path"),
+        pytest.param("/Europe/Paris", "'Europe/Paris'", id="an_absolute_path"),
+        pytest.param("Europe/Par\u0131s", "'Europe/Paris'", id="not_ascii"),
+        pytest.param("Europe/Paris\0", "'Europe/Paris'", id="nul"),
+        pytest.param("x" * 10**6, "an IANA name such as", id="a_million_letters"),
+        pytest.param(None, "an IANA name such as", id="none"),
+        pytest.param(["UTC"], "an IANA name such as", id="a_list"),
+        pytest.param(3600, "an IANA name such as", id="an_offset"),
+    ],
+)
+def test_a_zone_that_is_not_known_is_refused_with_the_nearest_name(name: str, remedy: str) -> None:
+    with pytest.raises(InvalidRule) as caught:
+        CronSchedule("* * * * *", name)
+
+    assert caught.value.field == "zone"
+    assert remedy in str(caught.value)
+    assert len(str(caught.value)) < 200
+
+
+def test_every_name_of_the_wheel_is_a_zone() -> None:
+    names = wheel_names()
+
+    assert names == [zone_named(name).name for name in names]
+    assert len(names) > 590
+
+
+def test_every_change_of_every_zone_up_to_2200_is_where_zoneinfo_has_it() -> None:
+    wrong = []
+    for name in DISTINCT:
+        zone, stretches = wheel_zone(name), zone_named(name).wildcard
+        for stretch in stretches:
+            expected = stretch.shift - SHIFT
+            found = {offset(zone, stretch.start), offset(zone, stretch.end - 1)}
+            if found != {expected}:
+                wrong.append((name, stretch, found))
+
+    assert wrong == []
+
+
+def test_no_change_of_any_zone_is_overlooked() -> None:
+    wrong = []
+    for name in DISTINCT:
+        zone, stretches = wheel_zone(name), zone_named(name).wildcard
+        recent = [stretch for stretch in stretches if stretch.start < 2_300_000_000]
+        for stretch in recent:
+            seconds = range(stretch.start, min(stretch.end, 2_300_000_000), 50 * 86400)
+            if {offset(zone, second) for second in seconds} - {stretch.shift - SHIFT}:
+                wrong.append((name, stretch))
+
+    assert wrong == []
+
+
+def test_the_stretches_of_every_zone_follow_each_other_without_a_gap() -> None:
+    for name in DISTINCT:
+        zone = zone_named(name)
+        for stretches in (zone.wildcard, zone.fixed):
+            assert zone.starts == tuple(stretch.start for stretch in stretches)
+            assert stretches[0].start == 0
+            assert stretches[-1].end == END
+            assert all(one.end == other.start for one, other in pairwise(stretches))
+
+
+def test_no_zone_changes_again_before_a_fixed_rule_has_caught_up() -> None:
+    """The comparison with Debian's loop needs this: one change a window; the kernel does not."""
+    close = [
+        (name, one)
+        for name in DISTINCT
+        for one, _ in pairwise(zone_named(name).wildcard)
+        if one.end - one.start < 2 * 86400
+    ]
+
+    assert close == []
+
+
+@pytest.mark.parametrize(
+    ("day", "year", "expected"),
+    [
+        pytest.param("M3.5.0", 2026, 20541, id="last_sunday_of_march"),
+        pytest.param("M11.1.0", 2026, 20758, id="first_sunday_of_november"),
+        pytest.param("J60", 2024, 19783, id="march_1_whether_leap_or_not"),
+        pytest.param("J60", 2026, 20513, id="march_1"),
+        pytest.param("59", 2024, 19782, id="february_29"),
+        pytest.param("59", 2026, 20513, id="day_59_of_a_common_year"),
+    ],
+)
+def test_a_day_of_a_posix_rule_is_found(day: str, year: int, expected: int) -> None:
+    assert expected == _day(day, year)
+
+
+def test_a_zone_file_of_another_kind_is_refused() -> None:
+    with pytest.raises(ValueError, match="TZif"):
+        transitions(b"TZif" + bytes(200))
+
+
+def test_a_zone_is_read_in_a_few_milliseconds() -> None:
+    from cron import zone
+
+    folder = files("tzdata").joinpath("zoneinfo")
+    names = ("Europe/Paris", "America/New_York", "Asia/Gaza", "Pacific/Chatham")
+    contents = [folder.joinpath(*name.split("/")).read_bytes() for name in names]
+    start = process_time()
+
+    for data in contents:
+        assert isinstance(zone._of_file.__wrapped__(data), Zone)
+
+    assert process_time() - start < len(contents) * 0.012
