@@ -4,7 +4,9 @@ Looked for in this order: a URL in the environment, the PATH (and Debian's folde
 found is a failure, never a skip.
 """
 
+import base64
 import importlib.util
+import json
 import os
 import shutil
 import signal
@@ -98,8 +100,9 @@ class PostgreSQL:
     def start(self, options: Sequence[str] = FAST) -> None:
         """Start the server; return when it answers."""
         command = [
-            *self.prefix, str(self.binaries / "postgres"), "-D", str(self.data), "-p", str(self.port),
-            "-h", "127.0.0.1", "-k", str(self.folder), "-c", "max_connections=200", *options,
+            *self.prefix, str(self.binaries / "postgres"), "-D", str(self.data),
+            "-p", str(self.port), "-h", "127.0.0.1", "-k", str(self.folder),
+            "-c", "max_connections=200", *options,
         ]  # fmt: skip
         with (self.folder / "log").open("ab") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=log, **self.account)  # type: ignore[call-overload]
@@ -149,11 +152,19 @@ class Broker:
         """Return a client that does not retry."""
         return redis.Redis(port=self.port, retry=Retry(NoBackoff(), 0), socket_timeout=5)
 
+    def messages(self, queue: str) -> list[tuple[str, int]]:
+        """Return what waits in a queue, oldest first: (operation id, attempt)."""
+        with self.client() as client:
+            waiting = client.lrange(queue, 0, -1)
+        bodies = [json.loads(base64.b64decode(json.loads(one)["body"])) for one in waiting[::-1]]
+        return [(args[0], args[1]) for args, *_ in bodies]
+
     def start(self) -> None:
         """Start the server; return when it answers."""
         command = [
-            redis_binary(), "--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.folder),
-            "--appendonly", "yes", "--save", "", "--maxmemory-policy", "noeviction",
+            redis_binary(), "--port", str(self.port), "--bind", "127.0.0.1",
+            "--dir", str(self.folder), "--appendonly", "yes", "--save", "",
+            "--maxmemory-policy", "noeviction",
         ]  # fmt: skip
         with (self.folder / "log").open("ab") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=log)

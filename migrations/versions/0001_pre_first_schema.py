@@ -75,11 +75,13 @@ def upgrade() -> None:
 
 
 def _create_trigger() -> None:
-    if op.get_context().dialect.name == "sqlite":
-        op.execute(sa.text(SQLITE_TRIGGER.replace(":", r"\\:")))
+    # Not op.execute: it would take the colons for parameters.
+    connection = op.get_bind()
+    if connection.dialect.name == "sqlite":
+        connection.exec_driver_sql(SQLITE_TRIGGER)
     else:
-        op.execute(sa.text(POSTGRESQL_FUNCTION.replace(":", r"\\:")))
-        op.execute(sa.text(POSTGRESQL_TRIGGER))
+        connection.exec_driver_sql(POSTGRESQL_FUNCTION)
+        connection.exec_driver_sql(POSTGRESQL_TRIGGER)
 
 
 def _create_installation() -> None:

@@ -1,7 +1,6 @@
 """Actions and their revisions: store, find, list."""
 
 import json
-from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -100,7 +99,7 @@ def mark_deleted(connection: sa.Connection, uid: UUID, now: datetime) -> None:
     )
 
 
-def find(connection: sa.Connection, small_app_id: int, name_or_uid: str) -> sa.RowMapping:
+def find(connection: sa.Connection, small_app_id: int, name_or_uid: str) -> dict[str, Any]:
     """Return the action of that name in the small app, or of that uid; raises NotFound."""
     query = _listing().where(actions.c.deleted_at.is_(None))
     by_name = (actions.c.small_app_id == small_app_id) & (actions.c.name == name_or_uid)
@@ -109,28 +108,25 @@ def find(connection: sa.Connection, small_app_id: int, name_or_uid: str) -> sa.R
         row = connection.execute(query.where(actions.c.uid == uid)).mappings().one_or_none()
     if row is None:
         raise NotFound(f"no action is named {name_or_uid!r}; see `minutehand action list`")
-    return row
+    return dict(row)
 
 
-def listed(connection: sa.Connection, small_app_id: int | None) -> Sequence[sa.RowMapping]:
+def listed(connection: sa.Connection, small_app_id: int | None) -> list[dict[str, Any]]:
     """Return the actions of a small app, or of all, with how they stand, by name."""
     query = _listing().where(actions.c.deleted_at.is_(None)).order_by(actions.c.name)
     if small_app_id is not None:
         query = query.where(actions.c.small_app_id == small_app_id)
-    return connection.execute(query).mappings().all()
+    return [dict(row) for row in connection.execute(query).mappings()]
 
 
-def set_aside_actions(connection: sa.Connection) -> Sequence[sa.RowMapping]:
+def set_aside_actions(connection: sa.Connection) -> list[dict[str, Any]]:
     """Return name, uid and reason of the actions that are set aside."""
-    return (
-        connection.execute(
-            sa.select(actions.c.uid, actions.c.name, actions.c.set_aside)
-            .where(actions.c.set_aside.is_not(None), actions.c.deleted_at.is_(None))
-            .order_by(actions.c.updated_at)
-        )
-        .mappings()
-        .all()
+    query = (
+        sa.select(actions.c.uid, actions.c.name, actions.c.set_aside)
+        .where(actions.c.set_aside.is_not(None), actions.c.deleted_at.is_(None))
+        .order_by(actions.c.updated_at)
     )
+    return [dict(row) for row in connection.execute(query).mappings()]
 
 
 def count(connection: sa.Connection) -> tuple[int, int]:

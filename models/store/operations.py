@@ -75,13 +75,13 @@ def cancel_unstarted(connection: sa.Connection, uid: UUID, reason: str) -> int:
     return connection.execute(cancelled).rowcount
 
 
-def active_operations(connection: sa.Connection, uid: UUID) -> Sequence[sa.RowMapping]:
+def active_operations(connection: sa.Connection, uid: UUID) -> list[dict[str, Any]]:
     """Return id and state of an action's operations that are unstarted or running."""
     active = {*UNSTARTED, OperationState.RUNNING}
     query = sa.select(operations.c.id, operations.c.state).where(
         operations.c.action_uid == uid, operations.c.state.in_(active)
     )
-    return connection.execute(query).mappings().all()
+    return [dict(row) for row in connection.execute(query).mappings()]
 
 
 def get_operation_state(
@@ -105,14 +105,14 @@ def get_operation_state(
     return UNKNOWN if state is None else OperationState(state)
 
 
-def get(connection: sa.Connection, operation_id: UUID) -> sa.RowMapping:
+def get(connection: sa.Connection, operation_id: UUID) -> dict[str, Any]:
     """Return an operation with its action's name; raises NotFound."""
     row = connection.execute(
         _with_action_name().where(operations.c.id == operation_id)
     ).one_or_none()
     if row is None:
         raise NotFound(f"no operation has the id {operation_id}; see `minutehand operation list`")
-    return row._mapping
+    return dict(row._mapping)
 
 
 def recent(
@@ -122,7 +122,7 @@ def recent(
     small_app_id: int | None = None,
     uid: UUID | None = None,
     states: Collection[str] = (),
-) -> Sequence[sa.RowMapping]:
+) -> list[dict[str, Any]]:
     """Return the newest operations first, of one small app or action, in some states or all."""
     query = _with_action_name().order_by(operations.c.occurrence_at.desc(), operations.c.id)
     if small_app_id is not None:
@@ -131,13 +131,13 @@ def recent(
         query = query.where(operations.c.action_uid == uid)
     if states:
         query = query.where(operations.c.state.in_(states))
-    return [row._mapping for row in connection.execute(query.limit(limit))]
+    return [dict(row._mapping) for row in connection.execute(query.limit(limit))]
 
 
-def attempts_of(connection: sa.Connection, operation_id: UUID) -> Sequence[sa.RowMapping]:
+def attempts_of(connection: sa.Connection, operation_id: UUID) -> list[dict[str, Any]]:
     """Return an operation's attempts, oldest first."""
     query = sa.select(attempts).where(attempts.c.operation_id == operation_id)
-    return [row._mapping for row in connection.execute(query.order_by(attempts.c.attempt))]
+    return [dict(row._mapping) for row in connection.execute(query.order_by(attempts.c.attempt))]
 
 
 def log_lines(connection: sa.Connection, operation_id: UUID) -> list[dict[str, Any]]:

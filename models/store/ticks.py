@@ -1,6 +1,5 @@
 """What the daemons and workers report of themselves, and what holds for the installation."""
 
-from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -31,10 +30,11 @@ def report(
     )
 
 
-def last(connection: sa.Connection) -> sa.RowMapping | None:
+def last(connection: sa.Connection) -> dict[str, Any] | None:
     """Return the newest tick's report, None before the first."""
     query = sa.select(ticks).order_by(ticks.c.finished_at.desc()).limit(1)
-    return connection.execute(query).mappings().one_or_none()
+    row = connection.execute(query).mappings().one_or_none()
+    return None if row is None else dict(row)
 
 
 def fact(connection: sa.Connection, key: str) -> str | None:
@@ -65,11 +65,11 @@ def worker_stopped(connection: sa.Connection, name: str) -> None:
     )
 
 
-def live_workers(connection: sa.Connection, within: timedelta) -> Sequence[sa.RowMapping]:
+def live_workers(connection: sa.Connection, within: timedelta) -> list[dict[str, Any]]:
     """Return the workers seen within that span that have not stopped, by name."""
     query = (
         sa.select(workers)
         .where(workers.c.seen_at >= database_now(-within), workers.c.stopped_at.is_(None))
         .order_by(workers.c.name)
     )
-    return connection.execute(query).mappings().all()
+    return [dict(row) for row in connection.execute(query).mappings()]

@@ -1,0 +1,109 @@
+"""Fixtures: settings in a folder of their own, and both databases, real ones."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from models.store.schema import migrate
+from runtime.config import Settings, load_settings
+from runtime.database import make_engine
+from tasks.app import configure
+from tests.servers import Broker, PostgreSQL, free_port, temporary_folder
+
+_numbers = count(1)
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[PostgreSQL]:
+    """A PostgreSQL cluster with a migrated template database."""
+    folder = temporary_folder()
+    server = PostgreSQL(folder, free_port())
+    server.create()
+    server.start()
+    try:
+        server.execute("CREATE DATABASE template_migrated")
+        engine = make_engine(_settings_for(folder, server.url("template_migrated")))
+        migrate(engine)
+        engine.dispose()
+        yield server
+    finally:
+        server.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A migrated SQLite file."""
+    folder = tmp_path_factory.mktemp("template")
+    engine = make_engine(_settings_for(folder, ""))
+    migrate(engine)
+    engine.dispose()
+    return folder / "minutehand.db"
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def settings(
+    request: pytest.FixtureRequest, tmp_path: Path, home_of: Callable[[str], Settings]
+) -> Settings:
+    """Settings with a fresh, migrated database: once for each store."""
+    return home_of(request.param)
+
+
+@pytest.fixture
+def home_of(
+    request: pytest.FixtureRequest, tmp_path: Path, broker: Broker
+) -> Iterator[Callable[[str], Settings]]:
+    """A factory of settings on `sqlite` or `postgresql`, each with a database of its own."""
+    made: list[str] = []
+    url = broker.url
+
+    def make(store: str) -> Settings:
+        if store == "sqlite":
+            template = request.getfixturevalue("sqlite_template")
+            shutil.copy(template, tmp_path / "minutehand.db")
+            return _settings_for(tmp_path, "", url)
+        server = request.getfixturevalue("postgresql")
+        name = f"test_{next(_numbers)}"
+        server.execute(f"CREATE DATABASE {name} TEMPLATE template_migrated")
+        made.append(name)
+        return _settings_for(tmp_path, server.url(name), url)
+
+    yield make
+    for name in made:
+        request.getfixturevalue("postgresql").execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture
+def engine(settings: Settings) -> Iterator[sa.Engine]:
+    """An engine on the fresh database of `settings`; messages go to its broker."""
+    configure(settings)
+    engine = make_engine(settings)
+    yield engine
+    engine.dispose()
+
+
+@pytest.fixture
+def broker(_broker: Broker) -> Broker:
+    """A Redis or Valkey server that holds nothing."""
+    with _broker.client() as client:
+        client.flushall()
+    return _broker
+
+
+@pytest.fixture(scope="session")
+def _broker() -> Iterator[Broker]:
+    folder = temporary_folder()
+    server = Broker(folder, free_port())
+    server.start()
+    yield server
+    server.stop()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _settings_for(home: Path, database_url: str, broker_url: str = "") -> Settings:
+    environ = {"SCHED_DATABASE_URL": database_url, "SCHED_BROKER_URL": broker_url}
+    return load_settings(home, {key: value for key, value in environ.items() if value})

@@ -1,0 +1,100 @@
+"""Plain factories of what tests need: valid and dull by default."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from minutehand.steps import SmallApp
+from models.action import ParseContext
+from models.sql import read_clock
+from models.step_spec import StepSpec
+from models.store import actions, operations
+from models.tables import action_cursor
+from models.tables import operations as operations_table
+from runtime.database import reading
+from scheduler.change import Author, Changed, create_all
+from scheduler.fingerprint import operation_id
+from scheduler.record import Subject, operation_row
+from scheduler.revise import revision_of
+
+DEFAULT_APP = SmallApp(1, "default", "UTC")
+
+
+def author(steps: Mapping[str, StepSpec] | None = None) -> Author:
+    """Return who changes actions in tests."""
+    return Author("tests", DEFAULT_APP, steps or {})
+
+
+def make_document(**changes: Any) -> dict[str, Any]:
+    """Return a valid document: maintenance every minute, in UTC."""
+    document = {
+        "name": "every minute",
+        "operations": {"maintenance": True},
+        "when": {"cron_rule": "* * * * *", "timezone": "UTC"},
+    }
+    return {**document, **changes}
+
+
+def make_action(engine: sa.Engine, *, since: datetime | None = None, **changes: Any) -> Changed:
+    """Store an action; `since` is the instant it was created at, for deciding (default: now)."""
+    changed = create_all(engine, [make_document(**changes)], author())[0]
+    if since is not None:
+        with engine.begin() as connection:
+            connection.execute(
+                sa.update(action_cursor)
+                .where(action_cursor.c.action_uid == changed.uid)
+                .values(watermark=since, effective_from=since)
+            )
+    return changed
+
+
+def make_operation(engine: sa.Engine, action: Changed, occurrence: datetime) -> UUID:
+    """Record a pending operation of an action; return its id."""
+    subject = Subject(action.uid, DEFAULT_APP.id, action.name, action.revision)
+    id = operation_id(action.uid, occurrence)
+    with engine.begin() as connection:
+        row = operation_row(subject, action.plan, id, occurrence, "tests")
+        operations.record(connection, [row])
+    return id
+
+
+def rows_of(engine: sa.Engine, action: Changed) -> list[sa.RowMapping]:
+    """Return an action's operations, oldest occurrence first."""
+    query = sa.select(operations_table).where(operations_table.c.action_uid == action.uid)
+    with reading(engine) as connection:
+        return list(connection.execute(query.order_by(operations_table.c.occurrence_at)).mappings())
+
+
+def update_operation(engine: sa.Engine, id: UUID, **values: Any) -> None:
+    """Change an operation's row by hand: tests age rows, they do not move time."""
+    with engine.begin() as connection:
+        connection.execute(
+            sa.update(operations_table).where(operations_table.c.id == id).values(**values)
+        )
+
+
+def cursor_of(engine: sa.Engine, action: Changed) -> sa.RowMapping:
+    """Return an action's cursor."""
+    query = sa.select(action_cursor).where(action_cursor.c.action_uid == action.uid)
+    with reading(engine) as connection:
+        return connection.execute(query).mappings().one()
+
+
+def make_many(engine: sa.Engine, count: int, **changes: Any) -> list[UUID]:
+    """Store many actions of one document under numbered names, quickly."""
+    with engine.begin() as connection:
+        now = read_clock(connection)
+        context = ParseContext(default_zone="UTC", now=now)
+        uids = []
+        for number in range(count):
+            document = make_document(**changes, name=f"action {number}")
+            revision = revision_of(document, context, "tests")
+            uid = UUID(int=(0xACE << 64) + number)
+            actions.insert(
+                connection, uid=uid, small_app_id=1, revision=dict(revision.columns), now=now
+            )
+            uids.append(uid)
+        return uids

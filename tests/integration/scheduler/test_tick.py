@@ -1,0 +1,322 @@
+"""A tick on real databases and a real broker: recorded once, sent once, nothing lost."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from models.store import ticks
+from models.tables import action_cursor, actions, missed_spans, revisions
+from runtime.database import reading
+from scheduler.fingerprint import operation_id
+from scheduler.occurrence import next_occurrence
+from scheduler.sweep import Sweeper
+from scheduler.tick import TickReport, tick
+from tests.factories import (
+    cursor_of,
+    make_action,
+    make_document,
+    make_many,
+    rows_of,
+    update_operation,
+)
+from tests.servers import Broker
+
+SEVEN = datetime(2027, 1, 4, 6, 0, tzinfo=UTC)  # a Monday, 07:00 in Paris
+MINUTE = timedelta(minutes=1)
+WEEKLY = {"cron_rule": "0 7 * * 1", "timezone": "Europe/Paris"}
+LEASE = timedelta(seconds=45)
+
+
+def run_tick(engine: sa.Engine, now: datetime, batch_size: int = 1000) -> TickReport:
+    return tick(engine, now, Sweeper(LEASE), batch_size)
+
+
+def test_an_occurrence_is_recorded_and_sent_under_the_computed_id(
+    engine: sa.Engine, broker: Broker
+) -> None:
+    action = make_action(engine, name="weekly", when=WEEKLY, since=SEVEN - MINUTE)
+
+    report = run_tick(engine, SEVEN + timedelta(seconds=30))
+
+    expected = operation_id(action.uid, SEVEN)
+    assert (report.recorded, report.sent) == (1, 1)
+    row = rows_of(engine, action)[0]
+    assert (row["id"], row["state"], row["queue"]) == (expected, "queued", "quick")
+    assert row["triggerer"] == 'Scheduled action "weekly"'
+    assert broker.messages("quick") == [(str(expected), 1)]
+
+
+def test_five_ticks_send_once(engine: sa.Engine, broker: Broker) -> None:
+    action = make_action(engine, when=WEEKLY, since=SEVEN - MINUTE)
+
+    for minute in range(5):
+        run_tick(engine, SEVEN + minute * MINUTE)
+
+    assert len(rows_of(engine, action)) == 1
+    assert len(broker.messages("quick")) == 1
+
+
+@pytest.mark.parametrize(
+    ("minutes", "states"),
+    [
+        pytest.param(4, ["queued"], id="slept_four_minutes"),
+        pytest.param(6, ["missed"], id="slept_six_minutes"),
+    ],
+)
+def test_a_slept_minute_is_sent_or_named_missed(
+    engine: sa.Engine, minutes: int, states: list[str]
+) -> None:
+    action = make_action(engine, when=WEEKLY, since=SEVEN - MINUTE)
+
+    run_tick(engine, SEVEN + minutes * MINUTE)
+
+    assert [row["state"] for row in rows_of(engine, action)] == states
+
+
+def test_heavy_steps_go_to_the_heavy_queue(engine: sa.Engine, broker: Broker) -> None:
+    make_action(engine, operations={"publish": True}, since=SEVEN - MINUTE)
+
+    run_tick(engine, SEVEN)
+
+    assert broker.messages("quick") == []
+    assert len(broker.messages("heavy")) == 1
+
+
+def test_with_the_broker_unreachable_it_stays_pending_and_a_later_tick_sends_it(
+    engine: sa.Engine, broker: Broker
+) -> None:
+    action = make_action(engine, when=WEEKLY, since=SEVEN - MINUTE)
+
+    broker.stop()
+    try:
+        first = run_tick(engine, SEVEN)
+    finally:
+        broker.start()
+    waiting = rows_of(engine, action)[0]["state"]
+    second = run_tick(engine, SEVEN + MINUTE)
+
+    assert (first.recorded, first.sent, waiting) == (1, 0, "pending")
+    assert first.broker_error is not None
+    assert (second.recorded, second.sent) == (0, 1)
+    assert rows_of(engine, action)[0]["state"] == "queued"
+    assert len(broker.messages("quick")) == 1
+
+
+def test_what_was_recorded_and_not_sent_is_sent_after_its_reservation(
+    engine: sa.Engine, broker: Broker
+) -> None:
+    """A daemon killed between recording and sending leaves a reserved, pending row."""
+    action = make_action(engine, when=WEEKLY, since=SEVEN - MINUTE)
+    run_tick(engine, SEVEN)
+    operation = rows_of(engine, action)[0]["id"]
+    with broker.client() as client:
+        client.flushall()
+    soon = datetime.now(UTC) + timedelta(seconds=20)  # noqa: TID251 - the database's clock
+    update_operation(engine, operation, state="pending", sendings=0, not_before=soon)
+
+    reserved = run_tick(engine, SEVEN + MINUTE)
+    update_operation(engine, operation, not_before=soon - timedelta(hours=1))
+    sent = run_tick(engine, SEVEN + 2 * MINUTE)
+
+    assert (reserved.sent, sent.sent) == (0, 1)
+    assert broker.messages("quick") == [(str(operation), 1)]
+
+
+def test_a_newer_operation_overtakes_an_unstarted_one(engine: sa.Engine) -> None:
+    action = make_action(engine, since=SEVEN - MINUTE)
+
+    run_tick(engine, SEVEN)
+    run_tick(engine, SEVEN + MINUTE)
+
+    rows = rows_of(engine, action)
+    assert [(row["state"], row["reason"]) for row in rows] == [
+        ("skipped", "overtaken"),
+        ("queued", None),
+    ]
+
+
+def test_catch_up_all_is_never_overtaken(engine: sa.Engine, broker: Broker) -> None:
+    action = make_action(engine, policy={"catch_up": "all"}, since=SEVEN - 4 * MINUTE)
+
+    run_tick(engine, SEVEN)
+    run_tick(engine, SEVEN + MINUTE)
+
+    assert [row["state"] for row in rows_of(engine, action)] == ["queued"] * 5
+    assert len(broker.messages("quick")) == 5
+
+
+def test_a_month_of_downtime_is_counted_exactly(engine: sa.Engine) -> None:
+    action = make_action(engine, since=SEVEN - timedelta(days=30))
+
+    run_tick(engine, SEVEN)
+
+    with reading(engine) as connection:
+        span = connection.execute(sa.select(missed_spans)).one()
+    states = [row["state"] for row in rows_of(engine, action)]
+    assert states == ["missed"] * 10 + ["queued"]
+    assert span.count + len(states) == 30 * 24 * 60
+
+
+def test_more_than_a_thousand_of_one_action_go_on_at_the_next_tick(
+    engine: sa.Engine, broker: Broker
+) -> None:
+    policy = {"catch_up": "all", "look_back": "P2D"}
+    action = make_action(engine, policy=policy, since=SEVEN - 1500 * MINUTE)
+
+    first, second = run_tick(engine, SEVEN), run_tick(engine, SEVEN)
+
+    assert (first.recorded, second.recorded) == (1000, 500)
+    assert cursor_of(engine, action)["watermark"] == SEVEN
+    assert len(broker.messages("quick")) == 1500
+
+
+def test_batches_smaller_than_what_is_due_take_all(engine: sa.Engine, broker: Broker) -> None:
+    make_many(engine, 25)
+    with reading(engine) as connection:
+        newest = connection.execute(sa.select(sa.func.max(action_cursor.c.watermark))).scalar_one()
+
+    report = run_tick(engine, newest + MINUTE, batch_size=4)
+
+    assert (report.recorded, report.sent) == (25, 25)
+    assert len(set(broker.messages("quick"))) == 25
+
+
+def test_two_daemons_send_each_occurrence_once(engine: sa.Engine, broker: Broker) -> None:
+    uids = make_many(engine, 60)
+    now = datetime.now(UTC) + MINUTE  # noqa: TID251 - after every action was made
+
+    reports = _side_by_side(engine, now)
+
+    sent = broker.messages("quick")
+    assert sum(report.recorded for report in reports) == len(uids)
+    assert len(sent) == len(set(sent)) == len(uids)
+
+
+def _side_by_side(engine: sa.Engine, now: datetime) -> list[TickReport]:
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(2) as pool:
+        both = [pool.submit(run_tick, engine, now, 5) for _ in range(2)]
+        return [future.result() for future in both]
+
+
+def test_a_row_broken_by_hand_is_set_aside_and_disturbs_no_other(
+    engine: sa.Engine, broker: Broker
+) -> None:
+    broken = make_action(engine, name="broken", since=SEVEN - MINUTE)
+    sound = make_action(engine, name="sound", since=SEVEN - MINUTE)
+    _edit_by_sql(engine, broken.uid, document="{nothing", plan="nonsense")
+
+    report = run_tick(engine, SEVEN)
+
+    assert (report.set_aside, report.recorded) == (1, 1)
+    assert [row["state"] for row in rows_of(engine, sound)] == ["queued"]
+    assert cursor_of(engine, broken)["next_occurrence_at"] is None
+    assert run_tick(engine, SEVEN + MINUTE).set_aside == 0
+
+
+def test_correcting_a_broken_row_puts_it_back(engine: sa.Engine) -> None:
+    action = make_action(engine, since=SEVEN - MINUTE)
+    _edit_by_sql(engine, action.uid, document='{"name": "x"}')
+    run_tick(engine, SEVEN)
+    _edit_by_sql(engine, action.uid, document=json.dumps(make_document(name="mended")))
+    _edited_at(engine, action.uid, SEVEN + MINUTE)
+
+    run_tick(engine, SEVEN + 2 * MINUTE)
+
+    with reading(engine) as connection:
+        row = connection.execute(sa.select(actions).where(actions.c.uid == action.uid)).one()
+    assert (row.name, row.set_aside, row.revision) == ("mended", None, 2)
+    assert rows_of(engine, action)[-1]["occurrence_at"] == SEVEN + 2 * MINUTE
+
+
+def test_a_plain_sql_edit_eats_no_minute_and_runs_no_past(engine: sa.Engine) -> None:
+    action = make_action(engine, when=WEEKLY, since=SEVEN - MINUTE)
+    document = make_document(name="moved", when={"cron_rule": "* * * * *", "timezone": "UTC"})
+    _edit_by_sql(engine, action.uid, document=json.dumps(document))
+    _edited_at(engine, action.uid, SEVEN + timedelta(seconds=90))
+
+    run_tick(engine, SEVEN + 3 * MINUTE)
+
+    rows = rows_of(engine, action)
+    assert [(row["occurrence_at"], row["state"], row["revision"]) for row in rows] == [
+        (SEVEN, "skipped", 1),
+        (SEVEN + 2 * MINUTE, "missed", 2),
+        (SEVEN + 3 * MINUTE, "queued", 2),
+    ]
+    with reading(engine) as connection:
+        numbers = sa.select(revisions.c.number).where(revisions.c.action_uid == action.uid)
+        assert connection.execute(numbers).scalars().all() == [1, 2]
+
+
+def test_pausing_by_sql_pauses(engine: sa.Engine) -> None:
+    action = make_action(engine, since=SEVEN - 3 * MINUTE)
+    _edit_by_sql(engine, action.uid, active=False)
+    _edited_at(engine, action.uid, SEVEN - timedelta(seconds=90))
+
+    run_tick(engine, SEVEN)
+
+    assert [row["occurrence_at"] for row in rows_of(engine, action)] == [SEVEN - 2 * MINUTE]
+    assert cursor_of(engine, action)["next_occurrence_at"] is None
+
+
+def _edit_by_sql(engine: sa.Engine, uid: object, **values: object) -> None:
+    with engine.begin() as connection:
+        connection.execute(sa.update(actions).where(actions.c.uid == uid).values(**values))
+
+
+def _edited_at(engine: sa.Engine, uid: object, at: datetime) -> None:
+    with engine.begin() as connection:
+        cursor = sa.update(action_cursor).where(action_cursor.c.action_uid == uid)
+        connection.execute(cursor.values(edited_at=at))
+
+
+def test_a_clock_that_ran_ahead_is_undone(engine: sa.Engine) -> None:
+    action = make_action(engine, since=SEVEN - MINUTE)
+    run_tick(engine, SEVEN + timedelta(days=365))
+
+    back = run_tick(engine, SEVEN)
+    run_tick(engine, SEVEN + MINUTE)
+
+    assert back.clock_set_back_s == timedelta(days=365).total_seconds()
+    rows = [row for row in rows_of(engine, action) if row["occurrence_at"] <= SEVEN + MINUTE]
+    assert [(row["occurrence_at"], row["state"]) for row in rows] == [(SEVEN + MINUTE, "queued")]
+    assert [row["state"] for row in rows_of(engine, action) if row["state"] == "missed"] == []
+
+
+def test_a_small_step_back_of_the_clock_changes_nothing(engine: sa.Engine) -> None:
+    action = make_action(engine, since=SEVEN - MINUTE)
+    run_tick(engine, SEVEN + MINUTE)
+
+    report = run_tick(engine, SEVEN)
+
+    assert report.clock_set_back_s == 0
+    assert cursor_of(engine, action)["watermark"] == SEVEN + MINUTE
+
+
+def test_the_next_occurrence_equals_a_full_scan(engine: sa.Engine) -> None:
+    rules = ["*/7 * * * *", "0 7 * * 1", "30 2 * * *", "0 0 29 2 *"]
+    made = [
+        make_action(engine, name=rule, when={"cron_rule": rule, "timezone": "Europe/Paris"})
+        for rule in rules
+    ]
+
+    for now in (SEVEN, SEVEN + 7 * MINUTE, SEVEN + timedelta(days=400)):
+        run_tick(engine, now)
+        for action in made:
+            stored = cursor_of(engine, action)["next_occurrence_at"]
+            assert stored == next_occurrence(action.plan, action.uid, now)
+
+
+def test_the_last_now_is_kept_for_the_clock_guard(engine: sa.Engine) -> None:
+    run_tick(engine, SEVEN)
+
+    with reading(engine) as connection:
+        assert ticks.fact(connection, ticks.LAST_NOW) == SEVEN.isoformat()
+
+
+def test_a_tick_with_nothing_due_reports_nothing(engine: sa.Engine, tmp_path: Path) -> None:
+    assert run_tick(engine, SEVEN).figures() == {}

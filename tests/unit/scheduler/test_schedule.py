@@ -1,0 +1,103 @@
+"""Grids, single occurrences and bounds answer like a plain walk along their instants."""
+
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from models.plan import CronTrigger, DueDateTrigger, IntervalTrigger
+from scheduler.fingerprint import jitter_offset
+from scheduler.schedule import Grid, Once, Schedule, schedule_of
+
+UID = UUID("6f1d0c1e-0000-4000-8000-000000000001")
+ANCHOR = datetime(2026, 1, 1, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+HOUR = timedelta(hours=1)
+
+
+def _answers_like(
+    instants: list[datetime], schedule: Schedule, since: datetime, until: datetime
+) -> None:
+    inside = [at for at in instants if since < at <= until]
+    assert schedule.between(since, until) == inside
+    assert schedule.count(since, until) == len(inside)
+    assert schedule.last(since, until) == (inside[-1] if inside else None)
+    assert schedule.next(since) == next((at for at in instants if at > since), None)
+
+
+@given(
+    every_s=st.integers(60, 7200),
+    first_n=st.sampled_from([0, 1]),
+    since_s=st.integers(-20_000, 20_000),
+    length_s=st.integers(0, 20_000),
+)
+def test_a_grid_is_anchor_plus_n_every(
+    every_s: int, first_n: int, since_s: int, length_s: int
+) -> None:
+    every = timedelta(seconds=every_s)
+    instants = [ANCHOR + n * every for n in range(first_n, 800)]
+    since = ANCHOR + timedelta(seconds=since_s)
+
+    _answers_like(
+        instants, Grid(ANCHOR, every, first_n), since, since + timedelta(seconds=length_s)
+    )
+
+
+def test_a_due_date_occurs_once() -> None:
+    once = Once(ANCHOR)
+
+    _answers_like([ANCHOR], once, ANCHOR - MINUTE, ANCHOR)
+    assert once.next(ANCHOR) is None
+    assert once.last(ANCHOR, ANCHOR + HOUR) is None
+
+
+def test_an_interval_starts_at_its_start_when_one_was_given() -> None:
+    given_start = IntervalTrigger(HOUR, ANCHOR, 0, HOUR)
+    own_start = IntervalTrigger(HOUR, ANCHOR, 1, HOUR)
+
+    assert schedule_of(given_start, UID).next(ANCHOR - MINUTE) == ANCHOR
+    assert schedule_of(own_start, UID).next(ANCHOR - MINUTE) == ANCHOR + HOUR
+
+
+def test_jitter_moves_the_whole_grid() -> None:
+    trigger = IntervalTrigger(HOUR, ANCHOR, 0, HOUR, jitter=10 * MINUTE)
+    offset = jitter_offset(UID, 10 * MINUTE)
+
+    assert schedule_of(trigger, UID).between(ANCHOR - MINUTE, ANCHOR + 3 * HOUR) == [
+        ANCHOR + offset + n * HOUR for n in range(3)
+    ]
+
+
+@pytest.mark.parametrize(
+    "trigger",
+    [
+        pytest.param(CronTrigger("*/10 * * * *", "UTC", MINUTE), id="cron"),
+        pytest.param(IntervalTrigger(10 * MINUTE, ANCHOR, 0, MINUTE), id="interval"),
+        pytest.param(DueDateTrigger(ANCHOR + HOUR, MINUTE), id="due_date"),
+    ],
+)
+@pytest.mark.parametrize("hours", [(0, 1), (1, 2), (2, 2), (None, 1), (1, None)])
+def test_bounds_keep_the_start_and_leave_the_end_out(
+    trigger: CronTrigger | IntervalTrigger | DueDateTrigger,
+    hours: tuple[int | None, int | None],
+) -> None:
+    starts_at, ends_at = (None if hour is None else ANCHOR + hour * HOUR for hour in hours)
+    whole = schedule_of(trigger, UID).between(ANCHOR - HOUR, ANCHOR + 3 * HOUR)
+    kept = [
+        at
+        for at in whole
+        if (starts_at is None or at >= starts_at) and (ends_at is None or at < ends_at)
+    ]
+
+    bounded = schedule_of(trigger, UID, starts_at, ends_at)
+
+    assert bounded.between(ANCHOR - HOUR, ANCHOR + 3 * HOUR) == kept
+    assert bounded.count(ANCHOR - HOUR, ANCHOR + 3 * HOUR) == len(kept)
+    assert bounded.next(ANCHOR - HOUR) == (kept[0] if kept else None)
+    assert bounded.last(ANCHOR - HOUR, ANCHOR + 3 * HOUR) == (kept[-1] if kept else None)
+
+
+def test_a_grid_ends_with_the_calendar() -> None:
+    assert Grid(ANCHOR, timedelta(days=36_000), 0).next(datetime(9990, 1, 1, tzinfo=UTC)) is None
