@@ -42,6 +42,7 @@ def broker_command(settings: Settings) -> list[str]:
         "save": "",
         "maxmemory-policy": "noeviction",
         "loglevel": "warning",
+        "logfile": str(folder / "broker.log"),
     }
     return [
         broker_binary(),

@@ -83,7 +83,7 @@ def run_attempt(
     if isinstance(claimed, NotClaimed):
         logger.info("operation %s attempt %d: not started, %s", operation_id, attempt, claimed)
         return claimed
-    logger.info("operation %s attempt %d: started", operation_id, attempt)
+    logger.info("%s: operation %s started (attempt %d)", claimed.triggerer, operation_id, attempt)
     lease = Lease(engine, claimed, settings.worker)
     try:
         with lease.held():
@@ -95,7 +95,15 @@ def run_attempt(
         logger.warning("%s; nothing more is written", error)
         return "lost"
     level = logging.ERROR if ending.state == OperationState.FAILED else logging.INFO
-    logger.log(level, "operation %s: %s %s", operation_id, ending.state, ending.error or "")
+    told = ending.error or ending.reason
+    logger.log(
+        level,
+        "%s: operation %s ended: %s%s",
+        claimed.triggerer,
+        operation_id,
+        ending.state,
+        f" ({told})" if told else "",
+    )
     _send_released(engine, [one.id for one in released])
     return ending.state
 

@@ -1,0 +1,54 @@
+# `make up` runs Minutehand here, `make test` passes its tests: both set up what they need first.
+PY ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check -q
+
+.PHONY: setup setup-dev up test lint types contracts check bench lock clean
+
+setup: $(VENV)/.stamp
+setup-dev: $(VENV)/.stamp-dev
+
+$(BIN)/python:
+	@$(PY) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Minutehand needs Python 3.11 or newer; set PY=/path/to/python3.11" >&2; exit 1; }
+	@echo "making $(VENV) with $(PY)"
+	@$(PY) -m venv $(VENV) 2>/dev/null || { rm -rf $(VENV); $(PY) -m venv --without-pip $(VENV) && $(PY) -m pip --python $(BIN)/python install -q pip; }
+
+$(VENV)/.stamp: requirements.lock pyproject.toml | $(BIN)/python
+	@echo "installing what Minutehand runs with"
+	@$(PIP) install --require-hashes -r requirements.lock
+	@$(PIP) install --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(VENV)/.stamp-dev: requirements-dev.lock $(VENV)/.stamp
+	@echo "installing what the tests need"
+	@$(PIP) install --require-hashes -r requirements-dev.lock
+	@touch $@
+
+up: $(VENV)/.stamp ## Run everything here, with the demo small app; Ctrl-C stops it
+	@exec $(BIN)/minutehand up --demo
+
+test: $(VENV)/.stamp-dev ## Pass every test, against a real PostgreSQL, Redis and SMTP server
+	$(BIN)/python -P -m pytest -q -n 2 --dist loadgroup
+
+lint: $(VENV)/.stamp-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.stamp-dev
+	$(BIN)/mypy
+
+contracts: $(VENV)/.stamp-dev
+	$(BIN)/lint-imports
+
+check: lint types contracts test
+
+bench: $(VENV)/.stamp-dev ## Measure; see docs/reference/benchmarks.md
+	$(BIN)/python benchmarks/bench_cron.py
+
+lock: ## For maintainers: write both lock files anew (names, versions and hashes only)
+	uv pip compile -q --universal --generate-hashes --no-header --no-annotate --python-version 3.11 pyproject.toml -o requirements.lock
+	uv pip compile -q --universal --generate-hashes --no-header --no-annotate --python-version 3.11 --extra dev pyproject.toml -o requirements-dev.lock
+
+clean:
+	rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .pytest_cache

@@ -1,0 +1,258 @@
+"""`minutehand action …`: check, store, look at, run and stop scheduled actions."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+from uuid import UUID
+
+import typer
+
+from cli import preview
+from cli.documents import located, read_documents
+from cli.invocation import Invocation, of
+from cli.output import instant, print_error, print_json, print_line, print_table
+from models.action import ParseContext, ScheduledActionModel, parse_action, plan_of
+from models.errors import InvalidAction, InvalidDocument, Problem
+from models.operation import DONE, ENDED, OperationState
+from models.sql import read_clock
+from models.store import actions, operations
+from runtime.clock import wait_for
+from runtime.database import reading
+from scheduler import change, manual
+from scheduler.change import Changed
+from tasks.app import configure
+
+commands = typer.Typer(help="Scheduled actions: what to do, when, for whom.", no_args_is_help=True)
+
+Files = Annotated[list[Path], typer.Argument(help="JSON or JSON Lines files; - is stdin.")]
+Name = Annotated[str, typer.Argument(help="Name or uid of an action.", metavar="ACTION")]
+
+LIST_COLUMNS = {
+    "name": "NAME",
+    "standing": "STANDING",
+    "next_occurrence_at": "NEXT",
+    "last_state": "LAST",
+    "last_run_at": "LAST RUN",
+    "uid": "UID",
+}
+
+
+@commands.command("check")
+def check(
+    context: typer.Context,
+    file: Annotated[Path, typer.Argument(help="A JSON file; - is stdin.")],
+) -> None:
+    """Check a document and say what it means; nothing is stored."""
+    invocation = of(context)
+    shown = [_described(invocation, model) for _, model in _parsed(invocation, [file])]
+    if invocation.as_json:
+        print_json(shown)
+        return
+    for one in shown:
+        print_line(f"{one['name']}: valid")
+        preview.print_description(one)
+
+
+@commands.command("add")
+def add(context: typer.Context, files: Files) -> None:
+    """Store new actions; nothing is stored when a document is wrong or a name is taken."""
+    _store(of(context), files, change.create_all)
+
+
+@commands.command("apply")
+def apply(context: typer.Context, files: Files) -> None:
+    """Create the actions of these names, or make the documents their next revisions."""
+    _store(of(context), files, change.apply_all)
+
+
+@commands.command("list")
+def list_actions(context: typer.Context) -> None:
+    """List the actions of the small app."""
+    invocation = of(context)
+    with reading(invocation.engine) as connection:
+        rows = actions.listed(connection, invocation.small_app.id)
+    shown = [preview.summary(row) for row in rows]
+    if invocation.as_json:
+        print_json(shown)
+    else:
+        print_table(shown, LIST_COLUMNS)
+
+
+@commands.command("show")
+def show(context: typer.Context, action: Name) -> None:
+    """Show an action: its document, how it stands, and its last operations."""
+    invocation = of(context)
+    with reading(invocation.engine) as connection:
+        row = actions.find(connection, invocation.small_app.id, action)
+        recent = operations.recent(connection, 5, uid=row["uid"])
+        now = read_clock(connection)
+    shown = preview.summary(row) | {"document": preview.document(row)}
+    shown |= preview.upcoming(row, now, invocation.small_app.zone)
+    if invocation.as_json:
+        print_json(shown | {"operations": [_brief(one) for one in recent]})
+        return
+    for key in ("uid", "standing", "revision", "last_state", "last_run_at", "last_success_at"):
+        print_line(f"{key:<16} {shown[key] if not key.endswith('_at') else instant(shown[key])}")
+    preview.print_description(shown)
+    print_line(json.dumps(shown["document"], indent=2, ensure_ascii=False))
+    for one in recent:
+        print_line(f"{instant(one['occurrence_at'])}  {one['state']:<9} {one['id']}")
+
+
+@commands.command("next")
+def next_command(
+    context: typer.Context,
+    action: Name,
+    count: Annotated[int, typer.Option(min=1, max=1000, help="How many.")] = 5,
+) -> None:
+    """Print the next occurrences, in the action's zone and in UTC."""
+    invocation = of(context)
+    with reading(invocation.engine) as connection:
+        row = actions.find(connection, invocation.small_app.id, action)
+        now = read_clock(connection)
+    shown = preview.upcoming(row, now, invocation.small_app.zone, count)
+    if invocation.as_json:
+        print_json(shown["next"])
+    else:
+        preview.print_upcoming(shown)
+
+
+@commands.command("run")
+def run(
+    context: typer.Context,
+    action: Name,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait for its end.")] = False,
+    timeout: Annotated[float, typer.Option(min=0, help="Seconds to wait at most.")] = 3600.0,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what it would do.")] = False,
+) -> None:
+    """Run an action now. Exit 2 when it is paused or already active: nothing is recorded."""
+    invocation = of(context)
+    with reading(invocation.engine) as connection:
+        row = actions.find(connection, invocation.small_app.id, action)
+    if dry_run:
+        preview.print_dry_run(invocation, row)
+        return
+    configure(invocation.settings)
+    operation_id, sent = manual.run_now(invocation.engine, row["uid"], invocation.author.name)
+    if sent.error is not None:
+        print_error(f"broker unavailable; the daemon sends it later: {sent.error}")
+    state = _wait(invocation, operation_id, timeout) if wait else None
+    _print_run(invocation, operation_id, state)
+    if wait and state not in DONE:
+        raise typer.Exit(1)
+
+
+@commands.command("pause")
+def pause(context: typer.Context, action: Name) -> None:
+    """Pause an action: what was due is decided first, unstarted operations are skipped."""
+    _set_active(of(context), action, active=False)
+
+
+@commands.command("resume")
+def resume(context: typer.Context, action: Name) -> None:
+    """Switch an action on again; nothing of the pause is caught up."""
+    _set_active(of(context), action, active=True)
+
+
+@commands.command("delete")
+def delete(context: typer.Context, action: Name) -> None:
+    """Delete an action: unstarted operations are cancelled, a running one ends, history stays."""
+    invocation = of(context)
+    with reading(invocation.engine) as connection:
+        row = actions.find(connection, invocation.small_app.id, action)
+    cancelled = change.delete(invocation.engine, row["uid"], invocation.author)
+    if invocation.as_json:
+        print_json({"uid": row["uid"], "name": row["name"], "cancelled": cancelled})
+    else:
+        print_line(f"deleted {row['name']} ({row['uid']}), {cancelled} operations cancelled")
+
+
+def _parsed(invocation: Invocation, files: list[Path]) -> list[tuple[object, ScheduledActionModel]]:
+    """Return the documents and their models; raises InvalidDocument with all problems of all."""
+    with reading(invocation.engine) as connection:
+        now = read_clock(connection)
+    author = invocation.author
+    parse = ParseContext(default_zone=author.small_app.zone, now=now, steps=author.steps)
+    documents = [one for file in files for one in read_documents(file)]
+    problems: list[Problem] = []
+    parsed = []
+    for where, document in documents:
+        try:
+            parsed.append((document, parse_action(document, parse)))
+        except InvalidAction as error:
+            many = len(documents) > 1
+            problems += (located(where, error) if many else error).problems
+    if problems:
+        raise InvalidDocument(problems)
+    return parsed
+
+
+def _store(invocation: Invocation, files: list[Path], store: change.StoreAll) -> None:
+    configure(invocation.settings)
+    documents = [document for file in files for _, document in read_documents(file)]
+    stored = store(invocation.engine, documents, invocation.author)
+    if invocation.as_json:
+        print_json([_changed(one) for one in stored])
+        return
+    for one in stored:
+        print_line(f"{one.change} {one.name} ({one.uid}), revision {one.revision}")
+        with reading(invocation.engine) as connection:
+            row = actions.find(connection, invocation.small_app.id, str(one.uid))
+        preview.print_description(_described(invocation, preview.model(row)))
+
+
+def _described(invocation: Invocation, model: ScheduledActionModel) -> dict[str, Any]:
+    with reading(invocation.engine) as connection:
+        now = read_clock(connection)
+        warnings = preview.warnings(connection, invocation.small_app, model)
+    plan = plan_of(model)
+    return {
+        "name": model.name,
+        "warnings": warnings,
+        **preview.upcoming_of(plan, UUID(int=0), now, invocation.small_app.zone),
+    }
+
+
+def _changed(one: Changed) -> dict[str, Any]:
+    return {"uid": one.uid, "name": one.name, "change": one.change, "revision": one.revision}
+
+
+def _brief(row: Any) -> dict[str, Any]:
+    return {key: row[key] for key in ("id", "occurrence_at", "state", "reason", "error")}
+
+
+def _set_active(invocation: Invocation, action: str, *, active: bool) -> None:
+    configure(invocation.settings)
+    with reading(invocation.engine) as connection:
+        row = actions.find(connection, invocation.small_app.id, action)
+    changed = change.set_active(
+        invocation.engine, row["uid"], active=active, author=invocation.author
+    )
+    word = "resumed" if active else "paused"
+    if invocation.as_json:
+        print_json(_changed(changed))
+    elif changed.change is change.Change.UNCHANGED:
+        print_line(f"{row['name']} is {'active' if active else 'paused'} already")
+    else:
+        print_line(f"{word} {row['name']} ({row['uid']})")
+
+
+def _wait(invocation: Invocation, operation_id: UUID, timeout_s: float) -> OperationState | str:
+    def state() -> OperationState | str:
+        with reading(invocation.engine) as connection:
+            return operations.get_operation_state(operation_id, connection)
+
+    wait_for(lambda: state() in ENDED, timeout_s)
+    return state()
+
+
+def _print_run(
+    invocation: Invocation, operation_id: UUID, state: OperationState | str | None
+) -> None:
+    with reading(invocation.engine) as connection:
+        row = operations.get(connection, operation_id)
+    if invocation.as_json:
+        print_json({"id": operation_id, "state": state or row["state"], "error": row["error"]})
+        return
+    error = f": {row['error']}" if row["error"] else ""
+    print_line(f"operation {operation_id} {state or row['state']}{error}")

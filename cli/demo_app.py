@@ -1,0 +1,38 @@
+"""The demo small app of `examples/`, loaded by `minutehand up --demo`."""
+
+import logging
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+from cli.documents import read_documents, read_text
+from cli.invocation import Invocation
+from models.small_app import parse_small_app
+from models.store import small_apps, users
+from models.users import parse_users, read_user_rows
+from scheduler import change
+from tasks.app import configure
+
+logger = logging.getLogger("minutehand.demo")
+
+FOLDER = Path(__file__).resolve().parent.parent / "examples" / "demo"
+
+
+def load(invocation: Invocation) -> None:
+    """Copy the demo's data under the data root and store its small app, users and actions.
+
+    What is there already, as it is here, stays as it is: loading twice changes nothing.
+    """
+    settings = invocation.settings
+    configure(settings)
+    shutil.copytree(FOLDER / "data", settings.effective_data_root, dirs_exist_ok=True)
+    model = parse_small_app(read_documents(FOLDER / "app.json")[0][1])
+    rows = read_user_rows(read_text(FOLDER / "users.json"), ".json")
+    with invocation.engine.begin() as connection:
+        app, _ = small_apps.apply(connection, model)
+        users.import_users(connection, app.id, parse_users(rows, zone=app.zone))
+    files = sorted((FOLDER / "actions").glob("*.json"))
+    documents = [document for file in files for _, document in read_documents(file)]
+    author = replace(Invocation(settings.home, app.name).author, name="demo")
+    for changed in change.apply_all(invocation.engine, documents, author):
+        logger.info("demo action %s: %s", changed.name, changed.change)

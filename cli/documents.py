@@ -1,0 +1,56 @@
+"""Read documents from files: one JSON object, a list of them, or JSON Lines; `-` is stdin."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from models.errors import InvalidDocument, Problem
+from models.json_text import InvalidJson, read_json
+
+LONGEST_FILE = 512 * 2**20
+
+
+def read_text(file: Path) -> str:
+    """Return a file's text; raises InvalidDocument, naming the file."""
+    try:
+        return sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InvalidDocument([Problem("file", str(file), f"cannot be read: {reason}")]) from None
+
+
+def read_documents(file: Path) -> list[tuple[str, object]]:
+    """Return the documents of a file, each with where it stands; raises InvalidDocument."""
+    text = read_text(file)
+    if file.suffix in {".jsonl", ".ndjson"}:
+        return [
+            (f"{file} line {number}", _read(line, f"{file} line {number}"))
+            for number, line in enumerate(text.splitlines(), 1)
+            if line.strip()
+        ]
+    value = _read_yaml(text, file) if file.suffix in {".yaml", ".yml"} else _read(text, str(file))
+    if isinstance(value, list):
+        return [(f"{file}[{number}]", item) for number, item in enumerate(value)]
+    return [(str(file), value)]
+
+
+def located(where: str, error: InvalidDocument) -> InvalidDocument:
+    """Return the error with the file in front of each path."""
+    problems = [Problem(f"{where}: {p.path}", p.value, p.remedy) for p in error.problems]
+    return InvalidDocument(problems)
+
+
+def _read(text: str, where: str) -> object:
+    try:
+        return read_json(text)
+    except InvalidJson as error:
+        raise located(where, error) from None
+
+
+def _read_yaml(text: str, file: Path) -> Any:
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise InvalidDocument([Problem(str(file), "", f"is no YAML: {error}")]) from None

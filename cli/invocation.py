@@ -1,0 +1,110 @@
+"""What every command is given: settings, database, the small app it works on, how it prints."""
+
+import getpass
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import sqlalchemy as sa
+import typer
+
+from minutehand.steps import SmallApp
+from models.store import small_apps
+from models.store.schema import check_schema, current_revision, migrate
+from runtime.config import Settings, load_settings
+from runtime.database import make_engine, reading
+from scheduler.change import Author
+from tasks.registry import Registry
+
+# Global options may stand before or after the command.
+FLAGS = {"--json"}
+VALUES = {"--home", "--app"}
+
+
+@dataclass
+class Invocation:
+    """One call of the command line."""
+
+    home: Path | None = None
+    app_name: str = "default"
+    as_json: bool = False
+
+    @cached_property
+    def settings(self) -> Settings:
+        """The settings of the home folder; raises InvalidSetting."""
+        return load_settings(self.home)
+
+    @cached_property
+    def engine(self) -> sa.Engine:
+        """The database, with this release's schema; the embedded one is made when it is new."""
+        engine = make_engine(self.settings)
+        with reading(engine) as connection:
+            is_new_embedded = (
+                not self.settings.database_url.get_secret_value()
+                and current_revision(connection) is None
+            )
+        if is_new_embedded:
+            migrate(engine)
+        with reading(engine) as connection:
+            check_schema(connection)
+        return engine
+
+    @cached_property
+    def registry(self) -> Registry:
+        """The steps that this process knows."""
+        return Registry(self.settings.step_modules)
+
+    @cached_property
+    def small_app(self) -> SmallApp:
+        """The small app of `--app`; raises NotFound."""
+        with reading(self.engine) as connection:
+            return small_apps.get(connection, self.app_name)
+
+    @property
+    def actor(self) -> str:
+        """Who runs the command."""
+        return account()
+
+    @property
+    def author(self) -> Author:
+        """Who changes actions: the account that runs the command."""
+        return Author(self.actor, self.small_app, self.registry.user_specs())
+
+
+def account() -> str:
+    """Return the name of the account that runs this process."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "unknown"
+
+
+def of(context: typer.Context) -> Invocation:
+    """Return the invocation that a command belongs to."""
+    invocation = context.find_object(Invocation)
+    if invocation is None:
+        raise RuntimeError("the command line has no invocation")
+    return invocation
+
+
+def hoisted(arguments: Sequence[str]) -> list[str]:
+    """Return the arguments with the global options first, wherever they stood.
+
+    What follows `--` stays where it is.
+    """
+    front: list[str] = []
+    rest: list[str] = []
+    queue = list(arguments)
+    while queue:
+        argument = queue.pop(0)
+        name = argument.split("=", 1)[0]
+        if argument == "--":
+            return [*front, *rest, argument, *queue]
+        if argument in FLAGS or (name in VALUES and "=" in argument):
+            front.append(argument)
+        elif argument in VALUES and queue:
+            front += [argument, queue.pop(0)]
+        else:
+            rest.append(argument)
+    return front + rest

@@ -1,0 +1,84 @@
+"""The command line: its commands, and the one place where errors become exit codes.
+
+0 done (also partial); 1 tried and failed; 2 refused before anything was done.
+"""
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import click
+import sqlalchemy as sa
+import typer
+
+from cli import actions, apps, operations, service, status
+from cli.invocation import Invocation, hoisted
+from cli.output import print_error
+from models.errors import InvalidDocument, NotFound, Refused, SchedulerError
+from runtime.children import AlreadyRunning
+from runtime.config import InvalidSetting
+
+FAILED = 1
+REFUSED = 2
+REFUSALS = (InvalidDocument, NotFound, Refused)
+
+cli = typer.Typer(
+    name="minutehand",
+    help="The cron daemon for Celery that loses no minute and runs nothing twice.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+cli.add_typer(actions.commands, name="action")
+cli.add_typer(operations.commands, name="operation")
+cli.add_typer(apps.commands, name="app")
+cli.add_typer(apps.users, name="user")
+cli.command("up")(service.up)
+cli.command("worker")(service.worker)
+cli.command("migrate")(service.migrate)
+cli.command("status")(status.status)
+
+
+@cli.callback()
+def _globals(
+    context: typer.Context,
+    home: Annotated[
+        Path | None, typer.Option(help="Folder of all files (default: SCHED_HOME or .minutehand).")
+    ] = None,
+    app: Annotated[str, typer.Option(help="Small app to work on.")] = "default",
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    context.obj = Invocation(home, app, json)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run the command line; return the exit code."""
+    try:
+        code = cli(args=hoisted(arguments), standalone_mode=False, prog_name="minutehand")
+    except BrokenPipeError:
+        # The reader of a pipe went away; Python would complain once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except (click.ClickException, click.Abort, click.exceptions.Exit) as stop:
+        return _stopped(stop)
+    except (SchedulerError, InvalidSetting, AlreadyRunning) as error:
+        print_error(str(error))
+        is_refusal = isinstance(error, REFUSALS) or not isinstance(error, SchedulerError)
+        return REFUSED if is_refusal else FAILED
+    except sa.exc.OperationalError as error:
+        first = str(error.orig).strip().splitlines()
+        print_error(f"database unavailable (SCHED_DATABASE_URL): {first[0] if first else error}")
+        return FAILED
+    return code if isinstance(code, int) else 0
+
+
+def _stopped(stop: Exception) -> int:
+    if isinstance(stop, click.exceptions.Exit):
+        return stop.exit_code
+    if isinstance(stop, click.ClickException):
+        print_error(stop.format_message())
+        return REFUSED
+    return FAILED

@@ -1,0 +1,153 @@
+"""What an action means and would do, in words: occurrences, steps, recipients, warnings."""
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from cli.invocation import Invocation
+from cli.output import in_zone, instant, print_json, print_line
+from cron import in_words
+from minutehand.steps import SmallApp
+from models.action import ScheduledActionModel, load_action
+from models.advice import KnownNames, warnings_of
+from models.durations import format_span
+from models.plan import CronTrigger, DueDateTrigger, Plan, Trigger
+from models.sql import read_clock
+from models.store import small_apps, users
+from runtime.database import reading
+from scheduler.occurrence import next_occurrences
+
+
+def document(row: Mapping[str, Any]) -> Any:
+    """Return an action's stored document; its text when somebody broke it."""
+    try:
+        return json.loads(row["document"])
+    except ValueError:
+        return row["document"]
+
+
+def model(row: Mapping[str, Any]) -> ScheduledActionModel:
+    """Return an action's stored document as a model; raises InvalidAction."""
+    return load_action(document(row))
+
+
+def summary(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return how an action stands."""
+    keys = (
+        "uid", "name", "owner", "active", "revision", "set_aside", "created_at", "updated_at",
+        "last_state", "last_run_at", "last_success_at", "run_number",
+    )  # fmt: skip
+    standing = "set aside" if row["set_aside"] else "active" if row["active"] else "paused"
+    upcoming = row["next_occurrence_at"]
+    is_filed = upcoming is not None and upcoming.year > 1970
+    return {
+        **{key: row[key] for key in keys},
+        "run_number": row["run_number"] or 0,
+        "standing": standing,
+        "next_occurrence_at": upcoming if is_filed else None,
+    }
+
+
+def upcoming(row: Mapping[str, Any], now: datetime, zone: str, count: int = 5) -> dict[str, Any]:
+    """Return an action's rule in words and its next occurrences; nothing for a broken plan."""
+    try:
+        plan = Plan.from_json(row["plan"])
+    except ValueError:
+        return {"when": [], "zone": zone, "next": []}
+    return upcoming_of(plan, row["uid"], now, zone, count)
+
+
+def upcoming_of(plan: Plan, uid: UUID, now: datetime, zone: str, count: int = 5) -> dict[str, Any]:
+    """Return a plan's triggers in words and its next occurrences after `now`."""
+    zones = [trigger.zone for trigger in plan.triggers if isinstance(trigger, CronTrigger)]
+    zone = zones[0] if zones else zone
+    return {
+        "when": [words_of(trigger, zone) for trigger in plan.triggers],
+        "zone": zone,
+        "next": [
+            {"utc": at, "local": in_zone(at, zone)}
+            for at in next_occurrences(plan, uid, now, count)
+        ],
+    }
+
+
+def words_of(trigger: Trigger, zone: str) -> str:
+    """Return a trigger in words."""
+    match trigger:
+        case CronTrigger():
+            return f"{in_words(trigger.rule)} ({trigger.rule}), {trigger.zone}"
+        case DueDateTrigger():
+            return f"once, on {in_zone(trigger.due_at, zone)}, {zone}"
+        case _:
+            return (
+                f"every {format_span(trigger.every)} on a grid from {instant(trigger.starting_at)}"
+            )
+
+
+def print_description(shown: Mapping[str, Any]) -> None:
+    """Print the rule in words, the next occurrences, and the warnings."""
+    for words in shown["when"]:
+        print_line(f"  {words}")
+    print_upcoming(shown)
+    for warning in shown.get("warnings", ()):
+        print_line(f"  warning: {warning}")
+
+
+def print_upcoming(shown: Mapping[str, Any]) -> None:
+    """Print occurrences in the action's zone and in UTC."""
+    if not shown["next"]:
+        print_line("  no occurrence to come")
+    for one in shown["next"]:
+        print_line(f"  {one['local']} {shown['zone']}   {instant(one['utc'])}")
+
+
+def warnings(connection: sa.Connection, app: SmallApp, action: ScheduledActionModel) -> list[str]:
+    """Return what an action names that its small app does not have."""
+    known = KnownNames(
+        users=users.user_ids(connection, app.id),
+        groups=users.group_names(connection, app.id),
+        domains=small_apps.domain_names(connection, app.id),
+        templates=small_apps.templates_of(connection, app.id),
+        kept_recipients=len(users.recipients_of(connection, app.id, action.recipients))
+        if action.recipients
+        else None,
+    )
+    return warnings_of(action, known)
+
+
+def print_dry_run(invocation: Invocation, row: Mapping[str, Any]) -> None:
+    """Print what running an action now would do, and whom it would reach; nothing is recorded."""
+    action = model(row)
+    with reading(invocation.engine) as connection:
+        now = read_clock(connection)
+        app = invocation.small_app
+        reached = (
+            users.recipients_of(connection, app.id, action.recipients) if action.recipients else []
+        )
+        warned = warnings(connection, app, action)
+    steps = [{"name": step.name, "parameters": step.parameters} for step in action.operations.steps]
+    shown = {
+        "name": row["name"],
+        "now": now,
+        "active": row["active"],
+        "queue": Plan.from_json(row["plan"]).queue,
+        "steps": steps,
+        "recipients": [{"id": one.id, "address": one.address} for one in reached],
+        "warnings": warned,
+    }
+    if invocation.as_json:
+        print_json(shown)
+        return
+    print_line(f"{row['name']} would run on queue {shown['queue']}; nothing was recorded")
+    for step in steps:
+        print_line(f"  step {step['name']} {json.dumps(step['parameters'], ensure_ascii=False)}")
+    for one in reached:
+        print_line(f"  reaches {one.id} <{one.address or 'no address'}>")
+    if action.recipients is not None and not reached:
+        print_line("  reaches nobody")
+    for warning in warned:
+        print_line(f"  warning: {warning}")

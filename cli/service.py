@@ -1,0 +1,125 @@
+"""The commands that stand up processes: `up`, `worker`, `migrate`."""
+
+import logging
+import signal
+from contextlib import ExitStack
+from pathlib import Path
+from threading import Event
+from typing import Annotated
+
+import typer
+
+from cli import demo_app
+from cli.invocation import Invocation, of
+from cli.output import print_json, print_line
+from models.errors import SchedulerError
+from models.store import schema
+from runtime.children import Child, end_with_parent, folder_lock, own_command, stop_all
+from runtime.clock import wait_for
+from runtime.config import Settings
+from runtime.database import make_engine
+from runtime.embedded import broker_answers, broker_command, stop_orphan
+from runtime.logs import set_up_logs
+
+logger = logging.getLogger("minutehand.up")
+
+BROKER_START_S = 20.0
+WATCH_S = 0.5
+# Beyond the grace that running steps are given.
+STOP_MARGIN_S = 10.0
+BROKER_STOP_S = 10.0
+SCHEDULER_SERVER = Path(__file__).resolve().parent.parent / "scheduler_server.py"
+
+
+def up(
+    context: typer.Context,
+    load_demo: Annotated[
+        bool, typer.Option("--demo", help="Load the demo small app of examples/ first.")
+    ] = False,
+) -> None:
+    """Run everything here: broker, daemon, a quick and a heavy worker, as children of this one."""
+    invocation = of(context)
+    settings = invocation.settings
+    set_up_logs(settings.log, "up")
+    stop = Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    with ExitStack() as stack:
+        stack.enter_context(folder_lock(settings.home))
+        schema.migrate(make_engine(settings))
+        if load_demo:
+            demo_app.load(invocation)
+        _start_broker(settings, stack)
+        children = _children(settings)
+        stack.callback(stop_all, children, settings.worker.stop_grace_s + STOP_MARGIN_S)
+        for child in children:
+            child.start()
+        _say_where(settings)
+        while not stop.wait(WATCH_S):
+            for child in children:
+                child.keep_alive()
+        logger.info("stopping; what runs is given back and goes on at the next start")
+
+
+def _start_broker(settings: Settings, stack: ExitStack) -> None:
+    if not settings.uses_embedded_broker:
+        return
+    if stop_orphan(settings.socket_path):
+        logger.warning("stopped a broker that an earlier start left behind")
+        wait_for(lambda: not broker_answers(settings.socket_path), BROKER_STOP_S)
+    broker = Child("broker", broker_command(settings))
+    broker.start()
+    stack.callback(stop_all, [broker], BROKER_STOP_S)
+    if not wait_for(lambda: broker_answers(settings.socket_path), BROKER_START_S):
+        raise SchedulerError(
+            f"the embedded broker does not answer at {settings.socket_path}; "
+            "set SCHED_BROKER_URL to use another"
+        )
+
+
+def _children(settings: Settings) -> list[Child]:
+    home = ("--home", str(settings.home))
+    scheduler = [own_command()[0], str(SCHEDULER_SERVER), *home]
+    return [
+        Child("scheduler", scheduler),
+        *(
+            Child(queue, own_command("worker", "--queues", queue, *home))
+            for queue in ("quick", "heavy")
+        ),
+    ]
+
+
+def _say_where(settings: Settings) -> None:
+    logger.info("all files are in %s; Ctrl-C stops everything and loses nothing", settings.home)
+    if not settings.smtp_url.get_secret_value():
+        logger.info("mail is written to %s (set SCHED_SMTP_URL to send it)", settings.home / "mail")
+
+
+def worker(
+    context: typer.Context,
+    queues: Annotated[str, typer.Option(help="Queues to work for, by commas.")] = "quick",
+    concurrency: Annotated[
+        int | None, typer.Option(min=1, help="Processes (default: worker.quick or worker.heavy).")
+    ] = None,
+) -> None:
+    """Run a Celery worker that executes operations."""
+    from cli.worker import serve
+
+    settings = of(context).settings
+    name = queues.replace(",", "-")
+    set_up_logs(settings.log, name)
+    end_with_parent()
+    processes = settings.worker.heavy if queues == "heavy" else settings.worker.quick
+    raise typer.Exit(serve(settings, queues, concurrency or processes, name))
+
+
+def migrate(context: typer.Context) -> None:
+    """Bring the database to this release's schema."""
+    invocation: Invocation = of(context)
+    before, after = schema.migrate(make_engine(invocation.settings))
+    if invocation.as_json:
+        print_json({"before": before, "after": after})
+    elif before == after:
+        print_line(f"the schema is up to date: {after}")
+    else:
+        print_line(f"the schema went from {before or 'empty'} to {after}")

@@ -1,0 +1,85 @@
+"""`minutehand status`: who runs, what waits, what is broken."""
+
+from datetime import timedelta
+from typing import Any
+
+import sqlalchemy as sa
+import typer
+
+from cli.invocation import of
+from cli.output import print_json, print_line
+from models.sql import read_clock
+from models.store import actions, operations, ticks
+from runtime.config import Settings
+from runtime.database import reading
+
+DAY = timedelta(days=1)
+
+
+def status(context: typer.Context) -> None:
+    """Show the daemon's last tick, workers, operations of the last day, and what is set aside."""
+    invocation = of(context)
+    with reading(invocation.engine) as connection:
+        found = standing(connection, invocation.settings)
+    if invocation.as_json:
+        print_json(found)
+        return
+    _print_daemon(found)
+    _print_workers(found)
+    total, active = found["actions"]["total"], found["actions"]["active"]
+    print_line(f"actions     {total}, {active} active")
+    counts = ", ".join(f"{count} {state}" for state, count in found["operations"].items())
+    print_line(f"last 24 h   {counts or 'no operations'}")
+    for one in found["set_aside"]:
+        print_line(f"SET ASIDE   {one['name']} ({one['uid']}): {one['reason']}")
+
+
+def standing(connection: sa.Connection, settings: Settings) -> dict[str, Any]:
+    """Return how the installation stands, as JSON."""
+    now = read_clock(connection)
+    tick = ticks.last(connection)
+    total, active = actions.count(connection)
+    seen_within = timedelta(seconds=settings.worker.lease_s)
+    two_ticks = timedelta(seconds=2 * settings.scheduler.tick_seconds)
+    return {
+        "now": now,
+        "daemon": None
+        if tick is None
+        else {
+            "name": tick["daemon"],
+            "last_tick_at": tick["finished_at"],
+            "is_ticking": now - tick["finished_at"] <= two_ticks,
+            "report": tick["report"],
+        },
+        "workers": [
+            {"name": row["name"], "queues": row["queues"], "seen_at": row["seen_at"]}
+            for row in ticks.live_workers(connection, seen_within)
+        ],
+        "actions": {"total": total, "active": active},
+        "operations": operations.counts_by_state(connection, now - DAY),
+        "set_aside": [
+            {"uid": row["uid"], "name": row["name"], "reason": row["set_aside"]}
+            for row in actions.set_aside_actions(connection)
+        ],
+    }
+
+
+def _print_daemon(found: dict[str, Any]) -> None:
+    daemon = found["daemon"]
+    if daemon is None:
+        print_line("daemon      has never ticked; start it with `minutehand up`")
+        return
+    age = (found["now"] - daemon["last_tick_at"]).total_seconds()
+    state = "ticks" if daemon["is_ticking"] else "DOES NOT TICK"
+    print_line(f"daemon      {state}: {daemon['name']}, last tick {max(0.0, age):.0f} s ago")
+    report = daemon["report"]
+    for key in ("broker_error", "clock_set_back_s"):
+        if key in report:
+            print_line(f"            {key}: {report[key]}")
+
+
+def _print_workers(found: dict[str, Any]) -> None:
+    if not found["workers"]:
+        print_line("workers     none")
+    for row in found["workers"]:
+        print_line(f"worker      {row['name']} for {row['queues']}")

@@ -1,0 +1,111 @@
+"""A Celery worker of ours: how it starts, shows that it lives, and stops without losing work."""
+
+import logging
+import os
+import signal
+import socket
+import threading
+import warnings
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+# Celery reads it when a worker starts: SIGTERM then ends within a bounded time.
+os.environ.setdefault("REMAP_SIGTERM", "SIGQUIT")
+
+import sqlalchemy as sa
+from celery import signals
+from celery.exceptions import SecurityWarning
+
+from models.store import ticks
+from runtime.config import Settings
+from runtime.database import make_engine
+from tasks.app import configure
+from tasks.lease import stopping
+
+logger = logging.getLogger("minutehand.worker")
+
+
+class Presence:
+    """Says in the table `workers` that this worker lives, from its main process."""
+
+    def __init__(self, settings: Settings, name: str, queues: str) -> None:
+        self.settings = settings
+        self.name = name
+        self.queues = queues
+        self.engine = make_engine(settings)
+        self._stopped = threading.Event()
+
+    def start(self, **_: object) -> None:
+        """Begin to say so; called when the worker is ready."""
+        logger.info("worker %s is ready for %s", self.name, self.queues)
+        threading.Thread(target=self._keep, name="presence", daemon=True).start()
+
+    def stop(self) -> None:
+        """Say that the worker stopped of its own."""
+        self._stopped.set()
+        try:
+            with self.engine.begin() as connection:
+                ticks.worker_stopped(connection, self.name)
+        except sa.exc.SQLAlchemyError as error:
+            logger.warning("database unavailable while stopping: %s", error)
+
+    def _keep(self) -> None:
+        while not self._stopped.is_set():
+            try:
+                with self.engine.begin() as connection:
+                    ticks.worker_seen(connection, self.name, self.queues, os.getpid())
+            except sa.exc.SQLAlchemyError as error:
+                logger.warning("database unavailable: %s", error)
+            self._stopped.wait(self.settings.worker.heartbeat_s)
+
+
+def serve(settings: Settings, queues: str, concurrency: int, name: str) -> int:
+    """Run a worker until it is told to stop; return its exit code."""
+    # It accepts JSON only; running as root is the operator's choice (the image does not).
+    warnings.filterwarnings("ignore", category=SecurityWarning)
+    app = configure(settings)
+    hostname = f"{name}@{socket.gethostname()}:{os.getpid()}"
+    presence = Presence(settings, hostname, queues)
+    signals.setup_logging.connect(_keep_our_logs, weak=False)
+    signals.worker_ready.connect(presence.start, weak=False)
+    signals.worker_ready.connect(_note_stop_first, weak=False)
+    worker = app.Worker(
+        hostname=hostname,
+        pool="prefork",
+        concurrency=concurrency,
+        queues=queues,
+        without_gossip=True,
+        without_mingle=True,
+        optimization="fair",
+        quiet=True,
+    )
+    try:
+        worker.start()
+    finally:
+        # Celery's signal `worker_shutdown` is not sent by a cold shutdown.
+        presence.stop()
+    return int(worker.exitcode or 0)
+
+
+def _keep_our_logs(**_: object) -> None:
+    """Celery leaves logging alone when somebody listens to this signal."""
+
+
+def _note_stop_first(**_: object) -> None:
+    """Tell the children of a stop before Celery does its part.
+
+    Celery's own signal `worker_shutting_down` comes after its soft shutdown: too late for steps
+    to end in the grace and for their operations to be given back.
+    """
+    for number in (signal.SIGTERM, signal.SIGQUIT, signal.SIGINT):
+        signal.signal(number, _after_noting(signal.getsignal(number)))
+
+
+def _after_noting(handler: Any) -> Callable[[int, FrameType | None], None]:
+    def note(number: int, frame: FrameType | None) -> None:
+        stopping.set()
+        if callable(handler):
+            handler(number, frame)
+
+    return note

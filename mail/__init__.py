@@ -1,0 +1,1 @@
+"""A message from its template to SMTP."""

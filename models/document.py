@@ -1,0 +1,92 @@
+"""The base of every document: all faults at once, unknown keys refused, frozen."""
+
+from collections.abc import Mapping
+from typing import Any, Self, TypeVar
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    ModelWrapValidatorHandler,
+    ValidationError,
+    ValidationInfo,
+    model_validator,
+)
+from pydantic_core import InitErrorDetails
+
+from models.context import Reading, reading_of
+from models.errors import Problem
+from models.json_text import TOO_DEEP, unstorable
+from models.problems import line_errors, null_values, problems_of, raise_all, unknown_keys
+
+
+class Document(BaseModel):
+    """An object of a document.
+
+    Strict readings refuse unknown keys, tolerant ones pass over them. Subclasses fill in defaults
+    that live elsewhere (`completed`) and check one key against another (`contradictions`).
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    @classmethod
+    def completed(cls, raw: dict[str, Any], _reading: Reading, /) -> dict[str, Any]:
+        """Return `raw` with the defaults that live elsewhere written into it."""
+        return raw
+
+    @classmethod
+    def contradictions(
+        cls,
+        _raw: Mapping[str, Any],
+        _reading: Reading,
+        /,
+    ) -> list[InitErrorDetails]:
+        """Return the faults that lie between keys, seen in the raw object."""
+        return []
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _all_faults_at_once(
+        cls, value: Any, handler: ModelWrapValidatorHandler[Self], info: ValidationInfo
+    ) -> Self:
+        if isinstance(value, cls):
+            return value
+        reading = reading_of(info)
+        raw = as_object(value)
+        faults = null_values(cls, raw)
+        if not reading.tolerant:
+            faults += unknown_keys(cls, raw) + cls.contradictions(raw, reading)
+        try:
+            model = handler(cls.completed(raw, reading))
+        except ValidationError as error:
+            raise_all(cls.__name__, faults + line_errors(error))
+            raise
+        raise_all(cls.__name__, faults)
+        return model
+
+
+def as_object(value: object) -> dict[str, Any]:
+    """Return a copy of the JSON object `value`; raises ValueError for anything else."""
+    if not isinstance(value, Mapping):
+        raise ValueError("write an object in { }")
+    return {str(key): item for key, item in value.items()}
+
+
+Model = TypeVar("Model", bound=Document)
+
+
+def read_document(
+    model: type[Model], document: object, reading: Reading
+) -> tuple[Model | None, list[Problem]]:
+    """Return the document as `model` and every problem of it; None where it cannot be read.
+
+    What no store can keep is a problem too, also inside free JSON.
+    """
+    unkept = list(unstorable(document))
+    if any(problem.remedy == TOO_DEEP for problem in unkept):
+        return None, unkept
+    try:
+        return model.model_validate(document, context=reading), unkept
+    except ValidationError as error:
+        problems = problems_of(error)
+    named = {problem.path for problem in problems}
+    return None, problems + [problem for problem in unkept if problem.path not in named]

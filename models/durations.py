@@ -1,0 +1,132 @@
+"""ISO 8601 durations: exact spans, and the delays of event actions that may hold months.
+
+pydantic's own parser is not used: it reads P1M as 30 days, P1Y as 365, and "00:10:00" as a span.
+"""
+
+import re
+from datetime import timedelta
+
+from dateutil.relativedelta import relativedelta
+
+_NUMBER = "[0-9]{1,9}"
+_PATTERN = re.compile(
+    rf"P(?:(?P<years>{_NUMBER})Y)?(?:(?P<months>{_NUMBER})M)?(?:(?P<weeks>{_NUMBER})W)?"
+    rf"(?:(?P<days>{_NUMBER})D)?"
+    rf"(?:T(?=[0-9])(?:(?P<hours>{_NUMBER})H)?(?:(?P<minutes>{_NUMBER})M)?"
+    rf"(?:(?P<seconds>{_NUMBER})S)?)?",
+    re.ASCII,
+)
+SECOND = timedelta(seconds=1)
+LONGEST = timedelta(days=36_600)
+LONGEST_MONTHS = 1_200
+EXAMPLES = 'write an ISO 8601 duration such as "PT5M", "PT4H" or "P1D"'
+_MISTAKES = {
+    "-": f"a duration cannot be negative; {EXAMPLES}",
+    "[0-9][.,][0-9]": 'write whole numbers: "PT90M" rather than "PT1.5H"',
+    "^P[0-9WD]+[0-9]+[HMS0-9]*$": 'hours, minutes and seconds follow a T: "P7DT30S"',
+    "^[0-9]+$": 'write seconds as "PT90S"',
+    ":": 'write hours, minutes and seconds as "PT1H30M15S"',
+}
+
+
+def parse_span(
+    value: object,
+    *,
+    least: timedelta = SECOND,
+    most: timedelta = LONGEST,
+    seconds_allowed: bool = False,
+) -> timedelta:
+    """Return the exact span in [least, most] that `value` writes, in whole seconds.
+
+    Weeks, days (86,400 s) and smaller only. `seconds_allowed` also takes a whole number of
+    seconds. Raises ValueError with what to write instead.
+    """
+    span = _seconds(value) if seconds_allowed and _is_number(value) else _exact(value)
+    if span < least:
+        raise ValueError(f'is too short; write "{format_span(least)}" or more')
+    if span > most:
+        raise ValueError(f'is too long; write "{format_span(most)}" or less')
+    return span
+
+
+def parse_delay(value: object) -> tuple[relativedelta, timedelta]:
+    """Return the calendar part (years and months) and the exact part of an event's delay.
+
+    The calendar part comes first, on the clock on the wall. Raises ValueError with what to write
+    instead, also for a delay of nothing.
+    """
+    parts = _parts(value)
+    months = parts.pop("years") * 12 + parts.pop("months")
+    exact = _timedelta(parts)
+    if months > LONGEST_MONTHS or exact > LONGEST:
+        raise ValueError('is too long; write "P100Y" or less')
+    if not months and not exact:
+        raise ValueError('is no delay; write {"on": …} for an action at the event itself')
+    return relativedelta(months=months), exact
+
+
+def format_span(span: timedelta) -> str:
+    """Return `span` in canonical ISO 8601: days, hours, minutes, seconds (`P7DT30S`)."""
+    days, seconds = span.days, span.seconds
+    clock = _written(((seconds // 3600, "H"), (seconds // 60 % 60, "M"), (seconds % 60, "S")))
+    text = _written(((days, "D"),)) + (f"T{clock}" if clock else "")
+    return f"P{text}" if text else "PT0S"
+
+
+def format_delay(calendar: relativedelta, exact: timedelta) -> str:
+    """Return a delay in canonical ISO 8601: years, months, days and smaller (`P1Y2MT30S`)."""
+    if not exact and not calendar:
+        return "PT0S"
+    text = _written(((calendar.years, "Y"), (calendar.months, "M")))
+    return f"P{text}" + (format_span(exact)[1:] if exact else "")
+
+
+def _written(parts: tuple[tuple[int, str], ...]) -> str:
+    return "".join(f"{count}{unit}" for count, unit in parts if count)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _seconds(value: object) -> timedelta:
+    if isinstance(value, int) or (isinstance(value, float) and value.is_integer()):
+        if abs(value) > LONGEST.total_seconds():
+            raise ValueError(f'is too long; write "{format_span(LONGEST)}" or less')
+        return timedelta(seconds=int(value))
+    raise ValueError("write whole seconds, such as 90, or an ISO 8601 duration such as PT90S")
+
+
+def _exact(value: object) -> timedelta:
+    parts = _parts(value)
+    years, months = parts.pop("years"), parts.pop("months")
+    if years or months:
+        raise ValueError("months and years have no fixed length; write days or weeks (P30D, P4W)")
+    return _timedelta(parts)
+
+
+def _timedelta(parts: dict[str, int]) -> timedelta:
+    try:
+        return timedelta(**parts)
+    except OverflowError:
+        raise ValueError(f'is too long; write "{format_span(LONGEST)}" or less') from None
+
+
+def _parts(value: object) -> dict[str, int]:
+    if not isinstance(value, str):
+        raise ValueError(f"is not a duration; {EXAMPLES}")
+    match = _PATTERN.fullmatch(value)
+    if match is None or not any(match.groups()):
+        raise ValueError(_why_not(value))
+    return {name: int(count or 0) for name, count in match.groupdict().items()}
+
+
+def _why_not(text: str) -> str:
+    if len(text) > 40:
+        return f"is too long a text; {EXAMPLES}"
+    if _PATTERN.fullmatch(text.strip().upper()) and any(c.isdigit() for c in text):
+        return f'write it in capitals and without spaces: "{text.strip().upper()}"'
+    for pattern, remedy in _MISTAKES.items():
+        if re.search(pattern, text):
+            return remedy
+    return f"is not a duration; {EXAMPLES}"

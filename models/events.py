@@ -1,0 +1,77 @@
+"""Actions about events: due when something happens to a user, or some time after it."""
+
+import re
+from datetime import timedelta
+from typing import Annotated, Any
+
+from dateutil.relativedelta import relativedelta
+from pydantic import BeforeValidator
+
+from models.context import Reading
+from models.document import Document
+from models.durations import format_delay, parse_delay
+from models.problems import listed, nearest
+from models.values import Zone
+
+EVENTS = ("instance.user.activated", "instance.user.created", "instance.user.last_seen")
+RESERVED_EVENTS = "instance."
+_EVENT = re.compile("[A-Za-z0-9_][A-Za-z0-9_.:-]{0,199}")
+
+
+def _event(value: object) -> str:
+    if not isinstance(value, str) or _EVENT.fullmatch(value) is None:
+        raise ValueError("write an event's name: letters, digits and . _ : -, at most 200")
+    if value.startswith(RESERVED_EVENTS) and value not in EVENTS:
+        near = nearest(value, EVENTS)
+        hint = f'did you mean "{near}"?' if near else f"known are {listed(EVENTS)}"
+        raise ValueError(f"is not an event of ours; {hint}")
+    return value
+
+
+def _delay(value: object) -> str:
+    return format_delay(*parse_delay(value))
+
+
+EventName = Annotated[str, BeforeValidator(_event)]
+
+
+class OnEventModel(Document):
+    """Due at the instant of each such event, once for each subject."""
+
+    on: EventName
+
+    @property
+    def event(self) -> str:
+        """The event's name."""
+        return self.on
+
+
+class AfterEventModel(Document):
+    """Due `delay` after each such event, once for each subject.
+
+    Weeks, days and smaller are exact; years and months come first, on the clock of `timezone` (the
+    small app's, stored only where the delay has years or months).
+    """
+
+    after: EventName
+    delay: Annotated[str, BeforeValidator(_delay)]
+    timezone: Zone | None = None
+
+    @classmethod
+    def completed(cls, raw: dict[str, Any], reading: Reading, /) -> dict[str, Any]:
+        """Return `raw` with the small app's zone where the delay needs a calendar."""
+        try:
+            calendar, _ = parse_delay(raw.get("delay"))
+        except ValueError:
+            return raw
+        return {"timezone": reading.default_zone, **raw} if calendar else raw
+
+    @property
+    def event(self) -> str:
+        """The event's name."""
+        return self.after
+
+    @property
+    def delay_parts(self) -> tuple[relativedelta, timedelta]:
+        """The delay's calendar part, which comes first, and its exact part."""
+        return parse_delay(self.delay)

@@ -1,0 +1,165 @@
+"""JSON as it arrives: text without traps, and values that every store can keep."""
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from models.errors import InvalidDocument, Problem
+from models.problems import ROOT, path_of
+
+LONGEST_DOCUMENT = 256 * 1024
+DEEPEST = 32
+TOO_DEEP = f"is nested too deep; write at most {DEEPEST} levels"
+LARGEST_NUMBER = 2**63 - 1
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_WRONG_QUOTES = ("'", "\u2018", "\u2019", "\u201c", "\u201d")
+_WIDE_NUMBER = re.compile(r"-?[0-9]{20,}")
+
+
+class InvalidJson(InvalidDocument, ValueError):
+    """A text is not JSON, or is JSON with a trap in it; `problems` says where."""
+
+
+def read_json(text: str | bytes, *, longest: int | None = LONGEST_DOCUMENT) -> object:
+    """Return what the JSON `text` says; raises InvalidJson.
+
+    Refused besides what is no JSON: keys written twice, NaN and Infinity, numbers that no store
+    keeps, nesting deeper than 32, and more than `longest` bytes (None: any size).
+    """
+    written = _decoded(text, longest)
+    if _depth(written) > DEEPEST:
+        raise _refused(ROOT, None, TOO_DEEP)
+    repeated: list[str] = []
+    try:
+        value = json.loads(
+            written,
+            object_pairs_hook=lambda pairs: _object(pairs, repeated),
+            parse_constant=_no_constant,
+            parse_int=_whole,
+            parse_float=_finite,
+        )
+    except json.JSONDecodeError as error:
+        raise _not_json(written, error) from None
+    if repeated:
+        raise InvalidJson([_twice(key) for key in dict.fromkeys(repeated)])
+    return value
+
+
+def unstorable(value: object, loc: tuple[int | str, ...] = ()) -> Iterator[Problem]:
+    """Yield a problem for each part of `value` that is no JSON or that a store cannot keep."""
+    if len(loc) > DEEPEST:
+        yield Problem(path_of(loc), None, TOO_DEEP)
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from _unstorable_key(key, loc)
+            yield from unstorable(item, (*loc, str(key)))
+    elif isinstance(value, list | tuple):
+        for number, item in enumerate(value):
+            yield from unstorable(item, (*loc, number))
+    else:
+        remedy = _unstorable_scalar(value)
+        if remedy:
+            yield Problem(path_of(loc), value, remedy)
+
+
+def _unstorable_key(key: object, loc: tuple[int | str, ...]) -> Iterator[Problem]:
+    remedy = _unstorable_scalar(key) if isinstance(key, str) else "write keys in double quotes"
+    if remedy:
+        yield Problem(path_of((*loc, str(key))), key, f"the key {remedy}")
+
+
+def _unstorable_scalar(value: object) -> str | None:
+    if isinstance(value, str):
+        bad = "\0" in value or any("\ud800" <= char <= "\udfff" for char in value)
+        return "holds a character that cannot be stored; remove it" if bad else None
+    if isinstance(value, float):
+        return None if math.isfinite(value) else "write a finite number"
+    if isinstance(value, int) and not isinstance(value, bool):
+        return None if abs(value) <= LARGEST_NUMBER else "is too large a number; write it as a text"
+    return None if value is None or isinstance(value, bool) else "write a JSON value"
+
+
+def _decoded(text: str | bytes, longest: int | None) -> str:
+    size = len(text) if isinstance(text, bytes) else len(text.encode("utf-8", "surrogatepass"))
+    if longest is not None and size > longest:
+        raise _refused(ROOT, None, f"is {size} bytes long; write at most {longest}")
+    try:
+        written = text.decode() if isinstance(text, bytes) else text
+    except UnicodeDecodeError as error:
+        raise _refused(ROOT, None, f"is not UTF-8 (byte {error.start}); save it as UTF-8") from None
+    written = written.removeprefix("\ufeff")
+    if not written.strip():
+        raise _refused(ROOT, None, "is empty; write a JSON object")
+    return written
+
+
+def _depth(text: str) -> int:
+    deepest = depth = 0
+    for char in _STRING.sub("", text):
+        if char in "[{":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif char in "]}":
+            depth -= 1
+    return deepest
+
+
+def _object(pairs: list[tuple[str, Any]], repeated: list[str]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            repeated.append(key)
+        found[key] = value
+    return found
+
+
+def _twice(key: str) -> Problem:
+    return Problem(path_of((key,)), key, "stands twice in one object; keep one of the two")
+
+
+def _no_constant(name: str) -> object:
+    raise _refused(ROOT, name, f"{name} is no JSON; write a number, or leave the key out")
+
+
+def _whole(digits: str) -> int:
+    number = None if _WIDE_NUMBER.fullmatch(digits) else int(digits)
+    if number is None or abs(number) > LARGEST_NUMBER:
+        raise _refused(ROOT, digits[:40], "is too large a number; write it as a text")
+    return number
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if not math.isfinite(number):
+        raise _refused(ROOT, digits[:40], "is too large a number; write it as a text")
+    return number
+
+
+def _not_json(text: str, error: json.JSONDecodeError) -> InvalidJson:
+    before = text[: error.pos].rstrip()
+    at = text[error.pos : error.pos + 1]
+    rest = text[error.pos :].lstrip()[:1]
+    if before.endswith(",") and rest in ("]", "}"):
+        return _at(text, len(before) - 1, "there is a comma after the last entry; remove it")
+    if at == "," and text[error.pos + 1 :].lstrip()[:1] in ("]", "}"):
+        return _at(text, error.pos, "there is a comma after the last entry; remove it")
+    if at in _WRONG_QUOTES:
+        return _at(text, error.pos, 'write texts and keys in double quotes: "name"')
+    if at in ("/", "#"):
+        return _at(text, error.pos, "JSON has no comments; remove it")
+    if not rest:
+        return _at(text, error.pos, "the text ends too early; close every { and [")
+    return _at(text, error.pos, f"is no JSON: {error.msg[:1].lower()}{error.msg[1:]}")
+
+
+def _at(text: str, position: int, remedy: str) -> InvalidJson:
+    position = max(position, 0)
+    line = text.count("\n", 0, position) + 1
+    column = position - (text.rfind("\n", 0, position) + 1) + 1
+    return _refused(f"line {line}, column {column}", text[position : position + 20], remedy)
+
+
+def _refused(path: str, value: object, remedy: str) -> InvalidJson:
+    return InvalidJson([Problem(path, value, remedy)])

@@ -1,0 +1,180 @@
+"""Faults of a document in our own words: the one place where pydantic's errors are translated."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
+
+from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails, InitErrorDetails
+
+from models.errors import Problem
+
+ROOT = "document"
+LONGEST_SEGMENT = 60
+
+REMEDIES = {
+    "missing": "is required; add the key",
+    "extra_forbidden": "is not a key that is known here; remove it",
+    "bool_type": "write true or false",
+    "bool_parsing": "write true or false",
+    "int_type": "write a whole number",
+    "int_parsing": "write a whole number",
+    "int_from_float": "write a whole number",
+    "float_type": "write a number",
+    "float_parsing": "write a number",
+    "string_type": "write a text in double quotes",
+    "list_type": "write a list in [ ]",
+    "tuple_type": "write a list in [ ]",
+    "set_type": "write a list in [ ]",
+    "dict_type": "write an object in { }",
+    "model_type": "write an object in { }",
+    "model_attributes_type": "write an object in { }",
+    "none_required": "leave the key out",
+}
+
+EXAMPLES = {
+    "name": '"name": "weekly update"',
+    "operations": '"operations": {"refresh": true}',
+    "when": '"when": {"cron_rule": "0 7 * * 1"}',
+    "template": '"template": "welcome"',
+    "delay": '"delay": "P7D"',
+    "starting_at": '"starting_at": "2026-12-24T18:00:00Z"',
+    "format": '"format": "csv" or "json"; the suffix does not tell',
+    "source": '"source": {"file": "sales.csv"}',
+    "subject": '"subject": "News of the week"',
+    "text": '"text": "Dear {{ user.name }}, …"',
+    "id": 'the user\'s id, such as "ann@example.com"',
+    "email": 'an e-mail address such as "ann@example.com"',
+}
+
+
+def nearest(name: object, known: Iterable[str]) -> str | None:
+    """Return the known name that `name` most likely means, or None when none is near."""
+    by_folded = {candidate.casefold(): candidate for candidate in known}
+    wanted = str(name)[:100].casefold()
+    begun = [folded for folded in by_folded if len(wanted) > 2 and folded.startswith(wanted)]
+    found = begun or get_close_matches(wanted, by_folded, n=1, cutoff=0.6)
+    return by_folded[found[0]] if found else None
+
+
+def listed(names: Iterable[str]) -> str:
+    """Return the names in quotes, at most twelve, for the end of a sentence."""
+    shown = [f'"{name}"' for name in names]
+    return ", ".join(shown[:12]) + (", …" if len(shown) > 12 else "")
+
+
+def unknown_name(what: str, name: object, known: Iterable[str]) -> str:
+    """Return the remedy for an unknown name: the nearest known one, else all of them."""
+    names = list(known)
+    near = nearest(name, names)
+    if near is not None:
+        return f'is not a known {what}; did you mean "{near}"?'
+    if not names:
+        return f"is not a known {what}; remove it"
+    return f"is not a known {what}; known here: {listed(names)}"
+
+
+def line_error(loc: tuple[int | str, ...], value: object, remedy: str) -> InitErrorDetails:
+    """Return one fault as pydantic carries it from a nested document to its root."""
+    return {
+        "type": "value_error",
+        "loc": loc,
+        "input": value,
+        "ctx": {"error": ValueError(remedy)},
+    }
+
+
+def line_errors(
+    error: ValidationError, under: tuple[int | str, ...] = ()
+) -> list[InitErrorDetails]:
+    """Return the faults of `error`, moved below `under`."""
+    found = []
+    for details in error.errors(include_url=False):
+        value = None if details["type"] == "missing" else details["input"]
+        found.append(line_error((*under, *details["loc"]), value, remedy_of(details)))
+    return found
+
+
+def raise_all(title: str, errors: Sequence[InitErrorDetails]) -> None:
+    """Raise all `errors` at once as pydantic's ValidationError; do nothing when there is none."""
+    if errors:
+        raise ValidationError.from_exception_data(title, list(errors))
+
+
+def remedy_of(details: ErrorDetails) -> str:
+    """Return what to write instead, for one error of pydantic's or of our own validators."""
+    raised = details.get("ctx", {}).get("error")
+    if details["type"] == "value_error" and raised is not None:
+        return str(raised)
+    if details["type"] in ("literal_error", "enum"):
+        return f"write one of {details.get('ctx', {}).get('expected', 'the known values')}"
+    if details["type"] == "missing" and details["loc"][-1] in EXAMPLES:
+        return f"is required; add {EXAMPLES[str(details['loc'][-1])]}"
+    if details["type"] in REMEDIES:
+        return REMEDIES[details["type"]]
+    message = details["msg"].removeprefix("Value error, ").removeprefix("Input ")
+    return f"the value {message}" if message.startswith("should") else message
+
+
+def path_of(loc: Iterable[int | str]) -> str:
+    """Return where a fault is: `policy.retry.backoff[2]`; `document` for the whole."""
+    path = ""
+    for part in loc:
+        if isinstance(part, int):
+            path += f"[{part}]"
+        else:
+            path += f".{segment(part)}" if path else segment(part)
+    return path or ROOT
+
+
+def segment(key: str) -> str:
+    """Return a key as it may stand in a path: short, printable, on one line."""
+    shown = "".join(char if char.isprintable() else "�" for char in key) or '""'
+    return shown if len(shown) <= LONGEST_SEGMENT else shown[: LONGEST_SEGMENT - 1] + "…"
+
+
+def problems_of(error: ValidationError) -> list[Problem]:
+    """Return every fault of `error`, one for each path, in the order of the models' fields."""
+    found: dict[str, Problem] = {}
+    for details in line_errors(error):
+        loc = details.get("loc", ())
+        remedy = str(details["ctx"]["error"])
+        found.setdefault(path_of(loc), Problem(path_of(loc), details["input"], remedy))
+    return list(found.values())
+
+
+def known_keys(model: type[BaseModel]) -> list[str]:
+    """Return the keys that `model` reads, aliases included."""
+    keys: list[str] = []
+    for name, field in model.model_fields.items():
+        keys += _aliases(field) or [name]
+        if model.model_config.get("populate_by_name") or model.model_config.get("validate_by_name"):
+            keys.append(name)
+    return list(dict.fromkeys(keys))
+
+
+def _aliases(field: FieldInfo) -> list[str]:
+    alias = field.validation_alias
+    choices = getattr(alias, "choices", [alias])
+    return [choice for choice in choices if isinstance(choice, str)]
+
+
+def unknown_keys(model: type[BaseModel], raw: Mapping[str, object]) -> list[InitErrorDetails]:
+    """Return a fault for each key of `raw` that `model` does not read."""
+    if model.model_config.get("extra") == "allow":
+        return []
+    known = known_keys(model)
+    return [
+        line_error((str(key),), value, unknown_name("key", key, known))
+        for key, value in raw.items()
+        if key not in known
+    ]
+
+
+def null_values(model: type[BaseModel], raw: Mapping[str, object]) -> list[InitErrorDetails]:
+    """Return a fault for each known key whose value is null."""
+    return [
+        line_error((key,), None, "null is no value here; leave the key out or write one")
+        for key in known_keys(model)
+        if key in raw and raw[key] is None
+    ]

@@ -1,0 +1,38 @@
+"""What the grammar knows and this release cannot run yet: to be deleted with its two callers."""
+
+from collections.abc import Mapping
+
+from models.errors import Problem
+from models.values import flag_of
+
+EVENT_KEYS = ("on", "after")
+EVENTS_REMEDY = (
+    "event actions are not available in this release; write a cron rule, a due date or an interval"
+)
+LATER_STEPS = ("celery_task", "job")
+STEP_REMEDY = "this step is not available in this release; remove it or set it to false"
+
+
+def not_available(document: object) -> list[Problem]:
+    """Return one problem for each part of an action's document that this release cannot run."""
+    if not isinstance(document, Mapping):
+        return []
+    when, operations = document.get("when"), document.get("operations")
+    found = []
+    if isinstance(when, Mapping) and any(key in when for key in EVENT_KEYS):
+        found.append(Problem("when", when, EVENTS_REMEDY))
+    steps = operations if isinstance(operations, Mapping) else {}
+    wanted = [name for name in LATER_STEPS if flag_of(steps.get(name, False)) is not False]
+    return found + [Problem(f"operations.{name}", steps[name], STEP_REMEDY) for name in wanted]
+
+
+def without_the_unavailable(document: object, problems: list[Problem]) -> list[Problem]:
+    """Return `problems` with one each for what cannot run, in place of the faults inside it."""
+    later = not_available(document)
+    hidden = tuple(problem.path for problem in later)
+    kept = [p for p in problems if not any(_is_within(p.path, path) for path in hidden)]
+    return kept + later
+
+
+def _is_within(path: str, outer: str) -> bool:
+    return path == outer or path.startswith((f"{outer}.", f"{outer}["))

@@ -1,0 +1,174 @@
+"""Users as `user import` reads them: JSON lists, JSON Lines or CSV."""
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from functools import partial
+from typing import Annotated, Any
+
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BeforeValidator,
+    PlainSerializer,
+    ValidationInfo,
+)
+
+from models.context import Reading, reading_of
+from models.document import Document, read_document
+from models.errors import InvalidDocument, Problem
+from models.json_text import InvalidJson, read_json
+from models.problems import ROOT
+from models.recipients import EVERYBODY
+from models.values import (
+    Address,
+    Flag,
+    Name,
+    Names,
+    format_instant,
+    parse_address,
+    parse_instant,
+    parse_name,
+)
+
+LONGEST_ID = 254
+CSV_LISTS = ("groups",)
+
+
+class InvalidUsers(InvalidDocument):
+    """A list of users has faults; paths begin with the row (`row 3.email`)."""
+
+
+def _groups(groups: tuple[str, ...]) -> tuple[str, ...]:
+    if EVERYBODY in groups:
+        raise ValueError('everybody is in "all" anyway; leave it out')
+    return groups
+
+
+def _instant(value: object, info: ValidationInfo) -> datetime:
+    return parse_instant(value, reading_of(info).default_zone, round_up=True)
+
+
+Instant = Annotated[
+    AwareDatetime,
+    BeforeValidator(_instant),
+    PlainSerializer(format_instant, return_type=str),
+]
+
+
+class UserModel(Document):
+    """A user of a small app.
+
+    `activated_at` None means that the account was never activated (inactivated), `active` false
+    that it was switched off (inactive). Instants are UTC, fractions rounded up to the next second.
+    """
+
+    id: Annotated[str, BeforeValidator(partial(parse_name, most=LONGEST_ID))]
+    email: Address
+    name: Name | None = None
+    groups: Annotated[Names, AfterValidator(_groups)] = ()
+    active: Flag = True
+    activated_at: Instant | None = None
+    created_at: Instant | None = None
+    last_seen_at: Instant | None = None
+
+    @classmethod
+    def completed(cls, raw: dict[str, Any], _reading: Reading, /) -> dict[str, Any]:
+        """Return `raw` with the id as address, where it is one and no other is written."""
+        if "email" in raw:
+            return raw
+        try:
+            return {**raw, "email": parse_address(raw.get("id"))}
+        except ValueError:
+            return raw
+
+
+def parse_users(rows: Iterable[object], *, zone: str = "UTC") -> tuple[UserModel, ...]:
+    """Return the users of `rows`; raises InvalidUsers with the problems of all rows at once.
+
+    Instants without an offset are read in `zone`. Rows count from 1; an id may stand once.
+    """
+    users: list[UserModel] = []
+    problems: list[Problem] = []
+    seen: dict[str, int] = {}
+    for number, row in enumerate(rows, start=1):
+        try:
+            user = _parse_user(row, zone)
+        except InvalidUsers as error:
+            problems += [_in_row(number, problem) for problem in error.problems]
+            continue
+        users.append(user)
+        first = seen.setdefault(user.id, number)
+        if first != number:
+            problems.append(Problem(f"row {number}.id", user.id, f"is row {first} already"))
+    if problems:
+        raise InvalidUsers(problems)
+    return tuple(users)
+
+
+def read_user_rows(text: str, suffix: str) -> list[object]:
+    """Return the rows of a file of users: `.csv`, `.json` (a list) or `.jsonl`.
+
+    In CSV the first line names the columns, empty cells are absent, groups are separated by `;`.
+    Raises InvalidUsers.
+    """
+    readers = {".csv": _csv_rows, ".json": _json_rows, ".jsonl": _line_rows, ".ndjson": _line_rows}
+    reader = readers.get(suffix.lower())
+    if reader is None:
+        raise InvalidUsers([Problem(ROOT, suffix, "write a .csv, .json or .jsonl file")])
+    return reader(text.removeprefix("\ufeff"))
+
+
+def _parse_user(row: object, zone: str) -> UserModel:
+    user, problems = read_document(UserModel, row, Reading(default_zone=zone))
+    if user is None or problems:
+        raise InvalidUsers(problems)
+    return user
+
+
+def _in_row(number: int, problem: Problem) -> Problem:
+    path = f"row {number}" if problem.path == ROOT else f"row {number}.{problem.path}"
+    return Problem(path, problem.value, problem.remedy)
+
+
+def _json_rows(text: str) -> list[object]:
+    try:
+        rows = read_json(text, longest=None)
+    except InvalidJson as error:
+        raise InvalidUsers(error.problems) from None
+    if not isinstance(rows, list):
+        raise InvalidUsers([Problem(ROOT, rows, "write a list of users: [{…}, {…}]")])
+    return rows
+
+
+def _line_rows(text: str) -> list[object]:
+    rows: list[object] = []
+    problems: list[Problem] = []
+    for number, line in enumerate(text.split("\n"), start=1):
+        try:
+            rows += [read_json(line)] if line.strip() else []
+        except InvalidJson as error:
+            problems += [Problem(f"line {number}", p.value, p.remedy) for p in error.problems]
+    if problems:
+        raise InvalidUsers(problems)
+    return rows
+
+
+def _csv_rows(text: str) -> list[object]:
+    reader = csv.DictReader(io.StringIO(text, newline=""), strict=True, restval="")
+    try:
+        return [dict(_cells(row)) for row in reader]
+    except csv.Error as error:
+        remedy = f"is no CSV ({error}); separate cells by commas, and quote with double quotes"
+        raise InvalidUsers([Problem(f"line {reader.line_num}", None, remedy)]) from None
+
+
+def _cells(row: Mapping[str | None, Any]) -> Iterator[tuple[str, object]]:
+    for column, cell in row.items():
+        if column is None:
+            yield "(cells beyond the last column)", cell
+        elif column.strip() in CSV_LISTS:
+            yield column.strip(), [name.strip() for name in cell.split(";") if name.strip()]
+        elif cell.strip():
+            yield column.strip(), cell.strip()

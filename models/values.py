@@ -1,0 +1,199 @@
+"""The plain values of a document: flags, names, texts, numbers, choices, addresses, instants."""
+
+import json
+import re
+import unicodedata
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, TypeVar
+from urllib.parse import urlsplit
+
+from dateutil.parser import isoparse
+from email_validator import EmailNotValidError, validate_email
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BeforeValidator,
+    PlainSerializer,
+    ValidationInfo,
+)
+
+from models.context import reading_of
+from models.problems import listed, nearest
+from models.zones import instant_of, parse_zone
+
+Hashed = TypeVar("Hashed")
+LONGEST_NAME = 200
+LONGEST_TEXT = 10_000
+LONGEST_URL = 2_000
+QUEUE_PATTERN = re.compile("[a-z0-9_-]{1,64}")
+CONTROLS = frozenset({"Cc", "Cs", "Zl", "Zp"})
+INSTANT_EXAMPLE = 'write an ISO 8601 instant such as "2026-12-24T18:00:00+01:00"'
+_INSTANT = re.compile(
+    r"(?P<wall>[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}([.,][0-9]{1,9})?)?)"
+    r"(?P<offset>Z|z|[+-][0-9]{2}(:?[0-9]{2})?)?"
+)
+
+
+def parse_flag(value: object) -> bool:
+    """Return the boolean that `value` is or writes ("true", "false", any case)."""
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str) and value.lower() in ("true", "false"):
+        return value.lower() == "true"
+    raise ValueError("write true or false")
+
+
+def flag_of(value: object) -> bool | None:
+    """Return the boolean that `value` is or writes, or None when it is something else."""
+    try:
+        return parse_flag(value)
+    except ValueError:
+        return None
+
+
+def parse_text(value: object, *, most: int = LONGEST_TEXT) -> str:
+    """Return the text `value`; line breaks and tabs are its only control characters."""
+    if not isinstance(value, str):
+        raise ValueError("write a text in double quotes")
+    if len(value) > most:
+        raise ValueError(f"is too long ({len(value)} characters); write at most {most}")
+    if any(unicodedata.category(char) in ("Cc", "Cs") and char not in "\n\r\t" for char in value):
+        raise ValueError("holds a control character; remove it")
+    return value
+
+
+def parse_name(value: object, *, most: int = LONGEST_NAME) -> str:
+    """Return the name `value`: one line, not empty, no spaces around it."""
+    if not isinstance(value, str):
+        raise ValueError("write a text in double quotes")
+    if not value.strip():
+        raise ValueError("is empty; write a name")
+    if len(value) > most:
+        raise ValueError(f"is too long ({len(value)} characters); write at most {most}")
+    if any(unicodedata.category(char) in CONTROLS for char in value):
+        raise ValueError("holds a control character or a line break; remove it")
+    if value != value.strip():
+        raise ValueError(f'has spaces around it; write "{value.strip()}"')
+    return value
+
+
+def parse_list(value: object) -> Sequence[object]:
+    """Return `value` when it is a list; raises ValueError for anything else."""
+    if isinstance(value, list | tuple):
+        return value
+    shown = json.dumps(value, default=str)
+    raise ValueError(f"write a list: [{shown}]" if len(shown) < 60 else "write a list in [ ]")
+
+
+def each_once(values: tuple[Hashed, ...]) -> tuple[Hashed, ...]:
+    """Return `values` in their order, without repeats."""
+    return tuple(dict.fromkeys(values))
+
+
+def parse_whole(value: object, *, least: int, most: int) -> int:
+    """Return the whole number `value`, in [least, most]."""
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise ValueError(f"write a whole number from {least} to {most}")
+    return value
+
+
+def parse_queue(value: object) -> str:
+    """Return the queue name `value`."""
+    if isinstance(value, str) and QUEUE_PATTERN.fullmatch(value):
+        return value
+    raise ValueError("write 1 to 64 of: small letters, digits, _ and -")
+
+
+def one_of(*choices: str) -> Callable[[object], object]:
+    """Return a check that lets only `choices` pass."""
+
+    def check(value: object) -> object:
+        if isinstance(value, str) and value in choices:
+            return value
+        near = nearest(value, choices) if isinstance(value, str) else None
+        hint = f'; did you mean "{near}"?' if near else ""
+        raise ValueError(f"write one of {listed(choices)}{hint}")
+
+    return check
+
+
+def parse_address(value: object) -> str:
+    """Return the e-mail address `value`, its domain in lower case; nothing is looked up."""
+    if not isinstance(value, str) or len(value) > 254:
+        raise ValueError('write an e-mail address such as "ann@example.com"')
+    try:
+        return validate_email(value, check_deliverability=False).normalized
+    except EmailNotValidError as error:
+        raise ValueError(f"is not an e-mail address: {error}") from None
+
+
+def parse_url(value: object) -> str:
+    """Return the URL `value` as it stands; http or https, with a host, without a password."""
+    example = 'write a URL such as "https://example.com/data.csv"'
+    if not isinstance(value, str) or len(value) > LONGEST_URL:
+        raise ValueError(example)
+    if any(char.isspace() or not char.isprintable() for char in value):
+        raise ValueError("holds a space or a control character; write it as %20")
+    try:
+        parts = urlsplit(value)
+        known = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        known = False
+    if not known:
+        raise ValueError(f"is not an http or https URL; {example}")
+    if parts.password is not None:
+        raise ValueError("holds a password, which everybody could read here; remove it")
+    return value
+
+
+def has_offset(text: str) -> bool:
+    """Return whether the instant `text` names its own offset from UTC."""
+    match = _INSTANT.fullmatch(text)
+    return match is not None and match["offset"] is not None
+
+
+def parse_instant(value: object, zone: str, *, round_up: bool = False) -> datetime:
+    """Return the instant `value` in UTC, a whole second; without an offset it is read in `zone`.
+
+    A fraction of a second is refused, or rounded up when `round_up`. Times in a gap of the clock
+    are its end, repeated ones the first. Raises ValueError with what to write instead.
+    """
+    if not isinstance(value, str) or _INSTANT.fullmatch(value) is None:
+        raise ValueError(f"is not an instant; {INSTANT_EXAMPLE}")
+    try:
+        written = isoparse(value.upper())
+        found = instant_of(written, zone) if written.tzinfo is None else written.astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise ValueError(f"is no date and time between 1970 and 2199; {INSTANT_EXAMPLE}") from None
+    if not 1970 <= found.year < 2200:
+        raise ValueError("lies outside the years 1970 to 2199")
+    if found.microsecond and not round_up:
+        raise ValueError("holds a fraction of a second; write whole seconds")
+    if found.microsecond:
+        found += timedelta(seconds=1)
+    return found.replace(microsecond=0)
+
+
+def format_instant(instant: datetime) -> str:
+    """Return `instant` in UTC as `2026-11-23T06:00:00Z`."""
+    return instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _read_instant(value: object, info: ValidationInfo) -> datetime:
+    return parse_instant(value, reading_of(info).default_zone)
+
+
+Flag = Annotated[bool, BeforeValidator(parse_flag)]
+Name = Annotated[str, BeforeValidator(parse_name)]
+Names = Annotated[tuple[Name, ...], BeforeValidator(parse_list), AfterValidator(each_once)]
+Queue = Annotated[str, BeforeValidator(parse_queue)]
+Text = Annotated[str, BeforeValidator(parse_text)]
+Address = Annotated[str, BeforeValidator(parse_address)]
+Url = Annotated[str, BeforeValidator(parse_url)]
+Zone = Annotated[str, BeforeValidator(parse_zone)]
+UtcInstant = Annotated[
+    AwareDatetime,
+    BeforeValidator(_read_instant),
+    PlainSerializer(format_instant, return_type=str),
+]

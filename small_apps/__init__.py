@@ -1,0 +1,1 @@
+"""A small app's data: where it comes from, how it is kept, what it says."""

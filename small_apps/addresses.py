@@ -1,0 +1,53 @@
+"""Which addresses a URL may lead to: public ones, unless the settings allow private ones too."""
+
+import ipaddress
+import socket
+
+from small_apps.failures import SourceFailed
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+NAT64 = ipaddress.ip_network("64:ff9b::/96")
+
+
+def checked_address(host: str, port: int, *, allow_private: bool) -> str:
+    """Return the address of `host` to connect to. Raises SourceFailed.
+
+    Every address of the name must be allowed; the caller connects to the one returned, so that
+    nobody can change the name's meaning between the check and the connection.
+    """
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        raise SourceFailed(f"{host} cannot be found: {error}") from None
+    addresses = [str(entry[4][0]) for entry in found]
+    for address in addresses:
+        if not allow_private and not is_public(address):
+            raise SourceFailed(
+                f"{host} leads to the private address {address}; "
+                "SCHED_FETCH_ALLOW_PRIVATE=true allows it",
+                permanent=True,
+            )
+    return addresses[0]
+
+
+def is_public(text: str) -> bool:
+    """Return whether an address is one of the open internet, through tunnels as well."""
+    address = ipaddress.ip_address(text.partition("%")[0])
+    return all(_is_global(one) for one in (address, *_carried(address)))
+
+
+def _is_global(address: Address) -> bool:
+    return address.is_global and not (
+        address.is_multicast or address.is_reserved or address.is_unspecified
+    )
+
+
+def _carried(address: Address) -> list[Address]:
+    """Return the IPv4 addresses that an IPv6 address stands for."""
+    if isinstance(address, ipaddress.IPv4Address):
+        return []
+    carried: list[Address | None] = [address.ipv4_mapped, address.sixtofour]
+    carried += address.teredo or ()
+    if address in NAT64:
+        carried.append(ipaddress.IPv4Address(int(address) & 0xFFFF_FFFF))
+    return [one for one in carried if one is not None]

@@ -1,0 +1,174 @@
+"""HTTP(S) sources: a probe of one byte, and downloads with bounded size, time and redirects."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+
+from runtime.clock import monotonic
+from runtime.config import FetchSettings
+from small_apps.addresses import checked_address
+from small_apps.failures import SourceFailed, Stopped
+
+MOST_REDIRECTS = 5
+PROBE_TIMEOUT_S = 20
+# Compressed answers would have another ETag, and another size than the one that is bounded.
+HEADERS = {"User-Agent": "minutehand", "Accept-Encoding": "identity"}
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """How a long reading reports, and learns that it should stop."""
+
+    should_stop: Callable[[], bool] = lambda: False
+    progress: Callable[[int, int | None], None] = lambda _done, _total: None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a server said about a resource."""
+
+    validators: dict[str, str]
+    media_type: str | None
+
+
+class _Guard(httpx.BaseTransport):
+    """Connects each hop to an address that was checked, under the name that was asked for."""
+
+    def __init__(self, *, allow_private: bool) -> None:
+        self._allow_private = allow_private
+        self._inner = httpx.HTTPTransport()
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        url = request.url
+        port = url.port or (443 if url.scheme == "https" else 80)
+        address = checked_address(url.host, port, allow_private=self._allow_private)
+        direct = httpx.Request(
+            request.method,
+            url.copy_with(host=address),
+            headers=request.headers,
+            stream=request.stream,
+            extensions=request.extensions | {"sni_hostname": url.host},
+        )
+        return self._inner.handle_request(direct)
+
+    def close(self) -> None:
+        self._inner.close()
+
+
+def shown_url(url: str) -> str:
+    """Return `url` without user, password and query, which may hold secrets."""
+    try:
+        parsed = httpx.URL(url)
+    except httpx.InvalidURL:
+        return "the URL"
+    return str(parsed.copy_with(username=None, password=None, query=None, fragment=None))
+
+
+def probe(url: str, settings: FetchSettings) -> Answer | None:
+    """Return what a GET of the first byte says; None when it fails, so that data are read."""
+    timeout_s = min(settings.timeout_s, PROBE_TIMEOUT_S)
+    try:
+        with _opened(url, settings, timeout_s, {"Range": "bytes=0-0"}) as response:
+            return _answer(response)
+    except SourceFailed:
+        return None
+
+
+def download(url: str, target: Path, settings: FetchSettings, watch: Watch) -> Answer:
+    """Write what `url` gives to `target`, whole or not at all. Raises SourceFailed, Stopped."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = target.with_name(target.name + ".part")
+    try:
+        with (
+            _opened(url, settings, settings.timeout_s, {}) as response,
+            part.open("wb") as stream,
+        ):
+            for chunk in _bounded(response, shown_url(url), settings, watch):
+                stream.write(chunk)
+            stream.flush()
+            os.fsync(stream.fileno())
+            answer = _answer(response)
+        part.replace(target)
+        return answer
+    finally:
+        part.unlink(missing_ok=True)
+
+
+@contextmanager
+def _opened(
+    url: str, settings: FetchSettings, timeout_s: float, headers: dict[str, str]
+) -> Iterator[httpx.Response]:
+    """Yield the last answer of the redirects, its body unread; every failure is SourceFailed."""
+    shown = shown_url(url)
+    client = httpx.Client(
+        transport=_Guard(allow_private=settings.allow_private),
+        timeout=timeout_s,
+        # A proxy of the environment would connect for us, past the check of the address.
+        trust_env=False,
+    )
+    try:
+        with client, closing(_followed(client, url, headers)) as response:
+            if response.status_code not in (200, 206):
+                raise SourceFailed(
+                    f"{shown} answered {response.status_code} {response.reason_phrase}"
+                )
+            yield response
+    except httpx.TimeoutException:
+        raise SourceFailed(f"{shown} gave no answer within {timeout_s:g} s") from None
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise SourceFailed(f"{shown}: {error or type(error).__name__}") from None
+
+
+def _followed(client: httpx.Client, url: str, headers: dict[str, str]) -> httpx.Response:
+    # Not httpx's own following: that reads the whole body of every redirect.
+    request = client.build_request("GET", url, headers=HEADERS | headers)
+    for _hop in range(MOST_REDIRECTS + 1):
+        response = client.send(request, stream=True)
+        if response.next_request is None:
+            return response
+        response.close()
+        request = response.next_request
+    raise SourceFailed(f"{shown_url(url)} redirects more than {MOST_REDIRECTS} times")
+
+
+def _bounded(
+    response: httpx.Response, shown: str, settings: FetchSettings, watch: Watch
+) -> Iterator[bytes]:
+    end = monotonic() + settings.timeout_s
+    total = int(response.headers.get("content-length", 0)) or None
+    done = 0
+    _check_size(total or 0, shown, settings)
+    # No chunk size: it would hold back what a slow server trickles, and with it the checks.
+    for chunk in response.iter_bytes():
+        done += len(chunk)
+        _check_size(done, shown, settings)
+        if monotonic() > end:
+            raise SourceFailed(
+                f"{shown} took longer than SCHED_FETCH_TIMEOUT_S={settings.timeout_s:g}"
+            )
+        if watch.should_stop():
+            raise Stopped
+        watch.progress(done, total)
+        yield chunk
+
+
+def _check_size(size: int, shown: str, settings: FetchSettings) -> None:
+    if size > settings.max_bytes:
+        raise SourceFailed(
+            f"{shown} is larger than SCHED_FETCH_MAX_BYTES={settings.max_bytes}",
+            permanent=True,
+        )
+
+
+def _answer(response: httpx.Response) -> Answer:
+    named = {"etag": "etag", "last-modified": "last_modified"}
+    validators = {
+        key: response.headers[header]
+        for header, key in named.items()
+        if response.headers.get(header)
+    }
+    return Answer(validators, response.headers.get("content-type"))

@@ -1,0 +1,1 @@
+"""What the built-in steps do: one file each; steps do not know each other."""

@@ -1,0 +1,98 @@
+"""maintenance: what is old goes, and every pointer is checked against its file."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import sqlalchemy as sa
+
+from minutehand.steps import StepOutcome, StepResult
+from models.sql import read_clock
+from models.store import retention, running
+from models.store import snapshots as stored
+from runtime.database import reading
+from small_apps import snapshots as files
+from tasks.context import WorkContext
+
+BATCH = 500
+Batch = Callable[[sa.Connection], int]
+
+
+def run(context: WorkContext) -> StepResult:
+    """Prune history and snapshots by retention; report what went and what is amiss."""
+    pruned: dict[str, int] = {}
+    for name, batch in _history(context).items():
+        pruned[name] = _in_batches(context, name, batch)
+    pruned["snapshots"], pruned["files"] = _prune_snapshots(context)
+    problems = _problems(context)
+    stopped = context.should_stop()
+    return StepResult(
+        message=_sentence(pruned, problems, stopped=stopped),
+        outcome=StepOutcome.PARTIAL if problems or stopped else StepOutcome.SUCCESS,
+        details={"pruned": pruned, "problems": problems},
+    )
+
+
+def _history(context: WorkContext) -> dict[str, Batch]:
+    settings = context.settings.retention
+    app = context.small_app.id
+    age = timedelta(days=settings.operations_days)
+    tick_age = timedelta(days=settings.ticks_days)
+    return {
+        "operations": lambda c: retention.prune_operations(c, app, age, BATCH),
+        "missed_spans": lambda c: retention.prune_missed_spans(c, app, age, BATCH),
+        "ticks": lambda c: retention.prune_ticks(c, tick_age, BATCH),
+    }
+
+
+def _in_batches(context: WorkContext, name: str, batch: Batch) -> int:
+    """Return how many rows went; each batch is a short transaction of its own."""
+    total = 0
+    went = BATCH
+    while went >= BATCH and not context.should_stop():
+        with context.engine.begin() as connection:
+            running.beat(connection, context.operation_id, context.attempt)
+            went = batch(connection)
+        total += went
+        context.progress(message=f"{total:,} {name} pruned", phase=f"prune {name}")
+    return total
+
+
+def _prune_snapshots(context: WorkContext) -> tuple[int, int]:
+    """Return how many snapshots and how many files went: rows first, their files after."""
+    home, app = context.settings.home, context.small_app
+    paths: list[str] = []
+
+    def batch(connection: sa.Connection) -> int:
+        went = stored.prune(connection, app.id, context.settings.retention.snapshots, BATCH)
+        paths.extend(went)
+        return len(went)
+
+    rows = _in_batches(context, "snapshots", batch)
+    removed = files.remove(home, paths)
+    with reading(context.engine) as connection:
+        known, now = stored.paths(connection, app.id), read_clock(connection)
+    removed += files.remove(home, list(files.orphans(home, app.name, known, now)))
+    return rows, removed
+
+
+def _problems(context: WorkContext) -> list[str]:
+    """Return one sentence for each pointer whose file is missing or cut off."""
+    with reading(context.engine) as connection:
+        domains = stored.domains_of(connection, context.small_app.id)
+    return [
+        f"the {place} snapshot of {domain.name} is damaged; refresh with force"
+        for domain in domains
+        for place, snapshot in (("staging", domain.staging), ("production", domain.production))
+        if snapshot
+        and not files.is_there(context.settings.home, snapshot.path, snapshot.byte_count)
+    ]
+
+
+def _sentence(pruned: dict[str, Any], problems: list[str], *, stopped: bool) -> str:
+    went = [f"{count:,} {name.replace('_', ' ')}" for name, count in pruned.items() if count]
+    parts = [f"pruned {', '.join(went)}" if went else "nothing to prune"]
+    parts += problems
+    if stopped:
+        parts.append("stopped before the end")
+    return "; ".join(parts)
