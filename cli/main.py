@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-import click
 import sqlalchemy as sa
 import typer
 
@@ -22,7 +21,6 @@ from runtime.config import InvalidSetting
 
 FAILED = 1
 REFUSED = 2
-REFUSALS = (InvalidDocument, NotFound, Refused)
 
 cli = typer.Typer(
     name="minutehand",
@@ -62,23 +60,28 @@ def run(arguments: Sequence[str]) -> int:
         # The reader of a pipe went away; Python would complain once more at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except (click.ClickException, click.Abort, click.exceptions.Exit) as stop:
-        return _stopped(stop)
-    except (SchedulerError, InvalidSetting, AlreadyRunning) as error:
-        print_error(str(error))
-        is_refusal = isinstance(error, REFUSALS) or not isinstance(error, SchedulerError)
-        return REFUSED if is_refusal else FAILED
-    except sa.exc.OperationalError as error:
-        first = str(error.orig).strip().splitlines()
-        print_error(f"database unavailable (SCHED_DATABASE_URL): {first[0] if first else error}")
-        return FAILED
+    except typer.Exit as stop:
+        return stop.exit_code
+    except Exception as error:
+        text, code = _told(error)
+        print_error(text)
     return code if isinstance(code, int) else 0
 
 
-def _stopped(stop: Exception) -> int:
-    if isinstance(stop, click.exceptions.Exit):
-        return stop.exit_code
-    if isinstance(stop, click.ClickException):
-        print_error(stop.format_message())
-        return REFUSED
-    return FAILED
+def _told(error: Exception) -> tuple[str, int]:
+    """Return what to say of an error and the exit code; raises what nobody foresaw."""
+    match error:
+        case typer.Abort():
+            return "aborted", FAILED
+        case typer.TyperException():
+            format_message = getattr(error, "format_message", lambda: str(error))
+            return format_message(), REFUSED
+        case InvalidDocument() | NotFound() | Refused() | InvalidSetting() | AlreadyRunning():
+            return str(error), REFUSED
+        case SchedulerError():
+            return str(error), FAILED
+        case sa.exc.OperationalError():
+            first = str(error.orig).strip().splitlines() or [str(error)]
+            return f"database unavailable (SCHED_DATABASE_URL): {first[0]}", FAILED
+        case _:
+            raise error

@@ -4,6 +4,7 @@ import re
 import unicodedata
 from dataclasses import dataclass
 from datetime import datetime
+from email.errors import HeaderParseError
 from email.headerregistry import Address
 from email.message import EmailMessage
 from email.policy import SMTP
@@ -65,11 +66,12 @@ def parse_address(written: str, name: str | None = None) -> Address:
     `name` is shown instead of the one that is written. Raises InvalidAddress.
     """
     shown, bare = parseaddr(written)
-    if not bare or "@" not in bare or _has_controls(written):
+    is_alone = written.strip() == bare or written.strip().endswith(f"<{bare}>")
+    if "@" not in bare or not is_alone or _has_controls(written):
         raise InvalidAddress(f"{written!r} is not an e-mail address")
     try:
         return Address(display_name=one_line(name if name is not None else shown), addr_spec=bare)
-    except (ValueError, IndexError) as error:
+    except (ValueError, IndexError, HeaderParseError) as error:
         raise InvalidAddress(f"{written!r} is not an e-mail address: {error}") from None
 
 

@@ -33,8 +33,9 @@ class Problem:
 
 
 def _json(value: object) -> str:
-    """Return `value` as an admin would have written it."""
-    return json.dumps(value, ensure_ascii=False, default=repr)
+    """Return `value` as an admin would have written it, in characters that any output can take."""
+    text = json.dumps(value, ensure_ascii=False, default=repr)
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 class InvalidDocument(SchedulerError):

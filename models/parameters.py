@@ -1,5 +1,6 @@
 """The parameters of the built-in steps."""
 
+import json
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
@@ -19,7 +20,7 @@ def _domains(value: object) -> str | tuple[str, ...]:
     if value == "all":
         return "all"
     if isinstance(value, str):
-        raise ValueError(f'write "all" or a list of names: ["{value[:60]}"]')
+        raise ValueError(f'write "all" or a list of names: [{json.dumps(value[:60])}]')
     if value == []:
         raise ValueError('names no domain; write "all" or a list of names')
     return _NAMES.validate_python(value)

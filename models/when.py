@@ -24,7 +24,7 @@ from models.durations import format_span, parse_span
 from models.events import AfterEventModel, OnEventModel
 from models.plan import CronTrigger, DueDateTrigger, IntervalTrigger, Trigger
 from models.policy import AS_ISO, CRON_LOOK_BACK, DUE_DATE_LOOK_BACK
-from models.problems import line_error, line_errors, listed, nearest, raise_all
+from models.problems import line_error, line_errors, listed, nearest, raise_all, segment
 from models.values import (
     Flag,
     UtcInstant,
@@ -80,6 +80,7 @@ class CronModel(Document):
 class DueDateModel(Document):
     """Due once; without an offset `due_date` is read in `timezone` (the small app's)."""
 
+    # The zone stands first: the date is read in it.
     timezone: Zone | None = None
     due_date: str
 
@@ -263,7 +264,7 @@ def _no_kind(raw: Mapping[str, object]) -> str:
     for key in raw:
         near = nearest(key, KINDS)
         if near is not None:
-            return f'has the unknown key "{key[:60]}"; did you mean "{near}"?'
+            return f'has the unknown key "{segment(key)}"; did you mean "{near}"?'
     return f"says no time; write one of {listed(KINDS)}"
 
 

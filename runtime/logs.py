@@ -36,6 +36,7 @@ def set_up_logs(settings: LogSettings, name: str) -> None:
         handler.setFormatter(
             logging.Formatter(f"%(asctime)s {name:<9} %(levelname)-7s %(message)s", "%H:%M:%S")
         )
+    handler.setLevel(settings.level)
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(settings.level)

@@ -33,7 +33,10 @@ def checked_address(host: str, port: int, *, allow_private: bool) -> str:
 def is_public(text: str) -> bool:
     """Return whether an address is one of the open internet, through tunnels as well."""
     address = ipaddress.ip_address(text.partition("%")[0])
-    return all(_is_global(one) for one in (address, *_carried(address)))
+    carried = _carried(address)
+    # NAT64 is reserved itself; where it is in use, it is the way to every IPv4 address.
+    own = [] if address in NAT64 else [address]
+    return all(_is_global(one) for one in (*own, *carried))
 
 
 def _is_global(address: Address) -> bool:

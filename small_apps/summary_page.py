@@ -56,6 +56,7 @@ _TEXT = """\
 {{ summary.title }}
 {{ summary.local_time }}
 {% for part in summary.domains %}
+
 {{ part.name }}
 {% if part.row_count is none %}
   nothing published yet
@@ -71,6 +72,7 @@ _TEXT = """\
 from {{ figure.least|number }} to {{ figure.most|number }}, mean {{ figure.mean|number }}
 {% endfor %}
 {% else %}
+
 This small app has no domains.
 {% endfor %}
 """

@@ -48,6 +48,8 @@ class Runner:
         context = self._context(action)
         handler = LineHandler(self.progress)
         logger = logging.getLogger(STEP_LOGGER)
+        # The row keeps what the terminal may be too quiet for.
+        logger.setLevel(logging.INFO)
         logger.addHandler(handler)
         try:
             return self._run_all(steps, context)

@@ -15,7 +15,7 @@ from runtime.database import reading
 from tasks.context import WorkContext
 from tasks.delivery import deliver
 
-# What a template may read; `check_template` warns about other names when a template is saved.
+# What a template may read: `mail.templates.check` tells at save which other names one wants.
 KNOWN_NAMES = frozenset({"recipient", "small_app", "occurrence_at", "date", "time", "operation_id"})
 
 

@@ -154,10 +154,10 @@ def test_a_month_of_downtime_is_counted_exactly(engine: sa.Engine) -> None:
     run_tick(engine, SEVEN)
 
     with reading(engine) as connection:
-        span = connection.execute(sa.select(missed_spans)).one()
+        in_span = connection.execute(sa.select(missed_spans.c["count"])).scalar_one()
     states = [row["state"] for row in rows_of(engine, action)]
     assert states == ["missed"] * 10 + ["queued"]
-    assert span.count + len(states) == 30 * 24 * 60
+    assert in_span + len(states) == 30 * 24 * 60
 
 
 def test_more_than_a_thousand_of_one_action_go_on_at_the_next_tick(

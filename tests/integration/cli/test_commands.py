@@ -1,0 +1,313 @@
+"""The command line as a user calls it, on an embedded database; exit codes and what is printed."""
+
+import json
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+import sqlalchemy as sa
+
+from cli import daemon
+from cli.main import run
+from models.tables import actions, operations
+from runtime.config import load_settings
+from runtime.database import make_engine, reading
+from scheduler.fingerprint import operation_id
+from tests.factories import make_document
+from tests.unit.models.wrong_documents import WRONG_DOCUMENTS, Wrong
+
+DEMO = Path(__file__).parents[3] / "examples" / "demo"
+WEEKLY = DEMO / "actions" / "weekly-update.json"
+
+
+@dataclass
+class Result:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+Call = Callable[..., Result]
+
+
+@pytest.fixture
+def call(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    sqlite_template: Path,
+) -> Call:
+    """Call `minutehand` on a home folder with an empty database."""
+    (tmp_path / "home").mkdir()
+    shutil.copy(sqlite_template, tmp_path / "home" / "minutehand.db")
+    monkeypatch.setenv("SCHED_HOME", str(tmp_path / "home"))
+
+    def call(*arguments: str) -> Result:
+        code = run(arguments)
+        captured = capsys.readouterr()
+        return Result(code, captured.out, captured.err)
+
+    return call
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Callable[[object], str]:
+    """Write a document to a file; return its path."""
+
+    def write(document: object, name: str = "action.json") -> str:
+        path = tmp_path / name
+        path.write_text(document if isinstance(document, str) else json.dumps(document))
+        return str(path)
+
+    return write
+
+
+def count(tmp_path: Path, table: sa.Table) -> int:
+    engine = make_engine(load_settings(tmp_path / "home", {}))
+    with reading(engine) as connection:
+        return connection.execute(sa.select(sa.func.count()).select_from(table)).scalar_one()
+
+
+def test_the_weekly_update_is_checked_added_and_shown(call: Call, tmp_path: Path) -> None:
+    checked = call("action", "check", str(WEEKLY))
+
+    assert checked.code == 0
+    assert count(tmp_path, actions) == 0
+    assert "at 07:00 on Monday (0 7 * * 1), Europe/Paris" in checked.out
+    assert "Europe/Paris   " in checked.out
+    assert "T06:00:00Z" in checked.out or "T05:00:00Z" in checked.out
+    assert checked.out.count("Mon ") == 5
+
+    added = call("action", "add", str(WEEKLY))
+
+    assert (added.code, added.err) == (0, "")
+    assert added.out.startswith("created weekly update (")
+    shown = call("action", "show", "weekly update", "--json").json
+    assert shown["document"]["when"] == {"cron_rule": "0 7 * * 1", "timezone": "Europe/Paris"}
+    assert (shown["standing"], shown["revision"]) == ("active", 1)
+    assert len(call("action", "next", "weekly update", "--count", "3", "--json").json) == 3
+
+
+# Wrong at the fixed instant of the unit tests, or as a single document, only.
+NOT_WRONG_HERE = {"due date past", "due date past in its zone", "a list"}
+# Refused as JSON already, before there is a path.
+NO_PATH = {"a text", "every huge", "nested too deep"}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [wrong for wrong in WRONG_DOCUMENTS if wrong.id not in NOT_WRONG_HERE],
+    ids=lambda wrong: wrong.id,
+)
+def test_a_wrong_document_is_refused_and_nothing_is_stored(
+    call: Call, write: Callable[[object], str], tmp_path: Path, wrong: Wrong
+) -> None:
+    result = call("action", "add", write(wrong.document))
+
+    assert result.code == 2
+    assert all(line.startswith("error: ") for line in result.err.splitlines())
+    if wrong.id not in NO_PATH:
+        assert f"error: {wrong.path}" in result.err
+        assert wrong.remedy_part in result.err
+    assert count(tmp_path, actions) == 0
+
+
+def test_all_errors_of_all_files_are_reported_and_none_is_stored(
+    call: Call, write: Callable[..., str], tmp_path: Path
+) -> None:
+    files = [
+        write(make_document(), "good.json"),
+        write(make_document(name="b", activ=True), "bad.json"),
+        write(make_document(name="c", when={"cron_rule": "61 * * * *"}), "worse.json"),
+    ]
+
+    result = call("action", "add", *files)
+
+    assert result.code == 2
+    assert 'did you mean "active"' in result.err
+    assert "when.cron_rule" in result.err
+    assert count(tmp_path, actions) == 0
+
+
+def test_a_taken_name_is_refused(call: Call, write: Callable[[object], str]) -> None:
+    file = write(make_document())
+    call("action", "add", file)
+
+    result = call("action", "add", file)
+
+    assert result.code == 2
+    assert "use `minutehand action apply`" in result.err
+
+
+def test_apply_creates_changes_and_leaves_alone(call: Call, write: Callable[[object], str]) -> None:
+    first = call("action", "apply", write(make_document()), "--json").json[0]
+    same = call("--json", "action", "apply", write(make_document())).json[0]
+    other = make_document(when={"cron_rule": "5 * * * *"})
+    changed = call("action", "--json", "apply", write(other)).json[0]
+
+    assert [one["change"] for one in (first, same, changed)] == ["created", "unchanged", "changed"]
+    assert [one["revision"] for one in (first, same, changed)] == [1, 1, 2]
+    assert first["uid"] == changed["uid"]
+
+
+def test_json_lines_hold_many_actions(call: Call, write: Callable[..., str]) -> None:
+    text = "\n".join(json.dumps(make_document(name=f"n{number}")) for number in range(20))
+
+    assert call("action", "apply", write(text, "many.jsonl")).code == 0
+    assert len(call("action", "list", "--json").json) == 20
+
+
+def test_pause_and_resume_are_revisions(call: Call, write: Callable[[object], str]) -> None:
+    call("action", "add", write(make_document()))
+
+    assert call("action", "pause", "every minute").out.startswith("paused every minute")
+    assert call("action", "list", "--json").json[0]["standing"] == "paused"
+    assert "paused already" in call("action", "pause", "every minute").out
+    assert call("action", "run", "every minute").code == 2
+    assert call("action", "resume", "every minute").code == 0
+    assert call("action", "show", "every minute", "--json").json["revision"] == 3
+
+
+def test_delete_frees_the_name(call: Call, write: Callable[[object], str]) -> None:
+    file = write(make_document())
+    uid = call("action", "add", file, "--json").json[0]["uid"]
+
+    assert call("action", "delete", uid).code == 0
+    assert call("action", "list", "--json").json == []
+    assert call("action", "show", "every minute").code == 2
+    assert call("action", "add", file).code == 0
+
+
+def test_a_manual_run_without_a_broker_is_recorded_and_stays_pending(
+    call: Call, write: Callable[[object], str]
+) -> None:
+    call("action", "add", write(make_document()))
+
+    result = call("action", "run", "every minute")
+    again = call("action", "run", "every minute")
+
+    assert result.code == 0
+    assert "broker unavailable; the daemon sends it later" in result.err
+    assert again.code == 2
+    assert "is already active" in again.err
+    shown = call("operation", "list", "--json").json
+    assert [one["state"] for one in shown] == ["pending"]
+    assert shown[0]["triggerer"].startswith("Manual run by ")
+    assert call("operation", "state", shown[0]["id"]).out == "pending\n"
+
+
+def test_waiting_in_vain_is_a_failure(call: Call, write: Callable[[object], str]) -> None:
+    call("action", "add", write(make_document()))
+
+    assert call("action", "run", "every minute", "--wait", "--timeout", "0").code == 1
+
+
+def test_a_dry_run_says_what_and_whom_and_records_nothing(call: Call, tmp_path: Path) -> None:
+    call("app", "add", str(DEMO / "app.json"))
+    call("--app", "demo", "user", "import", str(DEMO / "users.json"))
+    call("action", "add", str(WEEKLY), "--app", "demo")
+
+    result = call("action", "run", "weekly update", "--dry-run", "--app", "demo")
+
+    assert result.code == 0
+    for step in ("refresh", "publish", "send_execsum"):
+        assert f"step {step}" in result.out
+    assert "reaches toco@tou.can" in result.out
+    assert count(tmp_path, operations) == 0
+
+
+def test_unknown_names_are_warnings_at_save(call: Call) -> None:
+    result = call("action", "add", str(WEEKLY))
+
+    assert result.code == 0
+    assert "warning: " in result.out
+
+
+def test_one_tick_at_an_instant_records_the_documented_id(call: Call, tmp_path: Path) -> None:
+    uid = call("action", "add", str(WEEKLY), "--json").json[0]["uid"]
+    home = ["--home", str(tmp_path / "home")]
+
+    for _ in range(5):
+        assert daemon.main([*home, "--once", "--at", "2030-01-07T06:00:30Z"]) == 0
+
+    found = call("operation", "list", "--json").json
+    expected = operation_id(UUID(uid), datetime(2030, 1, 7, 6, tzinfo=UTC))
+    assert [one["id"] for one in found if one["state"] != "missed"] == [str(expected)]
+    assert found[0]["state"] == "pending"
+    shown = call("operation", "show", str(expected))
+    assert shown.code == 0
+    assert 'Scheduled action "weekly update"' in shown.out
+
+
+def test_a_row_broken_by_hand_is_shown_by_status(
+    call: Call, write: Callable[[object], str], tmp_path: Path
+) -> None:
+    call("action", "add", write(make_document()))
+    engine = make_engine(load_settings(tmp_path / "home", {}))
+    with engine.begin() as connection:
+        connection.execute(sa.update(actions).values(document="{"))
+
+    assert daemon.main(["--home", str(tmp_path / "home"), "--once"]) == 0
+
+    status = call("status")
+    assert "SET ASIDE   every minute" in status.out
+    assert call("status", "--json").json["set_aside"][0]["reason"]
+    assert call("action", "list", "--json").json[0]["standing"] == "set aside"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["action", "show", "nobody"], "no action is named 'nobody'"),
+        (["--app", "nowhere", "action", "list"], "nowhere"),
+        (["action", "add", "missing.json"], "cannot be read"),
+        (["operation", "show", "x"], "is not an operation's id"),
+        (["operation", "show", "6f1d0c1e-0000-4000-8000-000000000001"], "no operation has the id"),
+        (["action", "fly"], "No such command"),
+        (["action", "next", "x", "--count", "0"], "--count"),
+        (["app", "add", str(DEMO / "users.json")], "write one small app"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_in_one_line(
+    call: Call, arguments: Sequence[str], text: str
+) -> None:
+    result = call(*arguments)
+
+    assert result.code == 2
+    assert text in result.err
+    assert all(line.startswith("error: ") for line in result.err.splitlines())
+
+
+def test_wrong_settings_stop_the_start(
+    call: Call, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SCHED_WORKER_LEASE_S", "5")
+
+    assert call("status").code == 2
+    assert daemon.main(["--once"]) == 2
+    assert "SCHED_WORKER_LEASE_S" in capsys.readouterr().err
+
+
+def test_a_database_that_is_away_is_a_failure(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SCHED_DATABASE_URL", "postgresql://nobody@127.0.0.1:9/x")
+
+    result = call("status")
+
+    assert result.code == 1
+    assert result.err.startswith("error: database unavailable (SCHED_DATABASE_URL)")
+
+
+def test_migrate_says_what_it_did(call: Call, tmp_path: Path) -> None:
+    (tmp_path / "home" / "minutehand.db").unlink()
+
+    assert "from empty to 0001" in call("migrate").out
+    assert "up to date" in call("migrate").out

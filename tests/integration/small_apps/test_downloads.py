@@ -1,0 +1,173 @@
+"""Downloads from a real web server: bounds, redirects, addresses, what is left behind."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from runtime.clock import monotonic
+from runtime.config import FetchSettings
+from small_apps.downloads import Watch, download, probe
+from small_apps.failures import SourceFailed, Stopped
+from tests.servers import free_port
+from tests.web_source import Page, WebSource, web_source
+
+OPEN = FetchSettings(allow_private=True)
+
+
+@pytest.fixture
+def web() -> Iterator[WebSource]:
+    with web_source() as source:
+        yield source
+
+
+def fetched(web: WebSource, folder: Path, path: str = "/a", fetch: FetchSettings = OPEN) -> bytes:
+    """Download `path` and return what came."""
+    download(web.url + path, folder / "a", fetch, Watch())
+    return (folder / "a").read_bytes()
+
+
+def test_what_comes_is_kept_whole_with_its_validators(web: WebSource, tmp_path: Path) -> None:
+    headers = {"ETag": '"x"', "Last-Modified": "Mon, 23 Nov 2026 06:00:00 GMT"}
+    web.pages["/a"] = Page(b"id\n1\n", headers={**headers, "Content-Type": "text/csv"})
+
+    answer = download(f"{web.url}/a", tmp_path / "a", OPEN, Watch())
+
+    assert (tmp_path / "a").read_bytes() == b"id\n1\n"
+    assert answer.validators == {
+        "etag": '"x"',
+        "last_modified": "Mon, 23 Nov 2026 06:00:00 GMT",
+    }
+    assert answer.media_type == "text/csv"
+
+
+def test_redirects_are_followed(web: WebSource, tmp_path: Path) -> None:
+    web.pages["/a"] = Page(status=302, headers={"Location": "/b"}, body=b"elsewhere")
+    web.pages["/b"] = Page(b"id\n1\n")
+
+    assert fetched(web, tmp_path) == b"id\n1\n"
+
+
+def test_a_circle_of_redirects_ends(web: WebSource, tmp_path: Path) -> None:
+    web.pages["/a"] = Page(status=302, headers={"Location": "/a"})
+
+    with pytest.raises(SourceFailed, match="redirects more than 5 times"):
+        fetched(web, tmp_path)
+    assert len(web.requests) == 6
+
+
+def test_a_redirect_to_a_private_address_is_refused(
+    web: WebSource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from small_apps import addresses
+
+    web.pages["/a"] = Page(status=302, headers={"Location": "http://10.0.0.8/b"})
+    is_public = addresses.is_public
+    monkeypatch.setattr(
+        addresses, "is_public", lambda address: address == "127.0.0.1" or is_public(address)
+    )
+
+    with pytest.raises(SourceFailed, match=r"10\.0\.0\.8 leads to the private address"):
+        fetched(web, tmp_path, fetch=FetchSettings())
+
+
+@pytest.mark.parametrize("scheme", ["file:///etc/hosts", "ftp://127.0.0.1/a"])
+def test_a_redirect_to_another_scheme_is_refused(
+    web: WebSource, tmp_path: Path, scheme: str
+) -> None:
+    web.pages["/a"] = Page(status=302, headers={"Location": scheme})
+
+    with pytest.raises(SourceFailed):
+        fetched(web, tmp_path)
+    assert not (tmp_path / "a").exists()
+
+
+def test_a_name_that_leads_to_a_private_address_is_refused(web: WebSource, tmp_path: Path) -> None:
+    url = web.url.replace("127.0.0.1", "localhost")
+
+    with pytest.raises(SourceFailed, match="localhost leads to the private address") as failed:
+        download(f"{url}/a", tmp_path / "a", FetchSettings(), Watch())
+
+    assert failed.value.permanent
+    assert web.requests == []
+
+
+def test_the_name_that_was_asked_for_is_the_host(web: WebSource, tmp_path: Path) -> None:
+    web.pages["/a"] = Page(b"id\n1\n")
+    url = web.url.replace("127.0.0.1", "localhost")
+
+    download(f"{url}/a", tmp_path / "a", OPEN, Watch())
+
+    assert web.downloads("/a") == 1
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(Page(b"x" * 2_000), id="announced"),
+        pytest.param(Page(b"x" * 2_000, headers={"Connection": "close"}), id="closing"),
+    ],
+)
+def test_what_is_too_large_is_refused(web: WebSource, tmp_path: Path, page: Page) -> None:
+    web.pages["/a"] = page
+
+    with pytest.raises(SourceFailed, match="larger than SCHED_FETCH_MAX_BYTES=1000") as failed:
+        fetched(web, tmp_path, fetch=FetchSettings(allow_private=True, max_bytes=1_000))
+
+    assert failed.value.permanent
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_server_that_trickles_is_given_up(web: WebSource, tmp_path: Path) -> None:
+    web.pages["/a"] = Page(b"x" * 10_000, trickle_s=0.05)
+    began = monotonic()
+
+    with pytest.raises(SourceFailed, match=r"took longer than SCHED_FETCH_TIMEOUT_S=0\.3"):
+        fetched(web, tmp_path, fetch=FetchSettings(allow_private=True, timeout_s=0.3))
+
+    assert monotonic() - began < 5
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_server_that_says_nothing_is_given_up(web: WebSource, tmp_path: Path) -> None:
+    web.pages["/a"] = Page(b"x", trickle_s=60)
+
+    with pytest.raises(SourceFailed, match=r"gave no answer within 0\.3 s"):
+        fetched(web, tmp_path, fetch=FetchSettings(allow_private=True, timeout_s=0.3))
+
+
+def test_a_download_that_breaks_off_leaves_the_last_one(web: WebSource, tmp_path: Path) -> None:
+    web.pages["/a"] = Page(b"id\n1\n")
+    fetched(web, tmp_path)
+    web.pages["/a"] = Page(b"x" * 100_000, part=50_000)
+
+    with pytest.raises(SourceFailed, match="without sending complete message body"):
+        fetched(web, tmp_path)
+
+    assert (tmp_path / "a").read_bytes() == b"id\n1\n"
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_stop_ends_a_download(web: WebSource, tmp_path: Path) -> None:
+    web.pages["/a"] = Page(b"x" * 10_000, trickle_s=0.01)
+
+    with pytest.raises(Stopped):
+        download(f"{web.url}/a", tmp_path / "a", OPEN, Watch(should_stop=lambda: True))
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_probe_asks_for_one_byte(web: WebSource) -> None:
+    web.pages["/a"] = Page(b"x", status=206, headers={"ETag": '"x"'})
+
+    answer = probe(f"{web.url}/a", OPEN)
+
+    assert answer is not None
+    assert answer.validators == {"etag": '"x"'}
+    assert web.requests == [("/a", "bytes=0-0")]
+
+
+def test_a_probe_that_fails_says_nothing(web: WebSource) -> None:
+    assert probe(f"{web.url}/absent", OPEN) is None
+    assert probe(f"http://127.0.0.1:{free_port()}/a", OPEN) is None
+    assert probe(f"{web.url}/a", FetchSettings()) is None

@@ -1,0 +1,200 @@
+"""maintenance, on both stores."""
+
+import os
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+import sqlalchemy as sa
+
+from minutehand.steps import StepOutcome, StepResult
+from models.parameters import NoParameters, PublishParameters, RefreshParameters
+from models.sql import database_now
+from models.store import deliveries
+from models.store.deliveries import Delivery
+from models.tables import (
+    action_cursor,
+    actions,
+    attempts,
+    missed_spans,
+    operation_logs,
+    operations,
+    snapshots,
+    ticks,
+)
+from models.tables import deliveries as deliveries_table
+from runtime.config import RetentionSettings
+from tasks.steps import maintenance, publish, refresh
+from tests.integration.steps.conftest import OCCURRENCE, Work
+
+DAY_S = 86_400.0
+
+
+def ran(work: Work, keep: int = 1, **other: object) -> StepResult:
+    """Run maintenance that keeps 90 days of history and `keep` snapshots."""
+    return maintenance.run(
+        work.context(NoParameters(), retention=RetentionSettings(snapshots=keep), **other)  # type: ignore[arg-type]
+    )
+
+
+def old_operation(work: Work, state: str = "success", days: float = 91) -> UUID:
+    """Record an ended operation with all that hangs on it."""
+    at = database_now(-days * DAY_S)
+    id_ = work.operation(state=state, recorded_at=at, finished_at=at)
+    with work.engine.begin() as connection:
+        connection.execute(
+            sa.insert(attempts).values(
+                operation_id=id_, attempt=1, worker="w", started_at=at, state="success"
+            )
+        )
+        connection.execute(sa.insert(operation_logs).values(operation_id=id_, lines=[]))
+        deliveries.reserve(connection, Delivery(id_, "send_email", "ann"), "ann@example.com", "<i>")
+    return id_
+
+
+def ids(work: Work, column: sa.ColumnElement[object]) -> set[object]:
+    """Return the values of a column."""
+    with work.engine.connect() as connection:
+        return set(connection.execute(sa.select(column)).scalars())
+
+
+def test_old_operations_go_with_all_that_hangs_on_them(work: Work) -> None:
+    old = old_operation(work)
+    young = old_operation(work, days=89)
+
+    result = ran(work)
+
+    assert result.message == "pruned 1 operations"
+    assert old not in ids(work, operations.c.id)
+    assert young in ids(work, operations.c.id)
+    for table in (attempts, operation_logs, deliveries_table):
+        assert ids(work, table.c.operation_id) == {young}
+
+
+def test_more_than_one_batch_goes(work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(maintenance, "BATCH", 2)
+    for _operation in range(5):
+        old_operation(work)
+
+    assert ran(work).details["pruned"]["operations"] == 5
+
+
+def test_what_could_be_decided_again_stays(work: Work) -> None:
+    old = old_operation(work)
+    with work.engine.begin() as connection:
+        uid = connection.execute(
+            sa.select(operations.c.action_uid).where(operations.c.id == old)
+        ).scalar_one()
+        connection.execute(
+            sa.insert(action_cursor).values(
+                action_uid=uid, watermark=OCCURRENCE.replace(year=2025), effective_from=OCCURRENCE
+            )
+        )
+
+    ran(work)
+
+    assert old in ids(work, operations.c.id)
+
+
+def test_what_has_not_ended_stays(work: Work) -> None:
+    at = database_now(-400 * DAY_S)
+    waiting = work.operation(state="pending", recorded_at=at)
+
+    ran(work)
+
+    assert waiting in ids(work, operations.c.id)
+
+
+def test_old_ticks_and_missed_spans_go(work: Work) -> None:
+    work.operation()
+    with work.engine.begin() as connection:
+        uid = connection.execute(sa.select(actions.c.uid)).scalars().first()
+        for days in (1, 200):
+            at = database_now(-days * DAY_S)
+            connection.execute(
+                sa.insert(ticks).values(
+                    daemon="d", now=at, finished_at=at, duration_ms=1, report={}
+                )
+            )
+            connection.execute(
+                sa.insert(missed_spans).values(
+                    action_uid=uid, revision=1, first_at=at, last_at=at, count=1,
+                    reason="late", recorded_at=at,
+                )
+            )  # fmt: skip
+
+    result = ran(work)
+
+    assert result.message == "pruned 1 missed spans, 1 ticks"
+
+
+@pytest.fixture
+def refreshed(work: Work) -> Work:
+    """Domain `a` with six snapshots: the second is in production, the last in staging."""
+    work.apply(domains={"a": {"source": {"file": "a.csv"}}})
+    for number in range(6):
+        work.write("a.csv", f"id\n{number}\n")
+        refresh.run(work.context(RefreshParameters(force=True)))
+        if number == 1:
+            publish.run(work.context(PublishParameters(data=True)))
+    return work
+
+
+def _files(work: Work) -> set[Path]:
+    return {path for path in (work.settings.home / "snapshots").rglob("*") if path.is_file()}
+
+
+def test_snapshots_go_but_never_those_that_are_shown(refreshed: Work) -> None:
+    result = ran(refreshed, keep=1)
+
+    domain = refreshed.domains()["a"]
+    assert domain.staging is not None
+    assert domain.production is not None
+    assert result.details["pruned"]["snapshots"] == 3
+    assert result.details["pruned"]["files"] == 3
+    assert len(_files(refreshed)) == 3
+    assert {domain.staging.id, domain.production.id} < ids(refreshed, snapshots.c.id)
+    assert refreshed.settings.home / domain.production.path in _files(refreshed)
+
+
+def test_snapshots_of_a_removed_domain_go_but_the_newest(refreshed: Work) -> None:
+    refreshed.apply(domains={})
+
+    ran(refreshed, keep=1)
+
+    assert len(_files(refreshed)) == 1
+
+
+def test_files_that_nobody_names_go_once_they_are_old(refreshed: Work) -> None:
+    folder = refreshed.settings.home / "snapshots/shop/a"
+    for name in ("old.jsonl.part", "old.jsonl", "young.jsonl.part"):
+        (folder / name).write_text("{}")
+    for name in ("old.jsonl.part", "old.jsonl"):
+        os.utime(folder / name, (0, 0))
+
+    result = ran(refreshed, keep=100)
+
+    assert result.details["pruned"]["files"] == 2
+    assert (folder / "young.jsonl.part").exists()
+
+
+def test_a_pointer_without_its_file_is_told(refreshed: Work) -> None:
+    production = refreshed.domains()["a"].production
+    assert production is not None
+    (refreshed.settings.home / production.path).unlink()
+
+    result = ran(refreshed, keep=100)
+
+    assert result.outcome is StepOutcome.PARTIAL
+    assert result.details["problems"] == [
+        "the production snapshot of a is damaged; refresh with force"
+    ]
+
+
+def test_a_stop_ends_between_batches(work: Work) -> None:
+    old_operation(work)
+
+    result = ran(work, should_stop=lambda: True)
+
+    assert result.outcome is StepOutcome.PARTIAL
+    assert result.message == "nothing to prune; stopped before the end"

@@ -1,0 +1,418 @@
+"""One attempt, run in this process against both databases: claim, steps, end."""
+
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+import pytest
+import sqlalchemy as sa
+
+import minutehand
+from minutehand.steps import _registered
+from models.errors import LeaseLost
+from models.operation import OperationState
+from models.store import operations, running
+from models.store.claims import Claim, NotClaimed, claim
+from models.store.running import Ending
+from models.tables import action_state, attempts
+from runtime.config import Settings
+from runtime.database import reading
+from scheduler import change
+from scheduler.change import Changed, create_all
+from tasks import lease
+from tasks.execute import run_attempt
+from tasks.registry import Registry
+from tests.factories import author, make_document, make_operation, rows_of, update_operation
+from tests.servers import Broker
+
+NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+
+
+@pytest.fixture(autouse=True)
+def _own_steps() -> Iterator[None]:
+    yield
+    _registered.clear()
+    lease.stopping.clear()
+
+
+def make_running_action(engine: sa.Engine, registry: Registry, **changes: object) -> Changed:
+    steps = registry.user_specs()
+    return create_all(engine, [make_document(**changes)], author(steps))[0]
+
+
+def run_one(engine: sa.Engine, settings: Settings, operation: UUID, attempt: int = 1) -> str:
+    return run_attempt(engine, settings, Registry(), (operation, attempt), "tests")
+
+
+def row_of(engine: sa.Engine, operation: UUID) -> dict[str, object]:
+    with reading(engine) as connection:
+        return operations.get(connection, operation)
+
+
+def attempts_of(engine: sa.Engine, operation: UUID) -> list[tuple[int, str, str | None]]:
+    query = sa.select(attempts.c.attempt, attempts.c.state, attempts.c.error)
+    with reading(engine) as connection:
+        found = connection.execute(query.where(attempts.c.operation_id == operation))
+        return sorted(tuple(row) for row in found)
+
+
+def test_steps_run_in_order_and_tell_their_story(engine: sa.Engine, settings: Settings) -> None:
+    ran: list[str] = []
+
+    @minutehand.step("second")
+    def second(context: minutehand.StepContext) -> minutehand.StepResult:
+        ran.append("second")
+        context.logger.info("seen %s", context.triggerer)
+        return minutehand.StepResult("did two", details={"rows": 2})
+
+    @minutehand.step("first")
+    def first(context: minutehand.StepContext) -> None:
+        ran.append("first")
+        context.progress(1, 2, "half", "reading")
+
+    action = make_running_action(engine, Registry(), operations={"first": True, "second": True})
+    operation = make_operation(engine, action, NOON)
+
+    assert run_one(engine, settings, operation) == OperationState.SUCCESS
+
+    row = row_of(engine, operation)
+    assert ran == ["first", "second"]
+    assert (row["state"], row["progress"], row["attempt"]) == ("success", 1.0, 1)
+    assert row["result"] == {"first": {}, "second": {"rows": 2}}
+    assert [(step["name"], step["state"], step.get("message")) for step in row["steps"]] == [  # type: ignore[attr-defined]
+        ("first", "success", ""),
+        ("second", "success", "did two"),
+    ]
+    with reading(engine) as connection:
+        lines = operations.log_lines(connection, operation)
+    assert [line["message"] for line in lines] == ["seen tests"]
+
+
+def test_an_attempt_is_claimed_once(engine: sa.Engine, settings: Settings) -> None:
+    action = make_running_action(engine, Registry())
+    operation = make_operation(engine, action, NOON)
+
+    results = [run_one(engine, settings, operation) for _ in range(3)]
+
+    assert results == ["success", NotClaimed.TAKEN, NotClaimed.TAKEN]
+    assert attempts_of(engine, operation) == [(1, "success", None)]
+
+
+def test_two_claims_side_by_side_have_one_winner(engine: sa.Engine) -> None:
+    action = make_running_action(engine, Registry())
+    operation = make_operation(engine, action, NOON)
+    start = threading.Barrier(4)
+    won: list[object] = []
+
+    def take(worker: str) -> None:
+        start.wait()
+        with engine.begin() as connection:
+            won.append(claim(connection, operation, 1, worker))
+
+    threads = [threading.Thread(target=take, args=(f"w{n}",)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert sum(isinstance(one, Claim) for one in won) == 1
+    assert sum(one is NotClaimed.TAKEN for one in won) == 3
+
+
+def test_a_failed_step_stops_the_ones_after_it_and_is_retried_from_there(
+    engine: sa.Engine, settings: Settings
+) -> None:
+    ran: list[str] = []
+
+    @minutehand.step("good")
+    def good(context: minutehand.StepContext) -> None:
+        ran.append("good")
+
+    @minutehand.step("bad")
+    def bad(context: minutehand.StepContext) -> None:
+        ran.append(f"bad {context.attempt}")
+        if context.attempt < 3:
+            raise minutehand.StepFailed("source is away")
+
+    action = make_running_action(
+        engine,
+        Registry(),
+        operations={"good": True, "bad": True},
+        policy={"retry": {"max_attempts": 3, "backoff": ["PT2M"]}},
+    )
+    operation = make_operation(engine, action, NOON)
+
+    outcomes = [run_one(engine, settings, operation, attempt) for attempt in (1, 2, 3)]
+
+    assert outcomes == ["pending", "pending", "success"]
+    assert ran == ["good", "bad 1", "bad 2", "bad 3"]
+    assert attempts_of(engine, operation) == [
+        (1, "failed", "source is away"),
+        (2, "failed", "source is away"),
+        (3, "success", None),
+    ]
+    row = row_of(engine, operation)
+    assert (row["failures"], row["error"]) == (2, None)
+
+
+def test_a_retry_waits_for_its_backoff(engine: sa.Engine, settings: Settings) -> None:
+    @minutehand.step("bad")
+    def bad(context: minutehand.StepContext) -> None:
+        raise RuntimeError("broken")
+
+    action = make_running_action(
+        engine,
+        Registry(),
+        operations={"bad": True},
+        policy={"retry": {"max_attempts": 2, "backoff": ["PT2M"]}},
+    )
+    operation = make_operation(engine, action, NOON)
+
+    run_one(engine, settings, operation)
+    late = run_one(engine, settings, operation, attempt=1)
+
+    row = row_of(engine, operation)
+    waits = row["not_before"] - datetime.now(UTC)  # type: ignore[operator]  # noqa: TID251
+    assert (row["state"], row["attempt"], row["error"]) == ("pending", 2, "RuntimeError: broken")
+    assert timedelta(minutes=1, seconds=30) < waits <= timedelta(minutes=2)
+    assert late == NotClaimed.TAKEN
+    assert run_one(engine, settings, operation, attempt=2) == "failed"
+
+
+def test_a_permanent_failure_is_not_retried(engine: sa.Engine, settings: Settings) -> None:
+    @minutehand.step("bad")
+    def bad(context: minutehand.StepContext) -> None:
+        raise minutehand.StepFailed("no such list", permanent=True)
+
+    action = make_running_action(
+        engine, Registry(), operations={"bad": True}, policy={"retry": {"max_attempts": 5}}
+    )
+    operation = make_operation(engine, action, NOON)
+
+    assert run_one(engine, settings, operation) == "failed"
+    assert row_of(engine, operation)["error"] == "no such list"
+
+
+def test_a_step_that_the_worker_does_not_know_fails_by_name(
+    engine: sa.Engine, settings: Settings
+) -> None:
+    @minutehand.step("gone")
+    def gone(context: minutehand.StepContext) -> None: ...
+
+    action = make_running_action(engine, Registry(), operations={"gone": True})
+    operation = make_operation(engine, action, NOON)
+    _registered.clear()
+
+    assert run_one(engine, settings, operation) == "failed"
+    assert "does not know the step 'gone'" in str(row_of(engine, operation)["error"])
+
+
+def test_a_partial_step_does_not_stop_the_next(engine: sa.Engine, settings: Settings) -> None:
+    @minutehand.step("some")
+    def some(context: minutehand.StepContext) -> minutehand.StepResult:
+        return minutehand.StepResult("one domain failed", minutehand.StepOutcome.PARTIAL)
+
+    @minutehand.step("rest")
+    def rest(context: minutehand.StepContext) -> None: ...
+
+    action = make_running_action(engine, Registry(), operations={"some": True, "rest": True})
+    operation = make_operation(engine, action, NOON)
+
+    assert run_one(engine, settings, operation) == "partial"
+    steps = row_of(engine, operation)["steps"]
+    assert [step["state"] for step in steps] == ["partial", "success"]  # type: ignore[attr-defined]
+
+
+def test_what_an_action_knows_is_kept_between_operations(
+    engine: sa.Engine, settings: Settings
+) -> None:
+    seen: list[tuple[int, str | None, dict[str, object]]] = []
+
+    @minutehand.step("count")
+    def counting(context: minutehand.StepContext) -> None:
+        seen.append((context.run_number, context.last_success_iso, dict(context.checkpoint)))
+        context.checkpoint["last"] = context.run_number
+        if context.run_number == 2:
+            raise RuntimeError("second time")
+
+    action = make_running_action(engine, Registry(), operations={"count": True})
+    for number in range(3):
+        run_one(engine, settings, make_operation(engine, action, NOON + number * MINUTE))
+
+    first = rows_of(engine, action)[0]["first_started_at"]
+    iso = first.isoformat().replace("+00:00", "Z")
+    assert seen == [(1, None, {}), (2, iso, {"last": 1}), (3, iso, {"last": 1})]
+    with reading(engine) as connection:
+        state = connection.execute(sa.select(action_state)).one()
+    assert (state.run_number, state.failures_in_row, state.last_state) == (3, 0, "success")
+
+
+def test_a_paused_actions_operation_is_skipped_when_it_would_start(
+    engine: sa.Engine, settings: Settings
+) -> None:
+    action = make_running_action(engine, Registry())
+    operation = make_operation(engine, action, NOON)
+    change.set_active(engine, action.uid, active=False, author=author())
+
+    assert run_one(engine, settings, operation) == NotClaimed.PAUSED
+    row = row_of(engine, operation)
+    assert (row["state"], row["reason"]) == ("skipped", "paused")
+
+
+def test_a_deleted_actions_unstarted_operation_is_cancelled(
+    engine: sa.Engine, settings: Settings
+) -> None:
+    action = make_running_action(engine, Registry())
+    operation = make_operation(engine, action, NOON)
+    change.delete(engine, action.uid, author())
+
+    assert run_one(engine, settings, operation) == NotClaimed.TAKEN
+    assert row_of(engine, operation)["state"] == "cancelled"
+
+
+def _claim(engine: sa.Engine, operation: UUID, attempt: int = 1) -> Claim | NotClaimed:
+    with engine.begin() as connection:
+        return claim(connection, operation, attempt, "tests")
+
+
+def _end(engine: sa.Engine, operation: UUID, attempt: int = 1) -> list[UUID]:
+    with engine.begin() as connection:
+        ending = Ending(OperationState.SUCCESS)
+        return [one.id for one in running.end(connection, operation, attempt, ending)]
+
+
+@pytest.mark.parametrize(
+    ("overlap", "outcome", "state"),
+    [
+        pytest.param("skip", NotClaimed.SKIPPED, "skipped", id="skip"),
+        pytest.param("queue", NotClaimed.WAITS, "pending", id="queue"),
+        pytest.param("replace", NotClaimed.WAITS, "pending", id="replace"),
+        pytest.param("allow", Claim, "running", id="allow"),
+    ],
+)
+def test_a_second_operation_meets_the_running_one_by_policy(
+    engine: sa.Engine, overlap: str, outcome: object, state: str
+) -> None:
+    action = make_running_action(engine, Registry(), policy={"overlap": overlap})
+    one = make_operation(engine, action, NOON)
+    two = make_operation(engine, action, NOON + MINUTE)
+    _claim(engine, one)
+
+    result = _claim(engine, two)
+
+    assert type(result) is outcome or result is outcome
+    row = row_of(engine, two)
+    assert row["state"] == state
+    if result is NotClaimed.WAITS:
+        assert (row["attempt"], row["waiting_for"]) == (2, one)
+    was_asked = row_of(engine, one)["cancel_requested_at"] is not None
+    assert was_asked == (overlap == "replace")
+
+
+def test_the_end_of_the_running_one_releases_the_next_in_order(engine: sa.Engine) -> None:
+    policy = {"overlap": "queue", "max_waiting": 2}
+    action = make_running_action(engine, Registry(), policy=policy)
+    ids = [make_operation(engine, action, NOON + n * MINUTE) for n in range(4)]
+    _claim(engine, ids[0])
+    for waiting in ids[1:]:
+        _claim(engine, waiting)
+
+    assert row_of(engine, ids[1])["state"] == "skipped"
+    assert _end(engine, ids[0]) == [ids[2]]
+    assert row_of(engine, ids[3])["waiting_for"] == ids[2]
+    assert isinstance(_claim(engine, ids[2], attempt=2), Claim)
+    assert _end(engine, ids[2], attempt=2) == [ids[3]]
+
+
+def test_catch_up_all_waits_under_skip_too(engine: sa.Engine) -> None:
+    action = make_running_action(engine, Registry(), policy={"catch_up": "all"})
+    ids = [make_operation(engine, action, NOON + n * MINUTE) for n in range(3)]
+
+    results = [_claim(engine, operation) for operation in ids]
+
+    assert results[1:] == [NotClaimed.WAITS, NotClaimed.WAITS]
+
+
+def test_stranded_operations_are_released_by_the_sweep(engine: sa.Engine) -> None:
+    action = make_running_action(engine, Registry(), policy={"overlap": "queue"})
+    one, two = (make_operation(engine, action, NOON + n * MINUTE) for n in range(2))
+    _claim(engine, one)
+    _claim(engine, two)
+    update_operation(engine, one, state="failed", finished_at=NOON)
+
+    with engine.begin() as connection:
+        assert running.release_stranded(connection) == 1
+    assert row_of(engine, two)["waiting_for"] is None
+
+
+def test_a_lost_lease_writes_nothing_more(engine: sa.Engine) -> None:
+    action = make_running_action(engine, Registry())
+    operation = make_operation(engine, action, NOON)
+    _claim(engine, operation)
+    update_operation(engine, operation, heartbeat_at=NOON - timedelta(days=365))
+
+    with engine.begin() as connection:
+        taken = running.take_back_lost(connection, timedelta(seconds=45), 10)
+
+    assert taken == [(operation, "pending")]
+    with pytest.raises(LeaseLost):
+        _end(engine, operation)
+    with pytest.raises(LeaseLost), engine.begin() as connection:
+        running.beat(connection, operation, 1)
+    row = row_of(engine, operation)
+    assert (row["state"], row["attempt"], row["losses"], row["failures"]) == ("pending", 2, 1, 0)
+
+
+def test_a_lost_operation_is_tried_three_times_and_then_fails(engine: sa.Engine) -> None:
+    action = make_running_action(engine, Registry())
+    operation = make_operation(engine, action, NOON)
+    states = []
+    for attempt in range(1, 5):
+        _claim(engine, operation, attempt)
+        update_operation(engine, operation, heartbeat_at=NOON - timedelta(days=365))
+        with engine.begin() as connection:
+            states += [s for _, s in running.take_back_lost(connection, timedelta(seconds=45), 10)]
+
+    assert states == ["pending", "pending", "pending", "failed"]
+    assert "lost" in str(row_of(engine, operation)["error"])
+
+
+def test_a_healthy_lease_is_not_taken_back(engine: sa.Engine) -> None:
+    action = make_running_action(engine, Registry())
+    operation = make_operation(engine, action, NOON)
+    _claim(engine, operation)
+
+    with engine.begin() as connection:
+        assert running.take_back_lost(connection, timedelta(seconds=45), 10) == []
+
+
+def test_a_stopping_worker_gives_back_between_steps(
+    engine: sa.Engine, settings: Settings, broker: Broker
+) -> None:
+    @minutehand.step("one")
+    def one(context: minutehand.StepContext) -> None:
+        context.checkpoint["page"] = 7
+        lease.stopping.set()
+
+    @minutehand.step("two")
+    def two(context: minutehand.StepContext) -> None: ...
+
+    action = make_running_action(engine, Registry(), operations={"one": True, "two": True})
+    operation = make_operation(engine, action, NOON)
+
+    assert run_one(engine, settings, operation) == "pending"
+    row = row_of(engine, operation)
+    assert (row["attempt"], row["failures"], row["losses"]) == (2, 0, 0)
+    lease.stopping.clear()
+    assert run_one(engine, settings, operation, attempt=2) == "success"
+    assert attempts_of(engine, operation)[0][1].startswith("given back")
+
+
+@pytest.mark.parametrize(
+    "wanted", [pytest.param("6f1d0c1e-0000-4000-8000-000000000001", id="none"), "nonsense"]
+)
+def test_an_id_that_nobody_has_is_unknown(engine: sa.Engine, wanted: str) -> None:
+    with reading(engine) as connection:
+        assert operations.get_operation_state(wanted, connection) == "unknown"

@@ -1,0 +1,80 @@
+from datetime import UTC, datetime
+from email import message_from_bytes
+from email.policy import default
+
+import pytest
+
+from mail.message import Content, Envelope, InvalidAddress, build_message
+
+NOW = datetime(2026, 11, 23, 6, 0, tzinfo=UTC)
+
+
+def envelope(
+    address: str = "ann@example.com", name: str | None = "Ann", sender: str = "mh@example.com"
+) -> Envelope:
+    """Return a valid envelope."""
+    return Envelope(sender, address, name, "<1.send@example.com>", NOW)
+
+
+def test_headers_and_both_bodies() -> None:
+    built = build_message(Content("Hello", "text", "<p>html</p>"), envelope())
+
+    message = message_from_bytes(built.as_bytes(), policy=default)
+    assert message["From"] == "mh@example.com"
+    assert message["To"] == "Ann <ann@example.com>"
+    assert message["Message-ID"] == "<1.send@example.com>"
+    assert message["Date"] == "Mon, 23 Nov 2026 06:00:00 +0000"
+    assert message["Auto-Submitted"] == "auto-generated"
+    assert [part.get_content_type() for part in message.walk()] == [
+        "multipart/alternative",
+        "text/plain",
+        "text/html",
+    ]
+
+
+@pytest.mark.parametrize("break_", ["\r\n", "\n", "\r", "\u2028", "\x0b", "\0"])
+def test_no_subject_or_name_adds_a_header(break_: str) -> None:
+    evil = f"Hello{break_}Bcc: eve@example.com"
+
+    raw = build_message(Content(evil, "text"), envelope(name=evil)).as_bytes()
+
+    message = message_from_bytes(raw, policy=default)
+    assert message["Bcc"] is None
+    assert message["Subject"] == "Hello Bcc: eve@example.com"
+    assert [address.addr_spec for address in message["To"].addresses] == ["ann@example.com"]
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "", "ann", "ann@", "@example.com", "ann@example.com\nBcc: eve@example.com",
+        "ann@example.com, eve@example.com", "a b@example.com",
+    ],
+)  # fmt: skip
+def test_an_address_that_is_none_is_refused(address: str) -> None:
+    with pytest.raises(InvalidAddress):
+        build_message(Content("Hello", "text"), envelope(address=address))
+
+
+def test_a_sender_may_have_a_name() -> None:
+    message = build_message(
+        Content("Hello", "text"), envelope(sender="Minutehand <mh@example.com>")
+    )
+
+    assert message["From"] == "Minutehand <mh@example.com>"
+
+
+def test_names_and_subjects_of_any_language() -> None:
+    raw = build_message(Content("Übersicht ✓", "größer"), envelope(name="Chloé, Ms")).as_bytes()
+
+    message = message_from_bytes(raw, policy=default)
+    assert message["Subject"] == "Übersicht ✓"
+    assert message["To"].addresses[0].display_name == "Chloé, Ms"
+
+
+def test_a_message_id_cannot_carry_anything_else() -> None:
+    with pytest.raises(ValueError, match="message id"):
+        build_message(
+            Content("Hello", "text"),
+            Envelope("mh@example.com", "ann@example.com", None, "<a@b>\nBcc: x", NOW),
+        )

@@ -1,0 +1,152 @@
+from datetime import timedelta
+from functools import partial
+
+import pytest
+from dateutil.relativedelta import relativedelta
+from hypothesis import given
+from hypothesis import strategies as st
+
+from models.durations import (
+    LONGEST,
+    LONGEST_MONTHS,
+    format_delay,
+    format_span,
+    parse_delay,
+    parse_span,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("PT1S", 1),
+        ("PT5M", 300),
+        ("PT4H", 14_400),
+        ("P1D", 86_400),
+        ("P1W", 604_800),
+        ("P7DT30S", 604_830),
+        ("P1W2DT3H4M5S", 788_645),
+        ("PT90M", 5_400),
+        ("PT36H", 129_600),
+        ("P0DT1S", 1),
+        ("PT007S", 7),
+    ],
+)
+def test_a_span_is_exact(text: str, seconds: int) -> None:
+    assert timedelta(seconds=seconds) == parse_span(text)
+
+
+@pytest.mark.parametrize(
+    ("value", "remedy"),
+    [
+        ("P1M", "no fixed length"),
+        ("P1Y", "no fixed length"),
+        ("P1Y2M", "no fixed length"),
+        ("PT0S", "too short"),
+        ("P0D", "too short"),
+        ("-P1D", "negative"),
+        ("P-1D", "negative"),
+        ("P1.5D", "whole numbers"),
+        ("PT1,5H", "whole numbers"),
+        ("P7D30S", "P7DT30S"),
+        ("p7d", '"P7D"'),
+        (" P7D", '"P7D"'),
+        ("90", "PT90S"),
+        ("00:10:00", "PT1H30M15S"),
+        ("P", "ISO 8601"),
+        ("PT", "ISO 8601"),
+        ("P1DT", "ISO 8601"),
+        ("P1D1W", "ISO 8601"),
+        ("", "ISO 8601"),
+        ("1 hour", "ISO 8601"),
+        ("PT٣M", "ISO 8601"),
+        ("P999999999W", "too long"),
+        ("P9999999999D", "ISO 8601"),
+        ("x" * 100_000, "too long"),
+        (90, "ISO 8601"),
+        (True, "ISO 8601"),
+        (None, "ISO 8601"),
+        (["PT1S"], "ISO 8601"),
+    ],
+)
+def test_what_is_no_span_is_refused_with_a_remedy(value: object, remedy: str) -> None:
+    with pytest.raises(ValueError, match=r".+") as refused:
+        parse_span(value)
+
+    assert remedy in str(refused.value)
+
+
+def test_a_span_has_bounds_and_both_ends_belong_to_it() -> None:
+    bounded = partial(parse_span, least=timedelta(minutes=1), most=timedelta(days=1))
+
+    assert bounded("PT1M") == timedelta(minutes=1)
+    assert bounded("P1D") == timedelta(days=1)
+    with pytest.raises(ValueError, match='"PT1M" or more'):
+        bounded("PT59S")
+    with pytest.raises(ValueError, match='"P1D" or less'):
+        bounded("PT86401S")
+
+
+@pytest.mark.parametrize(("number", "seconds"), [(90, 90), (60.0, 60)])
+def test_whole_seconds_are_a_span_where_they_are_allowed(number: float, seconds: int) -> None:
+    assert timedelta(seconds=seconds) == parse_span(number, seconds_allowed=True)
+
+
+@pytest.mark.parametrize("number", [0, -1, 0.5, 10**30, -(10**30), 1e300, True])
+def test_other_numbers_are_no_spans(number: float) -> None:
+    with pytest.raises(ValueError, match=r".+"):
+        parse_span(number, seconds_allowed=True)
+
+
+@given(st.integers(1, int(LONGEST.total_seconds())))
+def test_a_span_reads_back_what_was_written(seconds: int) -> None:
+    span = timedelta(seconds=seconds)
+
+    assert span == parse_span(format_span(span))
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [("P1W", "P7D"), ("PT60M", "PT1H"), ("P7DT30S", "P7DT30S"), ("PT86400S", "P1D")],
+)
+def test_a_span_is_written_canonically(text: str, written: str) -> None:
+    assert written == format_span(parse_span(text))
+
+
+def test_no_time_at_all_is_written_in_seconds() -> None:
+    assert format_span(timedelta(0)) == "PT0S"
+    assert format_delay(relativedelta(), timedelta(0)) == "PT0S"
+
+
+@pytest.mark.parametrize(
+    ("text", "months", "seconds", "written"),
+    [
+        ("P7DT30S", 0, 604_830, "P7DT30S"),
+        ("P1M", 1, 0, "P1M"),
+        ("PT1M", 0, 60, "PT1M"),
+        ("P1Y2M3W4DT5H", 14, 25 * 86_400 + 18_000, "P1Y2M25DT5H"),
+        ("P18M", 18, 0, "P1Y6M"),
+    ],
+)
+def test_a_delay_has_a_calendar_part_and_an_exact_part(
+    text: str, months: int, seconds: int, written: str
+) -> None:
+    calendar, exact = parse_delay(text)
+
+    assert (months, timedelta(seconds=seconds)) == (calendar.years * 12 + calendar.months, exact)
+    assert written == format_delay(calendar, exact)
+
+
+@pytest.mark.parametrize(
+    "text", ["PT0S", "P0Y", "-P1M", "P1.5M", "P101Y", "P36601D", "P1", 5, None]
+)
+def test_what_is_no_delay_is_refused(text: object) -> None:
+    with pytest.raises(ValueError, match=r".+"):
+        parse_delay(text)
+
+
+@given(st.integers(0, LONGEST_MONTHS), st.integers(0, 10**6))
+def test_a_delay_reads_back_what_was_written(months: int, seconds: int) -> None:
+    delay = (relativedelta(months=months), timedelta(seconds=seconds))
+    if months or seconds:
+        assert delay == parse_delay(format_delay(*delay))

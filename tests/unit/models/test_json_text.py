@@ -1,0 +1,137 @@
+import json
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from models.errors import InvalidDocument
+from models.json_text import DEEPEST, LARGEST_NUMBER, InvalidJson, read_json, unstorable
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "remedy"),
+    [
+        pytest.param('{"a": 1, "a": 2}', "a", "twice", id="key_twice"),
+        pytest.param('{"x": [{"a": 1, "a": 1}]}', "a", "twice", id="key_twice_inside"),
+        pytest.param('{"a": 1,}', "line 1, column 8", "comma after the last", id="comma_in_object"),
+        pytest.param("[1, 2, ]", "line 1, column 6", "comma after the last", id="comma_in_list"),
+        pytest.param('{\n  "a": 1,\n}', "line 2, column 9", "comma after", id="comma_on_a_line"),
+        pytest.param('{"a": NaN}', "document", "NaN", id="nan"),
+        pytest.param('{"a": -Infinity}', "document", "Infinity", id="infinity"),
+        pytest.param('{"a": 1e999}', "document", "too large", id="float_overflow"),
+        pytest.param('{"a": 9223372036854775808}', "document", "too large", id="past_64_bits"),
+        pytest.param("9" * 5000, "document", "too large", id="huge"),
+        pytest.param("", "document", "is empty", id="empty"),
+        pytest.param(" \n", "document", "is empty", id="blank"),
+        pytest.param('{"a": 1', "line 1, column 8", "ends too early", id="cut_off"),
+        pytest.param('{"a": "b', "line 1, column 7", "no JSON", id="text_cut_off"),
+        pytest.param("{'a': 1}", "line 1, column 2", "double quotes", id="single_quotes"),
+        pytest.param("{\u201ca\u201d: 1}", "line 1, column 2", "double quotes", id="curly_quotes"),
+        pytest.param("{} // end", "line 1, column 4", "no comments", id="comment"),
+        pytest.param('{"a" 1}', "line 1, column 6", "no JSON", id="no_colon"),
+        pytest.param('{"a": "b\nc"}', "line 1, column 9", "no JSON", id="line_break_in_text"),
+        pytest.param("name: a", "line 1, column 1", "no JSON", id="yaml"),
+        pytest.param("[" * 33 + "]" * 33, "document", "too deep", id="deep"),
+        pytest.param("[" * 100_000, "document", "too deep", id="very_deep"),
+        pytest.param('"' + "a" * 262_144 + '"', "document", "262144", id="too_long"),
+        pytest.param(b"\xff\xfe{}", "document", "UTF-8", id="not_utf8"),
+    ],
+)
+def test_a_trap_is_refused_with_its_place(text: str | bytes, path: str, remedy: str) -> None:
+    with pytest.raises(InvalidJson) as refused:
+        read_json(text)
+
+    (problem,) = refused.value.problems
+    assert path == problem.path
+    assert remedy in problem.remedy
+
+
+def test_every_key_that_stands_twice_is_named() -> None:
+    with pytest.raises(InvalidJson) as refused:
+        read_json('{"a": 1, "a": 2, "b": {"c": 1, "c": 2}}')
+
+    assert {"a", "c"} == {problem.path for problem in refused.value.problems}
+
+
+def test_the_error_is_both_a_document_s_fault_and_a_wrong_value() -> None:
+    assert issubclass(InvalidJson, InvalidDocument)
+    assert issubclass(InvalidJson, ValueError)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('\ufeff{"a": 1}', {"a": 1}),
+        (b'\xef\xbb\xbf{"a": "\xc3\xa9"}', {"a": "é"}),
+        ("[" * 32 + "]" * 32, json.loads("[" * 32 + "]" * 32)),
+        ('{"a": "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[["}', {"a": "[" * 36}),
+        ('{"a": "\\"[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[["}', {"a": '"' + "[" * 34}),
+        ("9223372036854775807", LARGEST_NUMBER),
+        ("-1.5e3", -1500.0),
+        ("null", None),
+    ],
+)
+def test_json_is_read(text: str | bytes, value: object) -> None:
+    assert value == read_json(text)
+
+
+values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-LARGEST_NUMBER, LARGEST_NUMBER)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(
+            st.text(st.characters(codec="ascii", min_codepoint=32)), inner, max_size=4
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@given(values)
+def test_what_json_writes_is_read_back_and_can_be_stored(value: object) -> None:
+    assert value == read_json(json.dumps(value))
+    assert not list(unstorable(value))
+
+
+@given(st.text() | st.binary())
+def test_any_text_is_read_or_refused(text: str | bytes) -> None:
+    try:
+        read_json(text)
+        told = ["read"]
+    except InvalidJson as refused:
+        told = [problem.remedy for problem in refused.problems]
+
+    assert all(told)
+
+
+@pytest.mark.parametrize(
+    ("value", "path"),
+    [
+        ({"a": "x\0"}, "a"),
+        ({"a": ["\ud800"]}, "a[0]"),
+        ({"a\0b": 1}, "a\ufffdb"),
+        ({"a": float("nan")}, "a"),
+        ({"a": [1, float("inf")]}, "a[1]"),
+        ({"a": {"b": 2**63}}, "a.b"),
+        ({"a": datetime(2026, 1, 1, tzinfo=UTC)}, "a"),
+        ({"a": {1, 2}}, "a"),
+        ({1: 2}, "1"),
+        (b"bytes", "document"),
+    ],
+)
+def test_what_no_store_can_keep_is_named(value: object, path: str) -> None:
+    assert [path] == [problem.path for problem in unstorable(value)]
+
+
+def test_a_value_that_is_too_deep_is_named_once() -> None:
+    value: object = 1
+    for _ in range(5000):
+        value = [value]
+
+    (problem,) = unstorable(value)
+    assert problem.path == "document" or problem.path.count("[0]") == DEEPEST + 1

@@ -1,0 +1,35 @@
+import pytest
+
+from small_apps.addresses import checked_address, is_public
+from small_apps.failures import SourceFailed
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "127.0.0.1", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "0.0.0.0",
+        "100.64.0.1", "224.0.0.1", "240.0.0.1", "255.255.255.255", "::", "::1", "fe80::1%eth0",
+        "fc00::1", "ff02::1", "::ffff:127.0.0.1", "::ffff:10.0.0.1", "64:ff9b::7f00:1",
+        "2002:7f00:1::", "2001:db8::1",
+    ],
+)  # fmt: skip
+def test_private_addresses(address: str) -> None:
+    assert not is_public(address)
+
+
+@pytest.mark.parametrize("address", ["8.8.8.8", "2606:4700::1111", "64:ff9b::808:808"])
+def test_public_addresses(address: str) -> None:
+    assert is_public(address)
+
+
+@pytest.mark.parametrize("host", ["127.1", "2130706433", "0x7f.1", "::1"])
+def test_other_spellings_of_this_machine_are_refused(host: str) -> None:
+    with pytest.raises(SourceFailed):
+        checked_address(host, 80, allow_private=False)
+
+
+def test_a_name_that_nobody_knows_is_told() -> None:
+    with pytest.raises(SourceFailed, match=r"^nowhere\.invalid cannot be found") as failed:
+        checked_address("nowhere.invalid", 80, allow_private=False)
+
+    assert not failed.value.permanent

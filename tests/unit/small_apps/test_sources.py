@@ -1,0 +1,89 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from runtime.config import Settings
+from small_apps.downloads import Watch
+from small_apps.failures import SourceFailed, Stopped
+from small_apps.freshness import is_unchanged, probe
+from small_apps.sources import fetch, resolve_file, rows_of, source_of
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    """Settings whose data root has one file, beside one that is not in it."""
+    made = Settings(home=tmp_path)
+    made.effective_data_root.mkdir()
+    (made.effective_data_root / "a.csv").write_text("id\n1\n")
+    (tmp_path / "outside.csv").write_text("secret\n")
+    return made
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["../outside.csv", "x/../../outside.csv", "/etc/hosts", "link.csv", "folder/outside.csv"],
+)
+def test_nothing_outside_the_data_root_is_reached(settings: Settings, name: str) -> None:
+    root = settings.effective_data_root
+    (root / "x").mkdir()
+    (root / "link.csv").symlink_to(settings.home / "outside.csv")
+    (root / "folder").symlink_to(settings.home)
+
+    with pytest.raises(SourceFailed, match="outside the data root"):
+        resolve_file(root, name)
+
+
+@pytest.mark.parametrize(
+    ("name", "error"), [("b.csv", "No such file"), ("a\0b", "null"), (".", "is not a file")]
+)
+def test_what_is_no_file_is_refused(settings: Settings, name: str, error: str) -> None:
+    with pytest.raises(SourceFailed, match=error):
+        fetch(source_of({"file": name, "format": "csv"}), settings.home / "k", settings, Watch())
+
+
+def test_a_pipe_is_refused_and_not_waited_on(settings: Settings) -> None:
+    os.mkfifo(settings.effective_data_root / "pipe.csv")
+
+    with pytest.raises(SourceFailed, match=r"pipe\.csv is not a file"):
+        fetch(source_of({"file": "pipe.csv"}), settings.home / "k", settings, Watch())
+
+
+@pytest.mark.parametrize("document", [{}, {"file": "a.csv", "url": "https://example.com/a.csv"}])
+def test_a_source_is_one_file_or_one_url(document: dict[str, str]) -> None:
+    with pytest.raises(SourceFailed, match='either "file" or "url"'):
+        source_of(document)
+
+
+def test_a_file_that_changes_while_it_is_read_is_refused(settings: Settings) -> None:
+    data = fetch(source_of({"file": "a.csv"}), settings.home / "k", settings, Watch())
+    rows = rows_of(data, Watch())
+    next(rows)
+    (settings.effective_data_root / "a.csv").write_text("id\n1\n2\n")
+
+    with pytest.raises(SourceFailed, match="changed while it was read"):
+        list(rows)
+
+
+def test_a_long_reading_can_be_stopped(settings: Settings) -> None:
+    (settings.effective_data_root / "a.csv").write_text("id\n" + "1\n" * 5_000)
+    data = fetch(source_of({"file": "a.csv"}), settings.home / "k", settings, Watch())
+
+    with pytest.raises(Stopped):
+        list(rows_of(data, Watch(should_stop=lambda: True)))
+
+
+def test_a_file_is_unchanged_until_it_is_written(settings: Settings) -> None:
+    source = source_of({"file": "a.csv"})
+    known = probe(source, settings)
+    assert known is not None
+
+    assert is_unchanged(known, probe(source, settings))
+    (settings.effective_data_root / "a.csv").write_text("id\n1\n2\n")
+    assert not is_unchanged(known, probe(source, settings))
+
+
+def test_a_file_that_is_gone_counts_as_changed(settings: Settings) -> None:
+    assert probe(source_of({"file": "gone.csv"}), settings) is None
+    assert not is_unchanged({}, None)
+    assert not is_unchanged({}, {})
