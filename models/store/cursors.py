@@ -44,15 +44,15 @@ def claim_due(
     Those that another daemon has locked are passed over, or with `skip_locked=False` waited for.
     """
     due = (
-        _cursors()
+        sa.select(action_cursor.c.action_uid)
         .where(action_cursor.c.next_occurrence_at <= now)
         .order_by(action_cursor.c.next_occurrence_at)
         .limit(limit)
-        .with_for_update(of=action_cursor, skip_locked=skip_locked, key_share=True)
+        .with_for_update(skip_locked=skip_locked, key_share=True)
     )
     if left_out:
         due = due.where(action_cursor.c.action_uid.not_in(left_out))
-    return connection.execute(due).all()
+    return _read_locked(connection, connection.execute(due).scalars().all())
 
 
 def any_due(connection: sa.Connection, now: datetime, left_out: Collection[UUID] = ()) -> bool:
@@ -68,8 +68,21 @@ def lock(connection: sa.Connection, uid: UUID) -> sa.Row[Any]:
 
     Raises sqlalchemy.exc.NoResultFound for an unknown action.
     """
-    one = _cursors().where(action_cursor.c.action_uid == uid)
-    return connection.execute(one.with_for_update(of=action_cursor, key_share=True)).one()
+    one = sa.select(action_cursor.c.action_uid).where(action_cursor.c.action_uid == uid)
+    connection.execute(one.with_for_update(key_share=True)).one()
+    return _read_locked(connection, [uid])[0]
+
+
+def _read_locked(connection: sa.Connection, uids: Sequence[UUID]) -> Sequence[sa.Row[Any]]:
+    """Return locked cursors with their actions, earliest first.
+
+    A statement of its own: PostgreSQL joins a row that it had to wait for with actions as they
+    were before the wait.
+    """
+    if not uids:
+        return []
+    query = _cursors().where(action_cursor.c.action_uid.in_(uids))
+    return connection.execute(query.order_by(action_cursor.c.next_occurrence_at)).all()
 
 
 def advance(connection: sa.Connection, moves: Sequence[dict[str, Any]]) -> None:

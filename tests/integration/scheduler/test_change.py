@@ -1,0 +1,181 @@
+"""Changing an action eats no minute that was due and runs none of the past."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+import sqlalchemy as sa
+
+from models.errors import InvalidAction, Refused
+from models.sql import read_clock
+from models.tables import action_cursor, audit, revisions
+from runtime.database import reading
+from scheduler import change, manual
+from scheduler.change import Change, Changed, apply_all, create_all
+from scheduler.sweep import Sweeper
+from scheduler.tick import tick
+from tests.factories import author, cursor_of, make_action, make_document, rows_of
+from tests.servers import Broker
+
+MINUTE = timedelta(minutes=1)
+
+
+def clock(engine: sa.Engine) -> datetime:
+    with reading(engine) as connection:
+        return read_clock(connection)
+
+
+def decided_until(engine: sa.Engine, action: Changed, instant: datetime) -> None:
+    """Pretend that no tick came since `instant`."""
+    with engine.begin() as connection:
+        cursor = sa.update(action_cursor).where(action_cursor.c.action_uid == action.uid)
+        connection.execute(cursor.values(watermark=instant))
+
+
+def test_an_edit_decides_the_old_rule_first(engine: sa.Engine, broker: Broker) -> None:
+    action = make_action(engine)
+    before = clock(engine)
+    decided_until(engine, action, before - 2 * MINUTE)
+
+    changed = apply_all(
+        engine, [make_document(when={"cron_rule": "0 0 1 1 *", "timezone": "UTC"})], author()
+    )[0]
+
+    rows = rows_of(engine, action)
+    assert (changed.change, changed.revision) == (Change.CHANGED, 2)
+    assert [row["revision"] for row in rows] == [1] * len(rows)
+    assert [row["state"] for row in rows][-1] == "queued"
+    assert before - MINUTE < rows[-1]["occurrence_at"] <= clock(engine)
+    assert len(broker.messages("quick")) == 1
+    assert cursor_of(engine, action)["watermark"] >= before
+
+
+def test_a_new_rule_never_runs_the_past(engine: sa.Engine) -> None:
+    never = {"cron_rule": "0 0 1 1 *", "timezone": "UTC"}
+    action = make_action(engine, when=never)
+    decided_until(engine, action, clock(engine) - timedelta(minutes=4))
+
+    apply_all(engine, [make_document()], author())
+    edited_at = cursor_of(engine, action)["watermark"]
+    tick(engine, edited_at + timedelta(milliseconds=1), Sweeper(MINUTE))
+
+    assert rows_of(engine, action) == []
+
+
+def test_pausing_decides_what_was_due_and_resuming_catches_nothing_up(engine: sa.Engine) -> None:
+    action = make_action(engine)
+    decided_until(engine, action, clock(engine) - 2 * MINUTE)
+
+    change.set_active(engine, action.uid, active=False, author=author())
+    recorded = len(rows_of(engine, action))
+    tick(engine, clock(engine) + timedelta(hours=1), Sweeper(MINUTE))
+    paused = len(rows_of(engine, action))
+
+    assert recorded >= 1
+    assert paused == recorded
+    assert cursor_of(engine, action)["next_occurrence_at"] is None
+
+    change.set_active(engine, action.uid, active=True, author=author())
+    tick(engine, clock(engine), Sweeper(MINUTE))
+    assert len(rows_of(engine, action)) == recorded
+
+
+def test_deleting_records_and_cancels_what_was_due(engine: sa.Engine) -> None:
+    action = make_action(engine)
+    decided_until(engine, action, clock(engine) - 2 * MINUTE)
+
+    cancelled = change.delete(engine, action.uid, author())
+
+    states = {row["state"] for row in rows_of(engine, action)}
+    assert cancelled == 1
+    assert states <= {"cancelled", "missed"}
+
+
+def test_a_document_that_says_the_same_changes_nothing(engine: sa.Engine) -> None:
+    make_action(engine)
+    same = make_document(active="true", operations={"maintenance": "true", "publish": "false"})
+
+    assert apply_all(engine, [same], author())[0].change is Change.CHANGED
+    assert apply_all(engine, [same], author())[0].change is Change.UNCHANGED
+
+
+def test_all_or_none_are_stored(engine: sa.Engine) -> None:
+    documents = [make_document(name="a"), make_document(name="b", when={}), {"name": "c"}]
+
+    with pytest.raises(InvalidAction) as refused:
+        create_all(engine, documents, author())
+
+    assert {problem.path.split("]")[0] for problem in refused.value.problems} == {"[1", "[2"}
+    with reading(engine) as connection:
+        assert connection.execute(sa.select(sa.func.count()).select_from(revisions)).scalar() == 0
+
+
+def test_a_name_is_taken_once(engine: sa.Engine) -> None:
+    with pytest.raises(Refused, match="is there already"):
+        create_all(engine, [make_document(), make_document()], author())
+
+
+def test_a_past_due_date_may_stay_but_not_come(engine: sa.Engine) -> None:
+    soon = (clock(engine) + timedelta(seconds=1)).replace(microsecond=0) + timedelta(seconds=1)
+    document = make_document(when={"due_date": soon.isoformat()})
+    action = create_all(engine, [document], author())[0]
+    past = make_document(when={"due_date": "2020-01-01T00:00:00Z"})
+
+    with pytest.raises(InvalidAction, match=r"when\.due_date"):
+        apply_all(engine, [past], author())
+    assert action.plan.triggers[0].kind == "due_date"
+
+
+def test_every_change_is_audited(engine: sa.Engine) -> None:
+    action = make_action(engine)
+    change.set_active(engine, action.uid, active=False, author=author())
+    change.delete(engine, action.uid, author())
+
+    with reading(engine) as connection:
+        verbs = connection.execute(sa.select(audit.c.verb).order_by(audit.c.id)).scalars().all()
+    assert verbs == ["action.create", "action.change", "action.delete"]
+
+
+def test_a_manual_run_is_sent_at_once_and_refused_while_active(
+    engine: sa.Engine, broker: Broker
+) -> None:
+    action = make_action(engine)
+
+    operation, sent = manual.run_now(engine, action.uid, "ann")
+
+    assert sent.count == 1
+    assert broker.messages("quick") == [(str(operation), 1)]
+    row = rows_of(engine, action)[0]
+    assert (row["triggerer"], row["state"]) == ("Manual run by ann", "queued")
+    with pytest.raises(Refused, match="already active"):
+        manual.run_now(engine, action.uid, "ann")
+    assert len(rows_of(engine, action)) == 1
+
+
+def test_manual_runs_of_one_second_are_operations_of_their_own(engine: sa.Engine) -> None:
+    action = make_action(engine, policy={"overlap": "allow"})
+
+    ids = {manual.run_now(engine, action.uid, "ann")[0] for _ in range(3)}
+
+    assert len(ids) == 3
+
+
+def test_an_edit_races_a_tick_and_nothing_is_doubled(engine: sa.Engine, broker: Broker) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    action = make_action(engine)
+    decided_until(engine, action, clock(engine) - MINUTE)
+    now = datetime.now(UTC)  # noqa: TID251 - both servers run on this machine
+
+    def edit(number: int) -> None:
+        apply_all(engine, [make_document(description=f"edit {number}")], author())
+
+    with ThreadPoolExecutor(3) as pool:
+        futures = [pool.submit(edit, number) for number in range(4)]
+        futures += [pool.submit(tick, engine, now, Sweeper(MINUTE)) for _ in range(3)]  # type: ignore[arg-type]
+        for future in futures:
+            future.result()
+
+    occurrences = [row["occurrence_at"] for row in rows_of(engine, action)]
+    assert len(occurrences) == len(set(occurrences))
+    assert len(broker.messages("quick")) <= len(occurrences)
+    assert 1 <= len(occurrences) <= 2

@@ -1,0 +1,95 @@
+"""The migrated schema is what `models.tables` says, on both stores, however often it is run."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from models.store.schema import SchemaOutdated, check_schema, current_revision, differences, migrate
+from models.tables import metadata, operations, small_apps
+from runtime.config import Settings, load_settings
+from runtime.database import make_engine, reading
+from tests.factories import make_action, make_operation
+from tests.servers import PostgreSQL
+
+HEAD = "0001_pre_first_schema"
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def empty(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[sa.Engine]:
+    """An engine on a database without any table."""
+    environ = {}
+    if request.param == "postgresql":
+        server: PostgreSQL = request.getfixturevalue("postgresql")
+        name = f"empty_{tmp_path.name[-20:].lower().replace('-', '_')}"
+        server.execute(f"CREATE DATABASE {name}")
+        environ = {"SCHED_DATABASE_URL": server.url(name)}
+    engine = make_engine(load_settings(tmp_path, environ))
+    yield engine
+    engine.dispose()
+
+
+def test_the_migrated_schema_equals_the_tables(engine: sa.Engine) -> None:
+    with reading(engine) as connection:
+        assert differences(connection) == []
+        check_schema(connection)
+
+
+def test_every_constraint_and_index_has_its_name(engine: sa.Engine) -> None:
+    inspector = sa.inspect(engine)
+    for table in metadata.sorted_tables:
+        found = {index["name"] for index in inspector.get_indexes(table.name)}
+        assert {index.name for index in table.indexes} <= found
+        checks = {check["name"] for check in inspector.get_check_constraints(table.name)}
+        named = {c.name for c in table.constraints if isinstance(c, sa.CheckConstraint)}
+        assert {str(name) for name in named} <= checks
+
+
+def test_migrating_again_changes_nothing(empty: sa.Engine) -> None:
+    assert migrate(empty) == (None, HEAD)
+    assert migrate(empty) == (HEAD, HEAD)
+
+
+def test_several_processes_may_migrate_at_once(empty: sa.Engine) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        results = list(pool.map(lambda _: migrate(empty), range(4)))
+
+    assert sorted(results, key=str) == [(HEAD, HEAD)] * 3 + [(None, HEAD)]
+
+
+def test_an_empty_database_is_refused_with_the_remedy(empty: sa.Engine) -> None:
+    with reading(empty) as connection:
+        assert current_revision(connection) is None
+        with pytest.raises(SchemaOutdated, match="run `minutehand migrate`"):
+            check_schema(connection)
+
+
+def test_there_is_a_small_app_named_default_in_utc(engine: sa.Engine) -> None:
+    with reading(engine) as connection:
+        row = connection.execute(sa.select(small_apps)).one()
+
+    assert (row.id, row.name, row.zone) == (1, "default", "UTC")
+    assert row.created_at.tzinfo is not None
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pytest.param({"state": "lost"}, id="unknown_state"),
+        pytest.param({"attempt": 0}, id="attempt_zero"),
+        pytest.param({"progress": 1.5}, id="progress_over_one"),
+        pytest.param({"state": "running"}, id="running_without_owner"),
+    ],
+)
+def test_the_table_forbids_what_the_code_must_not_do(
+    engine: sa.Engine, settings: Settings, values: dict[str, object]
+) -> None:
+    from datetime import UTC, datetime
+
+    action = make_action(engine)
+    id = make_operation(engine, action, datetime(2027, 1, 1, tzinfo=UTC))
+
+    with pytest.raises(sa.exc.IntegrityError), engine.begin() as connection:
+        connection.execute(sa.update(operations).where(operations.c.id == id).values(**values))

@@ -1,0 +1,34 @@
+"""The daemon's shell stays thin and never loads the code of a step."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_shell_is_under_forty_lines() -> None:
+    assert len((ROOT / "scheduler_server.py").read_text().splitlines()) < 40
+
+
+def test_the_daemon_never_loads_step_code() -> None:
+    program = "import sys, scheduler_server; print(*sorted(sys.modules))"
+
+    loaded = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, check=True, capture_output=True, text=True
+    ).stdout.split()
+
+    forbidden = ("tasks.steps", "tasks.registry", "tasks.execute", "tasks.runner", "small_apps.")
+    assert [name for name in loaded if name.startswith(forbidden)] == []
+    assert "scheduler.tick" in loaded
+
+
+def test_the_public_face_loads_nothing_else_of_ours() -> None:
+    program = "import sys, minutehand; print(*sorted(sys.modules))"
+
+    loaded = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, check=True, capture_output=True, text=True
+    ).stdout.split()
+
+    ours = {"cli", "cron", "models", "runtime", "scheduler", "tasks", "sqlalchemy", "celery"}
+    assert ours.isdisjoint(loaded)
