@@ -94,7 +94,14 @@ def import_users(
             subject=invocation.small_app.name,
             details={"created": imported.created, "updated": imported.updated},
         )
+    never_activated = sum(one.activated_at is None for one in models)
     if invocation.as_json:
-        print_json({"created": imported.created, "updated": imported.updated})
-    else:
-        print_line(f"{imported.created} users created, {imported.updated} updated")
+        counts = {"created": imported.created, "updated": imported.updated}
+        print_json(counts | {"never_activated": never_activated})
+        return
+    print_line(f"{imported.created} users created, {imported.updated} updated")
+    if never_activated:
+        print_line(
+            f"  warning: {never_activated} have no activated_at: actions leave them out"
+            " unless they include_inactivated_users"
+        )

@@ -48,6 +48,8 @@ class Child:
             self.command,
             env={**os.environ, **self.environment, PARENT: str(os.getpid())},
             stdin=subprocess.DEVNULL,
+            # Logs go to stderr. Celery tells its terminal of keys that nobody here can press.
+            stdout=subprocess.DEVNULL,
             start_new_session=True,
         )
 
