@@ -27,37 +27,44 @@ logger = logging.getLogger("minutehand.worker")
 
 
 class Presence:
-    """Says in the table `workers` that this worker lives, from its main process."""
+    """Says in the table `workers` that this worker lives, from the processes of its pool.
+
+    The main process opens no database while it may fork: a child forked in the middle of an SQLite
+    transaction inherits its locks' state and would find the database locked for ever.
+    """
 
     def __init__(self, settings: Settings, name: str, queues: str) -> None:
         self.settings = settings
         self.name = name
         self.queues = queues
-        self.engine = make_engine(settings)
-        self._stopped = threading.Event()
+
+    def tell(self, **_: object) -> None:
+        """Log that the worker is ready."""
+        logger.info("worker %s is ready for %s", self.name, self.queues)
 
     def start(self, **_: object) -> None:
-        """Begin to say so; called when the worker is ready."""
-        logger.info("worker %s is ready for %s", self.name, self.queues)
+        """Begin to say that the worker lives; called in each new process of the pool."""
         threading.Thread(target=self._keep, name="presence", daemon=True).start()
 
     def stop(self) -> None:
-        """Say that the worker stopped of its own."""
-        self._stopped.set()
+        """Say that the worker stopped of its own; called when its pool has ended."""
         try:
-            with self.engine.begin() as connection:
+            with make_engine(self.settings).begin() as connection:
                 ticks.worker_stopped(connection, self.name)
         except sa.exc.SQLAlchemyError as error:
             logger.warning("database unavailable while stopping: %s", error)
 
     def _keep(self) -> None:
-        while not self._stopped.is_set():
+        engine = make_engine(self.settings)
+        pause = threading.Event()
+        pid = os.getppid()
+        while not stopping.is_set():
             try:
-                with self.engine.begin() as connection:
-                    ticks.worker_seen(connection, self.name, self.queues, os.getpid())
+                with engine.begin() as connection:
+                    ticks.worker_seen(connection, self.name, self.queues, pid)
             except sa.exc.SQLAlchemyError as error:
                 logger.warning("database unavailable: %s", error)
-            self._stopped.wait(self.settings.worker.heartbeat_s)
+            pause.wait(self.settings.worker.heartbeat_s)
 
 
 def serve(settings: Settings, queues: str, concurrency: int, name: str) -> int:
@@ -68,7 +75,8 @@ def serve(settings: Settings, queues: str, concurrency: int, name: str) -> int:
     hostname = f"{name}@{socket.gethostname()}:{os.getpid()}"
     presence = Presence(settings, hostname, queues)
     signals.setup_logging.connect(_keep_our_logs, weak=False)
-    signals.worker_ready.connect(presence.start, weak=False)
+    signals.worker_ready.connect(presence.tell, weak=False)
+    signals.worker_process_init.connect(presence.start, weak=False)
     signals.worker_ready.connect(_note_stop_first, weak=False)
     worker = app.Worker(
         hostname=hostname,

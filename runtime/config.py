@@ -82,6 +82,12 @@ class WorkerSettings(Section):
     cancel_grace_s: float = Field(
         30, ge=0, le=600, description="seconds a cancelled step has to end"
     )
+    soft_limit_s: float = Field(
+        10, ge=0, le=600, description="seconds after its time limit until a step is interrupted"
+    )
+    hard_limit_s: float = Field(
+        30, ge=0, le=600, description="seconds after its time limit until its process is ended"
+    )
     quick: int = Field(2, ge=1, le=256, description="processes of the quick worker")
     heavy: int = Field(1, ge=1, le=256, description="processes of the heavy worker")
 
@@ -91,6 +97,14 @@ class WorkerSettings(Section):
             raise ValueError(
                 f"lease_s {self.lease_s:g} is under three heartbeats of {self.heartbeat_s:g} s; "
                 f"set it to {3 * self.heartbeat_s:g} or more"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _soft_before_hard(self) -> Self:
+        if self.hard_limit_s < self.soft_limit_s:
+            raise ValueError(
+                f"hard_limit_s {self.hard_limit_s:g} is under soft_limit_s {self.soft_limit_s:g}"
             )
         return self
 

@@ -27,6 +27,13 @@ logger = logging.getLogger("minutehand.daemon")
 T = TypeVar("T")
 
 DATABASE_RETRY_S = 2.0
+# InternalError: PostgreSQL ended the transaction of a daemon that was frozen in it.
+DATABASE_AWAY = (
+    sa.exc.OperationalError,
+    sa.exc.InterfaceError,
+    sa.exc.InternalError,
+    sa.exc.TimeoutError,
+)
 # The database's clock is asked again this long before the full minute at the latest.
 LONGEST_WAIT_S = 10.0
 # Longer than this behind its minute, the loop was frozen: so may the workers have been.
@@ -62,7 +69,7 @@ class Daemon:
         next_at: datetime | None = None
         while not self.stop.is_set():
             if next_at is None or self._until_it_works(partial(self._wait_until, next_at)):
-                self._until_it_works(self.tick_once)
+                self._until_it_works(self._tick_or_log)
             next_at = self._until_it_works(self._next_minute)
 
     def tick_once(self, at: datetime | None = None) -> TickReport:
@@ -74,6 +81,15 @@ class Daemon:
             ticks.report(connection, self.name, now, report.duration_ms, report.figures())
         _log(report)
         return report
+
+    def _tick_or_log(self) -> None:
+        """Tick; a fault that nobody foresaw costs this tick, never the loop."""
+        try:
+            self.tick_once()
+        except DATABASE_AWAY:
+            raise
+        except Exception:
+            logger.exception("this tick failed; the next one makes up for it")
 
     def _next_minute(self) -> datetime:
         step = self.settings.scheduler.tick_seconds
@@ -105,7 +121,7 @@ class Daemon:
         while not self.stop.is_set():
             try:
                 return act()
-            except (sa.exc.OperationalError, sa.exc.InterfaceError, sa.exc.TimeoutError) as error:
+            except DATABASE_AWAY as error:
                 logger.error("database unavailable, trying again: %s", _first_line(error))
                 self.sweeper.distrust()
                 self.stop.wait(DATABASE_RETRY_S)

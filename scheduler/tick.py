@@ -99,7 +99,11 @@ class Tick:
         for row in rows:
             try:
                 with_edit = self._decide_one(connection, row, messages)
-            except sa.exc.OperationalError:
+            except (sa.exc.IntegrityError, sa.exc.DataError) as error:
+                self._set_aside(connection, row, error)
+                continue
+            except sa.exc.SQLAlchemyError:
+                # The database's fault, not the action's.
                 raise
             except Exception as error:  # one broken action must not stop the tick
                 self._set_aside(connection, row, error)
@@ -130,7 +134,7 @@ class Tick:
                 recorded = record(connection, decided)
                 advance(connection, decided)
             self._count(recorded, messages)
-        except (sa.exc.IntegrityError, sa.exc.DataError, sa.exc.ProgrammingError) as error:
+        except (sa.exc.IntegrityError, sa.exc.DataError) as error:
             if len(decided) == 1:
                 self._set_aside(connection, decided[0], error)
                 return []

@@ -3,40 +3,32 @@
 import logging
 import os
 import socket
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from functools import lru_cache
-from threading import Event
-from typing import Any, TypeVar
+from typing import Any
 from uuid import UUID
 
 import sqlalchemy as sa
 from celery import Task
 
 from minutehand.steps import StepFailed
-from models.errors import LeaseLost, SchedulerError, UnknownStep
-from models.operation import OperationState
+from models.errors import LeaseLost, SchedulerError
+from models.operation import MOST_LOSSES, OperationState
 from models.store import outbox, running
 from models.store.claims import Claim, NotClaimed, claim
 from models.store.running import Ending
-from runtime.clock import monotonic
 from runtime.config import Settings
 from runtime.database import make_engine
 from tasks.app import app, settings_in_use
 from tasks.lease import Interrupted, Lease
 from tasks.names import EXECUTE_HEAVY, EXECUTE_QUICK
+from tasks.persist import persist
 from tasks.registry import Registry
 from tasks.runner import Runner
 from tasks.sending import send_reserved
 
 logger = logging.getLogger("minutehand.worker")
-
-T = TypeVar("T")
-
-DATABASE_RETRY_S = 1.0
-# How long an end that cannot be written is kept; then the sweep takes the operation back.
-KEEP_END_S = 600.0
 
 
 @lru_cache(maxsize=1)
@@ -79,7 +71,7 @@ def run_attempt(
 ) -> str:
     """Run the attempt that `message` (id, attempt) names, if it can be claimed; return its end."""
     operation_id, attempt = message
-    claimed = _persist(engine, lambda connection: claim(connection, operation_id, attempt, worker))
+    claimed = persist(engine, lambda connection: claim(connection, operation_id, attempt, worker))
     if isinstance(claimed, NotClaimed):
         logger.info("operation %s attempt %d: not started, %s", operation_id, attempt, claimed)
         return claimed
@@ -88,7 +80,7 @@ def run_attempt(
     try:
         with lease.held():
             ending = _run_steps(Runner(engine, settings, registry, lease))
-            released = _persist(
+            released = persist(
                 engine, lambda connection: running.end(connection, operation_id, attempt, ending)
             )
     except LeaseLost as error:
@@ -118,15 +110,8 @@ def _run_steps(runner: Runner) -> Ending:
             raise LeaseLost("the lease was lost while a step ran") from None
     except LeaseLost:
         raise
-    except UnknownStep as error:
-        ending = failed(runner.lease.claim, str(error), permanent=True)
-    except StepFailed as error:
-        ending = failed(runner.lease.claim, str(error), permanent=error.permanent)
-    except SchedulerError as error:
-        ending = failed(runner.lease.claim, str(error), permanent=True)
     except Exception as error:  # a step's own fault: it fails its operation only
-        logger.exception("operation %s failed", runner.lease.claim.id)
-        ending = failed(runner.lease.claim, f"{type(error).__name__}: {error}", permanent=False)
+        ending = ending_of(runner, error)
     runner.note_end(ending)
     keeps_checkpoint = ending.state in {
         OperationState.SUCCESS,
@@ -134,6 +119,34 @@ def _run_steps(runner: Runner) -> Ending:
         OperationState.CANCELLED,
     } or (ending.state is OperationState.PENDING and not ending.is_failure)
     return replace(ending, checkpoint=runner.checkpoint if keeps_checkpoint else None)
+
+
+def ending_of(runner: Runner, error: Exception) -> Ending:
+    """Return how an attempt ends whose step raised `error`."""
+    claimed = runner.lease.claim
+    match error:
+        case StepFailed():
+            return failed(claimed, str(error), permanent=error.permanent)
+        case SchedulerError():
+            # A step that nobody knows, a document that nobody understands: trying again is in vain.
+            return failed(claimed, str(error), permanent=True)
+        case sa.exc.OperationalError() | sa.exc.InterfaceError() | sa.exc.InternalError():
+            return database_was_away(runner, error)
+    logger.error("operation %s failed", claimed.id, exc_info=error)
+    return failed(claimed, f"{type(error).__name__}: {error}", permanent=False)
+
+
+def database_was_away(runner: Runner, error: sa.exc.DBAPIError) -> Ending:
+    """Return how an attempt ends whose step met a database that was away.
+
+    In a step of ours it was Minutehand's database: no fault of the action, so it is put back like
+    a lost one. In a user's own step it may be any database, and is a failure like another.
+    """
+    claimed = runner.lease.claim
+    text = f"database unavailable: {error.orig}"
+    if not runner.runs_built_in_step or claimed.losses >= MOST_LOSSES:
+        return failed(claimed, text, permanent=False)
+    return Ending(OperationState.PENDING, error=text, reason="database unavailable", is_loss=True)
 
 
 def failed(claimed: Claim, error: str, *, permanent: bool) -> Ending:
@@ -149,20 +162,6 @@ def failed(claimed: Claim, error: str, *, permanent: bool) -> Ending:
         delay=delay or timedelta(0),
         is_failure=True,
     )
-
-
-def _persist(engine: sa.Engine, act: Callable[[sa.Connection], T]) -> T:
-    """Run `act` in a transaction of its own, again and again while the database is away."""
-    give_up_at = monotonic() + KEEP_END_S
-    while True:
-        try:
-            with engine.begin() as connection:
-                return act(connection)
-        except (sa.exc.OperationalError, sa.exc.InterfaceError) as error:
-            if monotonic() >= give_up_at:
-                raise
-            logger.warning("database unavailable, trying again: %s", error.orig)
-            Event().wait(DATABASE_RETRY_S)
 
 
 def _send_released(engine: sa.Engine, ids: list[UUID]) -> None:

@@ -5,7 +5,6 @@ loses its operation and then its process. Celery's prefork pool replaces the pro
 """
 
 import logging
-import multiprocessing
 import os
 import signal
 import threading
@@ -13,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
-from multiprocessing.synchronize import Event as ProcessEvent
+from mmap import mmap
 from types import FrameType
 
 import sqlalchemy as sa
@@ -28,15 +27,36 @@ from runtime.config import WorkerSettings
 
 logger = logging.getLogger("minutehand.lease")
 
+
+class SharedFlag:
+    """A flag that a process and its forked children see.
+
+    It has no lock: with multiprocessing's Event, a child killed while it asked left the lock taken
+    and the other children deaf.
+    """
+
+    def __init__(self) -> None:
+        self._byte = mmap(-1, 1)
+
+    def is_set(self) -> bool:
+        """Return whether the flag is set."""
+        return self._byte[0] == 1
+
+    def set(self) -> None:
+        """Set the flag in all processes."""
+        self._byte[0] = 1
+
+    def clear(self) -> None:
+        """Take the flag back in all processes."""
+        self._byte[0] = 0
+
+
 # Made before the pool forks, set by the worker's main process: its children see it.
-stopping: ProcessEvent = multiprocessing.Event()
+stopping = SharedFlag()
 
 CHECK_S = 0.2
 # How long an interrupted step has to let its operation be given back.
 LAST_WRITE_S = 1.0
-# From the time limit on: should_stop() turns true at once, the step is interrupted, then ended.
-SOFT_LIMIT_AFTER_S = 10
-HARD_LIMIT_AFTER_S = 30
 INTERRUPT = signal.SIGUSR2
 
 
@@ -151,14 +171,15 @@ class Lease:
     def _due_ending(self) -> tuple[Ending | None, float]:
         """Return how the attempt has to end now, if it has, and the grace the step is given."""
         if self.lost:
-            return LOST, 0.0
+            return LOST, LAST_WRITE_S
         if stopping.is_set():
             return GIVEN_BACK, self.settings.stop_grace_s
         if self._cancelled_at is not None:
             return CANCELLED, self.settings.cancel_grace_s
         over_s = monotonic() - self._started - self.claim.plan.time_limit.total_seconds()
-        if over_s >= SOFT_LIMIT_AFTER_S:
-            return TIME_LIMIT, HARD_LIMIT_AFTER_S - SOFT_LIMIT_AFTER_S
+        # At the limit should_stop() turned true; then the step is interrupted, then ended.
+        if over_s >= self.settings.soft_limit_s:
+            return TIME_LIMIT, self.settings.hard_limit_s - self.settings.soft_limit_s
         return None, 0.0
 
     def _end_step(self, ending: Ending, grace_s: float) -> None:

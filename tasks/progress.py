@@ -11,6 +11,7 @@ from models.operation import StepState
 from models.store import running
 from models.store.running import MOST_LOG_LINES
 from runtime.clock import monotonic, utc_now
+from tasks.persist import persist
 
 WRITE_EVERY_S = 1.0
 
@@ -63,13 +64,16 @@ class Progress:
         self.write()
 
     def write(self) -> None:
-        """Write what has changed; raises LeaseLost."""
+        """Write what has changed, also after the database was away; raises LeaseLost."""
         values, self._values = self._values, {}
         lines = list(self._lines) if self._has_new_lines else None
-        with self.engine.begin() as connection:
-            running.write(
-                connection, self.operation_id, self.attempt, values | {"steps": self.steps}, lines
-            )
+        values["steps"] = self.steps
+        persist(
+            self.engine,
+            lambda connection: running.write(
+                connection, self.operation_id, self.attempt, values, lines
+            ),
+        )
         self._has_new_lines = False
         self._written_at = monotonic()
 

@@ -6,16 +6,16 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from minutehand.steps import NoParameters, SmallApp, StepOutcome, StepResult
+from minutehand.steps import NoParameters, Recipient, SmallApp, StepOutcome, StepResult
 from models.action import ScheduledActionModel, load_action
 from models.operation import OperationState, StepState
-from models.steps import StepModel
+from models.steps import BUILT_IN_STEPS, StepModel
 from models.store import running, small_apps, users
-from models.store.running import Ending
+from models.store.running import Ending, Memory
 from runtime.config import Settings
-from runtime.database import reading
 from tasks.context import WorkContext
 from tasks.lease import Lease
+from tasks.persist import persist
 from tasks.progress import LineHandler, Progress
 from tasks.registry import Registry
 
@@ -38,6 +38,13 @@ class Runner:
         self.progress = Progress(engine, lease.claim.id, lease.claim.attempt, [])
         self.results: dict[str, Any] = {}
         self._running: int | None = None
+
+    @property
+    def runs_built_in_step(self) -> bool:
+        """Whether the step that runs now is one of ours."""
+        if self._running is None:
+            return True
+        return self.progress.steps[self._running]["name"] in BUILT_IN_STEPS
 
     def run(self) -> Ending:
         """Run the steps; return how the attempt ends. Raises what a step raises."""
@@ -100,16 +107,18 @@ class Runner:
         )
         return result
 
+    def _read(
+        self, connection: sa.Connection, action: ScheduledActionModel
+    ) -> tuple[Memory, SmallApp, list[Recipient]]:
+        claim = self.lease.claim
+        app = small_apps.by_id(connection, claim.small_app_id)
+        rule = action.recipients
+        recipients = [] if rule is None else users.recipients_of(connection, app.id, rule)
+        return running.memory(connection, claim.action_uid, claim.subject), app, recipients
+
     def _context(self, action: ScheduledActionModel) -> WorkContext:
         claim = self.lease.claim
-        with reading(self.engine) as connection:
-            memory = running.memory(connection, claim.action_uid, claim.subject)
-            app = small_apps.by_id(connection, claim.small_app_id)
-            recipients = (
-                users.recipients_of(connection, app.id, action.recipients)
-                if action.recipients is not None
-                else []
-            )
+        memory, app, recipients = persist(self.engine, lambda c: self._read(c, action))
         self.checkpoint = memory.checkpoint
         return WorkContext(
             operation_id=claim.id,

@@ -40,6 +40,7 @@ class Claim:
     triggerer: str
     first_started_at: datetime
     failures: int
+    losses: int
     steps: list[dict[str, Any]]
     document: str
     plan: Plan
@@ -126,6 +127,7 @@ def _claimed(connection: sa.Connection, row: sa.RowMapping, worker: str) -> Clai
         triggerer=row["triggerer"],
         first_started_at=row["first_started_at"],
         failures=row["failures"],
+        losses=row["losses"],
         steps=row["steps"] or [],
         document=revision.document,
         plan=Plan.from_json(revision.plan),

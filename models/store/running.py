@@ -26,9 +26,10 @@ class Ending:
     reason: str | None = None
     result: dict[str, Any] | None = None
     checkpoint: dict[str, Any] | None = None
-    # For pending: how long until the next attempt, and whether this one counts as a failure.
+    # For pending: how long until the next attempt, and what this one counts as.
     delay: timedelta = timedelta(0)
     is_failure: bool = False
+    is_loss: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +139,7 @@ def _ending_values(ending: Ending) -> dict[str, Any]:
         return values | {
             "attempt": operations.c.attempt + 1,
             "failures": operations.c.failures + int(ending.is_failure),
+            "losses": operations.c.losses + int(ending.is_loss),
             "sendings": 0,
             "worker": None,
             "heartbeat_at": None,
@@ -262,10 +264,6 @@ def _take_back(connection: sa.Connection, row: sa.RowMapping) -> OperationState:
     text = f"lost: worker {row['worker']} gave no heartbeat"
     if state is OperationState.FAILED and step is not None:
         text += f"; step {step['name']} was running"
-    connection.execute(
-        sa.update(operations)
-        .where(_mine(row["id"], row["attempt"]))
-        .values(losses=operations.c.losses + 1)
-    )
-    end(connection, row["id"], row["attempt"], Ending(state, error=text, reason="lost"))
+    ending = Ending(state, error=text, reason="lost", is_loss=True)
+    end(connection, row["id"], row["attempt"], ending)
     return state

@@ -5,7 +5,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from models.sql import database_now, upsert
+from models.sql import database_now, insert_ignoring, upsert
 from models.tables import installation, ticks, workers
 
 LAST_NOW = "last_tick_now"
@@ -53,9 +53,9 @@ def worker_seen(connection: sa.Connection, name: str, queues: str, pid: int) -> 
     values = {"queues": queues, "pid": pid, "seen_at": database_now(), "stopped_at": None}
     seen = sa.update(workers).where(workers.c.name == name).values(values)
     if connection.execute(seen).rowcount == 0:
-        connection.execute(
-            sa.insert(workers).values(name=name, started_at=database_now(), **values)
-        )
+        # Each process of a worker's pool says so: another may have been first.
+        first = insert_ignoring(connection, workers)
+        connection.execute(first.values(name=name, started_at=database_now(), **values))
 
 
 def worker_stopped(connection: sa.Connection, name: str) -> None:

@@ -416,3 +416,40 @@ def test_a_stopping_worker_gives_back_between_steps(
 def test_an_id_that_nobody_has_is_unknown(engine: sa.Engine, wanted: str) -> None:
     with reading(engine) as connection:
         assert operations.get_operation_state(wanted, connection) == "unknown"
+
+
+def database_error() -> sa.exc.OperationalError:
+    return sa.exc.OperationalError("SELECT 1", {}, Exception("server closed the connection"))
+
+
+def test_a_database_that_was_away_in_a_step_of_ours_is_no_failure(
+    engine: sa.Engine, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tasks.steps import maintenance
+
+    def away(context: object) -> None:
+        raise database_error()
+
+    monkeypatch.setattr(maintenance, "run", away)
+    action = make_running_action(engine, Registry())
+    operation = make_operation(engine, action, NOON)
+
+    ends = [run_one(engine, settings, operation, attempt) for attempt in range(1, 5)]
+
+    assert ends == ["pending", "pending", "pending", "failed"]
+    row = row_of(engine, operation)
+    assert (row["losses"], row["failures"]) == (3, 1)
+    assert "server closed the connection" in str(row["error"])
+
+
+def test_a_users_own_database_that_is_away_fails_their_step(
+    engine: sa.Engine, settings: Settings
+) -> None:
+    @minutehand.step("own")
+    def own(context: minutehand.StepContext) -> None:
+        raise database_error()
+
+    action = make_running_action(engine, Registry(), operations={"own": True})
+    operation = make_operation(engine, action, NOON)
+
+    assert run_one(engine, settings, operation) == "failed"

@@ -1,0 +1,36 @@
+"""Keep at it while the database is away: an outcome must not be lost for a restart of it."""
+
+import logging
+from collections.abc import Callable
+from threading import Event
+from typing import TypeVar
+
+import sqlalchemy as sa
+
+from runtime.clock import monotonic
+
+logger = logging.getLogger("minutehand.worker")
+
+T = TypeVar("T")
+
+DATABASE_AWAY = (sa.exc.OperationalError, sa.exc.InterfaceError, sa.exc.InternalError)
+RETRY_S = 1.0
+# How long an end that cannot be written is kept; then the sweep takes the operation back.
+KEEP_S = 600.0
+
+
+def persist(engine: sa.Engine, act: Callable[[sa.Connection], T]) -> T:
+    """Run `act` in a transaction of its own, again and again while the database is away.
+
+    Raises SQLAlchemy's error after ten minutes, and whatever else `act` raises at once.
+    """
+    give_up_at = monotonic() + KEEP_S
+    while True:
+        try:
+            with engine.begin() as connection:
+                return act(connection)
+        except DATABASE_AWAY as error:
+            if monotonic() >= give_up_at:
+                raise
+            logger.warning("database unavailable, trying again: %s", error.orig)
+            Event().wait(RETRY_S)
