@@ -9,8 +9,8 @@ import typer
 
 from cli import preview
 from cli.documents import located, read_documents
-from cli.invocation import Invocation, of
-from cli.output import instant, print_error, print_json, print_line, print_table
+from cli.invocation import Invocation, existing, of
+from cli.output import instant, plain, print_error, print_json, print_line, print_table
 from models.action import ParseContext, ScheduledActionModel, parse_action, plan_of
 from models.errors import InvalidAction, InvalidDocument, Problem
 from models.operation import DONE, ENDED, OperationState
@@ -68,10 +68,11 @@ def apply(context: typer.Context, files: Files) -> None:
 @commands.command("list")
 def list_actions(context: typer.Context) -> None:
     """List the actions of the small app."""
-    invocation = of(context)
+    invocation = existing(context)
     with reading(invocation.engine) as connection:
         rows = actions.listed(connection, invocation.small_app.id)
-    shown = [preview.summary(row) for row in rows]
+        now = read_clock(connection)
+    shown = [preview.summary(row, now) for row in rows]
     if invocation.as_json:
         print_json(shown)
     else:
@@ -81,18 +82,18 @@ def list_actions(context: typer.Context) -> None:
 @commands.command("show")
 def show(context: typer.Context, action: Name) -> None:
     """Show an action: its document, how it stands, and its last operations."""
-    invocation = of(context)
+    invocation = existing(context)
     with reading(invocation.engine) as connection:
         row = actions.find(connection, invocation.small_app.id, action)
         recent = operations.recent(connection, 5, uid=row["uid"])
         now = read_clock(connection)
-    shown = preview.summary(row) | {"document": preview.document(row)}
+    shown = preview.summary(row, now) | {"document": preview.document(row)}
     shown |= preview.upcoming(row, now, invocation.small_app.zone)
     if invocation.as_json:
         print_json(shown | {"operations": [_brief(one) for one in recent]})
         return
     for key in ("uid", "standing", "revision", "last_state", "last_run_at", "last_success_at"):
-        print_line(f"{key:<16} {shown[key] if not key.endswith('_at') else instant(shown[key])}")
+        print_line(f"{key:<16} {'-' if shown[key] is None else plain(shown[key])}")
     preview.print_description(shown)
     print_line(json.dumps(shown["document"], indent=2, ensure_ascii=False))
     for one in recent:
@@ -106,7 +107,7 @@ def next_command(
     count: Annotated[int, typer.Option(min=1, max=1000, help="How many.")] = 5,
 ) -> None:
     """Print the next occurrences, in the action's zone and in UTC."""
-    invocation = of(context)
+    invocation = existing(context)
     with reading(invocation.engine) as connection:
         row = actions.find(connection, invocation.small_app.id, action)
         now = read_clock(connection)
@@ -126,7 +127,7 @@ def run(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what it would do.")] = False,
 ) -> None:
     """Run an action now. Exit 2 when it is paused or already active: nothing is recorded."""
-    invocation = of(context)
+    invocation = existing(context)
     with reading(invocation.engine) as connection:
         row = actions.find(connection, invocation.small_app.id, action)
     if dry_run:
@@ -135,7 +136,8 @@ def run(
     configure(invocation.settings)
     operation_id, sent = manual.run_now(invocation.engine, row["uid"], invocation.author.name)
     if sent.error is not None:
-        print_error(f"broker unavailable; the daemon sends it later: {sent.error}")
+        hint = "; is `minutehand up` running?" if invocation.settings.uses_embedded_broker else ""
+        print_error(f"broker unavailable; the daemon sends it later{hint}")
     state = _wait(invocation, operation_id, timeout) if wait else None
     _print_run(invocation, operation_id, state)
     if wait and state not in DONE:
@@ -145,19 +147,19 @@ def run(
 @commands.command("pause")
 def pause(context: typer.Context, action: Name) -> None:
     """Pause an action: what was due is decided first, unstarted operations are skipped."""
-    _set_active(of(context), action, active=False)
+    _set_active(existing(context), action, active=False)
 
 
 @commands.command("resume")
 def resume(context: typer.Context, action: Name) -> None:
     """Switch an action on again; nothing of the pause is caught up."""
-    _set_active(of(context), action, active=True)
+    _set_active(existing(context), action, active=True)
 
 
 @commands.command("delete")
 def delete(context: typer.Context, action: Name) -> None:
     """Delete an action: unstarted operations are cancelled, a running one ends, history stays."""
-    invocation = of(context)
+    invocation = existing(context)
     with reading(invocation.engine) as connection:
         row = actions.find(connection, invocation.small_app.id, action)
     cancelled = change.delete(invocation.engine, row["uid"], invocation.author)

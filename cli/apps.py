@@ -79,8 +79,9 @@ def import_users(
 ) -> None:
     """Import users with their groups; all or none. No event is raised."""
     invocation = of(context)
+    text = read_text(file)
     try:
-        rows = read_user_rows(read_text(file), file.suffix)
+        rows = read_user_rows(text, file.suffix)
         models = parse_users(rows, zone=invocation.small_app.zone)
     except InvalidDocument as error:
         raise located(str(file), error) from None
@@ -102,6 +103,6 @@ def import_users(
     print_line(f"{imported.created} users created, {imported.updated} updated")
     if never_activated:
         print_line(
-            f"  warning: {never_activated} have no activated_at: actions leave them out"
+            f"  warning: users without activated_at: {never_activated}; actions leave them out"
             " unless they include_inactivated_users"
         )

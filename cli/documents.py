@@ -18,7 +18,7 @@ def read_text(file: Path) -> str:
         return sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise InvalidDocument([Problem("file", str(file), f"cannot be read: {reason}")]) from None
+        raise InvalidDocument([Problem(str(file), None, f"cannot be read: {reason}")]) from None
 
 
 def read_documents(file: Path) -> list[tuple[str, object]]:

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 import typer
 
 from minutehand.steps import SmallApp
+from models.errors import NotFound
 from models.store import small_apps
 from models.store.schema import check_schema, current_revision, migrate
 from runtime.config import Settings, load_settings
@@ -70,6 +71,22 @@ class Invocation:
     def author(self) -> Author:
         """Who changes actions: the account that runs the command."""
         return Author(self.actor, self.small_app, self.registry.user_specs())
+
+
+def existing(context: typer.Context) -> Invocation:
+    """Return the invocation of a command that looks at what is there.
+
+    Raises NotFound where no Minutehand is, rather than making a new one by looking.
+    """
+    invocation = of(context)
+    settings = invocation.settings
+    is_embedded = not settings.database_url.get_secret_value()
+    if is_embedded and not (settings.home / "minutehand.db").exists():
+        raise NotFound(
+            f"there is no Minutehand in {settings.home}; run `minutehand up`, or name its folder by"
+            " --home"
+        )
+    return invocation
 
 
 def account() -> str:

@@ -3,6 +3,7 @@
 0 done (also partial); 1 tried and failed; 2 refused before anything was done.
 """
 
+import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -14,7 +15,7 @@ import typer
 
 from cli import actions, apps, operations, service, status
 from cli.invocation import Invocation, hoisted
-from cli.output import print_error
+from cli.output import print_error, print_line
 from models.errors import InvalidDocument, NotFound, Refused, SchedulerError
 from runtime.children import AlreadyRunning
 from runtime.config import InvalidSetting
@@ -54,6 +55,7 @@ def _globals(
 
 def run(arguments: Sequence[str]) -> int:
     """Run the command line; return the exit code."""
+    _quiet_logs()
     try:
         code = cli(args=hoisted(arguments), standalone_mode=False, prog_name="minutehand")
     except BrokenPipeError:
@@ -68,11 +70,26 @@ def run(arguments: Sequence[str]) -> int:
     return code if isinstance(code, int) else 0
 
 
+def _quiet_logs() -> None:
+    """Commands answer by what they print; `up` and `worker` set up logs of their own.
+
+    A setting that nobody knows is told all the same.
+    """
+    logging.getLogger("minutehand").addHandler(logging.NullHandler())
+    warnings = logging.StreamHandler(sys.stderr)
+    warnings.setFormatter(logging.Formatter("warning: %(message)s"))
+    logging.getLogger("minutehand.config").handlers[:] = [warnings]
+
+
 def _told(error: Exception) -> tuple[str, int]:
     """Return what to say of an error and the exit code; raises what nobody foresaw."""
     match error:
         case typer.Abort():
             return "aborted", FAILED
+        case typer.TyperException() if "NoArgs" in type(error).__name__:
+            # A group without a command: its help is the answer, not an error.
+            print_line(str(getattr(error, "format_message", lambda: error)()))
+            return "name one of these commands", REFUSED
         case typer.TyperException():
             format_message = getattr(error, "format_message", lambda: str(error))
             return format_message(), REFUSED

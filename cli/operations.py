@@ -5,7 +5,7 @@ from uuid import UUID
 
 import typer
 
-from cli.invocation import of
+from cli.invocation import existing
 from cli.output import instant, plain, print_json, print_line, print_table
 from models.errors import NotFound
 from models.operation import OperationState
@@ -40,7 +40,7 @@ def list_operations(
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="At most so many.")] = 20,
 ) -> None:
     """List operations, the newest first."""
-    invocation = of(context)
+    invocation = existing(context)
     app = invocation.small_app
     with reading(invocation.engine) as connection:
         uid = actions.find(connection, app.id, action)["uid"] if action else None
@@ -56,7 +56,7 @@ def list_operations(
 @commands.command("show")
 def show(context: typer.Context, operation_id: OperationId) -> None:
     """Show an operation: its state, attempts, and the story of each step."""
-    invocation = of(context)
+    invocation = existing(context)
     with reading(invocation.engine) as connection:
         row = operations.get(connection, _id(operation_id))
         tries = operations.attempts_of(connection, row["id"])
@@ -81,7 +81,7 @@ def show(context: typer.Context, operation_id: OperationId) -> None:
 @commands.command("state")
 def state(context: typer.Context, operation_id: OperationId) -> None:
     """Print the state of an operation, `unknown` when there is none; never asks the broker."""
-    invocation = of(context)
+    invocation = existing(context)
     with reading(invocation.engine) as connection:
         found = str(operations.get_operation_state(operation_id, connection))
     if invocation.as_json:
@@ -93,7 +93,7 @@ def state(context: typer.Context, operation_id: OperationId) -> None:
 @commands.command("logs")
 def logs(context: typer.Context, operation_id: OperationId) -> None:
     """Print the last 200 log lines of an operation's steps."""
-    invocation = of(context)
+    invocation = existing(context)
     with reading(invocation.engine) as connection:
         row = operations.get(connection, _id(operation_id))
         lines = operations.log_lines(connection, row["id"])

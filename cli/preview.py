@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -14,7 +14,6 @@ from cron import in_words
 from minutehand.steps import SmallApp
 from models.action import ScheduledActionModel, load_action
 from models.advice import KnownNames, warnings_of
-from models.durations import format_span
 from models.plan import CronTrigger, DueDateTrigger, Plan, Trigger
 from models.sql import read_clock
 from models.store import small_apps, users
@@ -35,20 +34,21 @@ def model(row: Mapping[str, Any]) -> ScheduledActionModel:
     return load_action(document(row))
 
 
-def summary(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return how an action stands."""
+def summary(row: Mapping[str, Any], now: datetime) -> dict[str, Any]:
+    """Return how an action stands; before a tick has filed it, its next occurrence after `now`."""
     keys = (
         "uid", "name", "owner", "active", "revision", "set_aside", "created_at", "updated_at",
         "last_state", "last_run_at", "last_success_at", "run_number",
     )  # fmt: skip
     standing = "set aside" if row["set_aside"] else "active" if row["active"] else "paused"
-    upcoming = row["next_occurrence_at"]
-    is_filed = upcoming is not None and upcoming.year > 1970
+    following = row["next_occurrence_at"]
+    if following is not None and following <= now:
+        following = next((one["utc"] for one in upcoming(row, now, "UTC", 1)["next"]), None)
     return {
         **{key: row[key] for key in keys},
         "run_number": row["run_number"] or 0,
         "standing": standing,
-        "next_occurrence_at": upcoming if is_filed else None,
+        "next_occurrence_at": following,
     }
 
 
@@ -83,9 +83,16 @@ def words_of(trigger: Trigger, zone: str) -> str:
         case DueDateTrigger():
             return f"once, on {in_zone(trigger.due_at, zone)}, {zone}"
         case _:
-            return (
-                f"every {format_span(trigger.every)} on a grid from {instant(trigger.starting_at)}"
-            )
+            start = instant(trigger.starting_at)
+            return f"every {span_in_words(trigger.every)} on a grid from {start}"
+
+
+def span_in_words(span: timedelta) -> str:
+    """Return a span in words: `1 hour 30 minutes`."""
+    hours, seconds = divmod(span.seconds, 3600)
+    counts = {"day": span.days, "hour": hours, "minute": seconds // 60, "second": seconds % 60}
+    words = [f"{n} {unit}{'s' if n > 1 else ''}" for unit, n in counts.items() if n]
+    return " ".join(words)
 
 
 def print_description(shown: Mapping[str, Any]) -> None:

@@ -49,21 +49,22 @@ def up(
         schema.migrate(make_engine(settings))
         if load_demo:
             demo_app.load(invocation)
-        _start_broker(settings, stack)
+        broker = _start_broker(settings, stack)
         children = _children(settings)
         stack.callback(stop_all, children, settings.worker.stop_grace_s + STOP_MARGIN_S)
         for child in children:
             child.start()
         _say_where(settings)
         while not stop.wait(WATCH_S):
-            for child in children:
+            for child in (*broker, *children):
                 child.keep_alive()
         logger.info("stopping; what runs is given back and goes on at the next start")
 
 
-def _start_broker(settings: Settings, stack: ExitStack) -> None:
+def _start_broker(settings: Settings, stack: ExitStack) -> list[Child]:
+    """Start the embedded broker, stopped last of all; return it, or nothing with another."""
     if not settings.uses_embedded_broker:
-        return
+        return []
     if stop_orphan(settings.socket_path):
         logger.warning("stopped a broker that an earlier start left behind")
         wait_for(lambda: not broker_answers(settings.socket_path), BROKER_STOP_S)
@@ -75,6 +76,7 @@ def _start_broker(settings: Settings, stack: ExitStack) -> None:
             f"the embedded broker does not answer at {settings.socket_path}; "
             "set SCHED_BROKER_URL to use another"
         )
+    return [broker]
 
 
 def _children(settings: Settings) -> list[Child]:

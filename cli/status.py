@@ -1,12 +1,14 @@
 """`minutehand status`: who runs, what waits, what is broken."""
 
+import socket
 from datetime import timedelta
-from typing import Any
+from enum import StrEnum
+from typing import Annotated, Any
 
 import sqlalchemy as sa
 import typer
 
-from cli.invocation import of
+from cli.invocation import existing
 from cli.output import print_json, print_line
 from models.sql import read_clock
 from models.store import actions, operations, ticks
@@ -16,10 +18,25 @@ from runtime.database import reading
 DAY = timedelta(days=1)
 
 
-def status(context: typer.Context) -> None:
+class Part(StrEnum):
+    """What a health check may ask for."""
+
+    DAEMON = "daemon"
+    WORKER = "worker"
+
+
+def status(
+    context: typer.Context,
+    check: Annotated[
+        Part | None,
+        typer.Option(help="Print nothing; exit 1 unless this host's daemon or worker is alive."),
+    ] = None,
+) -> None:
     """Show the daemon's last tick, workers, operations of the last day, and what is set aside."""
-    invocation = of(context)
+    invocation = existing(context)
     with reading(invocation.engine) as connection:
+        if check is not None:
+            raise typer.Exit(0 if _is_alive(connection, invocation.settings, check) else 1)
         found = standing(connection, invocation.settings)
     if invocation.as_json:
         print_json(found)
@@ -62,6 +79,15 @@ def standing(connection: sa.Connection, settings: Settings) -> dict[str, Any]:
             for row in actions.set_aside_actions(connection)
         ],
     }
+
+
+def _is_alive(connection: sa.Connection, settings: Settings, part: Part) -> bool:
+    host = socket.gethostname()
+    if part is Part.DAEMON:
+        two_ticks = timedelta(seconds=2 * settings.scheduler.tick_seconds)
+        return ticks.has_ticked(connection, f"{host}:", two_ticks)
+    live = ticks.live_workers(connection, timedelta(seconds=settings.worker.lease_s))
+    return any(f"@{host}:" in row["name"] for row in live)
 
 
 def _print_daemon(found: dict[str, Any]) -> None:

@@ -22,6 +22,7 @@ from runtime.config import Settings
 from runtime.database import make_engine
 from tasks.app import configure
 from tasks.lease import stopping
+from tasks.transport import outlive_lost_connections
 
 logger = logging.getLogger("minutehand.worker")
 
@@ -71,6 +72,7 @@ def serve(settings: Settings, queues: str, concurrency: int, name: str) -> int:
     """Run a worker until it is told to stop; return its exit code."""
     # It accepts JSON only; running as root is the operator's choice (the image does not).
     warnings.filterwarnings("ignore", category=SecurityWarning)
+    outlive_lost_connections()
     app = configure(settings)
     hostname = f"{name}@{socket.gethostname()}:{os.getpid()}"
     presence = Presence(settings, hostname, queues)

@@ -35,6 +35,7 @@ def warnings_of(action: ScheduledActionModel, known: KnownNames) -> list[str]:
         *_nobody(action, known),
         *_left_out(action),
         *_in_vain(action),
+        *_not_yet(action),
     ]
 
 
@@ -125,3 +126,12 @@ def _is_over(action: ScheduledActionModel) -> bool:
         (starts_at is None or starts_at <= due_at) and (ends_at is None or due_at < ends_at)
         for due_at in due_dates
     )
+
+
+def _not_yet(action: ScheduledActionModel) -> Iterator[str]:
+    """Say what the document may hold and this release does not carry out."""
+    if action.hooks != type(action.hooks)():
+        yield "hooks: are stored, but this release does not call them"
+    publish = action.operations.step("publish")
+    if publish is not None and publish.parameters.get("notify"):
+        yield "operations.publish.notify: this release sends no mail about new data"

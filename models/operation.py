@@ -68,8 +68,6 @@ class StepState(StrEnum):
     SUCCESS = "success"
     PARTIAL = "partial"
     FAILED = "failed"
-    # Done by an earlier attempt; not begun again.
-    KEPT = "kept"
 
 
 def after_loss(losses: int, *, repeatable: bool, cancel_requested: bool) -> OperationState:

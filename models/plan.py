@@ -5,7 +5,7 @@ recipient that nobody knows cannot stop the loop.
 """
 
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Literal
 
 from pydantic import AwareDatetime, TypeAdapter
@@ -70,6 +70,21 @@ class Plan:
     )
     starts_at: AwareDatetime | None = None
     ends_at: AwareDatetime | None = None
+
+    def drops(self, last_start: datetime, now: datetime) -> bool:
+        """Whether an operation that starts at `now` comes too soon after the last other start.
+
+        Only intervals with a tolerance drop: at less than `every` − `tolerance`. What catch-up
+        `all` sends is never dropped.
+        """
+        if self.catch_up == "all":
+            return False
+        return any(
+            isinstance(trigger, IntervalTrigger)
+            and trigger.tolerance is not None
+            and now < last_start + trigger.every - trigger.tolerance
+            for trigger in self.triggers
+        )
 
     def to_json(self) -> str:
         """Return the plan as JSON text: spans in ISO 8601, instants in UTC."""

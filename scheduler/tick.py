@@ -150,7 +150,8 @@ class Tick:
         self, connection: sa.Connection, broken: sa.Row[Any] | Decided, error: Exception
     ) -> None:
         uid = broken.action.uid if isinstance(broken, Decided) else broken.action_uid
-        reason = f"{type(error).__name__}: {str(error)[:1000]}"
+        text = "; ".join(str(error).split("\n"))
+        reason = f"{type(error).__name__}: {text[:1000]}"
         logger.error("action %s is set aside: %s", uid, reason)
         if not isinstance(broken, Decided):
             self._decide_before_edit(connection, broken)

@@ -1,8 +1,11 @@
 """The Celery app, and how operations are published: bounded in time, many at once."""
 
 import logging
+import os
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import islice
+from typing import Any
 
 from celery import Celery
 from kombu.exceptions import KombuError, OperationalError
@@ -22,6 +25,7 @@ VISIBILITY_TIMEOUT_S = 8 * 24 * 3600
 
 app = Celery("minutehand", include=["tasks.execute"])
 _settings: list[Settings] = []
+_producers: dict[str, Any] = {}
 
 
 def configure(settings: Settings) -> Celery:
@@ -43,8 +47,6 @@ def configure(settings: Settings) -> Celery:
         broker_connection_retry_on_startup=True,
         broker_connection_max_retries=None,
         broker_connection_timeout=2,
-        broker_pool_limit=2,
-        broker_pool_acquire_timeout=5,
         task_publish_retry_policy={
             "max_retries": 2,
             "interval_start": 0,
@@ -89,15 +91,14 @@ def publish(messages: Sequence[Message]) -> Iterator[Sequence[Message]]:
         try:
             _flush(chunk)
         except (KombuError, OperationalError, RedisError, OSError) as error:
+            _disconnect()
             raise BrokerUnavailable(f"{type(error).__name__}: {error}") from error
         yield chunk
 
 
 def _flush(chunk: Sequence[Message]) -> None:
-    with (
-        app.producer_pool.acquire(block=True, timeout=5) as producer,
-        producer.batch(max_size=len(chunk) + 1),  # type: ignore[attr-defined]
-    ):
+    producer = _producer()
+    with producer.batch(max_size=len(chunk) + 1):
         for message in chunk:
             app.send_task(
                 message.task,
@@ -107,3 +108,27 @@ def _flush(chunk: Sequence[Message]) -> None:
                 producer=producer,
                 retry=False,
             )
+
+
+def _producer() -> Any:
+    """Return this process's producer; a new one after an error, a fork or `configure`.
+
+    Celery's own pool would keep a URL that was configured before, and retry a connection longer
+    than a tick may wait.
+    """
+    key = (os.getpid(), app.conf.broker_url)
+    if _producers.get("key") != key:
+        _disconnect()
+        connection = app.connection_for_write()
+        connection.connect()
+        _producers.update(key=key, producer=app.amqp.Producer(connection, auto_declare=False))
+    return _producers["producer"]
+
+
+def _disconnect() -> None:
+    old = _producers.pop("producer", None)
+    key = _producers.pop("key", None)
+    # A connection that came from a fork belongs to the parent.
+    if old is not None and key[0] == os.getpid():
+        with suppress(KombuError, RedisError, OSError):
+            old.connection.close()

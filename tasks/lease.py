@@ -87,6 +87,8 @@ class Lease:
     lost: bool = False
     # Whether the running step was told to stop: its partial result is then no end of its own.
     stop_was_seen: bool = False
+    # The running step, if it is one that must not begin twice.
+    unrepeatable: str | None = None
     _cancelled_at: float | None = None
     _interruptible: bool = False
     _ended: threading.Event = field(default_factory=threading.Event)
@@ -184,7 +186,7 @@ class Lease:
 
     def _end_step(self, ending: Ending, grace_s: float) -> None:
         """Interrupt the step; after the grace write the end and end this process."""
-        self.interruption = Interrupted(ending)
+        self.interruption = Interrupted(self._when_cut_off(ending))
         # A stopping worker lets a step come to its end in the grace; the others must end now.
         if ending is not GIVEN_BACK:
             os.kill(os.getpid(), INTERRUPT)
@@ -194,7 +196,14 @@ class Lease:
             os.kill(os.getpid(), INTERRUPT)
             if self._ended.wait(LAST_WRITE_S):
                 return
-        self._abandon(ending)
+        self._abandon(self._when_cut_off(ending))
+
+    def _when_cut_off(self, ending: Ending) -> Ending:
+        """Return how the attempt ends if its step is cut off: one that may not repeat fails."""
+        if ending is not GIVEN_BACK or self.unrepeatable is None:
+            return ending
+        error = f"the worker stopped while step {self.unrepeatable} was running"
+        return Ending(OperationState.FAILED, error=error, reason="cut off")
 
     def _wait_beating(self, seconds: float) -> bool:
         end = monotonic() + seconds

@@ -86,7 +86,7 @@ class Progress:
 
     def _overall(self, of_step: float) -> float:
         """Return the operation's progress when its running step is at `of_step` (0…1)."""
-        ended = {StepState.SUCCESS, StepState.PARTIAL, StepState.KEPT}
+        ended = {StepState.SUCCESS, StepState.PARTIAL}
         done = sum(step["state"] in ended for step in self.steps)
         return min(1.0, (done + of_step) / len(self.steps)) if self.steps else 0.0
 

@@ -27,8 +27,8 @@ class Registry:
         try:
             importlib.import_module(module)
         except Exception as error:  # a broken package must not stop the worker
-            logger.exception("step module %s cannot be imported", module)
             self.failed[module] = f"{type(error).__name__}: {error}"
+            logger.error("step module %s cannot be imported: %s", module, self.failed[module])
 
     def user_specs(self) -> Mapping[str, StepSpec]:
         """Return the specs of the registered user steps, by name."""

@@ -98,8 +98,11 @@ class Runner:
         self.progress.begin_step(index)
         self._running = index
         self.lease.stop_was_seen = False
+        may_repeat = step.spec is None or step.spec.repeatable
+        self.lease.unrepeatable = None if may_repeat else step.name
         with self.lease.interruptible():
             result = function(context) or StepResult()
+        self.lease.unrepeatable = None
         self._running = None
         self.results[step.name] = result.details
         self.progress.end_step(

@@ -51,12 +51,14 @@ def make_action(engine: sa.Engine, *, since: datetime | None = None, **changes: 
     return changed
 
 
-def make_operation(engine: sa.Engine, action: Changed, occurrence: datetime) -> UUID:
+def make_operation(
+    engine: sa.Engine, action: Changed, occurrence: datetime, triggerer: str = "tests"
+) -> UUID:
     """Record a pending operation of an action; return its id."""
     subject = Subject(action.uid, DEFAULT_APP.id, action.name, action.revision)
     id = operation_id(action.uid, occurrence)
     with engine.begin() as connection:
-        row = operation_row(subject, action.plan, id, occurrence, "tests")
+        row = operation_row(subject, action.plan, id, occurrence, triggerer)
         operations.record(connection, [row])
     return id
 

@@ -10,11 +10,14 @@ import sqlalchemy as sa
 
 from models.operation import UNSTARTED, OperationState
 from models.plan import Plan
-from models.sql import database_now
+from models.sql import database_now, read_clock
 from models.tables import actions, attempts, operations, revisions
 
 # A running operation may end between our conflict and our look at it; then we try again.
 MOST_TRIES = 5
+SCHEDULED = "Scheduled action"
+# How many of an action's newest operations are asked when the last one started.
+RECENT = 20
 
 
 class NotClaimed(StrEnum):
@@ -24,6 +27,7 @@ class NotClaimed(StrEnum):
     TAKEN = "taken"
     PAUSED = "paused"
     SKIPPED = "skipped"
+    DROPPED = "dropped"
     WAITS = "waits"
 
 
@@ -54,20 +58,84 @@ def claim(
     The transaction is the caller's: on a refusal it holds the refusal's consequences (skipped,
     waiting, a cancel asked of the running one) and is committed all the same.
     """
+    recorded = _recorded(connection, operation_id)
+    if recorded is None:
+        return NotClaimed.TAKEN
+    if _comes_too_soon(connection, recorded):
+        return _drop(connection, operation_id, attempt)
     for _ in range(MOST_TRIES):
         try:
             with connection.begin_nested():
                 started = _start(connection, operation_id, attempt, worker)
         except sa.exc.IntegrityError:
             # operations_one_running: another operation of the action runs.
-            yielded = _yield_to_running(connection, operation_id, attempt)
+            yielded = _yield_to_running(connection, recorded, attempt)
             if yielded is not None:
                 return yielded
             continue
         if started is None:
             return _refuse(connection, operation_id, attempt)
-        return _claimed(connection, started, worker)
+        return _claimed(connection, started, recorded, worker)
     return NotClaimed.TAKEN
+
+
+@dataclass(frozen=True, slots=True)
+class _Recorded:
+    """What was recorded with an operation: whose it is, and the revision it runs."""
+
+    id: UUID
+    action_uid: UUID
+    overlap_key: str | None
+    triggerer: str
+    first_started_at: datetime | None
+    document: str
+    plan: Plan
+
+
+def _recorded(connection: sa.Connection, operation_id: UUID) -> _Recorded | None:
+    its_revision = (revisions.c.action_uid == operations.c.action_uid) & (
+        revisions.c.number == operations.c.revision
+    )
+    row = connection.execute(
+        sa.select(
+            operations.c.id,
+            operations.c.action_uid,
+            operations.c.overlap_key,
+            operations.c.triggerer,
+            operations.c.first_started_at,
+            revisions.c.document,
+            revisions.c.plan,
+        )
+        .join(revisions, its_revision)
+        .where(operations.c.id == operation_id)
+    ).one_or_none()
+    return None if row is None else _Recorded(*row[:-1], plan=Plan.from_json(row.plan))
+
+
+def _comes_too_soon(connection: sa.Connection, recorded: _Recorded) -> bool:
+    """Whether the interval's tolerance drops this operation: only what a schedule recorded."""
+    is_scheduled = recorded.triggerer.startswith(SCHEDULED)
+    has_tolerance = any(getattr(one, "tolerance", None) for one in recorded.plan.triggers)
+    if not (is_scheduled and has_tolerance) or recorded.first_started_at is not None:
+        return False
+    others = (
+        sa.select(operations.c.first_started_at)
+        .where(operations.c.action_uid == recorded.action_uid, operations.c.id != recorded.id)
+        .order_by(operations.c.occurrence_at.desc())
+        .limit(RECENT)
+    )
+    starts = [at for at in connection.execute(others).scalars() if at is not None]
+    return bool(starts) and recorded.plan.drops(max(starts), read_clock(connection))
+
+
+def _drop(connection: sa.Connection, operation_id: UUID, attempt: int) -> NotClaimed:
+    dropped = (
+        sa.update(operations)
+        .where(*_mine(operation_id, attempt))
+        .values(state=OperationState.DROPPED, reason="tolerance", finished_at=database_now())
+    )
+    changed = connection.execute(dropped).rowcount
+    return NotClaimed.DROPPED if changed else NotClaimed.TAKEN
 
 
 def _mine(operation_id: UUID, attempt: int) -> tuple[sa.ColumnElement[bool], ...]:
@@ -102,7 +170,9 @@ def _start(
     return connection.execute(moved).mappings().one_or_none()
 
 
-def _claimed(connection: sa.Connection, row: sa.RowMapping, worker: str) -> Claim:
+def _claimed(
+    connection: sa.Connection, row: sa.RowMapping, recorded: _Recorded, worker: str
+) -> Claim:
     connection.execute(
         sa.insert(attempts).values(
             operation_id=row["id"],
@@ -112,11 +182,6 @@ def _claimed(connection: sa.Connection, row: sa.RowMapping, worker: str) -> Clai
             state=OperationState.RUNNING,
         )
     )
-    revision = connection.execute(
-        sa.select(revisions.c.document, revisions.c.plan).where(
-            revisions.c.action_uid == row["action_uid"], revisions.c.number == row["revision"]
-        )
-    ).one()
     return Claim(
         id=row["id"],
         attempt=row["attempt"],
@@ -129,8 +194,8 @@ def _claimed(connection: sa.Connection, row: sa.RowMapping, worker: str) -> Clai
         failures=row["failures"],
         losses=row["losses"],
         steps=row["steps"] or [],
-        document=revision.document,
-        plan=Plan.from_json(revision.plan),
+        document=recorded.document,
+        plan=recorded.plan,
     )
 
 
@@ -145,34 +210,25 @@ def _refuse(connection: sa.Connection, operation_id: UUID, attempt: int) -> NotC
 
 
 def _yield_to_running(
-    connection: sa.Connection, operation_id: UUID, attempt: int
+    connection: sa.Connection, recorded: _Recorded, attempt: int
 ) -> NotClaimed | None:
     """Apply the action's overlap policy; None when what ran has ended meanwhile."""
-    row = connection.execute(
-        sa.select(operations.c.overlap_key, operations.c.action_uid, revisions.c.plan)
-        .join(
-            revisions,
-            (revisions.c.action_uid == operations.c.action_uid)
-            & (revisions.c.number == operations.c.revision),
-        )
-        .where(operations.c.id == operation_id)
-    ).one()
     running = connection.execute(
         sa.select(operations.c.id)
-        .where(operations.c.overlap_key == row.overlap_key)
+        .where(operations.c.overlap_key == recorded.overlap_key)
         .where(operations.c.state == OperationState.RUNNING)
         .with_for_update()
     ).scalar_one_or_none()
     if running is None:
         return None
-    plan = Plan.from_json(row.plan)
+    plan = recorded.plan
     if plan.overlap == "skip" and plan.catch_up == "latest":
-        return _skip(connection, operation_id, attempt, running)
+        return _skip(connection, recorded.id, attempt, running)
     if plan.overlap == "replace":
-        _ask_to_cancel(connection, running, f"replaced by {operation_id}")
-    _wait(connection, operation_id, attempt, running)
+        _ask_to_cancel(connection, running, f"replaced by {recorded.id}")
+    _wait(connection, recorded.id, attempt, running)
     if plan.catch_up == "latest":
-        _skip_waiting_beyond(connection, row.action_uid, plan.max_waiting)
+        _skip_waiting_beyond(connection, recorded.action_uid, plan.max_waiting)
     return NotClaimed.WAITS
 
 

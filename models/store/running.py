@@ -145,6 +145,9 @@ def _ending_values(ending: Ending) -> dict[str, Any]:
             "heartbeat_at": None,
             "not_before": database_now(ending.delay),
         }
+    if ending.state is OperationState.CANCELLED:
+        # Who asked for it has said why.
+        values["reason"] = sa.func.coalesce(operations.c.reason, ending.reason)
     if ending.state in DONE:
         values |= {"progress": 1.0, "message": None, "phase": None}
     if ending.result is not None:
@@ -264,6 +267,14 @@ def _take_back(connection: sa.Connection, row: sa.RowMapping) -> OperationState:
     text = f"lost: worker {row['worker']} gave no heartbeat"
     if state is OperationState.FAILED and step is not None:
         text += f"; step {step['name']} was running"
+    if step is not None:
+        told = StepState.WAITING if state is OperationState.PENDING else StepState.FAILED
+        stories = [
+            {**one, "state": told, "error": text} if one is step else one for one in row["steps"]
+        ]
+        connection.execute(
+            sa.update(operations).where(_mine(row["id"], row["attempt"])).values(steps=stories)
+        )
     ending = Ending(state, error=text, reason="lost", is_loss=True)
     end(connection, row["id"], row["attempt"], ending)
     return state

@@ -37,6 +37,15 @@ def last(connection: sa.Connection) -> dict[str, Any] | None:
     return None if row is None else dict(row)
 
 
+def has_ticked(connection: sa.Connection, daemon_prefix: str, within: timedelta) -> bool:
+    """Whether a daemon of that name's beginning ended a tick within that span."""
+    query = sa.select(sa.literal(1)).where(
+        ticks.c.finished_at >= database_now(-within),
+        ticks.c.daemon.startswith(daemon_prefix, autoescape=True),
+    )
+    return connection.execute(query.limit(1)).first() is not None
+
+
 def fact(connection: sa.Connection, key: str) -> str | None:
     """Return what the installation knows under `key`."""
     query = sa.select(installation.c.value).where(installation.c.key == key)

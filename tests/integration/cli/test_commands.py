@@ -264,6 +264,34 @@ def test_a_row_broken_by_hand_is_shown_by_status(
     assert call("action", "list", "--json").json[0]["standing"] == "set aside"
 
 
+def test_looking_makes_nothing(call: Call, tmp_path: Path) -> None:
+    home = tmp_path / "nowhere"
+
+    for command in (["status"], ["operation", "list"], ["action", "list"]):
+        result = call("--home", str(home), *command)
+        assert result.code == 2
+        assert "there is no Minutehand in" in result.err
+    assert not home.exists()
+
+
+def test_a_health_check_tells_by_its_exit_code(call: Call, tmp_path: Path) -> None:
+    before = call("status", "--check", "daemon")
+    daemon.main(["--home", str(tmp_path / "home"), "--once"])
+
+    assert (before.code, before.out) == (1, "")
+    assert call("status", "--check", "daemon").code == 0
+    assert call("status", "--check", "worker").code == 1
+    assert call("status", "--check", "moon").code == 2
+
+
+def test_a_group_without_a_command_shows_its_help(call: Call) -> None:
+    result = call("action")
+
+    assert result.code == 2
+    assert "Usage: minutehand action" in result.out
+    assert len(result.err.splitlines()) == 1
+
+
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [

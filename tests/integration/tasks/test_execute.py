@@ -453,3 +453,31 @@ def test_a_users_own_database_that_is_away_fails_their_step(
     operation = make_operation(engine, action, NOON)
 
     assert run_one(engine, settings, operation) == "failed"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "result"),
+    [
+        pytest.param(45, NotClaimed.DROPPED, id="too_soon"),
+        pytest.param(55.5, Claim, id="at_the_tolerance"),
+        pytest.param(95, Claim, id="late"),
+    ],
+)
+def test_an_interval_that_comes_too_soon_is_dropped(
+    engine: sa.Engine, seconds: float, result: object
+) -> None:
+    when = {"every": "PT1M", "tolerance": "PT5S", "starting_at": "2027-01-04T00:00:00Z"}
+    action = make_running_action(engine, Registry(), when=when)
+    one = make_operation(engine, action, NOON, 'Scheduled action "x"')
+    two = make_operation(engine, action, NOON + MINUTE, 'Scheduled action "x"')
+    _claim(engine, one)
+    _end(engine, one)
+    started = datetime.now(UTC) - timedelta(seconds=seconds)  # noqa: TID251 - the row is aged
+    update_operation(engine, one, first_started_at=started)
+
+    found = _claim(engine, two)
+
+    assert type(found) is result or found is result
+    if found is NotClaimed.DROPPED:
+        row = row_of(engine, two)
+        assert (row["state"], row["reason"]) == ("dropped", "tolerance")

@@ -1,0 +1,188 @@
+"""Run what a page shows: its ```console blocks for real, in a folder of their own.
+
+A line `$ command` is run, the lines under it are what it prints. They are compared loosely:
+
+- `…` stands for any text in a line; a line that is only `…` stands for any lines;
+- an id, an instant, a clock time or a weekday's date stands for any other of its kind. An id that
+  a page shows is remembered: a later command means the one that was really printed.
+
+A ```json, ```python or ```yaml block after a paragraph with "as `NAME`" is saved as that file.
+`make up` starts `minutehand up --demo` in the background, `minutehand up` itself; each line that is
+shown has to come. `export` holds for what follows. `source …` does nothing: the commands are on the
+path already.
+"""
+
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from runtime.clock import wait_for
+
+ROOT = Path(__file__).parents[2]
+TIMEOUT_S = 60.0
+BACKGROUND = ("make up", "minutehand up")
+UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+LOOSE = {
+    UUID: UUID,
+    r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ": r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ",
+    r"\b[A-Z][a-z]{2} \d{4}-\d\d-\d\d": r"[A-Z][a-z]{2} \d{4}-\d\d-\d\d",
+    r"[+-]\d\d:\d\d(?= [A-Z])": r"[+-]\d\d:\d\d",
+    r"\d\d:\d\d:\d\d": r"\d\d:\d\d:\d\d",
+    r"…": r".*",
+    r" {2,}": r" +",
+}
+_PARTS = re.compile("|".join(f"(?P<p{n}>{part})" for n, part in enumerate(LOOSE)))
+
+# One process runs all `minutehand` commands of a page, by the command's own entry: to import
+# everything once instead of once a command.
+SHELL = """
+import contextlib, io, json, sys
+from cli.main import run
+for line in sys.stdin:
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
+        code = run(json.loads(line))
+    print(json.dumps([code, out.getvalue()]), flush=True)
+"""
+
+
+@dataclass(frozen=True)
+class Saved:
+    """A file that the reader is asked to save."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command and what the page says it prints."""
+
+    text: str
+    shown: tuple[str, ...]
+
+
+def parts_of(page: str) -> Iterator[Saved | Command]:
+    """Yield a page's files and commands, in order."""
+    for block in re.finditer(r"^```(\w+)\n(.*?)^```", page, re.M | re.S):
+        paragraph = page[: block.start()].rstrip().rsplit("\n\n", 1)[-1]
+        named = re.search(r"as `([\w./-]+\.\w+)`", paragraph)
+        if block[1] == "console":
+            yield from _commands(block[2])
+        elif named:
+            yield Saved(named[1], block[2])
+
+
+def _commands(block: str) -> Iterator[Command]:
+    for one in re.split(r"^\$ ", block, flags=re.M)[1:]:
+        text, *shown = one.rstrip("\n").split("\n")
+        yield Command(text, tuple(shown))
+
+
+def pattern_of(shown: tuple[str, ...]) -> re.Pattern[str]:
+    """Return what matches the whole output that a page shows."""
+    lines = [r"(?:.*\n)*?" if line.strip() == "…" else _line(line) + r"\s*\n" for line in shown]
+    return re.compile("".join(lines) + r"\Z")
+
+
+def _line(line: str) -> str:
+    pattern, end = "", 0
+    for found in _PARTS.finditer(line):
+        loose = list(LOOSE.values())[int(str(found.lastgroup)[1:])]
+        group = f"({loose})" if loose == UUID else f"(?:{loose})"
+        pattern += re.escape(line[end : found.start()]) + group
+        end = found.end()
+    return pattern + re.escape(line[end:])
+
+
+@dataclass
+class Terminal:
+    """A folder with the examples in it, and the commands that are run there."""
+
+    folder: Path
+    ids: dict[str, str] = field(default_factory=dict)
+    children: list[subprocess.Popen[Any]] = field(default_factory=list)
+    _shell: subprocess.Popen[str] | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("examples", "scheduler_server.py"):
+            (self.folder / name).symlink_to(ROOT / name)
+        mine = {key: value for key, value in os.environ.items() if not key.startswith("SCHED_")}
+        path = f"{Path(sys.executable).parent}{os.pathsep}{mine.get('PATH', '')}"
+        self.environment: dict[str, str] = {**mine, "PATH": path}
+
+    def play(self, part: Saved | Command) -> None:
+        """Save the file, or run the command and hold its output against the page."""
+        if isinstance(part, Saved):
+            (self.folder / part.name).parent.mkdir(parents=True, exist_ok=True)
+            (self.folder / part.name).write_text(part.text, encoding="utf-8")
+            return
+        text = re.sub(UUID, lambda found: self.ids.get(found[0], found[0]), part.text)
+        if text.startswith("source "):
+            return
+        if text.startswith("export "):
+            self.environment |= dict(word.split("=", 1) for word in shlex.split(text)[1:])
+        elif text.startswith(BACKGROUND):
+            self._start(text, part.shown)
+        else:
+            self._compare(text, self._run(text), part.shown)
+
+    def close(self) -> None:
+        """Stop what runs in the background as Ctrl-C does; it ends without an error."""
+        if self._shell is not None:
+            self._shell.communicate(timeout=TIMEOUT_S)
+        for child in self.children:
+            child.send_signal(signal.SIGINT)
+        codes = [child.wait(TIMEOUT_S) for child in self.children]
+        assert codes == [0] * len(self.children), "a background command failed"
+
+    def _start(self, text: str, shown: tuple[str, ...]) -> None:
+        """Start a command that goes on; wait until each shown line is among what it prints."""
+        words = shlex.split(text)
+        command = ["minutehand", "up", "--demo"] if words[0] == "make" else words
+        log = self.folder / f"background-{len(self.children)}.log"
+        with log.open("w") as file:
+            child = subprocess.Popen(
+                command, cwd=self.folder, env=self.environment, stdout=file, stderr=file
+            )
+        self.children.append(child)
+        lines = [re.compile(_line(line)) for line in shown if line.strip() != "…"]
+        came = wait_for(lambda: all(line.search(log.read_text()) for line in lines), TIMEOUT_S)
+        assert came, f"$ {text}\n{log.read_text()}"
+
+    def _compare(self, text: str, output: str, shown: tuple[str, ...]) -> None:
+        matched = pattern_of(shown).match(output)
+        assert matched, "\n".join([f"$ {text}", output, "— but the page shows —", *shown])
+        ids = re.findall(UUID, "\n".join(shown))
+        self.ids.update(zip(ids, matched.groups(), strict=True))
+
+    def _run(self, text: str) -> str:
+        if text.startswith("minutehand ") and not re.search(r"[|&;$<>]", text):
+            return self._ask(shlex.split(text)[1:])
+        done = subprocess.run(
+            ["bash", "-c", text], cwd=self.folder, env=self.environment, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=TIMEOUT_S, check=False,
+        )  # fmt: skip
+        return done.stdout
+
+    def _ask(self, arguments: list[str]) -> str:
+        if self._shell is None:
+            self._shell = subprocess.Popen(
+                [sys.executable, "-P", "-c", SHELL], cwd=self.folder, env=self.environment,
+                text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            )  # fmt: skip
+        asked, answers = self._shell.stdin, self._shell.stdout
+        assert asked is not None
+        assert answers is not None
+        asked.write(json.dumps(arguments) + "\n")
+        asked.flush()
+        _, output = json.loads(answers.readline())
+        return str(output)

@@ -1,0 +1,79 @@
+"""docs/reference/cli.md: every command and option of the command line, and no other."""
+
+import argparse
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.main import get_command
+
+from cli import daemon
+from cli.main import cli
+
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "cli.md"
+TEXT = PAGE.read_text(encoding="utf-8")
+SECTIONS: dict[str, str] = {
+    heading.split("`")[1]: body
+    for heading, body in re.findall(r"^##+ (`.+?)\n(.*?)(?=^##|\Z)", TEXT, re.M | re.S)
+}
+
+
+def _commands(command: Any, path: str) -> Iterator[tuple[str, Any]]:
+    children = getattr(command, "commands", {})
+    if not children:
+        yield path, command
+    for name, child in children.items():
+        yield from _commands(child, f"{path} {name}")
+
+
+ROOT: Any = get_command(cli)
+COMMANDS = dict(_commands(ROOT, "minutehand"))
+
+
+def _options(command: Any) -> set[str]:
+    return {
+        flag
+        for parameter in command.params
+        for flag in parameter.opts
+        if flag.startswith("--") and flag != "--help"
+    }
+
+
+def _section(path: str) -> str:
+    return next(
+        heading + "\n" + body
+        for heading, body in SECTIONS.items()
+        if re.fullmatch(rf"{path}( [A-Z[].*)?", heading)
+    )
+
+
+@pytest.mark.parametrize("path", COMMANDS)
+def test_each_command_has_a_section_with_its_options(path: str) -> None:
+    shown = set(re.findall(r"^\| `(--[a-z-]+)", _section(path), re.M))
+
+    assert _options(COMMANDS[path]) == shown
+
+
+def test_the_global_options_are_on_the_page() -> None:
+    intro = TEXT.split("## Processes")[0]
+
+    assert all(f"`{option}" in intro for option in _options(ROOT))
+
+
+def test_the_page_has_no_command_that_is_not_there() -> None:
+    named = {
+        re.split(r" [A-Z[]", heading)[0] for heading in SECTIONS if heading.startswith("minutehand")
+    }
+    groups = {path.rsplit(" ", 1)[0] for path in COMMANDS} - {"minutehand"}
+
+    assert named == set(COMMANDS) | groups
+
+
+def test_the_options_of_the_daemon_are_on_the_page() -> None:
+    parser: argparse.ArgumentParser = daemon._parser()
+    options = {flag for action in parser._actions for flag in action.option_strings}
+    shown = set(re.findall(r"^\| `(--[a-z-]+)", SECTIONS["python scheduler_server.py"], re.M))
+
+    assert options - {"-h", "--help"} == shown

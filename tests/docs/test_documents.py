@@ -1,0 +1,38 @@
+"""Every JSON of README, tutorial and how-to pages is what it is shown as."""
+
+import json
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from models.action import ParseContext, parse_action
+from models.small_app import parse_small_app
+from models.steps import BUILT_IN_STEPS
+from models.users import parse_users
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", ROOT / "docs" / "tutorial.md", *(ROOT / "docs/how-to").glob("*.md")]
+BLOCKS: list[Any] = [
+    pytest.param(json.loads(block), id=f"{page.stem}-{number}")
+    for page in PAGES
+    for number, block in enumerate(
+        re.findall(r"```json\n(.*?)```", page.read_text(encoding="utf-8"), re.S), 1
+    )
+]
+CONTEXT = ParseContext("Europe/Paris", datetime(2026, 11, 21, tzinfo=UTC))
+DULL = {"name": "dull", "operations": {"maintenance": True}, "when": {"cron_rule": "@daily"}}
+
+
+@pytest.mark.parametrize("document", BLOCKS)
+def test_each_document_can_be_saved(document: Any) -> None:
+    if isinstance(document, list):
+        assert parse_users(document)
+    elif "domains" in document:
+        assert parse_small_app(document)
+    elif set(document.get("operations", {})) <= set(BUILT_IN_STEPS):
+        assert parse_action({**DULL, **document}, CONTEXT)
+    else:
+        assert document["operations"].keys() == {"count_files"}, "a step that a page registers"

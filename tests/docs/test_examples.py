@@ -1,0 +1,43 @@
+"""Every command that README, tutorial and how-to show is run, and prints what they say."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.docs.console import ROOT, Command, Terminal, parts_of, pattern_of
+
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "docs" / "tutorial.md",
+    *sorted((ROOT / "docs" / "how-to").glob("*.md")),
+    *sorted((ROOT / "docs" / "explanation").glob("*.md")),
+]
+WITH_COMMANDS = [
+    pytest.param(page, id=str(page.relative_to(ROOT)))
+    for page in PAGES
+    if any(isinstance(part, Command) for part in parts_of(page.read_text(encoding="utf-8")))
+]
+
+
+@pytest.fixture
+def terminal(tmp_path: Path) -> Iterator[Terminal]:
+    terminal = Terminal(tmp_path)
+    yield terminal
+    terminal.close()
+
+
+@pytest.mark.parametrize("page", WITH_COMMANDS)
+def test_each_command_prints_what_the_page_shows(page: Path, terminal: Terminal) -> None:
+    for part in parts_of(page.read_text(encoding="utf-8")):
+        terminal.play(part)
+
+
+def test_an_output_that_differs_is_noticed() -> None:
+    shown = ("created x (a992c6e6-a6d1-4260-9373-d5eb6f3d9a45)", "…", "  sent: 3")
+
+    assert pattern_of(shown).match(
+        "created x (c7eb65dc-52cf-5ea3-a082-aefdb57b18dd)\nany\nlines\n  sent: 3\n"
+    )
+    assert not pattern_of(shown).match("created x (c7eb65dc)\n  sent: 3\n")
+    assert not pattern_of(shown).match("created x (c7eb65dc-52cf-5ea3-a082-aefdb57b18dd)\n")

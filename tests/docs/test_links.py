@@ -1,0 +1,48 @@
+"""Every relative link of every page leads to a file, and to a heading that is there."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted(
+    [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").glob("*.md")]
+)
+LINK = re.compile(r"(?<!`)\[[^\]\n]*\]\(([^)\s]+)\)|^\[[^\]]+\]: (\S+)$", re.M)
+
+
+def _without_code(text: str) -> str:
+    return re.sub(r"```.*?```|`[^`\n]*`", "", text, flags=re.S)
+
+
+def _anchors(page: Path) -> set[str]:
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.M)
+    plain = [re.sub(r"[^\w\- ]", "", heading.lower()) for heading in headings]
+    return {heading.strip().replace(" ", "-") for heading in plain}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_each_relative_link_leads_somewhere(page: Path) -> None:
+    text = _without_code(page.read_text(encoding="utf-8"))
+    targets = ["".join(found) for found in LINK.findall(text)]
+
+    for target in targets:
+        if re.match(r"[a-z]+:", target):
+            continue
+        path, _, anchor = target.partition("#")
+        wanted = (page.parent / path) if path else page
+        assert wanted.is_file(), target
+        assert not anchor or anchor in _anchors(wanted), target
+
+
+def test_every_page_of_the_docs_is_linked_from_the_readme_or_an_index() -> None:
+    indexes = [ROOT / "README.md", ROOT / "docs" / "adr" / "README.md"]
+    linked = {
+        (index.parent / target.partition("#")[0]).resolve()
+        for index in indexes
+        for target, _ in LINK.findall(index.read_text(encoding="utf-8"))
+    }
+
+    pages = {page for page in PAGES if page.is_relative_to(ROOT / "docs")}
+    assert pages - linked == set()

@@ -1,0 +1,58 @@
+"""docs/reference/operation.md: every state, field and reason of an operation."""
+
+import re
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from models.operation import OUTCOMES, OperationState, StepState
+from models.tables import operations
+from scheduler.fingerprint import str_to_uuid
+from scheduler.occurrence import OVERTAKEN, TOO_LATE
+from tasks.lease import CANCELLED, GIVEN_BACK, TIME_BOX, TIME_LIMIT
+
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "operation.md"
+TEXT = PAGE.read_text(encoding="utf-8")
+INTERNAL = {"small_app_id", "task", "overlap_key", "first_started_at"}
+
+
+def _first_cells(heading: str) -> str:
+    section = re.split(rf"^## {heading}$", TEXT, flags=re.M)[1].split("\n## ")[0]
+    return "\n".join(re.findall(r"^\| (`.+?) \|", section, re.M))
+
+
+@pytest.mark.parametrize("state", OperationState)
+def test_each_state_has_a_row(state: OperationState) -> None:
+    assert f"`{state}`" in _first_cells("Its states").split("\n")
+
+
+def test_the_page_has_no_state_that_is_not_there() -> None:
+    named = set(re.findall(r"`(\w+)`", _first_cells("Its states")))
+
+    assert named == set(OperationState) > OUTCOMES
+
+
+@pytest.mark.parametrize("column", sorted({one.name for one in operations.columns} - INTERNAL))
+def test_each_field_has_a_row(column: str) -> None:
+    assert f"`{column}`" in _first_cells("Its fields")
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [TOO_LATE, OVERTAKEN, *(end.reason for end in (GIVEN_BACK, CANCELLED, TIME_BOX, TIME_LIMIT))],
+)
+def test_each_fixed_reason_has_a_row(reason: str) -> None:
+    assert f"`{reason}`" in _first_cells("Its reasons")
+
+
+def test_each_state_of_a_step_is_named() -> None:
+    # `kept` is not written by this release.
+    assert all(f"`{state}`" in TEXT for state in StepState)
+
+
+def test_the_example_of_an_id_is_true() -> None:
+    found = re.search(r"`([0-9a-f-]{36} \| [^`]+Z)` has the id `([0-9a-f-]{36})`", TEXT)
+
+    assert found is not None
+    assert str_to_uuid(found[1]) == UUID(found[2])

@@ -1,0 +1,74 @@
+"""docs/reference/settings.md: every setting, its variable, its place in the file, its default."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from runtime.config import PREFIX, Section, Settings, load_settings, setting_paths, variable_of
+
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "settings.md"
+TEXT = PAGE.read_text(encoding="utf-8")
+ROWS = {
+    variable: (key, default, meaning)
+    for variable, key, default, meaning in re.findall(
+        r"^\| `(SCHED_\w+)` \| `([\w.]+)` \| (.+?) \| (.+?) \|$", TEXT, re.M
+    )
+}
+PATHS = [pytest.param(path, id=".".join(path)) for path in setting_paths()]
+
+
+def _default(path: tuple[str, ...]) -> Any:
+    kind: type[Section] = Settings
+    for name in path[:-1]:
+        annotation = kind.model_fields[name].annotation
+        assert isinstance(annotation, type)
+        assert issubclass(annotation, Section)
+        kind = annotation
+    return kind.model_fields[path[-1]].default
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_each_setting_is_on_the_page(path: tuple[str, ...]) -> None:
+    key, _, meaning = ROWS[variable_of(path)]
+
+    assert ".".join(path) == key
+    assert meaning
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_each_default_is_the_true_one(path: tuple[str, ...]) -> None:
+    _, shown, _ = ROWS[variable_of(path)]
+    default = _default(path)
+
+    if isinstance(default, SecretStr | Path | tuple):
+        assert not shown.startswith("`SCHED"), "what is taken when nothing is set is said in words"
+    else:
+        assert shown == f"`{str(default).lower() if isinstance(default, bool) else default}`"
+
+
+def test_the_page_names_no_other_variable() -> None:
+    known = {variable_of(path) for path in setting_paths()} | {"SCHED_HOME"}
+    named = set(re.findall(rf"{PREFIX}\w+", TEXT))
+
+    assert named - known == set()
+
+
+def test_the_quoted_refusal_is_the_real_one(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="SCHED_WORKER_LEASE_S") as refusal:
+        load_settings(tmp_path, {"SCHED_WORKER_LEASE_S": "5"})
+
+    assert f"error: {refusal.value}" in TEXT
+
+
+def test_a_file_says_the_same_as_a_variable(tmp_path: Path) -> None:
+    block = re.search(r"```yaml\n(.*?)```", TEXT, re.S)
+    assert block is not None
+    (tmp_path / "config.yaml").write_text(block[1])
+
+    assert (
+        load_settings(tmp_path, {}).worker
+        == load_settings(tmp_path / "empty", {"SCHED_WORKER_QUICK": "4"}).worker
+    )

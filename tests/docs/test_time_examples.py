@@ -1,0 +1,31 @@
+"""docs/explanation/time.md: its table of clock changes is what the kernel answers."""
+
+import re
+from datetime import UTC, date, datetime, time, timedelta
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from cron import CronSchedule
+
+PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "time.md"
+ROWS = re.findall(
+    r"^\| `(.+?)` \| (\w+/\w+) \| ([\d-]{10}) \| (.+?) \|$", PAGE.read_text(encoding="utf-8"), re.M
+)
+
+
+@pytest.mark.parametrize(("rule", "zone", "day", "shown"), ROWS)
+def test_each_example_of_a_clock_change_is_true(rule: str, zone: str, day: str, shown: str) -> None:
+    clock = ZoneInfo(zone)
+    start = datetime.combine(date.fromisoformat(day), time(), clock).astimezone(UTC)
+    end = datetime.combine(date.fromisoformat(day) + timedelta(1), time(), clock).astimezone(UTC)
+    second = timedelta(seconds=1)
+
+    found = CronSchedule(rule, zone).between(start - second, end - second)
+    told = ", ".join(at.astimezone(clock).strftime("%H:%M %z") for at in found)
+    assert (told or "never") == shown
+
+
+def test_the_table_is_found() -> None:
+    assert len(ROWS) == 10
