@@ -1,6 +1,6 @@
 """Where PostgreSQL and SQLite differ: instants, ids, the database's clock, inserts, row locks."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -102,6 +102,44 @@ def insert_ignoring(connection: sa.Connection, table: sa.Table) -> Any:
     if connection.dialect.name == "postgresql":
         return postgresql.insert(table).on_conflict_do_nothing()
     return sqlite.insert(table).on_conflict_do_nothing()
+
+
+def insert_all(
+    connection: sa.Connection,
+    table: sa.Table,
+    rows: Sequence[dict[str, Any]],
+    same: Mapping[str, sa.ColumnElement[Any]],
+) -> list[Any]:
+    """Insert rows that have the same keys, with the columns `same` besides; return new first keys.
+
+    Rows whose key is there already are left alone. PostgreSQL gets one array per column: a list of
+    values would be parsed anew, placeholder by placeholder.
+    """
+    key = next(iter(table.primary_key))
+    if connection.dialect.name == "postgresql":
+        names = list(rows[0])
+        source = unnested(table, rows)
+        values = sa.select(*(source.c[name] for name in names), *same.values())
+        insert = postgresql.insert(table).from_select([*names, *same], values)
+        return list(connection.execute(insert.on_conflict_do_nothing().returning(key)).scalars())
+    statement = sqlite.insert(table).on_conflict_do_nothing().values(**same).returning(key)
+    return list(connection.execute(statement, list(rows)).scalars())
+
+
+def unnested(
+    table: sa.Table, rows: Sequence[Mapping[str, Any]], names: Mapping[str, str] | None = None
+) -> Any:
+    """Return rows as a table expression of PostgreSQL: one array for each key.
+
+    `names` maps keys to the columns of `table` whose types they have; by default they are those.
+    """
+    columns = names or {key: key for key in rows[0]}
+    arrays = [
+        sa.cast([row[key] for row in rows], postgresql.ARRAY(table.c[column].type))
+        for key, column in columns.items()
+    ]
+    typed = [sa.column(key, table.c[column].type) for key, column in columns.items()]
+    return sa.func.unnest(*arrays).table_valued(*typed, name="given").render_derived()
 
 
 def upsert(connection: sa.Connection, table: sa.Table, rows: Sequence[dict[str, Any]]) -> None:

@@ -55,7 +55,7 @@ def operation_row(
         "action_uid": action.uid,
         "revision": action.revision,
         "occurrence_at": occurrence,
-        "state": OperationState.PENDING,
+        "state": OperationState.PENDING.value,
         "reason": None,
         "triggerer": triggerer,
         "queue": plan.queue,
@@ -84,8 +84,8 @@ def advance(connection: sa.Connection, decided: Sequence[Decided]) -> None:
     moves = [
         {
             "uid": one.action.uid,
-            "watermark": one.decision.watermark,
-            "next_occurrence_at": one.decision.next_occurrence_at,
+            "until": one.decision.watermark,
+            "next_at": one.decision.next_occurrence_at,
         }
         for one in decided
     ]
@@ -115,7 +115,7 @@ def _missed_rows(one: Decided) -> list[dict[str, Any]]:
             missed.at,
             _triggerer(one.action),
         )
-        rows.append(row | {"state": OperationState.MISSED, "reason": missed.reason})
+        rows.append(row | {"state": OperationState.MISSED.value, "reason": missed.reason})
     return rows
 
 

@@ -19,6 +19,7 @@ from tasks.names import QUICK
 logger = logging.getLogger("minutehand.broker")
 
 FLUSH_SIZE = 500
+ORIGIN = "minutehand"
 # Above the longest time limit of an operation: Redis delivers anew what takes longer. A repeated
 # message finds the operation claimed.
 VISIBILITY_TIMEOUT_S = 8 * 24 * 3600
@@ -97,17 +98,40 @@ def publish(messages: Sequence[Message]) -> Iterator[Sequence[Message]]:
 
 
 def _flush(chunk: Sequence[Message]) -> None:
+    """Send one batch in one round trip, as Celery's message protocol 2 has it.
+
+    Not `send_task`: half of its time goes into routing and text for people, message by message.
+    """
     producer = _producer()
+    _declare(producer, {message.queue for message in chunk})
     with producer.batch(max_size=len(chunk) + 1):
         for message in chunk:
-            app.send_task(
+            text = str(message.id)
+            task = app.amqp.as_task_v2(
+                text,
                 message.task,
-                args=(str(message.id), message.attempt),
-                task_id=str(message.id),
-                queue=message.queue,
-                producer=producer,
-                retry=False,
+                args=(text, message.attempt),
+                argsrepr=f"({text}, {message.attempt})",
+                kwargsrepr="{}",
+                origin=ORIGIN,
+                ignore_result=True,
             )
+            producer.publish(
+                task.body,
+                exchange="",
+                routing_key=message.queue,
+                serializer="json",
+                headers=task.headers,
+                **task.properties,
+            )
+
+
+def _declare(producer: Any, queues: set[str]) -> None:
+    """Declare queues that this producer has not declared yet: RabbitMQ drops what has no queue."""
+    declared = _producers.setdefault("declared", set())
+    for queue in queues - declared:
+        app.amqp.queues[queue].bind(producer.channel).declare()
+        declared.add(queue)
 
 
 def _producer() -> Any:
@@ -128,6 +152,7 @@ def _producer() -> Any:
 def _disconnect() -> None:
     old = _producers.pop("producer", None)
     key = _producers.pop("key", None)
+    _producers.pop("declared", None)
     # A connection that came from a fork belongs to the parent.
     if old is not None and key[0] == os.getpid():
         with suppress(KombuError, RedisError, OSError):

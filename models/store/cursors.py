@@ -7,6 +7,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
+from models.sql import unnested
 from models.tables import action_cursor, actions, missed_spans, operations
 
 # "File me": new, edited, or of another tz release; the next tick computes the real value.
@@ -88,20 +89,33 @@ def _read_locked(connection: sa.Connection, uids: Sequence[UUID]) -> Sequence[sa
 def advance(connection: sa.Connection, moves: Sequence[dict[str, Any]]) -> None:
     """Write watermark and next_occurrence_at of many actions.
 
-    Each move has `uid`, `watermark` and `next_occurrence_at`; what was edited is now decided.
+    Each move has `uid`, `until` (the watermark) and `next_at`; what was edited is now decided.
     """
     if not moves:
+        return
+    if connection.dialect.name == "postgresql":
+        _advance_at_once(connection, moves)
         return
     moved = (
         sa.update(action_cursor)
         .where(action_cursor.c.action_uid == sa.bindparam("uid"))
         .values(
-            watermark=sa.bindparam("watermark"),
-            next_occurrence_at=sa.bindparam("next_occurrence_at"),
+            watermark=sa.bindparam("until"),
+            next_occurrence_at=sa.bindparam("next_at"),
             edited_at=None,
         )
     )
     connection.execute(moved, list(moves))
+
+
+def _advance_at_once(connection: sa.Connection, moves: Sequence[dict[str, Any]]) -> None:
+    names = {"uid": "action_uid", "until": "watermark", "next_at": "next_occurrence_at"}
+    given = unnested(action_cursor, moves, names)
+    connection.execute(
+        sa.update(action_cursor)
+        .where(action_cursor.c.action_uid == given.c.uid)
+        .values(watermark=given.c.until, next_occurrence_at=given.c.next_at, edited_at=None)
+    )
 
 
 def restart(connection: sa.Connection, uid: UUID, effective_from: datetime) -> None:

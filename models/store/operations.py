@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from models.errors import NotFound
 from models.operation import UNSTARTED, OperationState
-from models.sql import database_now, insert_ignoring
+from models.sql import database_now, insert_all
 from models.tables import actions, attempts, missed_spans, operation_logs, operations
 from runtime.database import default_engine, reading
 
@@ -25,10 +25,8 @@ def record(connection: sa.Connection, rows: Sequence[dict[str, Any]]) -> set[UUI
     """
     if not rows:
         return set()
-    statement = insert_ignoring(connection, operations).values(
-        recorded_at=database_now(), not_before=database_now(RESERVED_FOR)
-    )
-    return set(connection.execute(statement.returning(operations.c.id), list(rows)).scalars())
+    reserved = {"recorded_at": database_now(), "not_before": database_now(RESERVED_FOR)}
+    return set(insert_all(connection, operations, rows, reserved))
 
 
 def record_missed(
@@ -37,14 +35,8 @@ def record_missed(
     """Record missed occurrences, one by one and as spans; return how many occurrences are new."""
     count = 0
     if rows:
-        missed = insert_ignoring(connection, operations).values(
-            state=OperationState.MISSED,
-            recorded_at=database_now(),
-            not_before=database_now(),
-            finished_at=database_now(),
-        )
-        new = connection.execute(missed.returning(operations.c.id), list(rows))
-        count = len(new.scalars().all())
+        ended = {name: database_now() for name in ("recorded_at", "not_before", "finished_at")}
+        count = len(insert_all(connection, operations, rows, ended))
     if spans:
         statement = sa.insert(missed_spans).values(recorded_at=database_now())
         connection.execute(statement, list(spans))
