@@ -135,7 +135,9 @@ def _revise(
 ) -> tuple[Changed, tuple[Message, ...]]:
     """Decide the current revision of a locked action up to `now`, then make `revision` its next."""
     uid, name = row.action_uid, revision.columns["name"]
-    if row.set_aside is None and revision.columns["document_hash"] == row.document_hash:
+    # An edit by plain SQL that no tick has taken over yet is a change that this one undoes.
+    is_same = revision.columns["document_hash"] == row.document_hash and row.edited_at is None
+    if row.set_aside is None and is_same:
         return Changed(uid, name, revision.plan, Change.UNCHANGED, row.revision), ()
     if name != row.name and actions.uid_named(connection, row.small_app_id, name):
         raise Refused(f"another action is named {name!r}; choose another name")

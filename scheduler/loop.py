@@ -55,7 +55,10 @@ class Daemon:
     name: str = field(default_factory=daemon_name)
 
     def __post_init__(self) -> None:
-        self.sweeper = Sweeper(timedelta(seconds=self.settings.worker.lease_s))
+        lease_s = self.settings.worker.lease_s
+        self.sweeper = Sweeper(timedelta(seconds=lease_s))
+        # Often enough to notice each time without a database in which a healthy lease grew old.
+        self._longest_wait_s = min(LONGEST_WAIT_S, lease_s / 4)
 
     def prepare(self) -> None:
         """Check the schema and adopt this release; raises SchedulerError or SQLAlchemy's errors."""
@@ -107,8 +110,9 @@ class Daemon:
             if left <= 0:
                 self._notice_pause(-left)
                 return True
-            self.stop.wait(min(left, LONGEST_WAIT_S))
-            self._notice_pause(monotonic() - asked - min(left, LONGEST_WAIT_S))
+            pause_s = min(left, self._longest_wait_s)
+            self.stop.wait(pause_s)
+            self._notice_pause(monotonic() - asked - pause_s)
         return False
 
     def _notice_pause(self, late_s: float) -> None:
@@ -123,8 +127,9 @@ class Daemon:
                 return act()
             except DATABASE_AWAY as error:
                 logger.error("database unavailable, trying again: %s", _first_line(error))
-                self.sweeper.distrust()
                 self.stop.wait(DATABASE_RETRY_S)
+                # From the next try on: if it succeeds, the workers had no database until now.
+                self.sweeper.distrust()
         return None
 
 

@@ -58,8 +58,14 @@ def subject_of(row: sa.Row[Any], *, number: int | None = None) -> Subject:
 
 
 def decide_until(connection: sa.Connection, row: sa.Row[Any], instant: datetime) -> Recorded:
-    """Decide and record an action's current revision up to `instant`; the cursor is not moved."""
-    plan = Plan.from_json(row.plan)
+    """Decide and record an action's current revision up to `instant`; the cursor is not moved.
+
+    A plan that somebody broke by hand decides nothing.
+    """
+    try:
+        plan = Plan.from_json(row.plan)
+    except ValueError:
+        return Recorded()
     decision = decide(plan, row.action_uid, row.watermark, instant)
     return record(connection, [Decided(subject_of(row), plan, decision)])
 

@@ -162,11 +162,7 @@ class Tick:
         """A broken edit takes nothing from what the old document had due before it."""
         if row.edited_at is None or row.set_aside:
             return
-        try:
-            with connection.begin_nested():
-                self.report.add(decide_until(connection, row, min(row.edited_at, self.now)))
-        except ValueError:
-            logger.exception("action %s: its plan is broken too", row.action_uid)
+        self.report.add(decide_until(connection, row, min(row.edited_at, self.now)))
 
     def _send(self, messages: list[Message]) -> None:
         # The first failed flush ends sending, not recording.

@@ -7,7 +7,7 @@ import sqlalchemy as sa
 
 from models.errors import InvalidAction, Refused
 from models.sql import read_clock
-from models.tables import action_cursor, audit, revisions
+from models.tables import action_cursor, actions, audit, revisions
 from runtime.database import reading
 from scheduler import change, manual
 from scheduler.change import Change, Changed, apply_all, create_all
@@ -179,3 +179,26 @@ def test_an_edit_races_a_tick_and_nothing_is_doubled(engine: sa.Engine, broker: 
     assert len(occurrences) == len(set(occurrences))
     assert len(broker.messages("quick")) <= len(occurrences)
     assert 1 <= len(occurrences) <= 2
+
+
+def test_applying_undoes_an_edit_by_sql_that_no_tick_has_seen(engine: sa.Engine) -> None:
+    action = make_action(engine)
+    with engine.begin() as connection:
+        edit = sa.update(actions).where(actions.c.uid == action.uid)
+        connection.execute(edit.values(document='{"name": "other"}'))
+
+    changed = apply_all(engine, [make_document()], author())[0]
+    tick(engine, clock(engine) + MINUTE, Sweeper(MINUTE))
+
+    assert changed.change is Change.CHANGED
+    with reading(engine) as connection:
+        row = connection.execute(sa.select(actions)).one()
+    assert (row.name, row.set_aside, row.revision) == ("every minute", None, 2)
+
+
+def test_an_action_with_a_broken_plan_may_be_deleted(engine: sa.Engine) -> None:
+    action = make_action(engine)
+    with engine.begin() as connection:
+        connection.execute(sa.update(actions).values(plan="nonsense"))
+
+    assert change.delete(engine, action.uid, author()) == 0
