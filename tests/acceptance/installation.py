@@ -1,0 +1,320 @@
+"""One installation under test: a home folder, a database, a broker, and its processes."""
+
+import base64
+import json
+import signal
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid4
+
+import sqlalchemy as sa
+
+from models.operation import ENDED
+from models.sql import database_now, read_clock
+from models.store import operations as operations_store
+from models.tables import action_cursor, operations, ticks
+from runtime.config import Settings
+from runtime.database import make_engine, reading
+from scheduler.change import Changed, create_all
+from scheduler.dispatch import dispatch_ready
+from tasks.app import configure
+from tasks.registry import Registry
+from tests.acceptance import steps_for_tests
+from tests.acceptance.processes import ROOT, Process, Processes, python, until
+from tests.acceptance.trace import Trace
+from tests.factories import author, make_document, make_operation, update_operation
+from tests.servers import Broker
+
+HEARTBEAT_S = 0.5
+LEASE_S = 1.5
+TICK_S = 5
+# A lease, the sweep's own caution after it, and the next tick.
+TAKEN_BACK_S = 30.0
+MINUTE = timedelta(minutes=1)
+
+
+@dataclass
+class Installation:
+    """What a test works with; everything it starts ends with it."""
+
+    store: str
+    settings: Settings
+    broker: Broker
+    environment: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.home = self.settings.home
+        self.trace = Trace(self.home / "trace.jsonl")
+        database = self.settings.database_url.get_secret_value()
+        broker = self.settings.broker_url.get_secret_value()
+        ours = {
+            "SCHED_HOME": str(self.home),
+            **({"SCHED_BROKER_URL": broker} if broker else {}),
+            **({"SCHED_DATABASE_URL": database} if database else {}),
+            "SCHED_STEP_MODULES": "steps_for_tests",
+            "SCHED_SCHEDULER_TICK_SECONDS": str(TICK_S),
+            "SCHED_WORKER_HEARTBEAT_S": str(HEARTBEAT_S),
+            "SCHED_WORKER_LEASE_S": str(LEASE_S),
+            "SCHED_WORKER_STOP_GRACE_S": "1",
+            "SCHED_WORKER_CANCEL_GRACE_S": "1",
+            "PYTHONPATH": str(Path(__file__).parent),
+            "MINUTEHAND_TRACE": str(self.trace.path),
+        }
+        logs = self.home / "logs"
+        logs.mkdir()
+        self.processes = Processes(logs, {**ours, **self.environment})
+
+    @cached_property
+    def engine(self) -> sa.Engine:
+        """The database, as the test itself looks at it."""
+        return make_engine(self.settings)
+
+    def close(self) -> None:
+        """End everything, also after a failure."""
+        self.processes.kill_all()
+        self.engine.dispose()
+
+    # Processes
+
+    def daemon(self, settings: Mapping[str, str] | None = None) -> Process:
+        """Start the daemon; it ticks at once, then every five seconds."""
+        command = python(str(ROOT / "scheduler_server.py"))
+        return self.processes.start("daemon", command, settings)
+
+    def tick(self, *arguments: str) -> str:
+        """Make one tick by a daemon of its own; return what it wrote."""
+        done = self.processes.run(python(str(ROOT / "scheduler_server.py"), "--once", *arguments))
+        assert done.returncode == 0, done.stderr
+        return done.stderr
+
+    def send(self) -> None:
+        """Send what may be sent, as a tick does, where the fact is about workers."""
+        configure(self.settings)
+        dispatch_ready(self.engine)
+
+    def worker(
+        self,
+        queues: str = "quick",
+        concurrency: int = 1,
+        *,
+        is_awaited: bool = False,
+        settings: Mapping[str, str] | None = None,
+    ) -> Process:
+        """Start a worker; with `is_awaited` it is ready on return."""
+        arguments = ("worker", "--queues", queues, "--concurrency", str(concurrency))
+        process = self.processes.start("worker", self.command(*arguments), settings)
+        if is_awaited:
+            process.said("is ready for")
+        return process
+
+    def command(self, *arguments: str) -> list[str]:
+        """Return a `minutehand` command."""
+        return python("-P", "-m", "minutehand", *arguments)
+
+    def cli(self, *arguments: str) -> Any:
+        """Run a `minutehand` command that prints JSON; return it."""
+        done = self.processes.run(self.command("--json", *arguments))
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    # Actions and operations
+
+    def now(self) -> datetime:
+        """Return the database's clock."""
+        with reading(self.engine) as connection:
+            return read_clock(connection)
+
+    def action(self, name: str = "traced", **changes: Any) -> Changed:
+        """Store an action of one traced step whose occurrences the test records itself."""
+        changes = {"operations": {"trace_one": True}, "when": yearly(self.now(), -40), **changes}
+        return self._store(make_document(name=name, **changes))[0]
+
+    def due_action(self, name: str = "due", **changes: Any) -> Changed:
+        """Store an action with one occurrence, at the last full minute; the next is in a year."""
+        now = self.now()
+        when = yearly(now.replace(second=0, microsecond=0))
+        action = self.action(name, when=when, **changes)
+        with self.engine.begin() as connection:
+            connection.execute(
+                sa.update(action_cursor)
+                .where(action_cursor.c.action_uid == action.uid)
+                .values(watermark=now - 2 * MINUTE, effective_from=now - 2 * MINUTE)
+            )
+        return action
+
+    def due_at(self, instant: datetime, count: int) -> list[UUID]:
+        """Store actions that are due once, at `instant`; return their uids."""
+        when = {"due_date": instant.isoformat()}
+        steps = {"trace_one": True}
+        return [
+            changed.uid
+            for changed in self._store(
+                *(
+                    make_document(name=f"action {n}", when=when, operations=steps)
+                    for n in range(count)
+                )
+            )
+        ]
+
+    def operation(self, action: Changed, minutes_ago: int = 0) -> UUID:
+        """Record an operation of an action; the next tick, or `send`, sends it."""
+        occurrence = self.now().replace(second=0, microsecond=0) - minutes_ago * MINUTE
+        id = make_operation(self.engine, action, occurrence)
+        self.make_sendable(id)
+        return id
+
+    def make_sendable(self, *ids: UUID) -> None:
+        """Age `not_before` by hand: the next tick sends these, as if minutes had gone by."""
+        for id in ids:
+            update_operation(self.engine, id, not_before=database_now(-1.0))
+
+    def _store(self, *documents: dict[str, Any]) -> list[Changed]:
+        specs = Registry((steps_for_tests.__name__,)).user_specs()
+        return create_all(self.engine, documents, author(specs))
+
+    def row(self, id: UUID) -> dict[str, Any]:
+        """Return an operation's row."""
+        with reading(self.engine) as connection:
+            return operations_store.get(connection, id)
+
+    def rows(self, *uids: UUID) -> list[sa.RowMapping]:
+        """Return all operations, or those of some actions, oldest occurrence first."""
+        query = sa.select(operations).order_by(operations.c.occurrence_at, operations.c.id)
+        if uids:
+            query = query.where(operations.c.action_uid.in_(uids))
+        with reading(self.engine) as connection:
+            return list(connection.execute(query).mappings())
+
+    def attempts(self, id: UUID) -> list[tuple[int, str, str | None]]:
+        """Return an operation's attempts: number, state, error."""
+        with reading(self.engine) as connection:
+            found = operations_store.attempts_of(connection, id)
+        return [(one["attempt"], one["state"], one["error"]) for one in found]
+
+    def ticks(self) -> list[sa.RowMapping]:
+        """Return the reports of all ticks."""
+        with reading(self.engine) as connection:
+            return list(connection.execute(sa.select(ticks).order_by(ticks.c.id)).mappings())
+
+    def watermark(self, action: Changed) -> datetime:
+        """Return up to when an action is decided."""
+        query = sa.select(action_cursor.c.watermark)
+        with reading(self.engine) as connection:
+            found: datetime = connection.execute(
+                query.where(action_cursor.c.action_uid == action.uid)
+            ).scalar_one()
+        return found
+
+    # Waiting
+
+    def becomes(self, id: UUID, state: str, timeout_s: float = TAKEN_BACK_S) -> dict[str, Any]:
+        """Wait until an operation is in that state; return its row."""
+        until(
+            lambda: self.row(id)["state"] == state,
+            lambda: f"operation is {state}: {self._told(id)}",
+            timeout_s,
+        )
+        return self.row(id)
+
+    def awaits(
+        self, id: UUID, holds: Callable[[dict[str, Any]], bool], timeout_s: float = TAKEN_BACK_S
+    ) -> dict[str, Any]:
+        """Wait until something holds of an operation's row; return the row."""
+        until(lambda: holds(self.row(id)), lambda: self._told(id), timeout_s)
+        return self.row(id)
+
+    def awaited_rows(
+        self, action: Changed, count: int, timeout_s: float = TAKEN_BACK_S
+    ) -> list[sa.RowMapping]:
+        """Wait until an action has so many operations; return them."""
+        until(
+            lambda: len(self.rows(action.uid)) == count, f"{count} operations recorded", timeout_s
+        )
+        return self.rows(action.uid)
+
+    def all_end(self, ids: list[UUID], timeout_s: float = TAKEN_BACK_S) -> list[str]:
+        """Wait until these operations have ended; return their states."""
+        ended = sa.select(sa.func.count()).where(
+            operations.c.id.in_(ids), operations.c.state.in_(ENDED)
+        )
+
+        def are_over() -> bool:
+            with reading(self.engine) as connection:
+                return connection.execute(ended).scalar_one() == len(ids)
+
+        until(are_over, lambda: "\n".join(["not all end:", *map(self._told, ids)]), timeout_s)
+        return [self.row(id)["state"] for id in ids]
+
+    def step_starts(self, id: UUID, times: int = 1, timeout_s: float = TAKEN_BACK_S) -> int:
+        """Wait for so many starts of an operation's steps; return the pid of the last of them."""
+        until(
+            lambda: len(self.trace.starts(id)) >= times,
+            lambda: f"{times} starts of steps: {self._told(id)}",
+            timeout_s,
+        )
+        return self.trace.starts(id)[times - 1].pid
+
+    def file(self, name: str) -> Path:
+        """Return a path that a step can wait for."""
+        return self.home / name
+
+    # Messages
+
+    def freeze_broker(self) -> None:
+        """Stop the broker where it is: it accepts connections and never answers."""
+        assert self.broker.process is not None
+        self.broker.process.send_signal(signal.SIGSTOP)
+
+    def thaw_broker(self) -> None:
+        """Let the broker go on."""
+        assert self.broker.process is not None
+        self.broker.process.send_signal(signal.SIGCONT)
+
+    def repeat_messages(self, queue: str = "quick", times: int = 1) -> int:
+        """Put each waiting message into its queue so many times more; return how many wait."""
+        with self.broker.client() as client:
+            for raw in client.lrange(queue, 0, -1):
+                for _ in range(times):
+                    client.lpush(queue, _again(raw))
+            return int(client.llen(queue))
+
+    def put_messages(self, raws: list[bytes], id: UUID | None = None) -> None:
+        """Put messages that were kept into the queue, as if late; with `id`, for that one."""
+        with self.broker.client() as client:
+            for raw in raws:
+                client.lpush("quick", _again(raw, id))
+
+    def kept_messages(self, queue: str = "quick") -> list[bytes]:
+        """Return the raw messages that wait in a queue."""
+        with self.broker.client() as client:
+            return list(client.lrange(queue, 0, -1))
+
+    def queue_is_empty(self, queue: str = "quick") -> bool:
+        """Whether nothing waits in a queue, nor is held by a worker."""
+        with self.broker.client() as client:
+            return bool(client.llen(queue) + client.hlen("unacked") == 0)
+
+    def _told(self, id: UUID) -> str:
+        row = self.row(id)
+        logs = [f"--- {one.name}\n{one.text()[-1500:]}" for one in self.processes.started]
+        return "\n".join([str(row), str(self.trace.story(id)), *logs])
+
+
+def _again(raw: bytes, id: UUID | None = None) -> str:
+    message: dict[str, Any] = json.loads(raw)
+    if id is not None:
+        (_, *rest), *others = json.loads(base64.b64decode(message["body"]))
+        body = json.dumps([[str(id), *rest], *others])
+        message["body"] = base64.b64encode(body.encode()).decode()
+    message["properties"]["delivery_tag"] = str(uuid4())
+    return json.dumps(message)
+
+
+def yearly(instant: datetime, days: int = 0) -> dict[str, str]:
+    """Return a cron rule that fires once a year, in the minute of `instant` moved by `days`."""
+    at = instant.astimezone(UTC) + timedelta(days=days)
+    return {"cron_rule": f"{at.minute} {at.hour} {at.day} {at.month} *", "timezone": "UTC"}

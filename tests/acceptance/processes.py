@@ -1,0 +1,196 @@
+"""Real processes of ours, and no one left behind: all carry one mark in their environment."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from secrets import token_hex
+
+import psutil
+
+from runtime.clock import wait_for
+
+ROOT = Path(__file__).resolve().parents[2]
+MARK = "MINUTEHAND_TEST"
+SOON_S = 30.0
+
+
+def until(
+    condition: Callable[[], bool], what: str | Callable[[], str], timeout_s: float = SOON_S
+) -> None:
+    """Wait until `condition()` holds; fail with `what` when it does not in time."""
+    if not wait_for(condition, timeout_s):
+        told = what if isinstance(what, str) else what()
+        raise AssertionError(f"not within {timeout_s:g} s: {told}")
+
+
+@dataclass
+class Process:
+    """One process that a test started, with what it wrote to stderr."""
+
+    name: str
+    popen: subprocess.Popen[bytes]
+    log: Path
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self.popen.pid
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it runs."""
+        return self.popen.poll() is None
+
+    def send(self, number: signal.Signals) -> None:
+        """Send it a signal, it alone."""
+        self.popen.send_signal(number)
+
+    def freeze(self) -> None:
+        """Stop it where it is; return once it stands still."""
+        self.send(signal.SIGSTOP)
+        process = psutil.Process(self.pid)
+        until(lambda: process.status() == psutil.STATUS_STOPPED, f"{self.name} frozen")
+
+    def thaw(self) -> None:
+        """Let it go on."""
+        self.send(signal.SIGCONT)
+
+    def freeze_tree(self) -> None:
+        """Stop it and its children where they are."""
+        self.freeze()
+        for child in psutil.Process(self.pid).children(recursive=True):
+            child.suspend()
+
+    def thaw_tree(self) -> None:
+        """Let it and its children go on."""
+        for child in psutil.Process(self.pid).children(recursive=True):
+            child.resume()
+        self.thaw()
+
+    def kill(self) -> None:
+        """Kill it as the kernel would, it alone; return when it is gone."""
+        self.send(signal.SIGKILL)
+        self.popen.wait(SOON_S)
+
+    def ended(self, timeout_s: float = SOON_S) -> int:
+        """Wait for its end; return its exit code."""
+        try:
+            return self.popen.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"{self.name} did not end:\n{self.text()[-3000:]}") from None
+
+    def children(self) -> list[int]:
+        """Return the pids of its children, their children included."""
+        return [child.pid for child in psutil.Process(self.pid).children(recursive=True)]
+
+    def text(self) -> str:
+        """Return what it wrote so far."""
+        return self.log.read_text(errors="replace")
+
+    def said(self, text: str, times: int = 1, timeout_s: float = SOON_S) -> None:
+        """Wait until it wrote `text` so many times."""
+        if not wait_for(lambda: self.text().count(text) >= times, timeout_s):
+            raise AssertionError(f"{self.name} did not say {text!r}:\n{self.text()[-3000:]}")
+
+
+@dataclass
+class Processes:
+    """All processes of one test: started with one environment, killed together at the end."""
+
+    folder: Path
+    environment: Mapping[str, str]
+    mark: str = field(default_factory=lambda: token_hex(8))
+    started: list[Process] = field(default_factory=list)
+
+    def start(
+        self, name: str, command: Sequence[str], settings: Mapping[str, str] | None = None
+    ) -> Process:
+        """Start a process in a session of its own."""
+        log = self.folder / f"{len(self.started)}-{name}.log"
+        with log.open("wb") as file:
+            popen = subprocess.Popen(
+                command,
+                env=self._environment(settings or {}),
+                cwd=self.folder,
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=file,
+                start_new_session=True,
+            )
+        process = Process(name, popen, log)
+        self.started.append(process)
+        return process
+
+    def run(
+        self, command: Sequence[str], settings: Mapping[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a command to its end."""
+        return subprocess.run(
+            command,
+            env=self._environment(settings or {}),
+            cwd=self.folder,
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+
+    def left(self) -> list[psutil.Process]:
+        """Return every process that stems from this test and still runs."""
+        found = []
+        for process in psutil.process_iter():
+            try:
+                if self._is_ours(process) and not _is_over(process):
+                    found.append(process)
+            except (psutil.AccessDenied, psutil.NoSuchProcess):
+                continue
+        return found
+
+    def kill_all(self) -> None:
+        """Kill whatever still runs."""
+        until(self._kill_those_left, "all processes of the test are gone")
+        for process in self.started:
+            process.popen.wait(SOON_S)
+
+    def _is_ours(self, process: psutil.Process) -> bool:
+        # A Valkey server overwrites its environment with its title: it is known by its folder.
+        home = str(self.folder.parent)
+        return process.environ().get(MARK) == self.mark or process.cwd().startswith(home)
+
+    def _kill_those_left(self) -> bool:
+        found = self.left()
+        for process in found:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
+        return not found
+
+    def _environment(self, settings: Mapping[str, str]) -> dict[str, str]:
+        inherited = {
+            key: value
+            for key, value in os.environ.items()
+            # Many short processes: they share what one has compiled.
+            if key != "PYTHONDONTWRITEBYTECODE"
+            and not key.startswith(("SCHED_", "MINUTEHAND_", "PYTEST_", "COV_"))
+        }
+        return {**inherited, **self.environment, **settings, MARK: self.mark}
+
+
+def _is_over(process: psutil.Process) -> bool:
+    return process.status() in {psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD}
+
+
+def kill(pid: int) -> None:
+    """Kill a process that is not a child of ours; return when it is gone."""
+    process = psutil.Process(pid)
+    process.kill()
+    until(lambda: not process.is_running() or _is_over(process), f"{pid} is gone")
+
+
+def python(*arguments: str) -> list[str]:
+    """Return a command of this interpreter."""
+    return [sys.executable, *arguments]

@@ -1,0 +1,106 @@
+"""Steps of our own for the acceptance tests, loaded by SCHED_STEP_MODULES.
+
+Each appends a line to the file named by MINUTEHAND_TRACE when it starts and when it ends: a step
+cut off by a kill has no end. `trace.py` reads them.
+"""
+
+import json
+import os
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+import minutehand
+from minutehand import StepContext, StepFailed, StepOutcome, StepResult
+
+POLL_S = 0.02
+LONGEST_WAIT_S = 120.0
+
+
+class TraceParameters(BaseModel):
+    """What a step of the tests does between its start and its end."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    # Blocks until this file exists.
+    until: str | None = None
+    # Fails in its first attempts, or each time without a number of its own.
+    fail: int = 0
+    permanent: bool = False
+    # Swallows whatever is raised in it while it blocks.
+    ignores_interrupts: bool = False
+    # Ends with a partial result once it is told to stop.
+    heeds_stop: bool = False
+    # Asks in a tight loop whether to stop.
+    asks_always: bool = False
+    # Reports so many of ten when it starts.
+    progress: int | None = None
+
+
+def note(context: StepContext, step: str, what: str) -> None:
+    """Append one line, whole, whoever else writes."""
+    line = {
+        "operation": str(context.operation_id),
+        "attempt": context.attempt,
+        "step": step,
+        "pid": os.getpid(),
+        "what": what,
+    }
+    file = os.open(os.environ["MINUTEHAND_TRACE"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    try:
+        os.write(file, (json.dumps(line) + "\n").encode())
+    finally:
+        os.close(file)
+
+
+def run(context: StepContext, step: str) -> StepResult:
+    """Do what the parameters say; the start and the end are noted."""
+    wanted = context.parameters
+    assert isinstance(wanted, TraceParameters)
+    note(context, step, "start")
+    context.logger.info("step %s of attempt %d", step, context.attempt)
+    if wanted.progress is not None:
+        # Written at once: the row is as old as the beginning of the step.
+        Event().wait(1.0)
+        context.progress(wanted.progress, 10, "some of ten", "counting")
+    stopped = _block(context, wanted)
+    if context.attempt <= wanted.fail:
+        note(context, step, "fail")
+        raise StepFailed(f"attempt {context.attempt} fails", permanent=wanted.permanent)
+    note(context, step, "end")
+    if stopped:
+        return StepResult("stopped", StepOutcome.PARTIAL)
+    return StepResult(f"{step} done", details={"by": step})
+
+
+def _block(context: StepContext, wanted: TraceParameters) -> bool:
+    """Wait for the file; return whether it was told to stop instead."""
+    if wanted.until is None:
+        return False
+    for _ in range(int(LONGEST_WAIT_S / POLL_S)):
+        try:
+            while wanted.asks_always and not context.should_stop():
+                pass
+            if Path(wanted.until).exists():
+                return False
+            if wanted.heeds_stop and context.should_stop():
+                return True
+            Event().wait(POLL_S)
+        except BaseException:
+            if not wanted.ignores_interrupts:
+                raise
+    raise StepFailed(f"{wanted.until} did not appear", permanent=True)
+
+
+def _register(name: str, **how: Any) -> None:
+    @minutehand.step(name, parameters=TraceParameters, **how)
+    def _(context: StepContext) -> StepResult:
+        return run(context, name)
+
+
+for _name in ("trace_one", "trace_two", "trace_three"):
+    _register(_name)
+_register("trace_once", repeatable=False)
+_register("trace_heavy", heavy=True)

@@ -1,0 +1,86 @@
+"""The broker stops, loses everything, or comes back empty: every operation runs once."""
+
+import shutil
+import signal
+
+from tests.acceptance.installation import Installation
+from tests.acceptance.processes import until
+
+
+def broker_errors(installation: Installation) -> int:
+    return sum("broker_error" in tick["report"] for tick in installation.ticks())
+
+
+def test_what_is_due_while_the_broker_is_down_for_longer_than_a_tick_runs_once_it_is_back(
+    installation: Installation,
+) -> None:
+    installation.worker(is_awaited=True)
+    daemon = installation.daemon()
+    until(lambda: len(installation.ticks()) == 1, "the first tick")
+
+    installation.broker.stop()
+    actions = [installation.due_action(f"due {n}") for n in range(3)]
+    until(lambda: broker_errors(installation) >= 2, "two ticks without a broker")
+    rows = installation.rows(*(action.uid for action in actions))
+    assert [row["state"] for row in rows] == ["pending"] * 3
+    installation.broker.start()
+
+    ids = [row["id"] for row in rows]
+    assert installation.all_end(ids) == ["success"] * 3
+    assert len(installation.trace.starts()) == 3
+    assert daemon.is_alive
+
+
+def test_a_flushed_broker_costs_time_but_no_operation(installation: Installation) -> None:
+    ids = [installation.operation(installation.action(f"lost {n}")) for n in range(5)]
+    installation.tick()
+    assert [installation.row(id)["state"] for id in ids] == ["queued"] * 5
+    with installation.broker.client() as client:
+        client.flushall()
+
+    installation.worker()
+    installation.make_sendable(*ids)
+    installation.tick()
+
+    assert installation.all_end(ids) == ["success"] * 5
+    assert len(installation.trace.starts()) == 5
+
+
+def test_a_worker_outlives_a_broker_that_is_restarted_empty(installation: Installation) -> None:
+    gate = {"until": str(installation.file("go"))}
+    running = installation.operation(installation.action(operations={"trace_one": gate}))
+    installation.tick()
+    installation.worker(concurrency=2)
+    installation.step_starts(running)
+    waiting = installation.operation(installation.action("waiting"))
+
+    installation.broker.stop(signal.SIGKILL)
+    shutil.rmtree(installation.broker.folder / "appendonlydir")
+    installation.broker.start()
+    installation.tick()
+    installation.becomes(waiting, "success")
+    installation.file("go").touch()
+    installation.becomes(running, "success")
+
+    assert [row["attempt"] for row in installation.rows()] == [1, 1]
+    assert len(installation.trace.starts()) == 2
+
+
+def test_a_broker_that_accepts_but_never_answers_holds_up_no_recording(
+    installation: Installation,
+) -> None:
+    daemon = installation.daemon()
+    until(lambda: len(installation.ticks()) == 1, "the first tick")
+
+    installation.freeze_broker()
+    first = installation.due_action("first")
+    until(lambda: broker_errors(installation) >= 1, "a tick that gives up on the broker")
+    second = installation.due_action("second")
+    installation.awaited_rows(second, 1)
+    installation.thaw_broker()
+
+    installation.worker()
+    ids = [row["id"] for row in installation.rows(first.uid, second.uid)]
+    assert installation.all_end(ids) == ["success"] * 2
+    assert len(installation.trace.starts()) == 2
+    assert daemon.is_alive

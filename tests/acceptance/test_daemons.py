@@ -1,0 +1,131 @@
+"""Daemons that are killed, frozen, or work side by side: each occurrence is sent and run once."""
+
+import signal
+from datetime import timedelta
+
+import pytest
+import sqlalchemy as sa
+
+from models.tables import operations
+from tests.acceptance.installation import Installation
+from tests.acceptance.processes import until
+
+FROZEN_S = 2
+# Holds the transaction of whoever records an operation of the action "frozen", as long as the test
+# holds the advisory lock; its idle time-out is shortened, from the 30 s of every connection.
+HOLD = f"""
+CREATE FUNCTION hold() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF NEW.triggerer LIKE '%frozen%' THEN
+    PERFORM set_config('idle_in_transaction_session_timeout', '{FROZEN_S}s', true);
+    PERFORM pg_advisory_xact_lock_shared(42);
+  END IF;
+  RETURN NEW;
+END $$;
+CREATE TRIGGER hold BEFORE INSERT ON operations FOR EACH ROW EXECUTE FUNCTION hold();
+"""
+
+
+def record_with_a_frozen_broker(installation: Installation, count: int) -> list[sa.RowMapping]:
+    """Let a daemon record `count` occurrences while the broker does not answer."""
+    for number in range(count):
+        installation.due_action(f"due {number}")
+    installation.freeze_broker()
+    installation.daemon()
+    until(lambda: len(installation.rows()) == count, "all are recorded")
+    return installation.rows()
+
+
+def test_a_daemon_killed_between_recording_and_sending_loses_nothing(
+    installation: Installation,
+) -> None:
+    rows = record_with_a_frozen_broker(installation, 10)
+    assert {row["state"] for row in rows} == {"pending"}
+
+    installation.processes.started[-1].kill()
+    installation.thaw_broker()
+    ids = [row["id"] for row in rows]
+    installation.make_sendable(*ids)
+    installation.tick()
+    installation.tick()
+    installation.worker()
+
+    assert installation.all_end(ids) == ["success"] * 10
+    assert len(installation.rows()) == 10
+    assert sorted(line.operation for line in installation.trace.starts()) == sorted(ids)
+
+
+def test_a_daemon_killed_between_sending_and_marking_sends_twice_and_runs_once(
+    installation: Installation,
+) -> None:
+    rows = record_with_a_frozen_broker(installation, 10)
+    ids = [row["id"] for row in rows]
+    with installation.engine.begin() as connection:
+        # On SQLite the transaction itself is the lock.
+        connection.execute(sa.select(operations.c.id).with_for_update())
+        installation.thaw_broker()
+        until(lambda: len(installation.kept_messages()) == 10, "all are in the broker")
+        installation.processes.started[-1].kill()
+    assert {row["state"] for row in installation.rows()} == {"pending"}
+
+    installation.make_sendable(*ids)
+    installation.tick()
+    assert len(installation.kept_messages()) == 20
+    installation.worker(concurrency=2)
+
+    assert installation.all_end(ids) == ["success"] * 10
+    until(installation.queue_is_empty, "all messages are taken")
+    assert sorted(line.operation for line in installation.trace.starts()) == sorted(ids)
+
+
+@pytest.mark.parametrize("store", ["postgresql"])
+def test_a_daemon_frozen_in_a_transaction_holds_up_nobody_and_loses_its_locks(
+    installation: Installation,
+) -> None:
+    with installation.engine.begin() as connection:
+        connection.execute(sa.text(HOLD))
+    with installation.engine.connect() as holder:
+        holder.execute(sa.text("SELECT pg_advisory_lock(42)"))
+        stuck = [installation.due_action(f"frozen {number}") for number in range(3)]
+        frozen = installation.daemon()
+        waits = sa.text("SELECT count(*) FROM pg_locks WHERE locktype='advisory' AND NOT granted")
+        until(lambda: holder.execute(waits).scalar_one() == 1, "the daemon is in its transaction")
+        frozen.freeze()
+        holder.execute(sa.text("SELECT pg_advisory_unlock(42)"))
+        holder.rollback()
+
+    other = installation.due_action("other")
+    installation.worker()
+    installation.daemon()
+    [row] = installation.awaited_rows(other, 1)
+    installation.becomes(row["id"], "success")
+    for action in stuck:
+        [row] = installation.awaited_rows(action, 1)
+        installation.becomes(row["id"], "success")
+    frozen.thaw()
+    frozen.said("tick ")
+
+    assert len(installation.rows()) == 4
+    assert len(installation.trace.starts()) == 4
+    assert frozen.is_alive
+
+
+def test_two_daemons_at_once_send_each_of_300_due_once(installation: Installation) -> None:
+    instant = installation.now().replace(microsecond=0) + timedelta(seconds=8)
+    installation.due_at(instant, 300)
+    small = {"SCHED_SCHEDULER_BATCH_SIZE": "20"}
+    daemons = [installation.daemon(small), installation.daemon(small)]
+
+    until(lambda: len(installation.kept_messages()) >= 300, "300 are sent")
+    ticked = len(installation.ticks())
+    until(lambda: len(installation.ticks()) >= ticked + 2, "another tick of each")
+
+    rows = installation.rows()
+    assert len(rows) == len({row["id"] for row in rows}) == 300
+    assert sorted(installation.broker.messages("quick")) == sorted(
+        (str(row["id"]), 1) for row in rows
+    )
+    assert {(row["state"], row["sendings"]) for row in rows} == {("queued", 1)}
+    for daemon in daemons:
+        daemon.send(signal.SIGTERM)
+    assert [daemon.ended(10) for daemon in daemons] == [0, 0]

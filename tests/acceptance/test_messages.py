@@ -1,0 +1,70 @@
+"""The broker repeats messages, in any order and too late: an attempt runs once."""
+
+from uuid import uuid4
+
+import pytest
+
+from tests.acceptance.installation import Installation
+from tests.acceptance.processes import until
+
+ONCE = [(1, "trace_one", "start"), (1, "trace_one", "end")]
+
+
+def test_a_message_delivered_three_times_and_again_after_the_end_runs_once(
+    installation: Installation,
+) -> None:
+    gate = {"until": str(installation.file("go"))}
+    action = installation.action(operations={"trace_one": gate}, policy={"overlap": "allow"})
+    id = installation.operation(action)
+    installation.send()
+    kept = installation.kept_messages()
+    assert installation.repeat_messages(times=2) == 3
+
+    worker = installation.worker(concurrency=3)
+    worker.said("not started, taken", times=2)
+    installation.file("go").touch()
+    before = installation.becomes(id, "success")
+    installation.put_messages(kept * 3)
+    worker.said("not started, taken", times=5)
+
+    until(installation.queue_is_empty, "all messages are taken")
+    assert installation.trace.story(id) == ONCE
+    assert installation.row(id) == before
+
+
+def test_a_message_of_an_old_attempt_starts_nothing_during_the_backoff(
+    installation: Installation,
+) -> None:
+    retry = {"retry": {"max_attempts": 2, "backoff": ["PT1H"]}}
+    action = installation.action(operations={"trace_one": {"fail": 1}}, policy=retry)
+    id = installation.operation(action)
+    installation.send()
+    kept = installation.kept_messages()
+    worker = installation.worker()
+    before = installation.awaits(id, lambda row: row["attempt"] == 2)
+
+    installation.put_messages(kept * 2)
+    worker.said("not started, taken", times=2)
+    installation.tick()
+
+    assert installation.row(id) == before
+    assert len(installation.trace.starts(id)) == 1
+    installation.make_sendable(id)
+    installation.send()
+    installation.becomes(id, "success")
+    assert [attempt for attempt, _, what in installation.trace.story(id) if what == "end"] == [2]
+
+
+@pytest.mark.parametrize("store", ["sqlite"])
+def test_messages_of_unknown_operations_are_passed_over(installation: Installation) -> None:
+    action = installation.action()
+    id = installation.operation(action)
+    installation.send()
+    kept = installation.kept_messages()
+    worker = installation.worker()
+    installation.becomes(id, "success")
+
+    installation.put_messages(kept, id=uuid4())
+
+    worker.said("not started, taken")
+    until(installation.queue_is_empty, "all messages are taken")

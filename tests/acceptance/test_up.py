@@ -1,0 +1,149 @@
+"""`minutehand up`: everything in one command, stopped by Ctrl-C, killed, and started again."""
+
+import contextlib
+import signal
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import psutil
+import pytest
+import sqlalchemy as sa
+from pydantic import SecretStr
+
+from models.store.actions import find
+from models.store.small_apps import get
+from models.tables import action_cursor
+from runtime.config import load_settings
+from tests.acceptance.installation import Installation
+from tests.acceptance.processes import Process, kill, until
+from tests.servers import Broker
+
+
+@pytest.fixture
+def home(tmp_path: Path, own_broker: Broker) -> Iterator[Installation]:
+    """An empty home folder: SQLite and the embedded broker."""
+    settings = load_settings(tmp_path, {}).model_copy(update={"broker_url": SecretStr("")})
+    made = Installation("sqlite", settings, own_broker)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def start_up(home: Installation, *arguments: str) -> Process:
+    """Start `minutehand up`; it has its broker, its daemon ticked and its workers are ready."""
+    up = home.processes.start("up", home.command("up", *arguments))
+    up.said("is ready for quick")
+    up.said("is ready for heavy")
+    up.said("tick ")
+    return up
+
+
+def pids_of(up: Process, word: str) -> list[int]:
+    """Return the pids of the children of `up` that have a word in their command."""
+    found = []
+    for child in psutil.Process(up.pid).children():
+        with contextlib.suppress(psutil.ZombieProcess, psutil.NoSuchProcess):
+            if word in " ".join(child.cmdline()):
+                found.append(child.pid)
+    return found
+
+
+def make_due(home: Installation, name: str, app: str) -> None:
+    """Set an action's watermark two minutes back, as if the daemon had slept."""
+    with home.engine.begin() as connection:
+        uid = find(connection, get(connection, app).id, name)["uid"]
+        back = home.now() - timedelta(minutes=2)
+        connection.execute(
+            sa.update(action_cursor)
+            .where(action_cursor.c.action_uid == uid)
+            .values(watermark=back, effective_from=back, next_occurrence_at=back)
+        )
+
+
+def sent_rows(home: Installation) -> list[sa.RowMapping]:
+    return [row for row in home.rows() if row["state"] != "missed"]
+
+
+def test_up_runs_the_demo_within_two_ticks_and_ends_by_ctrl_c_leaving_nobody(
+    home: Installation,
+) -> None:
+    up = start_up(home, "--demo")
+    make_due(home, "every minute", "demo")
+
+    until(lambda: len(sent_rows(home)) >= 1, "an operation is recorded and sent", 15)
+    row = home.becomes(sent_rows(home)[0]["id"], "success")
+    up.send(signal.SIGINT)
+
+    assert up.ended(20) == 0
+    assert [(step["name"], step["state"]) for step in row["steps"]] == [
+        ("refresh", "success"),
+        ("publish", "success"),
+    ]
+    until(lambda: not home.processes.left(), "no process is left", 5)
+
+
+def test_what_runs_at_ctrl_c_is_given_back_and_goes_on_at_the_next_start(
+    home: Installation,
+) -> None:
+    up = start_up(home)
+    gate = {"until": str(home.file("go"))}
+    id = home.operation(home.action(operations={"trace_one": True, "trace_two": gate}))
+    home.step_starts(id, 2)
+
+    up.send(signal.SIGINT)
+    assert up.ended(20) == 0
+    row = home.row(id)
+    assert (row["state"], row["attempt"], row["losses"]) == ("pending", 2, 0)
+    home.file("go").touch()
+    start_up(home)
+
+    home.becomes(id, "success")
+    starts = [(line.attempt, line.step) for line in home.trace.starts(id)]
+    assert starts == [(1, "trace_one"), (1, "trace_two"), (2, "trace_two")]
+
+
+def test_a_second_up_on_the_same_home_is_refused_with_the_first_ones_pid(
+    home: Installation,
+) -> None:
+    up = start_up(home)
+
+    refused = home.processes.run(home.command("up"))
+
+    assert refused.returncode == 2
+    assert f"pid {up.pid}" in refused.stderr
+    assert up.is_alive
+
+
+def test_a_killed_daemon_is_started_again_and_goes_on(home: Installation) -> None:
+    up = start_up(home)
+    [daemon] = pids_of(up, "scheduler_server.py")
+
+    kill(daemon)
+    until(lambda: pids_of(up, "scheduler_server.py") not in ([], [daemon]), "a new daemon")
+    id = home.operation(home.action())
+
+    home.becomes(id, "success")
+
+
+def test_a_killed_broker_is_started_again_and_nothing_is_lost(home: Installation) -> None:
+    up = start_up(home)
+    [broker] = pids_of(up, "broker.sock")
+
+    kill(broker)
+    id = home.operation(home.action())
+
+    home.becomes(id, "success")
+    assert len(home.trace.starts(id)) == 1
+
+
+def test_a_killed_up_leaves_nobody_and_starts_again(home: Installation) -> None:
+    up = start_up(home)
+
+    up.kill()
+    until(lambda: not home.processes.left(), lambda: f"nobody is left: {home.processes.left()}", 15)
+    start_up(home)
+
+    id = home.operation(home.action())
+    home.becomes(id, "success")

@@ -1,0 +1,77 @@
+"""The brief's weekly update, from its JSON to the mails, by the command line."""
+
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import NAMESPACE_OID, uuid5
+
+import sqlalchemy as sa
+
+from models.tables import action_cursor
+from tests.acceptance.installation import Installation
+from tests.acceptance.processes import ROOT
+
+DEMO = ROOT / "examples" / "demo"
+SEVEN = datetime(2027, 1, 4, 6, 0, tzinfo=UTC)  # a Monday, 07:00 in Paris
+
+
+def add_the_demo(installation: Installation) -> str:
+    """Add the demo's small app, users and weekly update; return the action's uid."""
+    shutil.copytree(DEMO / "data", installation.home / "data")
+    installation.cli("app", "add", str(DEMO / "app.json"))
+    installation.cli("user", "import", str(DEMO / "users.json"), "--app", "demo")
+    weekly = str(DEMO / "actions" / "weekly-update.json")
+    [added] = installation.cli("action", "add", weekly, "--app", "demo")
+    # As if it had been added a minute before seven: whatever day the test runs.
+    with installation.engine.begin() as connection:
+        before = SEVEN - timedelta(minutes=1)
+        connection.execute(sa.update(action_cursor).values(watermark=before, effective_from=before))
+    return str(added["uid"])
+
+
+def tick_at(installation: Installation, minutes: int) -> str:
+    at = SEVEN + timedelta(minutes=minutes, seconds=30)
+    return installation.tick("--at", at.strftime("%Y-%m-%dT%H:%M:%SZ"))
+
+
+def rows(installation: Installation) -> list[dict[str, Any]]:
+    listed: list[dict[str, Any]] = installation.cli("operation", "list", "--app", "demo")
+    return listed
+
+
+def test_the_weekly_update_is_recorded_sent_and_run_once_under_its_documented_id(
+    installation: Installation,
+) -> None:
+    uid = add_the_demo(installation)
+    id = str(uuid5(NAMESPACE_OID, f"{uid} | 2027-01-04T06:00:00Z"))
+    installation.broker.stop()
+
+    tick_at(installation, 0)
+    unsent = rows(installation)
+    installation.broker.start()
+    for minute in range(1, 5):
+        tick_at(installation, minute)
+    with ThreadPoolExecutor(2) as both:
+        list(both.map(lambda minute: tick_at(installation, minute), [5, 5]))
+    sent = rows(installation)
+    messages = installation.broker.messages("heavy")
+    installation.worker("heavy")
+    installation.becomes(installation.rows()[0]["id"], "success")
+
+    assert [(row["id"], row["state"]) for row in unsent] == [(id, "pending")]
+    assert [(row["id"], row["state"]) for row in sent] == [(id, "queued")]
+    assert messages == [(id, 1)]
+    shown = installation.cli("operation", "show", id)
+    assert shown["occurrence_at"].startswith("2027-01-04T06:00:00")
+    assert [(step["name"], step["state"]) for step in shown["steps"]] == [
+        ("refresh", "success"),
+        ("publish", "success"),
+        ("send_execsum", "success"),
+    ]
+    mails = [path.read_text() for path in (installation.home / "mail").glob("*.eml")]
+    to = sorted(line for mail in mails for line in mail.splitlines() if line.startswith("To:"))
+    assert ["ana@example.com" in to[0], "ben@example.com" in to[1], "toco@tou.can" in to[2]] == [
+        True, True, True,
+    ]  # fmt: skip
+    assert len(to) == 3
