@@ -68,7 +68,7 @@ def _start_broker(settings: Settings, stack: ExitStack) -> list[Child]:
     if stop_orphan(settings.socket_path):
         logger.warning("stopped a broker that an earlier start left behind")
         wait_for(lambda: not broker_answers(settings.socket_path), BROKER_STOP_S)
-    broker = Child("broker", broker_command(settings))
+    broker = Child("broker", broker_command(settings), is_foreign=True)
     broker.start()
     stack.callback(stop_all, [broker], BROKER_STOP_S)
     if not wait_for(lambda: broker_answers(settings.socket_path), BROKER_START_S):

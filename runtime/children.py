@@ -1,6 +1,7 @@
 """Child processes of one command: started, restarted when they die, stopped together."""
 
 import contextlib
+import ctypes
 import fcntl
 import logging
 import os
@@ -23,6 +24,9 @@ LONGEST_PAUSE_S = 30.0
 # A child that lived this long starts again at once.
 HEALTHY_S = 60.0
 WATCH_S = 0.5
+# Linux only; elsewhere the next `up` stops what a killed one left behind.
+PRCTL = getattr(ctypes.CDLL(None), "prctl", None) if sys.platform == "linux" else None
+PR_SET_PDEATHSIG = 1
 
 
 class AlreadyRunning(RuntimeError):
@@ -36,6 +40,8 @@ class Child:
     name: str
     command: Sequence[str]
     environment: Mapping[str, str] = field(default_factory=dict)
+    # For a program that is not ours and cannot call `end_with_parent`.
+    is_foreign: bool = False
     process: subprocess.Popen[bytes] | None = None
     _started: float = 0.0
     _pause_s: float = 0.0
@@ -51,6 +57,7 @@ class Child:
             # Logs go to stderr. Celery tells its terminal of keys that nobody here can press.
             stdout=subprocess.DEVNULL,
             start_new_session=True,
+            preexec_fn=_sigterm_with_parent if self.is_foreign and PRCTL else None,  # noqa: PLW1509
         )
 
     @property
@@ -125,6 +132,11 @@ def end_with_parent() -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
     threading.Thread(target=watch, name="parent", daemon=True).start()
+
+
+def _sigterm_with_parent() -> None:
+    if PRCTL is not None:
+        PRCTL(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def own_command(*arguments: str) -> list[str]:

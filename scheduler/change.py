@@ -13,11 +13,12 @@ from uuid import UUID, uuid4
 import sqlalchemy as sa
 
 from minutehand.steps import SmallApp
+from models import tables
 from models.action import ParseContext
 from models.errors import InvalidAction, Problem, Refused
 from models.json_text import read_json
 from models.plan import Plan
-from models.sql import read_clock
+from models.sql import UTCDateTime, database_now, insert_all, read_clock
 from models.step_spec import StepSpec
 from models.store import actions, cursors, operations
 from models.store.outbox import Message
@@ -25,6 +26,8 @@ from scheduler.revise import Revision, decide_until, revision_of
 from tasks.sending import send_reserved
 
 Locked = sa.Row[Any]
+
+ACTIONS_AT_ONCE = 1_000
 
 
 class Change(StrEnum):
@@ -66,7 +69,7 @@ def create_all(engine: sa.Engine, documents: Sequence[object], author: Author) -
     with engine.begin() as connection:
         now = read_clock(connection)
         revisions = _revisions(documents, lambda _: _context(author, now), author)
-        return [_insert(connection, revision, author, now) for revision in revisions]
+        return _insert_all(connection, revisions, author, now)
 
 
 def apply_all(engine: sa.Engine, documents: Sequence[object], author: Author) -> list[Changed]:
@@ -75,7 +78,7 @@ def apply_all(engine: sa.Engine, documents: Sequence[object], author: Author) ->
     A document that says what is stored already changes nothing. Raises InvalidDocument with all
     problems of all documents.
     """
-    changes: list[Changed] = []
+    changes: dict[int, Changed] = {}
     messages: list[Message] = []
     with engine.begin() as connection:
         # Locked before the clock is read: a tick that decides later minutes must come after.
@@ -83,15 +86,15 @@ def apply_all(engine: sa.Engine, documents: Sequence[object], author: Author) ->
         now = read_clock(connection)
         contexts = iter([_context(author, now, row) for row in rows])
         revisions = _revisions(documents, lambda _: next(contexts), author)
-        for row, revision in zip(rows, revisions, strict=True):
-            if row is None:
-                changes.append(_insert(connection, revision, author, now))
-                continue
-            changed, due = _revise(connection, row, revision, author, now)
-            changes.append(changed)
-            messages += due
+        new = [number for number, row in enumerate(rows) if row is None]
+        inserted = _insert_all(connection, [revisions[number] for number in new], author, now)
+        changes |= zip(new, inserted, strict=True)
+        for number, (row, revision) in enumerate(zip(rows, revisions, strict=True)):
+            if row is not None:
+                changes[number], due = _revise(connection, row, revision, author, now)
+                messages += due
     send_reserved(engine, messages)
-    return changes
+    return [changes[number] for number in range(len(documents))]
 
 
 def set_active(engine: sa.Engine, uid: UUID, *, active: bool, author: Author) -> Changed:
@@ -169,34 +172,66 @@ def _revisions(
 def _locked_rows(
     connection: sa.Connection, documents: Sequence[object], author: Author
 ) -> list[Locked | None]:
-    rows: list[Locked | None] = []
-    for document in documents:
-        name = document.get("name") if isinstance(document, dict) else None
-        uid = actions.uid_named(connection, author.small_app.id, name)
-        rows.append(None if uid is None else cursors.lock(connection, uid))
-    return rows
+    names = [document.get("name") if isinstance(document, dict) else None for document in documents]
+    texts = [name for name in names if isinstance(name, str)]
+    rows = cursors.lock_named(connection, author.small_app.id, texts)
+    return [rows.get(name) if isinstance(name, str) else None for name in names]
 
 
-def _insert(
-    connection: sa.Connection, revision: Revision, author: Author, now: datetime
-) -> Changed:
-    name = revision.columns["name"]
-    uid = uuid4()
-    try:
-        with connection.begin_nested():
-            actions.insert(
-                connection,
-                uid=uid,
-                small_app_id=author.small_app.id,
-                revision=dict(revision.columns),
-                now=now,
-            )
-    except sa.exc.IntegrityError:
+def _insert_all(
+    connection: sa.Connection, revisions: Sequence[Revision], author: Author, now: datetime
+) -> list[Changed]:
+    """Store new actions, many with each statement."""
+    made = [Changed(uuid4(), one.columns["name"], one.plan, Change.CREATED, 1) for one in revisions]
+    for start in range(0, len(made), ACTIONS_AT_ONCE):
+        some = slice(start, start + ACTIONS_AT_ONCE)
+        _insert_some(connection, made[some], revisions[some], author, now)
+    return made
+
+
+def _insert_some(
+    connection: sa.Connection,
+    made: Sequence[Changed],
+    revisions: Sequence[Revision],
+    author: Author,
+    now: datetime,
+) -> None:
+    columns = [dict(one.columns) for one in revisions]
+    authors = [one.pop("author") for one in columns]
+    rows = [{"uid": one.uid, **values} for one, values in zip(made, columns, strict=True)]
+    at = sa.literal(now, UTCDateTime)
+    same = {"small_app_id": sa.literal(author.small_app.id), "revision": sa.literal(1)}
+    new = set(
+        insert_all(connection, tables.actions, rows, {**same, "created_at": at, "updated_at": at})
+    )
+    taken = [one.name for one in made if one.uid not in new]
+    if taken:
         raise Refused(
-            f"an action named {name!r} is there already; use `minutehand action apply` to change it"
-        ) from None
-    _audit(connection, author, "create", uid, name)
-    return Changed(uid, name, revision.plan, Change.CREATED, 1)
+            f"an action named {taken[0]!r} is there already; use `minutehand action apply` to "
+            "change it"
+        )
+    connection.execute(
+        sa.insert(tables.revisions).values(number=1, effective_from=now),
+        [
+            {
+                "action_uid": one.uid,
+                "document": values["document"],
+                "plan": values["plan"],
+                "author": name,
+            }
+            for one, values, name in zip(made, columns, authors, strict=True)
+        ],
+    )
+    cursors.begin(connection, [one.uid for one in made], now)
+    connection.execute(
+        sa.insert(tables.audit).values(
+            small_app_id=author.small_app.id,
+            at=database_now(),
+            actor=author.name,
+            verb="action.create",
+        ),
+        [{"object": str(one.uid), "details": {"name": one.name}} for one in made],
+    )
 
 
 def _context(author: Author, now: datetime, row: Locked | None = None) -> ParseContext:

@@ -186,6 +186,9 @@ def tick(engine: sa.Engine, now: datetime, sweeper: Sweeper, batch_size: int = 1
     report = TickReport(now)
     _guard_clock(engine, report)
     Tick(engine, now, batch_size, report).decide_all()
+    if monotonic() - started > sweeper.lease.total_seconds() / 4:
+        # The database may have stood still meanwhile, for the workers' heartbeats too.
+        sweeper.distrust()
     swept = sweeper.sweep(engine, send=report.broker_error is None)
     report.sent += swept.sent
     report.lost, report.released = swept.lost, swept.released

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from models.operation import UNSTARTED, OperationState
 from models.plan import Plan
-from models.sql import database_now, read_clock
+from models.sql import database_now, read_clock, stands_in
 from models.tables import actions, attempts, operations, revisions
 
 # A running operation may end between our conflict and our look at it; then we try again.
@@ -216,7 +216,7 @@ def _yield_to_running(
     running = connection.execute(
         sa.select(operations.c.id)
         .where(operations.c.overlap_key == recorded.overlap_key)
-        .where(operations.c.state == OperationState.RUNNING)
+        .where(stands_in(operations.c.state, {OperationState.RUNNING}))
         .with_for_update()
     ).scalar_one_or_none()
     if running is None:
@@ -271,7 +271,7 @@ def _skip_waiting_beyond(connection: sa.Connection, uid: UUID, most: int) -> Non
     """Skip the oldest waiting operations of an action, so that `most` wait: the newest."""
     waiting = (
         sa.select(operations.c.id)
-        .where(operations.c.action_uid == uid, operations.c.state.in_(UNSTARTED))
+        .where(operations.c.action_uid == uid, stands_in(operations.c.state, UNSTARTED))
         .where(operations.c.waiting_for.is_not(None))
         .order_by(operations.c.occurrence_at.desc(), operations.c.id)
         .offset(most)

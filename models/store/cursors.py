@@ -12,6 +12,7 @@ from models.tables import action_cursor, actions, missed_spans, operations
 
 # "File me": new, edited, or of another tz release; the next tick computes the real value.
 FILE_ME = datetime(1970, 1, 1, tzinfo=UTC)
+NAMES_AT_ONCE = 1_000
 
 _COLUMNS = (
     action_cursor,
@@ -58,7 +59,12 @@ def claim_due(
 
 def any_due(connection: sa.Connection, now: datetime, left_out: Collection[UUID] = ()) -> bool:
     """Whether an action has next_occurrence_at <= now, locked by somebody or not."""
-    due = sa.select(sa.literal(1)).where(action_cursor.c.next_occurrence_at <= now).limit(1)
+    due = (
+        sa.select(sa.literal(1))
+        .where(action_cursor.c.next_occurrence_at <= now)
+        .order_by(action_cursor.c.next_occurrence_at)
+        .limit(1)
+    )
     if left_out:
         due = due.where(action_cursor.c.action_uid.not_in(left_out))
     return connection.execute(due).first() is not None
@@ -72,6 +78,23 @@ def lock(connection: sa.Connection, uid: UUID) -> sa.Row[Any]:
     one = sa.select(action_cursor.c.action_uid).where(action_cursor.c.action_uid == uid)
     connection.execute(one.with_for_update(key_share=True)).one()
     return _read_locked(connection, [uid])[0]
+
+
+def lock_named(
+    connection: sa.Connection, small_app_id: int, names: Sequence[str]
+) -> dict[str, sa.Row[Any]]:
+    """Return the cursors of a small app's actions of these names, locked, by name."""
+    named = actions.c.small_app_id == small_app_id, actions.c.deleted_at.is_(None)
+    found: dict[str, sa.Row[Any]] = {}
+    for start in range(0, len(names), NAMES_AT_ONCE):
+        some = names[start : start + NAMES_AT_ONCE]
+        query = sa.select(actions.c.uid).where(*named, actions.c.name.in_(some))
+        uids = connection.execute(query).scalars().all()
+        cursors = sa.select(action_cursor.c.action_uid).where(action_cursor.c.action_uid.in_(uids))
+        in_order = cursors.order_by(action_cursor.c.action_uid)
+        connection.execute(in_order.with_for_update(key_share=True))
+        found |= {row.name: row for row in _read_locked(connection, uids)}
+    return found
 
 
 def _read_locked(connection: sa.Connection, uids: Sequence[UUID]) -> Sequence[sa.Row[Any]]:
@@ -116,6 +139,14 @@ def _advance_at_once(connection: sa.Connection, moves: Sequence[dict[str, Any]])
         .where(action_cursor.c.action_uid == given.c.uid)
         .values(watermark=given.c.until, next_occurrence_at=given.c.next_at, edited_at=None)
     )
+
+
+def begin(connection: sa.Connection, uids: Sequence[UUID], now: datetime) -> None:
+    """Give new actions their cursors: nothing before `now` is their business, "file me"."""
+    first = sa.insert(action_cursor).values(
+        watermark=now, effective_from=now, next_occurrence_at=FILE_ME
+    )
+    connection.execute(first, [{"action_uid": uid} for uid in uids])
 
 
 def restart(connection: sa.Connection, uid: UUID, effective_from: datetime) -> None:

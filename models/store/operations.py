@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from models.errors import NotFound
 from models.operation import UNSTARTED, OperationState
-from models.sql import database_now, insert_all
+from models.sql import database_now, insert_all, stands_in
 from models.tables import actions, attempts, missed_spans, operation_logs, operations
 from runtime.database import default_engine, reading
 
@@ -50,7 +50,7 @@ def overtake(connection: sa.Connection, uids: Collection[UUID], newest: Collecti
         return 0
     overtaken = (
         sa.update(operations)
-        .where(operations.c.action_uid.in_(uids), operations.c.state.in_(UNSTARTED))
+        .where(operations.c.action_uid.in_(uids), stands_in(operations.c.state, UNSTARTED))
         .where(operations.c.id.not_in(newest))
         .values(state=OperationState.SKIPPED, reason="overtaken", finished_at=database_now())
     )
@@ -61,7 +61,7 @@ def cancel_unstarted(connection: sa.Connection, uid: UUID, reason: str) -> int:
     """Cancel the unstarted operations of an action; return how many."""
     cancelled = (
         sa.update(operations)
-        .where(operations.c.action_uid == uid, operations.c.state.in_(UNSTARTED))
+        .where(operations.c.action_uid == uid, stands_in(operations.c.state, UNSTARTED))
         .values(state=OperationState.CANCELLED, reason=reason, finished_at=database_now())
     )
     return connection.execute(cancelled).rowcount

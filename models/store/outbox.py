@@ -4,15 +4,16 @@
 Nothing here is inside a transaction with the sending.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 import sqlalchemy as sa
 
 from models.operation import UNSTARTED, OperationState
-from models.sql import database_now
+from models.sql import database_now, stands_in, unnested
 from models.store.operations import RESERVED_FOR
 from models.tables import operations
 
@@ -63,38 +64,44 @@ def mark_sent(connection: sa.Connection, messages: Sequence[Message]) -> None:
 
     It may be sent again in 5 minutes, doubling to 1 hour: a repeated message is harmless.
     """
-    if not messages:
-        return
     doublings = sa.case(
         (operations.c.sendings > MOST_DOUBLINGS, LONGEST_RESEND.total_seconds()),
         else_=FIRST_RESEND.total_seconds() * _power_of_two(operations.c.sendings),
     )
-    connection.execute(
-        sa.update(operations)
-        .where(_unstarted(messages))
-        .values(
-            state=OperationState.QUEUED,
-            queued_at=sa.func.coalesce(operations.c.queued_at, database_now()),
-            not_before=database_now(doublings),
-            sendings=operations.c.sendings + 1,
-        )
-    )
+    values = {
+        "state": OperationState.QUEUED,
+        "queued_at": sa.func.coalesce(operations.c.queued_at, database_now()),
+        "not_before": database_now(doublings),
+        "sendings": operations.c.sendings + 1,
+    }
+    _change_unstarted(connection, messages, values)
 
 
 def release_unsent(connection: sa.Connection, messages: Sequence[Message]) -> None:
     """Give back the reservation of what the broker may not have taken: the next tick sends it."""
-    if messages:
-        connection.execute(
-            sa.update(operations).where(_unstarted(messages)).values(not_before=database_now())
-        )
+    _change_unstarted(connection, messages, {"not_before": database_now()})
 
 
-def _unstarted(messages: Sequence[Message]) -> sa.ColumnElement[bool]:
-    attempts = [(message.id, message.attempt) for message in messages]
-    return sa.and_(
-        sa.tuple_(operations.c.id, operations.c.attempt).in_(attempts),
-        operations.c.state.in_(UNSTARTED),
-    )
+def _change_unstarted(
+    connection: sa.Connection, messages: Sequence[Message], values: Mapping[str, Any]
+) -> None:
+    """Change these operations where they still stand in that attempt, unstarted.
+
+    Each is found by its id: a list of pairs makes SQLite read the whole table, and PostgreSQL plan
+    one condition for each.
+    """
+    if not messages:
+        return
+    given = [{"its_id": message.id, "its_attempt": message.attempt} for message in messages]
+    changed = sa.update(operations).where(stands_in(operations.c.state, UNSTARTED)).values(values)
+    if connection.dialect.name == "postgresql":
+        pairs = unnested(operations, given, {"its_id": "id", "its_attempt": "attempt"})
+        is_given = (operations.c.id == pairs.c.its_id, operations.c.attempt == pairs.c.its_attempt)
+        connection.execute(changed.where(*is_given))
+        return
+    its_id = sa.bindparam("its_id", type_=operations.c.id.type)
+    is_given = (operations.c.id == its_id, operations.c.attempt == sa.bindparam("its_attempt"))
+    connection.execute(changed.where(*is_given), given)
 
 
 def _power_of_two(exponent: sa.ColumnElement[int]) -> sa.ColumnElement[float]:

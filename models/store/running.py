@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from models.errors import LeaseLost
 from models.operation import DONE, OUTCOMES, OperationState, StepState, after_loss
-from models.sql import database_now, insert_ignoring, upsert
+from models.sql import database_now, insert_ignoring, stands_in, upsert
 from models.store.outbox import Message
 from models.tables import action_state, attempts, operation_logs, operations
 
@@ -107,11 +107,20 @@ def end(
         sa.update(operations)
         .where(_mine(operation_id, attempt))
         .values(_ending_values(ending))
-        .returning(operations.c.action_uid, operations.c.subject, operations.c.first_started_at)
+        .returning(
+            operations.c.action_uid,
+            operations.c.subject,
+            operations.c.first_started_at,
+            operations.c.steps,
+        )
     )
     row = connection.execute(moved).mappings().one_or_none()
     if row is None:
         raise LeaseLost(f"operation {operation_id} attempt {attempt} is no longer ours")
+    if any(step["state"] == StepState.RUNNING for step in row["steps"] or []):
+        steps = [_cut_off(step, ending) for step in row["steps"]]
+        ended = sa.update(operations).where(operations.c.id == operation_id)
+        connection.execute(ended.values(steps=steps))
     connection.execute(
         sa.update(attempts)
         .where(attempts.c.operation_id == operation_id, attempts.c.attempt == attempt)
@@ -125,6 +134,15 @@ def end(
     return release_waiting(connection, operation_id)
 
 
+def _cut_off(step: dict[str, Any], ending: Ending) -> dict[str, Any]:
+    """Return a step's story when its attempt ends: one that still ran was cut off."""
+    if step["state"] != StepState.RUNNING:
+        return step
+    is_put_back = ending.state is OperationState.PENDING and not ending.is_failure
+    told = StepState.WAITING if is_put_back else StepState.FAILED
+    return {**step, "state": told, "error": ending.error or ending.reason}
+
+
 def _attempt_state(ending: Ending) -> str:
     if ending.is_failure:
         return OperationState.FAILED
@@ -134,12 +152,16 @@ def _attempt_state(ending: Ending) -> str:
 
 
 def _ending_values(ending: Ending) -> dict[str, Any]:
-    values: dict[str, Any] = {"state": ending.state, "error": ending.error, "reason": ending.reason}
+    values: dict[str, Any] = {
+        "state": ending.state,
+        "error": ending.error,
+        "reason": ending.reason,
+        "failures": operations.c.failures + int(ending.is_failure),
+        "losses": operations.c.losses + int(ending.is_loss),
+    }
     if ending.state is OperationState.PENDING:
         return values | {
             "attempt": operations.c.attempt + 1,
-            "failures": operations.c.failures + int(ending.is_failure),
-            "losses": operations.c.losses + int(ending.is_loss),
             "sendings": 0,
             "worker": None,
             "heartbeat_at": None,
@@ -155,7 +177,6 @@ def _ending_values(ending: Ending) -> dict[str, Any]:
     return values | {
         "finished_at": database_now(),
         "eta_at": None,
-        "failures": operations.c.failures + int(ending.is_failure),
     }
 
 
@@ -246,7 +267,7 @@ def take_back_lost(
     lost = (
         connection.execute(
             sa.select(operations)
-            .where(operations.c.state == OperationState.RUNNING, stale)
+            .where(stands_in(operations.c.state, {OperationState.RUNNING}), stale)
             .order_by(operations.c.heartbeat_at)
             .limit(limit)
             .with_for_update(skip_locked=True)
@@ -267,14 +288,6 @@ def _take_back(connection: sa.Connection, row: sa.RowMapping) -> OperationState:
     text = f"lost: worker {row['worker']} gave no heartbeat"
     if state is OperationState.FAILED and step is not None:
         text += f"; step {step['name']} was running"
-    if step is not None:
-        told = StepState.WAITING if state is OperationState.PENDING else StepState.FAILED
-        stories = [
-            {**one, "state": told, "error": text} if one is step else one for one in row["steps"]
-        ]
-        connection.execute(
-            sa.update(operations).where(_mine(row["id"], row["attempt"])).values(steps=stories)
-        )
     ending = Ending(state, error=text, reason="lost", is_loss=True)
     end(connection, row["id"], row["attempt"], ending)
     return state

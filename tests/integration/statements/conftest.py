@@ -1,0 +1,119 @@
+"""Databases of a size where it matters whether a statement uses its index."""
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+import sqlalchemy as sa
+
+from benchmarks.filling import Filling, analyze, bulk_insert, fill_actions, instant
+from models.sql import read_clock
+from runtime.config import load_settings
+from runtime.database import make_engine, reading
+from scheduler.fingerprint import operation_id
+from tasks.app import configure
+from tests.servers import Broker, PostgreSQL
+
+ACTIONS = 100_000
+DUE = 1_000
+# Each due action has run so often: an index by action alone would read all of it.
+HISTORY = 100
+MINUTE = timedelta(minutes=1)
+WAITING = 40
+STALE = 20
+_numbers = count(1)
+
+
+@dataclass
+class Filled:
+    """A filled database: `due` actions have an occurrence at `now` and one missed before it."""
+
+    engine: sa.Engine
+    now: datetime
+    due: list[UUID]
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def filled(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, _broker: Broker
+) -> Iterator[Filled]:
+    """100,000 actions and as many operations: most ended, some of each other kind."""
+    folder = tmp_path_factory.mktemp("filled")
+    environ = {"SCHED_BROKER_URL": _broker.url}
+    if request.param == "postgresql":
+        environ["SCHED_DATABASE_URL"] = _postgresql_url(request.getfixturevalue("postgresql"))
+    else:
+        template: Path = request.getfixturevalue("sqlite_template")
+        shutil.copy(template, folder / "minutehand.db")
+    settings = load_settings(folder, environ)
+    configure(settings)
+    engine = make_engine(settings)
+    with reading(engine) as connection:
+        now = read_clock(connection).replace(second=0, microsecond=0)
+    due = fill_actions(engine, Filling(ACTIONS, now, DUE, behind=61 * MINUTE))
+    fill_operations(engine, due, now)
+    analyze(engine)
+    yield Filled(engine, now, due)
+    engine.dispose()
+
+
+def fill_operations(engine: sa.Engine, uids: list[UUID], now: datetime) -> None:
+    """Record 50 operations of each action: the newest of some unstarted, waiting or running."""
+    bulk_insert(
+        engine,
+        "operations",
+        "id small_app_id action_uid revision occurrence_at state triggerer queue task overlap_key "
+        "recorded_at not_before worker heartbeat_at finished_at waiting_for",
+        (
+            _operation(uid, number, now - (back + 2) * 60 * MINUTE, back)
+            for number, uid in enumerate(uids)
+            for back in range(HISTORY)
+        ),
+    )
+    bulk_insert(
+        engine,
+        "attempts",
+        "operation_id attempt worker started_at state",
+        (
+            (str(operation_id(uid, now - (back + 2) * 60 * MINUTE)), 1, "w", instant(now), "ended")
+            for uid in uids
+            for back in range(HISTORY)
+        ),
+    )
+
+
+def _operation(uid: UUID, number: int, occurrence: datetime, back: int) -> tuple[object, ...]:
+    at = instant(occurrence)
+    state, heartbeat, waits_for = _standing(uid, number, back)
+    return (
+        *(str(operation_id(uid, occurrence)), 1, str(uid), 1, at, state, "filled", "quick"),
+        *("execute_scheduled_action_quick", str(uid), at, at),
+        *("w" if heartbeat else None, heartbeat, at if state == "success" else None, waits_for),
+    )
+
+
+def _standing(uid: UUID, number: int, back: int) -> tuple[str, str | None, str | None]:
+    """Return state, heartbeat and what it waits for; all but an action's newest have ended."""
+    fresh = instant(datetime(2999, 1, 1, tzinfo=UTC))
+    stale = instant(datetime(2020, 1, 1, tzinfo=UTC))
+    if back:
+        return "success", None, None
+    if number < WAITING:
+        # Half of them wait for what is no longer there.
+        return "pending", None, str(uid)
+    if number < WAITING + STALE:
+        return "running", stale, None
+    if number < 400:
+        return "running", fresh, None
+    return ("queued" if number < 800 else "success"), None, None
+
+
+def _postgresql_url(server: PostgreSQL) -> str:
+    name = f"filled_{next(_numbers)}"
+    server.execute(f"CREATE DATABASE {name} TEMPLATE template_migrated")
+    return server.url(name)

@@ -1,0 +1,195 @@
+"""Each statement of tick, claim and sweep uses its index, as the planner says at 100,000 rows.
+
+The statements are those that the real functions execute. On PostgreSQL both the plan for these
+parameters and the one for all parameters are asked.
+"""
+
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from models.operation import OperationState
+from models.store import cursors, outbox, running
+from models.store.claims import Claim, NotClaimed, claim
+from models.store.outbox import Message
+from models.store.running import Ending
+from scheduler import change
+from scheduler.change import Changed
+from scheduler.dispatch import dispatch_ready
+from scheduler.fingerprint import operation_id
+from scheduler.sweep import Sweeper
+from scheduler.tick import tick
+from tests.factories import author, make_action, make_operation
+from tests.integration.statements.conftest import MINUTE, STALE, WAITING, Filled
+from tests.integration.statements.plans import Statements
+
+pytestmark = pytest.mark.xdist_group("statements")
+
+# Everything silent is lost at once, from the first sweep on.
+NO_LEASE = timedelta(0)
+# One in a thousand actions, as 1,000 in a million. PostgreSQL reads all cursors where a batch has
+# some on nearly every page.
+BATCH = 100
+SUCCESS = Ending(OperationState.SUCCESS)
+
+
+@pytest.fixture
+def statements(filled: Filled) -> Statements:
+    """Nothing captured yet."""
+    return Statements(filled.engine)
+
+
+def make(filled: Filled, name: str, **changes: Any) -> tuple[Changed, UUID, UUID]:
+    """Store an action with two operations."""
+    action = make_action(filled.engine, name=name, **changes)
+    first = make_operation(filled.engine, action, filled.now - 2 * MINUTE, "Scheduled action")
+    second = make_operation(filled.engine, action, filled.now - MINUTE, "Scheduled action")
+    return action, first, second
+
+
+def claimed(filled: Filled, id: UUID) -> Claim | NotClaimed:
+    with filled.engine.begin() as connection:
+        return claim(connection, id, 1, "tests")
+
+
+def ended(filled: Filled, id: UUID) -> list[Message]:
+    with filled.engine.begin() as connection:
+        return running.end(connection, id, 1, SUCCESS)
+
+
+def assert_indexed(statements: Statements, *indexes: str) -> None:
+    assert statements.seen
+    assert statements.scans() == []
+    assert set(indexes) <= statements.indexes()
+
+
+def test_a_tick_with_its_sweep_reads_what_is_due(filled: Filled, statements: Statements) -> None:
+    with statements.captured():
+        report = tick(filled.engine, filled.now, Sweeper(NO_LEASE), BATCH)
+
+    assert (report.recorded, report.lost, report.released) == (len(filled.due), STALE, WAITING)
+    assert report.missed > 0
+    assert report.overtaken > 0
+    assert_indexed(
+        statements,
+        "action_cursor_due",
+        "operations_unstarted",
+        "operations_waiting",
+        "operations_heartbeat_stale",
+        "operations_to_send",
+    )
+
+
+def test_cursors_that_are_left_out_or_waited_for(filled: Filled, statements: Statements) -> None:
+    left_out = set(filled.due[:3])
+
+    with statements.captured(), filled.engine.begin() as connection:
+        cursors.any_due(connection, filled.now, left_out)
+        cursors.claim_due(connection, filled.now, 10, left_out=left_out, skip_locked=False)
+        cursors.lock(connection, filled.due[0])
+
+    assert_indexed(statements, "action_cursor_due")
+
+
+def test_a_clock_that_went_back(filled: Filled, statements: Statements) -> None:
+    """At the planner's figures none is ahead, as on every day but that one."""
+    statements.is_repeated = False
+
+    with statements.captured(), filled.engine.connect() as connection:
+        cursors.wind_back(connection, filled.now + timedelta(days=1))
+
+    assert_indexed(statements, "action_cursor_ahead")
+
+
+def test_a_new_release_files_anew_in_batches(filled: Filled, statements: Statements) -> None:
+    with statements.captured(), filled.engine.connect() as connection:
+        cursors.refile(connection, 100, filled.due[0])
+
+    assert_indexed(statements)
+
+
+def test_dispatch_reserves_marks_and_releases(filled: Filled, statements: Statements) -> None:
+    ids = make(filled, "sent")[1:]
+    messages = [Message(id, 1, "execute_scheduled_action_quick", "quick") for id in ids]
+
+    with statements.captured():
+        dispatch_ready(filled.engine)
+        with filled.engine.begin() as connection:
+            outbox.reserve_sendable(connection, 2, only=ids)
+            outbox.mark_sent(connection, messages)
+            outbox.release_unsent(connection, messages)
+
+    assert_indexed(statements, "operations_to_send")
+
+
+def test_a_claim_its_writes_and_its_end(filled: Filled, statements: Statements) -> None:
+    _, first, _ = make(filled, "claimed")
+
+    with statements.captured():
+        taken = claimed(filled, first)
+        with filled.engine.begin() as connection:
+            running.memory(connection, filled.due[0], None)
+            running.beat(connection, first, 1)
+            running.write(connection, first, 1, {"message": "half"}, [{"message": "a line"}])
+        ended(filled, first)
+
+    assert isinstance(taken, Claim)
+    assert_indexed(statements, "operations_waiting")
+
+
+@pytest.mark.parametrize(
+    ("overlap", "outcome"),
+    [
+        ("skip", NotClaimed.SKIPPED),
+        ("queue", NotClaimed.WAITS),
+        ("replace", NotClaimed.WAITS),
+    ],
+)
+def test_a_claim_beside_a_running_one(
+    filled: Filled, statements: Statements, overlap: str, outcome: NotClaimed
+) -> None:
+    _, first, second = make(filled, overlap, policy={"overlap": overlap})
+    claimed(filled, first)
+
+    with statements.captured():
+        found = claimed(filled, second)
+        released = ended(filled, first)
+
+    assert (found, len(released)) == (outcome, int(outcome is NotClaimed.WAITS))
+    assert_indexed(statements, "operations_one_running")
+
+
+def test_a_claim_that_tolerance_drops(filled: Filled, statements: Statements) -> None:
+    when = {"every": "PT1H", "tolerance": "PT10M"}
+    _, first, second = make(filled, "tolerant", when=when)
+    claimed(filled, first)
+    ended(filled, first)
+
+    with statements.captured():
+        found = claimed(filled, second)
+
+    assert found is NotClaimed.DROPPED
+    assert_indexed(statements, "operations_of_action")
+
+
+def test_pausing_and_deleting(filled: Filled, statements: Statements) -> None:
+    action, first, _ = make(filled, "paused")
+
+    with statements.captured():
+        change.set_active(filled.engine, action.uid, active=False, author=author())
+        found = claimed(filled, first)
+        change.delete(filled.engine, action.uid, author())
+
+    assert found is NotClaimed.PAUSED
+    assert_indexed(statements, "operations_unstarted")
+
+
+def test_the_id_of_an_occurrence_finds_its_row(filled: Filled, statements: Statements) -> None:
+    id = operation_id(filled.due[0], filled.now)
+
+    with statements.captured():
+        claimed(filled, id)
+
+    assert_indexed(statements)
