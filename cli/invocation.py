@@ -3,6 +3,7 @@
 import getpass
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
 
@@ -70,7 +71,8 @@ class Invocation:
     @property
     def author(self) -> Author:
         """Who changes actions: the account that runs the command."""
-        return Author(self.actor, self.small_app, self.registry.user_specs())
+        tick = timedelta(seconds=self.settings.scheduler.tick_seconds)
+        return Author(self.actor, self.small_app, self.registry.user_specs(), tick)
 
 
 def existing(context: typer.Context) -> Invocation:

@@ -9,6 +9,8 @@ from pydantic import ValidationInfo
 from models.step_spec import StepSpec
 
 DEFAULT_TICK = timedelta(minutes=1)
+# What a daemon may be set to; an edit by plain SQL is read without its settings.
+LEAST_TICK = timedelta(seconds=5)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ So no change eats a minute that was due, and none runs the past. Used by the CLI
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 from uuid import UUID, uuid4
@@ -15,10 +15,11 @@ import sqlalchemy as sa
 from minutehand.steps import SmallApp
 from models import tables
 from models.action import ParseContext
+from models.context import DEFAULT_TICK
 from models.errors import InvalidAction, Problem, Refused
 from models.json_text import read_json
 from models.plan import Plan
-from models.sql import UTCDateTime, database_now, insert_all, read_clock
+from models.sql import database_now, read_clock
 from models.step_spec import StepSpec
 from models.store import actions, cursors, operations
 from models.store.outbox import Message
@@ -51,11 +52,12 @@ class Changed:
 
 @dataclass(frozen=True, slots=True)
 class Author:
-    """Who changes, in which small app, and the steps that the registry knows."""
+    """Who changes, in which small app, the steps that the registry knows, and the daemon's tick."""
 
     name: str
     small_app: SmallApp
     steps: Mapping[str, StepSpec]
+    tick: timedelta = DEFAULT_TICK
 
 
 StoreAll = Callable[[sa.Engine, Sequence[object], Author], list[Changed]]
@@ -198,18 +200,17 @@ def _insert_some(
 ) -> None:
     columns = [dict(one.columns) for one in revisions]
     authors = [one.pop("author") for one in columns]
+    first = {"small_app_id": author.small_app.id, "revision": 1}
+    insert = sa.insert(tables.actions).values(**first, created_at=now, updated_at=now)
     rows = [{"uid": one.uid, **values} for one, values in zip(made, columns, strict=True)]
-    at = sa.literal(now, UTCDateTime)
-    same = {"small_app_id": sa.literal(author.small_app.id), "revision": sa.literal(1)}
-    new = set(
-        insert_all(connection, tables.actions, rows, {**same, "created_at": at, "updated_at": at})
-    )
-    taken = [one.name for one in made if one.uid not in new]
-    if taken:
+    try:
+        with connection.begin_nested():
+            connection.execute(insert, rows)
+    except sa.exc.IntegrityError:
+        name = _taken_name(connection, [one.name for one in made], author)
         raise Refused(
-            f"an action named {taken[0]!r} is there already; use `minutehand action apply` to "
-            "change it"
-        )
+            f"an action named {name!r} is there already; use `minutehand action apply` to change it"
+        ) from None
     connection.execute(
         sa.insert(tables.revisions).values(number=1, effective_from=now),
         [
@@ -234,6 +235,16 @@ def _insert_some(
     )
 
 
+def _taken_name(connection: sa.Connection, names: Sequence[str], author: Author) -> str:
+    """Return the first of these names that is stored already, or twice among them."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen or actions.uid_named(connection, author.small_app.id, name):
+            return name
+        seen.add(name)
+    raise LookupError("no name is taken")
+
+
 def _context(author: Author, now: datetime, row: Locked | None = None) -> ParseContext:
     return ParseContext(
         default_zone=author.small_app.zone,
@@ -241,6 +252,7 @@ def _context(author: Author, now: datetime, row: Locked | None = None) -> ParseC
         steps=author.steps,
         created_at=None if row is None else row.created_at,
         previous=None if row is None else _previous(row.document),
+        tick=author.tick,
     )
 
 

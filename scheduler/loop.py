@@ -110,6 +110,10 @@ class Daemon:
             if left <= 0:
                 self._notice_pause(-left)
                 return True
+            if left > self.settings.scheduler.tick_seconds:
+                # The clock was set back: that minute may be a year away.
+                self.sweeper.distrust()
+                return True
             pause_s = min(left, self._longest_wait_s)
             self.stop.wait(pause_s)
             self._notice_pause(monotonic() - asked - pause_s)

@@ -44,6 +44,13 @@ class Recorded:
     missed: int = 0
     overtaken: int = 0
 
+    def __add__(self, other: "Recorded") -> "Recorded":
+        return Recorded(
+            self.messages + other.messages,
+            self.missed + other.missed,
+            self.overtaken + other.overtaken,
+        )
+
 
 def operation_row(
     action: Subject, plan: Plan, id: UUID, occurrence: datetime, triggerer: str

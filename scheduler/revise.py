@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from pydantic import BaseModel
 
 from models.action import ParseContext, document_hash, parse_action, plan_of, stored_document
+from models.context import LEAST_TICK
 from models.json_text import read_json
 from models.plan import Plan
 from models.step_spec import StepSpec
@@ -66,8 +67,24 @@ def decide_until(connection: sa.Connection, row: sa.Row[Any], instant: datetime)
         plan = Plan.from_json(row.plan)
     except ValueError:
         return Recorded()
-    decision = decide(plan, row.action_uid, row.watermark, instant)
-    return record(connection, [Decided(subject_of(row), plan, decision)])
+    since, recorded = decided_since(row, instant), Recorded()
+    while True:
+        # At most 1,000 of catch-up `all` at a time.
+        decision = decide(plan, row.action_uid, since, instant)
+        recorded += record(connection, [Decided(subject_of(row), plan, decision)])
+        if decision.watermark >= instant:
+            return recorded
+        since = decision.watermark
+
+
+def decided_since(row: sa.Row[Any], now: datetime) -> datetime:
+    """Return the instant up to which an action is decided.
+
+    The watermark; after a clock that had been behind it may lie before the revision took effect,
+    and what lay before that is not this revision's business.
+    """
+    since: datetime = row.watermark
+    return max(since, row.effective_from) if row.effective_from <= now else since
 
 
 def adopt_edit(
@@ -77,11 +94,12 @@ def adopt_edit(
 
     Raises InvalidAction or ValueError for a document that somebody broke.
     """
-    edited_at = min(row.edited_at or now, now)
+    # Not before the watermark either: a daemon that was frozen has an old `now`.
+    edited_at = max(min(row.edited_at or now, now), row.watermark)
     revision = revision_of(*_edited(connection, row, edited_at), "plain SQL")
     before = Recorded() if row.set_aside else decide_until(connection, row, edited_at)
     number = row.revision + 1
-    actions.replace(connection, row.action_uid, number, dict(revision.columns), now)
+    actions.replace(connection, row.action_uid, number, dict(revision.columns), edited_at)
     cursors.restart(connection, row.action_uid, edited_at)
     action = Subject(row.action_uid, row.small_app_id, revision.columns["name"], number)
     decision = decide(revision.plan, row.action_uid, edited_at, now)
@@ -117,6 +135,7 @@ def _edited(
         created_at=row.created_at,
         previous=actions.revision_document(connection, row.action_uid, row.revision),
         steps=_open_steps(document),
+        tick=LEAST_TICK,
     )
     return document, context
 

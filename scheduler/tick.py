@@ -12,9 +12,9 @@ from models.plan import Plan
 from models.store import actions, cursors, outbox, ticks
 from models.store.outbox import Message
 from runtime.clock import monotonic
-from scheduler.occurrence import MOST_SENT, decide
+from scheduler.occurrence import MOST_SENT, Decision, decide
 from scheduler.record import Decided, Recorded, advance, record
-from scheduler.revise import adopt_edit, decide_until, subject_of, was_edited
+from scheduler.revise import adopt_edit, decide_until, decided_since, subject_of, was_edited
 from scheduler.sweep import Sweeper
 from tasks.sending import send_reserved
 
@@ -22,6 +22,7 @@ logger = logging.getLogger("minutehand.tick")
 
 CLOCK_WAS_WRONG = timedelta(minutes=5)
 LOCKED_ROWS_WAIT = "2s"
+NOTHING_PLANNED = Plan(active=False, triggers=(), is_heavy=False, queue="quick")
 
 
 @dataclass
@@ -117,13 +118,17 @@ class Tick:
     def _decide_one(
         self, connection: sa.Connection, row: sa.Row[Any], messages: list[Message]
     ) -> Decided:
+        if row.deleted_at is not None:
+            # Filed by an edit in plain SQL: a deleted action has no occurrence.
+            gone = Decision((), (), None, max(row.watermark, self.now), None)
+            return Decided(subject_of(row), NOTHING_PLANNED, gone)
         if (row.edited_at is not None or row.set_aside) and was_edited(row):
             with connection.begin_nested():
                 before, decided = adopt_edit(connection, row, self.now)
             self._count(before, messages)
             return decided
         plan = Plan.from_json(row.plan)
-        decision = decide(plan, row.action_uid, row.watermark, self.now)
+        decision = decide(plan, row.action_uid, decided_since(row, self.now), self.now)
         return Decided(subject_of(row), plan, decision)
 
     def _record(self, connection: sa.Connection, decided: list[Decided]) -> list[Message]:
@@ -185,6 +190,8 @@ def tick(engine: sa.Engine, now: datetime, sweeper: Sweeper, batch_size: int = 1
     started = monotonic()
     report = TickReport(now)
     _guard_clock(engine, report)
+    if report.clock_set_back_s:
+        sweeper.distrust()
     Tick(engine, now, batch_size, report).decide_all()
     if monotonic() - started > sweeper.lease.total_seconds() / 4:
         # The database may have stood still meanwhile, for the workers' heartbeats too.

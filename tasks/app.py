@@ -7,6 +7,7 @@ from contextlib import suppress
 from itertools import islice
 from typing import Any
 
+from amqp.exceptions import AMQPError
 from celery import Celery
 from kombu.exceptions import KombuError, OperationalError
 from redis.exceptions import RedisError
@@ -91,7 +92,7 @@ def publish(messages: Sequence[Message]) -> Iterator[Sequence[Message]]:
     while chunk := list(islice(rest, FLUSH_SIZE)):
         try:
             _flush(chunk)
-        except (KombuError, OperationalError, RedisError, OSError) as error:
+        except (KombuError, OperationalError, RedisError, AMQPError, OSError) as error:
             _disconnect()
             raise BrokerUnavailable(f"{type(error).__name__}: {error}") from error
         yield chunk
@@ -155,5 +156,5 @@ def _disconnect() -> None:
     _producers.pop("declared", None)
     # A connection that came from a fork belongs to the parent.
     if old is not None and key[0] == os.getpid():
-        with suppress(KombuError, RedisError, OSError):
+        with suppress(KombuError, RedisError, AMQPError, OSError):
             old.connection.close()

@@ -11,11 +11,11 @@ import sqlalchemy as sa
 from models.operation import UNSTARTED, OperationState
 from models.plan import Plan
 from models.sql import database_now, read_clock, stands_in
+from models.store.operations import SCHEDULED
 from models.tables import actions, attempts, operations, revisions
 
 # A running operation may end between our conflict and our look at it; then we try again.
 MOST_TRIES = 5
-SCHEDULED = "Scheduled action"
 # How many of an action's newest operations are asked when the last one started.
 RECENT = 20
 
@@ -61,8 +61,9 @@ def claim(
     recorded = _recorded(connection, operation_id)
     if recorded is None:
         return NotClaimed.TAKEN
-    if _comes_too_soon(connection, recorded):
-        return _drop(connection, operation_id, attempt)
+    kept_back = _keep_back(connection, recorded, attempt)
+    if kept_back is not None:
+        return kept_back
     for _ in range(MOST_TRIES):
         try:
             with connection.begin_nested():
@@ -112,6 +113,17 @@ def _recorded(connection: sa.Connection, operation_id: UUID) -> _Recorded | None
     return None if row is None else _Recorded(*row[:-1], plan=Plan.from_json(row.plan))
 
 
+def _keep_back(connection: sa.Connection, recorded: _Recorded, attempt: int) -> NotClaimed | None:
+    """Drop what comes too soon, let wait what is not first in order; None when it may start."""
+    if _comes_too_soon(connection, recorded):
+        return _drop(connection, recorded.id, attempt)
+    earlier = _earlier_in_order(connection, recorded)
+    if earlier is None:
+        return None
+    _wait(connection, recorded.id, attempt, earlier)
+    return NotClaimed.WAITS
+
+
 def _comes_too_soon(connection: sa.Connection, recorded: _Recorded) -> bool:
     """Whether the interval's tolerance drops this operation: only what a schedule recorded."""
     is_scheduled = recorded.triggerer.startswith(SCHEDULED)
@@ -126,6 +138,30 @@ def _comes_too_soon(connection: sa.Connection, recorded: _Recorded) -> bool:
     )
     starts = [at for at in connection.execute(others).scalars() if at is not None]
     return bool(starts) and recorded.plan.drops(max(starts), read_clock(connection))
+
+
+def _earlier_in_order(connection: sa.Connection, recorded: _Recorded) -> UUID | None:
+    """Return the unstarted operation that comes before this one: catch-up `all` runs in order."""
+    if recorded.plan.catch_up != "all" or recorded.overlap_key is None:
+        return None
+    mine = sa.select(operations.c.occurrence_at).where(operations.c.id == recorded.id)
+    return connection.execute(
+        sa.select(operations.c.id)
+        .where(operations.c.action_uid == recorded.action_uid)
+        .where(stands_in(operations.c.state, UNSTARTED), operations.c.id != recorded.id)
+        .where(operations.c.occurrence_at < mine.scalar_subquery())
+        .order_by(operations.c.occurrence_at.desc())
+        .limit(1)
+    ).scalar_one_or_none()
+
+
+def _is_older(connection: sa.Connection, operation_id: UUID, running: UUID) -> bool:
+    """Whether an operation's occurrence lies before that of the running one."""
+    occurrences = sa.select(operations.c.id, operations.c.occurrence_at).where(
+        operations.c.id.in_([operation_id, running])
+    )
+    at = {row.id: row.occurrence_at for row in connection.execute(occurrences)}
+    return bool(at[operation_id] < at[running])
 
 
 def _drop(connection: sa.Connection, operation_id: UUID, attempt: int) -> NotClaimed:
@@ -200,10 +236,18 @@ def _claimed(
 
 
 def _refuse(connection: sa.Connection, operation_id: UUID, attempt: int) -> NotClaimed:
+    is_deleted = sa.exists().where(
+        actions.c.uid == operations.c.action_uid, actions.c.deleted_at.is_not(None)
+    )
     skipped = (
         sa.update(operations)
         .where(*_mine(operation_id, attempt))
-        .values(state=OperationState.SKIPPED, reason="paused", finished_at=database_now())
+        .values(
+            state=OperationState.SKIPPED,
+            reason=sa.case((is_deleted, "the action was deleted"), else_="paused"),
+            waiting_for=None,
+            finished_at=database_now(),
+        )
     )
     changed = connection.execute(skipped).rowcount
     return NotClaimed.PAUSED if changed else NotClaimed.TAKEN
@@ -224,7 +268,7 @@ def _yield_to_running(
     plan = recorded.plan
     if plan.overlap == "skip" and plan.catch_up == "latest":
         return _skip(connection, recorded.id, attempt, running)
-    if plan.overlap == "replace":
+    if plan.overlap == "replace" and not _is_older(connection, recorded.id, running):
         _ask_to_cancel(connection, running, f"replaced by {recorded.id}")
     _wait(connection, recorded.id, attempt, running)
     if plan.catch_up == "latest":

@@ -1,13 +1,13 @@
 """Where the deciding of each action stands: claim what is due, move on."""
 
 from collections.abc import Collection, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.sql import unnested
+from models.sql import UTCDateTime, database_now, unnested
 from models.tables import action_cursor, actions, missed_spans, operations
 
 # "File me": new, edited, or of another tz release; the next tick computes the real value.
@@ -86,6 +86,9 @@ def lock_named(
     """Return the cursors of a small app's actions of these names, locked, by name."""
     named = actions.c.small_app_id == small_app_id, actions.c.deleted_at.is_(None)
     found: dict[str, sa.Row[Any]] = {}
+    if connection.dialect.name == "postgresql":
+        # A plan for all parameters compares each action with each name in turn.
+        connection.execute(sa.text("SET LOCAL plan_cache_mode = force_custom_plan"))
     for start in range(0, len(names), NAMES_AT_ONCE):
         some = names[start : start + NAMES_AT_ONCE]
         query = sa.select(actions.c.uid).where(*named, actions.c.name.in_(some))
@@ -106,7 +109,34 @@ def _read_locked(connection: sa.Connection, uids: Sequence[UUID]) -> Sequence[sa
     if not uids:
         return []
     query = _cursors().where(action_cursor.c.action_uid.in_(uids))
-    return connection.execute(query.order_by(action_cursor.c.next_occurrence_at)).all()
+    in_order = query.order_by(action_cursor.c.next_occurrence_at)
+    try:
+        with connection.begin_nested():
+            return connection.execute(in_order).all()
+    except (ValueError, sa.exc.DataError) as error:
+        if len(uids) > 1:
+            return [row for uid in uids for row in _read_locked(connection, [uid])]
+        _set_unreadable_aside(connection, uids[0], error)
+        return []
+
+
+def _set_unreadable_aside(connection: sa.Connection, uid: UUID, error: Exception) -> None:
+    """Take out an action with an instant that nobody can read; its instants become now."""
+    reason = f"{type(error).__name__}: an instant of this action cannot be read"
+    instants = {"created_at": database_now(), "updated_at": database_now()}
+    connection.execute(
+        sa.update(actions).where(actions.c.uid == uid).values(set_aside=reason, **instants)
+    )
+    connection.execute(
+        sa.update(action_cursor)
+        .where(action_cursor.c.action_uid == uid)
+        .values(
+            watermark=database_now(),
+            effective_from=database_now(),
+            next_occurrence_at=None,
+            edited_at=None,
+        )
+    )
 
 
 def advance(connection: sa.Connection, moves: Sequence[dict[str, Any]]) -> None:
@@ -168,18 +198,58 @@ def wind_back(connection: sa.Connection, now: datetime) -> int:
 
     Returns how many. What was sent stays sent: the id prevents a second run.
     """
+    straddled = (
+        sa.select(sa.func.min(missed_spans.c.first_at))
+        .where(missed_spans.c.action_uid == action_cursor.c.action_uid)
+        .where(missed_spans.c.first_at <= now, missed_spans.c.last_at > now)
+        .scalar_subquery()
+    )
+    # Of a span on both sides of `now` the earlier part was truly missed: it is decided anew.
+    for row in connection.execute(
+        sa.select(action_cursor.c.action_uid, straddled.label("first_at")).where(
+            action_cursor.c.watermark > now, straddled.is_not(None)
+        )
+    ).all():
+        connection.execute(
+            sa.delete(missed_spans).where(
+                missed_spans.c.action_uid == row.action_uid, missed_spans.c.last_at > now
+            )
+        )
+        connection.execute(
+            sa.update(action_cursor)
+            .where(action_cursor.c.action_uid == row.action_uid)
+            .values(watermark=row.first_at - timedelta(seconds=1), next_occurrence_at=_file_again())
+        )
+        _withdraw_missed(connection, [row.action_uid], now)
     ahead = sa.select(action_cursor.c.action_uid).where(action_cursor.c.watermark > now)
-    for table, instant in ((operations, "occurrence_at"), (missed_spans, "last_at")):
-        withdrawn = sa.delete(table).where(table.c.action_uid.in_(ahead), table.c[instant] > now)
-        if table is operations:
-            withdrawn = withdrawn.where(operations.c.state == "missed")
-        connection.execute(withdrawn)
+    _withdraw_missed(connection, ahead, now)
+    connection.execute(
+        sa.delete(missed_spans).where(
+            missed_spans.c.action_uid.in_(ahead), missed_spans.c.last_at > now
+        )
+    )
     moved = connection.execute(
         sa.update(action_cursor)
         .where(action_cursor.c.watermark > now)
-        .values(watermark=now, next_occurrence_at=FILE_ME)
+        .values(watermark=now, next_occurrence_at=_file_again())
     )
     return moved.rowcount
+
+
+def _file_again() -> sa.ColumnElement[datetime]:
+    """Return "file me" for actions that were filed; paused, deleted and set-aside ones stay out."""
+    is_filed = action_cursor.c.next_occurrence_at.is_not(None)
+    return sa.case((is_filed, sa.literal(FILE_ME, UTCDateTime())), else_=None)
+
+
+def _withdraw_missed(connection: sa.Connection, uids: Any, now: datetime) -> None:
+    connection.execute(
+        sa.delete(operations).where(
+            operations.c.action_uid.in_(uids),
+            operations.c.occurrence_at > now,
+            operations.c.state == "missed",
+        )
+    )
 
 
 def refile(connection: sa.Connection, limit: int, after: UUID | None) -> UUID | None:

@@ -16,6 +16,8 @@ from runtime.database import default_engine, reading
 # How long the process that records or reserves an operation has to send it.
 RESERVED_FOR = timedelta(seconds=30)
 UNKNOWN = "unknown"
+# What the triggerer of an operation that a schedule recorded begins with.
+SCHEDULED = "Scheduled action"
 
 
 def record(connection: sa.Connection, rows: Sequence[dict[str, Any]]) -> set[UUID]:
@@ -37,6 +39,7 @@ def record_missed(
     if rows:
         ended = {name: database_now() for name in ("recorded_at", "not_before", "finished_at")}
         count = len(insert_all(connection, operations, rows, ended))
+    spans = _without_recorded(connection, spans)
     if spans:
         statement = sa.insert(missed_spans).values(recorded_at=database_now())
         connection.execute(statement, list(spans))
@@ -44,15 +47,57 @@ def record_missed(
     return count
 
 
+def _without_recorded(
+    connection: sa.Connection, spans: Sequence[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """Return spans less the occurrences that have an operation; empty ones are left out.
+
+    There are some only after a clock that went back: they were decided before.
+    """
+    if not spans:
+        return []
+    recorded = connection.execute(
+        sa.select(operations.c.action_uid, operations.c.occurrence_at).where(
+            operations.c.action_uid.in_([span["action_uid"] for span in spans]),
+            operations.c.occurrence_at >= min(span["first_at"] for span in spans),
+            operations.c.occurrence_at <= max(span["last_at"] for span in spans),
+            operations.c.triggerer.startswith(SCHEDULED),
+        )
+    ).all()
+    left = []
+    for span in spans:
+        known = {
+            at
+            for uid, at in recorded
+            if uid == span["action_uid"] and span["first_at"] <= at <= span["last_at"]
+        }
+        left.append({**span, "count": span["count"] - len(known)})
+    return [span for span in left if span["count"] > 0]
+
+
 def overtake(connection: sa.Connection, uids: Collection[UUID], newest: Collection[UUID]) -> int:
     """Skip the unstarted operations of the actions `uids` that are not among `newest`."""
     if not uids:
         return 0
+    newer = operations.alias("newer")
+    by_newer = (
+        newer.c.id.in_(newest)
+        & (newer.c.action_uid == operations.c.action_uid)
+        & (newer.c.occurrence_at > operations.c.occurrence_at)
+    )
     overtaken = (
         sa.update(operations)
         .where(operations.c.action_uid.in_(uids), stands_in(operations.c.state, UNSTARTED))
         .where(operations.c.id.not_in(newest))
-        .values(state=OperationState.SKIPPED, reason="overtaken", finished_at=database_now())
+        # One that has begun (a retry, one given back) is not taken over by another occurrence.
+        .where(operations.c.first_started_at.is_(None))
+        .where(sa.exists().where(by_newer))
+        .values(
+            state=OperationState.SKIPPED,
+            reason="overtaken",
+            waiting_for=None,
+            finished_at=database_now(),
+        )
     )
     return connection.execute(overtaken).rowcount
 
@@ -62,7 +107,12 @@ def cancel_unstarted(connection: sa.Connection, uid: UUID, reason: str) -> int:
     cancelled = (
         sa.update(operations)
         .where(operations.c.action_uid == uid, stands_in(operations.c.state, UNSTARTED))
-        .values(state=OperationState.CANCELLED, reason=reason, finished_at=database_now())
+        .values(
+            state=OperationState.CANCELLED,
+            reason=reason,
+            waiting_for=None,
+            finished_at=database_now(),
+        )
     )
     return connection.execute(cancelled).rowcount
 

@@ -1,7 +1,7 @@
 """Writes to a running operation: each repeats its attempt, and no row changed means LeaseLost."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -9,7 +9,14 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from models.errors import LeaseLost
-from models.operation import DONE, OUTCOMES, OperationState, StepState, after_loss
+from models.operation import (
+    DONE,
+    OUTCOMES,
+    UNSTARTED,
+    OperationState,
+    StepState,
+    after_loss,
+)
 from models.sql import database_now, insert_ignoring, stands_in, upsert
 from models.store.outbox import Message
 from models.tables import action_state, attempts, operation_logs, operations
@@ -103,6 +110,9 @@ def end(
     One transaction of the caller's: the row, its attempt, what the action knows, and the release.
     Raises LeaseLost.
     """
+    if ending.state is OperationState.PENDING and _cancel_requested(connection, operation_id):
+        # Put back, it would be cancelled at its first heartbeat, or cancel what replaces it.
+        ending = replace(ending, state=OperationState.CANCELLED, is_failure=False)
     moved = (
         sa.update(operations)
         .where(_mine(operation_id, attempt))
@@ -132,6 +142,11 @@ def end(
     )
     _remember(connection, row, ending)
     return release_waiting(connection, operation_id)
+
+
+def _cancel_requested(connection: sa.Connection, operation_id: UUID) -> bool:
+    asked = sa.select(operations.c.cancel_requested_at).where(operations.c.id == operation_id)
+    return connection.execute(asked.with_for_update()).scalar_one_or_none() is not None
 
 
 def _cut_off(step: dict[str, Any], ending: Ending) -> dict[str, Any]:
@@ -220,7 +235,7 @@ def release_waiting(connection: sa.Connection, ended: UUID) -> list[Message]:
     """Release the oldest operation that waits for `ended`; the others now wait for that one."""
     waiting = (
         sa.select(operations.c.id)
-        .where(operations.c.waiting_for == ended)
+        .where(operations.c.waiting_for == ended, stands_in(operations.c.state, UNSTARTED))
         .order_by(operations.c.occurrence_at, operations.c.id)
     )
     ids = connection.execute(waiting).scalars().all()
@@ -231,7 +246,7 @@ def release_waiting(connection: sa.Connection, ended: UUID) -> list[Message]:
     )
     released = (
         sa.update(operations)
-        .where(operations.c.id == ids[0])
+        .where(operations.c.id == ids[0], operations.c.state.in_(UNSTARTED))
         .values(waiting_for=None, reason=None, not_before=database_now(), sendings=0)
         .returning(operations.c.id, operations.c.attempt, operations.c.task, operations.c.queue)
     )
@@ -244,7 +259,7 @@ def release_stranded(connection: sa.Connection) -> int:
     stranded = (
         sa.select(operations.c.waiting_for)
         .outerjoin(holder, holder.c.id == operations.c.waiting_for)
-        .where(operations.c.waiting_for.is_not(None))
+        .where(operations.c.waiting_for.is_not(None), operations.c.state.in_(UNSTARTED))
         .where(
             holder.c.id.is_(None)
             | holder.c.state.not_in(
@@ -263,7 +278,10 @@ def take_back_lost(
     connection: sa.Connection, lease: timedelta, limit: int
 ) -> list[tuple[UUID, str]]:
     """Take back running operations without a heartbeat for `lease`; return id and new state."""
-    stale = operations.c.heartbeat_at < database_now(-lease)
+    # A heartbeat that lies ahead is of a clock that was: it says nothing of now.
+    stale = (operations.c.heartbeat_at < database_now(-lease)) | (
+        operations.c.heartbeat_at > database_now(lease)
+    )
     lost = (
         connection.execute(
             sa.select(operations)

@@ -28,7 +28,7 @@ def decided_until(engine: sa.Engine, action: Changed, instant: datetime) -> None
     """Pretend that no tick came since `instant`."""
     with engine.begin() as connection:
         cursor = sa.update(action_cursor).where(action_cursor.c.action_uid == action.uid)
-        connection.execute(cursor.values(watermark=instant))
+        connection.execute(cursor.values(watermark=instant, effective_from=instant))
 
 
 def test_an_edit_decides_the_old_rule_first(engine: sa.Engine, broker: Broker) -> None:

@@ -7,18 +7,22 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
+from models.sql import read_clock
 from models.store import ticks
 from models.tables import action_cursor, actions, missed_spans, revisions
 from runtime.database import reading
+from scheduler import change
 from scheduler.fingerprint import operation_id
 from scheduler.occurrence import next_occurrence
 from scheduler.sweep import Sweeper
 from scheduler.tick import TickReport, tick
 from tests.factories import (
+    author,
     cursor_of,
     make_action,
     make_document,
     make_many,
+    make_operation,
     rows_of,
     update_operation,
 )
@@ -283,7 +287,10 @@ def test_a_clock_that_ran_ahead_is_undone(engine: sa.Engine) -> None:
 
     assert back.clock_set_back_s == timedelta(days=365).total_seconds()
     rows = [row for row in rows_of(engine, action) if row["occurrence_at"] <= SEVEN + MINUTE]
-    assert [(row["occurrence_at"], row["state"]) for row in rows] == [(SEVEN + MINUTE, "queued")]
+    assert [(row["occurrence_at"], row["state"]) for row in rows] == [
+        (SEVEN, "skipped"),
+        (SEVEN + MINUTE, "queued"),
+    ]
     assert [row["state"] for row in rows_of(engine, action) if row["state"] == "missed"] == []
 
 
@@ -320,3 +327,92 @@ def test_the_last_now_is_kept_for_the_clock_guard(engine: sa.Engine) -> None:
 
 def test_a_tick_with_nothing_due_reports_nothing(engine: sa.Engine, tmp_path: Path) -> None:
     assert run_tick(engine, SEVEN).figures() == {}
+
+
+def test_a_span_on_both_sides_of_the_right_clock_is_decided_anew(engine: sa.Engine) -> None:
+    action = make_action(engine, since=SEVEN - timedelta(hours=3))
+    run_tick(engine, SEVEN + timedelta(days=1))
+
+    run_tick(engine, SEVEN)
+
+    with reading(engine) as connection:
+        in_spans = connection.execute(sa.select(sa.func.sum(missed_spans.c["count"]))).scalar_one()
+    rows = [row for row in rows_of(engine, action) if row["occurrence_at"] <= SEVEN]
+    assert in_spans + len(rows) == 3 * 60
+
+
+def test_a_clock_that_was_behind_for_a_tick_counts_nothing_twice(engine: sa.Engine) -> None:
+    action = make_action(engine, since=SEVEN)
+    for minute in range(1, 31):
+        run_tick(engine, SEVEN + minute * MINUTE)
+    run_tick(engine, SEVEN - timedelta(hours=1))
+
+    run_tick(engine, SEVEN + 40 * MINUTE)
+
+    with reading(engine) as connection:
+        in_spans = connection.execute(sa.select(sa.func.sum(missed_spans.c["count"]))).scalar_one()
+    assert (in_spans or 0) + len(rows_of(engine, action)) == 40
+
+
+def test_a_deleted_action_edited_by_sql_stays_deleted(engine: sa.Engine) -> None:
+    action = make_action(engine)
+    change.delete(engine, action.uid, author())
+    _edit_by_sql(engine, action.uid, document=json.dumps(make_document(description="again")))
+
+    run_tick(engine, SEVEN)
+
+    assert rows_of(engine, action) == []
+    assert cursor_of(engine, action)["next_occurrence_at"] is None
+
+
+def test_an_instant_that_nobody_can_read_stops_no_other(engine: sa.Engine) -> None:
+    broken = make_action(engine, name="broken", since=SEVEN - MINUTE)
+    sound = make_action(engine, name="sound", since=SEVEN - MINUTE)
+    nonsense = "-infinity" if engine.dialect.name == "postgresql" else "2026-13-01"
+    with engine.begin() as connection:
+        connection.execute(
+            sa.text(f"UPDATE action_cursor SET watermark = '{nonsense}' WHERE action_uid = :uid"),
+            {"uid": str(broken.uid)},
+        )
+
+    run_tick(engine, SEVEN)
+
+    assert [row["state"] for row in rows_of(engine, sound)] == ["queued"]
+    with reading(engine) as connection:
+        reason = sa.select(actions.c.set_aside).where(actions.c.uid == broken.uid)
+        assert "cannot be read" in connection.execute(reason).scalar_one()
+    change.apply_all(engine, [make_document(name="broken")], author())
+    run_tick(engine, SEVEN + MINUTE)
+    assert cursor_of(engine, broken)["next_occurrence_at"] == SEVEN + 2 * MINUTE
+
+
+def test_a_manual_run_is_not_overtaken_by_an_earlier_occurrence(engine: sa.Engine) -> None:
+    action = make_action(engine, since=SEVEN - MINUTE)
+    manual_run = make_operation(engine, action, SEVEN + timedelta(seconds=20))
+
+    run_tick(engine, SEVEN + timedelta(seconds=30))
+
+    states = {row["id"]: row["state"] for row in rows_of(engine, action)}
+    assert states[manual_run] != "skipped"
+
+
+def test_what_has_begun_is_not_overtaken(engine: sa.Engine) -> None:
+    action = make_action(engine, since=SEVEN - MINUTE)
+    run_tick(engine, SEVEN)
+    first = rows_of(engine, action)[0]["id"]
+    update_operation(engine, first, state="pending", attempt=2, first_started_at=SEVEN)
+
+    run_tick(engine, SEVEN + MINUTE)
+
+    assert [row["state"] for row in rows_of(engine, action)] == ["pending", "queued"]
+
+
+def test_pausing_records_all_of_a_long_catch_up(engine: sa.Engine) -> None:
+    policy = {"catch_up": "all", "look_back": "P3D"}
+    with reading(engine) as connection:
+        now = read_clock(connection)
+    action = make_action(engine, policy=policy, since=now - timedelta(minutes=2500))
+
+    change.set_active(engine, action.uid, active=False, author=author())
+
+    assert 2499 <= len(rows_of(engine, action)) <= 2502

@@ -481,3 +481,62 @@ def test_an_interval_that_comes_too_soon_is_dropped(
     if found is NotClaimed.DROPPED:
         row = row_of(engine, two)
         assert (row["state"], row["reason"]) == ("dropped", "tolerance")
+
+
+def test_catch_up_all_runs_in_order_whatever_message_comes_first(engine: sa.Engine) -> None:
+    action = make_running_action(engine, Registry(), policy={"catch_up": "all"})
+    one, two, three = (make_operation(engine, action, NOON + n * MINUTE) for n in range(3))
+
+    assert _claim(engine, three) is NotClaimed.WAITS
+    assert _claim(engine, two) is NotClaimed.WAITS
+    assert isinstance(_claim(engine, one), Claim)
+    assert _end(engine, one) == [two]
+    assert isinstance(_claim(engine, two, attempt=2), Claim)
+    assert _end(engine, two, attempt=2) == [three]
+
+
+def test_an_older_operation_does_not_cancel_the_newer_one(engine: sa.Engine) -> None:
+    action = make_running_action(engine, Registry(), policy={"overlap": "replace"})
+    old, new = (make_operation(engine, action, NOON + n * MINUTE) for n in range(2))
+    _claim(engine, new)
+
+    _claim(engine, old)
+
+    assert row_of(engine, new)["cancel_requested_at"] is None
+
+
+def test_a_replaced_operation_is_not_put_back(engine: sa.Engine) -> None:
+    action = make_running_action(engine, Registry(), policy={"overlap": "replace"})
+    old, new = (make_operation(engine, action, NOON + n * MINUTE) for n in range(2))
+    _claim(engine, old)
+    _claim(engine, new)
+
+    with engine.begin() as connection:
+        released = running.end(connection, old, 1, lease.GIVEN_BACK)
+
+    row = row_of(engine, old)
+    assert (row["state"], row["reason"]) == ("cancelled", f"replaced by {new}")
+    assert [one.id for one in released] == [new]
+
+
+def test_only_the_living_are_released(engine: sa.Engine) -> None:
+    action = make_running_action(engine, Registry(), policy={"overlap": "queue", "max_waiting": 2})
+    one, two, three = (make_operation(engine, action, NOON + n * MINUTE) for n in range(3))
+    for operation in (one, two, three):
+        _claim(engine, operation)
+    update_operation(engine, two, state="cancelled", reason="why")
+
+    assert _end(engine, one) == [three]
+    assert row_of(engine, two)["reason"] == "why"
+
+
+def test_a_heartbeat_of_a_clock_that_ran_ahead_is_stale(engine: sa.Engine) -> None:
+    action = make_running_action(engine, Registry())
+    operation = make_operation(engine, action, NOON)
+    _claim(engine, operation)
+    update_operation(engine, operation, heartbeat_at=datetime(2199, 1, 1, tzinfo=UTC))
+
+    with engine.begin() as connection:
+        taken = running.take_back_lost(connection, timedelta(seconds=45), 10)
+
+    assert taken == [(operation, "pending")]

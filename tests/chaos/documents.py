@@ -1,0 +1,69 @@
+"""Random actions, as an admin would write them."""
+
+from datetime import datetime, timedelta
+from random import Random
+from typing import Any
+
+MINUTE = timedelta(minutes=1)
+
+
+def random_document(random: Random, name: str, now: datetime) -> dict[str, Any]:
+    """Return a valid document of an action that is due soon and often."""
+    return {
+        "name": name,
+        "operations": random_steps(random),
+        "when": random_when(random, now),
+        "policy": random_policy(random),
+    }
+
+
+def random_when(random: Random, now: datetime) -> Any:
+    """Return a rule: every minute, every few seconds, or some due dates."""
+    now = now.replace(microsecond=0)
+    kind = random.choice(("cron", "interval", "interval", "old interval", "dates"))
+    if kind == "cron":
+        return {"cron_rule": "* * * * *", "timezone": "UTC"}
+    if kind == "dates":
+        dates = {now + timedelta(seconds=random.randint(2, 40)) for _ in range(random.randint(1, 4))}
+        rules: list[dict[str, str]] = [{"due_date": at.isoformat()} for at in sorted(dates)]
+        return rules + [{"cron_rule": "*/2 * * * *", "timezone": "UTC"}] * random.randint(0, 1)
+    when: dict[str, Any] = {"every": random.choice(("PT5S", "PT7S", "PT10S", "PT15S"))}
+    if kind == "old interval":
+        when["starting_at"] = (now - random.randint(1, 90) * MINUTE).isoformat()
+    if random.random() < 0.3:
+        when["jitter"] = "PT4S"
+    if random.random() < 0.2:
+        when["tolerance"] = "PT1S"
+    return when
+
+
+def random_policy(random: Random) -> dict[str, Any]:
+    """Return a policy of short spans."""
+    policy: dict[str, Any] = {
+        "overlap": random.choice(("skip", "queue", "allow", "replace")),
+        "catch_up": random.choice(("latest", "latest", "all")),
+        "max_waiting": random.randint(1, 3),
+        "time_limit": random.choice(("PT3S", "PT30S")),
+        "retry": {"max_attempts": random.randint(1, 3), "backoff": ["PT1S", "PT2S"]},
+    }
+    if random.random() < 0.6:
+        policy["look_back"] = "PT1M"
+    return policy
+
+
+def random_steps(random: Random) -> dict[str, Any]:
+    """Return one to three steps that pass, block, fail, stop when asked or ignore it."""
+    names = ("storm_first", "storm_second", "storm_once", "storm_heavy")
+    chosen = [name for name in names if random.random() < 0.4] or [random.choice(names[:3])]
+    return {name: random_parameters(random) for name in chosen}
+
+
+def random_parameters(random: Random) -> dict[str, Any]:
+    """Return what one step does."""
+    return {
+        "ms": random.choice((0, 0, 0, 200, 600, 2000, 6000)),
+        "fail": random.choice((0, 0, 0, 1, 2, 9)),
+        "permanent": random.random() < 0.2,
+        "ignores_interrupts": random.random() < 0.2,
+        "heeds_stop": random.random() < 0.4,
+    }

@@ -1,0 +1,135 @@
+"""Edits at random instants, as admins make them: by our functions and by plain SQL."""
+
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import timedelta
+from random import Random
+from threading import Event, Thread
+from typing import Any
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from models.errors import SchedulerError
+from models.tables import action_cursor, actions, revisions
+from runtime.clock import monotonic
+from scheduler.change import Author, apply_all, create_all, delete, set_active
+from tasks.registry import Registry
+from tests.acceptance.installation import Installation
+from tests.chaos import storm_steps
+from tests.chaos.documents import random_document
+from tests.chaos.faults import Fault
+from tests.factories import DEFAULT_APP
+
+TICK = timedelta(seconds=5)
+# An edit that meets a database or a broker that is away is refused, as an admin's would be.
+REFUSED = (sa.exc.SQLAlchemyError, SchedulerError)
+
+
+class Editor:
+    """Makes the edits of a schedule in a thread of its own: one that blocks holds up no fault."""
+
+    def __init__(self, installation: Installation) -> None:
+        specs = Registry((storm_steps.__name__,)).user_specs()
+        self.installation = installation
+        self.author = Author("the storm", DEFAULT_APP, specs, TICK)
+        self.error: BaseException | None = None
+        self.done = 0
+        self.refused = 0
+        self._stop = Event()
+
+    def begin(self, random: Random, count: int) -> None:
+        """Store the first actions; some have slept through what lies behind them."""
+        now = self.installation.now()
+        documents = [random_document(random, f"storm {n}", now) for n in range(count)]
+        for changed in create_all(self.installation.engine, documents, self.author):
+            if random.random() < 0.4:
+                self._set_back(changed.uid, now - timedelta(seconds=random.randint(30, 1200)))
+
+    def follow(self, schedule: list[Fault]) -> Thread:
+        """Start to make the edits."""
+        thread = Thread(target=self._follow, args=(schedule,), name="editor", daemon=True)
+        thread.start()
+        return thread
+
+    def stop(self) -> None:
+        """Make no further edit."""
+        self._stop.set()
+
+    def end_all(self) -> None:
+        """Let no action be due any more; what is recorded runs on."""
+        ends = (self.installation.now() + timedelta(seconds=2)).replace(microsecond=0)
+        for uid, document in self._documents():
+            policy = {**document.get("policy", {}), "ends_at": ends.isoformat()}
+            with suppress(SchedulerError):
+                self._apply(uid, {**document, "policy": policy})
+
+    def _follow(self, schedule: list[Fault]) -> None:
+        started = monotonic()
+        for edit in schedule:
+            if self._stop.wait(max(0.0, edit.at_s - (monotonic() - started))):
+                return
+            try:
+                self._edit(edit)
+                self.done += 1
+            except REFUSED:
+                self.refused += 1
+            except BaseException as error:
+                self.error = error
+                return
+
+    def _edit(self, edit: Fault) -> None:
+        engine, random = self.installation.engine, Random(edit.number)
+        if edit.kind == "create":
+            document = random_document(random, f"new {edit.number}", self.installation.now())
+            create_all(engine, [document], self.author)
+            return
+        documents = self._documents()
+        uid, document = documents[edit.number % len(documents)]
+        acts: dict[str, Callable[[], object]] = {
+            "pause": lambda: set_active(engine, uid, active=False, author=self.author),
+            "resume": lambda: set_active(engine, uid, active=True, author=self.author),
+            "apply": lambda: self._apply_random(random, document),
+            "delete": lambda: delete(engine, uid, self.author),
+            "edit by SQL": lambda: self._edit_by_sql(random),
+            "pause by SQL": lambda: self._set_by_sql(uid, active=False),
+            "resume by SQL": lambda: self._set_by_sql(uid, active=True),
+        }
+        acts[edit.kind]()
+
+    def _documents(self) -> list[tuple[UUID, dict[str, Any]]]:
+        query = sa.select(actions.c.uid, actions.c.document).where(actions.c.deleted_at.is_(None))
+        with self.installation.engine.begin() as connection:
+            rows = connection.execute(query.order_by(actions.c.name)).all()
+        return [(uid, json.loads(text)) for uid, text in rows]
+
+    def _apply_random(self, random: Random, document: dict[str, Any]) -> None:
+        fresh = random_document(random, document["name"], self.installation.now())
+        key = random.choice(("when", "policy", "operations"))
+        apply_all(self.installation.engine, [{**document, key: fresh[key]}], self.author)
+
+    def _apply(self, uid: UUID, document: dict[str, Any]) -> None:
+        apply_all(self.installation.engine, [document], self.author)
+
+    def _edit_by_sql(self, random: Random) -> None:
+        """Edit any action, a deleted one too: plain SQL forgets to ask."""
+        with self.installation.engine.begin() as connection:
+            rows = connection.execute(sa.select(actions.c.uid, actions.c.document)).all()
+            uid, text = random.choice(rows)
+            fresh = random_document(random, "fresh", self.installation.now())
+            edited = {**json.loads(text), random.choice(("when", "policy")): None}
+            edited = {key: fresh[key] if value is None else value for key, value in edited.items()}
+            statement = sa.update(actions).where(actions.c.uid == uid)
+            connection.execute(statement.values(document=json.dumps(edited)))
+
+    def _set_by_sql(self, uid: UUID, *, active: bool) -> None:
+        with self.installation.engine.begin() as connection:
+            connection.execute(sa.update(actions).where(actions.c.uid == uid).values(active=active))
+
+    def _set_back(self, uid: UUID, since: Any) -> None:
+        with self.installation.engine.begin() as connection:
+            cursor = sa.update(action_cursor).where(action_cursor.c.action_uid == uid)
+            connection.execute(cursor.values(watermark=since, effective_from=since))
+            revision = sa.update(revisions).where(revisions.c.action_uid == uid)
+            connection.execute(revision.values(effective_from=since))

@@ -1,0 +1,87 @@
+"""What the checker looks at: the tables as rows, and the side-effect log; nothing of ours imported.
+
+A row is a dict: instants are aware UTC, ids are text, JSON is parsed.
+"""
+
+import json
+import sqlite3
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import psycopg
+
+Row = dict[str, Any]
+
+COLUMNS = {
+    "actions": "uid, deleted_at, set_aside",
+    "revisions": "action_uid, number, document, effective_from",
+    "action_cursor": "action_uid, watermark",
+    "operations": "id, action_uid, revision, occurrence_at, subject, event_id, state, reason, "
+    "error, triggerer, attempt, failures, losses",
+    "attempts": "operation_id, attempt, started_at, finished_at, state, error",
+    "missed_spans": "action_uid, revision, first_at, last_at, count",
+    "ticks": "now",
+}
+
+
+@dataclass(frozen=True)
+class Facts:
+    """All rows of the tables, by table, and the lines of the log in the order of their writing."""
+
+    tables: dict[str, list[Row]]
+    log: list[Row]
+
+
+def from_sqlite(database: Path, log: Path) -> Facts:
+    """Read an installation on SQLite."""
+    connection = sqlite3.connect(database)
+    try:
+        tables = {
+            table: _rows(columns, connection.execute(f"SELECT {columns} FROM {table}").fetchall())
+            for table, columns in COLUMNS.items()
+        }
+    finally:
+        connection.close()
+    return Facts(tables, read_log(log))
+
+
+def from_postgresql(url: str, log: Path) -> Facts:
+    """Read an installation on PostgreSQL."""
+    with psycopg.connect(url) as connection:
+        connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        tables = {
+            table: _rows(
+                columns, connection.execute(f"SELECT {columns} FROM {table}".encode()).fetchall()
+            )
+            for table, columns in COLUMNS.items()
+        }
+    return Facts(tables, read_log(log))
+
+
+def read_log(path: Path) -> list[Row]:
+    """Return the lines of the side-effect log, oldest first."""
+    if not path.exists():
+        return []
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    return [{**line, "at": datetime.fromtimestamp(line["at"], UTC)} for line in lines]
+
+
+def _rows(columns: str, found: list[Any]) -> list[Row]:
+    names = columns.split(", ")
+    return [
+        {name: _value(name, value) for name, value in zip(names, row, strict=True)} for row in found
+    ]
+
+
+def _value(name: str, value: Any) -> Any:
+    if isinstance(value, UUID):
+        return str(value)
+    is_instant = name.endswith(("_at", "_from")) or name in {"now", "watermark"}
+    if is_instant and isinstance(value, str):
+        value = datetime.fromisoformat(value)
+    if isinstance(value, datetime):
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+    return json.loads(value) if name == "document" else value

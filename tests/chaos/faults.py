@@ -1,0 +1,98 @@
+"""When what goes wrong: the whole schedule of a storm, from its seed alone."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+
+# Kind of fault, how often among all, and how long it lasts (seconds, at most; 0: an instant).
+COMMON = (
+    ("kill daemon", 3, 0),
+    ("kill both daemons", 1, 0),
+    ("freeze daemon", 3, 6),
+    ("stop daemon", 2, 0),
+    ("kill child", 4, 0),
+    ("kill worker", 2, 0),
+    ("freeze worker", 3, 5),
+    ("freeze child", 2, 5),
+    ("stop worker", 2, 0),
+    ("stop broker", 2, 5),
+    ("kill broker", 2, 3),
+    ("empty broker", 1, 3),
+    ("freeze broker", 2, 5),
+    ("flush broker", 2, 0),
+    ("repeat messages", 4, 0),
+    ("forge messages", 6, 0),
+)
+OF_STORE = {
+    "sqlite": (("lock database", 3, 5),),
+    "postgresql": (
+        ("freeze database", 3, 5),
+        ("restart database", 2, 2),
+        ("crash database", 2, 2),
+    ),
+}
+EDITS = (
+    ("pause", 3),
+    ("resume", 5),
+    ("apply", 5),
+    ("create", 4),
+    ("delete", 1),
+    ("edit by SQL", 4),
+    ("pause by SQL", 1),
+    ("resume by SQL", 2),
+)
+# Gaps between two faults, and between two edits.
+MOST_S = 1.6
+# What can be away for itself only: faults of one of these do not overlap.
+ALONE = ("broker", "database")
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something that goes wrong: when, for how long, and a number that chooses the victim."""
+
+    at_s: float
+    kind: str
+    number: int
+    lasts_s: float = 0.0
+
+    def __str__(self) -> str:
+        """Return it as a line of the schedule."""
+        lasting = f" for {self.lasts_s:.1f} s" if self.lasts_s else ""
+        return f"{self.at_s:6.2f} {self.kind}{lasting} ({self.number % 100})"
+
+
+def faults(seed: int, store: str, seconds: float) -> list[Fault]:
+    """Return the faults of a storm of so many seconds, in order."""
+    random = Random(f"faults {seed}")
+    kinds = (*COMMON, *OF_STORE[store])
+    free_from: dict[str, float] = {}
+    found = []
+    at = random.uniform(1.0, 3.0)
+    while at < seconds:
+        kind, _, longest = random.choices(kinds, [weight for _, weight, _ in kinds])[0]
+        lasts = random.uniform(0.3, longest) if longest else 0.0
+        number = random.randrange(2**32)
+        victim = kind.split()[-1]
+        if victim not in ALONE or at >= free_from.get(victim, 0.0):
+            free_from[victim] = at + lasts + 0.5
+            found.append(Fault(at, kind, number, lasts))
+        at += random.uniform(0.1, MOST_S)
+    return found
+
+
+def edits(seed: int, seconds: float) -> list[Fault]:
+    """Return the edits of a storm of so many seconds, in order."""
+    random = Random(f"edits {seed}")
+    found = []
+    at = random.uniform(1.0, 3.0)
+    while at < seconds:
+        kind = random.choices([kind for kind, _ in EDITS], [weight for _, weight in EDITS])[0]
+        found.append(Fault(at, kind, random.randrange(2**32)))
+        at += random.uniform(0.1, MOST_S)
+    return found
+
+
+def told(schedule: Sequence[Fault]) -> str:
+    """Return a schedule as lines."""
+    return "\n".join(map(str, schedule))

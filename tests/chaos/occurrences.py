@@ -1,0 +1,107 @@
+"""When a document is due, written anew and simply, by walking: no code of ours is imported.
+
+Cron rules of minutes and hours in UTC, due dates, intervals; anything else is a ValueError.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+MINUTE = timedelta(minutes=1)
+SPAN = re.compile(r"P(?:(\d+)W)?(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)S)?)?")
+SECONDS = (604_800, 86_400, 3_600, 60, 1)
+
+
+def is_true(value: object) -> bool:
+    """Whether a stored flag, or a step's entry, is not false."""
+    return value not in (False, "false", None)
+
+
+def occurrences(
+    document: dict[str, Any], uid: str, since: datetime, until: datetime
+) -> set[datetime]:
+    """Return all occurrences of an action's document in (since, until]."""
+    if not is_true(document.get("active", True)):
+        return set()
+    when = document["when"]
+    rules = when if isinstance(when, list) else [when]
+    found = {at for rule in rules for at in _of_rule(rule, uid, since, until)}
+    policy = document.get("policy") or {}
+    begins, ends = policy.get("starts_at"), policy.get("ends_at")
+    return {
+        at
+        for at in found
+        if not (begins and at < _instant(begins)) and not (ends and at >= _instant(ends))
+    }
+
+
+def _of_rule(
+    rule: dict[str, Any], uid: str, since: datetime, until: datetime
+) -> Iterator[datetime]:
+    if "cron_rule" in rule:
+        yield from _of_cron(rule, since, until)
+    elif "due_date" in rule:
+        due = _instant(rule["due_date"])
+        if since < due <= until:
+            yield due
+    elif "every" in rule:
+        yield from _of_interval(rule, uid, since, until)
+    else:
+        raise ValueError(f"the checker does not know the rule {rule}")
+
+
+def _of_cron(rule: dict[str, Any], since: datetime, until: datetime) -> Iterator[datetime]:
+    if ZoneInfo(rule["timezone"]).key not in {"UTC", "Etc/UTC"}:
+        raise ValueError(f"the checker knows UTC only, not {rule['timezone']}")
+    minutes, hours, *days = rule["cron_rule"].split()
+    if days != ["*", "*", "*"]:
+        raise ValueError(f"the checker knows minutes and hours only, not {rule['cron_rule']}")
+    wanted_minutes, wanted_hours = _numbers(minutes, 60), _numbers(hours, 24)
+    at = since.replace(second=0, microsecond=0) + MINUTE
+    while at <= until:
+        if at.minute in wanted_minutes and at.hour in wanted_hours:
+            yield at
+        at += MINUTE
+
+
+def _numbers(field: str, count: int) -> set[int]:
+    if field == "*":
+        return set(range(count))
+    if field.startswith("*/"):
+        return set(range(0, count, int(field[2:])))
+    return {int(part) for part in field.split(",")}
+
+
+def _of_interval(
+    rule: dict[str, Any], uid: str, since: datetime, until: datetime
+) -> Iterator[datetime]:
+    every, jitter = span(rule["every"]), span(rule.get("jitter", "PT0S"))
+    anchor = _instant(rule["starting_at"])
+    if jitter:
+        digest = hashlib.sha256(UUID(uid).bytes).digest()
+        anchor += timedelta(
+            seconds=int.from_bytes(digest[:8], "big") % int(jitter.total_seconds())
+        )
+    number = max((since - anchor) // every, 1 if is_true(rule.get("skip_first", False)) else 0)
+    while (at := anchor + number * every) <= until:
+        if at > since:
+            yield at
+        number += 1
+
+
+def span(text: str) -> timedelta:
+    """Return an ISO 8601 duration of weeks and smaller parts."""
+    found = SPAN.fullmatch(text)
+    if found is None:
+        raise ValueError(f"the checker does not know the span {text!r}")
+    parts = (int(part or 0) for part in found.groups())
+    return timedelta(seconds=sum(n * s for n, s in zip(parts, SECONDS, strict=True)))
+
+
+def _instant(text: str) -> datetime:
+    at = datetime.fromisoformat(text)
+    return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
