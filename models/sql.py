@@ -36,6 +36,26 @@ class UTCDateTime(TypeDecorator[datetime]):
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
 
+def storable(text: str) -> str:
+    """Return text as every store and log takes it: NUL and lone surrogates are shown."""
+    shown = text.replace("\0", "�") if "\0" in text else text
+    return shown if shown.isascii() else shown.encode("utf-8", "backslashreplace").decode()
+
+
+class StorableText(TypeDecorator[str]):
+    """Text that every store takes: NUL and lone surrogates, which PostgreSQL refuses, are shown.
+
+    Errors and messages come from anybody's step; none of them may keep an end from being written.
+    """
+
+    impl = sa.Text
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+        """Return the value as it can be stored."""
+        return None if value is None else storable(value)
+
+
 class HyphenatedUuid(TypeDecorator[UUID]):
     """A UUID: native on PostgreSQL, lower case with hyphens on SQLite, readable in plain SQL."""
 

@@ -7,7 +7,7 @@ reading of its neighbours. Indexes carry their reader's name.
 import sqlalchemy as sa
 
 from models.operation import OperationState
-from models.sql import HyphenatedUuid, UTCDateTime
+from models.sql import HyphenatedUuid, StorableText, UTCDateTime
 
 metadata = sa.MetaData(
     naming_convention={
@@ -28,7 +28,7 @@ def _at(name: str, *, optional: bool = True) -> sa.Column[object]:
 
 
 def _text(name: str, *, optional: bool = False, default: str | None = None) -> sa.Column[str]:
-    return sa.Column(name, sa.Text, nullable=optional, server_default=default)
+    return sa.Column(name, StorableText, nullable=optional, server_default=default)
 
 
 def _count(name: str) -> sa.Column[int]:

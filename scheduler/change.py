@@ -16,14 +16,15 @@ from minutehand.steps import SmallApp
 from models import tables
 from models.action import ParseContext
 from models.context import DEFAULT_TICK
-from models.errors import InvalidAction, Problem, Refused
+from models.errors import InvalidAction, NotFound, Problem, Refused
 from models.json_text import read_json
 from models.plan import Plan
 from models.sql import database_now, read_clock
 from models.step_spec import StepSpec
 from models.store import actions, cursors, operations
 from models.store.outbox import Message
-from scheduler.revise import Revision, decide_until, revision_of
+from scheduler.record import Recorded, advance, record
+from scheduler.revise import Revision, adopt_edit, decide_until, revision_of, was_edited
 from tasks.sending import send_reserved
 
 Locked = sa.Row[Any]
@@ -70,7 +71,7 @@ def create_all(engine: sa.Engine, documents: Sequence[object], author: Author) -
     """
     with engine.begin() as connection:
         now = read_clock(connection)
-        revisions = _revisions(documents, lambda _: _context(author, now), author)
+        revisions = _revisions(documents, lambda _: _context(connection, author, now), author)
         return _insert_all(connection, revisions, author, now)
 
 
@@ -86,7 +87,7 @@ def apply_all(engine: sa.Engine, documents: Sequence[object], author: Author) ->
         # Locked before the clock is read: a tick that decides later minutes must come after.
         rows = _locked_rows(connection, documents, author)
         now = read_clock(connection)
-        contexts = iter([_context(author, now, row) for row in rows])
+        contexts = iter([_context(connection, author, now, row) for row in rows])
         revisions = _revisions(documents, lambda _: next(contexts), author)
         new = [number for number, row in enumerate(rows) if row is None]
         inserted = _insert_all(connection, [revisions[number] for number in new], author, now)
@@ -117,8 +118,9 @@ def delete(engine: sa.Engine, uid: UUID, author: Author) -> int:
     What was due before is recorded, and cancelled with the rest; one that runs goes on to its end.
     """
     with engine.begin() as connection:
-        row = cursors.lock(connection, uid)
+        locked = cursors.lock(connection, uid)
         now = read_clock(connection)
+        row, _ = _settle(connection, locked, now)
         if row.set_aside is None:
             decide_until(connection, row, now)
         actions.mark_deleted(connection, uid, now)
@@ -131,7 +133,7 @@ def _edit(
 ) -> tuple[Changed, tuple[Message, ...]]:
     row = cursors.lock(connection, uid)
     now = read_clock(connection)
-    revision = revision_of(document, _context(author, now, row), author.name)
+    revision = revision_of(document, _context(connection, author, now, row), author.name)
     return _revise(connection, row, revision, author, now)
 
 
@@ -139,20 +141,41 @@ def _revise(
     connection: sa.Connection, row: Locked, revision: Revision, author: Author, now: datetime
 ) -> tuple[Changed, tuple[Message, ...]]:
     """Decide the current revision of a locked action up to `now`, then make `revision` its next."""
+    row, recorded = _settle(connection, row, now)
     uid, name = row.action_uid, revision.columns["name"]
-    # An edit by plain SQL that no tick has taken over yet is a change that this one undoes.
-    is_same = revision.columns["document_hash"] == row.document_hash and row.edited_at is None
-    if row.set_aside is None and is_same:
-        return Changed(uid, name, revision.plan, Change.UNCHANGED, row.revision), ()
+    if row.set_aside is None and revision.columns["document_hash"] == row.document_hash:
+        unchanged = Changed(uid, name, revision.plan, Change.UNCHANGED, row.revision)
+        return unchanged, recorded.messages
     if name != row.name and actions.uid_named(connection, row.small_app_id, name):
         raise Refused(f"another action is named {name!r}; choose another name")
-    recorded = decide_until(connection, row, now) if row.set_aside is None else None
+    if row.set_aside is None:
+        recorded += decide_until(connection, row, now)
     number = row.revision + 1
     actions.replace(connection, uid, number, dict(revision.columns), now)
     cursors.restart(connection, uid, now)
     _audit(connection, author, "change", uid, name)
-    changed = Changed(uid, name, revision.plan, Change.CHANGED, number)
-    return changed, recorded.messages if recorded else ()
+    return Changed(uid, name, revision.plan, Change.CHANGED, number), recorded.messages
+
+
+def _settle(connection: sa.Connection, row: Locked, now: datetime) -> tuple[Locked, Recorded]:
+    """Take over an edit by plain SQL that no tick has seen yet, as a tick would.
+
+    A broken one sets the action aside: the change that comes next puts it back. Returns the row as
+    it is then. Raises NotFound for an action that was deleted meanwhile.
+    """
+    if row.deleted_at is not None:
+        raise NotFound(f"action {row.name!r} was deleted")
+    if row.edited_at is None or row.set_aside is not None or not was_edited(row):
+        return row, Recorded()
+    try:
+        with connection.begin_nested():
+            recorded, decided = adopt_edit(connection, row, now)
+            recorded += record(connection, [decided])
+            advance(connection, [decided])
+    except (InvalidAction, ValueError) as error:
+        recorded = decide_until(connection, row, min(row.edited_at, now))
+        actions.set_aside(connection, row.action_uid, str(error))
+    return cursors.lock(connection, row.action_uid), recorded
 
 
 def _revisions(
@@ -160,9 +183,15 @@ def _revisions(
 ) -> list[Revision]:
     problems: list[Problem] = []
     revisions = []
+    seen: dict[object, int] = {}
     for number, document in enumerate(documents):
         try:
-            revisions.append(revision_of(document, context_of(document), author.name))
+            revision = revision_of(document, context_of(document), author.name)
+            first = seen.setdefault(revision.columns["name"], number)
+            if first != number:
+                told = f"stands in document [{first}] already; give each its own name"
+                raise InvalidAction([Problem("name", revision.columns["name"], told)])
+            revisions.append(revision)
         except InvalidAction as error:
             where = f"[{number}] " if len(documents) > 1 else ""
             problems += [Problem(where + p.path, p.value, p.remedy) for p in error.problems]
@@ -208,6 +237,8 @@ def _insert_some(
             connection.execute(insert, rows)
     except sa.exc.IntegrityError:
         name = _taken_name(connection, [one.name for one in made], author)
+        if name is None:
+            raise
         raise Refused(
             f"an action named {name!r} is there already; use `minutehand action apply` to change it"
         ) from None
@@ -235,30 +266,35 @@ def _insert_some(
     )
 
 
-def _taken_name(connection: sa.Connection, names: Sequence[str], author: Author) -> str:
-    """Return the first of these names that is stored already, or twice among them."""
+def _taken_name(connection: sa.Connection, names: Sequence[str], author: Author) -> str | None:
+    """Return the first of these names that is stored already, or twice among them, or None."""
     seen: set[str] = set()
     for name in names:
         if name in seen or actions.uid_named(connection, author.small_app.id, name):
             return name
         seen.add(name)
-    raise LookupError("no name is taken")
+    return None
 
 
-def _context(author: Author, now: datetime, row: Locked | None = None) -> ParseContext:
+def _context(
+    connection: sa.Connection, author: Author, now: datetime, row: Locked | None = None
+) -> ParseContext:
     return ParseContext(
         default_zone=author.small_app.zone,
         now=now,
         steps=author.steps,
         created_at=None if row is None else row.created_at,
-        previous=None if row is None else _previous(row.document),
+        previous=None if row is None else _previous(connection, row),
         tick=author.tick,
     )
 
 
-def _previous(text: str) -> Mapping[str, object] | None:
+def _previous(connection: sa.Connection, row: Locked) -> Mapping[str, object] | None:
+    """Return the document that is edited; of one that somebody broke, its last revision's."""
+    if row.set_aside is not None:
+        return actions.revision_document(connection, row.action_uid, row.revision)
     try:
-        document = read_json(text)
+        document = read_json(row.document)
     except ValueError:
         return None
     return document if isinstance(document, dict) else None

@@ -42,6 +42,8 @@ def run_now(engine: sa.Engine, uid: UUID, actor: str) -> tuple[UUID, Sent]:
 
 
 def _runnable_plan(connection: sa.Connection, row: sa.Row[Any]) -> Plan:
+    if row.deleted_at is not None:
+        raise Refused(f"{row.name!r} was deleted")
     if row.set_aside is not None:
         raise Refused(f"{row.name!r} is set aside: {row.set_aside}; correct its document")
     plan = Plan.from_json(row.plan)

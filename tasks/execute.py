@@ -1,5 +1,6 @@
 """Run an operation: claim it, run its steps in order under a lease, write its end."""
 
+import json
 import logging
 import os
 import socket
@@ -15,8 +16,10 @@ from celery import Task
 from minutehand.steps import StepFailed
 from models.errors import LeaseLost, SchedulerError
 from models.operation import MOST_LOSSES, OperationState
-from models.store import outbox, running
+from models.sql import storable
+from models.store import operations, outbox, running
 from models.store.claims import Claim, NotClaimed, claim
+from models.store.outbox import Message
 from models.store.running import Ending
 from runtime.config import Settings
 from runtime.database import make_engine
@@ -80,24 +83,42 @@ def run_attempt(
     try:
         with lease.held():
             ending = _run_steps(Runner(engine, settings, registry, lease))
-            released = persist(
-                engine, lambda connection: running.end(connection, operation_id, attempt, ending)
-            )
+            state, released = _end(engine, claimed, ending)
     except LeaseLost as error:
         logger.warning("%s; nothing more is written", error)
         return "lost"
-    level = logging.ERROR if ending.state == OperationState.FAILED else logging.INFO
+    level = logging.ERROR if state == OperationState.FAILED else logging.INFO
     told = ending.error or ending.reason
     logger.log(
         level,
         "%s: operation %s ended: %s%s",
         claimed.triggerer,
         operation_id,
-        ending.state,
+        state,
         f" ({told})" if told else "",
     )
     _send_released(engine, [one.id for one in released])
-    return ending.state
+    return state
+
+
+def _end(engine: sa.Engine, claimed: Claim, ending: Ending) -> tuple[OperationState, list[Message]]:
+    """Write the end, also after the database was away; return the state and what was released.
+
+    An end that no store takes is a failure that says so: it must not look like a lost worker.
+    """
+
+    def end(connection: sa.Connection) -> tuple[OperationState, list[Message]]:
+        released = running.end(connection, claimed.id, claimed.attempt, ending)
+        state = operations.get_operation_state(claimed.id, connection)
+        return OperationState(state), released
+
+    try:
+        return persist(engine, end)
+    except (sa.exc.StatementError, TypeError, ValueError) as error:
+        logger.exception("the end of operation %s cannot be stored", claimed.id)
+        text = f"the end could not be stored: {type(error).__name__}"
+        ending = Ending(OperationState.FAILED, error=text, is_failure=True)
+        return persist(engine, end)
 
 
 def _run_steps(runner: Runner) -> Ending:
@@ -110,7 +131,7 @@ def _run_steps(runner: Runner) -> Ending:
             raise LeaseLost("the lease was lost while a step ran") from None
     except LeaseLost:
         raise
-    except Exception as error:  # a step's own fault: it fails its operation only
+    except (Exception, SystemExit) as error:  # a step's own fault: it fails its operation only
         ending = ending_of(runner, error)
     runner.note_end(ending)
     keeps_checkpoint = ending.state in {
@@ -118,10 +139,17 @@ def _run_steps(runner: Runner) -> Ending:
         OperationState.PARTIAL,
         OperationState.CANCELLED,
     } or (ending.state is OperationState.PENDING and not ending.is_failure)
-    return replace(ending, checkpoint=runner.checkpoint if keeps_checkpoint else None)
+    if not keeps_checkpoint:
+        return ending
+    try:
+        json.dumps(runner.checkpoint)
+    except (TypeError, ValueError) as error:
+        text = f"the checkpoint cannot be kept, for it is no JSON: {error}"
+        return failed(runner.lease.claim, text, permanent=True)
+    return replace(ending, checkpoint=runner.checkpoint)
 
 
-def ending_of(runner: Runner, error: Exception) -> Ending:
+def ending_of(runner: Runner, error: Exception | SystemExit) -> Ending:
     """Return how an attempt ends whose step raised `error`."""
     claimed = runner.lease.claim
     match error:
@@ -151,7 +179,7 @@ def database_was_away(runner: Runner, error: sa.exc.DBAPIError) -> Ending:
 
 def failed(claimed: Claim, error: str, *, permanent: bool) -> Ending:
     """Return how an attempt ends that failed: tried again after its backoff, or failed."""
-    plan = claimed.plan
+    plan, error = claimed.plan, storable(error)
     if permanent or claimed.failures + 1 >= plan.max_attempts:
         return Ending(OperationState.FAILED, error=error, is_failure=True)
     delay = plan.backoff[min(claimed.failures, len(plan.backoff) - 1)] if plan.backoff else None

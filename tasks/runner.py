@@ -2,6 +2,7 @@
 
 import json
 import logging
+from dataclasses import replace
 from typing import Any
 
 import sqlalchemy as sa
@@ -101,7 +102,7 @@ class Runner:
         may_repeat = step.spec is None or step.spec.repeatable
         self.lease.unrepeatable = None if may_repeat else step.name
         with self.lease.interruptible():
-            result = function(context) or StepResult()
+            result = _as_json(function(context) or StepResult())
         self.lease.unrepeatable = None
         self._running = None
         self.results[step.name] = result.details
@@ -143,6 +144,12 @@ class Runner:
             time_left_source=self.lease.time_left,
             should_stop_source=self.lease.should_stop,
         )
+
+
+def _as_json(result: StepResult) -> StepResult:
+    """Return the result with details that JSON can hold: what it cannot becomes text."""
+    details = json.loads(json.dumps(result.details, default=str, skipkeys=True))
+    return replace(result, details=details)
 
 
 def _stories(steps: tuple[StepModel, ...], earlier: list[dict[str, Any]]) -> list[dict[str, Any]]:

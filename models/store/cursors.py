@@ -96,7 +96,8 @@ def lock_named(
         cursors = sa.select(action_cursor.c.action_uid).where(action_cursor.c.action_uid.in_(uids))
         in_order = cursors.order_by(action_cursor.c.action_uid)
         connection.execute(in_order.with_for_update(key_share=True))
-        found |= {row.name: row for row in _read_locked(connection, uids)}
+        rows = _read_locked(connection, uids)
+        found |= {row.name: row for row in rows if row.deleted_at is None}
     return found
 
 

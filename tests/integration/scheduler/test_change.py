@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import sqlalchemy as sa
 
-from models.errors import InvalidAction, Refused
+from models.errors import InvalidAction, NotFound, Refused
 from models.sql import read_clock
 from models.tables import action_cursor, actions, audit, revisions
 from runtime.database import reading
@@ -110,8 +110,10 @@ def test_all_or_none_are_stored(engine: sa.Engine) -> None:
 
 
 def test_a_name_is_taken_once(engine: sa.Engine) -> None:
+    make_action(engine)
+
     with pytest.raises(Refused, match="is there already"):
-        create_all(engine, [make_document(), make_document()], author())
+        create_all(engine, [make_document()], author())
 
 
 def test_a_past_due_date_may_stay_but_not_come(engine: sa.Engine) -> None:
@@ -194,6 +196,47 @@ def test_applying_undoes_an_edit_by_sql_that_no_tick_has_seen(engine: sa.Engine)
     with reading(engine) as connection:
         row = connection.execute(sa.select(actions)).one()
     assert (row.name, row.set_aside, row.revision) == ("every minute", None, 2)
+
+
+def test_a_pause_by_sql_counts_from_its_own_instant(engine: sa.Engine) -> None:
+    action = make_action(engine)
+    now = clock(engine)
+    decided_until(engine, action, now - 10 * MINUTE)
+    with engine.begin() as connection:
+        connection.execute(sa.update(actions).values(active=False))
+        connection.execute(sa.update(action_cursor).values(edited_at=now - 9.5 * MINUTE))
+
+    apply_all(engine, [make_document(description="new", active=True)], author())
+
+    assert len(rows_of(engine, action)) <= 1
+
+
+def test_one_name_twice_is_refused(engine: sa.Engine) -> None:
+    make_action(engine)
+
+    with pytest.raises(InvalidAction, match=r"stands in document \[0\] already"):
+        apply_all(engine, [make_document(), make_document()], author())
+
+
+def test_a_due_date_that_is_past_may_stay_when_the_document_was_broken(engine: sa.Engine) -> None:
+    due = {"due_date": "2099-01-01T00:00:00Z"}
+    action = make_action(engine, when=due)
+    with engine.begin() as connection:
+        connection.execute(sa.update(actions).values(document="{", set_aside="broken"))
+
+    changed = apply_all(engine, [make_document(when=due)], author())[0]
+
+    assert (changed.uid, changed.change) == (action.uid, Change.CHANGED)
+
+
+def test_a_deleted_action_cannot_be_changed(engine: sa.Engine) -> None:
+    action = make_action(engine)
+    change.delete(engine, action.uid, author())
+
+    with pytest.raises(NotFound, match="was deleted"):
+        change.set_active(engine, action.uid, active=True, author=author())
+    with pytest.raises(Refused, match="was deleted"):
+        manual.run_now(engine, action.uid, "ann")
 
 
 def test_an_action_with_a_broken_plan_may_be_deleted(engine: sa.Engine) -> None:

@@ -540,3 +540,42 @@ def test_a_heartbeat_of_a_clock_that_ran_ahead_is_stale(engine: sa.Engine) -> No
         taken = running.take_back_lost(connection, timedelta(seconds=45), 10)
 
     assert taken == [(operation, "pending")]
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param(minutehand.StepFailed("a\x00b"), id="nul"),
+        pytest.param(minutehand.StepFailed("lone \ud800"), id="surrogate"),
+        pytest.param(SystemExit("bye"), id="exit"),
+    ],
+)
+def test_a_steps_own_fault_is_its_own_failure(
+    engine: sa.Engine, settings: Settings, fault: BaseException
+) -> None:
+    @minutehand.step("odd")
+    def odd(context: minutehand.StepContext) -> None:
+        raise fault
+
+    action = make_running_action(engine, Registry(), operations={"odd": True})
+    operation = make_operation(engine, action, NOON)
+
+    assert run_one(engine, settings, operation) == "failed"
+    row = row_of(engine, operation)
+    assert (row["state"], row["failures"], row["losses"]) == ("failed", 1, 0)
+    assert row["error"]
+
+
+def test_a_checkpoint_that_is_no_json_fails_and_says_so(
+    engine: sa.Engine, settings: Settings
+) -> None:
+    @minutehand.step("odd")
+    def odd(context: minutehand.StepContext) -> minutehand.StepResult:
+        context.checkpoint["at"] = NOON
+        return minutehand.StepResult(details={"at": NOON})
+
+    action = make_running_action(engine, Registry(), operations={"odd": True})
+    operation = make_operation(engine, action, NOON)
+
+    assert run_one(engine, settings, operation) == "failed"
+    assert "is no JSON" in str(row_of(engine, operation)["error"])
