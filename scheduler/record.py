@@ -149,4 +149,8 @@ def _overtake(connection: sa.Connection, decided: Sequence[Decided], new: set[UU
         and one.plan.catch_up == "latest"
         and operation_id(one.action.uid, one.decision.due[-1]) in new
     ]
-    return operations.overtake(connection, uids, new)
+    overtaken = operations.overtake(connection, uids, new)
+    for one in decided:
+        if one.decision.due and one.plan.overlap == "queue" and one.plan.catch_up == "latest":
+            overtaken += operations.keep_newest(connection, one.action.uid, one.plan.max_waiting)
+    return overtaken

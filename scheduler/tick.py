@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from models.plan import Plan
 from models.store import actions, cursors, outbox, ticks
+from models.store.cursors import ToDo
 from models.store.outbox import Message
 from runtime.clock import monotonic
 from scheduler.occurrence import MOST_SENT, Decision, decide
@@ -189,23 +190,32 @@ def tick(engine: sa.Engine, now: datetime, sweeper: Sweeper, batch_size: int = 1
     """
     started = monotonic()
     report = TickReport(now)
-    _guard_clock(engine, report)
+    to_do = _begin(engine, report, sweeper.lease)
     if report.clock_set_back_s:
         sweeper.distrust()
-    Tick(engine, now, batch_size, report).decide_all()
+    if to_do.has_due:
+        Tick(engine, now, batch_size, report).decide_all()
     if monotonic() - started > sweeper.lease.total_seconds() / 4:
         # The database may have stood still meanwhile, for the workers' heartbeats too.
         sweeper.distrust()
-    swept = sweeper.sweep(engine, send=report.broker_error is None)
-    report.sent += swept.sent
-    report.lost, report.released = swept.lost, swept.released
-    report.broker_error = report.broker_error or swept.error
+    if to_do.has_to_sweep or report.decided:
+        _sweep(engine, report, sweeper)
     report.duration_ms = round((monotonic() - started) * 1000, 3)
     return report
 
 
-def _guard_clock(engine: sa.Engine, report: TickReport) -> None:
-    """Undo the deciding of a clock that ran ahead; a jump forward is downtime."""
+def _sweep(engine: sa.Engine, report: TickReport, sweeper: Sweeper) -> None:
+    swept = sweeper.sweep(engine, send=report.broker_error is None)
+    report.sent += swept.sent
+    report.lost, report.released = swept.lost, swept.released
+    report.broker_error = report.broker_error or swept.error
+
+
+def _begin(engine: sa.Engine, report: TickReport, lease: timedelta) -> ToDo:
+    """Undo the deciding of a clock that ran ahead; return what there is to do.
+
+    A jump forward is downtime.
+    """
     with engine.begin() as connection:
         last = ticks.fact(connection, ticks.LAST_NOW)
         if last is not None and report.now < datetime.fromisoformat(last) - CLOCK_WAS_WRONG:
@@ -219,3 +229,4 @@ def _guard_clock(engine: sa.Engine, report: TickReport) -> None:
                 report.now.isoformat(),
             )
         ticks.set_fact(connection, ticks.LAST_NOW, report.now.isoformat())
+        return cursors.to_do(connection, report.now, lease)

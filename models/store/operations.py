@@ -102,6 +102,34 @@ def overtake(connection: sa.Connection, uids: Collection[UUID], newest: Collecti
     return connection.execute(overtaken).rowcount
 
 
+def keep_newest(connection: sa.Connection, uid: UUID, max_waiting: int) -> int:
+    """Skip the oldest operations of an action that never started, beyond those that may wait.
+
+    One is allowed besides those that wait: it may be the next to run.
+    """
+    never_started = (
+        sa.select(operations.c.id)
+        .where(operations.c.action_uid == uid, stands_in(operations.c.state, UNSTARTED))
+        .where(operations.c.first_started_at.is_(None))
+        .order_by(operations.c.occurrence_at.desc())
+        .offset(max_waiting + 1)
+    )
+    too_many = connection.execute(never_started).scalars().all()
+    if not too_many:
+        return 0
+    skipped = (
+        sa.update(operations)
+        .where(operations.c.id.in_(too_many), stands_in(operations.c.state, UNSTARTED))
+        .values(
+            state=OperationState.SKIPPED,
+            reason=f"overlap: more than {max_waiting} waited",
+            waiting_for=None,
+            finished_at=database_now(),
+        )
+    )
+    return connection.execute(skipped).rowcount
+
+
 def cancel_unstarted(connection: sa.Connection, uid: UUID, reason: str) -> int:
     """Cancel the unstarted operations of an action; return how many."""
     cancelled = (

@@ -416,3 +416,14 @@ def test_pausing_records_all_of_a_long_catch_up(engine: sa.Engine) -> None:
     change.set_active(engine, action.uid, active=False, author=author())
 
     assert 2499 <= len(rows_of(engine, action)) <= 2502
+
+
+def test_a_queue_that_nobody_serves_stays_bounded(engine: sa.Engine) -> None:
+    policy = {"overlap": "queue", "max_waiting": 2}
+    action = make_action(engine, policy=policy, since=SEVEN - MINUTE)
+
+    for minute in range(8):
+        run_tick(engine, SEVEN + minute * MINUTE)
+
+    states = [row["state"] for row in rows_of(engine, action)]
+    assert states == ["skipped"] * 5 + ["queued"] * 3
