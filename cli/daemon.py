@@ -2,6 +2,7 @@
 
 import argparse
 import logging
+import os
 import signal
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -16,6 +17,7 @@ from models.store.schema import migrate
 from runtime.children import end_with_parent
 from runtime.config import InvalidSetting, Settings, load_settings
 from runtime.database import make_engine
+from runtime.folders import PRIVATE_UMASK
 from runtime.logs import set_up_logs
 from scheduler.loop import Daemon
 from tasks.app import configure
@@ -29,6 +31,7 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     if options.at is not None and not options.once:
         parser.error("--at needs --once: a daemon that runs on takes the database's clock")
+    os.umask(PRIVATE_UMASK)
     try:
         settings = load_settings(options.home)
         set_up_logs(settings.log, "scheduler")
@@ -60,8 +63,8 @@ def _serve(daemon: Daemon, *, once: bool, at: datetime | None) -> int:
 
 
 def _shown(settings: Settings) -> str:
-    """Return the database's URL without its password."""
-    return sa.make_url(settings.effective_database_url).render_as_string(hide_password=True)
+    """Return the database's URL without its password, which may stand in its query too."""
+    return settings.effective_database_url.set(query={}).render_as_string(hide_password=True)
 
 
 def _parser() -> argparse.ArgumentParser:

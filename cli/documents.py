@@ -4,10 +4,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from models.errors import InvalidDocument, Problem
 from models.json_text import InvalidJson, read_json
+from runtime.documents import InvalidYaml, read_yaml
 
 LONGEST_FILE = 512 * 2**20
 
@@ -27,7 +26,7 @@ def read_documents(file: Path) -> list[tuple[str, object]]:
     if file.suffix in {".jsonl", ".ndjson"}:
         return [
             (f"{file} line {number}", _read(line, f"{file} line {number}"))
-            for number, line in enumerate(text.splitlines(), 1)
+            for number, line in enumerate(text.split("\n"), 1)
             if line.strip()
         ]
     value = _read_yaml(text, file) if file.suffix in {".yaml", ".yml"} else _read(text, str(file))
@@ -51,6 +50,6 @@ def _read(text: str, where: str) -> object:
 
 def _read_yaml(text: str, file: Path) -> Any:
     try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError as error:
+        return read_yaml(text)
+    except InvalidYaml as error:
         raise InvalidDocument([Problem(str(file), "", f"is no YAML: {error}")]) from None

@@ -7,6 +7,7 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated
 
@@ -19,6 +20,7 @@ from cli.output import print_error, print_line
 from models.errors import InvalidDocument, NotFound, Refused, SchedulerError
 from runtime.children import AlreadyRunning
 from runtime.config import InvalidSetting
+from runtime.folders import PRIVATE_UMASK
 
 FAILED = 1
 REFUSED = 2
@@ -55,7 +57,12 @@ def _globals(
 
 def run(arguments: Sequence[str]) -> int:
     """Run the command line; return the exit code."""
+    os.umask(PRIVATE_UMASK)
     _quiet_logs()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            # A terminal that knows ASCII only shows \u2026 instead of a traceback.
+            stream.reconfigure(errors="backslashreplace")
     try:
         code = cli(args=hoisted(arguments), standalone_mode=False, prog_name="minutehand")
     except BrokenPipeError:

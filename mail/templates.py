@@ -1,29 +1,37 @@
 """Templates of an admin's: Jinja2 in a sandbox, without what could run on or fill the memory.
 
 The sandbox alone bounds neither CPU nor memory. So a template knows `{{ }}`, `{% if %}` and one
-level of `{% for %}`; it calls nothing, and only filters that cannot multiply text are there.
+level of `{% for %}`; it calls nothing, only filters that cannot multiply text are there, and what
+filters, joining and loops handle is counted: a rendering may handle so much, and then it ends.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from jinja2 import StrictUndefined, TemplateError, nodes
+from jinja2 import StrictUndefined, Template, TemplateError, nodes, pass_context
 from jinja2.exceptions import SecurityError, TemplateSyntaxError, UndefinedError
 from jinja2.meta import find_undeclared_variables
-from jinja2.runtime import Context
+from jinja2.runtime import Context, markup_join, str_join
 from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2.visitor import NodeTransformer
 
 from mail.message import Content, one_line
 
 LONGEST_TEMPLATE = 100_000
 LONGEST_OUTPUT = 1_000_000
+# Characters and items that one rendering may handle; each turn of a loop counts as its template.
+MOST_WORK = 20_000_000
+# No name of a template's can have a blank.
+WORK = "work done"
 # No `format`, `center`, `indent`, `replace`, `safe`: they multiply text, or end the escaping.
+# No `list` and `string`: in turns they multiply too. No sorting: it takes long on what is short.
 FILTERS = frozenset(
     (
-        "abs", "capitalize", "count", "d", "default", "dictsort", "e", "escape", "first", "float",
-        "int", "items", "join", "last", "length", "list", "lower", "max", "min", "reverse", "round",
-        "sort", "string", "sum", "title", "trim", "truncate", "unique", "upper", "urlencode",
+        "abs", "capitalize", "count", "d", "default", "e", "escape", "first", "float", "int",
+        "items", "join", "last", "length", "lower", "max", "min", "reverse", "round", "sum",
+        "title", "trim", "truncate", "upper", "urlencode",
     )
 )  # fmt: skip
 ALLOWED = (
@@ -48,13 +56,74 @@ class MailTemplate:
 
 
 class _Sandbox(ImmutableSandboxedEnvironment):
-    intercepted_binops = frozenset({"*", "**", "%"})
+    intercepted_binops = frozenset({"*", "**", "%", "+"})
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
+        if operator == "+":
+            _charge(context, _size(left) + _size(right))
+            return left + right
         # `'%999999999d' % 1` makes a gigabyte.
         if operator != "%" or isinstance(left, str):
             raise SecurityError(f"the operator {operator} is not allowed here")
         return super().call_binop(context, operator, left, right)
+
+
+class _Counted(NodeTransformer):
+    """Lets `~` and `{% for %}` go through filters, which count what they handle."""
+
+    def __init__(self, length: int) -> None:
+        self._length = length
+
+    def visit_Concat(self, node: nodes.Concat) -> nodes.Filter:  # noqa: N802 - Jinja's name
+        self.generic_visit(node)
+        parts = nodes.List(node.nodes, lineno=node.lineno)
+        return nodes.Filter(parts, "_concat", [], [], None, None, lineno=node.lineno)
+
+    def visit_For(self, node: nodes.For) -> nodes.For:  # noqa: N802 - Jinja's name
+        self.generic_visit(node)
+        length = nodes.Const(self._length, lineno=node.lineno)
+        node.iter = nodes.Filter(node.iter, "_each", [length], [], None, None, lineno=node.lineno)
+        return node
+
+
+def _size(value: Any) -> int:
+    return len(value) if isinstance(value, str | list | tuple | dict) else 1
+
+
+def _charge(context: Context, work: int) -> None:
+    done = context.parent[WORK]
+    done[0] += work
+    if done[0] > MOST_WORK:
+        raise SecurityError("too much work for a mail; shorten its loops and texts")
+
+
+def _counted(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a filter that counts what goes in and comes out; it is never run when compiling."""
+    takes = getattr(getattr(function, "jinja_pass_arg", None), "name", None)
+
+    @pass_context
+    def counted(context: Context, value: Any, *arguments: Any, **named: Any) -> Any:
+        _charge(context, _size(value))
+        own = {"environment": context.environment, "eval_context": context.eval_ctx}
+        before = (own[takes],) if takes else ()
+        made = function(*before, value, *arguments, **named)
+        _charge(context, _size(made))
+        return made
+
+    return counted
+
+
+@pass_context
+def _concat(context: Context, parts: list[Any]) -> str:
+    _charge(context, sum(map(_size, parts)))
+    return (markup_join if context.eval_ctx.autoescape else str_join)(parts)
+
+
+@pass_context
+def _each(context: Context, values: Any, length: int) -> Any:
+    turns = values if isinstance(values, str | list | tuple | dict) else list(values)
+    _charge(context, len(turns) * length)
+    return turns
 
 
 def _bounded_join(values: Iterable[Any], separator: str = "", attribute: str | None = None) -> str:
@@ -77,7 +146,8 @@ def _sandbox(*, escapes: bool) -> _Sandbox:
     made.filters = {name: made.filters[name] for name in FILTERS}
     # Escaping happens after joining: what `join` gives is plain text, never markup.
     bounded: dict[str, Callable[..., Any]] = {"join": _bounded_join, "round": _bounded_round}
-    made.filters |= bounded
+    made.filters = {name: _counted(each) for name, each in (made.filters | bounded).items()}
+    made.filters |= {"_concat": _concat, "_each": _each}
     return made
 
 
@@ -105,7 +175,11 @@ def check(template: MailTemplate) -> set[str]:
     names: set[str] = set()
     parts = {"subject": template.subject, "text": template.text, "html": template.html or ""}
     for part, source in parts.items():
-        names |= find_undeclared_variables(_parse(_PLAIN, source, f"{template.name} {part}"))
+        where = f"{template.name} {part}"
+        tree = _parse(_PLAIN, source, where)
+        with _bounded_depth(where):
+            _PLAIN.from_string(tree)
+            names |= find_undeclared_variables(tree)
     return names
 
 
@@ -114,13 +188,25 @@ def _parse(sandbox: _Sandbox, source: str, where: str) -> nodes.Template:
         raise InvalidTemplate(
             f"template {where} has {len(source)} characters; write at most {LONGEST_TEMPLATE}"
         )
-    try:
-        tree = sandbox.parse(source)
-    except TemplateSyntaxError as error:
-        raise InvalidTemplate(f"template {where}, line {error.lineno}: {error.message}") from None
-    for node in tree.iter_child_nodes():
-        _check(node, where, loops=0)
+    with _bounded_depth(where):
+        try:
+            tree = sandbox.parse(source)
+        except TemplateSyntaxError as error:
+            text = f"template {where}, line {error.lineno}: {error.message}"
+            raise InvalidTemplate(text) from None
+        for node in tree.iter_child_nodes():
+            _check(node, where, loops=0)
+        _Counted(len(source)).visit(tree)
     return tree
+
+
+@contextmanager
+def _bounded_depth(where: str) -> Iterator[None]:
+    try:
+        yield
+    except (RecursionError, MemoryError, SyntaxError):
+        # What Jinja's recursion bears, Python's compiler may still refuse.
+        raise InvalidTemplate(f"template {where} is nested too deeply; write it flatter") from None
 
 
 def _check(node: nodes.Node, where: str, loops: int) -> None:
@@ -146,11 +232,16 @@ def _check(node: nodes.Node, where: str, loops: int) -> None:
 
 
 def _render(sandbox: _Sandbox, source: str, values: Mapping[str, Any], where: str) -> str:
-    compiled = sandbox.from_string(_parse(sandbox, source, where))
+    tree = _parse(sandbox, source, where)
+    with _bounded_depth(where):
+        return _generated(sandbox.from_string(tree), values, where)
+
+
+def _generated(compiled: Template, values: Mapping[str, Any], where: str) -> str:
     parts: list[str] = []
     length = 0
     try:
-        for part in compiled.generate(dict(values)):
+        for part in compiled.generate({**values, WORK: [0]}):
             length += len(part)
             if length > LONGEST_OUTPUT:
                 raise InvalidTemplate(f"template {where} makes over {LONGEST_OUTPUT} characters")

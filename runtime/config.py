@@ -13,8 +13,9 @@ from hashlib import sha256
 from pathlib import Path
 from tempfile import gettempdir
 from typing import Annotated, Any, Literal, Self
+from urllib.parse import quote
 
-import yaml
+import sqlalchemy as sa
 from pydantic import (
     BaseModel,
     BeforeValidator,
@@ -22,14 +23,25 @@ from pydantic import (
     Field,
     SecretStr,
     ValidationError,
+    ValidationInfo,
     field_validator,
     model_validator,
 )
+
+from runtime.documents import read_yaml
+from runtime.folders import fault_of
+from runtime.urls import check_broker_url, check_database_url, check_sender, check_smtp_url
 
 PREFIX = "SCHED_"
 DEFAULT_HOME = Path(".minutehand")
 # A unix socket's path may have 107 bytes on Linux and 103 on macOS.
 LONGEST_SOCKET_PATH = 100
+
+_URL_CHECKS = {
+    "database_url": check_database_url,
+    "broker_url": check_broker_url,
+    "smtp_url": check_smtp_url,
+}
 
 logger = logging.getLogger("minutehand.config")
 
@@ -115,6 +127,12 @@ class MailSettings(Section):
     sender: str = Field("minutehand@example.com", description="address in From")
     timeout_s: float = Field(20, gt=0, le=300, description="seconds an SMTP server may take")
 
+    @field_validator("sender")
+    @classmethod
+    def _is_an_address(cls, value: str) -> str:
+        check_sender(value)
+        return value
+
 
 class FetchSettings(Section):
     """Bounds of what a refresh reads."""
@@ -171,30 +189,12 @@ class Settings(Section):
     retention: RetentionSettings = RetentionSettings()
     log: LogSettings = LogSettings()
 
-    @field_validator("database_url")
+    @field_validator("database_url", "broker_url", "smtp_url")
     @classmethod
-    def _known_database(cls, value: SecretStr) -> SecretStr:
-        scheme = value.get_secret_value().split(":", 1)[0].split("+", 1)[0]
-        if scheme not in {"", "sqlite", "postgresql"}:
-            raise ValueError("write sqlite:///PATH or postgresql://USER:PASSWORD@HOST/NAME")
-        return value
-
-    @field_validator("broker_url")
-    @classmethod
-    def _known_broker(cls, value: SecretStr) -> SecretStr:
-        scheme = value.get_secret_value().split(":", 1)[0]
-        if scheme not in {"", "redis", "rediss", "redis+socket", "amqp", "amqps", "pyamqp"}:
-            raise ValueError("write redis://HOST:PORT/0, redis+socket:///PATH or amqp://HOST//")
-        return value
-
-    @field_validator("smtp_url")
-    @classmethod
-    def _known_smtp(cls, value: SecretStr) -> SecretStr:
-        scheme, _, rest = value.get_secret_value().partition("://")
-        if scheme not in {"", "smtp", "smtps", "smtp+starttls"} or (scheme and not rest):
-            raise ValueError(
-                "write smtp://HOST:PORT, smtp+starttls://… or smtps://USER:PASSWORD@HOST"
-            )
+    def _known_server(cls, value: SecretStr, info: ValidationInfo) -> SecretStr:
+        text = value.get_secret_value()
+        if text:
+            _URL_CHECKS[str(info.field_name)](text)
         return value
 
     @property
@@ -204,9 +204,12 @@ class Settings(Section):
 
     @cached_property
     def socket_path(self) -> Path:
-        """Where the embedded broker listens: in the home folder, or a short path made from it."""
+        """Where the embedded broker listens: in the home folder, or a short path made from it.
+
+        The short one also stands for a path that a URL would have to quote.
+        """
         path = self.home / "broker.sock"
-        if len(os.fsencode(path)) <= LONGEST_SOCKET_PATH:
+        if len(os.fsencode(path)) <= LONGEST_SOCKET_PATH and quote(os.fsencode(path)) == str(path):
             return path
         digest = sha256(os.fsencode(self.home)).hexdigest()[:16]
         return Path(gettempdir()) / f"minutehand-{os.getuid()}-{digest}" / "broker.sock"
@@ -217,9 +220,10 @@ class Settings(Section):
         return self.broker_url.get_secret_value() or f"redis+socket://{self.socket_path}"
 
     @property
-    def effective_database_url(self) -> str:
+    def effective_database_url(self) -> sa.URL:
         """The database's URL, secrets included: do not log."""
-        return self.database_url.get_secret_value() or f"sqlite:///{self.home / 'minutehand.db'}"
+        own = sa.URL.create("sqlite", database=str(self.home / "minutehand.db"))
+        return sa.make_url(self.database_url.get_secret_value() or own)
 
     @property
     def effective_data_root(self) -> Path:
@@ -239,17 +243,34 @@ def load_settings(home: Path | None = None, environ: Mapping[str, str] | None = 
     names = _overlay(values, environ)
     values["home"] = folder
     try:
-        return Settings.model_validate(values)
+        settings = Settings.model_validate(values)
     except ValidationError as error:
         raise InvalidSetting(_explain(error, names, file)) from None
+    if settings.uses_embedded_broker:
+        check_socket_folder(settings)
+    return settings
+
+
+def check_socket_folder(settings: Settings) -> None:
+    """Raise InvalidSetting where others may have made the embedded broker's short folder.
+
+    Its name can be foreseen, and whoever owns it can give us work to do.
+    """
+    folder = settings.socket_path.parent
+    fault = fault_of(folder) if folder != settings.home else None
+    if fault is not None:
+        raise InvalidSetting(
+            f"SCHED_BROKER_URL: the embedded broker's folder {folder} {fault}; remove that folder, "
+            "or choose a home folder with a shorter, plain path"
+        )
 
 
 def _read_file(file: Path) -> dict[str, Any]:
     try:
-        values = yaml.safe_load(file.read_text())
+        values = read_yaml(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+    except (OSError, ValueError) as error:
         raise InvalidSetting(f"{file} cannot be read: {error}") from None
     if values is None:
         return {}

@@ -15,7 +15,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import event
 
-from runtime.config import InvalidSetting, Settings, load_settings
+from runtime.config import Settings, load_settings
+from runtime.folders import make_private
 
 BUSY_TIMEOUT_S = 10
 STATEMENT_TIMEOUT_S = 60
@@ -27,12 +28,7 @@ READ_ONLY = {"read_only": True}
 
 def make_engine(settings: Settings) -> sa.Engine:
     """Return an engine for the settings' database; nothing is connected yet."""
-    try:
-        url = sa.make_url(settings.effective_database_url)
-    except sa.exc.ArgumentError:
-        raise InvalidSetting(
-            "SCHED_DATABASE_URL: write sqlite:///PATH or postgresql://USER:PASSWORD@HOST/NAME"
-        ) from None
+    url = settings.effective_database_url
     return _sqlite_engine(url) if url.get_backend_name() == "sqlite" else _postgresql_engine(url)
 
 
@@ -40,6 +36,15 @@ def make_engine(settings: Settings) -> sa.Engine:
 def default_engine() -> sa.Engine:
     """Return this process's engine, made from `load_settings()` at the first call."""
     return make_engine(load_settings())
+
+
+def is_made(engine: sa.Engine) -> bool:
+    """Return whether there can be something in the database: connecting makes an SQLite file."""
+    if engine.url.get_backend_name() != "sqlite":
+        return True
+    name = str(engine.url.database)
+    file = Path(name)
+    return name.startswith("file:") or (file.is_file() and file.stat().st_size > 0)
 
 
 @contextmanager
@@ -50,12 +55,16 @@ def reading(engine: sa.Engine) -> Iterator[sa.Connection]:
 
 
 def _sqlite_engine(url: sa.URL) -> sa.Engine:
-    if url.database and url.database != ":memory:":
-        Path(url.database).parent.mkdir(parents=True, exist_ok=True)
     engine = sa.create_engine(url, connect_args={"timeout": BUSY_TIMEOUT_S})
+    event.listen(engine, "do_connect", _make_folder)
     event.listen(engine, "connect", _set_up_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
     return engine
+
+
+def _make_folder(_dialect: object, _record: object, arguments: list[Any], _named: object) -> None:
+    if not arguments[0].startswith("file:"):
+        make_private(Path(arguments[0]).parent)
 
 
 def _set_up_sqlite(connection: sqlite3.Connection, _record: object) -> None:

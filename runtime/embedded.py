@@ -10,7 +10,8 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from runtime.config import InvalidSetting, Settings
+from runtime.config import InvalidSetting, Settings, check_socket_folder
+from runtime.folders import make_private
 
 
 def broker_binary() -> str:
@@ -29,10 +30,12 @@ def broker_binary() -> str:
 
 
 def broker_command(settings: Settings) -> list[str]:
-    """Return the command of the embedded broker; its folders are made."""
+    """Return the command of the embedded broker; its folders are made. Raises InvalidSetting."""
     folder = settings.home / "broker"
-    folder.mkdir(parents=True, exist_ok=True)
-    settings.socket_path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private(settings.home)
+    make_private(folder)
+    make_private(settings.socket_path.parent)
+    check_socket_folder(settings)
     options = {
         "port": "0",
         "unixsocket": str(settings.socket_path),

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from uuid import uuid4
 
 import httpx
 
@@ -78,10 +79,15 @@ def probe(url: str, settings: FetchSettings) -> Answer | None:
         return None
 
 
+def private_part(target: Path) -> Path:
+    """Return a new name beside `target`, for one writer alone; maintenance removes what is left."""
+    return target.with_name(f"{target.name}.{uuid4()}.part")
+
+
 def download(url: str, target: Path, settings: FetchSettings, watch: Watch) -> Answer:
     """Write what `url` gives to `target`, whole or not at all. Raises SourceFailed, Stopped."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    part = target.with_name(target.name + ".part")
+    part = private_part(target)
     try:
         with (
             _opened(url, settings, settings.timeout_s, {}) as response,

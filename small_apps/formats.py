@@ -2,6 +2,8 @@
 
 import csv
 import json
+import os
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TextIO
@@ -28,11 +30,17 @@ def format_of(name: str, media_type: str | None = None) -> str:
 
 
 def read_rows(file: Path, format_name: str, shown: str) -> Iterator[Row]:
-    """Yield the rows of `file`. Raises SourceFailed with `shown`, the line and the value."""
+    """Yield the rows of `file`. Raises SourceFailed with `shown`, the line and the value.
+
+    It fails too when what it reads is written to meanwhile; another file may take the name.
+    """
     try:
         # A byte order mark, as spreadsheets write it, is no part of the first column's name.
         with file.open(encoding="utf-8-sig", newline="") as stream:
+            before = _state(stream)
             yield from _READERS[format_name](stream, shown)
+            if _state(stream) != before:
+                raise SourceFailed(f"{shown} changed while it was read; refresh it again")
     except UnicodeDecodeError as error:
         raise SourceFailed(
             f"{shown}: byte {error.object[error.start]:#04x} is not UTF-8; save the file as UTF-8",
@@ -40,6 +48,11 @@ def read_rows(file: Path, format_name: str, shown: str) -> Iterator[Row]:
         ) from None
     except OSError as error:
         raise SourceFailed(f"{shown}: {error.strerror}") from None
+
+
+def _state(stream: TextIO) -> tuple[int, int]:
+    state = os.fstat(stream.fileno())
+    return state.st_mtime_ns, state.st_size
 
 
 def _read_csv(stream: TextIO, shown: str) -> Iterator[Row]:
@@ -62,8 +75,8 @@ def _columns(header: list[str], shown: str) -> list[str]:
     columns = [name.strip() for name in header]
     if not columns:
         raise SourceFailed(f"{shown} is empty; its first line must name the columns")
-    for name in columns:
-        if not name or columns.count(name) > 1:
+    for name, count in Counter(columns).items():
+        if not name or count > 1:
             what = "names a column twice" if name else "has a column without a name"
             raise _fault(shown, 1, header, what)
     return columns

@@ -37,12 +37,16 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """A source's data on this machine, ready to be imported; `validators` say which state."""
+    """A source's data on this machine, ready to be imported; `validators` say which state.
+
+    A download is private to its refresh while it is read; then it becomes the file `kept`.
+    """
 
     file: Path
     format: str
     shown: str
     validators: dict[str, str]
+    kept: Path | None = None
 
 
 def source_of(document: Mapping[str, Any]) -> Source:
@@ -92,16 +96,18 @@ def file_validators(source: Source, state: os.stat_result) -> dict[str, str]:
 
 
 def fetch(source: Source, kept: Path, settings: Settings, watch: Watch) -> Fetched:
-    """Bring the source's data to this machine: a URL is downloaded to `kept`, a file stays put.
+    """Bring the source's data to this machine: a URL is downloaded, a file stays put.
 
-    Raises SourceFailed and Stopped.
+    Two refreshes may do so at once, so what was downloaded becomes `kept` only when `rows_of` has
+    read it. Raises SourceFailed and Stopped.
     """
     if source.url is None:
         return _local(source, settings)
-    answer = downloads.download(source.url, kept, settings.fetch, watch)
+    private = downloads.private_part(kept)
+    answer = downloads.download(source.url, private, settings.fetch, watch)
     validators = {"source": source.key, **answer.validators} if answer.validators else {}
     format_name = source.format or format_of(_path_of(source.url), answer.media_type)
-    return Fetched(kept, format_name, source.shown, validators)
+    return Fetched(private, format_name, source.shown, validators, kept)
 
 
 def fetch_again(source: Source, kept: Path, settings: Settings) -> Fetched:
@@ -115,7 +121,15 @@ def fetch_again(source: Source, kept: Path, settings: Settings) -> Fetched:
 
 def rows_of(fetched: Fetched, watch: Watch) -> Iterator[Row]:
     """Yield the rows. Raises SourceFailed, also when the file changed meanwhile, and Stopped."""
-    before = file_state(fetched.file, fetched.shown)
+    try:
+        yield from _watched(fetched, watch)
+    finally:
+        if fetched.kept is not None:
+            fetched.file.replace(fetched.kept)
+
+
+def _watched(fetched: Fetched, watch: Watch) -> Iterator[Row]:
+    file_state(fetched.file, fetched.shown)
     done = 0
     for done, row in enumerate(read_rows(fetched.file, fetched.format, fetched.shown), 1):
         if done % STOP_CHECK_ROWS == 0:
@@ -124,9 +138,6 @@ def rows_of(fetched: Fetched, watch: Watch) -> Iterator[Row]:
                 raise Stopped
         yield row
     watch.progress(done, done)
-    after = file_state(fetched.file, fetched.shown)
-    if (before.st_mtime_ns, before.st_size) != (after.st_mtime_ns, after.st_size):
-        raise SourceFailed(f"{fetched.shown} changed while it was read; refresh it again")
 
 
 def _local(source: Source, settings: Settings) -> Fetched:

@@ -3,6 +3,8 @@
 import importlib
 import logging
 from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from minutehand.steps import StepResult, registered_steps
@@ -12,7 +14,19 @@ from models.steps import BUILT_IN_STEPS
 
 logger = logging.getLogger("minutehand.steps")
 
+ROOT = Path(__file__).resolve().parent.parent
+OWN_NAMES = {
+    "cli", "cron", "mail", "migrations", "minutehand", "models", "runtime", "scheduler",
+    "scheduler_server", "small_apps", "tasks",
+}  # fmt: skip
 RUNNABLE = ("refresh", "publish", "send_email", "send_execsum", "maintenance")
+
+
+def _is_ours(module: ModuleType) -> bool:
+    """Whether a module is part of this program, which has its name before any other."""
+    file = getattr(module, "__file__", None)
+    own = (ROOT / module.__name__ / "__init__.py", ROOT / f"{module.__name__}.py")
+    return module.__name__ in OWN_NAMES and file is not None and Path(file).resolve() in own
 
 
 class Registry:
@@ -25,6 +39,11 @@ class Registry:
 
     def _load(self, module: str) -> None:
         try:
+            top = module.partition(".")[0]
+            if _is_ours(importlib.import_module(top)):
+                raise ImportError(
+                    f"Minutehand has a package {top!r} of its own; give yours another name"
+                )
             importlib.import_module(module)
         except Exception as error:  # a broken package must not stop the worker
             self.failed[module] = f"{type(error).__name__}: {error}"

@@ -11,7 +11,7 @@ from models.errors import NotFound
 from models.operation import UNSTARTED, OperationState
 from models.sql import database_now, insert_all, stands_in
 from models.tables import actions, attempts, missed_spans, operation_logs, operations
-from runtime.database import default_engine, reading
+from runtime.database import default_engine, is_made, reading
 
 # How long the process that records or reserves an operation has to send it.
 RESERVED_FOR = timedelta(seconds=30)
@@ -160,7 +160,7 @@ def get_operation_state(
     """Return the state of an operation, or `unknown` when none has that id.
 
     Asks the database only: the broker may be off. Without `connection` the database of this
-    process's settings is asked.
+    process's settings is asked; where an embedded one was never made, no operation is known.
     """
     try:
         wanted = operation_id if isinstance(operation_id, UUID) else UUID(str(operation_id))
@@ -169,9 +169,11 @@ def get_operation_state(
     query = sa.select(operations.c.state).where(operations.c.id == wanted)
     if connection is not None:
         state = connection.execute(query).scalar_one_or_none()
-    else:
-        with reading(default_engine()) as opened:
+    elif is_made(engine := default_engine()):
+        with reading(engine) as opened:
             state = opened.execute(query).scalar_one_or_none()
+    else:
+        state = None
     return UNKNOWN if state is None else OperationState(state)
 
 

@@ -2,9 +2,11 @@
 
 import json
 import shutil
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -339,3 +341,44 @@ def test_migrate_says_what_it_did(call: Call, tmp_path: Path) -> None:
 
     assert "from empty to 0001" in call("migrate").out
     assert "up to date" in call("migrate").out
+
+
+def test_lines_end_with_a_newline_only(call: Call, write: Callable[..., str]) -> None:
+    lines = [
+        json.dumps(make_document(name=name, description="a\u2028b"), ensure_ascii=False)
+        for name in ("one", "two")
+    ]
+
+    assert call("action", "apply", write("\r\n".join(lines), "many.jsonl")).code == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("&a [*a]", "the anchor or alias 'a' is not allowed"),
+        ("name: &a x\ntitle: *a", "the anchor or alias 'a' is not allowed"),
+        ("title: 2026-13-45", "month must be in 1..12"),
+        ("[" * 5_000, "nested too deeply"),
+        ("? {}\n: 1", "is no YAML"),
+    ],
+)
+def test_yaml_that_hangs_or_breaks_is_refused(
+    call: Call, write: Callable[..., str], text: str, reason: str
+) -> None:
+    result = call("action", "apply", write(text, "action.yaml"))
+
+    assert result.code == 2
+    assert reason in result.err
+
+
+def test_a_terminal_that_knows_ascii_only_is_told_all_the_same(
+    call: Call, write: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call("action", "apply", write(make_document(name="été")))
+    printed = BytesIO()
+    out = TextIOWrapper(printed, encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", out)
+
+    assert run(["action", "list"]) == 0
+    out.flush()
+    assert b"\\xe9t\\xe9" in printed.getvalue()

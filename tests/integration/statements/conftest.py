@@ -11,7 +11,7 @@ from uuid import UUID
 import pytest
 import sqlalchemy as sa
 
-from benchmarks.filling import Filling, analyze, bulk_insert, fill_actions, instant
+from benchmarks.filling import Filling, analyze, bulk_insert, fill_actions, instant, park
 from models.sql import read_clock
 from runtime.config import load_settings
 from runtime.database import make_engine, reading
@@ -55,10 +55,12 @@ def filled(
     engine = make_engine(settings)
     with reading(engine) as connection:
         now = read_clock(connection).replace(second=0, microsecond=0)
-    due = fill_actions(engine, Filling(ACTIONS, now, DUE, behind=61 * MINUTE))
+    due = fill_actions(engine, Filling(ACTIONS, now, DUE + WAITING, behind=61 * MINUTE))
     fill_operations(engine, due, now)
+    # Else newer operations would overtake those that wait.
+    park(engine, due[:WAITING])
     analyze(engine)
-    yield Filled(engine, now, due)
+    yield Filled(engine, now, due[WAITING:])
     engine.dispose()
 
 
@@ -70,7 +72,7 @@ def fill_operations(engine: sa.Engine, uids: list[UUID], now: datetime) -> None:
         "id small_app_id action_uid revision occurrence_at state triggerer queue task overlap_key "
         "recorded_at not_before worker heartbeat_at finished_at waiting_for",
         (
-            _operation(uid, number, now - (back + 2) * 60 * MINUTE, back)
+            _operation(uid, number, now, back)
             for number, uid in enumerate(uids)
             for back in range(HISTORY)
         ),
@@ -87,9 +89,10 @@ def fill_operations(engine: sa.Engine, uids: list[UUID], now: datetime) -> None:
     )
 
 
-def _operation(uid: UUID, number: int, occurrence: datetime, back: int) -> tuple[object, ...]:
+def _operation(uid: UUID, number: int, now: datetime, back: int) -> tuple[object, ...]:
+    occurrence = now - (back + 2) * 60 * MINUTE
     at = instant(occurrence)
-    state, heartbeat, waits_for = _standing(uid, number, back)
+    state, heartbeat, waits_for = _standing(uid, number, back, now)
     return (
         *(str(operation_id(uid, occurrence)), 1, str(uid), 1, at, state, "filled", "quick"),
         *("execute_scheduled_action_quick", str(uid), at, at),
@@ -97,9 +100,11 @@ def _operation(uid: UUID, number: int, occurrence: datetime, back: int) -> tuple
     )
 
 
-def _standing(uid: UUID, number: int, back: int) -> tuple[str, str | None, str | None]:
+def _standing(
+    uid: UUID, number: int, back: int, now: datetime
+) -> tuple[str, str | None, str | None]:
     """Return state, heartbeat and what it waits for; all but an action's newest have ended."""
-    fresh = instant(datetime(2999, 1, 1, tzinfo=UTC))
+    fresh = instant(now)
     stale = instant(datetime(2020, 1, 1, tzinfo=UTC))
     if back:
         return "success", None, None

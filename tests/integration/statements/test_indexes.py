@@ -27,8 +27,7 @@ from tests.integration.statements.plans import Statements
 
 pytestmark = pytest.mark.xdist_group("statements")
 
-# Everything silent is lost at once, from the first sweep on.
-NO_LEASE = timedelta(0)
+LEASE = timedelta(hours=1)
 # One in a thousand actions, as 1,000 in a million. PostgreSQL reads all cursors where a batch has
 # some on nearly every page.
 BATCH = 100
@@ -66,8 +65,11 @@ def assert_indexed(statements: Statements, *indexes: str) -> None:
 
 
 def test_a_tick_with_its_sweep_reads_what_is_due(filled: Filled, statements: Statements) -> None:
+    sweeper = Sweeper(LEASE)
+    sweeper._trusted_from = 0.0
+
     with statements.captured():
-        report = tick(filled.engine, filled.now, Sweeper(NO_LEASE), BATCH)
+        report = tick(filled.engine, filled.now, sweeper, BATCH)
 
     assert (report.recorded, report.lost, report.released) == (len(filled.due), STALE, WAITING)
     assert report.missed > 0

@@ -13,6 +13,12 @@ VALUES: dict[str, Any] = {
 }
 
 
+_IN_A_LOOP = (
+    "{{% for c in '" + "ba" * 20_000 + "' %}}{{% if ('" + "ba" * 20_000 + "' ~ c)|{} == 0 %}}x"
+    "{{% endif %}}{{% endfor %}}"
+)
+
+
 def rendered(text: str) -> str:
     """Return what a template with `text` says."""
     return render(MailTemplate("t", "subject", text), VALUES).text
@@ -71,6 +77,21 @@ def test_what_templates_can_do(text: str, expected: str) -> None:
         ("{{ long|join(long|join(long)) }}", "too long"),
         ("{{ count|round(-100000000) }}", "0 to 12 digits"),
         ("{% for c in long ~ long %}{{ long }}{% endfor %}", "makes over 1000000 characters"),
+        ("{{ 'aaaaaaaaaa'" + "|list|string" * 12 + " }}", "no filter 'string'"),
+        (_IN_A_LOOP.format("sort|length"), "no filter 'sort'"),
+        (_IN_A_LOOP.format("urlencode|length"), "too much work"),
+        (_IN_A_LOOP.format("upper|length"), "too much work"),
+        (
+            "{% for c in long|join(long[:900]) %}{% if c == 'y' %}{% endif %}{% endfor %}",
+            "too much",
+        ),
+        ("{{ " + "(" * 5_000 + "'" + "&" * 40_000 + "'" + "|e ~'')" * 5_000 + " }}", "too deeply"),
+        ("{{ '" + "&" * 40_000 + "'" + "|e|urlencode" * 4_000 + " }}", "too much work|too deeply"),
+        ("{{ (" + " ~ ".join(["long"] * 10_000) + ")|length }}" + "{{ '' }}" * 9, "too much work"),
+        ("{{ (" + " + ".join(["long"] * 500) + ")|length }}", "too much work|too deeply"),
+        ("{{ " + "(" * 3_000 + "1" + ")" * 3_000 + " }}", "nested too deeply"),
+        ("{{ count" + ".a" * 3_000 + " }}", "nested too deeply"),
+        ("{% if count %}" * 150 + "{% endif %}" * 150, "nested too deeply"),
         ("{{ 1 / 0 }}", "division by zero"),
         ("{{ count + 'a' }}", "unsupported operand"),
         ("line\n{{ oops", "line 2: unexpected end"),
@@ -86,6 +107,29 @@ def test_what_templates_cannot_do_is_refused_at_once(text: str, error: str) -> N
 
     assert str(refused.value).startswith("template t text")
     assert monotonic() - began < 1
+
+
+@pytest.mark.parametrize(
+    "text", ["{{ " + "(" * 3_000 + "1" + ")" * 3_000 + " }}", "{{ count" + ".a" * 3_000 + " }}"]
+)
+def test_a_check_refuses_what_is_nested_too_deeply(text: str) -> None:
+    with pytest.raises(InvalidTemplate, match="template t text is nested too deeply"):
+        check(MailTemplate("t", "subject", text))
+
+
+def test_html_is_escaped_once_when_joined() -> None:
+    html = "{{ 'by ' ~ recipient.name }} {{ recipient.name|e ~ '<' }} {{ words|join('<') }}"
+
+    content = render(MailTemplate("t", "s", "", html), VALUES)
+
+    assert content.html == "by Ann &amp; Co Ann &amp; Co&lt; a&lt;b"
+
+
+def test_a_table_of_a_thousand_rows_is_no_bomb() -> None:
+    text = "{% for row in rows %}{{ loop.index }}: {{ row.name|upper ~ '!' }}\n{% endfor %}"
+    rows = [{"name": "x" * 50}] * 5_000
+
+    assert render(MailTemplate("t", "s", text), {"rows": rows}).text.count("\n") == 5_000
 
 
 def test_a_check_names_what_is_read() -> None:

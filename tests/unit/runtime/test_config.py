@@ -1,9 +1,13 @@
 """Settings: where they come from, and how a wrong one is refused."""
 
 import logging
+import os
+import stat
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from kombu.utils.url import parse_url
 
 from runtime.config import (
     LONGEST_SOCKET_PATH,
@@ -12,13 +16,15 @@ from runtime.config import (
     setting_paths,
     variable_of,
 )
+from runtime.database import is_made, make_engine
+from runtime.embedded import broker_command
 
 
 def test_defaults_need_nothing(tmp_path: Path) -> None:
     settings = load_settings(tmp_path, {})
 
     assert settings.uses_embedded_broker
-    assert settings.effective_database_url == f"sqlite:///{tmp_path}/minutehand.db"
+    assert str(settings.effective_database_url) == f"sqlite:///{tmp_path}/minutehand.db"
     assert settings.effective_data_root == tmp_path / "data"
     assert settings.scheduler.tick_seconds == 60
 
@@ -46,6 +52,26 @@ def test_the_home_folder_comes_from_the_environment(tmp_path: Path) -> None:
         ("SCHED_DATABASE_URL", "mysql://root@db/x", "write sqlite:///PATH or postgresql://"),
         ("SCHED_BROKER_URL", "kafka://x", "write redis://HOST:PORT/0"),
         ("SCHED_SMTP_URL", "mail.example.com", "write smtp://HOST:PORT"),
+        ("SCHED_SMTP_URL", "smtp://h:abc", "write smtp://HOST:PORT"),
+        ("SCHED_SMTP_URL", "smtp://h:99999", "write smtp://HOST:PORT"),
+        ("SCHED_SMTP_URL", "smtp://", "write smtp://HOST:PORT"),
+        ("SCHED_BROKER_URL", "redis://localhost:abc/0", "write redis://HOST:PORT/0"),
+        ("SCHED_BROKER_URL", "redis://h:6379/notanumber", "write redis://HOST:PORT/0"),
+        ("SCHED_BROKER_URL", "redis+socket://", "redis+socket:///PATH"),
+        ("SCHED_BROKER_URL", "amqp://h:70000//", "amqp://HOST//"),
+        ("SCHED_BROKER_URL", "redis", "write redis://HOST:PORT/0"),
+        ("SCHED_DATABASE_URL", "sqlite", "write sqlite:///PATH"),
+        ("SCHED_DATABASE_URL", "sqlite://", "in memory keeps nothing"),
+        ("SCHED_DATABASE_URL", "sqlite:///:memory:", "in memory keeps nothing"),
+        ("SCHED_DATABASE_URL", "sqlite:///file:x?mode=memory&uri=true", "in memory keeps nothing"),
+        ("SCHED_DATABASE_URL", "sqlite+aiosqlite:///x.db", "write sqlite:///PATH"),
+        ("SCHED_DATABASE_URL", "postgresql+psycopg2://h/x", "write sqlite:///PATH"),
+        ("SCHED_DATABASE_URL", "postgresql://h:abc/x", "write sqlite:///PATH"),
+        ("SCHED_MAIL_SENDER", "minutehand", "write one address"),
+        ("SCHED_MAIL_SENDER", "a@b@c", "write one address"),
+        ("SCHED_MAIL_SENDER", "a@x.com, b@x.com", "write one address"),
+        ("SCHED_MAIL_SENDER", "a@x.com\nBcc: b@x.com", "write one address"),
+        ("SCHED_MAIL_SENDER", "", "write one address"),
         ("SCHED_LOG_LEVEL", "LOUD", "'DEBUG', 'INFO', 'WARNING' or 'ERROR'"),
     ],
 )
@@ -57,6 +83,107 @@ def test_a_wrong_value_names_its_variable_and_the_remedy(
 
     assert str(refused.value).startswith(variable)
     assert remedy in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("SCHED_SMTP_URL", "smtps://user:p%40ss@mail.example.com"),
+        ("SCHED_BROKER_URL", "redis://:secret@h:6379/1?ssl_cert_reqs=required"),
+        ("SCHED_BROKER_URL", "redis+socket:///run/redis.sock?virtual_host=2"),
+        ("SCHED_BROKER_URL", "amqp://a:5672/jobs;amqp://b//"),
+        ("SCHED_BROKER_URL", "redis://[::1]:6379"),
+        ("SCHED_DATABASE_URL", "sqlite+pysqlite:////var/lib/x.db"),
+        ("SCHED_DATABASE_URL", "postgresql+psycopg://u:p%40@/x?host=/run/postgresql"),
+        ("SCHED_MAIL_SENDER", "root@localhost"),
+        ("SCHED_MAIL_SENDER", "Équipe <jobs@example.com>"),
+        ("SCHED_MAIL_SENDER", "cron.jobs+eu@mail.example.com"),
+    ],
+)
+def test_a_right_value_is_taken(tmp_path: Path, variable: str, value: str) -> None:
+    load_settings(tmp_path, {variable: value})
+
+
+@pytest.mark.parametrize(
+    "text", ["a: &x [*x]\n", "a: 2026-13-45\n", "a: " + "[" * 5_000, "a: \x00\n", "? {}\n: 1\n"]
+)
+def test_a_file_that_is_no_plain_yaml_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "config.yaml").write_text(text)
+
+    with pytest.raises(InvalidSetting, match=r"config\.yaml cannot be read"):
+        load_settings(tmp_path, {})
+
+
+@pytest.mark.parametrize("name", ["a#b", "a?b", "a%41b", "a b"])
+def test_a_home_of_any_name_has_its_database_and_its_socket(tmp_path: Path, name: str) -> None:
+    settings = load_settings(tmp_path / name, {})
+    engine = make_engine(settings)
+    with engine.begin() as connection:
+        connection.exec_driver_sql("CREATE TABLE t (id INTEGER)")
+
+    assert [file.name for file in (tmp_path / name).glob("*.db")] == ["minutehand.db"]
+    assert parse_url(settings.effective_broker_url)["virtual_host"] == str(
+        settings.socket_path
+    ).removeprefix("/")
+
+
+def test_a_home_that_is_made_is_for_its_account_alone(tmp_path: Path) -> None:
+    with make_engine(load_settings(tmp_path / "home", {})).connect():
+        pass
+
+    assert stat.S_IMODE((tmp_path / "home").stat().st_mode) == 0o700
+
+
+def test_an_engine_makes_nothing_until_it_connects(tmp_path: Path) -> None:
+    engine = make_engine(load_settings(tmp_path / "home", {}))
+
+    assert not is_made(engine)
+    assert not (tmp_path / "home").exists()
+
+
+@pytest.mark.parametrize(
+    ("make", "fault"),
+    [
+        (lambda folder: folder.mkdir(mode=0o755), r"is open to other accounts \(0755, not 0700\)"),
+        (lambda folder: folder.symlink_to("/tmp"), "is not a folder"),
+        (lambda folder: folder.write_text(""), "is not a folder"),
+    ],
+)
+def test_a_foreseen_socket_folder_that_others_can_enter_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make: Callable[[Path], object], fault: str
+) -> None:
+    monkeypatch.setattr("runtime.config.gettempdir", lambda: str(tmp_path))
+    home = tmp_path / ("h" * 100)
+    make(load_settings(home, {}).socket_path.parent)
+
+    with pytest.raises(InvalidSetting, match=f"SCHED_BROKER_URL: .* {fault}"):
+        load_settings(home, {})
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a folder away")
+def test_a_foreseen_socket_folder_of_another_account_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("runtime.config.gettempdir", lambda: str(tmp_path))
+    settings = load_settings(tmp_path / ("h" * 100), {})
+    settings.socket_path.parent.mkdir(mode=0o700)
+    os.chown(settings.socket_path.parent, 65534, 65534)
+
+    with pytest.raises(InvalidSetting, match="belongs to the account 65534"):
+        broker_command(settings)
+
+
+def test_the_socket_folder_is_made_for_this_account_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("runtime.config.gettempdir", lambda: str(tmp_path))
+    settings = load_settings(tmp_path / ("h" * 100), {})
+
+    broker_command(settings)
+
+    for folder in (settings.home, settings.socket_path.parent):
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    load_settings(settings.home, {})
 
 
 def test_all_wrong_settings_are_named_at_once(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@ from typing import Any
 
 import pytest
 
+from runtime.clock import monotonic
 from small_apps.failures import SourceFailed
 from small_apps.formats import format_of, read_rows
 
@@ -73,3 +74,10 @@ def test_the_format_is_told_by_name_then_type(
     name: str, media_type: str | None, expected: str
 ) -> None:
     assert format_of(name, media_type) == expected
+
+
+def test_a_wide_header_is_read_at_once(tmp_path: Path) -> None:
+    began = monotonic()
+
+    assert rows_of(tmp_path, ",".join(f"c{i}" for i in range(50_000)), "csv") == []
+    assert monotonic() - began < 5

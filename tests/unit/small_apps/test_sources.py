@@ -65,6 +65,19 @@ def test_a_file_that_changes_while_it_is_read_is_refused(settings: Settings) -> 
         list(rows)
 
 
+def test_a_file_that_another_one_replaces_is_read_to_its_end(settings: Settings) -> None:
+    file = settings.effective_data_root / "a.csv"
+    rows = rows_of(
+        fetch(source_of({"file": "a.csv"}), settings.home / "k", settings, Watch()), Watch()
+    )
+    first = next(rows)
+    new = file.with_name("new.csv")
+    new.write_text("id\n7\n8\n9\n")
+    new.replace(file)
+
+    assert [first, *rows] == [{"id": "1"}]
+
+
 def test_a_long_reading_can_be_stopped(settings: Settings) -> None:
     (settings.effective_data_root / "a.csv").write_text("id\n" + "1\n" * 5_000)
     data = fetch(source_of({"file": "a.csv"}), settings.home / "k", settings, Watch())

@@ -1,0 +1,30 @@
+"""YAML as people write it: without anchors, which can refer to themselves or multiply."""
+
+from typing import Any
+
+import yaml
+
+
+class InvalidYaml(ValueError):
+    """A text is no YAML, or none that is read here; the text says where."""
+
+
+class _Loader(yaml.SafeLoader):
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        event = self.peek_event()  # type: ignore[no-untyped-call]
+        if getattr(event, "anchor", None) is not None:
+            raise yaml.MarkedYAMLError(
+                problem=f"the anchor or alias {event.anchor!r} is not allowed; write it out",
+                problem_mark=event.start_mark,
+            )
+        return super().compose_node(parent, index)
+
+
+def read_yaml(text: str) -> Any:
+    """Return what a YAML text says; raises InvalidYaml."""
+    try:
+        return yaml.load(text, _Loader)  # noqa: S506 - it is a SafeLoader
+    except RecursionError:
+        raise InvalidYaml("nested too deeply") from None
+    except (yaml.YAMLError, ValueError, TypeError, OverflowError) as error:
+        raise InvalidYaml(str(error)) from None

@@ -1,0 +1,78 @@
+"""Which URLs and addresses a setting may have. No URL is told again: it may hold a password."""
+
+import re
+from email.errors import MessageError
+from email.headerregistry import Address
+from email.utils import parseaddr
+from urllib.parse import urlsplit
+
+import sqlalchemy as sa
+
+DATABASES = {"sqlite", "sqlite+pysqlite", "postgresql", "postgresql+psycopg"}
+BROKERS = {"redis", "rediss", "redis+socket", "amqp", "amqps", "pyamqp"}
+MAIL_SERVERS = {"smtp", "smtp+starttls", "smtps"}
+_DOMAIN = re.compile(r"[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*")
+
+
+def check_database_url(text: str) -> None:
+    """Raise ValueError for what is no URL of a database that keeps what it is given."""
+    remedy = "write sqlite:///PATH or postgresql://USER:PASSWORD@HOST/NAME"
+    try:
+        url = sa.make_url(text)
+    except (sa.exc.ArgumentError, ValueError):
+        raise ValueError(remedy) from None
+    if url.drivername not in DATABASES:
+        raise ValueError(remedy)
+    if url.get_backend_name() == "sqlite" and _is_in_memory(url):
+        raise ValueError("a database in memory keeps nothing; write sqlite:///PATH")
+
+
+def check_broker_url(text: str) -> None:
+    """Raise ValueError for what is no broker's URL, or no list of them by `;`."""
+    for one in text.split(";"):
+        if not _is_broker(one):
+            raise ValueError("write redis://HOST:PORT/0, redis+socket:///PATH or amqp://HOST//")
+
+
+def check_smtp_url(text: str) -> None:
+    """Raise ValueError for what is no mail server's URL."""
+    remedy = "write smtp://HOST:PORT, smtp+starttls://… or smtps://USER:PASSWORD@HOST"
+    try:
+        url = urlsplit(text)
+        is_usable = url.scheme in MAIL_SERVERS and bool(url.netloc) and url.port != 0
+    except ValueError:
+        is_usable = False
+    if not is_usable:
+        raise ValueError(remedy)
+
+
+def check_sender(text: str) -> None:
+    """Raise ValueError for what is no address such as `a@example.com` or `Ann <a@example.com>`."""
+    _name, bare = parseaddr(text)
+    is_alone = bool(bare) and (text == bare or text.endswith(f"<{bare}>"))
+    try:
+        domain = Address(addr_spec=bare).domain
+    except (ValueError, IndexError, MessageError):
+        domain = ""
+    is_plain = text.isprintable() and bare.isascii() and _DOMAIN.fullmatch(domain)
+    if not (is_alone and is_plain):
+        raise ValueError("write one address, such as minutehand@example.com")
+
+
+def _is_in_memory(url: sa.URL) -> bool:
+    name = url.database or ":memory:"
+    return ":memory:" in name or (name.startswith("file:") and url.query.get("mode") == "memory")
+
+
+def _is_broker(text: str) -> bool:
+    try:
+        url = urlsplit(text)
+        number = url.path.strip("/")
+        # Asking for the port is what finds a wrong one.
+        has_sound_port = url.port is None or url.port > 0
+    except ValueError:
+        return False
+    if url.scheme == "redis+socket":
+        return bool(number)
+    is_numbered = not number or (number.isascii() and number.isdecimal())
+    return url.scheme in BROKERS and has_sound_port and (is_numbered or "redis" not in url.scheme)
