@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: setup setup-dev up test lint types contracts check bench lock clean
+.PHONY: setup setup-dev up test chaos lint types contracts check bench lock clean
 
 setup: $(VENV)/.stamp
 setup-dev: $(VENV)/.stamp-dev
@@ -31,6 +31,9 @@ up: $(VENV)/.stamp ## Run everything here, with the demo small app; Ctrl-C stops
 test: $(VENV)/.stamp-dev ## Pass every test, against a real PostgreSQL, Redis and SMTP server
 	$(BIN)/python -P -m pytest -q -n 2 --dist loadgroup
 
+chaos: $(VENV)/.stamp-dev ## Storm for minutes; SECONDS=300 SEEDS=1,2 storms again as it was told
+	CHAOS_SECONDS=$(or $(SECONDS),180) CHAOS_SEEDS=$(SEEDS) $(BIN)/python -P -m pytest -q -s -m storm tests/chaos
+
 lint: $(VENV)/.stamp-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -45,6 +48,7 @@ check: lint types contracts test
 
 bench: $(VENV)/.stamp-dev ## Measure; see docs/reference/benchmarks.md
 	$(BIN)/python benchmarks/bench_cron.py
+	$(BIN)/python -m benchmarks.run_all
 
 lock: ## For maintainers: write both lock files anew (names, versions and hashes only)
 	uv pip compile -q --universal --generate-hashes --no-header --no-annotate --python-version 3.11 pyproject.toml -o requirements.lock

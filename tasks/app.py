@@ -43,7 +43,8 @@ def configure(settings: Settings) -> Celery:
         task_reject_on_worker_lost=True,
         worker_prefetch_multiplier=1,
         worker_cancel_long_running_tasks_on_connection_loss=False,
-        worker_soft_shutdown_timeout=settings.worker.stop_grace_s + 2,
+        # The margin is for giving back on a busy machine.
+        worker_soft_shutdown_timeout=settings.worker.stop_grace_s + 4,
         worker_hijack_root_logger=False,
         worker_send_task_events=False,
         broker_connection_retry_on_startup=True,

@@ -1,4 +1,4 @@
-"""An independent judge of what an installation did; docs: DESIGN.md's invariants, by their words.
+"""An independent judge of what an installation did.
 
 It imports nothing of ours and reads only the tables and the log that the steps write. A rule
 yields one line of text for each violation; no line means that the promise was kept.
@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from functools import cached_property
+from itertools import pairwise
 
 from tests.chaos.facts import Facts, Row
 from tests.chaos.occurrences import is_true, occurrences
@@ -59,12 +60,12 @@ class History:
 
     def _expected_of(self, uid: str, until: datetime) -> dict[datetime, int]:
         revisions = self.revisions[uid]
-        ends = [row["effective_from"] for row in revisions[1:]]
-        ends.append(self.actions[uid]["deleted_at"] or until)
+        until = self.actions[uid]["deleted_at"] or until
+        ends = [*(row["effective_from"] for row in revisions[1:]), until]
         return {
             at: row["number"]
             for row, end in zip(revisions, ends, strict=True)
-            for at in occurrences(row["document"], uid, row["effective_from"], end)
+            for at in occurrences(row["document"], uid, row["effective_from"], min(end, until))
         }
 
     def document(self, operation: Row) -> Row:
@@ -118,9 +119,10 @@ def every_occurrence_has_one_outcome(history: History) -> Iterator[str]:
     for uid, expected in history.expected.items():
         for at, revision in expected.items():
             inside = [one for one in spans[uid] if one["first_at"] <= at <= one["last_at"]]
-            has = len(rows[uid][at])
+            has = len(rows[uid].get(at, ()))
             if has > 1 or (has == 0 and len(inside) != 1):
-                yield f"action {uid} (revision {revision}): {at} has {has} operations and lies in {len(inside)} missed spans"
+                told = f"{at} has {has} operations and lies in {len(inside)} missed spans"
+                yield f"action {uid} (revision {revision}): {told}"
         yield from _spans_count_what_has_no_row(uid, expected, set(rows[uid]), spans[uid])
 
 
@@ -141,7 +143,8 @@ def operations_lie_on_occurrences(history: History) -> Iterator[str]:
         if revision is None:
             yield f"operation {row['id']}: {row['occurrence_at']} is no occurrence of its action"
         elif revision != row["revision"]:
-            yield f"operation {row['id']}: recorded with revision {row['revision']}, due in {revision}"
+            told = f"recorded with revision {row['revision']}, due in {revision}"
+            yield f"operation {row['id']}: {told}"
 
 
 def ids_are_as_documented(history: History) -> Iterator[str]:
@@ -215,7 +218,7 @@ def one_operation_of_an_action_runs_at_a_time(history: History) -> Iterator[str]
             runs[row["action_uid"]].append(run)
     for uid, found in runs.items():
         found.sort()
-        for (_, end, one), (start, _, other) in zip(found, found[1:], strict=False):
+        for (_, end, one), (start, _, other) in pairwise(found):
             if start < end:
                 yield f"action {uid}: operations {one} and {other} ran at once"
 
@@ -239,7 +242,7 @@ def what_succeeded_is_not_repeated(history: History) -> Iterator[str]:
         # A next step begins only once the end of the one before it is recorded.
         passed |= {
             (id, one["step"])
-            for one, after in zip(lines, lines[1:], strict=False)
+            for one, after in pairwise(lines)
             if one["what"] == "end" and after["what"] == "start"
         }
 
@@ -251,7 +254,9 @@ def success_means_that_all_steps_ended(history: History) -> Iterator[str]:
         attempts = history.attempts_of(id)
         if not attempts or attempts[-1]["state"] != row["state"]:
             yield f"operation {id}: {row['state']}, unlike its last attempt"
-        wanted = {name for name, what in history.document(row)["operations"].items() if is_true(what)}
+        wanted = {
+            name for name, what in history.document(row)["operations"].items() if is_true(what)
+        }
         ended = {
             line["step"]
             for attempt in attempts

@@ -24,10 +24,12 @@ def random_when(random: Random, now: datetime) -> Any:
     if kind == "cron":
         return {"cron_rule": "* * * * *", "timezone": "UTC"}
     if kind == "dates":
-        dates = {now + timedelta(seconds=random.randint(2, 40)) for _ in range(random.randint(1, 4))}
+        dates = {
+            now + timedelta(seconds=random.randint(2, 60)) for _ in range(random.randint(1, 12))
+        }
         rules: list[dict[str, str]] = [{"due_date": at.isoformat()} for at in sorted(dates)]
         return rules + [{"cron_rule": "*/2 * * * *", "timezone": "UTC"}] * random.randint(0, 1)
-    when: dict[str, Any] = {"every": random.choice(("PT5S", "PT7S", "PT10S", "PT15S"))}
+    when: dict[str, Any] = {"every": random.choice(("PT5S", "PT5S", "PT7S", "PT10S"))}
     if kind == "old interval":
         when["starting_at"] = (now - random.randint(1, 90) * MINUTE).isoformat()
     if random.random() < 0.3:
@@ -41,9 +43,9 @@ def random_policy(random: Random) -> dict[str, Any]:
     """Return a policy of short spans."""
     policy: dict[str, Any] = {
         "overlap": random.choice(("skip", "queue", "allow", "replace")),
-        "catch_up": random.choice(("latest", "latest", "all")),
+        "catch_up": random.choice(("latest", "all")),
         "max_waiting": random.randint(1, 3),
-        "time_limit": random.choice(("PT3S", "PT30S")),
+        "time_limit": random.choice(("PT2S", "PT30S")),
         "retry": {"max_attempts": random.randint(1, 3), "backoff": ["PT1S", "PT2S"]},
     }
     if random.random() < 0.6:
@@ -61,8 +63,8 @@ def random_steps(random: Random) -> dict[str, Any]:
 def random_parameters(random: Random) -> dict[str, Any]:
     """Return what one step does."""
     return {
-        "ms": random.choice((0, 0, 0, 200, 600, 2000, 6000)),
-        "fail": random.choice((0, 0, 0, 1, 2, 9)),
+        "ms": random.choice((0, 0, 0, 0, 200, 600, 1500, 4000)),
+        "fail": random.choice((0, 0, 0, 0, 1, 2, 9)),
         "permanent": random.random() < 0.2,
         "ignores_interrupts": random.random() < 0.2,
         "heeds_stop": random.random() < 0.4,

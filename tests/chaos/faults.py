@@ -11,10 +11,10 @@ COMMON = (
     ("freeze daemon", 3, 6),
     ("stop daemon", 2, 0),
     ("kill child", 4, 0),
-    ("kill worker", 2, 0),
+    ("kill worker", 1, 0),
     ("freeze worker", 3, 5),
     ("freeze child", 2, 5),
-    ("stop worker", 2, 0),
+    ("stop worker", 1, 0),
     ("stop broker", 2, 5),
     ("kill broker", 2, 3),
     ("empty broker", 1, 3),
@@ -42,7 +42,7 @@ EDITS = (
     ("resume by SQL", 2),
 )
 # Gaps between two faults, and between two edits.
-MOST_S = 1.6
+MOST_S = 2.4
 # What can be away for itself only: faults of one of these do not overlap.
 ALONE = ("broker", "database")
 
@@ -89,7 +89,7 @@ def edits(seed: int, seconds: float) -> list[Fault]:
     while at < seconds:
         kind = random.choices([kind for kind, _ in EDITS], [weight for _, weight in EDITS])[0]
         found.append(Fault(at, kind, random.randrange(2**32)))
-        at += random.uniform(0.1, MOST_S)
+        at += random.uniform(0.1, MOST_S / 2)
     return found
 
 

@@ -1,6 +1,7 @@
 """Random actions under random faults keep every promise; `make chaos` storms for minutes."""
 
 import os
+import sys
 from random import SystemRandom
 
 import pytest
@@ -9,7 +10,7 @@ from tests.chaos.conftest import MakeStorm
 
 SECONDS = float(os.environ.get("CHAOS_SECONDS") or 25)
 # A test ends in any case: start, storm, calm, judgement.
-MOST_S = SECONDS + 240
+MOST_S = 2 * SECONDS + 240
 FIXED = 20260721
 GIVEN = [int(seed) for seed in os.environ.get("CHAOS_SEEDS", "").replace(",", " ").split()]
 STORES = ("sqlite", "postgresql")
@@ -19,18 +20,23 @@ def any_seed() -> int:
     return SystemRandom().randrange(10**9)
 
 
+def _say(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
+
+
 def judge(make_storm: MakeStorm, store: str, seed: int) -> None:
     storm = make_storm(store, seed, SECONDS)
-    print(f"storm on {store}: CHAOS_SEEDS={seed} CHAOS_SECONDS={SECONDS:g}", flush=True)
+    _say(f"storm on {store}: CHAOS_SEEDS={seed} CHAOS_SECONDS={SECONDS:g}")
     found = storm.run()
-    rows = storm.facts().tables
-    print(f"{len(storm.faults)} faults, {storm.editor.done} edits, {storm.editor.refused} refused; "
-          f"{len(rows['operations'])} operations, {len(rows['attempts'])} attempts", flush=True)  # fmt: skip
+    tables = storm.facts().tables
+    done = f"{len(storm.faults)} faults, {storm.editor.done} edits"
+    _say(f"{done}: {len(tables['operations'])} operations, {len(tables['attempts'])} attempts")
 
     assert found == [], "\n".join([*found, storm.story()])
-    assert len(rows["operations"]) > 10
+    assert len(tables["operations"]) > 10
 
 
+@pytest.mark.storm
 @pytest.mark.timeout(MOST_S)
 @pytest.mark.parametrize("store", STORES)
 @pytest.mark.parametrize("seed", GIVEN or [FIXED])
@@ -39,6 +45,7 @@ def test_every_promise_holds_in_a_storm(make_storm: MakeStorm, store: str, seed:
 
 
 @pytest.mark.skipif(bool(GIVEN), reason="the seeds are given")
+@pytest.mark.storm
 @pytest.mark.timeout(MOST_S)
 def test_every_promise_holds_in_a_storm_that_nobody_saw_before(make_storm: MakeStorm) -> None:
     seed = any_seed()

@@ -1,0 +1,54 @@
+"""Measure the first tick after a month of downtime, and compare what it calls missed with a count.
+
+The count walks each rule occurrence by occurrence, as the tick does not.
+"""
+
+from collections import Counter
+from datetime import timedelta
+from uuid import UUID
+
+from benchmarks.harness import Database, Figure, Sizes, Stack, main, timed
+from models.plan import Plan
+from scheduler.loop import Daemon
+from scheduler.occurrence import next_occurrence
+
+MONTH = timedelta(days=31)
+
+
+def measure(stack: Stack, sizes: Sizes) -> list[Figure]:
+    """Return the seconds of the first tick; raises when what it counted is not exact."""
+    database = stack.filled(sizes.slept, sizes.slept // 1000, behind=MONTH, is_parked=False)
+    daemon = Daemon(database.engine, database.settings)
+    daemon.prepare()
+    at = database.now
+    watch = timed(lambda: daemon.tick_once(at))
+    expected = _occurrences(database)
+    named = database.count("SELECT count(*) FROM operations")
+    spans = database.count("SELECT coalesce(sum(count), 0) FROM missed_spans")
+    assert named + spans == expected, (named, spans, expected)
+    stack.drop_filled()
+    what = f"first tick after a month, {sizes.slept:,} actions"
+    details = {"occurrences": f"{expected:,}", "rows": f"{named:,}", "counts": "exact"}
+    return [
+        Figure(f"{what}: wall", round(watch.wall_s, 3), "s", "", details),
+        Figure(f"{what}: CPU", round(watch.cpu_s, 3), "s"),
+    ]
+
+
+def _occurrences(database: Database) -> int:
+    """Return how many occurrences all actions had in the month, walked."""
+    with database.engine.connect() as connection:
+        rows = connection.exec_driver_sql("SELECT plan, count(*) FROM actions GROUP BY plan")
+        plans = Counter({row[0]: row[1] for row in rows})
+    return sum(number * _walked(Plan.from_json(text), database) for text, number in plans.items())
+
+
+def _walked(plan: Plan, database: Database) -> int:
+    at, walked = database.now - MONTH, 0
+    while (found := next_occurrence(plan, UUID(int=0), at)) and found <= database.now:
+        at, walked = found, walked + 1
+    return walked
+
+
+if __name__ == "__main__":
+    main(measure)

@@ -1,0 +1,101 @@
+"""Measure a tick with many due, until all are recorded and sent, beside a bare loop of Celery.
+
+The bare loop calls `apply_async` for as many ids, in the same run, and records nothing.
+"""
+
+import cProfile
+import pstats
+from collections.abc import Callable
+from datetime import timedelta
+from uuid import uuid4
+
+from celery import Celery
+
+from benchmarks.filling import park, release
+from benchmarks.harness import Database, Figure, Sizes, Stack, Stopwatch, main, middle, timed
+from scheduler.sweep import Sweeper
+from scheduler.tick import TickReport, tick
+
+# Where the time of a tick goes: the functions that part it, by file and name.
+PHASES = {
+    "claim and read the cursors": ("cursors.py", "claim_due"),
+    "read the plans": ("plan.py", "from_json"),
+    "decide": ("occurrence.py", "decide"),
+    "record the operations": ("operations.py", "record"),
+    "overtake older ones": ("operations.py", "overtake"),
+    "move the cursors": ("cursors.py", "advance"),
+    "publish to the broker": ("app.py", "_flush"),
+    "mark as queued": ("outbox.py", "mark_sent"),
+    "commit": ("default.py", "do_commit"),
+    "sweep": ("sweep.py", "sweep"),
+}
+LEASE = timedelta(seconds=45)
+
+
+def measure(stack: Stack, sizes: Sizes) -> list[Figure]:
+    """Return the times of a tick with `sizes.due` due, of the bare loop, and a profile."""
+    database = stack.filled(sizes.actions, sizes.many_due)
+    ours, bare = [], []
+    for _ in range(sizes.repeats):
+        bare.append(timed(lambda: _send_bare(stack.broker.url, sizes.due)))
+        stack.flush()
+        ours.append(_one_tick(stack, database, sizes.due))
+    profile = cProfile.Profile()
+    _one_tick(stack, database, sizes.due, profile.runcall)
+    wall, cpu = middle([one.wall_s for one in ours]), middle([one.cpu_s for one in ours])
+    loop = middle([one.wall_s for one in bare])
+    what = f"{sizes.due:,} due among {sizes.actions:,}"
+    return [
+        Figure(f"{what}: all recorded and sent", wall, "s", "1.6", {"profile": _phases(profile)}),
+        Figure(f"{what}: CPU of the daemon", cpu, "s"),
+        Figure(f"bare loop of apply_async, {sizes.due:,} ids", loop, "s"),
+        Figure("bare loop, times as long as ours", round(loop / wall, 3), "x", "2"),
+    ]
+
+
+def _one_tick(
+    stack: Stack,
+    database: Database,
+    due: int,
+    run: Callable[[Callable[[], TickReport]], TickReport] = lambda act: act(),
+) -> Stopwatch:
+    """Return how long one tick took that records and sends `due`; leave nothing of it."""
+    uids = database.due[:due]
+    release(database.engine, uids, database.now)
+    watch, sweeper = Stopwatch(), Sweeper(LEASE)
+    with watch.running():
+        report = run(lambda: tick(database.engine, database.now, sweeper))
+    with stack.broker.client() as client:
+        assert (report.recorded, report.sent, client.llen("quick")) == (due, due, due)
+    park(database.engine, uids)
+    database.forget_operations()
+    stack.flush()
+    return watch
+
+
+def _send_bare(url: str, number: int) -> None:
+    app = Celery("bare", broker=url)
+
+    @app.task(name="bare")
+    def bare(id: str, attempt: int) -> None:
+        """Do nothing."""
+
+    ids = [str(uuid4()) for _ in range(number)]
+    for id in ids:
+        bare.apply_async((id, 1), task_id=id)
+    app.close()
+
+
+def _phases(profile: cProfile.Profile) -> dict[str, str]:
+    """Return the share of each phase in the profiled time: a profile slows Python's part down."""
+    stats = pstats.Stats(profile)
+    total: float = stats.total_tt  # type: ignore[attr-defined]
+    spent = {
+        (key[0].rsplit("/", 1)[-1], key[2]): row[3]
+        for key, row in stats.stats.items()  # type: ignore[attr-defined]
+    }
+    return {what: f"{spent.get(key, 0.0) / total:.0%}" for what, key in PHASES.items()}
+
+
+if __name__ == "__main__":
+    main(measure)

@@ -1,0 +1,76 @@
+"""Measure how late a message is in Redis after the instant that its operation is due at.
+
+A real daemon, waiting; it ticks every five seconds, and at each tick other actions than before are
+due, so that a minute has many samples. Redis itself (MONITOR) says when each message came.
+"""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+import redis
+
+from benchmarks.filling import park, release
+from benchmarks.harness import Database, Figure, Sizes, Stack, main, percentile, process, until
+
+STEP = timedelta(seconds=5)
+
+
+def measure(stack: Stack, sizes: Sizes) -> list[Figure]:
+    """Return p50, p99 and the worst lateness."""
+    many = sizes.late_due * sizes.late_rounds
+    database = stack.filled(sizes.late_actions, many, when="PT5S")
+    late = [at * 1e3 for at in _lateness(stack, database, sizes)]
+    what = f"lateness, {sizes.late_due:,} due among {sizes.late_actions:,}"
+    return [
+        Figure(f"{what}: p50", round(percentile(late, 50), 1), "ms"),
+        Figure(f"{what}: p99", round(percentile(late, 99), 1), "ms", "250"),
+        Figure(f"{what}: worst of {len(late):,}", round(late[-1], 1), "ms"),
+    ]
+
+
+def _lateness(stack: Stack, database: Database, sizes: Sizes) -> list[float]:
+    log = database.settings.home / "daemon.log"
+    environment = database.environment(SCHED_SCHEDULER_TICK_SECONDS="5")
+    with (
+        process(["scheduler_server.py"], environment, log),
+        redis.Redis(port=stack.broker.port, socket_timeout=60) as client,
+        client.monitor() as monitor,
+    ):
+        until(lambda: b" tick " in log.read_bytes(), "the first tick", log)
+        first = _release_in_rounds(database, sizes)
+        commands = monitor.listen()
+        late = []
+        for number in range(sizes.late_rounds):
+            due_at = (first + number * STEP).timestamp()
+            late += [at - due_at for at in _messages(commands, sizes.late_due)]
+            # Else they would be due at the next tick too.
+            park(database.engine, _round(database, sizes, number))
+    return sorted(late)
+
+
+def _round(database: Database, sizes: Sizes, number: int) -> list[UUID]:
+    return database.due[number * sizes.late_due :][: sizes.late_due]
+
+
+def _release_in_rounds(database: Database, sizes: Sizes) -> datetime:
+    """Let others be due at each of the next ticks; return the first of them."""
+    now = database.clock()
+    first = datetime.fromtimestamp((now.timestamp() // 5 + 3) * 5, UTC)
+    for number in range(sizes.late_rounds):
+        uids = _round(database, sizes, number)
+        release(database.engine, uids, first + number * STEP, behind=STEP)
+    return first
+
+
+def _messages(commands: Iterator[dict[str, object]], number: int) -> Iterator[float]:
+    """Yield when each of so many messages came: seconds of Redis's clock, which is ours."""
+    while number:
+        command = next(commands)
+        if str(command["command"]).startswith("LPUSH quick"):
+            number -= 1
+            yield float(str(command["time"]))
+
+
+if __name__ == "__main__":
+    main(measure)

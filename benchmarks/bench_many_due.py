@@ -1,0 +1,76 @@
+"""Measure daemons that wait for a full minute at which very many are due: first and last message.
+
+Real processes; what is in Redis is asked every few milliseconds. Once with one, once with two.
+"""
+
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from time import perf_counter
+
+from benchmarks.filling import park, release
+from benchmarks.harness import Database, Figure, Sizes, Stack, main, process, until
+
+# What is due has to be set before the minute comes: of the minute, this part has to be left.
+TIME_TO_RELEASE = 0.3
+
+
+def measure(stack: Stack, sizes: Sizes) -> list[Figure]:
+    """Return the seconds from the full minute to the first and last message."""
+    database = stack.filled(sizes.actions, sizes.many_due)
+    figures = []
+    for daemons in (1, 2):
+        first, last = _one_minute(stack, database, daemons, sizes.tick_seconds)
+        what = f"{len(database.due):,} due at once, daemons: {daemons}"
+        figures += [
+            Figure(f"{what}: first message", round(first, 3), "s"),
+            Figure(f"{what}: last message", round(last, 3), "s"),
+        ]
+    return figures
+
+
+def _one_minute(stack: Stack, database: Database, daemons: int, step: int) -> tuple[float, float]:
+    stack.flush()
+    environment = database.environment(SCHED_SCHEDULER_TICK_SECONDS=str(step))
+    with ExitStack() as processes:
+        for number in range(daemons):
+            log = database.settings.home / f"daemon{number}.log"
+            processes.enter_context(process(["scheduler_server.py"], environment, log))
+            until(lambda log=log: b" tick " in log.read_bytes(), "the first tick", log)  # type: ignore[misc]
+        at = _release_all(database, step)
+        times = _watch(stack, database, at, len(database.due))
+        until(lambda: _queued(database) == len(database.due), "all to be marked")
+    park(database.engine, database.due)
+    database.forget_operations()
+    stack.flush()
+    return times
+
+
+def _release_all(database: Database, step: int) -> datetime:
+    """Let all be due at the next tick that can be reached; return it."""
+    soon = database.clock().timestamp() + step * TIME_TO_RELEASE
+    at = datetime.fromtimestamp((soon // step + 1) * step, UTC)
+    release(database.engine, database.due, at)
+    if database.clock() >= at:
+        raise RuntimeError("this machine is too slow for so many")
+    return at
+
+
+def _watch(stack: Stack, database: Database, at: datetime, due: int) -> tuple[float, float]:
+    left = (at - database.clock()).total_seconds()
+    zero = perf_counter() + left
+    first = 0.0
+    with stack.broker.client() as client:
+        while (waiting := client.llen("quick")) < due:
+            if waiting and not first:
+                first = perf_counter() - zero
+            if perf_counter() - zero > 600:
+                raise RuntimeError(f"{waiting} of {due} messages after ten minutes")
+    return first, perf_counter() - zero
+
+
+def _queued(database: Database) -> int:
+    return database.count("SELECT count(*) FROM operations WHERE state = 'queued'")
+
+
+if __name__ == "__main__":
+    main(measure)

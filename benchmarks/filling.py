@@ -1,0 +1,215 @@
+"""Fill a database with many actions and operations, quickly: COPY or executemany of raw rows.
+
+Rules and zones are Zipf-like: the first is as frequent as the second and third together. Every row
+is made from a document that was validated as `action apply` validates it; only name and uid differ.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from random import Random
+from typing import Any
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from models.action import ParseContext, document_hash
+from models.plan import Plan
+from models.store import cursors
+from scheduler.occurrence import next_occurrence
+from scheduler.revise import revision_of
+
+# Whole hours from UTC, so that a rule's minute is the same in each.
+ZONES = (
+    *("Europe/Paris", "America/New_York", "UTC", "Asia/Tokyo", "America/Los_Angeles"),
+    *("Europe/London", "America/Sao_Paulo", "Asia/Shanghai", "Africa/Lagos", "Europe/Athens"),
+)
+BATCH = 20_000
+DAY = timedelta(days=1)
+MINUTE = timedelta(minutes=1)
+NEVER = datetime(2099, 1, 1, tzinfo=UTC)
+NAMED = "@name@"
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A validated document, ready to be copied under many names."""
+
+    document: str
+    plan: Plan
+    plan_text: str
+
+
+@dataclass(frozen=True)
+class Filling:
+    """How many actions, decided up to `behind` before `now`; `due` of them at every full minute.
+
+    `when` replaces the rules of those that are due.
+    """
+
+    count: int
+    now: datetime
+    due: int = 0
+    behind: timedelta = MINUTE
+    when: str | None = None
+
+
+# Each matches every full minute in every zone.
+EVERY_MINUTE = ("* * * * *", "*/1 * * * *", "0-59 * * * *", "* 0-23 * * *")
+
+
+def rules_beside(minute: int) -> list[str]:
+    """Return rules that match no minute from fifteen before `minute` until 25 after it."""
+    far = [(minute + offset) % 60 for offset in (25, 30, 35, 40, 45)]
+    return [
+        *(f"{far[0]} 7 * * *", f"{far[1]} * * * *", f"{far[2]} 7 * * 1", f"{far[3]} 9 * * 1-5"),
+        *(f"{far[4]} 4 * * *", f"{far[0]} */2 * * *", f"{far[1]} 6 1,15 * *", f"{far[2]} 0 1 * *"),
+        *(f"{far[3]} 8-18 * * 1-5", f"{far[4]} 0 1 1 *"),
+    ]
+
+
+def document(name: str, when: dict[str, str], step: str = "maintenance") -> dict[str, Any]:
+    """Return an action as an admin writes it."""
+    return {"name": name, "operations": {step: True}, "when": when, "owner": "benchmarks"}
+
+
+def whens(rules: Sequence[str]) -> list[dict[str, str]]:
+    """Return each rule in each zone, diagonally: neither rules nor zones come in blocks."""
+    return [
+        {
+            "cron_rule": rules[number % len(rules)],
+            "timezone": ZONES[(number // len(rules) + number) % len(ZONES)],
+        }
+        for number in range(len(rules) * len(ZONES))
+    ]
+
+
+def fill_actions(engine: sa.Engine, filling: Filling) -> list[UUID]:
+    """Store actions, decided up to `behind` before `now`; return the uids of those due at `now`."""
+    random = Random(19)
+    interval = {"every": filling.when or "", "starting_at": "2026-01-01T00:00:00Z"}
+    due = _variants([interval] if filling.when else whens(EVERY_MINUTE), filling.now)
+    other = _variants(whens(rules_beside(filling.now.minute)), filling.now)
+    every = filling.count // filling.due if filling.due else 0
+    made = []
+    uids_due = []
+    for number in range(filling.count):
+        is_due = bool(every) and number % every == 0 and number // every < filling.due
+        uid = UUID(int=random.getrandbits(128), version=4)
+        made.append((uid, number, _zipf(random, due if is_due else other)))
+        if is_due:
+            uids_due.append(uid)
+    watermark = filling.now - filling.behind
+    app, then = 1, instant(watermark)
+    bulk_insert(
+        engine,
+        "actions",
+        "uid small_app_id name owner active document document_hash plan revision created_at "
+        "updated_at",
+        (
+            (str(uid), app, f"action {n}", "benchmarks", True, *_texts(one, n), 1, then, then)
+            for uid, n, one in made
+        ),
+    )
+    bulk_insert(
+        engine,
+        "revisions",
+        "action_uid number document plan author effective_from",
+        (
+            (str(uid), 1, one.document.replace(NAMED, f"action {n}"), one.plan_text, "x", then)
+            for uid, n, one in made
+        ),
+    )
+    next_at = {id(one): _next_text(one, watermark) for one in (*due, *other)}
+    bulk_insert(
+        engine,
+        "action_cursor",
+        "action_uid watermark next_occurrence_at effective_from",
+        ((str(uid), then, next_at[id(one)], then) for uid, _, one in made),
+    )
+    return uids_due
+
+
+def bulk_insert(engine: sa.Engine, table: str, columns: str, rows: Iterable[Sequence[Any]]) -> None:
+    """Insert raw rows in batches; foreign keys are not asked."""
+    names = columns.split()
+    rest = iter(rows)
+    while batch := list(islice(rest, BATCH)):
+        with engine.begin() as connection:
+            raw: Any = connection.connection.driver_connection
+            if connection.dialect.name == "postgresql":
+                connection.execute(sa.text("SET LOCAL session_replication_role = replica"))
+                with raw.cursor().copy(f"COPY {table} ({', '.join(names)}) FROM STDIN") as copy:
+                    for row in batch:
+                        copy.write_row(row)
+            else:
+                marks = ", ".join("?" * len(names))
+                raw.executemany(f"INSERT INTO {table} ({', '.join(names)}) VALUES ({marks})", batch)
+
+
+def release(
+    engine: sa.Engine, uids: Sequence[UUID], at: datetime, behind: timedelta = MINUTE
+) -> None:
+    """Let actions that are due at every full minute be due at `at`, decided `behind` before it."""
+    _move(engine, uids, at - behind, at)
+
+
+def park(engine: sa.Engine, uids: Sequence[UUID]) -> None:
+    """Let actions be due at no time."""
+    _move(engine, uids, NEVER, NEVER)
+
+
+def _move(engine: sa.Engine, uids: Sequence[UUID], watermark: datetime, at: datetime) -> None:
+    with engine.begin() as connection:
+        moves = [{"uid": uid, "until": watermark, "next_at": at} for uid in uids]
+        cursors.advance(connection, moves)
+
+
+def analyze(engine: sa.Engine, tables: str = "") -> None:
+    """Let the planner know what is there, as autovacuum would; `tables` by commas, or all."""
+    is_postgresql = engine.dialect.name == "postgresql"
+    statement = f"SET statement_timeout = 0; VACUUM ANALYZE {tables}"
+    raw = engine.raw_connection()
+    try:
+        driver: Any = raw.driver_connection
+        if is_postgresql:
+            driver.autocommit = True
+            for part in statement.split(";"):
+                driver.execute(part)
+        else:
+            driver.execute("ANALYZE")
+    finally:
+        raw.invalidate()
+
+
+def instant(at: datetime) -> str:
+    """Return an aware UTC instant as text that both databases take."""
+    return f"{at:%Y-%m-%d %H:%M:%S.%f}"
+
+
+def _variants(rules: Sequence[dict[str, str]], now: datetime) -> list[Variant]:
+    context = ParseContext(default_zone="UTC", now=now - DAY, tick=timedelta(seconds=5))
+    found = []
+    for when in rules:
+        made = revision_of(document(NAMED, when), context, "benchmarks")
+        found.append(Variant(made.columns["document"], made.plan, made.columns["plan"]))
+    return found
+
+
+def _zipf(random: Random, variants: Sequence[Variant]) -> Variant:
+    """Return the variant at rank r with a probability that falls with 1/r."""
+    return variants[int(len(variants) ** random.random()) - 1]
+
+
+def _texts(one: Variant, number: int) -> Iterator[str]:
+    text = one.document.replace(NAMED, f"action {number}")
+    yield text
+    yield document_hash(json.loads(text))
+    yield one.plan_text
+
+
+def _next_text(one: Variant, after: datetime) -> str | None:
+    found = next_occurrence(one.plan, UUID(int=0), after)
+    return None if found is None else instant(found)

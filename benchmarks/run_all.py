@@ -1,0 +1,48 @@
+"""Run every benchmark on both stores; print the table and write benchmarks/results/<date>.json.
+
+python -m benchmarks.run_all [--small] [--store sqlite|postgresql] [--output FILE]
+"""
+
+import json
+import sys
+from pathlib import Path
+
+from benchmarks import (
+    bench_apply,
+    bench_downtime,
+    bench_due,
+    bench_idle,
+    bench_lateness,
+    bench_many_due,
+    bench_start,
+    bench_worker,
+)
+from benchmarks.harness import ROOT, Measure, arguments, machine, run
+
+# The first four share one filled database.
+MEASURES: tuple[Measure, ...] = (
+    bench_start.measure,
+    bench_idle.measure,
+    bench_due.measure,
+    bench_many_due.measure,
+    bench_lateness.measure,
+    bench_downtime.measure,
+    bench_apply.measure,
+    bench_worker.measure,
+)
+
+
+def main() -> None:
+    """Measure, print, write."""
+    options = arguments(__doc__ or "")
+    found = machine()
+    print(", ".join(f"{key} {value}" for key, value in found.items()), flush=True)
+    found["figures"] = run(MEASURES, options.stores, options.sizes)
+    file = options.output or ROOT / "benchmarks" / "results" / f"{found['date']}.json"
+    Path(file).parent.mkdir(exist_ok=True)
+    Path(file).write_text(json.dumps(found, indent=1) + "\n")
+    print(f"written to {file}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,263 @@
+"""The judge is judged: it passes what keeps every promise and catches what breaks one."""
+
+import copy
+import json
+import sqlite3
+import uuid
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.chaos.checker import RULES, violations
+from tests.chaos.facts import COLUMNS, Facts, from_sqlite
+from tests.chaos.occurrences import occurrences
+
+UID = "6f1d0c1e-0000-4000-8000-000000000001"
+START = datetime(2026, 11, 23, 6, 0, 30, tzinfo=UTC)
+SECOND = timedelta(seconds=1)
+STEPS = {"first": True, "second": {}, "never": "false"}
+DOCUMENT = {
+    "operations": STEPS,
+    "when": {"cron_rule": "* * * * *", "timezone": "UTC"},
+    "policy": {"overlap": "skip", "retry": {"max_attempts": 2}},
+}
+Break = Callable[[Facts], None]
+
+
+def minute(number: int) -> datetime:
+    return START.replace(minute=number, second=0)
+
+
+def id_of(at: datetime) -> str:
+    return str(uuid.uuid5(uuid.NAMESPACE_OID, f"{UID} | {at:%Y-%m-%dT%H:%M:%SZ}"))
+
+
+def operation(at: datetime, state: str, attempt: int = 1, **changes: Any) -> dict[str, Any]:
+    row = {
+        "id": id_of(at), "action_uid": UID, "revision": 1, "occurrence_at": at, "subject": None,
+        "event_id": None, "state": state, "reason": None, "error": None, "triggerer": "t",
+        "attempt": attempt, "failures": 0, "losses": 0,
+    }  # fmt: skip
+    return {**row, **changes}
+
+
+def attempt(at: datetime, number: int, seconds: int, state: str) -> dict[str, Any]:
+    begun = at + seconds * SECOND
+    return {
+        "operation_id": id_of(at), "attempt": number, "started_at": begun,
+        "finished_at": begun + 10 * SECOND, "state": state, "error": None,
+    }  # fmt: skip
+
+
+def line(at: datetime, number: int, seconds: float, step: str, what: str) -> dict[str, Any]:
+    return {
+        "operation": id_of(at), "attempt": number, "step": step, "what": what, "pid": number,
+        "repeatable": step != "second", "at": at + seconds * SECOND,
+    }  # fmt: skip
+
+
+def kept() -> Facts:
+    """Return a history without fault: a success after a failure, one skipped, three missed."""
+    tables: dict[str, list[dict[str, Any]]] = {
+        "actions": [{"uid": UID, "deleted_at": None, "set_aside": None}],
+        "revisions": [
+            {"action_uid": UID, "number": 1, "document": DOCUMENT, "effective_from": START},
+            {"action_uid": UID, "number": 2, "document": {**DOCUMENT, "active": False},
+             "effective_from": minute(7) + SECOND},
+        ],
+        "action_cursor": [{"action_uid": UID, "watermark": minute(8)}],
+        "operations": [
+            operation(minute(5), "success", 2, failures=1),
+            operation(minute(6), "skipped", reason="overlap"),
+            operation(minute(7), "success"),
+            operation(minute(4), "missed", reason="too late"),
+        ],
+        "attempts": [
+            attempt(minute(5), 1, 1, "failed"),
+            attempt(minute(5), 2, 20, "success"),
+            attempt(minute(7), 1, 1, "success"),
+        ],
+        "missed_spans": [
+            {"action_uid": UID, "revision": 1, "first_at": minute(1), "last_at": minute(3),
+             "count": 3},
+        ],
+        "ticks": [{"now": minute(8)}],
+    }  # fmt: skip
+    log = [
+        line(minute(5), 1, 2, "first", "start"), line(minute(5), 1, 3, "first", "end"),
+        line(minute(5), 1, 4, "second", "start"), line(minute(5), 1, 5, "second", "fail"),
+        line(minute(5), 2, 21, "second", "start"), line(minute(5), 2, 22, "second", "end"),
+        line(minute(7), 1, 2, "first", "start"), line(minute(7), 1, 3, "first", "end"),
+        line(minute(7), 1, 4, "second", "start"), line(minute(7), 1, 5, "second", "end"),
+    ]  # fmt: skip
+    return copy.deepcopy(Facts(tables, log))
+
+
+def changed(table: str, number: int, /, **values: Any) -> Break:
+    return lambda facts: facts.tables[table][number].update(values)
+
+
+def without(table: str, number: int) -> Break:
+    return lambda facts: facts.tables[table].__delitem__(number)
+
+
+def logged(number: int, /, **values: Any) -> Break:
+    return lambda facts: facts.log[number].update(values)
+
+
+def put(number: int, new: dict[str, Any]) -> Break:
+    return lambda facts: facts.log.insert(number, new)
+
+
+def replaced_steps(facts: Facts) -> None:
+    facts.tables["revisions"][0]["document"]["operations"]["third"] = True
+
+
+def one_more_span(facts: Facts) -> None:
+    facts.tables["missed_spans"].append(facts.tables["missed_spans"][0])
+
+
+def one_more_row(facts: Facts) -> None:
+    facts.tables["operations"].append(operation(minute(7), "skipped", id="x", reason="twin"))
+
+
+def at_once(facts: Facts) -> None:
+    facts.log.append(facts.log.pop(5))
+
+
+BROKEN: list[tuple[str, str, Break]] = [
+    ("revisions_follow_each_other", "gap", changed("revisions", 1, number=3)),
+    ("revisions_follow_each_other", "backwards", changed("revisions", 1, effective_from=minute(0))),
+    ("revisions_follow_each_other", "set_aside", changed("actions", 0, set_aside="broken")),
+    ("every_occurrence_has_one_outcome", "lost", without("operations", 1)),
+    ("every_occurrence_has_one_outcome", "two_rows", one_more_row),
+    ("every_occurrence_has_one_outcome", "two_spans", one_more_span),
+    ("every_occurrence_has_one_outcome", "no_span", without("missed_spans", 0)),
+    ("every_occurrence_has_one_outcome", "miscounted", changed("missed_spans", 0, count=4)),
+    ("every_occurrence_has_one_outcome", "too_long", changed("missed_spans", 0, last_at=minute(4))),
+    ("every_occurrence_has_one_outcome", "not_paused", changed("revisions", 1, document=DOCUMENT)),
+    ("operations_lie_on_occurrences", "paused", changed("revisions", 1, effective_from=minute(6))),
+    ("operations_lie_on_occurrences", "deleted", changed("actions", 0, deleted_at=minute(6))),
+    ("operations_lie_on_occurrences", "wrong_revision", changed("operations", 1, revision=2)),
+    ("ids_are_as_documented", "another", changed("operations", 1, id=str(uuid.UUID(int=1)))),
+    ("every_operation_ended", "pending", changed("operations", 1, state="pending")),
+    ("every_operation_ended", "unknown_state", changed("operations", 1, state="gone")),
+    ("every_operation_ended", "no_reason", changed("operations", 1, reason=None)),
+    ("every_operation_ended", "lost_too_often", changed("operations", 0, losses=5)),
+    ("every_operation_ended", "open_attempt", changed("attempts", 2, finished_at=None)),
+    ("attempts_are_consecutive", "gap", changed("attempts", 0, attempt=3)),
+    ("attempts_are_consecutive", "ahead", changed("operations", 0, attempt=1)),
+    ("attempts_are_consecutive", "missed_ran", changed("operations", 2, state="missed")),
+    ("an_attempt_belongs_to_one_process", "two", logged(8, pid=77)),
+    ("an_attempt_belongs_to_one_process", "again",
+     put(10, line(minute(7), 1, 5, "second", "start"))),
+    ("no_side_effect_without_a_running_attempt", "no_attempt", without("attempts", 2)),
+    ("no_side_effect_without_a_running_attempt", "before", logged(6, at=minute(7) - SECOND)),
+    ("no_side_effect_without_a_running_attempt", "after", logged(9, at=minute(9))),
+    ("one_operation_of_an_action_runs_at_a_time", "two", at_once),
+    ("what_must_not_repeat_began_once", "after_its_end", logged(3, what="end")),
+    ("what_must_not_repeat_began_once", "after_a_cut", lambda facts: facts.log.__delitem__(3)),
+    ("what_succeeded_is_not_repeated", "twice", put(4, line(minute(5), 2, 21, "first", "start"))),
+    ("success_means_that_all_steps_ended", "not_run", replaced_steps),
+    ("success_means_that_all_steps_ended", "no_end", lambda facts: facts.log.__delitem__(9)),
+    ("success_means_that_all_steps_ended", "no_attempt", changed("attempts", 2, state="failed")),
+]  # fmt: skip
+
+
+def test_a_history_that_keeps_every_promise_passes() -> None:
+    assert violations(kept()) == []
+
+
+@pytest.mark.parametrize(
+    ("rule", "breaks"),
+    [pytest.param(rule, breaks, id=f"{rule}-{name}") for rule, name, breaks in BROKEN],
+)
+def test_a_broken_promise_is_caught_by_its_rule(rule: str, breaks: Break) -> None:
+    facts = kept()
+    breaks(facts)
+
+    found = violations(facts)
+
+    assert rule in {told.split(":")[0] for told in found}, found
+
+
+def test_every_rule_is_broken_at_least_once() -> None:
+    assert {rule for rule, _, _ in BROKEN} == {rule.__name__ for rule in RULES}
+
+
+def test_a_run_that_was_cut_off_may_overlap_the_next() -> None:
+    facts = kept()
+    at_once(facts)
+    facts.tables["attempts"][1].update(state="lost")
+    facts.tables["operations"][0].update(state="failed", reason="lost")
+
+    assert violations(facts) == []
+
+
+def test_a_database_is_read_as_it_is_stored(tmp_path: Path) -> None:
+    facts, database, log = kept(), tmp_path / "facts.db", tmp_path / "log"
+    connection = sqlite3.connect(database)
+    for table, columns in COLUMNS.items():
+        connection.execute(f"CREATE TABLE {table} ({columns})")
+        for row in facts.tables[table]:
+            values = [stored(value) for value in row.values()]
+            marks = ", ".join("?" * len(values))
+            connection.execute(f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks})", values)
+    connection.commit()
+    connection.close()
+    lines = [json.dumps({**one, "at": one["at"].timestamp()}) for one in facts.log]
+    log.write_text("\n".join(lines) + "\n")
+
+    assert from_sqlite(database, log) == facts
+
+
+def stored(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.strftime("%Y-%m-%d %H:%M:%S.%f")
+    return json.dumps(value) if isinstance(value, dict) else value
+
+
+@pytest.mark.parametrize(
+    ("when", "expected"),
+    [
+        pytest.param({"cron_rule": "*/2 6 * * *", "timezone": "UTC"}, [(2, 0), (4, 0)], id="cron"),
+        pytest.param({"due_date": "2026-11-23T06:01:07Z"}, [(1, 7)], id="due_date"),
+        pytest.param({"due_date": "2026-11-23T06:00:30Z"}, [], id="half_open"),
+        pytest.param(
+            [{"due_date": "2026-11-23T06:04:30Z"}, {"due_date": "2026-11-23T06:04:31Z"}],
+            [(4, 30)],
+            id="a_list",
+        ),
+        pytest.param(
+            {"every": "PT2M", "starting_at": "2026-11-23T06:01:05Z"}, [(1, 5), (3, 5)], id="grid"
+        ),
+        pytest.param(
+            {"every": "PT2M", "starting_at": "2026-11-23T06:01:05Z", "skip_first": True},
+            [(3, 5)],
+            id="a_grid_whose_first_point_is_its_creation",
+        ),
+    ],
+)
+def test_the_judge_knows_when_an_action_is_due(when: Any, expected: list[tuple[int, int]]) -> None:
+    until = START + timedelta(minutes=4)
+
+    found = occurrences({"when": when}, UID, START, until)
+
+    assert sorted((at.minute, at.second) for at in found) == expected
+
+
+@pytest.mark.parametrize(
+    "when",
+    [
+        {"cron_rule": "0 7 * * *", "timezone": "Europe/Paris"},
+        {"cron_rule": "0 7 * * 1", "timezone": "UTC"},
+        {"on": "instance.user.created"},
+    ],
+    ids=["another_zone", "days", "events"],
+)
+def test_the_judge_refuses_what_it_does_not_understand(when: Any) -> None:
+    with pytest.raises(ValueError, match="the checker "):
+        occurrences({"when": when}, UID, START, START + SECOND)

@@ -1,0 +1,38 @@
+"""Each benchmark runs, at tiny sizes: what nobody runs rots."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from benchmarks import bench_apply, bench_downtime, bench_due, bench_idle
+from benchmarks.harness import SMALL, Measure, Stack, stack
+from benchmarks.run_all import MEASURES
+
+pytestmark = pytest.mark.xdist_group("benchmarks")
+
+# The others wait for ticks of real daemons, and for workers: once is enough.
+IN_THIS_PROCESS = (bench_apply, bench_downtime, bench_due, bench_idle)
+CASES = [
+    *(("sqlite", measure) for measure in MEASURES),
+    *(("postgresql", module.measure) for module in IN_THIS_PROCESS),
+]
+
+
+@pytest.fixture(scope="module")
+def servers(request: pytest.FixtureRequest) -> Iterator[Stack]:
+    """A database and a broker of their own."""
+    with stack(request.param) as started:
+        yield started
+
+
+@pytest.mark.parametrize(
+    ("servers", "measure"),
+    CASES,
+    indirect=["servers"],
+    ids=[f"{store}-{measure.__module__.split('.')[-1]}" for store, measure in CASES],
+)
+def test_a_benchmark_measures_something(servers: Stack, measure: Measure) -> None:
+    figures = measure(servers, SMALL)
+
+    assert figures
+    assert all(one.what and one.unit and one.value >= 0 for one in figures)
