@@ -122,6 +122,7 @@ class Stack:
     broker: Broker
     server: PostgreSQL | None
     _filled: tuple[Filling, Database] | None = None
+    _engines: list[sa.Engine] = field(default_factory=list)
 
     @property
     def name(self) -> str:
@@ -139,6 +140,7 @@ class Stack:
         settings = load_settings(home, environ)
         configure(settings)
         engine = make_engine(settings)
+        self._engines.append(engine)
         migrate(engine)
         self.flush()
         return Database(settings, engine, utc_now())
@@ -184,6 +186,11 @@ class Stack:
             self.server.execute(f"DROP DATABASE {home.name} WITH (FORCE)")
         shutil.rmtree(home)
 
+    def disconnect(self) -> None:
+        """Close every connection to a database that was made."""
+        for engine in self._engines:
+            engine.dispose()
+
     def flush(self) -> None:
         """Empty the broker."""
         with self.broker.client() as client:
@@ -218,7 +225,9 @@ def stack(store: str) -> Iterator[Stack]:
             server = PostgreSQL(folder / "server", free_port())
             server.create()
             server.start(("-c", "max_wal_size=4GB"))
-        yield Stack(store, folder, broker, server)
+        made = Stack(store, folder, broker, server)
+        yield made
+        made.disconnect()
     finally:
         if server is not None:
             server.stop()
