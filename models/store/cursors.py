@@ -97,14 +97,15 @@ def to_do(connection: sa.Connection, now: datetime, lease: timedelta) -> ToDo:
     )
     row = connection.execute(
         sa.select(
-            first_due,
+            # Compared by the database: an instant that Python cannot read must not stop the tick.
+            first_due <= sa.literal(now, UTCDateTime()),
             first_sendable <= database_now(),
             first_beat < database_now(-lease),
             last_beat > database_now(lease),
             waiting.exists(),
         )
     ).one()
-    return ToDo(row[0] is not None and row[0] <= now, any(row[1:]))
+    return ToDo(bool(row[0]), any(row[1:]))
 
 
 def lock(connection: sa.Connection, uid: UUID) -> sa.Row[Any]:

@@ -365,13 +365,14 @@ def test_a_deleted_action_edited_by_sql_stays_deleted(engine: sa.Engine) -> None
     assert cursor_of(engine, action)["next_occurrence_at"] is None
 
 
-def test_an_instant_that_nobody_can_read_stops_no_other(engine: sa.Engine) -> None:
+@pytest.mark.parametrize("column", ["watermark", "next_occurrence_at"])
+def test_an_instant_that_nobody_can_read_stops_no_other(engine: sa.Engine, column: str) -> None:
     broken = make_action(engine, name="broken", since=SEVEN - MINUTE)
     sound = make_action(engine, name="sound", since=SEVEN - MINUTE)
     nonsense = "-infinity" if engine.dialect.name == "postgresql" else "2026-13-01"
     with engine.begin() as connection:
         connection.execute(
-            sa.text(f"UPDATE action_cursor SET watermark = '{nonsense}' WHERE action_uid = :uid"),
+            sa.text(f"UPDATE action_cursor SET {column} = '{nonsense}' WHERE action_uid = :uid"),
             {"uid": str(broken.uid)},
         )
 
