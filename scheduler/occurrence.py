@@ -9,7 +9,7 @@ from uuid import UUID
 
 from cron import CronSchedule
 from models.action import ScheduledActionModel, plan_of
-from models.plan import IntervalTrigger, Plan
+from models.plan import Plan
 from scheduler.schedule import Schedule, schedule_of
 
 MOST_SENT = 1_000
@@ -120,11 +120,6 @@ def decide(plan: Plan, uid: UUID, watermark: datetime, now: datetime) -> Decisio
     missed, span = _missed(windowed, watermark, until, now, due)
     upto = max(watermark, until)
     return Decision(tuple(due), missed, span, upto, _next(windowed, upto))
-
-
-def shortest_interval(plan: Plan) -> IntervalTrigger | None:
-    """Return the plan's interval, None for cron rules and due dates."""
-    return next((t for t in plan.triggers if isinstance(t, IntervalTrigger)), None)
 
 
 def _windowed(plan: Plan, uid: UUID) -> list[_Windowed]:
