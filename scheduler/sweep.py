@@ -7,7 +7,7 @@ from datetime import timedelta
 import sqlalchemy as sa
 
 from models.operation import OperationState
-from models.store import running
+from models.store import lost
 from runtime.clock import monotonic
 from scheduler.dispatch import dispatch_ready
 
@@ -44,19 +44,19 @@ class Sweeper:
 
     def sweep(self, engine: sa.Engine, *, send: bool) -> SweepReport:
         """Take back lost operations, release stranded ones, then send what may be sent."""
-        lost = self._take_back(engine) if monotonic() >= self._trusted_from else 0
+        count = self._take_back(engine) if monotonic() >= self._trusted_from else 0
         with engine.begin() as connection:
-            released = running.release_stranded(connection)
+            released = lost.release_stranded(connection)
         if not send:
-            return SweepReport(0, lost, released)
+            return SweepReport(0, count, released)
         sent = dispatch_ready(engine)
-        return SweepReport(sent.count, lost, released, sent.error)
+        return SweepReport(sent.count, count, released, sent.error)
 
     def _take_back(self, engine: sa.Engine) -> int:
         count = 0
         while True:
             with engine.begin() as connection:
-                taken = running.take_back_lost(connection, self.lease, BATCH)
+                taken = lost.take_back_lost(connection, self.lease, BATCH)
             for operation, state in taken:
                 level = logging.ERROR if state == OperationState.FAILED else logging.WARNING
                 logger.log(level, "operation %s lost its worker: now %s", operation, state)

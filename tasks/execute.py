@@ -17,10 +17,10 @@ from minutehand.steps import StepFailed
 from models.errors import LeaseLost, SchedulerError
 from models.operation import MOST_LOSSES, OperationState
 from models.sql import storable
-from models.store import operations, outbox, running
+from models.store import outbox
 from models.store.claims import Claim, NotClaimed, claim
-from models.store.outbox import Message
-from models.store.running import Ending
+from models.store.endings import Ended, Ending, end
+from models.store.running import Story
 from runtime.config import Settings
 from runtime.database import make_engine
 from tasks.app import app, settings_in_use
@@ -29,9 +29,13 @@ from tasks.names import EXECUTE_HEAVY, EXECUTE_QUICK
 from tasks.persist import persist
 from tasks.registry import Registry
 from tasks.runner import Runner
+from tasks.script import Script
 from tasks.sending import send_reserved
 
 logger = logging.getLogger("minutehand.worker")
+
+# Operations of one action may start at the same moment: all but one see the other at the next try.
+MOST_TRIES = 5
 
 
 @lru_cache(maxsize=1)
@@ -74,51 +78,61 @@ def run_attempt(
 ) -> str:
     """Run the attempt that `message` (id, attempt) names, if it can be claimed; return its end."""
     operation_id, attempt = message
-    claimed = persist(engine, lambda connection: claim(connection, operation_id, attempt, worker))
+    script = Script(registry.user_specs())
+    claimed = _claim(engine, message, worker, script)
     if isinstance(claimed, NotClaimed):
         logger.info("operation %s attempt %d: not started, %s", operation_id, attempt, claimed)
         return claimed
     logger.info("%s: operation %s started (attempt %d)", claimed.triggerer, operation_id, attempt)
     lease = Lease(engine, claimed, settings.worker)
+    runner = Runner(engine, settings, registry, lease, script)
     try:
         with lease.held():
-            ending = _run_steps(Runner(engine, settings, registry, lease))
-            state, released = _end(engine, claimed, ending)
+            ending = _run_steps(runner)
+            ended = _end(engine, claimed, ending, runner.story(ending))
     except LeaseLost as error:
         logger.warning("%s; nothing more is written", error)
         return "lost"
-    level = logging.ERROR if state == OperationState.FAILED else logging.INFO
+    level = logging.ERROR if ended.state == OperationState.FAILED else logging.INFO
     told = ending.error or ending.reason
     logger.log(
         level,
         "%s: operation %s ended: %s%s",
         claimed.triggerer,
         operation_id,
-        state,
+        ended.state,
         f" ({told})" if told else "",
     )
-    _send_released(engine, [one.id for one in released])
-    return state
+    _send_released(engine, [one.id for one in ended.released])
+    return ended.state
 
 
-def _end(engine: sa.Engine, claimed: Claim, ending: Ending) -> tuple[OperationState, list[Message]]:
-    """Write the end, also after the database was away; return the state and what was released.
+def _claim(
+    engine: sa.Engine, message: tuple[UUID, int], worker: str, script: Script
+) -> Claim | NotClaimed:
+    for _ in range(MOST_TRIES):
+        try:
+            return persist(
+                engine, lambda connection: claim(connection, *message, worker, script.open)
+            )
+        except sa.exc.IntegrityError:
+            logger.info("operation %s: another of its action starts, trying again", message[0])
+    return NotClaimed.TAKEN
+
+
+def _end(engine: sa.Engine, claimed: Claim, ending: Ending, story: Story) -> Ended:
+    """Write the end, also after the database was away.
 
     An end that no store takes is a failure that says so: it must not look like a lost worker.
     """
-
-    def end(connection: sa.Connection) -> tuple[OperationState, list[Message]]:
-        released = running.end(connection, claimed.id, claimed.attempt, ending)
-        state = operations.get_operation_state(claimed.id, connection)
-        return OperationState(state), released
-
+    id, attempt = claimed.id, claimed.attempt
     try:
-        return persist(engine, end)
+        return persist(engine, lambda connection: end(connection, id, attempt, ending, story))
     except (sa.exc.StatementError, TypeError, ValueError) as error:
-        logger.exception("the end of operation %s cannot be stored", claimed.id)
+        logger.exception("the end of operation %s cannot be stored", id)
         text = f"the end could not be stored: {type(error).__name__}"
-        ending = Ending(OperationState.FAILED, error=text, is_failure=True)
-        return persist(engine, end)
+        instead = Ending(OperationState.FAILED, error=text, is_failure=True)
+        return persist(engine, lambda connection: end(connection, id, attempt, instead))
 
 
 def _run_steps(runner: Runner) -> Ending:
@@ -133,7 +147,6 @@ def _run_steps(runner: Runner) -> Ending:
         raise
     except (Exception, SystemExit) as error:  # a step's own fault: it fails its operation only
         ending = ending_of(runner, error)
-    runner.note_end(ending)
     keeps_checkpoint = ending.state in {
         OperationState.SUCCESS,
         OperationState.PARTIAL,

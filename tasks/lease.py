@@ -21,7 +21,7 @@ from models.errors import LeaseLost
 from models.operation import OperationState
 from models.store import running
 from models.store.claims import Claim
-from models.store.running import Ending
+from models.store.endings import Ending, end
 from runtime.clock import monotonic
 from runtime.config import WorkerSettings
 
@@ -224,7 +224,7 @@ class Lease:
         try:
             if not self.lost:
                 with self.engine.begin() as connection:
-                    running.end(connection, self.claim.id, self.claim.attempt, ending)
+                    end(connection, self.claim.id, self.claim.attempt, ending)
         finally:
             os.kill(os.getpid(), signal.SIGKILL)
 

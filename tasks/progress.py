@@ -7,11 +7,11 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.operation import StepState
 from models.store import running
-from models.store.running import MOST_LOG_LINES
+from models.store.running import MOST_LOG_LINES, Story
 from runtime.clock import monotonic, utc_now
 from tasks.persist import persist
+from tasks.script import Script
 
 WRITE_EVERY_S = 1.0
 
@@ -19,13 +19,11 @@ WRITE_EVERY_S = 1.0
 class Progress:
     """What the row of one running attempt shows: steps, phase, message, counts, log lines."""
 
-    def __init__(
-        self, engine: sa.Engine, operation_id: UUID, attempt: int, steps: list[dict[str, Any]]
-    ) -> None:
+    def __init__(self, engine: sa.Engine, operation_id: UUID, attempt: int, script: Script) -> None:
         self.engine = engine
         self.operation_id = operation_id
         self.attempt = attempt
-        self.steps = steps
+        self.script = script
         self._values: dict[str, Any] = {}
         self._lines: deque[dict[str, Any]] = deque(maxlen=MOST_LOG_LINES)
         self._has_new_lines = False
@@ -42,7 +40,7 @@ class Progress:
         given = {"processed": done, "total": total, "message": message, "phase": phase}
         self._values.update((key, value) for key, value in given.items() if value is not None)
         if done is not None and total:
-            self._values["progress"] = self._overall(min(1.0, max(0.0, done / total)))
+            self._values["progress"] = self.script.progress(min(1.0, max(0.0, done / total)))
         self._write_if_old()
 
     def log(self, line: dict[str, Any]) -> None:
@@ -51,44 +49,29 @@ class Progress:
         self._has_new_lines = True
 
     def begin_step(self, index: int) -> None:
-        """Note that a step starts; counts of the one before are no longer true."""
-        self._step(index, state=StepState.RUNNING, started_at=utc_now().isoformat(), error=None)
-        self._values |= {"phase": self.steps[index]["name"], "message": None}
-        self._values |= {"processed": None, "total": None, "progress": self._overall(0.0)}
-        self.write()
-
-    def end_step(self, index: int, state: StepState, **story: Any) -> None:
-        """Note how a step ended: `message`, `details` or `error`."""
-        self._step(index, state=state, finished_at=utc_now().isoformat(), **story)
-        self._values["progress"] = self._overall(0.0)
+        """Write that a step starts, and how the one before it ended; raises LeaseLost."""
+        self._values |= self.script.begin(index)
         self.write()
 
     def write(self) -> None:
         """Write what has changed, also after the database was away; raises LeaseLost."""
-        values, self._values = self._values, {}
-        lines = list(self._lines) if self._has_new_lines else None
-        values["steps"] = self.steps
+        story = self.unwritten()
         persist(
             self.engine,
-            lambda connection: running.write(
-                connection, self.operation_id, self.attempt, values, lines
-            ),
+            lambda connection: running.write(connection, self.operation_id, self.attempt, story),
         )
         self._has_new_lines = False
         self._written_at = monotonic()
 
+    def unwritten(self) -> Story:
+        """Return what the row does not show yet: steps, the last values, new log lines."""
+        values, self._values = self._values, {}
+        lines = list(self._lines) if self._has_new_lines else None
+        return Story({**values, "steps": self.script.stories}, lines)
+
     def _write_if_old(self) -> None:
         if monotonic() - self._written_at >= WRITE_EVERY_S:
             self.write()
-
-    def _step(self, index: int, **story: Any) -> None:
-        self.steps[index] = {**self.steps[index], **story}
-
-    def _overall(self, of_step: float) -> float:
-        """Return the operation's progress when its running step is at `of_step` (0…1)."""
-        ended = {StepState.SUCCESS, StepState.PARTIAL}
-        done = sum(step["state"] in ended for step in self.steps)
-        return min(1.0, (done + of_step) / len(self.steps)) if self.steps else 0.0
 
 
 class LineHandler(logging.Handler):

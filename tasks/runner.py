@@ -7,18 +7,20 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from minutehand.steps import NoParameters, Recipient, SmallApp, StepOutcome, StepResult
-from models.action import ScheduledActionModel, load_action
+from minutehand.steps import NoParameters, Recipient, StepOutcome, StepResult
+from models.action import ScheduledActionModel
 from models.operation import OperationState, StepState
 from models.steps import BUILT_IN_STEPS, StepModel
-from models.store import running, small_apps, users
-from models.store.running import Ending, Memory
+from models.store import users
+from models.store.endings import Ending
+from models.store.running import Story
 from runtime.config import Settings
 from tasks.context import WorkContext
 from tasks.lease import Lease
 from tasks.persist import persist
 from tasks.progress import LineHandler, Progress
 from tasks.registry import Registry
+from tasks.script import Script
 
 MANUAL = "Manual run"
 # One for all operations: a logger lives as long as its process, which runs one at a time.
@@ -29,14 +31,20 @@ class Runner:
     """Runs an attempt's steps and keeps their story in the operation's row."""
 
     def __init__(
-        self, engine: sa.Engine, settings: Settings, registry: Registry, lease: Lease
+        self,
+        engine: sa.Engine,
+        settings: Settings,
+        registry: Registry,
+        lease: Lease,
+        script: Script,
     ) -> None:
         self.engine = engine
         self.settings = settings
         self.registry = registry
         self.lease = lease
+        self.script = script
         self.checkpoint: dict[str, Any] = {}
-        self.progress = Progress(engine, lease.claim.id, lease.claim.attempt, [])
+        self.progress = Progress(engine, lease.claim.id, lease.claim.attempt, script)
         self.results: dict[str, Any] = {}
         self._running: int | None = None
 
@@ -45,14 +53,11 @@ class Runner:
         """Whether the step that runs now is one of ours."""
         if self._running is None:
             return True
-        return self.progress.steps[self._running]["name"] in BUILT_IN_STEPS
+        return self.script.stories[self._running]["name"] in BUILT_IN_STEPS
 
     def run(self) -> Ending:
         """Run the steps; return how the attempt ends. Raises what a step raises."""
-        claim = self.lease.claim
-        action = load_action(json.loads(claim.document), steps=self.registry.user_specs())
-        steps = action.operations.steps
-        self.progress.steps = _stories(steps, claim.steps)
+        action = self.script.action
         context = self._context(action)
         handler = LineHandler(self.progress)
         logger = logging.getLogger(STEP_LOGGER)
@@ -60,23 +65,22 @@ class Runner:
         logger.setLevel(logging.INFO)
         logger.addHandler(handler)
         try:
-            return self._run_all(steps, context)
+            return self._run_all(action.operations.steps, context)
         finally:
             logger.removeHandler(handler)
 
-    def note_end(self, ending: Ending) -> None:
-        """Write how the step that was cut off ended, if one was."""
-        if self._running is None:
-            return
-        story = {"error": ending.error or ending.reason}
-        is_put_back = ending.state is OperationState.PENDING and not ending.is_failure
-        state = StepState.WAITING if is_put_back else StepState.FAILED
-        self.progress.end_step(self._running, state, **story)
+    def story(self, ending: Ending) -> Story:
+        """Return what the row does not show yet, the end of a step that was cut off included."""
+        if self._running is not None:
+            self.script.cut_off(self._running, ending)
+        elif self.script.announced is not None:
+            self.script.take_back(self.script.announced)
+        return self.progress.unwritten()
 
     def _run_all(self, steps: tuple[StepModel, ...], context: WorkContext) -> Ending:
         states = []
         for index, step in enumerate(steps):
-            story = self.progress.steps[index]
+            story = self.script.stories[index]
             if story["state"] == StepState.SUCCESS:
                 self.results[step.name] = story.get("details", {})
                 continue
@@ -96,8 +100,9 @@ class Runner:
         function = self.registry.function(step.name)
         if step.spec is not None:
             context.parameters = step.spec.parameters.model_validate(step.parameters)
-        self.progress.begin_step(index)
-        self._running = index
+        if index != self.script.announced:
+            self.progress.begin_step(index)
+        self._running, self.script.announced = index, None
         self.lease.stop_was_seen = False
         may_repeat = step.spec is None or step.spec.repeatable
         self.lease.unrepeatable = None if may_repeat else step.name
@@ -106,24 +111,20 @@ class Runner:
         self.lease.unrepeatable = None
         self._running = None
         self.results[step.name] = result.details
-        self.progress.end_step(
-            index, StepState(result.outcome), message=result.message, details=result.details
-        )
+        told = {"message": result.message, "details": result.details}
+        self.script.end(index, StepState(result.outcome), **told)
         return result
 
-    def _read(
-        self, connection: sa.Connection, action: ScheduledActionModel
-    ) -> tuple[Memory, SmallApp, list[Recipient]]:
-        claim = self.lease.claim
-        app = small_apps.by_id(connection, claim.small_app_id)
+    def _recipients(self, action: ScheduledActionModel) -> list[Recipient]:
         rule = action.recipients
-        recipients = [] if rule is None else users.recipients_of(connection, app.id, rule)
-        return running.memory(connection, claim.action_uid, claim.subject), app, recipients
+        if rule is None:
+            return []
+        app = self.lease.claim.small_app
+        return persist(self.engine, lambda c: users.recipients_of(c, app.id, rule))
 
     def _context(self, action: ScheduledActionModel) -> WorkContext:
         claim = self.lease.claim
-        memory, app, recipients = persist(self.engine, lambda c: self._read(c, action))
-        self.checkpoint = memory.checkpoint
+        self.checkpoint = claim.memory.checkpoint
         return WorkContext(
             operation_id=claim.id,
             occurrence_at=claim.occurrence_at,
@@ -131,10 +132,10 @@ class Runner:
             subject=claim.subject,
             triggerer=claim.triggerer,
             parameters=NoParameters(),
-            small_app=SmallApp(app.id, app.name, app.zone),
-            recipients=recipients,
-            run_number=memory.run_number + 1,
-            last_success_at=memory.last_success_at,
+            small_app=claim.small_app,
+            recipients=self._recipients(action),
+            run_number=claim.memory.run_number + 1,
+            last_success_at=claim.memory.last_success_at,
             checkpoint=self.checkpoint,
             logger=logging.getLogger(STEP_LOGGER),
             engine=self.engine,
@@ -150,21 +151,3 @@ def _as_json(result: StepResult) -> StepResult:
     """Return the result with details that JSON can hold: what it cannot becomes text."""
     details = json.loads(json.dumps(result.details, default=str, skipkeys=True))
     return replace(result, details=details)
-
-
-def _stories(steps: tuple[StepModel, ...], earlier: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the steps as the row shows them: those that succeeded earlier stay as they are."""
-    succeeded = {
-        story["name"]: story for story in earlier if story.get("state") == StepState.SUCCESS
-    }
-    stories = []
-    is_beginning = True
-    for step in steps:
-        is_beginning = is_beginning and step.name in succeeded
-        fresh = {
-            "name": step.name,
-            "state": StepState.WAITING,
-            "repeatable": step.spec is None or step.spec.repeatable,
-        }
-        stories.append(succeeded[step.name] if is_beginning else fresh)
-    return stories

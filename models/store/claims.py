@@ -1,5 +1,6 @@
 """Take an operation by changing exactly one row, or say why it does not start."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -8,14 +9,18 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
+from minutehand.steps import SmallApp
 from models.operation import UNSTARTED, OperationState
 from models.plan import Plan
 from models.sql import database_now, read_clock, stands_in
 from models.store.operations import SCHEDULED
-from models.tables import actions, attempts, operations, revisions
+from models.store.running import Memory, memory
+from models.tables import actions, attempts, operations, revisions, small_apps
 
-# A running operation may end between our conflict and our look at it; then we try again.
-MOST_TRIES = 5
+# Takes the document and the steps as earlier attempts left them; returns what the row shows of the
+# attempt's beginning.
+Begin = Callable[[str, list[dict[str, Any]]], dict[str, Any]]
+
 # How many of an action's newest operations are asked when the last one started.
 RECENT = 20
 
@@ -37,47 +42,43 @@ class Claim:
 
     id: UUID
     attempt: int
-    small_app_id: int
+    small_app: SmallApp
     action_uid: UUID
     occurrence_at: datetime
     subject: str | None
     triggerer: str
-    first_started_at: datetime
     failures: int
     losses: int
-    steps: list[dict[str, Any]]
-    document: str
     plan: Plan
+    # What the action knew when the attempt started.
+    memory: Memory
 
 
 def claim(
-    connection: sa.Connection, operation_id: UUID, attempt: int, worker: str
+    connection: sa.Connection,
+    operation_id: UUID,
+    attempt: int,
+    worker: str,
+    begin: Begin = lambda _document, _steps: {},
 ) -> Claim | NotClaimed:
     """Start this attempt for `worker`, or apply what keeps it from starting.
 
     The transaction is the caller's: on a refusal it holds the refusal's consequences (skipped,
-    waiting, a cancel asked of the running one) and is committed all the same.
+    waiting, a cancel asked of the running one) and is committed all the same. Raises
+    sqlalchemy.exc.IntegrityError (operations_one_running) when another operation of the action
+    starts at this very moment: to be called again, in a new transaction, which sees it.
     """
-    recorded = _recorded(connection, operation_id)
+    recorded = _recorded(connection, operation_id, attempt)
     if recorded is None:
         return NotClaimed.TAKEN
     kept_back = _keep_back(connection, recorded, attempt)
     if kept_back is not None:
         return kept_back
-    for _ in range(MOST_TRIES):
-        try:
-            with connection.begin_nested():
-                started = _start(connection, operation_id, attempt, worker)
-        except sa.exc.IntegrityError:
-            # operations_one_running: another operation of the action runs.
-            yielded = _yield_to_running(connection, recorded, attempt)
-            if yielded is not None:
-                return yielded
-            continue
-        if started is None:
-            return _refuse(connection, operation_id, attempt)
-        return _claimed(connection, started, recorded, worker)
-    return NotClaimed.TAKEN
+    shown = begin(recorded.document, recorded.steps or [])
+    started = _start(connection, recorded.id, attempt, worker, shown)
+    if started is None:
+        return _refuse(connection, operation_id, attempt)
+    return _claimed(connection, recorded, attempt, worker, started)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,43 +86,84 @@ class _Recorded:
     """What was recorded with an operation: whose it is, and the revision it runs."""
 
     id: UUID
+    small_app_id: int
+    app_name: str
+    app_zone: str
     action_uid: UUID
+    occurrence_at: datetime
+    subject: str | None
     overlap_key: str | None
     triggerer: str
     first_started_at: datetime | None
+    steps: list[dict[str, Any]] | None
+    # Whether this attempt may start as far as it alone is concerned.
+    can_start: bool
+    # The operation that runs under the same overlap key.
+    running: UUID | None
     document: str
     plan: Plan
 
 
-def _recorded(connection: sa.Connection, operation_id: UUID) -> _Recorded | None:
-    its_revision = (revisions.c.action_uid == operations.c.action_uid) & (
-        revisions.c.number == operations.c.revision
+_is_wanted = sa.exists().where(
+    actions.c.uid == operations.c.action_uid, actions.c.active, actions.c.deleted_at.is_(None)
+)
+_can_start = sa.and_(
+    operations.c.attempt == sa.bindparam("its_attempt"),
+    operations.c.state.in_(UNSTARTED),
+    _is_wanted,
+)
+_other = operations.alias("other")
+_RECORDED = (
+    sa.select(
+        operations.c.id,
+        operations.c.small_app_id,
+        small_apps.c.name.label("app_name"),
+        small_apps.c.zone.label("app_zone"),
+        operations.c.action_uid,
+        operations.c.occurrence_at,
+        operations.c.subject,
+        operations.c.overlap_key,
+        operations.c.triggerer,
+        operations.c.first_started_at,
+        operations.c.steps,
+        _can_start.label("can_start"),
+        sa.select(_other.c.id)
+        .where(_other.c.overlap_key == operations.c.overlap_key)
+        .where(stands_in(_other.c.state, {OperationState.RUNNING}))
+        .scalar_subquery()
+        .label("running"),
+        revisions.c.document,
+        revisions.c.plan,
     )
-    row = connection.execute(
-        sa.select(
-            operations.c.id,
-            operations.c.action_uid,
-            operations.c.overlap_key,
-            operations.c.triggerer,
-            operations.c.first_started_at,
-            revisions.c.document,
-            revisions.c.plan,
-        )
-        .join(revisions, its_revision)
-        .where(operations.c.id == operation_id)
-    ).one_or_none()
-    return None if row is None else _Recorded(*row[:-1], plan=Plan.from_json(row.plan))
+    .join(small_apps, small_apps.c.id == operations.c.small_app_id)
+    .join(
+        revisions,
+        (revisions.c.action_uid == operations.c.action_uid)
+        & (revisions.c.number == operations.c.revision),
+    )
+    .where(operations.c.id == sa.bindparam("its_id"))
+)
+
+
+def _recorded(connection: sa.Connection, operation_id: UUID, attempt: int) -> _Recorded | None:
+    asked = {"its_id": operation_id, "its_attempt": attempt}
+    row = connection.execute(_RECORDED, asked).one_or_none()
+    if row is None:
+        return None
+    return _Recorded(**{**row._mapping, "plan": Plan.from_json(row.plan)})
 
 
 def _keep_back(connection: sa.Connection, recorded: _Recorded, attempt: int) -> NotClaimed | None:
-    """Drop what comes too soon, let wait what is not first in order; None when it may start."""
+    """Apply tolerance, order and overlap; None when nothing keeps this operation from starting."""
     if _comes_too_soon(connection, recorded):
         return _drop(connection, recorded.id, attempt)
     earlier = _earlier_in_order(connection, recorded)
-    if earlier is None:
-        return None
-    _wait(connection, recorded.id, attempt, earlier)
-    return NotClaimed.WAITS
+    if earlier is not None:
+        _wait(connection, recorded.id, attempt, earlier)
+        return NotClaimed.WAITS
+    if recorded.can_start and recorded.running is not None:
+        return _yield_to_running(connection, recorded, attempt)
+    return None
 
 
 def _comes_too_soon(connection: sa.Connection, recorded: _Recorded) -> bool:
@@ -182,56 +224,51 @@ def _mine(operation_id: UUID, attempt: int) -> tuple[sa.ColumnElement[bool], ...
     )
 
 
+_START = (
+    sa.update(operations)
+    .where(operations.c.id == sa.bindparam("its_id"), _can_start)
+    .values(
+        state=OperationState.RUNNING,
+        worker=sa.bindparam("its_worker"),
+        started_at=database_now(),
+        first_started_at=sa.func.coalesce(operations.c.first_started_at, database_now()),
+        heartbeat_at=database_now(),
+        waiting_for=None,
+        reason=None,
+        error=None,
+    )
+    .returning(operations.c.started_at, operations.c.failures, operations.c.losses)
+)
+_ATTEMPT = sa.insert(attempts)
+
+
 def _start(
-    connection: sa.Connection, operation_id: UUID, attempt: int, worker: str
-) -> sa.RowMapping | None:
-    wanted = sa.exists().where(
-        actions.c.uid == operations.c.action_uid, actions.c.active, actions.c.deleted_at.is_(None)
-    )
-    moved = (
-        sa.update(operations)
-        .where(*_mine(operation_id, attempt), wanted)
-        .values(
-            state=OperationState.RUNNING,
-            worker=worker,
-            started_at=database_now(),
-            first_started_at=sa.func.coalesce(operations.c.first_started_at, database_now()),
-            heartbeat_at=database_now(),
-            waiting_for=None,
-            reason=None,
-            error=None,
-        )
-        .returning(operations)
-    )
-    return connection.execute(moved).mappings().one_or_none()
+    connection: sa.Connection, id: UUID, attempt: int, worker: str, shown: dict[str, Any]
+) -> sa.Row[Any] | None:
+    mine = {"its_id": id, "its_attempt": attempt, "its_worker": worker}
+    return connection.execute(_START, {**mine, **shown}).one_or_none()
 
 
 def _claimed(
-    connection: sa.Connection, row: sa.RowMapping, recorded: _Recorded, worker: str
+    connection: sa.Connection, recorded: _Recorded, attempt: int, worker: str, row: sa.Row[Any]
 ) -> Claim:
+    begun = {"operation_id": recorded.id, "attempt": attempt, "worker": worker}
     connection.execute(
-        sa.insert(attempts).values(
-            operation_id=row["id"],
-            attempt=row["attempt"],
-            worker=worker,
-            started_at=row["started_at"],
-            state=OperationState.RUNNING,
-        )
+        _ATTEMPT, {**begun, "started_at": row.started_at, "state": OperationState.RUNNING}
     )
     return Claim(
-        id=row["id"],
-        attempt=row["attempt"],
-        small_app_id=row["small_app_id"],
-        action_uid=row["action_uid"],
-        occurrence_at=row["occurrence_at"],
-        subject=row["subject"],
-        triggerer=row["triggerer"],
-        first_started_at=row["first_started_at"],
-        failures=row["failures"],
-        losses=row["losses"],
-        steps=row["steps"] or [],
-        document=recorded.document,
+        id=recorded.id,
+        attempt=attempt,
+        small_app=SmallApp(recorded.small_app_id, recorded.app_name, recorded.app_zone),
+        action_uid=recorded.action_uid,
+        occurrence_at=recorded.occurrence_at,
+        subject=recorded.subject,
+        triggerer=recorded.triggerer,
+        failures=row.failures,
+        losses=row.losses,
         plan=recorded.plan,
+        # Read after the start: only then no other operation of the action can still end.
+        memory=memory(connection, recorded.action_uid, recorded.subject),
     )
 
 

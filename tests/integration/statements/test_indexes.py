@@ -13,8 +13,8 @@ import pytest
 from models.operation import OperationState
 from models.store import cursors, outbox, running
 from models.store.claims import Claim, NotClaimed, claim
+from models.store.endings import Ending, end
 from models.store.outbox import Message
-from models.store.running import Ending
 from scheduler import change
 from scheduler.change import Changed
 from scheduler.dispatch import dispatch_ready
@@ -55,7 +55,7 @@ def claimed(filled: Filled, id: UUID) -> Claim | NotClaimed:
 
 def ended(filled: Filled, id: UUID) -> list[Message]:
     with filled.engine.begin() as connection:
-        return running.end(connection, id, 1, SUCCESS)
+        return end(connection, id, 1, SUCCESS).released
 
 
 def assert_indexed(statements: Statements, *indexes: str) -> None:
@@ -128,13 +128,14 @@ def test_dispatch_reserves_marks_and_releases(filled: Filled, statements: Statem
 
 def test_a_claim_its_writes_and_its_end(filled: Filled, statements: Statements) -> None:
     _, first, _ = make(filled, "claimed")
+    story = running.Story({"message": "half"}, [{"message": "a line"}])
 
     with statements.captured():
         taken = claimed(filled, first)
         with filled.engine.begin() as connection:
             running.memory(connection, filled.due[0], None)
             running.beat(connection, first, 1)
-            running.write(connection, first, 1, {"message": "half"}, [{"message": "a line"}])
+            running.write(connection, first, 1, story)
         ended(filled, first)
 
     assert isinstance(taken, Claim)

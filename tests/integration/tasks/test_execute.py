@@ -12,9 +12,9 @@ import minutehand
 from minutehand.steps import _registered
 from models.errors import LeaseLost
 from models.operation import OperationState
-from models.store import operations, running
+from models.store import lost, operations, running
 from models.store.claims import Claim, NotClaimed, claim
-from models.store.running import Ending
+from models.store.endings import Ending, end
 from models.tables import action_state, attempts
 from runtime.config import Settings
 from runtime.database import reading
@@ -280,7 +280,7 @@ def _claim(engine: sa.Engine, operation: UUID, attempt: int = 1) -> Claim | NotC
 def _end(engine: sa.Engine, operation: UUID, attempt: int = 1) -> list[UUID]:
     with engine.begin() as connection:
         ending = Ending(OperationState.SUCCESS)
-        return [one.id for one in running.end(connection, operation, attempt, ending)]
+        return [one.id for one in end(connection, operation, attempt, ending).released]
 
 
 @pytest.mark.parametrize(
@@ -343,7 +343,7 @@ def test_stranded_operations_are_released_by_the_sweep(engine: sa.Engine) -> Non
     update_operation(engine, one, state="failed", finished_at=NOON)
 
     with engine.begin() as connection:
-        assert running.release_stranded(connection) == 1
+        assert lost.release_stranded(connection) == 1
     assert row_of(engine, two)["waiting_for"] is None
 
 
@@ -354,7 +354,7 @@ def test_a_lost_lease_writes_nothing_more(engine: sa.Engine) -> None:
     update_operation(engine, operation, heartbeat_at=NOON - timedelta(days=365))
 
     with engine.begin() as connection:
-        taken = running.take_back_lost(connection, timedelta(seconds=45), 10)
+        taken = lost.take_back_lost(connection, timedelta(seconds=45), 10)
 
     assert taken == [(operation, "pending")]
     with pytest.raises(LeaseLost):
@@ -373,7 +373,7 @@ def test_a_lost_operation_is_tried_three_times_and_then_fails(engine: sa.Engine)
         _claim(engine, operation, attempt)
         update_operation(engine, operation, heartbeat_at=NOON - timedelta(days=365))
         with engine.begin() as connection:
-            states += [s for _, s in running.take_back_lost(connection, timedelta(seconds=45), 10)]
+            states += [s for _, s in lost.take_back_lost(connection, timedelta(seconds=45), 10)]
 
     assert states == ["pending", "pending", "pending", "failed"]
     assert "lost" in str(row_of(engine, operation)["error"])
@@ -385,7 +385,7 @@ def test_a_healthy_lease_is_not_taken_back(engine: sa.Engine) -> None:
     _claim(engine, operation)
 
     with engine.begin() as connection:
-        assert running.take_back_lost(connection, timedelta(seconds=45), 10) == []
+        assert lost.take_back_lost(connection, timedelta(seconds=45), 10) == []
 
 
 def test_a_stopping_worker_gives_back_between_steps(
@@ -512,7 +512,7 @@ def test_a_replaced_operation_is_not_put_back(engine: sa.Engine) -> None:
     _claim(engine, new)
 
     with engine.begin() as connection:
-        released = running.end(connection, old, 1, lease.GIVEN_BACK)
+        released = end(connection, old, 1, lease.GIVEN_BACK).released
 
     row = row_of(engine, old)
     assert (row["state"], row["reason"]) == ("cancelled", f"replaced by {new}")
@@ -537,7 +537,7 @@ def test_a_heartbeat_of_a_clock_that_ran_ahead_is_stale(engine: sa.Engine) -> No
     update_operation(engine, operation, heartbeat_at=datetime(2199, 1, 1, tzinfo=UTC))
 
     with engine.begin() as connection:
-        taken = running.take_back_lost(connection, timedelta(seconds=45), 10)
+        taken = lost.take_back_lost(connection, timedelta(seconds=45), 10)
 
     assert taken == [(operation, "pending")]
 

@@ -1,0 +1,210 @@
+"""How an attempt ends: the row, its attempt, what the action knows, and who waited for it."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from functools import lru_cache
+from typing import Any
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from models.operation import DONE, OUTCOMES, UNSTARTED, OperationState, StepState
+from models.sql import database_now, stands_in, upsert
+from models.store.outbox import Message
+from models.store.running import MINE, Story, lease_lost, mine, write_lines
+from models.tables import action_state, attempts, operations
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How an attempt ends: `state` is an outcome, or pending when it is to be tried again."""
+
+    state: OperationState
+    error: str | None = None
+    reason: str | None = None
+    result: dict[str, Any] | None = None
+    checkpoint: dict[str, Any] | None = None
+    # For pending: how long until the next attempt, and what this one counts as.
+    delay: timedelta = timedelta(0)
+    is_failure: bool = False
+    is_loss: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How an attempt really ended, and the operation that waited for it, released, to be sent."""
+
+    state: OperationState
+    released: list[Message]
+
+
+_ATTEMPT_ENDED = (
+    sa.update(attempts)
+    .where(
+        attempts.c.operation_id == sa.bindparam("its_id"),
+        attempts.c.attempt == sa.bindparam("its_attempt"),
+    )
+    .values(
+        finished_at=database_now(),
+        state=sa.bindparam("its_state"),
+        error=sa.bindparam("its_error"),
+    )
+)
+
+
+def end(
+    connection: sa.Connection,
+    operation_id: UUID,
+    attempt: int,
+    ending: Ending,
+    story: Story | None = None,
+) -> Ended:
+    """End this attempt; `story` is what the row does not show yet of it.
+
+    One transaction of the caller's: the row, its attempt, what the action knows, and the release.
+    Raises LeaseLost.
+    """
+    if ending.state is OperationState.PENDING and _cancel_requested(connection, operation_id):
+        # Put back, it would be cancelled at its first heartbeat, or cancel what replaces it.
+        ending = replace(ending, state=OperationState.CANCELLED, is_failure=False)
+    ours = mine(operation_id, attempt)
+    ended = _end_statement(ending.state, int(ending.is_failure), int(ending.is_loss))
+    values = {**ours, **(story.values if story else {}), **_ending_values(ending)}
+    row = connection.execute(ended, values).one_or_none()
+    if row is None:
+        raise lease_lost(operation_id, attempt)
+    if any(step["state"] == StepState.RUNNING for step in row.steps or []):
+        steps = [_cut_off(step, ending) for step in row.steps]
+        shown = sa.update(operations).where(operations.c.id == operation_id)
+        connection.execute(shown.values(steps=steps))
+    told = {"its_state": _attempt_state(ending), "its_error": ending.error or ending.reason}
+    connection.execute(_ATTEMPT_ENDED, {**ours, **told})
+    if story:
+        write_lines(connection, operation_id, story)
+    _remember(connection, row, ending)
+    return Ended(ending.state, release_waiting(connection, operation_id))
+
+
+def _cancel_requested(connection: sa.Connection, operation_id: UUID) -> bool:
+    asked = sa.select(operations.c.cancel_requested_at).where(operations.c.id == operation_id)
+    return connection.execute(asked.with_for_update()).scalar_one_or_none() is not None
+
+
+def _cut_off(step: dict[str, Any], ending: Ending) -> dict[str, Any]:
+    """Return a step's story when its attempt ends: one that still ran was cut off."""
+    if step["state"] != StepState.RUNNING:
+        return step
+    is_put_back = ending.state is OperationState.PENDING and not ending.is_failure
+    told = StepState.WAITING if is_put_back else StepState.FAILED
+    return {**step, "state": told, "error": ending.error or ending.reason}
+
+
+def _attempt_state(ending: Ending) -> str:
+    if ending.is_failure:
+        return OperationState.FAILED
+    if ending.state is OperationState.PENDING:
+        return ending.reason or "put back"
+    return ending.state
+
+
+@lru_cache(maxsize=64)
+def _end_statement(state: OperationState, failures: int, losses: int) -> sa.Update:
+    values: dict[str, Any] = {
+        "state": state,
+        "failures": operations.c.failures + failures,
+        "losses": operations.c.losses + losses,
+    }
+    if state is OperationState.PENDING:
+        values |= {
+            "attempt": operations.c.attempt + 1,
+            "sendings": 0,
+            "worker": None,
+            "heartbeat_at": None,
+            "not_before": database_now(sa.bindparam("its_delay_s", type_=sa.Float)),
+        }
+    else:
+        values |= {"finished_at": database_now(), "eta_at": None}
+    if state is OperationState.CANCELLED:
+        # Who asked for it has said why.
+        reason = sa.bindparam("its_reason", type_=operations.c.reason.type)
+        values["reason"] = sa.func.coalesce(operations.c.reason, reason)
+    ended = sa.update(operations).where(MINE).values(values)
+    return ended.returning(
+        operations.c.action_uid,
+        operations.c.subject,
+        operations.c.first_started_at,
+        operations.c.steps,
+    )
+
+
+def _ending_values(ending: Ending) -> dict[str, Any]:
+    values: dict[str, Any] = {"error": ending.error}
+    is_cancelled = ending.state is OperationState.CANCELLED
+    values["its_reason" if is_cancelled else "reason"] = ending.reason
+    if ending.state is OperationState.PENDING:
+        return values | {"its_delay_s": ending.delay.total_seconds()}
+    if ending.state in DONE:
+        values |= {"progress": 1.0, "message": None, "phase": None}
+    if ending.result is not None:
+        values["result"] = ending.result
+    return values
+
+
+def _remember(connection: sa.Connection, row: sa.Row[Any], ending: Ending) -> None:
+    """Write what the action knows: in the transaction that ends the operation."""
+    values: dict[str, Any] = {}
+    counted: dict[str, Any] = {}
+    if ending.checkpoint is not None:
+        values["checkpoint"] = ending.checkpoint
+    if ending.state in OUTCOMES:
+        values |= {"last_state": ending.state, "last_run_at": row.first_started_at}
+        values |= _kept(ending.state, row.first_started_at)
+        counted = _counted(ending.state)
+    if values:
+        key = {"action_uid": row.action_uid, "subject": row.subject or ""}
+        upsert(connection, action_state, [{**key, **values, **counted}], added=tuple(counted))
+
+
+def _kept(state: OperationState, started_at: datetime) -> dict[str, Any]:
+    match state:
+        case OperationState.SUCCESS:
+            return {"last_success_at": started_at, "failures_in_row": 0, "troubles_in_row": 0}
+        case OperationState.PARTIAL:
+            return {"failures_in_row": 0}
+    return {}
+
+
+def _counted(state: OperationState) -> dict[str, int]:
+    match state:
+        case OperationState.PARTIAL:
+            return {"run_number": 1, "troubles_in_row": 1}
+        case OperationState.FAILED:
+            return {"run_number": 1, "failures_in_row": 1, "troubles_in_row": 1}
+    return {"run_number": 1}
+
+
+_WAITING = (
+    sa.select(operations.c.id)
+    .where(
+        operations.c.waiting_for == sa.bindparam("ended"),
+        stands_in(operations.c.state, UNSTARTED),
+    )
+    .order_by(operations.c.occurrence_at, operations.c.id)
+)
+
+
+def release_waiting(connection: sa.Connection, ended: UUID) -> list[Message]:
+    """Release the oldest operation that waits for `ended`; the others now wait for that one."""
+    ids = connection.execute(_WAITING, {"ended": ended}).scalars().all()
+    if not ids:
+        return []
+    connection.execute(
+        sa.update(operations).where(operations.c.id.in_(ids[1:])).values(waiting_for=ids[0])
+    )
+    released = (
+        sa.update(operations)
+        .where(operations.c.id == ids[0], operations.c.state.in_(UNSTARTED))
+        .values(waiting_for=None, reason=None, not_before=database_now(), sendings=0)
+        .returning(operations.c.id, operations.c.attempt, operations.c.task, operations.c.queue)
+    )
+    return [Message(*row) for row in connection.execute(released)]
