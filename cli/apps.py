@@ -45,7 +45,7 @@ def add(
             small_app_id=app.id,
             actor=invocation.actor,
             verb=f"app.{applied}",
-            subject=app.name,
+            objects={app.name: None},
         )
     if invocation.as_json:
         print_json({"name": app.name, "zone": app.zone, "change": applied})
@@ -87,17 +87,16 @@ def import_users(
         raise located(str(file), error) from None
     with invocation.engine.begin() as connection:
         imported = user_store.import_users(connection, invocation.small_app.id, models)
+        counts = {"created": imported.created, "updated": imported.updated}
         actions.write_audit(
             connection,
             small_app_id=invocation.small_app.id,
             actor=invocation.actor,
             verb="user.import",
-            subject=invocation.small_app.name,
-            details={"created": imported.created, "updated": imported.updated},
+            objects={invocation.small_app.name: counts},
         )
     never_activated = sum(one.activated_at is None for one in models)
     if invocation.as_json:
-        counts = {"created": imported.created, "updated": imported.updated}
         print_json(counts | {"never_activated": never_activated})
         return
     print_line(f"{imported.created} users created, {imported.updated} updated")

@@ -16,7 +16,7 @@ from models.store import small_apps
 from models.store.schema import check_schema, current_revision, migrate
 from runtime.config import Settings, load_settings
 from runtime.database import make_engine, reading
-from scheduler.change import Author
+from scheduler.draft import Author
 from tasks.registry import Registry
 
 # Global options may stand before or after the command.

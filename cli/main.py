@@ -104,7 +104,7 @@ def _told(error: Exception) -> tuple[str, int]:
             return str(error), REFUSED
         case SchedulerError():
             return str(error), FAILED
-        case sa.exc.OperationalError():
+        case sa.exc.OperationalError() | sa.exc.InterfaceError() | sa.exc.InternalError():
             first = str(error.orig).strip().splitlines() or [str(error)]
             return f"database unavailable (SCHED_DATABASE_URL): {first[0]}", FAILED
         case _:

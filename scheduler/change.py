@@ -5,29 +5,26 @@ So no change eats a minute that was due, and none runs the past. Used by the CLI
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
-from typing import Any
 from uuid import UUID, uuid4
 
 import sqlalchemy as sa
 
-from minutehand.steps import SmallApp
-from models import tables
-from models.action import ParseContext
-from models.context import DEFAULT_TICK
-from models.errors import InvalidAction, NotFound, Problem, Refused
+from models.errors import InvalidAction, NotFound, Refused
 from models.json_text import read_json
 from models.plan import Plan
-from models.sql import database_now, read_clock
-from models.step_spec import StepSpec
+from models.sql import read_clock
 from models.store import actions, cursors, operations
 from models.store.outbox import Message
+from runtime.database import reading
+from scheduler.draft import Author, Stored, context_of, contexts_of, revisions_of
 from scheduler.record import Recorded, advance, record
 from scheduler.revise import Revision, adopt_edit, decide_until, revision_of, was_edited
 from tasks.sending import send_reserved
 
-Locked = sa.Row[Any]
+# The stored action of each document, None where there is none.
+Rows = Sequence[Stored | None]
 
 ACTIONS_AT_ONCE = 1_000
 
@@ -51,16 +48,6 @@ class Changed:
     revision: int
 
 
-@dataclass(frozen=True, slots=True)
-class Author:
-    """Who changes, in which small app, the steps that the registry knows, and the daemon's tick."""
-
-    name: str
-    small_app: SmallApp
-    steps: Mapping[str, StepSpec]
-    tick: timedelta = DEFAULT_TICK
-
-
 StoreAll = Callable[[sa.Engine, Sequence[object], Author], list[Changed]]
 
 
@@ -69,10 +56,11 @@ def create_all(engine: sa.Engine, documents: Sequence[object], author: Author) -
 
     Raises InvalidDocument with all problems of all documents, or Refused when a name is taken.
     """
-    with engine.begin() as connection:
+    with reading(engine) as connection:
         now = read_clock(connection)
-        revisions = _revisions(documents, lambda _: _context(connection, author, now), author)
-        return _insert_all(connection, revisions, author, now)
+    revisions = revisions_of(documents, [context_of(None, author, now)] * len(documents), author)
+    with engine.begin() as connection:
+        return _insert_all(connection, revisions, author, read_clock(connection))
 
 
 def apply_all(engine: sa.Engine, documents: Sequence[object], author: Author) -> list[Changed]:
@@ -81,23 +69,56 @@ def apply_all(engine: sa.Engine, documents: Sequence[object], author: Author) ->
     A document that says what is stored already changes nothing. Raises InvalidDocument with all
     problems of all documents.
     """
+    # Validating many takes longer than others should wait, or PostgreSQL lets a transaction idle.
+    with engine.begin() as connection:
+        seen = _rows_named(connection, documents, author, locks=False)
+        contexts = contexts_of(connection, seen, author, read_clock(connection))
+    revisions = revisions_of(documents, contexts, author)
+    with engine.begin() as connection:
+        # Stored before the clock is read: a tick that decides later minutes must come after.
+        rows = _rows_named(connection, documents, author, locks=True)
+        now = read_clock(connection)
+        _read_again(connection, documents, (seen, rows), revisions, author)
+        changes, messages = _store(connection, rows, revisions, author, now)
+    send_reserved(engine, messages)
+    return changes
+
+
+def _read_again(
+    connection: sa.Connection,
+    documents: Sequence[object],
+    seen_and_found: tuple[Rows, Rows],
+    revisions: list[Revision],
+    author: Author,
+) -> None:
+    """Validate those documents again whose actions somebody changed since."""
+    for number, (seen, found) in enumerate(zip(*seen_and_found, strict=True)):
+        if _basis(seen) != _basis(found):
+            context = contexts_of(connection, [found], author, read_clock(connection))[0]
+            revisions[number] = revision_of(documents[number], context, author.name)
+
+
+def _basis(row: Stored | None) -> tuple[object, ...] | None:
+    return None if row is None else (row.action_uid, row.document, row.set_aside)
+
+
+def _store(
+    connection: sa.Connection,
+    rows: Rows,
+    revisions: Sequence[Revision],
+    author: Author,
+    now: datetime,
+) -> tuple[list[Changed], list[Message]]:
     changes: dict[int, Changed] = {}
     messages: list[Message] = []
-    with engine.begin() as connection:
-        # Locked before the clock is read: a tick that decides later minutes must come after.
-        rows = _locked_rows(connection, documents, author)
-        now = read_clock(connection)
-        contexts = iter([_context(connection, author, now, row) for row in rows])
-        revisions = _revisions(documents, lambda _: next(contexts), author)
-        new = [number for number, row in enumerate(rows) if row is None]
-        inserted = _insert_all(connection, [revisions[number] for number in new], author, now)
-        changes |= zip(new, inserted, strict=True)
-        for number, (row, revision) in enumerate(zip(rows, revisions, strict=True)):
-            if row is not None:
-                changes[number], due = _revise(connection, row, revision, author, now)
-                messages += due
-    send_reserved(engine, messages)
-    return [changes[number] for number in range(len(documents))]
+    new = [number for number, row in enumerate(rows) if row is None]
+    inserted = _insert_all(connection, [revisions[number] for number in new], author, now)
+    changes |= zip(new, inserted, strict=True)
+    for number, (row, revision) in enumerate(zip(rows, revisions, strict=True)):
+        if row is not None:
+            changes[number], due = _revise(connection, row, revision, author, now)
+            messages += due
+    return [changes[number] for number in range(len(rows))], messages
 
 
 def set_active(engine: sa.Engine, uid: UUID, *, active: bool, author: Author) -> Changed:
@@ -124,7 +145,7 @@ def delete(engine: sa.Engine, uid: UUID, author: Author) -> int:
         if row.set_aside is None:
             decide_until(connection, row, now)
         actions.mark_deleted(connection, uid, now)
-        _audit(connection, author, "delete", uid, row.name)
+        _audit(connection, author, "delete", {uid: row.name})
         return operations.cancel_unstarted(connection, uid, "the action was deleted")
 
 
@@ -133,12 +154,13 @@ def _edit(
 ) -> tuple[Changed, tuple[Message, ...]]:
     row = cursors.lock(connection, uid)
     now = read_clock(connection)
-    revision = revision_of(document, _context(connection, author, now, row), author.name)
+    context = contexts_of(connection, [row], author, now)[0]
+    revision = revision_of(document, context, author.name)
     return _revise(connection, row, revision, author, now)
 
 
 def _revise(
-    connection: sa.Connection, row: Locked, revision: Revision, author: Author, now: datetime
+    connection: sa.Connection, row: Stored, revision: Revision, author: Author, now: datetime
 ) -> tuple[Changed, tuple[Message, ...]]:
     """Decide the current revision of a locked action up to `now`, then make `revision` its next."""
     row, recorded = _settle(connection, row, now)
@@ -153,11 +175,11 @@ def _revise(
     number = row.revision + 1
     actions.replace(connection, uid, number, dict(revision.columns), now)
     cursors.restart(connection, uid, now)
-    _audit(connection, author, "change", uid, name)
+    _audit(connection, author, "change", {uid: name})
     return Changed(uid, name, revision.plan, Change.CHANGED, number), recorded.messages
 
 
-def _settle(connection: sa.Connection, row: Locked, now: datetime) -> tuple[Locked, Recorded]:
+def _settle(connection: sa.Connection, row: Stored, now: datetime) -> tuple[Stored, Recorded]:
     """Take over an edit by plain SQL that no tick has seen yet, as a tick would.
 
     A broken one sets the action aside: the change that comes next puts it back. Returns the row as
@@ -178,34 +200,12 @@ def _settle(connection: sa.Connection, row: Locked, now: datetime) -> tuple[Lock
     return cursors.lock(connection, row.action_uid), recorded
 
 
-def _revisions(
-    documents: Sequence[object], context_of: Callable[[object], ParseContext], author: Author
-) -> list[Revision]:
-    problems: list[Problem] = []
-    revisions = []
-    seen: dict[object, int] = {}
-    for number, document in enumerate(documents):
-        try:
-            revision = revision_of(document, context_of(document), author.name)
-            first = seen.setdefault(revision.columns["name"], number)
-            if first != number:
-                told = f"stands in document [{first}] already; give each its own name"
-                raise InvalidAction([Problem("name", revision.columns["name"], told)])
-            revisions.append(revision)
-        except InvalidAction as error:
-            where = f"[{number}] " if len(documents) > 1 else ""
-            problems += [Problem(where + p.path, p.value, p.remedy) for p in error.problems]
-    if problems:
-        raise InvalidAction(problems)
-    return revisions
-
-
-def _locked_rows(
-    connection: sa.Connection, documents: Sequence[object], author: Author
-) -> list[Locked | None]:
+def _rows_named(
+    connection: sa.Connection, documents: Sequence[object], author: Author, *, locks: bool
+) -> Rows:
     names = [document.get("name") if isinstance(document, dict) else None for document in documents]
     texts = [name for name in names if isinstance(name, str)]
-    rows = cursors.lock_named(connection, author.small_app.id, texts)
+    rows = cursors.named(connection, author.small_app.id, texts, locks=locks)
     return [rows.get(name) if isinstance(name, str) else None for name in names]
 
 
@@ -216,96 +216,35 @@ def _insert_all(
     made = [Changed(uuid4(), one.columns["name"], one.plan, Change.CREATED, 1) for one in revisions]
     for start in range(0, len(made), ACTIONS_AT_ONCE):
         some = slice(start, start + ACTIONS_AT_ONCE)
-        _insert_some(connection, made[some], revisions[some], author, now)
+        firsts = zip(made[some], revisions[some], strict=True)
+        rows = {one.uid: dict(revision.columns) for one, revision in firsts}
+        if not actions.insert(connection, author.small_app.id, rows, now):
+            raise _refused(connection, made[some], author)
+        _audit(connection, author, "create", {one.uid: one.name for one in made[some]})
     return made
 
 
-def _insert_some(
-    connection: sa.Connection,
-    made: Sequence[Changed],
-    revisions: Sequence[Revision],
-    author: Author,
-    now: datetime,
+def _refused(connection: sa.Connection, made: Sequence[Changed], author: Author) -> Refused:
+    """Return the refusal of actions of which one has a name that is taken."""
+    uids = {one.uid for one in made}
+
+    def is_taken(name: str) -> bool:
+        return actions.uid_named(connection, author.small_app.id, name) not in uids
+
+    name = next(one.name for one in made if is_taken(one.name))
+    return Refused(
+        f"an action named {name!r} is there already; use `minutehand action apply` to change it"
+    )
+
+
+def _audit(
+    connection: sa.Connection, author: Author, verb: str, changed: Mapping[UUID, str]
 ) -> None:
-    columns = [dict(one.columns) for one in revisions]
-    authors = [one.pop("author") for one in columns]
-    first = {"small_app_id": author.small_app.id, "revision": 1}
-    insert = sa.insert(tables.actions).values(**first, created_at=now, updated_at=now)
-    rows = [{"uid": one.uid, **values} for one, values in zip(made, columns, strict=True)]
-    try:
-        with connection.begin_nested():
-            connection.execute(insert, rows)
-    except sa.exc.IntegrityError:
-        name = _taken_name(connection, [one.name for one in made], author)
-        if name is None:
-            raise
-        raise Refused(
-            f"an action named {name!r} is there already; use `minutehand action apply` to change it"
-        ) from None
-    connection.execute(
-        sa.insert(tables.revisions).values(number=1, effective_from=now),
-        [
-            {
-                "action_uid": one.uid,
-                "document": values["document"],
-                "plan": values["plan"],
-                "author": name,
-            }
-            for one, values, name in zip(made, columns, authors, strict=True)
-        ],
-    )
-    cursors.begin(connection, [one.uid for one in made], now)
-    connection.execute(
-        sa.insert(tables.audit).values(
-            small_app_id=author.small_app.id,
-            at=database_now(),
-            actor=author.name,
-            verb="action.create",
-        ),
-        [{"object": str(one.uid), "details": {"name": one.name}} for one in made],
-    )
-
-
-def _taken_name(connection: sa.Connection, names: Sequence[str], author: Author) -> str | None:
-    """Return the first of these names that is stored already, or twice among them, or None."""
-    seen: set[str] = set()
-    for name in names:
-        if name in seen or actions.uid_named(connection, author.small_app.id, name):
-            return name
-        seen.add(name)
-    return None
-
-
-def _context(
-    connection: sa.Connection, author: Author, now: datetime, row: Locked | None = None
-) -> ParseContext:
-    return ParseContext(
-        default_zone=author.small_app.zone,
-        now=now,
-        steps=author.steps,
-        created_at=None if row is None else row.created_at,
-        previous=None if row is None else _previous(connection, row),
-        tick=author.tick,
-    )
-
-
-def _previous(connection: sa.Connection, row: Locked) -> Mapping[str, object] | None:
-    """Return the document that is edited; of one that somebody broke, its last revision's."""
-    if row.set_aside is not None:
-        return actions.revision_document(connection, row.action_uid, row.revision)
-    try:
-        document = read_json(row.document)
-    except ValueError:
-        return None
-    return document if isinstance(document, dict) else None
-
-
-def _audit(connection: sa.Connection, author: Author, verb: str, uid: UUID, name: str) -> None:
+    objects = {str(uid): {"name": name} for uid, name in changed.items()}
     actions.write_audit(
         connection,
         small_app_id=author.small_app.id,
         actor=author.name,
         verb=f"action.{verb}",
-        subject=str(uid),
-        details={"name": name},
+        objects=objects,
     )

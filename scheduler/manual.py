@@ -35,8 +35,7 @@ def run_now(engine: sa.Engine, uid: UUID, actor: str) -> tuple[UUID, Sent]:
             small_app_id=row.small_app_id,
             actor=actor,
             verb="action.run",
-            subject=str(uid),
-            details={"operation": str(id)},
+            objects={str(uid): {"operation": str(id)}},
         )
     return id, send_reserved(engine, [Message(id, 1, operation["task"], operation["queue"])])
 

@@ -15,7 +15,8 @@ from models.store import actions, operations
 from models.tables import action_cursor
 from models.tables import operations as operations_table
 from runtime.database import reading
-from scheduler.change import Author, Changed, create_all
+from scheduler.change import Changed, create_all
+from scheduler.draft import Author
 from scheduler.fingerprint import operation_id
 from scheduler.record import Subject, operation_row
 from scheduler.revise import revision_of
@@ -25,7 +26,7 @@ DEFAULT_APP = SmallApp(1, "default", "UTC")
 
 def author(steps: Mapping[str, StepSpec] | None = None) -> Author:
     """Return who changes actions in tests."""
-    return Author("tests", DEFAULT_APP, steps or {})
+    return Author("tests", DEFAULT_APP, {} if steps is None else steps)
 
 
 def make_document(**changes: Any) -> dict[str, Any]:
@@ -90,13 +91,10 @@ def make_many(engine: sa.Engine, count: int, **changes: Any) -> list[UUID]:
     with engine.begin() as connection:
         now = read_clock(connection)
         context = ParseContext(default_zone="UTC", now=now)
-        uids = []
+        revisions = {}
         for number in range(count):
             document = make_document(**changes, name=f"action {number}")
-            revision = revision_of(document, context, "tests")
             uid = UUID(int=(0xACE << 64) + number)
-            actions.insert(
-                connection, uid=uid, small_app_id=1, revision=dict(revision.columns), now=now
-            )
-            uids.append(uid)
-        return uids
+            revisions[uid] = dict(revision_of(document, context, "tests").columns)
+        assert actions.insert(connection, DEFAULT_APP.id, revisions, now)
+        return list(revisions)

@@ -1,6 +1,7 @@
 """Actions and their revisions: store, find, list."""
 
 import json
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -8,40 +9,61 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from models.errors import NotFound
-from models.sql import database_now
+from models.sql import UTCDateTime, database_now, insert_all
 from models.store.cursors import FILE_ME
 from models.tables import action_cursor, action_state, actions, audit, revisions
 
 
 def insert(
     connection: sa.Connection,
-    *,
-    uid: UUID,
     small_app_id: int,
-    revision: dict[str, Any],
+    revisions_of: Mapping[UUID, dict[str, Any]],
     now: datetime,
-) -> None:
-    """Store a new action with its first revision; what was due before `now` is not its business.
+) -> bool:
+    """Store new actions with their first revisions; what was due before `now` is not theirs.
 
-    `revision` has name, owner, active, document, document_hash, plan (texts) and author.
+    A revision has name, owner, active, document, document_hash, plan (texts) and author. Returns
+    False when a name is taken: the caller's transaction is then to be rolled back.
     """
-    author = revision.pop("author")
-    connection.execute(
-        sa.insert(actions).values(
-            uid=uid,
-            small_app_id=small_app_id,
-            revision=1,
-            created_at=now,
-            updated_at=now,
-            **revision,
-        )
+    if not revisions_of:
+        return True
+    at = sa.literal(now, UTCDateTime())
+    authors = {uid: one.pop("author") for uid, one in revisions_of.items()}
+    rows = [{"uid": uid, **one} for uid, one in revisions_of.items()]
+    stored = insert_all(
+        connection,
+        actions,
+        rows,
+        {
+            "small_app_id": sa.literal(small_app_id),
+            "revision": sa.literal(1),
+            "created_at": at,
+            "updated_at": at,
+        },
     )
-    _insert_revision(connection, uid, 1, revision, author, now)
-    connection.execute(
-        sa.insert(action_cursor).values(
-            action_uid=uid, watermark=now, effective_from=now, next_occurrence_at=FILE_ME
-        )
+    if len(stored) < len(rows):
+        return False
+    firsts = [
+        {
+            "action_uid": row["uid"],
+            "document": row["document"],
+            "plan": row["plan"],
+            "author": authors[row["uid"]],
+        }
+        for row in rows
+    ]
+    insert_all(connection, revisions, firsts, {"number": sa.literal(1), "effective_from": at})
+    insert_all(
+        connection,
+        action_cursor,
+        [{"action_uid": row["uid"]} for row in rows],
+        {
+            "watermark": at,
+            "effective_from": at,
+            "next_occurrence_at": sa.literal(FILE_ME, UTCDateTime()),
+        },
     )
+    return True
 
 
 def replace(
@@ -168,20 +190,12 @@ def write_audit(
     small_app_id: int | None,
     actor: str,
     verb: str,
-    subject: str,
-    details: dict[str, Any] | None = None,
+    objects: Mapping[str, dict[str, Any] | None],
 ) -> None:
-    """Note who did what to what, by the database's clock."""
-    connection.execute(
-        sa.insert(audit).values(
-            small_app_id=small_app_id,
-            at=database_now(),
-            actor=actor,
-            verb=verb,
-            object=subject,
-            details=details,
-        )
-    )
+    """Note who did what to what, by the database's clock: the objects with details of each."""
+    same = {"small_app_id": small_app_id, "at": database_now(), "actor": actor, "verb": verb}
+    rows = [{"object": name, "details": details} for name, details in objects.items()]
+    connection.execute(sa.insert(audit).values(same), rows)
 
 
 def _as_uid(text: str) -> UUID | None:

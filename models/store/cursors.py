@@ -1,20 +1,20 @@
 """Where the deciding of each action stands: claim what is due, move on."""
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.operation import UNSTARTED, OperationState
-from models.sql import UTCDateTime, database_now, stands_in, unnested
+from models.sql import UTCDateTime, database_now, is_among, update_each
 from models.tables import action_cursor, actions, missed_spans, operations
+
+T = TypeVar("T")
 
 # "File me": new, edited, or of another tz release; the next tick computes the real value.
 FILE_ME = datetime(1970, 1, 1, tzinfo=UTC)
-NAMES_AT_ONCE = 1_000
+AT_ONCE = 1_000
 
 _COLUMNS = (
     action_cursor,
@@ -72,42 +72,6 @@ def any_due(connection: sa.Connection, now: datetime, left_out: Collection[UUID]
     return connection.execute(due).first() is not None
 
 
-@dataclass(frozen=True, slots=True)
-class ToDo:
-    """What a tick finds: whether actions are due, and whether the sweep has something to do."""
-
-    has_due: bool
-    has_to_sweep: bool
-
-
-def to_do(connection: sa.Connection, now: datetime, lease: timedelta) -> ToDo:
-    """Return whether anything is due, sendable, waiting or silent for `lease`: one statement.
-
-    It asks for the ends of indexes, which no plan finds but by them.
-    """
-    sendable = sa.text("state IN ('pending', 'queued') AND waiting_for IS NULL")
-    running = stands_in(operations.c.state, {OperationState.RUNNING})
-    not_before, beat = operations.c.not_before, operations.c.heartbeat_at
-    first_due = sa.select(sa.func.min(action_cursor.c.next_occurrence_at)).scalar_subquery()
-    first_sendable = sa.select(sa.func.min(not_before)).where(sendable).scalar_subquery()
-    first_beat = sa.select(sa.func.min(beat)).where(running).scalar_subquery()
-    last_beat = sa.select(sa.func.max(beat)).where(running).scalar_subquery()
-    waiting = sa.select(operations.c.waiting_for).where(
-        operations.c.waiting_for.is_not(None), stands_in(operations.c.state, UNSTARTED)
-    )
-    row = connection.execute(
-        sa.select(
-            # Compared by the database: an instant that Python cannot read must not stop the tick.
-            first_due <= sa.literal(now, UTCDateTime()),
-            first_sendable <= database_now(),
-            first_beat < database_now(-lease),
-            last_beat > database_now(lease),
-            waiting.exists(),
-        )
-    ).one()
-    return ToDo(bool(row[0]), any(row[1:]))
-
-
 def lock(connection: sa.Connection, uid: UUID) -> sa.Row[Any]:
     """Return one action's cursor, locked as a tick would lock it.
 
@@ -118,25 +82,36 @@ def lock(connection: sa.Connection, uid: UUID) -> sa.Row[Any]:
     return _read_locked(connection, [uid])[0]
 
 
-def lock_named(
-    connection: sa.Connection, small_app_id: int, names: Sequence[str]
+def named(
+    connection: sa.Connection, small_app_id: int, names: Sequence[str], *, locks: bool
 ) -> dict[str, sa.Row[Any]]:
-    """Return the cursors of a small app's actions of these names, locked, by name."""
-    named = actions.c.small_app_id == small_app_id, actions.c.deleted_at.is_(None)
+    """Return the cursors of a small app's actions of these names, by name; with `locks`, locked.
+
+    All who lock many do so in the order of the uids: none waits for another in a circle.
+    """
+    uids = sorted(uid for some in _parts(names) for uid in _uids(connection, small_app_id, some))
     found: dict[str, sa.Row[Any]] = {}
-    if connection.dialect.name == "postgresql":
-        # A plan for all parameters compares each action with each name in turn.
-        connection.execute(sa.text("SET LOCAL plan_cache_mode = force_custom_plan"))
-    for start in range(0, len(names), NAMES_AT_ONCE):
-        some = names[start : start + NAMES_AT_ONCE]
-        query = sa.select(actions.c.uid).where(*named, actions.c.name.in_(some))
-        uids = connection.execute(query).scalars().all()
-        cursors = sa.select(action_cursor.c.action_uid).where(action_cursor.c.action_uid.in_(uids))
-        in_order = cursors.order_by(action_cursor.c.action_uid)
-        connection.execute(in_order.with_for_update(key_share=True))
-        rows = _read_locked(connection, uids)
+    for part in _parts(uids):
+        if locks:
+            its_cursor = is_among(connection, action_cursor.c.action_uid, part)
+            in_order = sa.select(action_cursor.c.action_uid).order_by(action_cursor.c.action_uid)
+            connection.execute(in_order.where(its_cursor).with_for_update(key_share=True))
+        rows = _read_locked(connection, part)
         found |= {row.name: row for row in rows if row.deleted_at is None}
     return found
+
+
+def _uids(connection: sa.Connection, small_app_id: int, names: Sequence[str]) -> Sequence[UUID]:
+    query = sa.select(actions.c.uid).where(
+        actions.c.small_app_id == small_app_id,
+        actions.c.deleted_at.is_(None),
+        is_among(connection, actions.c.name, names),
+    )
+    return connection.execute(query).scalars().all()
+
+
+def _parts(values: Sequence[T]) -> Iterator[Sequence[T]]:
+    return (values[start : start + AT_ONCE] for start in range(0, len(values), AT_ONCE))
 
 
 def _read_locked(connection: sa.Connection, uids: Sequence[UUID]) -> Sequence[sa.Row[Any]]:
@@ -147,7 +122,7 @@ def _read_locked(connection: sa.Connection, uids: Sequence[UUID]) -> Sequence[sa
     """
     if not uids:
         return []
-    query = _cursors().where(action_cursor.c.action_uid.in_(uids))
+    query = _cursors().where(is_among(connection, action_cursor.c.action_uid, uids))
     in_order = query.order_by(action_cursor.c.next_occurrence_at)
     try:
         with connection.begin_nested():
@@ -183,39 +158,17 @@ def advance(connection: sa.Connection, moves: Sequence[dict[str, Any]]) -> None:
 
     Each move has `uid`, `until` (the watermark) and `next_at`; what was edited is now decided.
     """
-    if not moves:
-        return
-    if connection.dialect.name == "postgresql":
-        _advance_at_once(connection, moves)
-        return
-    moved = (
-        sa.update(action_cursor)
-        .where(action_cursor.c.action_uid == sa.bindparam("uid"))
-        .values(
-            watermark=sa.bindparam("until"),
-            next_occurrence_at=sa.bindparam("next_at"),
-            edited_at=None,
-        )
+    update_each(
+        connection,
+        action_cursor,
+        moves,
+        {"uid": "action_uid", "until": "watermark", "next_at": "next_occurrence_at"},
+        lambda given: (
+            sa.update(action_cursor)
+            .where(action_cursor.c.action_uid == given["uid"])
+            .values(watermark=given["until"], next_occurrence_at=given["next_at"], edited_at=None)
+        ),
     )
-    connection.execute(moved, list(moves))
-
-
-def _advance_at_once(connection: sa.Connection, moves: Sequence[dict[str, Any]]) -> None:
-    names = {"uid": "action_uid", "until": "watermark", "next_at": "next_occurrence_at"}
-    given = unnested(action_cursor, moves, names)
-    connection.execute(
-        sa.update(action_cursor)
-        .where(action_cursor.c.action_uid == given.c.uid)
-        .values(watermark=given.c.until, next_occurrence_at=given.c.next_at, edited_at=None)
-    )
-
-
-def begin(connection: sa.Connection, uids: Sequence[UUID], now: datetime) -> None:
-    """Give new actions their cursors: nothing before `now` is their business, "file me"."""
-    first = sa.insert(action_cursor).values(
-        watermark=now, effective_from=now, next_occurrence_at=FILE_ME
-    )
-    connection.execute(first, [{"action_uid": uid} for uid in uids])
 
 
 def restart(connection: sa.Connection, uid: UUID, effective_from: datetime) -> None:

@@ -14,7 +14,8 @@ import sqlalchemy as sa
 from models.errors import SchedulerError
 from models.tables import action_cursor, actions, revisions
 from runtime.clock import monotonic
-from scheduler.change import Author, apply_all, create_all, delete, set_active
+from scheduler.change import apply_all, create_all, delete, set_active
+from scheduler.draft import Author
 from tasks.registry import Registry
 from tests.acceptance.installation import Installation
 from tests.chaos import storm_steps

@@ -1,5 +1,6 @@
 """Changing an action eats no minute that was due and runs none of the past."""
 
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -7,7 +8,9 @@ import sqlalchemy as sa
 
 from models.errors import InvalidAction, NotFound, Refused
 from models.sql import read_clock
+from models.step_spec import StepSpec
 from models.tables import action_cursor, actions, audit, revisions
+from runtime.clock import wait_for
 from runtime.database import reading
 from scheduler import change, manual
 from scheduler.change import Change, Changed, apply_all, create_all
@@ -245,3 +248,48 @@ def test_an_action_with_a_broken_plan_may_be_deleted(engine: sa.Engine) -> None:
         connection.execute(sa.update(actions).values(plan="nonsense"))
 
     assert change.delete(engine, action.uid, author()) == 0
+
+
+class WhileValidating(Mapping[str, StepSpec]):
+    """No steps of an author's own; when they are looked up, something else happens, once."""
+
+    def __init__(self, act: Callable[[], object]) -> None:
+        self._acts = [act]
+
+    def __getitem__(self, name: str) -> StepSpec:
+        raise KeyError(name)
+
+    def __iter__(self) -> Iterator[str]:
+        while self._acts:
+            self._acts.pop()()
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+
+def test_who_validates_many_documents_holds_up_nobody(engine: sa.Engine) -> None:
+    action = make_action(engine)
+    theirs = [make_document(description="theirs")]
+    steps = WhileValidating(lambda: apply_all(engine, theirs, author()))
+
+    changed = apply_all(engine, [make_document(description="ours")], author(steps))[0]
+
+    assert (changed.uid, changed.revision) == (action.uid, 3)
+
+
+def test_a_due_date_that_was_stored_and_came_while_its_edit_was_validated_stands(
+    engine: sa.Engine,
+) -> None:
+    make_action(engine)
+    soon = clock(engine).replace(microsecond=0) + timedelta(seconds=2)
+    theirs = make_document(when={"due_date": soon.isoformat(), "timezone": "UTC"})
+
+    def store_theirs() -> None:
+        apply_all(engine, [theirs], author())
+        assert wait_for(lambda: clock(engine) > soon, 5)
+
+    ours = theirs | {"description": "ours"}
+    changed = apply_all(engine, [ours], author(WhileValidating(store_theirs)))[0]
+
+    assert changed.revision == 3
