@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
+from functools import cache
 
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
@@ -143,14 +144,15 @@ def problems_of(error: ValidationError) -> list[Problem]:
     return list(found.values())
 
 
-def known_keys(model: type[BaseModel]) -> list[str]:
+@cache
+def known_keys(model: type[BaseModel]) -> tuple[str, ...]:
     """Return the keys that `model` reads, aliases included."""
     keys: list[str] = []
     for name, field in model.model_fields.items():
         keys += _aliases(field) or [name]
         if model.model_config.get("populate_by_name") or model.model_config.get("validate_by_name"):
             keys.append(name)
-    return list(dict.fromkeys(keys))
+    return tuple(dict.fromkeys(keys))
 
 
 def _aliases(field: FieldInfo) -> list[str]:

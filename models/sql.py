@@ -1,7 +1,9 @@
 """Where PostgreSQL and SQLite differ: instants, ids, the database's clock, inserts, row locks."""
 
-from collections.abc import Collection, Mapping, Sequence
+import json
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
@@ -142,42 +144,114 @@ def insert_all(
 ) -> list[Any]:
     """Insert rows that have the same keys, with the columns `same` besides; return new first keys.
 
-    Rows whose key is there already are left alone. PostgreSQL gets one array per column: a list of
-    values would be parsed anew, placeholder by placeholder.
+    Rows whose key is there already are left alone. PostgreSQL gets all rows in one statement.
     """
     key = next(iter(table.primary_key))
     if connection.dialect.name == "postgresql":
-        names = list(rows[0])
-        source = unnested(table, rows)
-        values = sa.select(*(source.c[name] for name in names), *same.values())
-        insert = postgresql.insert(table).from_select([*names, *same], values)
+        common = _common(table, rows)
+        names = {name: name for name in rows[0] if name not in common}
+        source = _given(connection, table, rows, names)
+        columns = {**{column.name: column for column in source.c}, **common, **same}
+        insert = postgresql.insert(table).from_select(list(columns), sa.select(*columns.values()))
         return list(connection.execute(insert.on_conflict_do_nothing().returning(key)).scalars())
     statement = sqlite.insert(table).on_conflict_do_nothing().values(**same).returning(key)
     return list(connection.execute(statement, list(rows)).scalars())
 
 
-def unnested(
-    table: sa.Table, rows: Sequence[Mapping[str, Any]], names: Mapping[str, str] | None = None
+def _common(table: sa.Table, rows: Sequence[Mapping[str, Any]]) -> dict[str, sa.ColumnElement[Any]]:
+    """Return the columns, but for the key, that have the same value in all rows: sent once."""
+    first = rows[0]
+    return {
+        name: sa.cast(sa.literal(value, table.c[name].type), table.c[name].type)
+        for name, value in first.items()
+        if not table.c[name].primary_key and all(row[name] == value for row in rows)
+    }
+
+
+def _given(
+    connection: sa.Connection,
+    table: sa.Table,
+    rows: Sequence[Mapping[str, Any]],
+    names: Mapping[str, str],
 ) -> Any:
-    """Return rows as a table expression of PostgreSQL: one array for each key.
+    """Return rows as a table expression of PostgreSQL, sent as one JSON text.
 
-    `names` maps keys to the columns of `table` whose types they have; by default they are those.
+    `names` maps the keys that it has to the columns of `table` whose types they have. A list of
+    values would be parsed anew, placeholder by placeholder; arrays of texts are slow to write.
     """
-    columns = names or {key: key for key in rows[0]}
-    arrays = [
-        sa.cast([row[key] for row in rows], postgresql.ARRAY(table.c[column].type))
-        for key, column in columns.items()
-    ]
-    typed = [sa.column(key, table.c[column].type) for key, column in columns.items()]
-    return sa.func.unnest(*arrays).table_valued(*typed, name="given").render_derived()
+    types = {key: table.c[column].type for key, column in names.items()}
+    plain = {key: _plain_of(kind, connection.dialect) for key, kind in types.items()}
+    text = json.dumps(
+        [{key: plain[key](row[key]) for key in names} for row in rows],
+        default=str,
+        ensure_ascii=False,
+    )
+    typed = [sa.column(key, kind) for key, kind in types.items()]
+    rows_of = sa.func.json_to_recordset(sa.cast(sa.literal(text, sa.Text), postgresql.JSON))
+    return rows_of.table_valued(*typed, name="given").render_derived(with_types=True)
 
 
-def upsert(connection: sa.Connection, table: sa.Table, rows: Sequence[dict[str, Any]]) -> None:
-    """Insert `rows`, or overwrite the columns given of those whose primary key is there already."""
+def _plain_of(kind: TypeEngine[Any], dialect: Dialect) -> Callable[[Any], Any]:
+    """Return what makes of a value what JSON and PostgreSQL's input of that type take."""
+    if isinstance(kind, TypeDecorator):
+        return lambda value: kind.process_bind_param(value, dialect)
+    return lambda value: value
+
+
+def update_each(
+    connection: sa.Connection,
+    table: sa.Table,
+    rows: Sequence[Mapping[str, Any]],
+    names: Mapping[str, str],
+    change: Callable[[Mapping[str, sa.ColumnElement[Any]]], sa.Update],
+) -> int:
+    """Execute one update for each of `rows`; return how many rows of `table` changed.
+
+    `change` gets the keys of a row as columns, with the types of the columns of `table` that
+    `names` maps them to. PostgreSQL gets all rows in one statement.
+    """
     if not rows:
-        return
-    insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
+        return 0
+    if connection.dialect.name == "postgresql":
+        given = _given(connection, table, rows, names)
+        return connection.execute(change(given.c)).rowcount
+    one = {key: sa.bindparam(key, type_=table.c[column].type) for key, column in names.items()}
+    return connection.execute(change(one), [dict(row) for row in rows]).rowcount
+
+
+def is_among(
+    connection: sa.Connection, column: sa.Column[Any], values: Collection[Any]
+) -> sa.ColumnElement[bool]:
+    """Return `column IN (values)`, for many values: PostgreSQL gets them as one array."""
+    if connection.dialect.name == "postgresql":
+        return column == sa.any_(sa.cast(list(values), postgresql.ARRAY(column.type)))
+    return column.in_(values)
+
+
+def upsert(
+    connection: sa.Connection,
+    table: sa.Table,
+    rows: Sequence[dict[str, Any]],
+    added: tuple[str, ...] = (),
+) -> None:
+    """Insert `rows`, or overwrite the columns given of those whose primary key is there already.
+
+    To those named in `added` the value given is added instead.
+    """
+    if rows:
+        names = tuple(rows[0])
+        connection.execute(_upsert(connection.dialect.name, table, names, added), rows)
+
+
+@lru_cache(maxsize=64)
+def _upsert(dialect: str, table: sa.Table, names: tuple[str, ...], added: tuple[str, ...]) -> Any:
+    insert = postgresql.insert if dialect == "postgresql" else sqlite.insert
     statement = insert(table)
+    given = statement.excluded
     key = [column.name for column in table.primary_key]
-    changed = {name: statement.excluded[name] for name in rows[0] if name not in key}
-    connection.execute(statement.on_conflict_do_update(index_elements=key, set_=changed), rows)
+    changed = {
+        name: table.c[name] + given[name] if name in added else given[name]
+        for name in names
+        if name not in key
+    }
+    return statement.on_conflict_do_update(index_elements=key, set_=changed)

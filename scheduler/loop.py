@@ -36,7 +36,7 @@ DATABASE_AWAY = (
 )
 # The database's clock is asked again this long before the full minute at the latest.
 LONGEST_WAIT_S = 10.0
-# Longer than this behind its minute, the loop was frozen: so may the workers have been.
+# Longer than this behind its minute, the loop stood still: so may the workers have.
 FROZEN = timedelta(seconds=5)
 
 
@@ -71,57 +71,64 @@ class Daemon:
         self._until_it_works(self.prepare)
         next_at: datetime | None = None
         while not self.stop.is_set():
-            if next_at is None or self._until_it_works(partial(self._wait_until, next_at)):
-                self._until_it_works(self._tick_or_log)
+            self._until_it_works(partial(self._wait_and_tick, next_at))
             next_at = self._until_it_works(self._next_minute)
 
     def tick_once(self, at: datetime | None = None) -> TickReport:
         """Make one tick with `at` as its `now` (default: the database's clock) and report it."""
-        with reading(self.engine) as connection:
-            now = at or read_clock(connection)
+        now = at or self._read_clock()
         report = tick(self.engine, now, self.sweeper, self.settings.scheduler.batch_size)
         with self.engine.begin() as connection:
             ticks.report(connection, self.name, now, report.duration_ms, report.figures())
         _log(report)
         return report
 
-    def _tick_or_log(self) -> None:
-        """Tick; a fault that nobody foresaw costs this tick, never the loop."""
+    def _wait_and_tick(self, at: datetime | None) -> None:
+        """Tick once `at` is reached; a fault that nobody foresaw costs this tick, never the loop.
+
+        Called again after the database was away, it ticks with what the clock says then.
+        """
+        now = self._read_clock() if at is None else self._wait_until(at)
+        if now is None:
+            return
         try:
-            self.tick_once()
+            self.tick_once(now)
         except DATABASE_AWAY:
             raise
         except Exception:
             logger.exception("this tick failed; the next one makes up for it")
 
+    def _read_clock(self) -> datetime:
+        with reading(self.engine) as connection:
+            return read_clock(connection)
+
     def _next_minute(self) -> datetime:
         step = self.settings.scheduler.tick_seconds
-        with reading(self.engine) as connection:
-            now = read_clock(connection)
+        now = self._read_clock()
         past = (now.minute * 60 + now.second) % step
         return now.replace(microsecond=0) + timedelta(seconds=step - past)
 
-    def _wait_until(self, at: datetime) -> bool:
-        """Return True once the database's clock reaches `at`, False when stopped before."""
+    def _wait_until(self, at: datetime) -> datetime | None:
+        """Return what the database's clock says once it reaches `at`, None when stopped before."""
         while not self.stop.is_set():
             asked = monotonic()
-            with reading(self.engine) as connection:
-                left = (at - read_clock(connection)).total_seconds()
+            now = self._read_clock()
+            left = (at - now).total_seconds()
             if left <= 0:
                 self._notice_pause(-left)
-                return True
+                return now
             if left > self.settings.scheduler.tick_seconds:
                 # The clock was set back: that minute may be a year away.
                 self.sweeper.distrust()
-                return True
+                return now
             pause_s = min(left, self._longest_wait_s)
             self.stop.wait(pause_s)
             self._notice_pause(monotonic() - asked - pause_s)
-        return False
+        return None
 
     def _notice_pause(self, late_s: float) -> None:
         if late_s > FROZEN.total_seconds():
-            logger.warning("this daemon was frozen for %.0f s", late_s)
+            logger.warning("this daemon was held up for %.0f s", late_s)
             self.sweeper.distrust()
 
     def _until_it_works(self, act: Callable[[], T]) -> T | None:

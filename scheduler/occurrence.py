@@ -152,6 +152,8 @@ def _missed(
     due: list[datetime],
 ) -> tuple[tuple[Missed, ...], MissedSpan | None]:
     """Return what lies in (watermark, until] and is not due: the newest ten, and the rest."""
+    if _is_all(windowed, watermark, until, due):
+        return (), None
     count = _count(windowed, watermark, until) - len(due)
     if count <= 0:
         return (), None
@@ -164,6 +166,17 @@ def _missed(
     last = _newest(windowed, watermark, oldest, set(due))[-1]
     reasons = sorted({_reason(windowed, first, now), _reason(windowed, last, now)}, reverse=True)
     return shown, MissedSpan(first, last, count - len(shown), " or ".join(reasons))
+
+
+def _is_all(
+    windowed: list[_Windowed], watermark: datetime, until: datetime, due: list[datetime]
+) -> bool:
+    """Whether (watermark, until] has nothing but `due`, where that is quickly seen: one or none."""
+    first = _next(windowed, watermark)
+    if first is None or first > until:
+        return True
+    second = _next(windowed, first)
+    return [first] == due and (second is None or second > until)
 
 
 def _count(windowed: list[_Windowed], since: datetime, until: datetime) -> int:

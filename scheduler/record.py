@@ -75,14 +75,13 @@ def record(connection: sa.Connection, decided: Sequence[Decided]) -> Recorded:
     """Record decisions in the caller's transaction; a twin of what is there is a no-op."""
     due = [row for one in decided for row in _due_rows(one)]
     new = operations.record(connection, due)
+    recorded = [row for row in due if row["id"] in new]
     missed = [row for one in decided for row in _missed_rows(one)]
     spans = [_span_row(one.action, one.decision.missed_span) for one in decided]
     return Recorded(
-        messages=tuple(
-            Message(row["id"], 1, row["task"], row["queue"]) for row in due if row["id"] in new
-        ),
+        messages=tuple(Message(row["id"], 1, row["task"], row["queue"]) for row in recorded),
         missed=operations.record_missed(connection, missed, [span for span in spans if span]),
-        overtaken=_overtake(connection, decided, new),
+        overtaken=_overtake(connection, decided, {row["action_uid"] for row in recorded}),
     )
 
 
@@ -139,17 +138,16 @@ def _span_row(action: Subject, span: MissedSpan | None) -> dict[str, Any] | None
     }
 
 
-def _overtake(connection: sa.Connection, decided: Sequence[Decided], new: set[UUID]) -> int:
-    """Skip what an action's newer operation overtakes; catch-up `all` is never overtaken."""
-    uids = [
-        one.action.uid
+def _overtake(connection: sa.Connection, decided: Sequence[Decided], uids: set[UUID]) -> int:
+    """Skip what the new operations of these actions overtake; catch-up `all` is never overtaken."""
+    newest = [
+        (one.action.uid, one.decision.due[-1])
         for one in decided
-        if one.decision.due
+        if one.action.uid in uids
         and one.plan.overlap in {"skip", "replace"}
         and one.plan.catch_up == "latest"
-        and operation_id(one.action.uid, one.decision.due[-1]) in new
     ]
-    overtaken = operations.overtake(connection, uids, new)
+    overtaken = operations.overtake(connection, newest)
     for one in decided:
         if one.decision.due and one.plan.overlap == "queue" and one.plan.catch_up == "latest":
             overtaken += operations.keep_newest(connection, one.action.uid, one.plan.max_waiting)

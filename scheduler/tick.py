@@ -1,7 +1,7 @@
 """One minute: claim what is due, decide, record, send, sweep; docs/explanation/tick.md."""
 
 import logging
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -10,8 +10,8 @@ import sqlalchemy as sa
 
 from models.plan import Plan
 from models.store import actions, cursors, outbox, ticks
-from models.store.cursors import ToDo
 from models.store.outbox import Message
+from models.store.ticks import Found
 from runtime.clock import monotonic
 from scheduler.occurrence import MOST_SENT, Decision, decide
 from scheduler.record import Decided, Recorded, advance, record
@@ -23,6 +23,8 @@ logger = logging.getLogger("minutehand.tick")
 
 CLOCK_WAS_WRONG = timedelta(minutes=5)
 LOCKED_ROWS_WAIT = "2s"
+# The first batches are small, each as large as all before it: the first message leaves soon.
+FIRST_BATCH = 125
 NOTHING_PLANNED = Plan(active=False, triggers=(), is_heavy=False, queue="quick")
 
 
@@ -46,7 +48,7 @@ class TickReport:
     def figures(self) -> dict[str, Any]:
         """Return what is not zero, as JSON."""
         left_out = {"now", "duration_ms"}
-        return {key: value for key, value in asdict(self).items() if value and key not in left_out}
+        return {key: value for key, value in vars(self).items() if value and key not in left_out}
 
     def add(self, recorded: Recorded) -> None:
         """Count what was recorded."""
@@ -86,7 +88,7 @@ class Tick:
             rows = cursors.claim_due(
                 connection,
                 self.now,
-                self.batch_size,
+                min(self.batch_size, max(FIRST_BATCH, self.report.decided)),
                 left_out=self.capped,
                 skip_locked=skip_locked,
             )
@@ -190,15 +192,15 @@ def tick(engine: sa.Engine, now: datetime, sweeper: Sweeper, batch_size: int = 1
     """
     started = monotonic()
     report = TickReport(now)
-    to_do = _begin(engine, report, sweeper.lease)
+    found = _begin(engine, report, sweeper.lease)
     if report.clock_set_back_s:
         sweeper.distrust()
-    if to_do.has_due:
+    if found.has_due:
         Tick(engine, now, batch_size, report).decide_all()
     if monotonic() - started > sweeper.lease.total_seconds() / 4:
         # The database may have stood still meanwhile, for the workers' heartbeats too.
         sweeper.distrust()
-    if to_do.has_to_sweep or report.decided:
+    if found.has_to_sweep or report.decided:
         _sweep(engine, report, sweeper)
     report.duration_ms = round((monotonic() - started) * 1000, 3)
     return report
@@ -211,22 +213,24 @@ def _sweep(engine: sa.Engine, report: TickReport, sweeper: Sweeper) -> None:
     report.broker_error = report.broker_error or swept.error
 
 
-def _begin(engine: sa.Engine, report: TickReport, lease: timedelta) -> ToDo:
+def _begin(engine: sa.Engine, report: TickReport, lease: timedelta) -> Found:
     """Undo the deciding of a clock that ran ahead; return what there is to do.
 
     A jump forward is downtime.
     """
+    now = report.now
     with engine.begin() as connection:
-        last = ticks.fact(connection, ticks.LAST_NOW)
-        if last is not None and report.now < datetime.fromisoformat(last) - CLOCK_WAS_WRONG:
-            behind = datetime.fromisoformat(last) - report.now
-            moved = cursors.wind_back(connection, report.now)
+        found = ticks.look(connection, now, lease)
+        if found.last_now is not None and now < found.last_now - CLOCK_WAS_WRONG:
+            behind = found.last_now - now
+            moved = cursors.wind_back(connection, now)
             report.clock_set_back_s = behind.total_seconds()
             logger.warning(
                 "the clock went back by %s: %d actions are decided anew from %s on",
                 behind,
                 moved,
-                report.now.isoformat(),
+                now.isoformat(),
             )
-        ticks.set_fact(connection, ticks.LAST_NOW, report.now.isoformat())
-        return cursors.to_do(connection, report.now, lease)
+            found = ticks.look(connection, now, lease)
+        ticks.set_fact(connection, ticks.LAST_NOW, now.isoformat())
+    return found

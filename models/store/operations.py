@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from models.errors import NotFound
 from models.operation import UNSTARTED, OperationState
-from models.sql import database_now, insert_all, stands_in
+from models.sql import database_now, insert_all, stands_in, update_each
 from models.tables import actions, attempts, missed_spans, operation_logs, operations
 from runtime.database import default_engine, is_made, reading
 
@@ -75,31 +75,29 @@ def _without_recorded(
     return [span for span in left if span["count"] > 0]
 
 
-def overtake(connection: sa.Connection, uids: Collection[UUID], newest: Collection[UUID]) -> int:
-    """Skip the unstarted operations of the actions `uids` that are not among `newest`."""
-    if not uids:
-        return 0
-    newer = operations.alias("newer")
-    by_newer = (
-        newer.c.id.in_(newest)
-        & (newer.c.action_uid == operations.c.action_uid)
-        & (newer.c.occurrence_at > operations.c.occurrence_at)
+def overtake(connection: sa.Connection, newest: Sequence[tuple[UUID, datetime]]) -> int:
+    """Skip the unstarted operations before an action's newest: pairs of uid and occurrence."""
+    rows = [{"its_action": uid, "its_newest": at} for uid, at in newest]
+    return update_each(
+        connection,
+        operations,
+        rows,
+        {"its_action": "action_uid", "its_newest": "occurrence_at"},
+        lambda given: (
+            sa.update(operations)
+            .where(operations.c.action_uid == given["its_action"])
+            .where(operations.c.occurrence_at < given["its_newest"])
+            .where(stands_in(operations.c.state, UNSTARTED))
+            # One that has begun (a retry, one given back) is not taken over by another occurrence.
+            .where(operations.c.first_started_at.is_(None))
+            .values(
+                state=OperationState.SKIPPED,
+                reason="overtaken",
+                waiting_for=None,
+                finished_at=database_now(),
+            )
+        ),
     )
-    overtaken = (
-        sa.update(operations)
-        .where(operations.c.action_uid.in_(uids), stands_in(operations.c.state, UNSTARTED))
-        .where(operations.c.id.not_in(newest))
-        # One that has begun (a retry, one given back) is not taken over by another occurrence.
-        .where(operations.c.first_started_at.is_(None))
-        .where(sa.exists().where(by_newer))
-        .values(
-            state=OperationState.SKIPPED,
-            reason="overtaken",
-            waiting_for=None,
-            finished_at=database_now(),
-        )
-    )
-    return connection.execute(overtaken).rowcount
 
 
 def keep_newest(connection: sa.Connection, uid: UUID, max_waiting: int) -> int:

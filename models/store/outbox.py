@@ -13,7 +13,7 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from models.operation import UNSTARTED, OperationState
-from models.sql import database_now, stands_in, unnested
+from models.sql import database_now, stands_in, update_each
 from models.store.operations import RESERVED_FOR
 from models.tables import operations
 
@@ -90,18 +90,17 @@ def _change_unstarted(
     Each is found by its id: a list of pairs makes SQLite read the whole table, and PostgreSQL plan
     one condition for each.
     """
-    if not messages:
-        return
-    given = [{"its_id": message.id, "its_attempt": message.attempt} for message in messages]
-    changed = sa.update(operations).where(stands_in(operations.c.state, UNSTARTED)).values(values)
-    if connection.dialect.name == "postgresql":
-        pairs = unnested(operations, given, {"its_id": "id", "its_attempt": "attempt"})
-        is_given = (operations.c.id == pairs.c.its_id, operations.c.attempt == pairs.c.its_attempt)
-        connection.execute(changed.where(*is_given))
-        return
-    its_id = sa.bindparam("its_id", type_=operations.c.id.type)
-    is_given = (operations.c.id == its_id, operations.c.attempt == sa.bindparam("its_attempt"))
-    connection.execute(changed.where(*is_given), given)
+    rows = [{"its_id": message.id, "its_attempt": message.attempt} for message in messages]
+    unstarted = sa.update(operations).where(stands_in(operations.c.state, UNSTARTED)).values(values)
+    update_each(
+        connection,
+        operations,
+        rows,
+        {"its_id": "id", "its_attempt": "attempt"},
+        lambda given: unstarted.where(
+            operations.c.id == given["its_id"], operations.c.attempt == given["its_attempt"]
+        ),
+    )
 
 
 def _power_of_two(exponent: sa.ColumnElement[int]) -> sa.ColumnElement[float]:

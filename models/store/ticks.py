@@ -1,14 +1,19 @@
 """What the daemons and workers report of themselves, and what holds for the installation."""
 
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
 
-from models.sql import database_now, insert_ignoring, upsert
-from models.tables import installation, ticks, workers
+from models.operation import UNSTARTED, OperationState
+from models.sql import UTCDateTime, database_now, insert_ignoring, stands_in, upsert
+from models.tables import action_cursor, installation, operations, ticks, workers
 
 LAST_NOW = "last_tick_now"
+
+
+_REPORT = sa.insert(ticks).values(finished_at=database_now())
 
 
 def report(
@@ -19,15 +24,55 @@ def report(
     report: dict[str, Any],
 ) -> None:
     """Store one tick's report."""
-    connection.execute(
-        sa.insert(ticks).values(
-            daemon=daemon,
-            now=now,
-            finished_at=database_now(),
-            duration_ms=duration_ms,
-            report=report,
-        )
+    told = {"daemon": daemon, "now": now, "duration_ms": duration_ms, "report": report}
+    connection.execute(_REPORT, told)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a tick finds: the last one's `now`, whether actions are due, if the sweep has work."""
+
+    last_now: datetime | None
+    has_due: bool
+    has_to_sweep: bool
+
+
+def _looking() -> sa.Select[Any]:
+    """Return the one question of an idle tick.
+
+    It asks for the ends of indexes, which no plan finds but by them.
+    """
+    sendable = sa.text("state IN ('pending', 'queued') AND waiting_for IS NULL")
+    running = stands_in(operations.c.state, {OperationState.RUNNING})
+    not_before, beat = operations.c.not_before, operations.c.heartbeat_at
+    first_due = sa.select(sa.func.min(action_cursor.c.next_occurrence_at)).scalar_subquery()
+    first_sendable = sa.select(sa.func.min(not_before)).where(sendable).scalar_subquery()
+    first_beat = sa.select(sa.func.min(beat)).where(running).scalar_subquery()
+    last_beat = sa.select(sa.func.max(beat)).where(running).scalar_subquery()
+    waiting = sa.select(operations.c.waiting_for).where(
+        operations.c.waiting_for.is_not(None), stands_in(operations.c.state, UNSTARTED)
     )
+    lease_s = sa.bindparam("lease_s", type_=sa.Float)
+    return sa.select(
+        sa.select(installation.c.value).where(installation.c.key == LAST_NOW).scalar_subquery(),
+        # Compared by the database: an instant that Python cannot read must not stop the tick.
+        first_due <= sa.bindparam("now", type_=UTCDateTime()),
+        first_sendable <= database_now(),
+        first_beat < database_now(-lease_s),
+        last_beat > database_now(lease_s),
+        waiting.exists(),
+    )
+
+
+_LOOK = _looking()
+
+
+def look(connection: sa.Connection, now: datetime, lease: timedelta) -> Found:
+    """Return whether anything is due, sendable, waiting or silent for `lease`: one statement."""
+    asked = {"now": now, "lease_s": lease.total_seconds()}
+    last_now, has_due, *to_sweep = connection.execute(_LOOK, asked).one()
+    last = None if last_now is None else datetime.fromisoformat(last_now)
+    return Found(last, bool(has_due), any(to_sweep))
 
 
 def last(connection: sa.Connection) -> dict[str, Any] | None:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 from models.action import ParseContext, ScheduledActionModel, parse_action, plan_of
 from models.hooks import HooksModel
@@ -47,7 +48,7 @@ def test_each_fragment_follows_the_grammar() -> None:
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)
-def test_each_key_is_on_the_page(model: type[Any]) -> None:
+def test_each_key_is_on_the_page(model: type[BaseModel]) -> None:
     prose = re.sub(r"```.*?```", "", TEXT, flags=re.S)
     shown = set(re.findall(r"[a-z_]+", " ".join(re.findall(r"`[^`\n]+`", prose))))
     fragments = [value for example in EXAMPLES for value in example.values()]
