@@ -1,5 +1,6 @@
 """One minute: claim what is due, decide, record, send, sweep; docs/explanation/tick.md."""
 
+import json
 import logging
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
@@ -222,6 +223,8 @@ def _begin(engine: sa.Engine, report: TickReport, lease: timedelta) -> ToDo:
             behind = datetime.fromisoformat(last) - report.now
             moved = cursors.wind_back(connection, report.now)
             report.clock_set_back_s = behind.total_seconds()
+            set_back = {"at": report.now.isoformat(), "seconds": report.clock_set_back_s}
+            ticks.set_fact(connection, ticks.CLOCK_SET_BACK, json.dumps(set_back))
             logger.warning(
                 "the clock went back by %s: %d actions are decided anew from %s on",
                 behind,

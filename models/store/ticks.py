@@ -9,6 +9,7 @@ from models.sql import database_now, insert_ignoring, upsert
 from models.tables import installation, ticks, workers
 
 LAST_NOW = "last_tick_now"
+CLOCK_SET_BACK = "clock_set_back"
 
 
 def report(
@@ -31,8 +32,11 @@ def report(
 
 
 def last(connection: sa.Connection) -> dict[str, Any] | None:
-    """Return the newest tick's report, None before the first."""
-    query = sa.select(ticks).order_by(ticks.c.finished_at.desc()).limit(1)
+    """Return the newest tick's report, None before the first.
+
+    The newest is the last one stored: after a clock that was ahead, older ones have later instants.
+    """
+    query = sa.select(ticks).order_by(ticks.c.id.desc()).limit(1)
     row = connection.execute(query).mappings().one_or_none()
     return None if row is None else dict(row)
 
@@ -40,7 +44,8 @@ def last(connection: sa.Connection) -> dict[str, Any] | None:
 def has_ticked(connection: sa.Connection, daemon_prefix: str, within: timedelta) -> bool:
     """Whether a daemon of that name's beginning ended a tick within that span."""
     query = sa.select(sa.literal(1)).where(
-        ticks.c.finished_at >= database_now(-within),
+        # An instant that lies ahead is of a clock that was: it says nothing of now.
+        ticks.c.finished_at.between(database_now(-within), database_now(within)),
         ticks.c.daemon.startswith(daemon_prefix, autoescape=True),
     )
     return connection.execute(query.limit(1)).first() is not None
@@ -78,7 +83,8 @@ def live_workers(connection: sa.Connection, within: timedelta) -> list[dict[str,
     """Return the workers seen within that span that have not stopped, by name."""
     query = (
         sa.select(workers)
-        .where(workers.c.seen_at >= database_now(-within), workers.c.stopped_at.is_(None))
+        .where(workers.c.seen_at.between(database_now(-within), database_now(within)))
+        .where(workers.c.stopped_at.is_(None))
         .order_by(workers.c.name)
     )
     return [dict(row) for row in connection.execute(query).mappings()]

@@ -1,0 +1,148 @@
+"""The database's clock is set under a running daemon: no minute is lost, none runs twice."""
+
+from datetime import datetime, timedelta
+from uuid import UUID
+
+import pytest
+import sqlalchemy as sa
+
+from models.tables import missed_spans
+from runtime.database import reading
+from scheduler.change import Changed
+from tests.acceptance.clocks import Clock
+from tests.acceptance.installation import Installation
+from tests.acceptance.judgement import run_twice, violations
+from tests.acceptance.processes import Process, until
+
+MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
+EVERY_MINUTE = {"cron_rule": "* * * * *", "timezone": "UTC"}
+ALL = {"catch_up": "all", "overlap": "allow"}
+
+
+@pytest.fixture
+def clock(installation: Installation) -> Clock:
+    """The clock of an installation's database."""
+    return Clock(installation)
+
+
+def ticking_daemon(installation: Installation) -> Process:
+    """Start a daemon; return after its first tick."""
+    daemon = installation.daemon()
+    daemon.said("tick ")
+    return daemon
+
+
+def every_minute(installation: Installation, **policy: object) -> Changed:
+    return installation.action(when=EVERY_MINUTE, policy={"overlap": "allow", **policy})
+
+
+def set_clock(installation: Installation, clock: Clock, shift: timedelta) -> datetime:
+    """Set the clock; return the first tick's `now` by the clock as it then is."""
+    seen = len(installation.ticks())
+    clock.set_to(shift)
+    at = installation.now()
+    until(
+        lambda: any(abs(tick["now"] - at) < MINUTE for tick in installation.ticks()[seen:]),
+        f"a tick at {at}",
+    )
+    return at
+
+
+def newest_sent(installation: Installation, action: Changed) -> UUID:
+    """Return the newest operation that is not missed: minutes go by while a test runs."""
+    sent = [row["id"] for row in installation.rows(action.uid) if row["state"] != "missed"]
+    newest: UUID = sent[-1]
+    return newest
+
+
+def test_a_clock_that_jumps_three_minutes_ahead_costs_no_minute(
+    installation: Installation, clock: Clock
+) -> None:
+    action = every_minute(installation, catch_up="all")
+    daemon = ticking_daemon(installation)
+
+    set_clock(installation, clock, 3 * MINUTE)
+
+    rows = installation.rows(action.uid)
+    assert len(rows) >= 3
+    assert {row["state"] for row in rows} == {"queued"}
+    assert violations(installation) == []
+    assert daemon.is_alive
+
+
+def test_a_clock_set_back_by_two_minutes_sends_nothing_twice(
+    installation: Installation, clock: Clock
+) -> None:
+    action = every_minute(installation, catch_up="all")
+    ticking_daemon(installation)
+    set_clock(installation, clock, 3 * MINUTE)
+    before = installation.rows(action.uid)
+    watermark = installation.watermark(action)
+
+    set_clock(installation, clock, MINUTE)
+
+    assert installation.watermark(action) == watermark
+    assert installation.rows(action.uid) == before
+    sent = installation.broker.messages("quick")
+    assert sorted(sent) == sorted((str(row["id"]), 1) for row in before)
+
+
+def test_an_hour_that_the_clock_jumps_over_is_downtime(
+    installation: Installation, clock: Clock
+) -> None:
+    action = every_minute(installation)
+    ticking_daemon(installation)
+
+    set_clock(installation, clock, HOUR)
+
+    states = [row["state"] for row in installation.rows(action.uid)]
+    assert states.count("missed") == 10
+    assert states[-1] in {"pending", "queued"}
+    assert violations(installation) == []
+
+
+def test_a_clock_that_was_an_hour_ahead_is_set_right_and_what_it_missed_is_withdrawn(
+    installation: Installation, clock: Clock
+) -> None:
+    action = every_minute(installation)
+    installation.worker()
+    daemon = ticking_daemon(installation)
+    set_clock(installation, clock, HOUR)
+    sent = newest_sent(installation, action)
+    installation.becomes(sent, "success")
+
+    right = set_clock(installation, clock, timedelta())
+
+    daemon.said("the clock went back by")
+    assert installation.watermark(action) <= right + MINUTE
+    later = [row for row in installation.rows(action.uid) if row["occurrence_at"] > right + MINUTE]
+    assert sent in {row["id"] for row in later}
+    assert "missed" not in {row["state"] for row in later}
+    daemon.said("tick ", times=daemon.text().count("tick ") + 1)
+    set_back = installation.cli("status")["clock_set_back"]
+    assert set_back["seconds"] > 3000
+
+    set_clock(installation, clock, HOUR)
+    assert installation.row(sent)["attempt"] == 1
+    assert violations(installation) == []
+    assert run_twice(installation) == []
+
+
+def test_a_year_that_was_decided_by_mistake_takes_nothing_from_the_minutes_that_come(
+    installation: Installation, clock: Clock
+) -> None:
+    action = every_minute(installation, catch_up="all")
+    installation.tick("--at", (installation.now() + timedelta(days=365)).isoformat())
+    mistaken = {row["id"] for row in installation.rows(action.uid)}
+
+    ticking_daemon(installation)
+    until(lambda: installation.watermark(action) <= installation.now(), "watermarks are set back")
+    set_clock(installation, clock, 3 * MINUTE)
+
+    right = [row for row in installation.rows(action.uid) if row["id"] not in mistaken]
+    assert len(right) >= 3
+    assert {row["state"] for row in right} <= {"pending", "queued"}
+    left = {row["state"] for row in installation.rows(action.uid) if row["id"] in mistaken}
+    assert left == {"queued"}
+    with reading(installation.engine) as connection:
+        assert connection.execute(sa.select(missed_spans)).all() == []
