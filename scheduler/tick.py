@@ -225,6 +225,7 @@ def _begin(engine: sa.Engine, report: TickReport, lease: timedelta) -> ToDo:
             report.clock_set_back_s = behind.total_seconds()
             set_back = {"at": report.now.isoformat(), "seconds": report.clock_set_back_s}
             ticks.set_fact(connection, ticks.CLOCK_SET_BACK, json.dumps(set_back))
+            outbox.release_after_clock(connection, CLOCK_WAS_WRONG)
             logger.warning(
                 "the clock went back by %s: %d actions are decided anew from %s on",
                 behind,

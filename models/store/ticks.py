@@ -51,6 +51,12 @@ def has_ticked(connection: sa.Connection, daemon_prefix: str, within: timedelta)
     return connection.execute(query.limit(1)).first() is not None
 
 
+def clock_was_ahead(by: timedelta) -> sa.ColumnElement[bool]:
+    """Whether a tick ended more than `by` after the database's clock as it is now."""
+    ahead = sa.select(sa.literal(1)).where(ticks.c.finished_at > database_now(by))
+    return ahead.limit(1).exists()
+
+
 def fact(connection: sa.Connection, key: str) -> str | None:
     """Return what the installation knows under `key`."""
     query = sa.select(installation.c.value).where(installation.c.key == key)

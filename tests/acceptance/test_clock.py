@@ -128,6 +128,23 @@ def test_a_clock_that_was_an_hour_ahead_is_set_right_and_what_it_missed_is_withd
     assert run_twice(installation) == []
 
 
+def test_what_could_not_be_sent_while_the_clock_was_ahead_is_sent_once_it_is_right(
+    installation: Installation, clock: Clock
+) -> None:
+    action = every_minute(installation)
+    ticking_daemon(installation)
+    installation.broker.stop()
+    set_clock(installation, clock, HOUR)
+    unsent = newest_sent(installation, action)
+    assert installation.row(unsent)["state"] == "pending"
+
+    set_clock(installation, clock, timedelta())
+    installation.broker.start()
+
+    row = installation.becomes(unsent, "queued")
+    assert (row["attempt"], row["sendings"]) == (1, 1)
+
+
 def test_a_year_that_was_decided_by_mistake_takes_nothing_from_the_minutes_that_come(
     installation: Installation, clock: Clock
 ) -> None:
