@@ -59,6 +59,8 @@ class Daemon:
         self.sweeper = Sweeper(timedelta(seconds=lease_s))
         # Often enough to notice each time without a database in which a healthy lease grew old.
         self._longest_wait_s = min(LONGEST_WAIT_S, lease_s / 4)
+        # The database's clock, less ours that is never set.
+        self._clock_leads_s: float | None = None
 
     def prepare(self) -> None:
         """Check the schema and adopt this release; raises SchedulerError or SQLAlchemy's errors."""
@@ -96,8 +98,7 @@ class Daemon:
 
     def _next_minute(self) -> datetime:
         step = self.settings.scheduler.tick_seconds
-        with reading(self.engine) as connection:
-            now = read_clock(connection)
+        now = self._read_clock()
         past = (now.minute * 60 + now.second) % step
         return now.replace(microsecond=0) + timedelta(seconds=step - past)
 
@@ -105,8 +106,7 @@ class Daemon:
         """Return True once the database's clock reaches `at`, False when stopped before."""
         while not self.stop.is_set():
             asked = monotonic()
-            with reading(self.engine) as connection:
-                left = (at - read_clock(connection)).total_seconds()
+            left = (at - self._read_clock()).total_seconds()
             if left <= 0:
                 self._notice_pause(-left)
                 return True
@@ -118,6 +118,17 @@ class Daemon:
             self.stop.wait(pause_s)
             self._notice_pause(monotonic() - asked - pause_s)
         return False
+
+    def _read_clock(self) -> datetime:
+        """Return the database's clock; one that was set makes leases look older than they are."""
+        asked = monotonic()
+        with reading(self.engine) as connection:
+            now = read_clock(connection)
+        before, self._clock_leads_s = self._clock_leads_s, now.timestamp() - asked
+        if before is not None and abs(self._clock_leads_s - before) > self._longest_wait_s:
+            logger.warning("the clock jumped by %+.0f s", self._clock_leads_s - before)
+            self.sweeper.distrust()
+        return now
 
     def _notice_pause(self, late_s: float) -> None:
         if late_s > FROZEN.total_seconds():

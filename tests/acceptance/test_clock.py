@@ -10,7 +10,7 @@ from models.tables import missed_spans
 from runtime.database import reading
 from scheduler.change import Changed
 from tests.acceptance.clocks import Clock
-from tests.acceptance.installation import Installation
+from tests.acceptance.installation import TICK_S, Installation
 from tests.acceptance.judgement import run_twice, violations
 from tests.acceptance.processes import Process, until
 
@@ -163,3 +163,37 @@ def test_a_year_that_was_decided_by_mistake_takes_nothing_from_the_minutes_that_
     assert left == {"queued"}
     with reading(installation.engine) as connection:
         assert connection.execute(sa.select(missed_spans)).all() == []
+
+
+@pytest.mark.parametrize("store", ["sqlite"])
+def test_a_clock_that_jumps_ahead_just_before_a_tick_costs_no_healthy_lease(
+    installation: Installation, clock: Clock
+) -> None:
+    """Each lease looks older than it is until the next heartbeat, and the tick comes before."""
+    slow = {"SCHED_WORKER_HEARTBEAT_S": "2", "SCHED_WORKER_LEASE_S": "6"}
+    gate = {"until": str(installation.file("go"))}
+    id = installation.operation(installation.action(operations={"trace_one": gate}))
+    installation.worker(settings=slow)
+    daemon = installation.daemon(slow)
+    daemon.said("tick ", times=3)
+    before_the_next = right_after_a_heartbeat(installation, id, at_least_s=3.5)
+
+    clock.set_to(timedelta(seconds=before_the_next + 3))
+    daemon.said("tick ", times=daemon.text().count("tick ") + 2)
+    installation.file("go").touch()
+
+    row = installation.becomes(id, "success")
+    assert (row["attempt"], row["losses"]) == (1, 0)
+
+
+def right_after_a_heartbeat(installation: Installation, id: UUID, at_least_s: float) -> float:
+    """Wait for a heartbeat so long before a tick; return how many seconds are left until it."""
+    left_s: list[float] = []
+
+    def has_beaten() -> bool:
+        now, last = installation.now(), installation.row(id)["heartbeat_at"]
+        left_s[:] = [TICK_S - (now.second + now.microsecond / 1e6) % TICK_S]
+        return last is not None and (now - last).total_seconds() < 0.2 and left_s[0] > at_least_s
+
+    until(has_beaten, f"a heartbeat {at_least_s} s before a tick")
+    return left_s[0]
