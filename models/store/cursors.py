@@ -111,8 +111,10 @@ def to_do(connection: sa.Connection, now: datetime, lease: timedelta) -> ToDo:
 def lock(connection: sa.Connection, uid: UUID) -> sa.Row[Any]:
     """Return one action's cursor, locked as a tick would lock it.
 
-    Raises sqlalchemy.exc.NoResultFound for an unknown action.
+    The action is locked before it, in the order of an edit by plain SQL, whose trigger comes last:
+    else each may wait for the other. Raises sqlalchemy.exc.NoResultFound for an unknown action.
     """
+    connection.execute(_actions_locked([uid])).all()
     one = sa.select(action_cursor.c.action_uid).where(action_cursor.c.action_uid == uid)
     connection.execute(one.with_for_update(key_share=True)).one()
     return _read_locked(connection, [uid])[0]
@@ -131,12 +133,26 @@ def lock_named(
         some = names[start : start + NAMES_AT_ONCE]
         query = sa.select(actions.c.uid).where(*named, actions.c.name.in_(some))
         uids = connection.execute(query).scalars().all()
+        connection.execute(_actions_locked(uids)).all()
         cursors = sa.select(action_cursor.c.action_uid).where(action_cursor.c.action_uid.in_(uids))
         in_order = cursors.order_by(action_cursor.c.action_uid)
         connection.execute(in_order.with_for_update(key_share=True))
         rows = _read_locked(connection, uids)
         found |= {row.name: row for row in rows if row.deleted_at is None}
     return found
+
+
+def hold_action(connection: sa.Connection, uid: UUID) -> bool:
+    """Lock also the action of a cursor that is locked; False if somebody is changing it.
+
+    Never waits: an edit by plain SQL holds the action and waits for the cursor that we hold.
+    """
+    return connection.execute(_actions_locked([uid], skip_locked=True)).first() is not None
+
+
+def _actions_locked(uids: Sequence[UUID], *, skip_locked: bool = False) -> sa.Select[Any]:
+    query = sa.select(actions.c.uid).where(actions.c.uid.in_(uids)).order_by(actions.c.uid)
+    return query.with_for_update(skip_locked=skip_locked, key_share=True)
 
 
 def _read_locked(connection: sa.Connection, uids: Sequence[UUID]) -> Sequence[sa.Row[Any]]:
