@@ -65,7 +65,7 @@ def test_a_clock_that_jumps_three_minutes_ahead_costs_no_minute(
 
     rows = installation.rows(action.uid)
     assert len(rows) >= 3
-    assert {row["state"] for row in rows} == {"queued"}
+    assert {row["state"] for row in rows} <= {"pending", "queued"}
     assert violations(installation) == []
     assert daemon.is_alive
 
@@ -76,15 +76,13 @@ def test_a_clock_set_back_by_two_minutes_sends_nothing_twice(
     action = every_minute(installation, catch_up="all")
     ticking_daemon(installation)
     set_clock(installation, clock, 3 * MINUTE)
-    before = installation.rows(action.uid)
-    watermark = installation.watermark(action)
 
-    set_clock(installation, clock, MINUTE)
+    now = set_clock(installation, clock, MINUTE)
 
-    assert installation.watermark(action) == watermark
-    assert installation.rows(action.uid) == before
-    sent = installation.broker.messages("quick")
-    assert sorted(sent) == sorted((str(row["id"]), 1) for row in before)
+    assert installation.watermark(action) > now + MINUTE
+    ids = [str(row["id"]) for row in installation.rows(action.uid)]
+    until(lambda: len(installation.kept_messages()) >= len(ids), "all are sent")
+    assert sorted(installation.broker.messages("quick")) == sorted((id, 1) for id in ids)
 
 
 def test_an_hour_that_the_clock_jumps_over_is_downtime(
