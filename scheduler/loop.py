@@ -120,13 +120,21 @@ class Daemon:
         return False
 
     def _read_clock(self) -> datetime:
-        """Return the database's clock; one that was set makes leases look older than they are."""
+        """Return the database's clock, asked in turn with those who write.
+
+        Where writing has to wait, heartbeats wait too, and a clock that was set ages them: either
+        makes healthy leases look old.
+        """
         asked = monotonic()
-        with reading(self.engine) as connection:
+        with self.engine.begin() as connection:
             now = read_clock(connection)
-        before, self._clock_leads_s = self._clock_leads_s, now.timestamp() - asked
+        answered = monotonic()
+        if answered - asked > self._longest_wait_s:
+            logger.warning("the database stood still for %.1f s", answered - asked)
+            self.sweeper.distrust()
+        before, self._clock_leads_s = self._clock_leads_s, now.timestamp() - answered
         if before is not None and abs(self._clock_leads_s - before) > self._longest_wait_s:
-            logger.warning("the clock jumped by %+.0f s", self._clock_leads_s - before)
+            logger.warning("the clock jumped by %+.1f s", self._clock_leads_s - before)
             self.sweeper.distrust()
         return now
 

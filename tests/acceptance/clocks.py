@@ -1,16 +1,19 @@
 """The database's clock, set by a test for all processes of an installation."""
 
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import sqlalchemy as sa
 from sqlalchemy import event
 
-from tests.acceptance.installation import Installation
+from tests.acceptance.installation import TICK_S, Installation
+from tests.acceptance.processes import until
 from tests.acceptance.shifted_clock import sitecustomize
 
+MINUTE = timedelta(minutes=1)
 # Before pg_catalog in the search path: our statements and the trigger find these first.
 SHADOWS = """
 CREATE SCHEMA shifted;
@@ -71,3 +74,28 @@ class Clock:
 
         event.listen(self.installation.engine, "connect", shift)
         self.installation.engine.dispose()
+
+
+def set_clock(installation: Installation, clock: Clock, shift: timedelta) -> datetime:
+    """Set the clock; return the first tick's `now` by the clock as it then is."""
+    seen = len(installation.ticks())
+    clock.set_to(shift)
+    at = installation.now()
+    until(
+        lambda: any(abs(tick["now"] - at) < MINUTE for tick in installation.ticks()[seen:]),
+        f"a tick at {at}",
+    )
+    return at
+
+
+def right_after_a_heartbeat(installation: Installation, id: UUID, at_least_s: float) -> float:
+    """Wait for a heartbeat so long before a tick; return how many seconds are left until it."""
+    left_s: list[float] = []
+
+    def has_beaten() -> bool:
+        now, last = installation.now(), installation.row(id)["heartbeat_at"]
+        left_s[:] = [TICK_S - (now.second + now.microsecond / 1e6) % TICK_S]
+        return last is not None and (now - last).total_seconds() < 0.2 and left_s[0] > at_least_s
+
+    until(has_beaten, f"a heartbeat {at_least_s} s before a tick")
+    return left_s[0]

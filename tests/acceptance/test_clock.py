@@ -1,6 +1,6 @@
 """The database's clock is set under a running daemon: no minute is lost, none runs twice."""
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 from uuid import UUID
 
 import pytest
@@ -9,12 +9,12 @@ import sqlalchemy as sa
 from models.tables import missed_spans
 from runtime.database import reading
 from scheduler.change import Changed
-from tests.acceptance.clocks import Clock
-from tests.acceptance.installation import TICK_S, Installation
+from tests.acceptance.clocks import MINUTE, Clock, right_after_a_heartbeat, set_clock
+from tests.acceptance.installation import Installation
 from tests.acceptance.judgement import run_twice, violations
 from tests.acceptance.processes import Process, until
 
-MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
+HOUR = timedelta(hours=1)
 EVERY_MINUTE = {"cron_rule": "* * * * *", "timezone": "UTC"}
 ALL = {"catch_up": "all", "overlap": "allow"}
 
@@ -34,18 +34,6 @@ def ticking_daemon(installation: Installation) -> Process:
 
 def every_minute(installation: Installation, **policy: object) -> Changed:
     return installation.action(when=EVERY_MINUTE, policy={"overlap": "allow", **policy})
-
-
-def set_clock(installation: Installation, clock: Clock, shift: timedelta) -> datetime:
-    """Set the clock; return the first tick's `now` by the clock as it then is."""
-    seen = len(installation.ticks())
-    clock.set_to(shift)
-    at = installation.now()
-    until(
-        lambda: any(abs(tick["now"] - at) < MINUTE for tick in installation.ticks()[seen:]),
-        f"a tick at {at}",
-    )
-    return at
 
 
 def newest_sent(installation: Installation, action: Changed) -> UUID:
@@ -182,16 +170,3 @@ def test_a_clock_that_jumps_ahead_just_before_a_tick_costs_no_healthy_lease(
 
     row = installation.becomes(id, "success")
     assert (row["attempt"], row["losses"]) == (1, 0)
-
-
-def right_after_a_heartbeat(installation: Installation, id: UUID, at_least_s: float) -> float:
-    """Wait for a heartbeat so long before a tick; return how many seconds are left until it."""
-    left_s: list[float] = []
-
-    def has_beaten() -> bool:
-        now, last = installation.now(), installation.row(id)["heartbeat_at"]
-        left_s[:] = [TICK_S - (now.second + now.microsecond / 1e6) % TICK_S]
-        return last is not None and (now - last).total_seconds() < 0.2 and left_s[0] > at_least_s
-
-    until(has_beaten, f"a heartbeat {at_least_s} s before a tick")
-    return left_s[0]

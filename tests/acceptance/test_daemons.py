@@ -11,6 +11,7 @@ from tests.acceptance.installation import Installation
 from tests.acceptance.judgement import violations
 from tests.acceptance.processes import until
 from tests.acceptance.proxy import Proxy
+from tests.acceptance.standstill import freeze_in_a_transaction, slow_down
 
 FROZEN_S = 2
 # Holds the transaction of whoever records an operation of the action "frozen", as long as the test
@@ -110,6 +111,36 @@ def test_a_daemon_frozen_in_a_transaction_holds_up_nobody_and_loses_its_locks(
     assert len(installation.rows()) == 4
     assert len(installation.trace.starts()) == 4
     assert frozen.is_alive
+
+
+@pytest.mark.parametrize("store", ["sqlite"])
+@pytest.mark.parametrize("then", ["goes_on", "is_killed"])
+def test_a_daemon_frozen_in_a_transaction_on_sqlite_holds_up_all_who_say_so_until_it_ends(
+    installation: Installation, then: str
+) -> None:
+    """There is one lock for all, and nobody but its holder can give it back."""
+    gate = {"until": str(installation.file("go"))}
+    running = installation.operation(installation.action(operations={"trace_one": gate}))
+    worker = installation.worker(concurrency=2)
+    frozen = installation.daemon()
+    installation.step_starts(running)
+    slow_down(installation)
+    due = installation.due_action("frozen")
+    freeze_in_a_transaction(installation, frozen)
+
+    other = installation.daemon({"SCHED_DATABASE_URL": str(installation.engine.url)})
+    worker.said("heartbeat of")
+    other.said("database unavailable, trying again: database is locked")
+    assert installation.rows(due.uid) == []
+    frozen.thaw() if then == "goes_on" else frozen.kill()
+    [row] = installation.awaited_rows(due, 1)
+    installation.becomes(row["id"], "success")
+    installation.file("go").touch()
+    ended = installation.becomes(running, "success")
+
+    assert (ended["attempt"], ended["losses"]) == (1, 0)
+    assert len(installation.trace.starts()) == len(installation.rows()) == 2
+    assert (frozen.is_alive, other.is_alive) == (then == "goes_on", True)
 
 
 @pytest.fixture
