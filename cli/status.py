@@ -1,7 +1,8 @@
 """`minutehand status`: who runs, what waits, what is broken."""
 
+import json
 import socket
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -9,7 +10,7 @@ import sqlalchemy as sa
 import typer
 
 from cli.invocation import existing
-from cli.output import print_json, print_line
+from cli.output import instant, print_json, print_line
 from models.sql import read_clock
 from models.store import actions, operations, ticks
 from runtime.config import Settings
@@ -65,9 +66,10 @@ def standing(connection: sa.Connection, settings: Settings) -> dict[str, Any]:
         else {
             "name": tick["daemon"],
             "last_tick_at": tick["finished_at"],
-            "is_ticking": now - tick["finished_at"] <= two_ticks,
+            "is_ticking": abs(now - tick["finished_at"]) <= two_ticks,
             "report": tick["report"],
         },
+        "clock_set_back": _clock_set_back(connection, now),
         "workers": [
             {"name": row["name"], "queues": row["queues"], "seen_at": row["seen_at"]}
             for row in ticks.live_workers(connection, seen_within)
@@ -79,6 +81,16 @@ def standing(connection: sa.Connection, settings: Settings) -> dict[str, Any]:
             for row in actions.set_aside_actions(connection)
         ],
     }
+
+
+def _clock_set_back(connection: sa.Connection, now: datetime) -> dict[str, Any] | None:
+    """Return when, in the last day, the clock turned out to have been ahead, and by how much."""
+    found = ticks.fact(connection, ticks.CLOCK_SET_BACK)
+    if found is None:
+        return None
+    stored = json.loads(found)
+    at = datetime.fromisoformat(stored["at"])
+    return {"at": at, "seconds": stored["seconds"]} if abs(now - at) < DAY else None
 
 
 def _is_alive(connection: sa.Connection, settings: Settings, part: Part) -> bool:
@@ -98,10 +110,12 @@ def _print_daemon(found: dict[str, Any]) -> None:
     age = (found["now"] - daemon["last_tick_at"]).total_seconds()
     state = "ticks" if daemon["is_ticking"] else "DOES NOT TICK"
     print_line(f"daemon      {state}: {daemon['name']}, last tick {max(0.0, age):.0f} s ago")
-    report = daemon["report"]
-    for key in ("broker_error", "clock_set_back_s"):
-        if key in report:
-            print_line(f"            {key}: {report[key]}")
+    if "broker_error" in daemon["report"]:
+        print_line(f"            broker_error: {daemon['report']['broker_error']}")
+    set_back = found["clock_set_back"]
+    if set_back is not None:
+        at, seconds = instant(set_back["at"]), set_back["seconds"]
+        print_line(f"clock       was {seconds:.0f} s ahead until {at}; what it missed is withdrawn")
 
 
 def _print_workers(found: dict[str, Any]) -> None:

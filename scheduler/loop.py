@@ -59,6 +59,8 @@ class Daemon:
         self.sweeper = Sweeper(timedelta(seconds=lease_s))
         # Often enough to notice each time without a database in which a healthy lease grew old.
         self._longest_wait_s = min(LONGEST_WAIT_S, lease_s / 4)
+        # The database's clock, less ours that is never set.
+        self._clock_leads_s: float | None = None
 
     def prepare(self) -> None:
         """Check the schema and adopt this release; raises SchedulerError or SQLAlchemy's errors."""
@@ -71,7 +73,8 @@ class Daemon:
         self._until_it_works(self.prepare)
         next_at: datetime | None = None
         while not self.stop.is_set():
-            self._until_it_works(partial(self._wait_and_tick, next_at))
+            if next_at is None or self._until_it_works(partial(self._wait_until, next_at)):
+                self._until_it_works(self._tick_or_log)
             next_at = self._until_it_works(self._next_minute)
 
     def tick_once(self, at: datetime | None = None) -> TickReport:
@@ -83,24 +86,14 @@ class Daemon:
         _log(report)
         return report
 
-    def _wait_and_tick(self, at: datetime | None) -> None:
-        """Tick once `at` is reached; a fault that nobody foresaw costs this tick, never the loop.
-
-        Called again after the database was away, it ticks with what the clock says then.
-        """
-        now = self._read_clock() if at is None else self._wait_until(at)
-        if now is None:
-            return
+    def _tick_or_log(self) -> None:
+        """Tick; a fault that nobody foresaw costs this tick, never the loop."""
         try:
-            self.tick_once(now)
+            self.tick_once()
         except DATABASE_AWAY:
             raise
         except Exception:
             logger.exception("this tick failed; the next one makes up for it")
-
-    def _read_clock(self) -> datetime:
-        with reading(self.engine) as connection:
-            return read_clock(connection)
 
     def _next_minute(self) -> datetime:
         step = self.settings.scheduler.tick_seconds
@@ -108,23 +101,41 @@ class Daemon:
         past = (now.minute * 60 + now.second) % step
         return now.replace(microsecond=0) + timedelta(seconds=step - past)
 
-    def _wait_until(self, at: datetime) -> datetime | None:
-        """Return what the database's clock says once it reaches `at`, None when stopped before."""
+    def _wait_until(self, at: datetime) -> bool:
+        """Return True once the database's clock reaches `at`, False when stopped before."""
         while not self.stop.is_set():
             asked = monotonic()
-            now = self._read_clock()
-            left = (at - now).total_seconds()
+            left = (at - self._read_clock()).total_seconds()
             if left <= 0:
                 self._notice_pause(-left)
-                return now
+                return True
             if left > self.settings.scheduler.tick_seconds:
                 # The clock was set back: that minute may be a year away.
                 self.sweeper.distrust()
-                return now
+                return True
             pause_s = min(left, self._longest_wait_s)
             self.stop.wait(pause_s)
             self._notice_pause(monotonic() - asked - pause_s)
-        return None
+        return False
+
+    def _read_clock(self) -> datetime:
+        """Return the database's clock, asked in turn with those who write.
+
+        Where writing has to wait, heartbeats wait too, and a clock that was set ages them: either
+        makes healthy leases look old.
+        """
+        asked = monotonic()
+        with self.engine.begin() as connection:
+            now = read_clock(connection)
+        answered = monotonic()
+        if answered - asked > self._longest_wait_s:
+            logger.warning("the database stood still for %.1f s", answered - asked)
+            self.sweeper.distrust()
+        before, self._clock_leads_s = self._clock_leads_s, now.timestamp() - answered
+        if before is not None and abs(self._clock_leads_s - before) > self._longest_wait_s:
+            logger.warning("the clock jumped by %+.1f s", self._clock_leads_s - before)
+            self.sweeper.distrust()
+        return now
 
     def _notice_pause(self, late_s: float) -> None:
         if late_s > FROZEN.total_seconds():

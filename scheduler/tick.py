@@ -1,5 +1,6 @@
 """One minute: claim what is due, decide, record, send, sweep; docs/explanation/tick.md."""
 
+import json
 import logging
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -25,6 +26,7 @@ CLOCK_WAS_WRONG = timedelta(minutes=5)
 LOCKED_ROWS_WAIT = "2s"
 # The first batches are small, each as large as all before it: the first message leaves soon.
 FIRST_BATCH = 125
+LOCK_NOT_AVAILABLE = "55P03"
 NOTHING_PLANNED = Plan(active=False, triggers=(), is_heavy=False, queue="quick")
 
 
@@ -65,21 +67,25 @@ class Tick:
     now: datetime
     batch_size: int
     report: TickReport
-    # Actions with more than a tick may send of one: the next tick goes on.
-    capped: set[UUID] = field(default_factory=set)
+    # Actions with more than a tick may send of one, or in change: the next tick goes on.
+    left: set[UUID] = field(default_factory=set)
+    # Actions that somebody was changing; they are asked for once more.
+    busy: set[UUID] = field(default_factory=set)
 
     def decide_all(self) -> None:
         """Decide, record and send until nothing is due; then once more for what was locked."""
         while self._batch(skip_locked=True):
             pass
         with self.engine.begin() as connection:
-            if not cursors.any_due(connection, self.now, self.capped):
+            if not cursors.any_due(connection, self.now, self.left):
                 return
         try:
             while self._batch(skip_locked=False):
                 pass
         except sa.exc.OperationalError as error:
-            logger.warning("actions stay locked by another daemon: %s", error.orig)
+            if getattr(error.orig, "sqlstate", None) != LOCK_NOT_AVAILABLE:
+                raise
+            logger.warning("actions stay locked by another: %s", error.orig)
 
     def _batch(self, *, skip_locked: bool) -> int:
         with self.engine.begin() as connection:
@@ -88,14 +94,21 @@ class Tick:
             rows = cursors.claim_due(
                 connection,
                 self.now,
-                min(self.batch_size, max(FIRST_BATCH, self.report.decided)),
-                left_out=self.capped,
+                # Who waits holds nothing that another may wait for.
+                self._next_size() if skip_locked else 1,
+                left_out=self.left | self.busy if skip_locked else self.left,
                 skip_locked=skip_locked,
             )
             messages = self._decide(connection, rows)
+        if not skip_locked:
+            # It was asked once more.
+            self.left |= self.busy
         self.report.decided += len(rows)
         self._send(messages)
         return len(rows)
+
+    def _next_size(self) -> int:
+        return min(self.batch_size, max(FIRST_BATCH, self.report.decided))
 
     def _decide(self, connection: sa.Connection, rows: Any) -> list[Message]:
         decided: list[Decided] = []
@@ -112,20 +125,25 @@ class Tick:
             except Exception as error:  # one broken action must not stop the tick
                 self._set_aside(connection, row, error)
                 continue
+            if with_edit is None:
+                continue
             if len(with_edit.decision.due) >= MOST_SENT:
-                self.capped.add(row.action_uid)
+                self.left.add(row.action_uid)
             decided.append(with_edit)
         messages += self._record(connection, decided)
         return messages
 
     def _decide_one(
         self, connection: sa.Connection, row: sa.Row[Any], messages: list[Message]
-    ) -> Decided:
+    ) -> Decided | None:
+        """Return what becomes of an action now, None if somebody is changing it."""
         if row.deleted_at is not None:
             # Filed by an edit in plain SQL: a deleted action has no occurrence.
             gone = Decision((), (), None, max(row.watermark, self.now), None)
             return Decided(subject_of(row), NOTHING_PLANNED, gone)
         if (row.edited_at is not None or row.set_aside) and was_edited(row):
+            if not self._holds(connection, row.action_uid):
+                return None
             with connection.begin_nested():
                 before, decided = adopt_edit(connection, row, self.now)
             self._count(before, messages)
@@ -133,6 +151,12 @@ class Tick:
         plan = Plan.from_json(row.plan)
         decision = decide(plan, row.action_uid, decided_since(row, self.now), self.now)
         return Decided(subject_of(row), plan, decision)
+
+    def _holds(self, connection: sa.Connection, uid: UUID) -> bool:
+        if cursors.hold_action(connection, uid):
+            return True
+        self.busy.add(uid)
+        return False
 
     def _record(self, connection: sa.Connection, decided: list[Decided]) -> list[Message]:
         """Record a batch; when the database refuses it, one by one, to find the poison row."""
@@ -158,6 +182,8 @@ class Tick:
         self, connection: sa.Connection, broken: sa.Row[Any] | Decided, error: Exception
     ) -> None:
         uid = broken.action.uid if isinstance(broken, Decided) else broken.action_uid
+        if not self._holds(connection, uid):
+            return
         text = "; ".join(str(error).split("\n"))
         reason = f"{type(error).__name__}: {text[:1000]}"
         logger.error("action %s is set aside: %s", uid, reason)
@@ -225,6 +251,9 @@ def _begin(engine: sa.Engine, report: TickReport, lease: timedelta) -> Found:
             behind = found.last_now - now
             moved = cursors.wind_back(connection, now)
             report.clock_set_back_s = behind.total_seconds()
+            set_back = {"at": now.isoformat(), "seconds": report.clock_set_back_s}
+            ticks.set_fact(connection, ticks.CLOCK_SET_BACK, json.dumps(set_back))
+            outbox.release_after_clock(connection, CLOCK_WAS_WRONG)
             logger.warning(
                 "the clock went back by %s: %d actions are decided anew from %s on",
                 behind,

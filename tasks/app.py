@@ -49,6 +49,8 @@ def configure(settings: Settings) -> Celery:
         worker_send_task_events=False,
         broker_connection_retry_on_startup=True,
         broker_connection_max_retries=None,
+        # Redis that is out of memory answers with an error: it would end the worker.
+        broker_channel_error_retry=True,
         broker_connection_timeout=2,
         task_publish_retry_policy={
             "max_retries": 2,

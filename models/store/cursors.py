@@ -75,8 +75,10 @@ def any_due(connection: sa.Connection, now: datetime, left_out: Collection[UUID]
 def lock(connection: sa.Connection, uid: UUID) -> sa.Row[Any]:
     """Return one action's cursor, locked as a tick would lock it.
 
-    Raises sqlalchemy.exc.NoResultFound for an unknown action.
+    The action is locked before it, in the order of an edit by plain SQL, whose trigger comes last:
+    else each may wait for the other. Raises sqlalchemy.exc.NoResultFound for an unknown action.
     """
+    connection.execute(_actions_locked(connection, [uid])).all()
     one = sa.select(action_cursor.c.action_uid).where(action_cursor.c.action_uid == uid)
     connection.execute(one.with_for_update(key_share=True)).one()
     return _read_locked(connection, [uid])[0]
@@ -93,6 +95,7 @@ def named(
     found: dict[str, sa.Row[Any]] = {}
     for part in _parts(uids):
         if locks:
+            connection.execute(_actions_locked(connection, part)).all()
             its_cursor = is_among(connection, action_cursor.c.action_uid, part)
             in_order = sa.select(action_cursor.c.action_uid).order_by(action_cursor.c.action_uid)
             connection.execute(in_order.where(its_cursor).with_for_update(key_share=True))
@@ -112,6 +115,24 @@ def _uids(connection: sa.Connection, small_app_id: int, names: Sequence[str]) ->
 
 def _parts(values: Sequence[T]) -> Iterator[Sequence[T]]:
     return (values[start : start + AT_ONCE] for start in range(0, len(values), AT_ONCE))
+
+
+def hold_action(connection: sa.Connection, uid: UUID) -> bool:
+    """Lock also the action of a cursor that is locked; False if somebody is changing it.
+
+    Never waits: an edit by plain SQL holds the action and waits for the cursor that we hold.
+    """
+    return (
+        connection.execute(_actions_locked(connection, [uid], skip_locked=True)).first() is not None
+    )
+
+
+def _actions_locked(
+    connection: sa.Connection, uids: Sequence[UUID], *, skip_locked: bool = False
+) -> sa.Select[Any]:
+    among = is_among(connection, actions.c.uid, uids)
+    query = sa.select(actions.c.uid).where(among).order_by(actions.c.uid)
+    return query.with_for_update(skip_locked=skip_locked, key_share=True)
 
 
 def _read_locked(connection: sa.Connection, uids: Sequence[UUID]) -> Sequence[sa.Row[Any]]:

@@ -14,6 +14,7 @@ import sqlalchemy as sa
 
 from models.operation import UNSTARTED, OperationState
 from models.sql import database_now, stands_in, update_each
+from models.store import ticks
 from models.store.operations import RESERVED_FOR
 from models.tables import operations
 
@@ -80,6 +81,20 @@ def mark_sent(connection: sa.Connection, messages: Sequence[Message]) -> None:
 def release_unsent(connection: sa.Connection, messages: Sequence[Message]) -> None:
     """Give back the reservation of what the broker may not have taken: the next tick sends it."""
     _change_unstarted(connection, messages, {"not_before": database_now()})
+
+
+def release_after_clock(connection: sa.Connection, ahead: timedelta) -> None:
+    """Let what waits be sent at once if the database's clock was ahead by more than `ahead`.
+
+    Else it would wait until that clock's instants come: for an hour, or a year. A message sent
+    anew is harmless; a backoff is cut short.
+    """
+    connection.execute(
+        sa.update(operations)
+        .where(stands_in(operations.c.state, UNSTARTED), operations.c.not_before > database_now())
+        .where(ticks.clock_was_ahead(ahead))
+        .values(not_before=database_now())
+    )
 
 
 def _change_unstarted(

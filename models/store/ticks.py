@@ -11,6 +11,7 @@ from models.sql import UTCDateTime, database_now, insert_ignoring, stands_in, up
 from models.tables import action_cursor, installation, operations, ticks, workers
 
 LAST_NOW = "last_tick_now"
+CLOCK_SET_BACK = "clock_set_back"
 
 
 _REPORT = sa.insert(ticks).values(finished_at=database_now())
@@ -76,8 +77,11 @@ def look(connection: sa.Connection, now: datetime, lease: timedelta) -> Found:
 
 
 def last(connection: sa.Connection) -> dict[str, Any] | None:
-    """Return the newest tick's report, None before the first."""
-    query = sa.select(ticks).order_by(ticks.c.finished_at.desc()).limit(1)
+    """Return the newest tick's report, None before the first.
+
+    The newest is the last one stored: after a clock that was ahead, older ones have later instants.
+    """
+    query = sa.select(ticks).order_by(ticks.c.id.desc()).limit(1)
     row = connection.execute(query).mappings().one_or_none()
     return None if row is None else dict(row)
 
@@ -85,10 +89,17 @@ def last(connection: sa.Connection) -> dict[str, Any] | None:
 def has_ticked(connection: sa.Connection, daemon_prefix: str, within: timedelta) -> bool:
     """Whether a daemon of that name's beginning ended a tick within that span."""
     query = sa.select(sa.literal(1)).where(
-        ticks.c.finished_at >= database_now(-within),
+        # An instant that lies ahead is of a clock that was: it says nothing of now.
+        ticks.c.finished_at.between(database_now(-within), database_now(within)),
         ticks.c.daemon.startswith(daemon_prefix, autoescape=True),
     )
     return connection.execute(query.limit(1)).first() is not None
+
+
+def clock_was_ahead(by: timedelta) -> sa.ColumnElement[bool]:
+    """Whether a tick ended more than `by` after the database's clock as it is now."""
+    ahead = sa.select(sa.literal(1)).where(ticks.c.finished_at > database_now(by))
+    return ahead.limit(1).exists()
 
 
 def fact(connection: sa.Connection, key: str) -> str | None:
@@ -123,7 +134,8 @@ def live_workers(connection: sa.Connection, within: timedelta) -> list[dict[str,
     """Return the workers seen within that span that have not stopped, by name."""
     query = (
         sa.select(workers)
-        .where(workers.c.seen_at >= database_now(-within), workers.c.stopped_at.is_(None))
+        .where(workers.c.seen_at.between(database_now(-within), database_now(within)))
+        .where(workers.c.stopped_at.is_(None))
         .order_by(workers.c.name)
     )
     return [dict(row) for row in connection.execute(query).mappings()]

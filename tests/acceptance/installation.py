@@ -4,7 +4,7 @@ import base64
 import json
 import signal
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
@@ -146,19 +146,20 @@ class Installation:
             )
         return action
 
-    def due_at(self, instant: datetime, count: int) -> list[UUID]:
-        """Store actions that are due once, at `instant`; return their uids."""
-        when = {"due_date": instant.isoformat()}
+    def due_at_ticks(self, count: int, ticks: int, in_s: int) -> list[Changed]:
+        """Store actions that are due at so many ticks, the first in `in_s` seconds or later."""
+        soon = self.now() + timedelta(seconds=in_s + TICK_S)
+        first = soon.replace(second=soon.second // TICK_S * TICK_S, microsecond=0)
+        ends = first + ticks * timedelta(seconds=TICK_S)
+        when = {"every": f"PT{TICK_S}S", "starting_at": first.isoformat()}
+        policy = {"overlap": "allow", "catch_up": "all", "ends_at": ends.isoformat()}
         steps = {"trace_one": True}
-        return [
-            changed.uid
-            for changed in self._store(
-                *(
-                    make_document(name=f"action {n}", when=when, operations=steps)
-                    for n in range(count)
-                )
+        return self._store(
+            *(
+                make_document(name=f"action {n}", when=when, operations=steps, policy=policy)
+                for n in range(count)
             )
-        ]
+        )
 
     def operation(self, action: Changed, minutes_ago: int = 0) -> UUID:
         """Record an operation of an action; the next tick, or `send`, sends it."""
@@ -174,7 +175,8 @@ class Installation:
 
     def _store(self, *documents: dict[str, Any]) -> list[Changed]:
         specs = Registry((steps_for_tests.__name__,)).user_specs()
-        return create_all(self.engine, documents, author(specs))
+        by = replace(author(specs), tick=timedelta(seconds=TICK_S))
+        return create_all(self.engine, documents, by)
 
     def row(self, id: UUID) -> dict[str, Any]:
         """Return an operation's row."""
@@ -188,6 +190,12 @@ class Installation:
             query = query.where(operations.c.action_uid.in_(uids))
         with reading(self.engine) as connection:
             return list(connection.execute(query).mappings())
+
+    def count_of(self, state: str) -> int:
+        """Return how many operations are in that state."""
+        count = sa.select(sa.func.count()).where(operations.c.state == state)
+        with reading(self.engine) as connection:
+            return int(connection.execute(count).scalar_one())
 
     def attempts(self, id: UUID) -> list[tuple[int, str, str | None]]:
         """Return an operation's attempts: number, state, error."""

@@ -1,14 +1,17 @@
 """Daemons that are killed, frozen, or work side by side: each occurrence is sent and run once."""
 
 import signal
-from datetime import timedelta
+from collections.abc import Iterator
 
 import pytest
 import sqlalchemy as sa
 
 from models.tables import operations
 from tests.acceptance.installation import Installation
+from tests.acceptance.judgement import violations
 from tests.acceptance.processes import until
+from tests.acceptance.proxy import Proxy
+from tests.acceptance.standstill import freeze_in_a_transaction, slow_down
 
 FROZEN_S = 2
 # Holds the transaction of whoever records an operation of the action "frozen", as long as the test
@@ -110,22 +113,109 @@ def test_a_daemon_frozen_in_a_transaction_holds_up_nobody_and_loses_its_locks(
     assert frozen.is_alive
 
 
-def test_two_daemons_at_once_send_each_of_300_due_once(installation: Installation) -> None:
-    instant = installation.now().replace(microsecond=0) + timedelta(seconds=8)
-    installation.due_at(instant, 300)
-    small = {"SCHED_SCHEDULER_BATCH_SIZE": "20"}
+@pytest.mark.parametrize("store", ["sqlite"])
+@pytest.mark.parametrize("then", ["goes_on", "is_killed"])
+def test_a_daemon_frozen_in_a_transaction_on_sqlite_holds_up_all_who_say_so_until_it_ends(
+    installation: Installation, then: str
+) -> None:
+    """There is one lock for all, and nobody but its holder can give it back."""
+    gate = {"until": str(installation.file("go"))}
+    running = installation.operation(installation.action(operations={"trace_one": gate}))
+    worker = installation.worker(concurrency=2)
+    frozen = installation.daemon()
+    installation.step_starts(running)
+    slow_down(installation)
+    due = installation.due_action("frozen")
+    freeze_in_a_transaction(installation, frozen)
+
+    other = installation.daemon({"SCHED_DATABASE_URL": str(installation.engine.url)})
+    worker.said("heartbeat of")
+    other.said("database unavailable, trying again: database is locked")
+    assert installation.rows(due.uid) == []
+    frozen.thaw() if then == "goes_on" else frozen.kill()
+    [row] = installation.awaited_rows(due, 1)
+    installation.becomes(row["id"], "success")
+    installation.file("go").touch()
+    ended = installation.becomes(running, "success")
+
+    assert (ended["attempt"], ended["losses"]) == (1, 0)
+    assert len(installation.trace.starts()) == len(installation.rows()) == 2
+    assert (frozen.is_alive, other.is_alive) == (then == "goes_on", True)
+
+
+@pytest.fixture
+def cut_way(installation: Installation, breaks: bool) -> Iterator[Proxy]:
+    """A way to the broker that is cut after seven messages."""
+    proxy = Proxy(installation.broker.port, most_pushes=7, breaks=breaks)
+    yield proxy
+    proxy.close()
+
+
+@pytest.mark.parametrize("breaks", [False], ids=["stands_still"])
+def test_a_daemon_killed_in_the_middle_of_a_batch_sends_the_rest_and_runs_each_once(
+    installation: Installation, cut_way: Proxy
+) -> None:
+    for number in range(40):
+        installation.due_action(f"due {number}")
+    batches = {"SCHED_SCHEDULER_BATCH_SIZE": "20", "SCHED_BROKER_URL": cut_way.url}
+    daemon = installation.daemon(batches)
+    until(cut_way.is_cut.is_set, "the first batch is half sent")
+    daemon.kill()
+    half = installation.rows()
+    assert [row["state"] for row in half] == ["pending"] * 20
+    until(lambda: len(installation.kept_messages()) == 7, "seven messages are in the broker")
+
+    installation.make_sendable(*(row["id"] for row in half))
+    installation.tick()
+    installation.worker(concurrency=2)
+
+    ids = [row["id"] for row in installation.rows()]
+    assert len(installation.kept_messages()) <= 47
+    assert installation.all_end(ids) == ["success"] * 40
+    until(installation.queue_is_empty, "all messages are taken")
+    assert sorted(line.operation for line in installation.trace.starts()) == sorted(ids)
+
+
+@pytest.mark.parametrize("breaks", [True], ids=["breaks"])
+def test_a_connection_that_breaks_in_the_middle_of_a_batch_costs_no_message_and_no_second_run(
+    installation: Installation, cut_way: Proxy
+) -> None:
+    for number in range(20):
+        installation.due_action(f"due {number}")
+    daemon = installation.daemon({"SCHED_BROKER_URL": cut_way.url})
+
+    daemon.said("broker unavailable, 20 operations wait")
+    until(lambda: len(installation.kept_messages()) == 27, "what was uncertain is sent again")
+    installation.worker(concurrency=2)
+
+    ids = [row["id"] for row in installation.rows()]
+    assert installation.all_end(ids) == ["success"] * 20
+    until(installation.queue_is_empty, "all messages are taken")
+    assert sorted(line.operation for line in installation.trace.starts()) == sorted(ids)
+    assert daemon.is_alive
+
+
+def test_two_daemons_at_once_send_each_of_1000_that_are_due_at_each_tick_once(
+    installation: Installation,
+) -> None:
+    installation.due_at_ticks(count=1_000, ticks=3, in_s=6)
+    small = {"SCHED_SCHEDULER_BATCH_SIZE": "100"}
     daemons = [installation.daemon(small), installation.daemon(small)]
 
-    until(lambda: len(installation.kept_messages()) >= 300, "300 are sent")
+    until(lambda: installation.count_of("queued") >= 3_000, "3,000 are sent", 60)
     ticked = len(installation.ticks())
     until(lambda: len(installation.ticks()) >= ticked + 2, "another tick of each")
 
     rows = installation.rows()
-    assert len(rows) == len({row["id"] for row in rows}) == 300
+    assert len(rows) == len({row["id"] for row in rows}) == 3_000
     assert sorted(installation.broker.messages("quick")) == sorted(
         (str(row["id"]), 1) for row in rows
     )
     assert {(row["state"], row["sendings"]) for row in rows} == {("queued", 1)}
+    assert violations(installation) == []
+    # Both had a share in it.
+    recorded = {tick["daemon"]: tick["report"].get("recorded", 0) for tick in installation.ticks()}
+    assert len(recorded) == 2
     for daemon in daemons:
         daemon.send(signal.SIGTERM)
     assert [daemon.ended(10) for daemon in daemons] == [0, 0]

@@ -1,8 +1,11 @@
-"""PostgreSQL is stopped and started while a step runs."""
+"""The database is stopped, or stands still, while a step runs."""
 
 import pytest
 
+from runtime.clock import monotonic
 from tests.acceptance.installation import Installation
+from tests.acceptance.processes import until
+from tests.acceptance.standstill import standing_still
 from tests.servers import PostgreSQL
 
 
@@ -30,3 +33,35 @@ def test_a_database_that_is_restarted_costs_no_lease_and_no_outcome(
 
     assert (row["attempt"], row["losses"]) == (1, 0)
     assert installation.trace.story(id) == [(1, "trace_one", "start"), (1, "trace_one", "end")]
+
+
+@pytest.mark.parametrize(
+    ("store", "until_s"),
+    [
+        pytest.param("sqlite", 4.85, id="sqlite-between_ticks"),
+        pytest.param("sqlite", 7.0, id="sqlite-over_a_tick"),
+        pytest.param("postgresql", 7.0, id="postgresql-over_a_tick"),
+    ],
+)
+def test_a_database_that_stands_still_for_longer_than_a_lease_costs_no_healthy_lease(
+    installation: Installation, request: pytest.FixtureRequest, until_s: float
+) -> None:
+    server = request.getfixturevalue("postgresql") if installation.store == "postgresql" else None
+    gate = {"until": str(installation.file("go"))}
+    id = installation.operation(installation.action(operations={"trace_one": gate}))
+    installation.worker()
+    daemon = installation.daemon()
+    installation.step_starts(id)
+    ticked = daemon.text().count("tick ")
+    daemon.said("tick ", times=ticked + 1)
+
+    with standing_still(installation, server):
+        stands_since = monotonic()
+        until(lambda: monotonic() - stands_since > until_s, "longer than a lease")
+    daemon.said("tick ", times=ticked + 2)
+    installation.file("go").touch()
+
+    row = installation.becomes(id, "success")
+    assert (row["attempt"], row["losses"]) == (1, 0)
+    assert installation.trace.story(id) == [(1, "trace_one", "start"), (1, "trace_one", "end")]
+    assert daemon.is_alive

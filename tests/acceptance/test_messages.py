@@ -1,5 +1,6 @@
 """The broker repeats messages, in any order and too late: an attempt runs once."""
 
+from random import Random
 from uuid import uuid4
 
 import pytest
@@ -30,6 +31,31 @@ def test_a_message_delivered_three_times_and_again_after_the_end_runs_once(
     until(installation.queue_is_empty, "all messages are taken")
     assert installation.trace.story(id) == ONCE
     assert installation.row(id) == before
+
+
+def test_messages_delivered_three_times_in_any_order_run_each_attempt_once(
+    installation: Installation,
+) -> None:
+    ids = [installation.operation(installation.action(f"due {number}")) for number in range(10)]
+    installation.send()
+    kept = installation.kept_messages()
+    with installation.broker.client() as client:
+        client.delete("quick")
+    shuffled = kept * 3
+    Random(1).shuffle(shuffled)
+    installation.put_messages(shuffled)
+
+    workers = [installation.worker(concurrency=2), installation.worker(concurrency=2)]
+    assert installation.all_end(ids) == ["success"] * 10
+    Random(2).shuffle(shuffled)
+    installation.put_messages(shuffled)
+    until(
+        lambda: sum(one.text().count("not started, taken") for one in workers) == 50,
+        "every message but the first of each is passed over",
+    )
+
+    assert {(row["state"], row["attempt"]) for row in installation.rows()} == {("success", 1)}
+    assert sorted(line.operation for line in installation.trace.starts()) == sorted(ids)
 
 
 def test_a_message_of_an_old_attempt_starts_nothing_during_the_backoff(

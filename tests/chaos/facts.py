@@ -38,6 +38,7 @@ class Facts:
 def from_sqlite(database: Path, log: Path) -> Facts:
     """Read an installation on SQLite."""
     connection = sqlite3.connect(database)
+    connection.execute("BEGIN")
     try:
         tables = {
             table: _rows(columns, connection.execute(f"SELECT {columns} FROM {table}").fetchall())

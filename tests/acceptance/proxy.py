@@ -1,0 +1,84 @@
+"""The way to the broker, which a test may cut in the middle of a flush."""
+
+import contextlib
+import socket
+from dataclasses import dataclass, field
+from threading import Event, Lock, Thread
+
+PUSH = b"LPUSH"
+
+
+@dataclass
+class Proxy:
+    """Lets so many messages through, then stands still, or breaks off if `breaks`, once."""
+
+    broker_port: int
+    most_pushes: int
+    breaks: bool = False
+    is_cut: Event = field(default_factory=Event)
+
+    def __post_init__(self) -> None:
+        self._pushes = 0
+        self._ended = Event()
+        self._lock = Lock()
+        self._sockets: list[socket.socket] = []
+        self._threads: list[Thread] = []
+        self._server = socket.create_server(("127.0.0.1", 0))
+        self._start(self._accept)
+
+    @property
+    def url(self) -> str:
+        """The broker's URL by this way."""
+        return f"redis://127.0.0.1:{self._server.getsockname()[1]}/0"
+
+    def close(self) -> None:
+        """End all connections."""
+        self._ended.set()
+        for one in (self._server, *self._sockets):
+            with contextlib.suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+            one.close()
+        for thread in self._threads:
+            thread.join(10)
+
+    def _start(self, act: object, *arguments: object) -> None:
+        thread = Thread(target=act, args=arguments, daemon=True)  # type: ignore[arg-type]
+        self._threads.append(thread)
+        thread.start()
+
+    def _accept(self) -> None:
+        while not self._ended.is_set():
+            try:
+                client, _ = self._server.accept()
+                broker = socket.create_connection(("127.0.0.1", self.broker_port))
+            except OSError:
+                return
+            self._sockets += [client, broker]
+            self._start(self._forward, client, broker, True)
+            self._start(self._forward, broker, client, False)
+
+    def _forward(self, source: socket.socket, sink: socket.socket, is_cut_off: bool) -> None:
+        with contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                through = self._through(data) if is_cut_off else data
+                sink.sendall(through)
+                if len(through) < len(data):
+                    self.is_cut.set()
+                    if not self.breaks:
+                        self._ended.wait()
+                    break
+        for one in (source, sink):
+            with contextlib.suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+
+    def _through(self, data: bytes) -> bytes:
+        """Return what goes through of `data`: up to the middle of the first message too many."""
+        with self._lock:
+            if self.is_cut.is_set():
+                return data
+            at = -1
+            while (at := data.find(PUSH, at + 1)) >= 0:
+                self._pushes += 1
+                if self._pushes > self.most_pushes:
+                    return data[: at + len(PUSH)]
+            return data
