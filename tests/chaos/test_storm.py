@@ -7,6 +7,7 @@ from random import SystemRandom
 import pytest
 
 from tests.chaos.conftest import MakeStorm
+from tests.chaos.history import History
 
 SECONDS = float(os.environ.get("CHAOS_SECONDS") or 25)
 # A test ends in any case: start, storm, calm, judgement.
@@ -30,7 +31,9 @@ def judge(make_storm: MakeStorm, store: str, seed: int) -> None:
     found = storm.run()
     tables = storm.facts().tables
     done = f"{len(storm.faults)} faults, {storm.editor.done} edits"
-    _say(f"{done}: {len(tables['operations'])} operations, {len(tables['attempts'])} attempts")
+    certain = sum(map(len, History(storm.facts()).expected.values()))
+    ran = f"{len(tables['operations'])} operations, {len(tables['attempts'])} attempts"
+    _say(f"{done}: {certain} certain occurrences, {ran}")
 
     assert found == [], "\n".join([*found, storm.story()])
     assert len(tables["operations"]) > 10
