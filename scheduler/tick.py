@@ -9,6 +9,7 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from models.plan import Plan
+from models.sql import read_clock
 from models.store import actions, cursors, outbox, ticks
 from models.store.cursors import ToDo
 from models.store.outbox import Message
@@ -183,18 +184,20 @@ class Tick:
         self.report.broker_error = sent.error
 
 
-def tick(engine: sa.Engine, now: datetime, sweeper: Sweeper, batch_size: int = 1000) -> TickReport:
+def tick(
+    engine: sa.Engine, now: datetime | None, sweeper: Sweeper, batch_size: int = 1000
+) -> TickReport:
     """Decide everything due up to `now` (aware UTC), send it, repair, and return what was done.
 
-    Raises SQLAlchemy's errors when the database is away; what was committed stays.
+    `now` None is the database's clock. Raises SQLAlchemy's errors when the database is away; what
+    was committed stays.
     """
     started = monotonic()
-    report = TickReport(now)
-    to_do = _begin(engine, report, sweeper.lease)
+    report, to_do = _begin(engine, now, sweeper.lease)
     if report.clock_set_back_s:
         sweeper.distrust()
     if to_do.has_due:
-        Tick(engine, now, batch_size, report).decide_all()
+        Tick(engine, report.now, batch_size, report).decide_all()
     if monotonic() - started > sweeper.lease.total_seconds() / 4:
         # The database may have stood still meanwhile, for the workers' heartbeats too.
         sweeper.distrust()
@@ -211,12 +214,15 @@ def _sweep(engine: sa.Engine, report: TickReport, sweeper: Sweeper) -> None:
     report.broker_error = report.broker_error or swept.error
 
 
-def _begin(engine: sa.Engine, report: TickReport, lease: timedelta) -> ToDo:
-    """Undo the deciding of a clock that ran ahead; return what there is to do.
+def _begin(engine: sa.Engine, now: datetime | None, lease: timedelta) -> tuple[TickReport, ToDo]:
+    """Undo the deciding of a clock that ran ahead; return the report, and what there is to do.
 
     A jump forward is downtime.
     """
     with engine.begin() as connection:
+        # Read here, not before: a daemon that was frozen in between would hold its own old `now`
+        # against the ticks of another, and take the clock for set back.
+        report = TickReport(read_clock(connection) if now is None else now)
         last = ticks.fact(connection, ticks.LAST_NOW)
         if last is not None and report.now < datetime.fromisoformat(last) - CLOCK_WAS_WRONG:
             behind = datetime.fromisoformat(last) - report.now
@@ -229,4 +235,4 @@ def _begin(engine: sa.Engine, report: TickReport, lease: timedelta) -> ToDo:
                 report.now.isoformat(),
             )
         ticks.set_fact(connection, ticks.LAST_NOW, report.now.isoformat())
-        return cursors.to_do(connection, report.now, lease)
+        return report, cursors.to_do(connection, report.now, lease)

@@ -27,6 +27,8 @@ POSTGRESQL = (
 )
 SEARCH_PATH = "public, storm, pg_catalog"
 MINUTE_S = 60.0
+# What is edited after a jump must not lie in the stretch that was lived twice.
+PASSED_S = 5.0
 
 
 class Clock:
@@ -36,7 +38,9 @@ class Clock:
         self.installation, self.journal = installation, journal
         self.shift_s = 0.0
         self._shown_from = utc_now().timestamp()
-        self._latest_s = 0.0
+        # The furthest that it was moved, perhaps, and that was decided.
+        self._most_s = 0.0
+        self._decided_s = 0.0
         self._ahead: Process | None = None
 
     def set_up(self) -> None:
@@ -69,9 +73,8 @@ class Clock:
         """Pass every instant that was ever shown or decided, so that nothing waits for it."""
         if self._ahead is not None and self._ahead.is_alive:
             self._ahead.kill()
-        behind_s = self._latest_s - utc_now().timestamp()
-        if behind_s > self.shift_s:
-            self._set(behind_s + 1.0)
+        ahead_s = self._decided_s - utc_now().timestamp()
+        self._set(max(self._most_s, ahead_s) + PASSED_S)
 
     def close(self) -> None:
         """Note the last stretch."""
@@ -88,22 +91,27 @@ class Clock:
 
     def _tick_ahead(self, fault: Fault) -> None:
         """Make one tick of the future, as `--at` does."""
+        if self._is_ticking_ahead():
+            return
         seconds = Random(fault.number).uniform(1.0, 10 * MINUTE_S)
         since = utc_now().timestamp() + self.shift_s
         at = since + seconds
         self.journal.note("ahead", since=since, at=at)
-        self._latest_s = max(self._latest_s, at)
+        self._decided_s = max(self._decided_s, at)
         command = python(str(ROOT / "scheduler_server.py"), "--once", "--at", _instant(at))
         self._ahead = self.installation.processes.start("ahead", command)
 
     def _move(self, seconds: float) -> None:
         # A tick of the future that comes after the jump would be one of another time.
-        if self._ahead is None or not self._ahead.is_alive:
+        if not self._is_ticking_ahead():
             self._set(self.shift_s + seconds)
+
+    def _is_ticking_ahead(self) -> bool:
+        return self._ahead is not None and self._ahead.is_alive
 
     def _set(self, shift_s: float) -> None:
         began = utc_now().timestamp()
-        self._latest_s = max(self._latest_s, began + self.shift_s)
+        self._most_s = max(self._most_s, shift_s)
         before_s, self.shift_s = self.shift_s, shift_s
         try:
             self._write()

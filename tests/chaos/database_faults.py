@@ -38,7 +38,8 @@ class DatabaseFaults:
 
     def _lock(self, fault: Fault) -> None:
         path = self.installation.home / "minutehand.db"
-        locker = sqlite3.connect(path, timeout=2, isolation_level=None)
+        # Another thread repairs.
+        locker = sqlite3.connect(path, timeout=2, isolation_level=None, check_same_thread=False)
         try:
             locker.execute("BEGIN IMMEDIATE")
         except sqlite3.OperationalError:

@@ -1,5 +1,6 @@
 """Random actions under random faults keep every promise; `make chaos` storms for minutes."""
 
+import json
 import os
 import sys
 from random import SystemRandom
@@ -29,13 +30,21 @@ def judge(make_storm: MakeStorm, store: str, seed: int) -> None:
     storm = make_storm(store, seed, SECONDS)
     _say(f"storm on {store}: CHAOS_SEEDS={seed} CHAOS_SECONDS={SECONDS:g}")
     found = storm.run()
-    tables = storm.facts().tables
+    facts = storm.facts()
+    tables = facts.tables
+    if found:
+        # pytest keeps the folder of a test for some runs; the database may be gone.
+        kept = {**tables, "log": facts.log, "journal": facts.journal}
+        path = storm.installation.home / "facts.json"
+        path.write_text(json.dumps(kept, default=str))
+        _say("\n".join([*found, f"kept in {path.parent}"]))
     done = f"{len(storm.faults)} faults, {storm.editor.done} edits"
-    certain = sum(map(len, History(storm.facts()).expected.values()))
+    certain = sum(map(len, History(facts).expected.values()))
     ran = f"{len(tables['operations'])} operations, {len(tables['attempts'])} attempts"
     _say(f"{done}: {certain} certain occurrences, {ran}")
 
-    assert found == [], "\n".join([*found, storm.story()])
+    again = f"storm again: make chaos SECONDS={storm.seconds:g} SEEDS={seed} ({store})"
+    assert found == [], "\n".join([*found, storm.story(), again])
     assert len(tables["operations"]) > 10
 
 
