@@ -69,6 +69,10 @@ class History:
             for uid in self.actions
         }
 
+    def is_repeated(self, at: datetime) -> bool:
+        """Whether the clock showed an instant twice."""
+        return any(one.has(at) for one in self.repeated)
+
     def is_doubtful(self, uid: str, at: datetime) -> bool:
         """Whether an instant is one of which nobody can say what an action had due."""
         return any(one.has(at) for one in self.doubtful[uid])

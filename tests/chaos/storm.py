@@ -12,8 +12,10 @@ import sqlalchemy as sa
 
 from models.operation import ENDED, OperationState
 from models.sql import database_now
+from models.store import running
 from models.tables import operations, ticks
 from runtime.clock import monotonic, wait_for
+from runtime.database import reading
 from tasks.app import configure
 from tests.acceptance.installation import Installation
 from tests.chaos.broker_faults import BrokerFaults
@@ -27,11 +29,14 @@ from tests.chaos.faults import ALONE, Fault, edits, faults, told
 from tests.chaos.journal import Journal
 from tests.chaos.repairs import Repairs
 from tests.chaos.shifted import FILE
+from tests.chaos.storm_steps import CALM, LOG
 from tests.servers import PostgreSQL
 
 ACTIONS = 14
 POLL_S = 0.05
-CALM_S = 90.0
+PAUSE_S = 0.5
+CALM_FILE = "storm.calm"
+CALM_S = 120.0
 # A fault may meet a server or a process that another one took away.
 MET_ANOTHER = (*GONE, redis.RedisError, sa.exc.SQLAlchemyError, sqlite3.Error)
 
@@ -114,6 +119,7 @@ class Storm:
             self._acts[fault.kind](fault)
 
     def _calm_down(self) -> list[str]:
+        (self.installation.home / CALM_FILE).touch()
         self.clock.end()
         self.editor.end_all()
         ended_at = self.installation.now()
@@ -125,21 +131,27 @@ class Storm:
 
     def _is_calm(self, since: datetime) -> bool:
         self._crew.tend()
-        Event().wait(1.0)
-        with self.installation.engine.begin() as connection:
-            # Minutes of backoff and of waiting for a message that is gone: now.
-            waits = sa.and_(
-                operations.c.state.in_([OperationState.PENDING, OperationState.QUEUED]),
-                operations.c.not_before > database_now(5.0),
-                operations.c.recorded_at < database_now(-5.0),
-            )
-            changed = sa.update(operations).where(waits).values(not_before=database_now(2.0))
-            connection.execute(changed)
+        self._hasten()
+        Event().wait(PAUSE_S)
+        with reading(self.installation.engine) as connection:
             open_ = sa.select(sa.func.count()).where(operations.c.state.not_in(ENDED))
             if connection.execute(open_).scalar_one():
                 return False
             last = connection.execute(sa.select(sa.func.max(ticks.c.now))).scalar_one()
             return bool(last is not None and (last - since).total_seconds() > 8)
+
+    def _hasten(self) -> None:
+        """Let no retry wait, nor a lost message be missed for minutes; sweep between ticks too."""
+        state, not_before = operations.c.state, operations.c.not_before
+        retried = sa.and_(state == OperationState.PENDING, not_before > database_now())
+        unheard = sa.and_(state == OperationState.QUEUED, not_before > database_now(5.0))
+        is_ours = operations.c.recorded_at < database_now(-5.0)
+        with self.installation.engine.begin() as connection:
+            for which, wait_s in ((retried, 0.0), (unheard, 3.0)):
+                hastened = sa.update(operations).where(which, is_ours)
+                connection.execute(hastened.values(not_before=database_now(wait_s)))
+            running.release_stranded(connection)
+        self.installation.send()
 
     def _tails(self) -> str:
         started = self.installation.processes.started[-6:]
@@ -151,7 +163,8 @@ def environment(home: Path) -> dict[str, str]:
     return {
         "SCHED_STEP_MODULES": "storm_steps",
         "PYTHONPATH": str(Path(__file__).parent),
-        "MINUTEHAND_STORM": str(home / "storm.jsonl"),
+        LOG: str(home / "storm.jsonl"),
+        CALM: str(home / CALM_FILE),
         FILE: str(file_of(home)),
         "SCHED_WORKER_SOFT_LIMIT_S": "1",
         "SCHED_WORKER_HARD_LIMIT_S": "2",
