@@ -80,6 +80,7 @@ class Storm:
             self.editor.stop()
             self._repairs.end()
         editing.join(CALM_S)
+        assert not editing.is_alive(), "an edit hangs"
         if self.editor.error is not None:
             raise self.editor.error
         found = self._calm_down()

@@ -1,7 +1,9 @@
 """The judge is judged: it passes what keeps every promise and catches what breaks one."""
 
+import ast
 import json
 import sqlite3
+import sys
 import uuid
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -166,3 +168,24 @@ def test_the_judge_knows_when_an_action_is_due(when: Any, expected: list[tuple[i
 def test_the_judge_refuses_what_it_does_not_understand(when: Any) -> None:
     with pytest.raises(ValueError, match="the checker "):
         occurrences({"when": when}, UID, START, START + SECOND)
+
+
+def test_the_judge_shares_no_code_with_what_it_judges() -> None:
+    wanted, seen = {"checker"}, set[str]()
+    imported: set[str] = set()
+    while wanted:
+        seen.add(name := wanted.pop())
+        tree = ast.parse((Path(__file__).parent / f"{name}.py").read_text())
+        found = [node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+        found += [
+            one.name
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Import)
+            for one in node.names
+        ]
+        names = {one for one in found if one is not None}
+        wanted |= {one.rpartition(".")[2] for one in names if one.startswith("tests.chaos.")} - seen
+        imported |= {one.partition(".")[0] for one in names}
+
+    assert imported - set(sys.stdlib_module_names) == {"tests", "psycopg"}
+    assert seen == {"checker", "facts", "history", "lived", "occurrences"}
