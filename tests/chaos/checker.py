@@ -31,7 +31,7 @@ def revisions_follow_each_other(history: History) -> Iterator[str]:
         if numbers != list(range(1, len(numbers) + 1)):
             yield f"action {uid}: revisions are numbered {numbers}"
         for one, after in pairwise(row["effective_from"] for row in revisions):
-            is_lived_again = any(it.has(one) and it.has(after) for it in history.repeated)
+            is_lived_again = any(it.has(one) and it.has(after) for it in history.undone)
             if after < one and not is_lived_again:
                 yield f"action {uid}: a revision takes effect before the one it follows: {after}"
     for uid, action in history.actions.items():
@@ -69,7 +69,7 @@ def spans_count_what_has_no_row(history: History) -> Iterator[str]:
             yield f"action {uid}: a missed span says {one['count']}, {len(rowless)} are in it"
         for end in (one["first_at"], one["last_at"]):
             # What was decided before the clock went back has a row, also at the end of a span.
-            if end not in rowless and not history.is_repeated(end):
+            if end not in rowless and not history.may_be_undone(end):
                 yield f"action {uid}: a missed span ends at {end}, which was not missed"
 
 

@@ -1,12 +1,12 @@
 """The facts, sorted by what they are about, and which occurrences there have to be.
 
 An occurrence is *certain* when one revision alone can have had it due: it must have one outcome.
-It is *doubtful* where the clock showed a time twice and the action was changed in it, and while
-its document was broken: then it may have one, and no more.
+It is *doubtful* where the clock went back so far that time was decided anew and the action was
+changed in it, and while its document was broken: then it may have one, and no more.
 """
 
 from collections import defaultdict
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 
 from tests.chaos.facts import Facts, Row
@@ -16,6 +16,8 @@ from tests.chaos.occurrences import occurrences
 MANUAL = "Manual run"
 FOR_EVER = datetime.max.replace(tzinfo=UTC)
 EVER_SINCE = datetime.min.replace(tzinfo=UTC)
+# A clock that goes back by less is waited for.
+CLOCK_WAS_WRONG = timedelta(minutes=5)
 Key = tuple[str, int]
 
 
@@ -38,6 +40,11 @@ class History:
     def repeated(self) -> list[Stretch]:
         """The stretches of time that the clock showed twice."""
         return repeated(self.facts.journal)
+
+    @cached_property
+    def undone(self) -> list[Stretch]:
+        """Those so long that a tick may have noticed and undone what was decided in them."""
+        return [one for one in self.repeated if one.until - one.after > CLOCK_WAS_WRONG]
 
     @cached_property
     def revisions(self) -> dict[str, list[Row]]:
@@ -69,9 +76,9 @@ class History:
             for uid in self.actions
         }
 
-    def is_repeated(self, at: datetime) -> bool:
-        """Whether the clock showed an instant twice."""
-        return any(one.has(at) for one in self.repeated)
+    def may_be_undone(self, at: datetime) -> bool:
+        """Whether an instant may have been decided anew."""
+        return any(one.has(at) for one in self.undone)
 
     def is_doubtful(self, uid: str, at: datetime) -> bool:
         """Whether an instant is one of which nobody can say what an action had due."""
@@ -84,8 +91,11 @@ class History:
         ]
         gone = self.actions[uid]["deleted_at"]
         changes = [*takes_effect, *(row["at"] for row in broken), *filter(None, [gone])]
-        found = []
-        for stretch in self.repeated:
+        # What was decided ahead of the clock is there, also of an action deleted before.
+        found = [
+            Stretch(gone, one.until + ABOUT) for one in self.repeated if gone and one.has(gone)
+        ]
+        for stretch in self.undone:
             if any(stretch.after - ABOUT <= at <= stretch.until + ABOUT for at in changes):
                 # What was missed since the last change may be decided anew by the next one.
                 before = max((at for at in takes_effect if at < stretch.after), default=EVER_SINCE)

@@ -96,9 +96,26 @@ def test_where_the_clock_went_back_and_nothing_was_changed_the_outcome_is_certai
     ],
 )
 def test_where_the_clock_went_back_and_the_action_was_changed_none_is_due(breaks: Break) -> None:
-    facts = with_journal(*lived_again(4 * MINUTE, 8 * MINUTE))
+    facts = with_journal(*lived_again(2 * MINUTE, 8 * MINUTE))
 
     breaks(facts)
+
+    assert violations(facts) == []
+
+
+def test_where_the_clock_went_back_a_little_each_occurrence_still_has_its_outcome() -> None:
+    facts = with_journal(*lived_again(4 * MINUTE, 8 * MINUTE))
+    assert violations(facts) == []
+
+    without("operations", 1)(facts)
+
+    assert rules_broken(facts) == {"every_occurrence_has_one_outcome"}
+
+
+def test_what_was_decided_ahead_of_a_deletion_stays() -> None:
+    facts = with_journal(*lived_again(4 * MINUTE, 8 * MINUTE))
+
+    changed("actions", 0, deleted_at=minute(6) - SECOND)(facts)
 
     assert violations(facts) == []
 
@@ -119,7 +136,7 @@ def test_where_the_clock_went_back_and_the_action_was_changed_none_is_due(breaks
     ],
 )
 def test_where_the_clock_went_back_nothing_is_done_twice(rule: str, breaks: Break) -> None:
-    facts = with_journal(*lived_again(4 * MINUTE, 8 * MINUTE))
+    facts = with_journal(*lived_again(2 * MINUTE, 8 * MINUTE))
     if rule == "every_occurrence_has_one_outcome":
         facts.journal[:] = lived_again(4 * MINUTE, 5 * MINUTE)
 
@@ -129,7 +146,7 @@ def test_where_the_clock_went_back_nothing_is_done_twice(rule: str, breaks: Brea
 
 
 def test_a_revision_may_take_effect_earlier_where_the_clock_went_back() -> None:
-    facts = with_journal(*lived_again(4 * MINUTE, 9 * MINUTE))
+    facts = with_journal(*lived_again(3 * MINUTE, 9 * MINUTE))
     paused = {**DOCUMENT, "active": False}
     facts.tables["revisions"].append(
         {"action_uid": UID, "number": 3, "document": paused, "effective_from": minute(5)}
