@@ -170,11 +170,14 @@ def _revise(
         return unchanged, recorded.messages
     if name != row.name and actions.uid_named(connection, row.small_app_id, name):
         raise Refused(f"another action is named {name!r}; choose another name")
+    # After a clock that went back a little, or a tick ahead of it, more is decided than until now:
+    # what has its outcome by the old revision gets no second one by the next.
+    since = max(now, row.watermark)
     if row.set_aside is None:
-        recorded += decide_until(connection, row, now)
+        recorded += decide_until(connection, row, since)
     number = row.revision + 1
-    actions.replace(connection, uid, number, dict(revision.columns), now)
-    cursors.restart(connection, uid, now)
+    actions.replace(connection, uid, number, dict(revision.columns), since)
+    cursors.restart(connection, uid, since)
     _audit(connection, author, "change", {uid: name})
     return Changed(uid, name, revision.plan, Change.CHANGED, number), recorded.messages
 

@@ -79,10 +79,9 @@ class Daemon:
 
     def tick_once(self, at: datetime | None = None) -> TickReport:
         """Make one tick with `at` as its `now` (default: the database's clock) and report it."""
-        now = at or self._read_clock()
-        report = tick(self.engine, now, self.sweeper, self.settings.scheduler.batch_size)
+        report = tick(self.engine, at, self.sweeper, self.settings.scheduler.batch_size)
         with self.engine.begin() as connection:
-            ticks.report(connection, self.name, now, report.duration_ms, report.figures())
+            ticks.report(connection, self.name, report.now, report.duration_ms, report.figures())
         _log(report)
         return report
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -13,8 +13,10 @@ from models.plan import Plan
 from models.store import cursors, operations
 from models.store.outbox import Message
 from scheduler.fingerprint import operation_id
-from scheduler.occurrence import Decision, MissedSpan
+from scheduler.occurrence import Decision, MissedSpan, next_occurrence
 from tasks.names import execute_task
+
+SECOND = timedelta(seconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +79,10 @@ def record(connection: sa.Connection, decided: Sequence[Decided]) -> Recorded:
     new = operations.record(connection, due)
     recorded = [row for row in due if row["id"] in new]
     missed = [row for one in decided for row in _missed_rows(one)]
-    spans = [_span_row(one.action, one.decision.missed_span) for one in decided]
+    spans = _without_recorded(connection, decided)
     return Recorded(
         messages=tuple(Message(row["id"], 1, row["task"], row["queue"]) for row in recorded),
-        missed=operations.record_missed(connection, missed, [span for span in spans if span]),
+        missed=operations.record_missed(connection, missed, spans),
         overtaken=_overtake(connection, decided, {row["action_uid"] for row in recorded}),
     )
 
@@ -125,9 +127,24 @@ def _missed_rows(one: Decided) -> list[dict[str, Any]]:
     return rows
 
 
-def _span_row(action: Subject, span: MissedSpan | None) -> dict[str, Any] | None:
-    if span is None:
-        return None
+def _without_recorded(
+    connection: sa.Connection, decided: Sequence[Decided]
+) -> list[dict[str, Any]]:
+    """Return missed spans as rows, less the occurrences that have an operation; no empty ones.
+
+    An operation that an earlier revision had due at another time is none of them.
+    """
+    found = [(one, one.decision.missed_span) for one in decided]
+    rows = [(one, _span_row(one.action, span)) for one, span in found if span is not None]
+    recorded = operations.recorded_in(connection, [row for _, row in rows])
+    for (one, row), instants in zip(rows, recorded, strict=True):
+        row["count"] -= sum(
+            next_occurrence(one.plan, one.action.uid, at - SECOND) == at for at in instants
+        )
+    return [row for _, row in rows if row["count"] > 0]
+
+
+def _span_row(action: Subject, span: MissedSpan) -> dict[str, Any]:
     return {
         "action_uid": action.uid,
         "revision": action.revision,

@@ -211,18 +211,20 @@ class Tick:
         self.report.broker_error = sent.error
 
 
-def tick(engine: sa.Engine, now: datetime, sweeper: Sweeper, batch_size: int = 1000) -> TickReport:
+def tick(
+    engine: sa.Engine, now: datetime | None, sweeper: Sweeper, batch_size: int = 1000
+) -> TickReport:
     """Decide everything due up to `now` (aware UTC), send it, repair, and return what was done.
 
-    Raises SQLAlchemy's errors when the database is away; what was committed stays.
+    `now` None is the database's clock. Raises SQLAlchemy's errors when the database is away; what
+    was committed stays.
     """
     started = monotonic()
-    report = TickReport(now)
-    found = _begin(engine, report, sweeper.lease)
+    report, found = _begin(engine, now, sweeper.lease)
     if report.clock_set_back_s:
         sweeper.distrust()
     if found.has_due:
-        Tick(engine, now, batch_size, report).decide_all()
+        Tick(engine, found.now, batch_size, report).decide_all()
     if monotonic() - started > sweeper.lease.total_seconds() / 4:
         # The database may have stood still meanwhile, for the workers' heartbeats too.
         sweeper.distrust()
@@ -239,27 +241,33 @@ def _sweep(engine: sa.Engine, report: TickReport, sweeper: Sweeper) -> None:
     report.broker_error = report.broker_error or swept.error
 
 
-def _begin(engine: sa.Engine, report: TickReport, lease: timedelta) -> Found:
-    """Undo the deciding of a clock that ran ahead; return what there is to do.
+def _begin(engine: sa.Engine, at: datetime | None, lease: timedelta) -> tuple[TickReport, Found]:
+    """Undo the deciding of a clock that ran ahead; return the report, and what there is to do.
 
     A jump forward is downtime.
     """
-    now = report.now
     with engine.begin() as connection:
-        found = ticks.look(connection, now, lease)
+        # Its `now` is read here, not before: a daemon that was frozen in between would hold an old
+        # one against the ticks of another, and take the clock for set back.
+        found = ticks.look(connection, at, lease)
+        now, report = found.now, TickReport(found.now)
         if found.last_now is not None and now < found.last_now - CLOCK_WAS_WRONG:
-            behind = found.last_now - now
-            moved = cursors.wind_back(connection, now)
-            report.clock_set_back_s = behind.total_seconds()
-            set_back = {"at": now.isoformat(), "seconds": report.clock_set_back_s}
-            ticks.set_fact(connection, ticks.CLOCK_SET_BACK, json.dumps(set_back))
-            outbox.release_after_clock(connection, CLOCK_WAS_WRONG)
-            logger.warning(
-                "the clock went back by %s: %d actions are decided anew from %s on",
-                behind,
-                moved,
-                now.isoformat(),
-            )
+            report.clock_set_back_s = (found.last_now - now).total_seconds()
+            _undo_what_lies_ahead(connection, report)
             found = ticks.look(connection, now, lease)
         ticks.set_fact(connection, ticks.LAST_NOW, now.isoformat())
-    return found
+    return report, found
+
+
+def _undo_what_lies_ahead(connection: sa.Connection, report: TickReport) -> None:
+    now, seconds = report.now, report.clock_set_back_s
+    moved = cursors.wind_back(connection, now)
+    set_back = {"at": now.isoformat(), "seconds": seconds}
+    ticks.set_fact(connection, ticks.CLOCK_SET_BACK, json.dumps(set_back))
+    outbox.release_after_clock(connection, CLOCK_WAS_WRONG)
+    logger.warning(
+        "the clock went back by %s: %d actions are decided anew from %s on",
+        timedelta(seconds=seconds),
+        moved,
+        now.isoformat(),
+    )

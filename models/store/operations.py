@@ -39,7 +39,6 @@ def record_missed(
     if rows:
         ended = {name: database_now() for name in ("recorded_at", "not_before", "finished_at")}
         count = len(insert_all(connection, operations, rows, ended))
-    spans = _without_recorded(connection, spans)
     if spans:
         statement = sa.insert(missed_spans).values(recorded_at=database_now())
         connection.execute(statement, list(spans))
@@ -47,12 +46,10 @@ def record_missed(
     return count
 
 
-def _without_recorded(
-    connection: sa.Connection, spans: Sequence[dict[str, Any]]
-) -> list[dict[str, Any]]:
-    """Return spans less the occurrences that have an operation; empty ones are left out.
+def recorded_in(connection: sa.Connection, spans: Sequence[dict[str, Any]]) -> list[set[datetime]]:
+    """Return of each span the instants in it of which a schedule recorded an operation before.
 
-    There are some only after a clock that went back: they were decided before.
+    There are some only after a clock that went back.
     """
     if not spans:
         return []
@@ -64,15 +61,14 @@ def _without_recorded(
             operations.c.triggerer.startswith(SCHEDULED),
         )
     ).all()
-    left = []
-    for span in spans:
-        known = {
+    return [
+        {
             at
             for uid, at in recorded
             if uid == span["action_uid"] and span["first_at"] <= at <= span["last_at"]
         }
-        left.append({**span, "count": span["count"] - len(known)})
-    return [span for span in left if span["count"] > 0]
+        for span in spans
+    ]
 
 
 def overtake(connection: sa.Connection, newest: Sequence[tuple[UUID, datetime]]) -> int:

@@ -31,8 +31,9 @@ def report(
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a tick finds: the last one's `now`, whether actions are due, if the sweep has work."""
+    """What a tick finds: its `now`, the last one's, if actions are due, if the sweep has work."""
 
+    now: datetime
     last_now: datetime | None
     has_due: bool
     has_to_sweep: bool
@@ -54,10 +55,13 @@ def _looking() -> sa.Select[Any]:
         operations.c.waiting_for.is_not(None), stands_in(operations.c.state, UNSTARTED)
     )
     lease_s = sa.bindparam("lease_s", type_=sa.Float)
+    at = sa.bindparam("at", type_=UTCDateTime())
+    now = sa.func.coalesce(at, database_now(), type_=UTCDateTime())
     return sa.select(
+        now,
         sa.select(installation.c.value).where(installation.c.key == LAST_NOW).scalar_subquery(),
         # Compared by the database: an instant that Python cannot read must not stop the tick.
-        first_due <= sa.bindparam("now", type_=UTCDateTime()),
+        first_due <= now,
         first_sendable <= database_now(),
         first_beat < database_now(-lease_s),
         last_beat > database_now(lease_s),
@@ -68,12 +72,15 @@ def _looking() -> sa.Select[Any]:
 _LOOK = _looking()
 
 
-def look(connection: sa.Connection, now: datetime, lease: timedelta) -> Found:
-    """Return whether anything is due, sendable, waiting or silent for `lease`: one statement."""
-    asked = {"now": now, "lease_s": lease.total_seconds()}
-    last_now, has_due, *to_sweep = connection.execute(_LOOK, asked).one()
+def look(connection: sa.Connection, at: datetime | None, lease: timedelta) -> Found:
+    """Return whether anything is due, sendable, waiting or silent for `lease`: one statement.
+
+    `now` is `at`, or the database's clock.
+    """
+    asked = {"at": at, "lease_s": lease.total_seconds()}
+    now, last_now, has_due, *to_sweep = connection.execute(_LOOK, asked).one()
     last = None if last_now is None else datetime.fromisoformat(last_now)
-    return Found(last, bool(has_due), any(to_sweep))
+    return Found(now, last, bool(has_due), any(to_sweep))
 
 
 def last(connection: sa.Connection) -> dict[str, Any] | None:

@@ -22,7 +22,8 @@ from models.store import actions as actions_store
 from models.tables import actions
 from runtime.config import load_settings
 from runtime.database import make_engine, reading
-from scheduler.change import Author, apply_all, delete, set_active
+from scheduler.change import apply_all, delete, set_active
+from scheduler.draft import Author
 from tests.factories import DEFAULT_APP
 
 TICK = timedelta(seconds=5)

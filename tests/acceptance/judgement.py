@@ -5,6 +5,7 @@ from pathlib import Path
 from tests.acceptance.installation import Installation
 from tests.chaos import checker
 from tests.chaos.facts import Facts, from_postgresql, from_sqlite
+from tests.chaos.history import History
 
 DECIDED = (
     checker.revisions_follow_each_other,
@@ -12,6 +13,7 @@ DECIDED = (
     checker.operations_lie_on_occurrences,
     checker.ids_are_as_documented,
 )
+# Neither a log of steps nor a journal of the storm: only the tables.
 NO_LOG = Path("/nonexistent")
 
 
@@ -20,7 +22,7 @@ def violations(installation: Installation) -> list[str]:
 
     Of actions with cron rules of minutes and hours in UTC, due dates and intervals.
     """
-    history = checker.History(_facts(installation))
+    history = History(_facts(installation))
     return [f"{rule.__name__}: {told}" for rule in DECIDED for told in rule(history)]
 
 
@@ -32,5 +34,5 @@ def run_twice(installation: Installation) -> list[tuple[str, int, str]]:
 
 def _facts(installation: Installation) -> Facts:
     if installation.store == "sqlite":
-        return from_sqlite(installation.home / "minutehand.db", NO_LOG)
-    return from_postgresql(installation.settings.database_url.get_secret_value(), NO_LOG)
+        return from_sqlite(installation.home / "minutehand.db", NO_LOG, NO_LOG)
+    return from_postgresql(installation.settings.database_url.get_secret_value(), NO_LOG, NO_LOG)

@@ -1,17 +1,19 @@
 """An independent judge of what an installation did.
 
-It imports nothing of ours and reads only the tables and the log that the steps write. A rule
-yields one line of text for each violation; no line means that the promise was kept.
+It imports nothing of ours and reads only the tables, the log that the steps write, and the storm's
+journal of what it did to the clock and to documents. A rule yields one line of text for each
+violation; no line means that the promise was kept.
 """
 
 import uuid
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
-from functools import cached_property
 from itertools import pairwise
 
 from tests.chaos.facts import Facts, Row
+from tests.chaos.history import History, is_manual
+from tests.chaos.lived import true_instants
 from tests.chaos.occurrences import is_true, occurrences
 
 ENDED = {"success", "partial", "failed", "cancelled", "skipped", "dropped", "missed"}
@@ -20,80 +22,7 @@ WAITING_OVERLAPS = {"queue", "replace"}
 MOST_LOSSES = 4
 # The log is stamped by the steps' machine, the tables by the database's clock.
 SLACK = timedelta(milliseconds=100)
-Key = tuple[str, int]
-
-
-class History:
-    """The facts, sorted by what they are about."""
-
-    def __init__(self, facts: Facts) -> None:
-        self.facts = facts
-        self.actions = {row["uid"]: row for row in facts.tables["actions"]}
-        self.operations = {row["id"]: row for row in facts.tables["operations"]}
-        self.attempts: dict[Key, Row] = {
-            (row["operation_id"], row["attempt"]): row for row in facts.tables["attempts"]
-        }
-        self.lines: dict[Key, list[Row]] = defaultdict(list)
-        for number, line in enumerate(facts.log):
-            key = (line["operation"], line["attempt"])
-            self.lines[key].append({**line, "number": number})
-
-    @cached_property
-    def revisions(self) -> dict[str, list[Row]]:
-        """The revisions of each action, oldest first."""
-        found: dict[str, list[Row]] = defaultdict(list)
-        for row in sorted(self.facts.tables["revisions"], key=lambda row: row["number"]):
-            found[row["action_uid"]].append(row)
-        return found
-
-    @cached_property
-    def expected(self) -> dict[str, dict[datetime, int]]:
-        """The occurrences of each action until the last tick: which revision had it due."""
-        watermarks = {
-            row["action_uid"]: row["watermark"] for row in self.facts.tables["action_cursor"]
-        }
-        ticked = max((row["now"] for row in self.facts.tables["ticks"]), default=None)
-        return {
-            uid: self._expected_of(uid, max(filter(None, (watermarks[uid], ticked))))
-            for uid in self.actions
-        }
-
-    def _expected_of(self, uid: str, until: datetime) -> dict[datetime, int]:
-        revisions = self.revisions[uid]
-        until = self.actions[uid]["deleted_at"] or until
-        ends = [*(row["effective_from"] for row in revisions[1:]), until]
-        return {
-            at: row["number"]
-            for row, end in zip(revisions, ends, strict=True)
-            for at in occurrences(row["document"], uid, row["effective_from"], min(end, until))
-        }
-
-    def document(self, operation: Row) -> Row:
-        """Return the document that an operation runs."""
-        found: Row = self.revisions[operation["action_uid"]][operation["revision"] - 1]["document"]
-        return found
-
-    def policy(self, operation: Row) -> Row:
-        """Return its policy, with the defaults that the rules need."""
-        policy = self.document(operation).get("policy") or {}
-        return {"overlap": "skip", "catch_up": "latest", **policy}
-
-    def attempts_of(self, id: str) -> list[Row]:
-        """Return an operation's attempts, in order."""
-        found = [row for (operation, _), row in self.attempts.items() if operation == id]
-        return sorted(found, key=lambda row: row["attempt"])
-
-    def was_cut_off(self, key: Key) -> bool:
-        """Whether an attempt was ended by another than its own step."""
-        attempt = self.attempts[key]
-        error = attempt["error"] or ""
-        lines = self.lines[key]
-        return (
-            attempt["state"] not in {"success", "partial", "failed"}
-            or error.startswith(("lost", "time limit", "the worker stopped"))
-            or not lines
-            or lines[-1]["what"] == "start"
-        )
+SECOND = timedelta(seconds=1)
 
 
 def revisions_follow_each_other(history: History) -> Iterator[str]:
@@ -101,17 +30,18 @@ def revisions_follow_each_other(history: History) -> Iterator[str]:
         numbers = [row["number"] for row in revisions]
         if numbers != list(range(1, len(numbers) + 1)):
             yield f"action {uid}: revisions are numbered {numbers}"
-        instants = [row["effective_from"] for row in revisions]
-        if instants != sorted(instants):
-            yield f"action {uid}: a revision takes effect before the one it follows: {instants}"
+        for one, after in pairwise(row["effective_from"] for row in revisions):
+            is_lived_again = any(it.has(one) and it.has(after) for it in history.undone)
+            if after < one and not is_lived_again:
+                yield f"action {uid}: a revision takes effect before the one it follows: {after}"
     for uid, action in history.actions.items():
-        if action["set_aside"]:
+        if action["set_aside"] and action["deleted_at"] is None:
             yield f"action {uid}: set aside: {action['set_aside']}"
 
 
 def every_occurrence_has_one_outcome(history: History) -> Iterator[str]:
     rows: dict[str, dict[datetime, list[Row]]] = defaultdict(lambda: defaultdict(list))
-    for row in history.operations.values():
+    for row in history.scheduled:
         rows[row["action_uid"]][row["occurrence_at"]].append(row)
     spans: dict[str, list[Row]] = defaultdict(list)
     for row in history.facts.tables["missed_spans"]:
@@ -123,32 +53,51 @@ def every_occurrence_has_one_outcome(history: History) -> Iterator[str]:
             if has > 1 or (has == 0 and len(inside) != 1):
                 told = f"{at} has {has} operations and lies in {len(inside)} missed spans"
                 yield f"action {uid} (revision {revision}): {told}"
-        yield from _spans_count_what_has_no_row(uid, expected, set(rows[uid]), spans[uid])
+        for at, found in rows[uid].items():
+            if len(found) > 1 and at not in expected:
+                yield f"action {uid}: {at} has {len(found)} operations"
 
 
-def _spans_count_what_has_no_row(
-    uid: str, expected: dict[datetime, int], recorded: set[datetime], spans: list[Row]
-) -> Iterator[str]:
-    rowless = {at for at in expected if at not in recorded}
-    for one in spans:
-        inside = sorted(at for at in rowless if one["first_at"] <= at <= one["last_at"])
-        ends = (inside[0], inside[-1]) if inside else None
-        if len(inside) != one["count"] or ends != (one["first_at"], one["last_at"]):
-            yield f"action {uid}: a missed span says {one['count']}, {len(inside)} are in it"
+def spans_count_what_has_no_row(history: History) -> Iterator[str]:
+    recorded = {(row["action_uid"], row["occurrence_at"]) for row in history.scheduled}
+    for one in history.facts.tables["missed_spans"]:
+        uid = one["action_uid"]
+        document = history.document_of(uid, one["revision"])
+        inside = occurrences(document, uid, one["first_at"] - SECOND, one["last_at"])
+        rowless = {at for at in inside if (uid, at) not in recorded}
+        if len(rowless) != one["count"]:
+            yield f"action {uid}: a missed span says {one['count']}, {len(rowless)} are in it"
+        for end in (one["first_at"], one["last_at"]):
+            # What was decided before the clock went back has a row, also at the end of a span.
+            if end not in rowless and not history.may_be_undone(end):
+                yield f"action {uid}: a missed span ends at {end}, which was not missed"
 
 
 def operations_lie_on_occurrences(history: History) -> Iterator[str]:
-    for row in history.operations.values():
-        revision = history.expected[row["action_uid"]].get(row["occurrence_at"])
+    for row in history.scheduled:
+        uid, at = row["action_uid"], row["occurrence_at"]
+        if history.is_doubtful(uid, at):
+            if at not in occurrences(history.document(row), uid, at - SECOND, at):
+                yield f"operation {row['id']}: {at} is no occurrence of its own revision"
+            continue
+        revision = history.expected[uid].get(at)
         if revision is None:
-            yield f"operation {row['id']}: {row['occurrence_at']} is no occurrence of its action"
+            yield f"operation {row['id']}: {at} is no occurrence of its action"
         elif revision != row["revision"]:
             told = f"recorded with revision {row['revision']}, due in {revision}"
             yield f"operation {row['id']}: {told}"
 
 
+def what_was_asked_for_is_there(history: History) -> Iterator[str]:
+    asked = {row["operation"] for row in history.facts.journal if row["what"] == "run"}
+    for id in asked:
+        row = history.operations.get(id)
+        if row is None or not is_manual(row):
+            yield f"operation {id}: asked for and confirmed, but not there"
+
+
 def ids_are_as_documented(history: History) -> Iterator[str]:
-    for row in history.operations.values():
+    for row in history.scheduled:
         instant = row["occurrence_at"].strftime("%Y-%m-%dT%H:%M:%SZ")
         parts = [row["action_uid"], instant, row["subject"], row["event_id"]]
         text = " | ".join(part for part in parts if part is not None)
@@ -200,10 +149,13 @@ def no_side_effect_without_a_running_attempt(history: History) -> Iterator[str]:
         if row is None:
             yield f"operation {id}: attempt {attempt} left {len(lines)} lines, but never started"
             continue
-        if lines[0]["at"] < row["started_at"] - SLACK:
+        began = true_instants(history.facts.journal, row["started_at"])
+        if all(lines[0]["at"] < at - SLACK for at in began):
             yield f"operation {id}: attempt {attempt} did something before its start"
-        over = row["finished_at"]
-        if over and lines[-1]["at"] > over + SLACK and not history.was_cut_off(key):
+        if row["finished_at"] is None or history.was_cut_off(key):
+            continue
+        ended = true_instants(history.facts.journal, row["finished_at"])
+        if all(lines[-1]["at"] > at + SLACK for at in ended):
             yield f"operation {id}: attempt {attempt} did something after its end"
 
 
@@ -270,7 +222,9 @@ def success_means_that_all_steps_ended(history: History) -> Iterator[str]:
 RULES: tuple[Callable[[History], Iterator[str]], ...] = (
     revisions_follow_each_other,
     every_occurrence_has_one_outcome,
+    spans_count_what_has_no_row,
     operations_lie_on_occurrences,
+    what_was_asked_for_is_there,
     ids_are_as_documented,
     every_operation_ended,
     attempts_are_consecutive,

@@ -1,5 +1,6 @@
 """Random actions, as an admin would write them."""
 
+import json
 from datetime import datetime, timedelta
 from random import Random
 from typing import Any
@@ -69,3 +70,22 @@ def random_parameters(random: Random) -> dict[str, Any]:
         "ignores_interrupts": random.random() < 0.2,
         "heeds_stop": random.random() < 0.4,
     }
+
+
+def random_broken_text(random: Random, document: dict[str, Any]) -> str:
+    """Return what an admin may write by mistake where a document belongs."""
+    return random.choice(
+        (
+            "",
+            "null",
+            "[]",
+            "{",
+            json.dumps(document)[:-1],
+            json.dumps({**document, "when": {"cron_rule": "61 * * * *"}}),
+            json.dumps({**document, "when": {"every": "PT1S"}}),
+            json.dumps({**document, "operations": {}}),
+            json.dumps({**document, "policy": 5}),
+            json.dumps({key: value for key, value in document.items() if key != "when"}),
+            "[" * 5_000,
+        )
+    )

@@ -14,26 +14,30 @@ import sqlalchemy as sa
 from models.errors import SchedulerError
 from models.tables import action_cursor, actions, revisions
 from runtime.clock import monotonic
+from runtime.database import reading
 from scheduler.change import apply_all, create_all, delete, set_active
 from scheduler.draft import Author
+from scheduler.manual import run_now
 from tasks.registry import Registry
 from tests.acceptance.installation import Installation
 from tests.chaos import storm_steps
-from tests.chaos.documents import random_document
+from tests.chaos.documents import random_broken_text, random_document
 from tests.chaos.faults import Fault
+from tests.chaos.journal import Journal
 from tests.factories import DEFAULT_APP
 
 TICK = timedelta(seconds=5)
 # An edit that meets a database or a broker that is away is refused, as an admin's would be.
 REFUSED = (sa.exc.SQLAlchemyError, SchedulerError)
+Documents = list[tuple[UUID, dict[str, Any]]]
 
 
 class Editor:
     """Makes the edits of a schedule in a thread of its own: one that blocks holds up no fault."""
 
-    def __init__(self, installation: Installation) -> None:
+    def __init__(self, installation: Installation, journal: Journal) -> None:
         specs = Registry((storm_steps.__name__,)).user_specs()
-        self.installation = installation
+        self.installation, self.journal = installation, journal
         self.author = Author("the storm", DEFAULT_APP, specs, TICK)
         self.error: BaseException | None = None
         self.done = 0
@@ -59,12 +63,12 @@ class Editor:
         self._stop.set()
 
     def end_all(self) -> None:
-        """Let no action be due any more; what is recorded runs on."""
+        """Let no action be due any more; what is recorded runs on, and what is broken is mended."""
         ends = (self.installation.now() + timedelta(seconds=2)).replace(microsecond=0)
-        for uid, document in self._documents():
+        for _, document in self._documents():
             policy = {**document.get("policy", {}), "ends_at": ends.isoformat()}
             with suppress(SchedulerError):
-                self._apply(uid, {**document, "policy": policy})
+                self._apply({**document, "policy": policy})
 
     def _follow(self, schedule: list[Fault]) -> None:
         started = monotonic()
@@ -86,43 +90,72 @@ class Editor:
             document = random_document(random, f"new {edit.number}", self.installation.now())
             create_all(engine, [document], self.author)
             return
-        documents = self._documents()
-        uid, document = documents[edit.number % len(documents)]
+        uid, document = random.choice(self._documents())
         acts: dict[str, Callable[[], object]] = {
             "pause": lambda: set_active(engine, uid, active=False, author=self.author),
             "resume": lambda: set_active(engine, uid, active=True, author=self.author),
             "apply": lambda: self._apply_random(random, document),
             "delete": lambda: delete(engine, uid, self.author),
+            "run": lambda: self._run(uid),
+            "mend": lambda: self._mend(random),
             "edit by SQL": lambda: self._edit_by_sql(random),
+            "break by SQL": lambda: self._break_by_sql(uid, random_broken_text(random, document)),
             "pause by SQL": lambda: self._set_by_sql(uid, active=False),
             "resume by SQL": lambda: self._set_by_sql(uid, active=True),
         }
         acts[edit.kind]()
 
-    def _documents(self) -> list[tuple[UUID, dict[str, Any]]]:
-        query = sa.select(actions.c.uid, actions.c.document).where(actions.c.deleted_at.is_(None))
-        with self.installation.engine.begin() as connection:
-            rows = connection.execute(query.order_by(actions.c.name)).all()
+    def _documents(self, *which: sa.ColumnElement[bool]) -> Documents:
+        """Return the documents of the current revisions, of those not deleted by default."""
+        current = (revisions.c.action_uid == actions.c.uid) & (
+            revisions.c.number == actions.c.revision
+        )
+        query = sa.select(actions.c.uid, revisions.c.document).join(revisions, current)
+        wanted = which or (actions.c.deleted_at.is_(None),)
+        with reading(self.installation.engine) as connection:
+            rows = connection.execute(query.where(*wanted).order_by(actions.c.name)).all()
         return [(uid, json.loads(text)) for uid, text in rows]
+
+    def _apply(self, document: dict[str, Any]) -> None:
+        apply_all(self.installation.engine, [document], self.author)
 
     def _apply_random(self, random: Random, document: dict[str, Any]) -> None:
         fresh = random_document(random, document["name"], self.installation.now())
         key = random.choice(("when", "policy", "operations"))
-        apply_all(self.installation.engine, [{**document, key: fresh[key]}], self.author)
+        self._apply({**document, key: fresh[key]})
 
-    def _apply(self, uid: UUID, document: dict[str, Any]) -> None:
-        apply_all(self.installation.engine, [document], self.author)
+    def _mend(self, random: Random) -> None:
+        broken = self._documents(actions.c.set_aside.is_not(None), actions.c.deleted_at.is_(None))
+        if broken:
+            self._apply_random(random, random.choice(broken)[1])
+
+    def _run(self, uid: UUID) -> None:
+        id, _ = run_now(self.installation.engine, uid, "the storm")
+        self.journal.note("run", operation=str(id), action=str(uid))
 
     def _edit_by_sql(self, random: Random) -> None:
         """Edit any action, a deleted one too: plain SQL forgets to ask."""
+        uid, document = random.choice(self._documents(sa.true()))
+        fresh = random_document(random, "fresh", self.installation.now())
+        key = random.choice(("when", "policy"))
+        text = json.dumps({**document, key: fresh[key]})
         with self.installation.engine.begin() as connection:
-            rows = connection.execute(sa.select(actions.c.uid, actions.c.document)).all()
-            uid, text = random.choice(rows)
-            fresh = random_document(random, "fresh", self.installation.now())
-            edited = {**json.loads(text), random.choice(("when", "policy")): None}
-            edited = {key: fresh[key] if value is None else value for key, value in edited.items()}
             statement = sa.update(actions).where(actions.c.uid == uid)
-            connection.execute(statement.values(document=json.dumps(edited)))
+            connection.execute(statement.values(document=text))
+
+    def _break_by_sql(self, uid: UUID, text: str) -> None:
+        """Write what is no document; note until when the old one counts."""
+        broken = sa.update(actions).where(actions.c.uid == uid).values(document=text)
+        edited = (
+            sa.select(action_cursor.c.edited_at, actions.c.revision)
+            .join(actions, actions.c.uid == action_cursor.c.action_uid)
+            .where(action_cursor.c.action_uid == uid)
+        )
+        with self.installation.engine.begin() as connection:
+            connection.execute(broken)
+            at, revision = connection.execute(edited).one()
+            # Noted before the commit: one that is lost on its way may have been made.
+            self.journal.note("broken", action=str(uid), at=at.timestamp(), revision=revision)
 
     def _set_by_sql(self, uid: UUID, *, active: bool) -> None:
         with self.installation.engine.begin() as connection:

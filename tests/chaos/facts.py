@@ -1,12 +1,12 @@
-"""What the checker looks at: the tables as rows, and the side-effect log; nothing of ours imported.
+"""What the checker looks at: tables, side-effect log, journal; nothing of ours is imported.
 
 A row is a dict: instants are aware UTC, ids are text, JSON is parsed.
 """
 
 import json
 import sqlite3
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -29,13 +29,14 @@ COLUMNS = {
 
 @dataclass(frozen=True)
 class Facts:
-    """All rows of the tables, by table, and the lines of the log in the order of their writing."""
+    """All rows of the tables, by table; the lines of the log and the journal as written."""
 
     tables: dict[str, list[Row]]
     log: list[Row]
+    journal: list[Row] = field(default_factory=list)
 
 
-def from_sqlite(database: Path, log: Path) -> Facts:
+def from_sqlite(database: Path, log: Path, journal: Path) -> Facts:
     """Read an installation on SQLite."""
     connection = sqlite3.connect(database)
     connection.execute("BEGIN")
@@ -46,10 +47,10 @@ def from_sqlite(database: Path, log: Path) -> Facts:
         }
     finally:
         connection.close()
-    return Facts(tables, read_log(log))
+    return Facts(tables, read_lines(log), read_lines(journal))
 
 
-def from_postgresql(url: str, log: Path) -> Facts:
+def from_postgresql(url: str, log: Path, journal: Path) -> Facts:
     """Read an installation on PostgreSQL."""
     with psycopg.connect(url) as connection:
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
@@ -59,15 +60,24 @@ def from_postgresql(url: str, log: Path) -> Facts:
             )
             for table, columns in COLUMNS.items()
         }
-    return Facts(tables, read_log(log))
+    return Facts(tables, read_lines(log), read_lines(journal))
 
 
-def read_log(path: Path) -> list[Row]:
-    """Return the lines of the side-effect log, oldest first."""
+def read_lines(path: Path) -> list[Row]:
+    """Return the lines of a file of JSON, oldest first."""
     if not path.exists():
         return []
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
-    return [{**line, "at": datetime.fromtimestamp(line["at"], UTC)} for line in lines]
+    return [_line(json.loads(line)) for line in path.read_text().splitlines()]
+
+
+def _line(line: Row) -> Row:
+    instants = {
+        key: datetime.fromtimestamp(line[key], UTC)
+        for key in ("at", "since", "until")
+        if line.get(key) is not None
+    }
+    shift = {"shift": timedelta(seconds=line["shift_s"])} if "shift_s" in line else {}
+    return {**line, **instants, **shift}
 
 
 def _rows(columns: str, found: list[Any]) -> list[Row]:

@@ -1,6 +1,6 @@
 """When what goes wrong: the whole schedule of a storm, from its seed alone."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
 
@@ -21,10 +21,14 @@ COMMON = (
     ("freeze broker", 2, 5),
     ("flush broker", 2, 0),
     ("repeat messages", 4, 0),
+    ("shuffle messages", 3, 0),
     ("forge messages", 6, 0),
+    ("set clock forward", 1, 0),
+    ("set clock back", 1, 0),
+    ("tick ahead", 1, 0),
 )
 OF_STORE = {
-    "sqlite": (("lock database", 3, 5),),
+    "sqlite": (("lock database", 3, 5), ("fill disk of daemon", 2, 4)),
     "postgresql": (
         ("freeze database", 3, 5),
         ("restart database", 2, 2),
@@ -40,9 +44,13 @@ EDITS = (
     ("edit by SQL", 4),
     ("pause by SQL", 1),
     ("resume by SQL", 2),
+    ("break by SQL", 2),
+    ("mend", 3),
+    ("run", 3),
 )
-# Gaps between two faults, and between two edits.
+# Gaps between two faults, and between two edits; some faults come at once.
 MOST_S = 2.4
+AT_ONCE = 0.2
 # What can be away for itself only: faults of one of these do not overlap.
 ALONE = ("broker", "database")
 
@@ -56,10 +64,19 @@ class Fault:
     number: int
     lasts_s: float = 0.0
 
+    @property
+    def victim(self) -> str:
+        """What it befalls."""
+        return self.kind.split()[-1]
+
     def __str__(self) -> str:
         """Return it as a line of the schedule."""
         lasting = f" for {self.lasts_s:.1f} s" if self.lasts_s else ""
         return f"{self.at_s:6.2f} {self.kind}{lasting} ({self.number % 100})"
+
+
+# To be called with a fault and what repairs it, once it has lasted.
+Later = Callable[[Fault, Callable[[], None]], None]
 
 
 def faults(seed: int, store: str, seconds: float) -> list[Fault]:
@@ -72,12 +89,11 @@ def faults(seed: int, store: str, seconds: float) -> list[Fault]:
     while at < seconds:
         kind, _, longest = random.choices(kinds, [weight for _, weight, _ in kinds])[0]
         lasts = random.uniform(0.3, longest) if longest else 0.0
-        number = random.randrange(2**32)
-        victim = kind.split()[-1]
-        if victim not in ALONE or at >= free_from.get(victim, 0.0):
-            free_from[victim] = at + lasts + 0.5
-            found.append(Fault(at, kind, number, lasts))
-        at += random.uniform(0.1, MOST_S)
+        fault = Fault(at, kind, random.randrange(2**32), lasts)
+        if fault.victim not in ALONE or at >= free_from.get(fault.victim, 0.0):
+            free_from[fault.victim] = at + lasts + 0.5
+            found.append(fault)
+        at += 0.0 if random.random() < AT_ONCE else random.uniform(0.1, MOST_S)
     return found
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+from pathlib import Path
 from threading import Event
 from typing import Any
 
@@ -13,6 +14,8 @@ from runtime.clock import utc_now
 
 POLL_S = 0.05
 LOG = "MINUTEHAND_STORM"
+# A file: once it is there, no step takes its time any more.
+CALM = "MINUTEHAND_STORM_CALM"
 
 
 class StormParameters(BaseModel):
@@ -46,9 +49,9 @@ def _note(context: StepContext, step: str, what: str, *, repeatable: bool) -> No
 
 
 def _spend(context: StepContext, wanted: StormParameters) -> bool:
-    """Pass the time; return whether it was told to stop instead."""
+    """Pass the time, in the calm none; return whether it was told to stop instead."""
     polls = wanted.ms // int(POLL_S * 1000)
-    while polls > 0:
+    while polls > 0 and not Path(os.environ[CALM]).exists():
         polls -= 1
         try:
             if wanted.heeds_stop and context.should_stop():

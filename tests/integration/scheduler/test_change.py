@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from models.errors import InvalidAction, NotFound, Refused
 from models.sql import read_clock
 from models.step_spec import StepSpec
-from models.tables import action_cursor, actions, audit, revisions
+from models.tables import action_cursor, actions, audit, missed_spans, revisions
 from runtime.clock import wait_for
 from runtime.database import reading
 from scheduler import change, manual
@@ -50,6 +50,22 @@ def test_an_edit_decides_the_old_rule_first(engine: sa.Engine, broker: Broker) -
     assert before - MINUTE < rows[-1]["occurrence_at"] <= clock(engine)
     assert len(broker.messages("quick")) == 1
     assert cursor_of(engine, action)["watermark"] >= before
+
+
+def test_a_change_behind_what_is_decided_gives_no_occurrence_a_second_outcome(
+    engine: sa.Engine,
+) -> None:
+    now = clock(engine).replace(second=0, microsecond=0)
+    action = make_action(engine, since=now)
+    tick(engine, now + 60 * MINUTE, Sweeper(MINUTE))
+
+    apply_all(engine, [make_document(policy={"overlap": "queue"})], author())
+    tick(engine, now + 120 * MINUTE, Sweeper(MINUTE))
+
+    with reading(engine) as connection:
+        spans = connection.execute(sa.select(missed_spans)).mappings().all()
+    assert len(rows_of(engine, action)) + sum(span["count"] for span in spans) == 120
+    assert [span["revision"] for span in spans] == [1, 2]
 
 
 def test_a_new_rule_never_runs_the_past(engine: sa.Engine) -> None:

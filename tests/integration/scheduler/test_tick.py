@@ -294,6 +294,25 @@ def test_a_clock_that_ran_ahead_is_undone(engine: sa.Engine) -> None:
     assert [row["state"] for row in rows_of(engine, action) if row["state"] == "missed"] == []
 
 
+def test_what_another_rule_ran_before_the_clock_went_back_is_not_taken_off_what_is_missed(
+    engine: sa.Engine,
+) -> None:
+    odd = {"cron_rule": "1-59/2 * * * *", "timezone": "UTC"}
+    action = make_action(engine, when=odd, since=SEVEN - MINUTE)
+    run_tick(engine, SEVEN + 20 * MINUTE)
+    run_tick(engine, SEVEN)
+    even = make_document(when={"cron_rule": "*/2 * * * *", "timezone": "UTC"})
+    _edit_by_sql(engine, action.uid, document=json.dumps(even))
+    _edited_at(engine, action.uid, SEVEN)
+
+    run_tick(engine, SEVEN + 60 * MINUTE)
+
+    with reading(engine) as connection:
+        span = connection.execute(sa.select(missed_spans)).mappings().one()
+    ends = [SEVEN + 2 * MINUTE, SEVEN + 38 * MINUTE]
+    assert ([span["first_at"], span["last_at"]], span["count"]) == (ends, 19)
+
+
 def test_a_small_step_back_of_the_clock_changes_nothing(engine: sa.Engine) -> None:
     action = make_action(engine, since=SEVEN - MINUTE)
     run_tick(engine, SEVEN + MINUTE)

@@ -1,0 +1,106 @@
+"""The daemons and workers of a storm: kept up, killed, frozen, stopped."""
+
+import signal
+from collections.abc import Callable
+from contextlib import suppress
+
+import psutil
+
+from tests.acceptance.installation import Installation
+from tests.acceptance.processes import Process
+from tests.chaos.faults import Fault, Later
+
+DAEMONS, WORKERS = 2, 2
+# A victim that ended on its own, or is away.
+GONE = (psutil.Error, ProcessLookupError, AssertionError)
+
+
+class Crew:
+    """All daemons and workers, by name."""
+
+    def __init__(self, installation: Installation, later: Later) -> None:
+        self.installation, self.later = installation, later
+        self._processes: dict[str, Process] = {}
+
+    def tend(self) -> None:
+        """Start what ended, as a service manager does."""
+        starts = {"daemon": self.installation.daemon, "worker": self._start_worker}
+        for role, number in (("daemon", DAEMONS), ("worker", WORKERS)):
+            for name in (f"{role} {n}" for n in range(number)):
+                if name not in self._processes or not self._processes[name].is_alive:
+                    self._processes[name] = starts[role]()
+
+    def acts(self) -> dict[str, Callable[[Fault], None]]:
+        """Return the faults of processes."""
+        return {
+            "kill daemon": lambda fault: self._kill(self._one("daemon", fault)),
+            "kill both daemons": lambda _: self._kill(*self._all("daemon")),
+            "freeze daemon": lambda fault: self._freeze(fault, "daemon"),
+            "stop daemon": lambda fault: self._one("daemon", fault).send(signal.SIGTERM),
+            "fill disk of daemon": self._fill_disk,
+            "kill child": lambda fault: self._child(fault).kill(),
+            "kill worker": lambda fault: self._kill(self._one("worker", fault)),
+            "freeze worker": lambda fault: self._freeze(fault, "worker"),
+            "freeze child": self._freeze_child,
+            "stop worker": lambda fault: self._one("worker", fault).send(signal.SIGTERM),
+        }
+
+    def _start_worker(self) -> Process:
+        return self.installation.worker("quick,heavy", 2)
+
+    def _all(self, role: str) -> list[Process]:
+        return [process for name, process in self._processes.items() if name.startswith(role)]
+
+    def _one(self, role: str, fault: Fault) -> Process:
+        found = self._all(role)
+        return found[fault.number % len(found)]
+
+    def _child(self, fault: Fault) -> psutil.Process:
+        found = sorted(self._one("worker", fault).children())
+        if not found:
+            raise psutil.NoSuchProcess(0)
+        return psutil.Process(found[fault.number // 7 % len(found)])
+
+    def _kill(self, *processes: Process) -> None:
+        for process in processes:
+            process.kill()
+
+    def _freeze(self, fault: Fault, role: str) -> None:
+        freeze_tree(self._one(role, fault).pid, fault, self.later)
+
+    def _freeze_child(self, fault: Fault) -> None:
+        child = self._child(fault)
+        self.later(fault, lambda: thaw_tree(child))
+        child.suspend()
+
+    def _fill_disk(self, fault: Fault) -> None:
+        """Let no file of a daemon grow any more, for a while."""
+        daemon = psutil.Process(self._one("daemon", fault).pid)
+        _, hard = daemon.rlimit(psutil.RLIMIT_FSIZE)
+        self.later(fault, lambda: _limit_files(daemon, hard, hard))
+        _limit_files(daemon, 0, hard)
+
+
+def freeze_tree(pid: int, fault: Fault, later: Later) -> None:
+    """Stop a process and its children where they are, for a while."""
+    process = psutil.Process(pid)
+    later(fault, lambda: thaw_tree(process))
+    process.suspend()
+    for child in process.children(recursive=True):
+        with suppress(psutil.Error):
+            child.suspend()
+
+
+def thaw_tree(process: psutil.Process) -> None:
+    """Let a process and its children go on."""
+    with suppress(*GONE):
+        # The parent first: a child that it must reap, or that is gone, holds up nobody.
+        process.resume()
+        for child in process.children(recursive=True):
+            with suppress(psutil.Error):
+                child.resume()
+
+
+def _limit_files(process: psutil.Process, most: int, hard: int) -> None:
+    with suppress(*GONE):
+        process.rlimit(psutil.RLIMIT_FSIZE, (most, hard))

@@ -1,0 +1,44 @@
+"""A clock of SQLite that a file moves; the storm's processes load it (`sitecustomize`).
+
+SQLite asks the machine, and only root sets that. A connection of ours gets a `strftime` of its own
+instead, which adds what the file says.
+"""
+
+import os
+import sqlite3
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+FILE = "MINUTEHAND_STORM_CLOCK"
+FORMAT = "%Y-%m-%d %H:%M:%f000"
+
+
+def shift_connection(connection: sqlite3.Connection, file: Path) -> None:
+    """Let a connection's clock be that of the machine, moved by the seconds in `file`."""
+
+    def strftime(form: str, instant: str, moved: str = "0 seconds") -> str:
+        if (form, instant) != (FORMAT, "now"):
+            raise ValueError(f"only the clock is asked, not {form!r} of {instant!r}")
+        seconds = float(file.read_text()) + float(moved.removesuffix(" seconds"))
+        at = datetime.now(UTC) + timedelta(seconds=seconds)  # noqa: TID251  (the machine's own)
+        return f"{at:%Y-%m-%d %H:%M:%S}.{at.microsecond // 1000:03}000"
+
+    # The built-in clock does not change inside a statement either.
+    connection.create_function("strftime", -1, strftime, deterministic=True)
+
+
+def shift_this_process() -> None:
+    """Move the clock of each connection that this process will make, if a file is named."""
+    path = os.environ.get(FILE)
+    if not path:
+        return
+    connect = sqlite3.dbapi2.connect
+
+    def connect_shifted(*arguments: Any, **named: Any) -> sqlite3.Connection:
+        connection: sqlite3.Connection = connect(*arguments, **named)
+        shift_connection(connection, Path(path))
+        return connection
+
+    for module in (sqlite3, sqlite3.dbapi2):
+        vars(module)["connect"] = connect_shifted

@@ -1,0 +1,235 @@
+"""The judge under a clock that is set, documents that are broken, and runs that were asked for."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from tests.chaos.checker import violations
+from tests.chaos.facts import Facts
+from tests.chaos.histories import (
+    DOCUMENT,
+    SECOND,
+    START,
+    UID,
+    Break,
+    changed,
+    kept,
+    logged,
+    minute,
+    one_more_row,
+    operation,
+    without,
+)
+from tests.chaos.lived import ABOUT, Stretch, merged, repeated, true_instants
+
+MINUTE = timedelta(minutes=1)
+Row = dict[str, Any]
+
+
+def clock(since: timedelta, until: timedelta, shift: timedelta = 0 * MINUTE) -> Row:
+    """Return how far the clock was moved from `since` to `until` after the start."""
+    return {"what": "clock", "since": START + since, "until": START + until, "shift": shift}
+
+
+def with_journal(*rows: Row) -> Facts:
+    """Return the history without fault, with this journal."""
+    facts = kept()
+    facts.journal.extend(rows)
+    return facts
+
+
+def lived_again(after: timedelta, until: timedelta) -> list[Row]:
+    """Return the journal of a clock that went back from `until` to `after`, and soon was right."""
+    wrong = clock(until, until + SECOND, after - until)
+    return [clock(0 * MINUTE, until), wrong, clock(until + SECOND, 60 * MINUTE)]
+
+
+def broken(at: timedelta) -> Row:
+    """Return that the action's document was broken, in its first revision."""
+    return {"what": "broken", "action": UID, "at": START + at, "revision": 1}
+
+
+def asked(facts: Facts, **changes: Any) -> Row:
+    """Let a manual run be recorded that passed over its only moment; return its confirmation."""
+    row = operation(minute(6) + 7 * SECOND, "skipped", id="any", reason="overlap")
+    facts.tables["operations"].append({**row, "triggerer": "Manual run by x", **changes})
+    return {"what": "run", "operation": "any", "action": UID}
+
+
+def rules_broken(facts: Facts) -> set[str]:
+    """Return the names of the rules that a history breaks."""
+    return {told.split(":")[0] for told in violations(facts)}
+
+
+def test_a_manual_run_lies_where_it_was_asked_for() -> None:
+    facts = kept()
+    facts.journal.append(asked(facts))
+
+    assert violations(facts) == []
+
+
+@pytest.mark.parametrize("changes", [{"id": "other"}, {"triggerer": "t"}], ids=["gone", "not_ours"])
+def test_a_manual_run_that_was_confirmed_must_be_there(changes: Row) -> None:
+    facts = kept()
+    facts.journal.append(asked(facts, **changes))
+
+    assert "what_was_asked_for_is_there" in rules_broken(facts)
+
+
+def test_where_the_clock_went_back_and_nothing_was_changed_the_outcome_is_certain() -> None:
+    facts = with_journal(*lived_again(2 * MINUTE, 6 * MINUTE))
+    assert violations(facts) == []
+
+    without("operations", 1)(facts)
+
+    assert rules_broken(facts) == {"every_occurrence_has_one_outcome"}
+
+
+@pytest.mark.parametrize(
+    "breaks",
+    [
+        pytest.param(without("operations", 1), id="lost"),
+        pytest.param(changed("revisions", 1, document=DOCUMENT), id="not_paused"),
+        pytest.param(changed("actions", 0, deleted_at=minute(6)), id="deleted"),
+        pytest.param(changed("revisions", 1, effective_from=minute(6)), id="changed_earlier"),
+    ],
+)
+def test_where_the_clock_went_back_and_the_action_was_changed_none_is_due(breaks: Break) -> None:
+    facts = with_journal(*lived_again(2 * MINUTE, 8 * MINUTE))
+
+    breaks(facts)
+
+    assert violations(facts) == []
+
+
+def test_where_the_clock_went_back_a_little_each_occurrence_still_has_its_outcome() -> None:
+    facts = with_journal(*lived_again(4 * MINUTE, 8 * MINUTE))
+    assert violations(facts) == []
+
+    without("operations", 1)(facts)
+
+    assert rules_broken(facts) == {"every_occurrence_has_one_outcome"}
+
+
+def test_what_was_decided_ahead_of_a_deletion_stays() -> None:
+    facts = with_journal(*lived_again(4 * MINUTE, 8 * MINUTE))
+
+    changed("actions", 0, deleted_at=minute(6) - SECOND)(facts)
+
+    assert violations(facts) == []
+
+
+@pytest.mark.parametrize(
+    ("rule", "breaks"),
+    [
+        pytest.param("every_occurrence_has_one_outcome", one_more_row, id="two_rows"),
+        pytest.param("every_occurrence_has_one_outcome", without("missed_spans", 0), id="before"),
+        pytest.param(
+            "operations_lie_on_occurrences", changed("operations", 1, revision=2), id="not_its_own"
+        ),
+        pytest.param(
+            "revisions_follow_each_other",
+            changed("revisions", 1, effective_from=minute(0)),
+            id="out_of_the_stretch",
+        ),
+    ],
+)
+def test_where_the_clock_went_back_nothing_is_done_twice(rule: str, breaks: Break) -> None:
+    facts = with_journal(*lived_again(2 * MINUTE, 8 * MINUTE))
+    if rule == "every_occurrence_has_one_outcome":
+        facts.journal[:] = lived_again(4 * MINUTE, 5 * MINUTE)
+
+    breaks(facts)
+
+    assert rule in rules_broken(facts)
+
+
+def test_a_revision_may_take_effect_earlier_where_the_clock_went_back() -> None:
+    facts = with_journal(*lived_again(3 * MINUTE, 9 * MINUTE))
+    paused = {**DOCUMENT, "active": False}
+    facts.tables["revisions"].append(
+        {"action_uid": UID, "number": 3, "document": paused, "effective_from": minute(5)}
+    )
+
+    assert violations(facts) == []
+
+
+def test_a_broken_document_has_nothing_due_until_it_is_mended() -> None:
+    facts = with_journal(broken(5 * MINUTE))
+
+    without("operations", 1)(facts)
+
+    assert violations(facts) == []
+
+
+def test_what_was_due_before_the_document_was_broken_is_not_lost() -> None:
+    facts = with_journal(broken(6 * MINUTE))
+
+    without("operations", 1)(facts)
+
+    assert rules_broken(facts) == {"every_occurrence_has_one_outcome"}
+
+
+def test_a_document_that_nobody_mended_has_nothing_due_any_more() -> None:
+    facts = with_journal({**broken(6 * MINUTE), "revision": 2})
+    facts.tables["ticks"] = [{"now": minute(50)}]
+    facts.tables["revisions"][1]["document"] = DOCUMENT
+
+    lost = {told for told in violations(facts) if "has 0 operations" in told}
+
+    assert lost == set()
+
+
+def test_the_steps_clock_is_compared_with_the_one_that_the_database_showed() -> None:
+    facts = with_journal(clock(-2 * 60 * MINUTE, 60 * MINUTE, 60 * MINUTE))
+    for line in facts.log:
+        line["at"] -= 60 * MINUTE
+    assert violations(facts) == []
+
+    logged(6, at=minute(7) - 60 * MINUTE - SECOND)(facts)
+
+    assert rules_broken(facts) == {"no_side_effect_without_a_running_attempt"}
+
+
+@pytest.mark.parametrize(
+    ("journal", "expected"),
+    [
+        pytest.param([], [], id="no_journal"),
+        pytest.param(
+            [clock(0 * MINUTE, MINUTE), clock(MINUTE, 2 * MINUTE, 5 * MINUTE)], [], id="forward"
+        ),
+        pytest.param(
+            [clock(0 * MINUTE, 5 * MINUTE), clock(5 * MINUTE, 6 * MINUTE, -2 * MINUTE)],
+            [Stretch(START + 3 * MINUTE - ABOUT, START + 5 * MINUTE + ABOUT)],
+            id="back",
+        ),
+        pytest.param(
+            [{"what": "ahead", "since": START, "at": START + MINUTE}],
+            [Stretch(START - ABOUT, START + MINUTE + ABOUT)],
+            id="decided_ahead",
+        ),
+        pytest.param(
+            [{**clock(MINUTE, MINUTE, -MINUTE), "until": None}, clock(0 * MINUTE, 5 * MINUTE)],
+            [Stretch(START - ABOUT, START + 5 * MINUTE + ABOUT)],
+            id="nobody_knows_whether_it_was_set",
+        ),
+    ],
+)
+def test_the_judge_knows_what_was_lived_twice(journal: list[Row], expected: list[Stretch]) -> None:
+    assert repeated(journal) == expected
+
+
+def test_stretches_that_touch_are_one() -> None:
+    found = merged([Stretch(minute(3), minute(4)), Stretch(minute(1), minute(3))])
+
+    assert found == [Stretch(minute(1), minute(4))]
+
+
+def test_an_instant_that_was_shown_twice_has_two_true_ones() -> None:
+    back = clock(6 * MINUTE, 10 * MINUTE, -4 * MINUTE)
+    journal = [clock(0 * MINUTE, 6 * MINUTE), back]
+
+    found = true_instants(journal, START + 3 * MINUTE)
+
+    assert found == [START + 3 * MINUTE, START + 7 * MINUTE]
