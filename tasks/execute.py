@@ -18,8 +18,9 @@ from models.errors import LeaseLost, SchedulerError
 from models.operation import MOST_LOSSES, OperationState
 from models.sql import storable
 from models.store import outbox
-from models.store.claims import Claim, NotClaimed, claim
+from models.store.claims import Claim, claim
 from models.store.endings import Ended, Ending, end
+from models.store.obstacles import NotClaimed
 from models.store.running import Story
 from runtime.config import Settings
 from runtime.database import make_engine

@@ -64,6 +64,12 @@ def make_operation(
     return id
 
 
+def row_of(engine: sa.Engine, id: UUID) -> dict[str, Any]:
+    """Return an operation as it stands."""
+    with reading(engine) as connection:
+        return operations.get(connection, id)
+
+
 def rows_of(engine: sa.Engine, action: Changed) -> list[sa.RowMapping]:
     """Return an action's operations, oldest occurrence first."""
     query = sa.select(operations_table).where(operations_table.c.action_uid == action.uid)

@@ -12,8 +12,9 @@ import pytest
 
 from models.operation import OperationState
 from models.store import cursors, outbox, running
-from models.store.claims import Claim, NotClaimed, claim
+from models.store.claims import Claim, claim
 from models.store.endings import Ending, end
+from models.store.obstacles import NotClaimed
 from models.store.outbox import Message
 from scheduler import change
 from scheduler.change import Changed

@@ -10,11 +10,9 @@ import sqlalchemy as sa
 
 import minutehand
 from minutehand.steps import _registered
-from models.errors import LeaseLost
 from models.operation import OperationState
-from models.store import lost, operations, running
-from models.store.claims import Claim, NotClaimed, claim
-from models.store.endings import Ending, end
+from models.store import operations
+from models.store.obstacles import NotClaimed
 from models.tables import action_state, attempts
 from runtime.config import Settings
 from runtime.database import reading
@@ -23,7 +21,7 @@ from scheduler.change import Changed, create_all
 from tasks import lease
 from tasks.execute import run_attempt
 from tasks.registry import Registry
-from tests.factories import author, make_document, make_operation, rows_of, update_operation
+from tests.factories import author, make_document, make_operation, row_of, rows_of
 from tests.servers import Broker
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
@@ -44,11 +42,6 @@ def make_running_action(engine: sa.Engine, registry: Registry, **changes: object
 
 def run_one(engine: sa.Engine, settings: Settings, operation: UUID, attempt: int = 1) -> str:
     return run_attempt(engine, settings, Registry(), (operation, attempt), "tests")
-
-
-def row_of(engine: sa.Engine, operation: UUID) -> dict[str, object]:
-    with reading(engine) as connection:
-        return operations.get(connection, operation)
 
 
 def attempts_of(engine: sa.Engine, operation: UUID) -> list[tuple[int, str, str | None]]:
@@ -81,7 +74,7 @@ def test_steps_run_in_order_and_tell_their_story(engine: sa.Engine, settings: Se
     assert ran == ["first", "second"]
     assert (row["state"], row["progress"], row["attempt"]) == ("success", 1.0, 1)
     assert row["result"] == {"first": {}, "second": {"rows": 2}}
-    assert [(step["name"], step["state"], step.get("message")) for step in row["steps"]] == [  # type: ignore[attr-defined]
+    assert [(step["name"], step["state"], step.get("message")) for step in row["steps"]] == [
         ("first", "success", ""),
         ("second", "success", "did two"),
     ]
@@ -98,27 +91,6 @@ def test_an_attempt_is_claimed_once(engine: sa.Engine, settings: Settings) -> No
 
     assert results == ["success", NotClaimed.TAKEN, NotClaimed.TAKEN]
     assert attempts_of(engine, operation) == [(1, "success", None)]
-
-
-def test_two_claims_side_by_side_have_one_winner(engine: sa.Engine) -> None:
-    action = make_running_action(engine, Registry())
-    operation = make_operation(engine, action, NOON)
-    start = threading.Barrier(4)
-    won: list[object] = []
-
-    def take(worker: str) -> None:
-        start.wait()
-        with engine.begin() as connection:
-            won.append(claim(connection, operation, 1, worker))
-
-    threads = [threading.Thread(target=take, args=(f"w{n}",)) for n in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-    assert sum(isinstance(one, Claim) for one in won) == 1
-    assert sum(one is NotClaimed.TAKEN for one in won) == 3
 
 
 def test_a_failed_step_stops_the_ones_after_it_and_is_retried_from_there(
@@ -174,7 +146,7 @@ def test_a_retry_waits_for_its_backoff(engine: sa.Engine, settings: Settings) ->
     late = run_one(engine, settings, operation, attempt=1)
 
     row = row_of(engine, operation)
-    waits = row["not_before"] - datetime.now(UTC)  # type: ignore[operator]  # noqa: TID251
+    waits = row["not_before"] - datetime.now(UTC)  # noqa: TID251
     assert (row["state"], row["attempt"], row["error"]) == ("pending", 2, "RuntimeError: broken")
     assert timedelta(minutes=1, seconds=30) < waits <= timedelta(minutes=2)
     assert late == NotClaimed.TAKEN
@@ -222,7 +194,7 @@ def test_a_partial_step_does_not_stop_the_next(engine: sa.Engine, settings: Sett
 
     assert run_one(engine, settings, operation) == "partial"
     steps = row_of(engine, operation)["steps"]
-    assert [step["state"] for step in steps] == ["partial", "success"]  # type: ignore[attr-defined]
+    assert [step["state"] for step in steps] == ["partial", "success"]
 
 
 def test_what_an_action_knows_is_kept_between_operations(
@@ -270,122 +242,6 @@ def test_a_deleted_actions_unstarted_operation_is_cancelled(
 
     assert run_one(engine, settings, operation) == NotClaimed.TAKEN
     assert row_of(engine, operation)["state"] == "cancelled"
-
-
-def _claim(engine: sa.Engine, operation: UUID, attempt: int = 1) -> Claim | NotClaimed:
-    with engine.begin() as connection:
-        return claim(connection, operation, attempt, "tests")
-
-
-def _end(engine: sa.Engine, operation: UUID, attempt: int = 1) -> list[UUID]:
-    with engine.begin() as connection:
-        ending = Ending(OperationState.SUCCESS)
-        return [one.id for one in end(connection, operation, attempt, ending).released]
-
-
-@pytest.mark.parametrize(
-    ("overlap", "outcome", "state"),
-    [
-        pytest.param("skip", NotClaimed.SKIPPED, "skipped", id="skip"),
-        pytest.param("queue", NotClaimed.WAITS, "pending", id="queue"),
-        pytest.param("replace", NotClaimed.WAITS, "pending", id="replace"),
-        pytest.param("allow", Claim, "running", id="allow"),
-    ],
-)
-def test_a_second_operation_meets_the_running_one_by_policy(
-    engine: sa.Engine, overlap: str, outcome: object, state: str
-) -> None:
-    action = make_running_action(engine, Registry(), policy={"overlap": overlap})
-    one = make_operation(engine, action, NOON)
-    two = make_operation(engine, action, NOON + MINUTE)
-    _claim(engine, one)
-
-    result = _claim(engine, two)
-
-    assert type(result) is outcome or result is outcome
-    row = row_of(engine, two)
-    assert row["state"] == state
-    if result is NotClaimed.WAITS:
-        assert (row["attempt"], row["waiting_for"]) == (2, one)
-    was_asked = row_of(engine, one)["cancel_requested_at"] is not None
-    assert was_asked == (overlap == "replace")
-
-
-def test_the_end_of_the_running_one_releases_the_next_in_order(engine: sa.Engine) -> None:
-    policy = {"overlap": "queue", "max_waiting": 2}
-    action = make_running_action(engine, Registry(), policy=policy)
-    ids = [make_operation(engine, action, NOON + n * MINUTE) for n in range(4)]
-    _claim(engine, ids[0])
-    for waiting in ids[1:]:
-        _claim(engine, waiting)
-
-    assert row_of(engine, ids[1])["state"] == "skipped"
-    assert _end(engine, ids[0]) == [ids[2]]
-    assert row_of(engine, ids[3])["waiting_for"] == ids[2]
-    assert isinstance(_claim(engine, ids[2], attempt=2), Claim)
-    assert _end(engine, ids[2], attempt=2) == [ids[3]]
-
-
-def test_catch_up_all_waits_under_skip_too(engine: sa.Engine) -> None:
-    action = make_running_action(engine, Registry(), policy={"catch_up": "all"})
-    ids = [make_operation(engine, action, NOON + n * MINUTE) for n in range(3)]
-
-    results = [_claim(engine, operation) for operation in ids]
-
-    assert results[1:] == [NotClaimed.WAITS, NotClaimed.WAITS]
-
-
-def test_stranded_operations_are_released_by_the_sweep(engine: sa.Engine) -> None:
-    action = make_running_action(engine, Registry(), policy={"overlap": "queue"})
-    one, two = (make_operation(engine, action, NOON + n * MINUTE) for n in range(2))
-    _claim(engine, one)
-    _claim(engine, two)
-    update_operation(engine, one, state="failed", finished_at=NOON)
-
-    with engine.begin() as connection:
-        assert lost.release_stranded(connection) == 1
-    assert row_of(engine, two)["waiting_for"] is None
-
-
-def test_a_lost_lease_writes_nothing_more(engine: sa.Engine) -> None:
-    action = make_running_action(engine, Registry())
-    operation = make_operation(engine, action, NOON)
-    _claim(engine, operation)
-    update_operation(engine, operation, heartbeat_at=NOON - timedelta(days=365))
-
-    with engine.begin() as connection:
-        taken = lost.take_back_lost(connection, timedelta(seconds=45), 10)
-
-    assert taken == [(operation, "pending")]
-    with pytest.raises(LeaseLost):
-        _end(engine, operation)
-    with pytest.raises(LeaseLost), engine.begin() as connection:
-        running.beat(connection, operation, 1)
-    row = row_of(engine, operation)
-    assert (row["state"], row["attempt"], row["losses"], row["failures"]) == ("pending", 2, 1, 0)
-
-
-def test_a_lost_operation_is_tried_three_times_and_then_fails(engine: sa.Engine) -> None:
-    action = make_running_action(engine, Registry())
-    operation = make_operation(engine, action, NOON)
-    states = []
-    for attempt in range(1, 5):
-        _claim(engine, operation, attempt)
-        update_operation(engine, operation, heartbeat_at=NOON - timedelta(days=365))
-        with engine.begin() as connection:
-            states += [s for _, s in lost.take_back_lost(connection, timedelta(seconds=45), 10)]
-
-    assert states == ["pending", "pending", "pending", "failed"]
-    assert "lost" in str(row_of(engine, operation)["error"])
-
-
-def test_a_healthy_lease_is_not_taken_back(engine: sa.Engine) -> None:
-    action = make_running_action(engine, Registry())
-    operation = make_operation(engine, action, NOON)
-    _claim(engine, operation)
-
-    with engine.begin() as connection:
-        assert lost.take_back_lost(connection, timedelta(seconds=45), 10) == []
 
 
 def test_a_stopping_worker_gives_back_between_steps(
@@ -456,93 +312,6 @@ def test_a_users_own_database_that_is_away_fails_their_step(
 
 
 @pytest.mark.parametrize(
-    ("seconds", "result"),
-    [
-        pytest.param(45, NotClaimed.DROPPED, id="too_soon"),
-        pytest.param(55.5, Claim, id="at_the_tolerance"),
-        pytest.param(95, Claim, id="late"),
-    ],
-)
-def test_an_interval_that_comes_too_soon_is_dropped(
-    engine: sa.Engine, seconds: float, result: object
-) -> None:
-    when = {"every": "PT1M", "tolerance": "PT5S", "starting_at": "2027-01-04T00:00:00Z"}
-    action = make_running_action(engine, Registry(), when=when)
-    one = make_operation(engine, action, NOON, 'Scheduled action "x"')
-    two = make_operation(engine, action, NOON + MINUTE, 'Scheduled action "x"')
-    _claim(engine, one)
-    _end(engine, one)
-    started = datetime.now(UTC) - timedelta(seconds=seconds)  # noqa: TID251 - the row is aged
-    update_operation(engine, one, first_started_at=started)
-
-    found = _claim(engine, two)
-
-    assert type(found) is result or found is result
-    if found is NotClaimed.DROPPED:
-        row = row_of(engine, two)
-        assert (row["state"], row["reason"]) == ("dropped", "tolerance")
-
-
-def test_catch_up_all_runs_in_order_whatever_message_comes_first(engine: sa.Engine) -> None:
-    action = make_running_action(engine, Registry(), policy={"catch_up": "all"})
-    one, two, three = (make_operation(engine, action, NOON + n * MINUTE) for n in range(3))
-
-    assert _claim(engine, three) is NotClaimed.WAITS
-    assert _claim(engine, two) is NotClaimed.WAITS
-    assert isinstance(_claim(engine, one), Claim)
-    assert _end(engine, one) == [two]
-    assert isinstance(_claim(engine, two, attempt=2), Claim)
-    assert _end(engine, two, attempt=2) == [three]
-
-
-def test_an_older_operation_does_not_cancel_the_newer_one(engine: sa.Engine) -> None:
-    action = make_running_action(engine, Registry(), policy={"overlap": "replace"})
-    old, new = (make_operation(engine, action, NOON + n * MINUTE) for n in range(2))
-    _claim(engine, new)
-
-    _claim(engine, old)
-
-    assert row_of(engine, new)["cancel_requested_at"] is None
-
-
-def test_a_replaced_operation_is_not_put_back(engine: sa.Engine) -> None:
-    action = make_running_action(engine, Registry(), policy={"overlap": "replace"})
-    old, new = (make_operation(engine, action, NOON + n * MINUTE) for n in range(2))
-    _claim(engine, old)
-    _claim(engine, new)
-
-    with engine.begin() as connection:
-        released = end(connection, old, 1, lease.GIVEN_BACK).released
-
-    row = row_of(engine, old)
-    assert (row["state"], row["reason"]) == ("cancelled", f"replaced by {new}")
-    assert [one.id for one in released] == [new]
-
-
-def test_only_the_living_are_released(engine: sa.Engine) -> None:
-    action = make_running_action(engine, Registry(), policy={"overlap": "queue", "max_waiting": 2})
-    one, two, three = (make_operation(engine, action, NOON + n * MINUTE) for n in range(3))
-    for operation in (one, two, three):
-        _claim(engine, operation)
-    update_operation(engine, two, state="cancelled", reason="why")
-
-    assert _end(engine, one) == [three]
-    assert row_of(engine, two)["reason"] == "why"
-
-
-def test_a_heartbeat_of_a_clock_that_ran_ahead_is_stale(engine: sa.Engine) -> None:
-    action = make_running_action(engine, Registry())
-    operation = make_operation(engine, action, NOON)
-    _claim(engine, operation)
-    update_operation(engine, operation, heartbeat_at=datetime(2199, 1, 1, tzinfo=UTC))
-
-    with engine.begin() as connection:
-        taken = lost.take_back_lost(connection, timedelta(seconds=45), 10)
-
-    assert taken == [(operation, "pending")]
-
-
-@pytest.mark.parametrize(
     "fault",
     [
         pytest.param(minutehand.StepFailed("a\x00b"), id="nul"),
@@ -579,3 +348,62 @@ def test_a_checkpoint_that_is_no_json_fails_and_says_so(
 
     assert run_one(engine, settings, operation) == "failed"
     assert "is no JSON" in str(row_of(engine, operation)["error"])
+
+
+def test_the_first_step_has_begun_for_all_to_see_before_it_does_anything(
+    engine: sa.Engine, settings: Settings
+) -> None:
+    seen: list[tuple[object, ...]] = []
+
+    @minutehand.step("looks", repeatable=False)
+    def looks(context: minutehand.StepContext) -> None:
+        row = row_of(engine, context.operation_id)
+        seen.append((row["phase"], row["steps"][0]["state"], row["steps"][0]["repeatable"]))
+
+    action = make_running_action(engine, Registry(), operations={"looks": True})
+
+    assert run_one(engine, settings, make_operation(engine, action, NOON)) == "success"
+    assert seen == [("looks", "running", False)]
+
+
+def test_a_step_that_never_started_is_none_that_was_cut_off(
+    engine: sa.Engine, settings: Settings
+) -> None:
+    @minutehand.step("once", repeatable=False)
+    def once(context: minutehand.StepContext) -> None: ...
+
+    action = make_running_action(engine, Registry(), operations={"once": True})
+    operation = make_operation(engine, action, NOON)
+    lease.stopping.set()
+
+    assert run_one(engine, settings, operation) == "pending"
+    [step] = row_of(engine, operation)["steps"]
+    assert step == {"name": "once", "state": "waiting", "repeatable": False}
+
+
+def test_of_operations_that_start_at_the_same_moment_one_runs_and_the_others_yield(
+    engine: sa.Engine, settings: Settings
+) -> None:
+    start, all_others_have_yielded = threading.Barrier(4), threading.Event()
+    ended: list[str] = []
+
+    @minutehand.step("waits")
+    def waits(context: minutehand.StepContext) -> None:
+        assert all_others_have_yielded.wait(20)
+
+    action = make_running_action(engine, Registry(), operations={"waits": True})
+    ids = [make_operation(engine, action, NOON + n * MINUTE) for n in range(4)]
+
+    def run(operation: UUID) -> None:
+        start.wait()
+        ended.append(run_one(engine, settings, operation))
+        if len(ended) == 3:
+            all_others_have_yielded.set()
+
+    threads = [threading.Thread(target=run, args=(id,)) for id in ids]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert sorted(ended) == ["skipped", "skipped", "skipped", "success"]

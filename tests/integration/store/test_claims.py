@@ -1,0 +1,244 @@
+"""Who may start an operation, who ends it, and what becomes of the lost."""
+
+import threading
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+import pytest
+import sqlalchemy as sa
+
+from models.errors import LeaseLost
+from models.operation import OperationState
+from models.store import lost, running
+from models.store.claims import Claim, claim
+from models.store.endings import Ending, end
+from models.store.obstacles import NotClaimed
+from tasks import lease
+from tests.factories import make_action, make_operation, row_of, update_operation
+
+NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+
+
+def test_two_claims_side_by_side_have_one_winner(engine: sa.Engine) -> None:
+    action = make_action(engine)
+    operation = make_operation(engine, action, NOON)
+    start = threading.Barrier(4)
+    won: list[object] = []
+
+    def take(worker: str) -> None:
+        start.wait()
+        with engine.begin() as connection:
+            won.append(claim(connection, operation, 1, worker))
+
+    threads = [threading.Thread(target=take, args=(f"w{n}",)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert sum(isinstance(one, Claim) for one in won) == 1
+    assert sum(one is NotClaimed.TAKEN for one in won) == 3
+
+
+def _claim(engine: sa.Engine, operation: UUID, attempt: int = 1) -> Claim | NotClaimed:
+    with engine.begin() as connection:
+        return claim(connection, operation, attempt, "tests")
+
+
+def _end(engine: sa.Engine, operation: UUID, attempt: int = 1) -> list[UUID]:
+    with engine.begin() as connection:
+        ending = Ending(OperationState.SUCCESS)
+        return [one.id for one in end(connection, operation, attempt, ending).released]
+
+
+@pytest.mark.parametrize(
+    ("overlap", "outcome", "state"),
+    [
+        pytest.param("skip", NotClaimed.SKIPPED, "skipped", id="skip"),
+        pytest.param("queue", NotClaimed.WAITS, "pending", id="queue"),
+        pytest.param("replace", NotClaimed.WAITS, "pending", id="replace"),
+        pytest.param("allow", Claim, "running", id="allow"),
+    ],
+)
+def test_a_second_operation_meets_the_running_one_by_policy(
+    engine: sa.Engine, overlap: str, outcome: object, state: str
+) -> None:
+    action = make_action(engine, policy={"overlap": overlap})
+    one = make_operation(engine, action, NOON)
+    two = make_operation(engine, action, NOON + MINUTE)
+    _claim(engine, one)
+
+    result = _claim(engine, two)
+
+    assert type(result) is outcome or result is outcome
+    row = row_of(engine, two)
+    assert row["state"] == state
+    if result is NotClaimed.WAITS:
+        assert (row["attempt"], row["waiting_for"]) == (2, one)
+    was_asked = row_of(engine, one)["cancel_requested_at"] is not None
+    assert was_asked == (overlap == "replace")
+
+
+def test_the_end_of_the_running_one_releases_the_next_in_order(engine: sa.Engine) -> None:
+    policy = {"overlap": "queue", "max_waiting": 2}
+    action = make_action(engine, policy=policy)
+    ids = [make_operation(engine, action, NOON + n * MINUTE) for n in range(4)]
+    _claim(engine, ids[0])
+    for waiting in ids[1:]:
+        _claim(engine, waiting)
+
+    assert row_of(engine, ids[1])["state"] == "skipped"
+    assert _end(engine, ids[0]) == [ids[2]]
+    assert row_of(engine, ids[3])["waiting_for"] == ids[2]
+    assert isinstance(_claim(engine, ids[2], attempt=2), Claim)
+    assert _end(engine, ids[2], attempt=2) == [ids[3]]
+
+
+def test_catch_up_all_waits_under_skip_too(engine: sa.Engine) -> None:
+    action = make_action(engine, policy={"catch_up": "all"})
+    ids = [make_operation(engine, action, NOON + n * MINUTE) for n in range(3)]
+
+    results = [_claim(engine, operation) for operation in ids]
+
+    assert results[1:] == [NotClaimed.WAITS, NotClaimed.WAITS]
+
+
+def test_stranded_operations_are_released_by_the_sweep(engine: sa.Engine) -> None:
+    action = make_action(engine, policy={"overlap": "queue"})
+    one, two = (make_operation(engine, action, NOON + n * MINUTE) for n in range(2))
+    _claim(engine, one)
+    _claim(engine, two)
+    update_operation(engine, one, state="failed", finished_at=NOON)
+
+    with engine.begin() as connection:
+        assert lost.release_stranded(connection) == 1
+    assert row_of(engine, two)["waiting_for"] is None
+
+
+def test_a_lost_lease_writes_nothing_more(engine: sa.Engine) -> None:
+    action = make_action(engine)
+    operation = make_operation(engine, action, NOON)
+    _claim(engine, operation)
+    update_operation(engine, operation, heartbeat_at=NOON - timedelta(days=365))
+
+    with engine.begin() as connection:
+        taken = lost.take_back_lost(connection, timedelta(seconds=45), 10)
+
+    assert taken == [(operation, "pending")]
+    with pytest.raises(LeaseLost):
+        _end(engine, operation)
+    with pytest.raises(LeaseLost), engine.begin() as connection:
+        running.beat(connection, operation, 1)
+    row = row_of(engine, operation)
+    assert (row["state"], row["attempt"], row["losses"], row["failures"]) == ("pending", 2, 1, 0)
+
+
+def test_a_lost_operation_is_tried_three_times_and_then_fails(engine: sa.Engine) -> None:
+    action = make_action(engine)
+    operation = make_operation(engine, action, NOON)
+    states = []
+    for attempt in range(1, 5):
+        _claim(engine, operation, attempt)
+        update_operation(engine, operation, heartbeat_at=NOON - timedelta(days=365))
+        with engine.begin() as connection:
+            states += [s for _, s in lost.take_back_lost(connection, timedelta(seconds=45), 10)]
+
+    assert states == ["pending", "pending", "pending", "failed"]
+    assert "lost" in str(row_of(engine, operation)["error"])
+
+
+def test_a_healthy_lease_is_not_taken_back(engine: sa.Engine) -> None:
+    action = make_action(engine)
+    operation = make_operation(engine, action, NOON)
+    _claim(engine, operation)
+
+    with engine.begin() as connection:
+        assert lost.take_back_lost(connection, timedelta(seconds=45), 10) == []
+
+
+@pytest.mark.parametrize(
+    ("seconds", "result"),
+    [
+        pytest.param(45, NotClaimed.DROPPED, id="too_soon"),
+        pytest.param(55.5, Claim, id="at_the_tolerance"),
+        pytest.param(95, Claim, id="late"),
+    ],
+)
+def test_an_interval_that_comes_too_soon_is_dropped(
+    engine: sa.Engine, seconds: float, result: object
+) -> None:
+    when = {"every": "PT1M", "tolerance": "PT5S", "starting_at": "2027-01-04T00:00:00Z"}
+    action = make_action(engine, when=when)
+    one = make_operation(engine, action, NOON, 'Scheduled action "x"')
+    two = make_operation(engine, action, NOON + MINUTE, 'Scheduled action "x"')
+    _claim(engine, one)
+    _end(engine, one)
+    started = datetime.now(UTC) - timedelta(seconds=seconds)  # noqa: TID251 - the row is aged
+    update_operation(engine, one, first_started_at=started)
+
+    found = _claim(engine, two)
+
+    assert type(found) is result or found is result
+    if found is NotClaimed.DROPPED:
+        row = row_of(engine, two)
+        assert (row["state"], row["reason"]) == ("dropped", "tolerance")
+
+
+def test_catch_up_all_runs_in_order_whatever_message_comes_first(engine: sa.Engine) -> None:
+    action = make_action(engine, policy={"catch_up": "all"})
+    one, two, three = (make_operation(engine, action, NOON + n * MINUTE) for n in range(3))
+
+    assert _claim(engine, three) is NotClaimed.WAITS
+    assert _claim(engine, two) is NotClaimed.WAITS
+    assert isinstance(_claim(engine, one), Claim)
+    assert _end(engine, one) == [two]
+    assert isinstance(_claim(engine, two, attempt=2), Claim)
+    assert _end(engine, two, attempt=2) == [three]
+
+
+def test_an_older_operation_does_not_cancel_the_newer_one(engine: sa.Engine) -> None:
+    action = make_action(engine, policy={"overlap": "replace"})
+    old, new = (make_operation(engine, action, NOON + n * MINUTE) for n in range(2))
+    _claim(engine, new)
+
+    _claim(engine, old)
+
+    assert row_of(engine, new)["cancel_requested_at"] is None
+
+
+def test_a_replaced_operation_is_not_put_back(engine: sa.Engine) -> None:
+    action = make_action(engine, policy={"overlap": "replace"})
+    old, new = (make_operation(engine, action, NOON + n * MINUTE) for n in range(2))
+    _claim(engine, old)
+    _claim(engine, new)
+
+    with engine.begin() as connection:
+        released = end(connection, old, 1, lease.GIVEN_BACK).released
+
+    row = row_of(engine, old)
+    assert (row["state"], row["reason"]) == ("cancelled", f"replaced by {new}")
+    assert [one.id for one in released] == [new]
+
+
+def test_only_the_living_are_released(engine: sa.Engine) -> None:
+    action = make_action(engine, policy={"overlap": "queue", "max_waiting": 2})
+    one, two, three = (make_operation(engine, action, NOON + n * MINUTE) for n in range(3))
+    for operation in (one, two, three):
+        _claim(engine, operation)
+    update_operation(engine, two, state="cancelled", reason="why")
+
+    assert _end(engine, one) == [three]
+    assert row_of(engine, two)["reason"] == "why"
+
+
+def test_a_heartbeat_of_a_clock_that_ran_ahead_is_stale(engine: sa.Engine) -> None:
+    action = make_action(engine)
+    operation = make_operation(engine, action, NOON)
+    _claim(engine, operation)
+    update_operation(engine, operation, heartbeat_at=datetime(2199, 1, 1, tzinfo=UTC))
+
+    with engine.begin() as connection:
+        taken = lost.take_back_lost(connection, timedelta(seconds=45), 10)
+
+    assert taken == [(operation, "pending")]
