@@ -222,10 +222,29 @@ def update_each(
 def is_among(
     connection: sa.Connection, column: sa.Column[Any], values: Collection[Any]
 ) -> sa.ColumnElement[bool]:
-    """Return `column IN (values)`, for many values: PostgreSQL gets them as one array."""
+    """Return `column IN (values)` for many values of a key: PostgreSQL gets them as one array."""
     if connection.dialect.name == "postgresql":
         return column == sa.any_(sa.cast(list(values), postgresql.ARRAY(column.type)))
     return column.in_(values)
+
+
+def select_each(
+    connection: sa.Connection,
+    query: sa.Select[Any],
+    column: sa.Column[Any],
+    values: Collection[Any],
+) -> sa.Select[Any]:
+    """Return `query` where `column` is one of many values, with one row at most for each.
+
+    PostgreSQL looks each value up by itself: what it makes of a list, an array or a join depends on
+    statistics, and a table that was just filled has none.
+    """
+    if connection.dialect.name != "postgresql":
+        return query.where(column.in_(values))
+    rows = [{"value": value} for value in values]
+    given = _given(connection, column.table, rows, {"value": column.name})
+    found = query.where(column == given.c.value).limit(1).lateral("found")
+    return sa.select(found).select_from(given).join(found, sa.true())
 
 
 def upsert(

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.sql import UTCDateTime, database_now, is_among, update_each
+from models.sql import UTCDateTime, database_now, is_among, select_each, update_each
 from models.tables import action_cursor, actions, missed_spans, operations
 
 T = TypeVar("T")
@@ -106,11 +106,9 @@ def named(
 
 def _uids(connection: sa.Connection, small_app_id: int, names: Sequence[str]) -> Sequence[UUID]:
     query = sa.select(actions.c.uid).where(
-        actions.c.small_app_id == small_app_id,
-        actions.c.deleted_at.is_(None),
-        is_among(connection, actions.c.name, names),
+        actions.c.small_app_id == small_app_id, actions.c.deleted_at.is_(None)
     )
-    return connection.execute(query).scalars().all()
+    return connection.execute(select_each(connection, query, actions.c.name, names)).scalars().all()
 
 
 def _parts(values: Sequence[T]) -> Iterator[Sequence[T]]:
