@@ -114,6 +114,7 @@ def test_a_clock_that_was_an_hour_ahead_is_set_right_and_what_it_missed_is_withd
     assert run_twice(installation) == []
 
 
+@pytest.mark.parametrize("store", ["postgresql"])
 def test_what_could_not_be_sent_while_the_clock_was_ahead_is_sent_once_it_is_right(
     installation: Installation, clock: Clock
 ) -> None:

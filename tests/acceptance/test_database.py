@@ -39,7 +39,6 @@ def test_a_database_that_is_restarted_costs_no_lease_and_no_outcome(
     ("store", "until_s"),
     [
         pytest.param("sqlite", 4.85, id="sqlite-between_ticks"),
-        pytest.param("sqlite", 7.0, id="sqlite-over_a_tick"),
         pytest.param("postgresql", 7.0, id="postgresql-over_a_tick"),
     ],
 )

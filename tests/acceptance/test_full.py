@@ -63,6 +63,7 @@ def fill_broker(installation: Installation, *, is_full: bool) -> None:
         client.config_set("maxmemory", 1 if is_full else 0)
 
 
+@pytest.mark.parametrize("store", ["postgresql"])
 def test_what_is_due_while_the_broker_is_full_runs_once_there_is_room(
     installation: Installation,
 ) -> None:
