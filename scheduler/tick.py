@@ -169,7 +169,9 @@ class Tick:
         """A broken edit takes nothing from what the old document had due before it."""
         if row.edited_at is None or row.set_aside:
             return
-        self.report.add(decide_until(connection, row, min(row.edited_at, self.now)))
+        # Perhaps younger than this tick's `now`: no later one decides by the old document.
+        until = min(row.edited_at, max(self.now, read_clock(connection)))
+        self.report.add(decide_until(connection, row, until))
 
     def _send(self, messages: list[Message]) -> None:
         # The first failed flush ends sending, not recording.
