@@ -172,6 +172,9 @@ class Tick:
         # Perhaps younger than this tick's `now`: no later one decides by the old document.
         until = min(row.edited_at, max(self.now, read_clock(connection)))
         self.report.add(decide_until(connection, row, until))
+        # What mends it begins there, also after a clock that went back.
+        until = max(until, row.watermark)
+        cursors.advance(connection, [{"uid": row.action_uid, "until": until, "next_at": None}])
 
     def _send(self, messages: list[Message]) -> None:
         # The first failed flush ends sending, not recording.

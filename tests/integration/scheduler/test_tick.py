@@ -279,6 +279,7 @@ def test_what_was_due_between_a_ticks_now_and_a_broken_edit_is_recorded(engine: 
     rows = rows_of(engine, action)
     assert now - 2 * MINUTE < rows[-1]["occurrence_at"] <= now - MINUTE
     assert len(rows) == 3
+    assert cursor_of(engine, action)["watermark"] == now - MINUTE
 
 
 def _edit_by_sql(engine: sa.Engine, uid: object, **values: object) -> None:
