@@ -10,6 +10,7 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from models.plan import Plan
+from models.sql import read_clock
 from models.store import actions, cursors, outbox, ticks
 from models.store.outbox import Message
 from models.store.ticks import Found
@@ -196,7 +197,12 @@ class Tick:
         """A broken edit takes nothing from what the old document had due before it."""
         if row.edited_at is None or row.set_aside:
             return
-        self.report.add(decide_until(connection, row, min(row.edited_at, self.now)))
+        # Perhaps younger than this tick's `now`: no later one decides by the old document.
+        until = min(row.edited_at, max(self.now, read_clock(connection)))
+        self.report.add(decide_until(connection, row, until))
+        # What mends it begins there, also after a clock that went back.
+        until = max(until, row.watermark)
+        cursors.advance(connection, [{"uid": row.action_uid, "until": until, "next_at": None}])
 
     def _send(self, messages: list[Message]) -> None:
         # The first failed flush ends sending, not recording.

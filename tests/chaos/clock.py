@@ -86,14 +86,17 @@ class Clock:
     def _back(self, fault: Fault) -> None:
         """A little, which nobody may notice, or far: decided anew."""
         random = Random(fault.number)
-        longest = random.choice((10.0, 4 * MINUTE_S, 12 * MINUTE_S))
+        longest = random.choice((10.0, 4 * MINUTE_S, 4 * MINUTE_S, 12 * MINUTE_S))
         self._move(-random.uniform(1.0, longest))
 
     def _tick_ahead(self, fault: Fault) -> None:
         """Make one tick of the future, as `--at` does."""
         if self._is_ticking_ahead():
             return
-        seconds = Random(fault.number).uniform(1.0, 10 * MINUTE_S)
+        # Mostly so near that the next ticks wait for it: all stays certain, and is judged.
+        random = Random(fault.number)
+        longest = random.choice((4 * MINUTE_S, 4 * MINUTE_S, 4 * MINUTE_S, 10 * MINUTE_S))
+        seconds = random.uniform(1.0, longest)
         since = utc_now().timestamp() + self.shift_s
         at = since + seconds
         self.journal.note("ahead", since=since, at=at)

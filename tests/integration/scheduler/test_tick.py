@@ -267,6 +267,21 @@ def test_pausing_by_sql_pauses(engine: sa.Engine) -> None:
     assert cursor_of(engine, action)["next_occurrence_at"] is None
 
 
+def test_what_was_due_between_a_ticks_now_and_a_broken_edit_is_recorded(engine: sa.Engine) -> None:
+    with reading(engine) as connection:
+        now = read_clock(connection)
+    action = make_action(engine, since=now - 4 * MINUTE)
+    _edit_by_sql(engine, action.uid, document="not json")
+    _edited_at(engine, action.uid, now - MINUTE)
+
+    run_tick(engine, now - 3 * MINUTE)
+
+    rows = rows_of(engine, action)
+    assert now - 2 * MINUTE < rows[-1]["occurrence_at"] <= now - MINUTE
+    assert len(rows) == 3
+    assert cursor_of(engine, action)["watermark"] == now - MINUTE
+
+
 def _edit_by_sql(engine: sa.Engine, uid: object, **values: object) -> None:
     with engine.begin() as connection:
         connection.execute(sa.update(actions).where(actions.c.uid == uid).values(**values))
