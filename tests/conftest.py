@@ -12,6 +12,7 @@ from models.store.schema import migrate
 from runtime.config import Settings, load_settings
 from runtime.database import make_engine
 from tasks.app import configure
+from tests.legal_moves import hold_to_legal_moves
 from tests.servers import Broker, PostgreSQL, free_port, temporary_folder
 
 _numbers = count(1)
@@ -28,6 +29,7 @@ def postgresql() -> Iterator[PostgreSQL]:
         server.execute("CREATE DATABASE template_migrated")
         engine = make_engine(_settings_for(folder, server.url("template_migrated")))
         migrate(engine)
+        hold_to_legal_moves(engine)
         engine.dispose()
         yield server
     finally:
@@ -41,6 +43,7 @@ def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("template")
     engine = make_engine(_settings_for(folder, ""))
     migrate(engine)
+    hold_to_legal_moves(engine)
     engine.dispose()
     return folder / "minutehand.db"
 

@@ -242,3 +242,12 @@ def test_a_heartbeat_of_a_clock_that_ran_ahead_is_stale(engine: sa.Engine) -> No
         taken = lost.take_back_lost(connection, timedelta(seconds=45), 10)
 
     assert taken == [(operation, "pending")]
+
+
+def test_the_tests_databases_refuse_an_illegal_move(engine: sa.Engine) -> None:
+    operation = make_operation(engine, make_action(engine), NOON)
+    _claim(engine, operation)
+    _end(engine, operation)
+
+    with pytest.raises(sa.exc.DatabaseError, match="illegal move"):
+        update_operation(engine, operation, state="running")

@@ -1,0 +1,36 @@
+"""Every database of the tests refuses a move of an operation that is not in the table of moves."""
+
+import sqlalchemy as sa
+
+from models.operation import LEGAL_MOVES
+
+MOVES = ", ".join(
+    f"'{state}>{target}'"
+    for state, targets in LEGAL_MOVES.items()
+    for target in sorted({state, *targets})
+)
+SQLITE = f"""
+CREATE TRIGGER legal_moves BEFORE UPDATE OF state ON operations
+WHEN OLD.state || '>' || NEW.state NOT IN ({MOVES})
+BEGIN
+  SELECT RAISE(ABORT, 'illegal move of an operation');
+END
+"""
+POSTGRESQL = f"""
+CREATE FUNCTION legal_moves() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF OLD.state || '>' || NEW.state NOT IN ({MOVES}) THEN
+    RAISE EXCEPTION 'illegal move of operation %%: %% to %%', OLD.id, OLD.state, NEW.state;
+  END IF;
+  RETURN NEW;
+END $$;
+CREATE TRIGGER legal_moves BEFORE UPDATE OF state ON operations
+FOR EACH ROW EXECUTE FUNCTION legal_moves();
+"""
+
+
+def hold_to_legal_moves(engine: sa.Engine) -> None:
+    """Let the database refuse what `models.operation.LEGAL_MOVES` does not have."""
+    with engine.begin() as connection:
+        is_sqlite = connection.dialect.name == "sqlite"
+        connection.exec_driver_sql(SQLITE if is_sqlite else POSTGRESQL)
