@@ -13,7 +13,6 @@ from dateutil.parser import isoparse
 
 from cli.output import print_error
 from models.errors import SchedulerError
-from models.store.schema import migrate
 from runtime.children import end_with_parent
 from runtime.config import InvalidSetting, Settings, load_settings
 from runtime.database import make_engine
@@ -37,8 +36,6 @@ def main(arguments: Sequence[str]) -> int:
         set_up_logs(settings.log, "scheduler")
         configure(settings)
         engine = make_engine(settings)
-        if not settings.database_url.get_secret_value():
-            migrate(engine)
         return _serve(Daemon(engine, settings), once=options.once, at=options.at)
     except (InvalidSetting, SchedulerError) as error:
         print_error(str(error))

@@ -62,10 +62,6 @@ class Refused(SchedulerError):
     """What was asked is not allowed now; nothing was done (paused, already active, wrong state)."""
 
 
-class IllegalMove(SchedulerError):
-    """An operation may not go from its state to the one asked for."""
-
-
 class LeaseLost(SchedulerError):
     """This attempt no longer owns its operation: stop, write nothing more."""
 

@@ -49,17 +49,6 @@ LEGAL_MOVES: dict[OperationState, frozenset[OperationState]] = {
 }
 
 
-def may_become(target: OperationState) -> frozenset[OperationState]:
-    """Return the states from which an operation may move to `target`.
-
-    Raises ValueError when no state leads there.
-    """
-    sources = frozenset(state for state, targets in LEGAL_MOVES.items() if target in targets)
-    if not sources:
-        raise ValueError(f"no operation becomes {target} by a move")
-    return sources
-
-
 class StepState(StrEnum):
     """How one step of an operation stands."""
 

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from models.sql import read_clock
 from models.store import ticks
-from models.store.schema import check_schema
+from models.store.schema import check_schema, migrate
 from runtime.clock import monotonic
 from runtime.config import Settings
 from runtime.database import reading
@@ -63,7 +63,12 @@ class Daemon:
         self._clock_leads_s: float | None = None
 
     def prepare(self) -> None:
-        """Check the schema and adopt this release; raises SchedulerError or SQLAlchemy's errors."""
+        """Check the schema and adopt this release; raises SchedulerError or SQLAlchemy's errors.
+
+        The embedded database is brought to this release's schema: nobody else would.
+        """
+        if not self.settings.database_url.get_secret_value():
+            migrate(self.engine)
         with reading(self.engine) as connection:
             check_schema(connection)
         adopt_release(self.engine)

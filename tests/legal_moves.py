@@ -9,9 +9,11 @@ MOVES = ", ".join(
     for state, targets in LEGAL_MOVES.items()
     for target in sorted({state, *targets})
 )
+# What is no state at all is refused by the table's own constraint.
+STATES = ", ".join(f"'{state}'" for state in LEGAL_MOVES)
 SQLITE = f"""
 CREATE TRIGGER legal_moves BEFORE UPDATE OF state ON operations
-WHEN OLD.state || '>' || NEW.state NOT IN ({MOVES})
+WHEN NEW.state IN ({STATES}) AND OLD.state || '>' || NEW.state NOT IN ({MOVES})
 BEGIN
   SELECT RAISE(ABORT, 'illegal move of an operation');
 END
@@ -19,7 +21,7 @@ END
 POSTGRESQL = f"""
 CREATE FUNCTION legal_moves() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  IF OLD.state || '>' || NEW.state NOT IN ({MOVES}) THEN
+  IF NEW.state IN ({STATES}) AND OLD.state || '>' || NEW.state NOT IN ({MOVES}) THEN
     RAISE EXCEPTION 'illegal move of operation %%: %% to %%', OLD.id, OLD.state, NEW.state;
   END IF;
   RETURN NEW;

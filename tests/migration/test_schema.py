@@ -6,15 +6,23 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
+from alembic.config import Config
+from alembic.script import ScriptDirectory
 
-from models.store.schema import SchemaOutdated, check_schema, current_revision, differences, migrate
+import migrations
+from models.store.schema import (
+    HEAD,
+    SchemaOutdated,
+    check_schema,
+    current_revision,
+    differences,
+    migrate,
+)
 from models.tables import metadata, operations, small_apps
 from runtime.config import Settings, load_settings
 from runtime.database import make_engine, reading
 from tests.factories import make_action, make_operation
 from tests.servers import PostgreSQL
-
-HEAD = "0001_pre_first_schema"
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -35,6 +43,13 @@ def test_the_migrated_schema_equals_the_tables(engine: sa.Engine) -> None:
     with reading(engine) as connection:
         assert differences(connection) == []
         check_schema(connection)
+
+
+def test_the_newest_migration_is_the_one_that_this_release_needs() -> None:
+    config = Config()
+    config.set_main_option("script_location", str(Path(migrations.__file__).parent))
+
+    assert ScriptDirectory.from_config(config).get_current_head() == HEAD
 
 
 def test_every_constraint_and_index_has_its_name(engine: sa.Engine) -> None:
