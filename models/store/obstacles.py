@@ -1,5 +1,6 @@
 """What keeps a recorded operation from starting: tolerance, order, overlap, a pause."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -124,22 +125,35 @@ def _mine(operation_id: UUID, attempt: int) -> tuple[sa.ColumnElement[bool], ...
 
 
 def refuse(connection: sa.Connection, operation_id: UUID, attempt: int) -> NotClaimed:
-    """Skip an unstarted attempt that could not start: its action is paused, or deleted."""
+    """Skip an unstarted attempt that could not start: its action is paused, or deleted.
+
+    Those that wait for it wait for nothing else: they are skipped with it.
+    """
+    skipped = _skip_unwanted(connection, sa.and_(*_mine(operation_id, attempt)))
+    if not skipped:
+        return NotClaimed.TAKEN
+    while skipped:
+        waits = operations.c.waiting_for.in_(skipped)
+        skipped = _skip_unwanted(connection, waits & operations.c.state.in_(UNSTARTED))
+    return NotClaimed.PAUSED
+
+
+def _skip_unwanted(connection: sa.Connection, which: sa.ColumnElement[bool]) -> Sequence[UUID]:
     is_deleted = sa.exists().where(
         actions.c.uid == operations.c.action_uid, actions.c.deleted_at.is_not(None)
     )
     skipped = (
         sa.update(operations)
-        .where(*_mine(operation_id, attempt))
+        .where(which)
         .values(
             state=OperationState.SKIPPED,
             reason=sa.case((is_deleted, "the action was deleted"), else_="paused"),
             waiting_for=None,
             finished_at=database_now(),
         )
+        .returning(operations.c.id)
     )
-    changed = connection.execute(skipped).rowcount
-    return NotClaimed.PAUSED if changed else NotClaimed.TAKEN
+    return connection.execute(skipped).scalars().all()
 
 
 def _yield_to_running(

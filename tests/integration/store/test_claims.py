@@ -13,8 +13,9 @@ from models.store import lost, running
 from models.store.claims import Claim, claim
 from models.store.endings import Ending, end
 from models.store.obstacles import NotClaimed
+from scheduler import change
 from tasks import lease
-from tests.factories import make_action, make_operation, row_of, update_operation
+from tests.factories import author, make_action, make_operation, row_of, update_operation
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -102,6 +103,20 @@ def test_catch_up_all_waits_under_skip_too(engine: sa.Engine) -> None:
     results = [_claim(engine, operation) for operation in ids]
 
     assert results[1:] == [NotClaimed.WAITS, NotClaimed.WAITS]
+
+
+def test_a_pause_skips_all_that_wait_in_a_row(engine: sa.Engine) -> None:
+    action = make_action(engine, policy={"catch_up": "all"})
+    first, *others = [make_operation(engine, action, NOON + n * MINUTE) for n in range(4)]
+    _claim(engine, first)
+    for other in others:
+        assert _claim(engine, other) is NotClaimed.WAITS
+    change.set_active(engine, action.uid, active=False, author=author())
+
+    [released] = _end(engine, first)
+    assert _claim(engine, released, attempt=2) is NotClaimed.PAUSED
+
+    assert [row_of(engine, other)["state"] for other in others] == ["skipped"] * 3
 
 
 def test_stranded_operations_are_released_by_the_sweep(engine: sa.Engine) -> None:
