@@ -60,6 +60,19 @@ def reading(engine: sa.Engine) -> Iterator[sa.Connection]:
         yield connection
 
 
+@contextmanager
+def unhurried(engine: sa.Engine) -> Iterator[sa.Connection]:
+    """Yield a connection in a transaction that a crash of the server may lose, but never tear.
+
+    For what is written anew or done without, such as that a message was sent: PostgreSQL answers
+    before its disk does. What is committed later by anybody else makes it durable too.
+    """
+    with engine.begin() as connection:
+        if connection.dialect.name == "postgresql":
+            connection.exec_driver_sql("SET LOCAL synchronous_commit = off")
+        yield connection
+
+
 def _sqlite_engine(url: sa.URL) -> sa.Engine:
     engine = sa.create_engine(url, connect_args={"timeout": BUSY_TIMEOUT_S})
     event.listen(engine, "do_connect", _make_folder)

@@ -17,7 +17,7 @@ from models.store import ticks
 from models.store.schema import check_schema, migrate
 from runtime.clock import monotonic
 from runtime.config import Settings
-from runtime.database import reading
+from runtime.database import reading, unhurried
 from scheduler.release import adopt_release
 from scheduler.sweep import Sweeper
 from scheduler.tick import TickReport, tick
@@ -85,7 +85,7 @@ class Daemon:
     def tick_once(self, at: datetime | None = None) -> TickReport:
         """Make one tick with `at` as its `now` (default: the database's clock) and report it."""
         report = tick(self.engine, at, self.sweeper, self.settings.scheduler.batch_size)
-        with self.engine.begin() as connection:
+        with unhurried(self.engine) as connection:
             ticks.report(connection, self.name, report.now, report.duration_ms, report.figures())
         _log(report)
         return report

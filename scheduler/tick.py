@@ -15,6 +15,7 @@ from models.store import actions, cursors, outbox, ticks
 from models.store.outbox import Message
 from models.store.ticks import Found
 from runtime.clock import monotonic
+from runtime.database import unhurried
 from scheduler.occurrence import MOST_SENT, Decision, decide
 from scheduler.record import Decided, Recorded, advance, record
 from scheduler.revise import adopt_edit, decide_until, decided_since, subject_of, was_edited
@@ -252,7 +253,7 @@ def _begin(engine: sa.Engine, at: datetime | None, lease: timedelta) -> tuple[Ti
 
     A jump forward is downtime.
     """
-    with engine.begin() as connection:
+    with unhurried(engine) as connection:
         # Its `now` is read here, not before: a daemon that was frozen in between would hold an old
         # one against the ticks of another, and take the clock for set back.
         found = ticks.look(connection, at, lease)

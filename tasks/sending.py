@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from models.errors import BrokerUnavailable
 from models.store import outbox
 from models.store.outbox import Message
+from runtime.database import unhurried
 from tasks.app import publish
 
 logger = logging.getLogger("minutehand.broker")
@@ -30,12 +31,12 @@ def send_reserved(engine: sa.Engine, messages: Sequence[Message]) -> Sent:
     count = 0
     try:
         for taken in publish(messages):
-            with engine.begin() as connection:
+            with unhurried(engine) as connection:
                 outbox.mark_sent(connection, taken)
             count += len(taken)
     except BrokerUnavailable as error:
         logger.warning("broker unavailable, %d operations wait: %s", len(messages) - count, error)
-        with engine.begin() as connection:
+        with unhurried(engine) as connection:
             outbox.release_unsent(connection, messages[count:])
         return Sent(count, str(error))
     return Sent(count)
