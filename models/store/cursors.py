@@ -7,7 +7,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.sql import UTCDateTime, database_now, is_among, select_each, update_each
+from models.sql import Change, UTCDateTime, database_now, is_among, select_each, update_each
 from models.tables import action_cursor, actions, missed_spans, operations
 
 T = TypeVar("T")
@@ -182,10 +182,13 @@ def advance(connection: sa.Connection, moves: Sequence[dict[str, Any]]) -> None:
         action_cursor,
         moves,
         {"uid": "action_uid", "until": "watermark", "next_at": "next_occurrence_at"},
-        lambda given: (
-            sa.update(action_cursor)
-            .where(action_cursor.c.action_uid == given["uid"])
-            .values(watermark=given["until"], next_occurrence_at=given["next_at"], edited_at=None)
+        Change(
+            lambda row, given: [row["action_uid"] == given["uid"]],
+            lambda given: {
+                "watermark": given["until"],
+                "next_occurrence_at": given["next_at"],
+                "edited_at": None,
+            },
         ),
     )
 

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from models.errors import NotFound
 from models.operation import UNSTARTED, OperationState
-from models.sql import database_now, insert_all, stands_in, update_each
+from models.sql import Change, Columns, database_now, insert_all, stands_in, update_each
 from models.tables import actions, attempts, missed_spans, operation_logs, operations
 from runtime.database import default_engine, is_made, reading
 
@@ -74,26 +74,24 @@ def recorded_in(connection: sa.Connection, spans: Sequence[dict[str, Any]]) -> l
 def overtake(connection: sa.Connection, newest: Sequence[tuple[UUID, datetime]]) -> int:
     """Skip the unstarted operations before an action's newest: pairs of uid and occurrence."""
     rows = [{"its_action": uid, "its_newest": at} for uid, at in newest]
-    return update_each(
-        connection,
-        operations,
-        rows,
-        {"its_action": "action_uid", "its_newest": "occurrence_at"},
-        lambda given: (
-            sa.update(operations)
-            .where(operations.c.action_uid == given["its_action"])
-            .where(operations.c.occurrence_at < given["its_newest"])
-            .where(stands_in(operations.c.state, UNSTARTED))
+
+    def is_overtaken(row: Columns, given: Columns) -> list[sa.ColumnElement[bool]]:
+        return [
+            row["action_uid"] == given["its_action"],
+            row["occurrence_at"] < given["its_newest"],
+            stands_in(row["state"], UNSTARTED),
             # One that has begun (a retry, one given back) is not taken over by another occurrence.
-            .where(operations.c.first_started_at.is_(None))
-            .values(
-                state=OperationState.SKIPPED,
-                reason="overtaken",
-                waiting_for=None,
-                finished_at=database_now(),
-            )
-        ),
-    )
+            row["first_started_at"].is_(None),
+        ]
+
+    values = {
+        "state": OperationState.SKIPPED,
+        "reason": "overtaken",
+        "waiting_for": None,
+        "finished_at": database_now(),
+    }
+    names = {"its_action": "action_uid", "its_newest": "occurrence_at"}
+    return update_each(connection, operations, rows, names, Change(is_overtaken, lambda _: values))
 
 
 def keep_newest(connection: sa.Connection, uid: UUID, max_waiting: int) -> int:

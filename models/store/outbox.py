@@ -13,7 +13,7 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from models.operation import UNSTARTED, OperationState
-from models.sql import database_now, stands_in, update_each
+from models.sql import Change, Columns, database_now, stands_in, update_each
 from models.store import ticks
 from models.store.operations import RESERVED_FOR
 from models.tables import operations
@@ -106,16 +106,13 @@ def _change_unstarted(
     one condition for each.
     """
     rows = [{"its_id": message.id, "its_attempt": message.attempt} for message in messages]
-    unstarted = sa.update(operations).where(stands_in(operations.c.state, UNSTARTED)).values(values)
-    update_each(
-        connection,
-        operations,
-        rows,
-        {"its_id": "id", "its_attempt": "attempt"},
-        lambda given: unstarted.where(
-            operations.c.id == given["its_id"], operations.c.attempt == given["its_attempt"]
-        ),
-    )
+
+    def stands(row: Columns, given: Columns) -> list[sa.ColumnElement[bool]]:
+        unstarted = stands_in(row["state"], UNSTARTED)
+        return [row["id"] == given["its_id"], row["attempt"] == given["its_attempt"], unstarted]
+
+    names = {"its_id": "id", "its_attempt": "attempt"}
+    update_each(connection, operations, rows, names, Change(stands, lambda _: values))
 
 
 def _power_of_two(exponent: sa.ColumnElement[int]) -> sa.ColumnElement[float]:
