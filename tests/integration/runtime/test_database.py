@@ -1,0 +1,58 @@
+"""How connections to PostgreSQL are kept, and what a transaction in no hurry waits for."""
+
+from collections.abc import Callable
+
+import pytest
+import sqlalchemy as sa
+
+from runtime import database
+from runtime.config import Settings
+from runtime.database import make_engine, unhurried
+
+
+@pytest.fixture
+def settings(home_of: Callable[[str], Settings]) -> Settings:
+    """Settings on PostgreSQL."""
+    return home_of("postgresql")
+
+
+def backend(engine: sa.Engine) -> int:
+    with engine.begin() as connection:
+        return int(connection.execute(sa.text("SELECT pg_backend_pid()")).scalar_one())
+
+
+def test_a_connection_that_died_while_idle_is_replaced(
+    engine: sa.Engine, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database, "PING_AFTER_IDLE_S", 0.0)
+    first = backend(engine)
+    other = make_engine(settings)
+    with other.begin() as connection:
+        ended = sa.text("SELECT pg_terminate_backend(:pid, 5000)")
+        assert connection.execute(ended, {"pid": first}).scalar_one()
+    other.dispose()
+
+    assert backend(engine) != first
+
+
+def test_a_connection_in_use_is_not_asked_each_time(engine: sa.Engine) -> None:
+    seen: list[str] = []
+    sa.event.listen(engine, "before_cursor_execute", lambda *args: seen.append(args[2]))
+
+    assert backend(engine) == backend(engine)
+    assert len(seen) == 2
+
+
+def test_a_transaction_in_no_hurry_does_not_wait_for_the_disk_and_the_next_one_does(
+    engine: sa.Engine,
+) -> None:
+    shown = sa.text("SHOW synchronous_commit")
+    with engine.begin() as connection:
+        # The tests' server has it off.
+        connection.execute(sa.text("SET synchronous_commit = on"))
+    with unhurried(engine) as connection:
+        first = connection.execute(shown).scalar_one()
+    with engine.begin() as connection:
+        second = connection.execute(shown).scalar_one()
+
+    assert (first, second) == ("off", "on")
