@@ -18,7 +18,14 @@ from models.sql import read_clock
 from models.store import actions, cursors, operations
 from models.store.outbox import Message
 from runtime.database import reading
-from scheduler.draft import Author, Stored, context_of, contexts_of, revisions_of
+from scheduler.draft import (
+    Author,
+    Stored,
+    context_of,
+    contexts_of,
+    has_due_date_in,
+    revisions_of,
+)
 from scheduler.record import Recorded, advance, record
 from scheduler.revise import Revision, adopt_edit, decide_until, revision_of, was_edited
 from tasks.sending import send_reserved
@@ -57,10 +64,14 @@ def create_all(engine: sa.Engine, documents: Sequence[object], author: Author) -
     Raises InvalidDocument with all problems of all documents, or Refused when a name is taken.
     """
     with reading(engine) as connection:
-        now = read_clock(connection)
-    revisions = revisions_of(documents, [context_of(None, author, now)] * len(documents), author)
+        since = read_clock(connection)
+    nothing: Rows = [None] * len(documents)
+    revisions = revisions_of(documents, [context_of(None, author, since)] * len(documents), author)
     with engine.begin() as connection:
-        return _insert_all(connection, revisions, author, read_clock(connection))
+        now = read_clock(connection)
+        drafts = Drafts(documents, nothing, revisions, since)
+        _validate_again(connection, drafts, nothing, author, now)
+        return _insert_all(connection, revisions, author, now)
 
 
 def apply_all(engine: sa.Engine, documents: Sequence[object], author: Author) -> list[Changed]:
@@ -72,30 +83,40 @@ def apply_all(engine: sa.Engine, documents: Sequence[object], author: Author) ->
     # Validating many takes longer than others should wait, or PostgreSQL lets a transaction idle.
     with engine.begin() as connection:
         seen = _rows_named(connection, documents, author, locks=False)
-        contexts = contexts_of(connection, seen, author, read_clock(connection))
+        since = read_clock(connection)
+        contexts = contexts_of(connection, seen, author, since)
     revisions = revisions_of(documents, contexts, author)
     with engine.begin() as connection:
-        # Stored before the clock is read: a tick that decides later minutes must come after.
+        # Locked before the clock is read: a tick that decides later minutes must come after.
         rows = _rows_named(connection, documents, author, locks=True)
         now = read_clock(connection)
-        _read_again(connection, documents, (seen, rows), revisions, author)
+        drafts = Drafts(documents, seen, revisions, since)
+        _validate_again(connection, drafts, rows, author, now)
         changes, messages = _store(connection, rows, revisions, author, now)
     send_reserved(engine, messages)
     return changes
 
 
-def _read_again(
-    connection: sa.Connection,
-    documents: Sequence[object],
-    seen_and_found: tuple[Rows, Rows],
-    revisions: list[Revision],
-    author: Author,
+@dataclass(frozen=True, slots=True)
+class Drafts:
+    """Documents and what they made of the stored actions as they were seen at `since`."""
+
+    documents: Sequence[object]
+    seen: Rows
+    revisions: list[Revision]
+    since: datetime
+
+
+def _validate_again(
+    connection: sa.Connection, drafts: Drafts, rows: Rows, author: Author, now: datetime
 ) -> None:
-    """Validate those documents again whose actions somebody changed since."""
-    for number, (seen, found) in enumerate(zip(*seen_and_found, strict=True)):
-        if _basis(seen) != _basis(found):
-            context = contexts_of(connection, [found], author, read_clock(connection))[0]
-            revisions[number] = revision_of(documents[number], context, author.name)
+    """Validate those documents again whose action somebody changed, or whose due date came."""
+    for number, (seen, row) in enumerate(zip(drafts.seen, rows, strict=True)):
+        has_come = has_due_date_in(drafts.revisions[number].plan, drafts.since, now)
+        if has_come or _basis(seen) != _basis(row):
+            context = contexts_of(connection, [row], author, now)[0]
+            document = drafts.documents[number]
+            drafts.revisions[number] = revision_of(document, context, author.name)
 
 
 def _basis(row: Stored | None) -> tuple[object, ...] | None:

@@ -12,6 +12,7 @@ from models.action import ParseContext
 from models.context import DEFAULT_TICK
 from models.errors import InvalidAction, Problem
 from models.json_text import read_json
+from models.plan import DueDateTrigger, Plan
 from models.step_spec import StepSpec
 from models.store import actions
 from scheduler.revise import Revision, revision_of
@@ -89,3 +90,9 @@ def _previous(connection: sa.Connection, row: Stored) -> Mapping[str, object] | 
     except ValueError:
         return None
     return document if isinstance(document, dict) else None
+
+
+def has_due_date_in(plan: Plan, since: datetime, until: datetime) -> bool:
+    """Return whether a due date of the plan lies in (since, until]."""
+    dates = (one.due_at for one in plan.triggers if isinstance(one, DueDateTrigger))
+    return any(since < at <= until for at in dates)

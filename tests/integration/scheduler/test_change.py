@@ -13,7 +13,7 @@ from models.tables import action_cursor, actions, audit, missed_spans, revisions
 from runtime.clock import wait_for
 from runtime.database import reading
 from scheduler import change, manual
-from scheduler.change import Change, Changed, apply_all, create_all
+from scheduler.change import Change, Changed, StoreAll, apply_all, create_all
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
 from tests.factories import author, cursor_of, make_action, make_document, rows_of
@@ -309,3 +309,15 @@ def test_a_due_date_that_was_stored_and_came_while_its_edit_was_validated_stands
     changed = apply_all(engine, [ours], author(WhileValidating(store_theirs)))[0]
 
     assert changed.revision == 3
+
+
+@pytest.mark.parametrize("store", [create_all, apply_all])
+def test_a_due_date_that_came_while_documents_were_validated_is_refused(
+    engine: sa.Engine, store: StoreAll
+) -> None:
+    soon = clock(engine).replace(microsecond=0) + timedelta(seconds=2)
+    steps = WhileValidating(lambda: wait_for(lambda: clock(engine) > soon, 5))
+    document = make_document(when={"due_date": soon.isoformat(), "timezone": "UTC"})
+
+    with pytest.raises(InvalidAction, match="due_date"):
+        store(engine, [document], author(steps))
