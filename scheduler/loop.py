@@ -72,6 +72,8 @@ class Daemon:
         with reading(self.engine) as connection:
             check_schema(connection)
         adopt_release(self.engine)
+        # It starts now: until here it may have waited for others, and so may the heartbeats.
+        self.sweeper.distrust()
 
     def run(self) -> None:
         """Tick at once, then at every full minute by the database's clock, until `stop` is set."""
