@@ -71,6 +71,11 @@ class Plan:
     starts_at: AwareDatetime | None = None
     ends_at: AwareDatetime | None = None
 
+    @property
+    def longest_look_back_s(self) -> int:
+        """How far back, in seconds, an occurrence of any trigger may be decided."""
+        return max((int(one.look_back.total_seconds()) for one in self.triggers), default=0)
+
     def drops(self, last_start: datetime, now: datetime) -> bool:
         """Whether an operation that starts at `now` comes too soon after the last other start.
 

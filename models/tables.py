@@ -35,6 +35,10 @@ def _count(name: str) -> sa.Column[int]:
     return sa.Column(name, sa.Integer, nullable=False, server_default="0")
 
 
+def _flag(name: str) -> sa.Column[bool]:
+    return sa.Column(name, sa.Boolean, nullable=False, server_default=sa.false())
+
+
 def _partial(name: str, *columns: str, where: str, unique: bool = False) -> sa.Index:
     only = sa.text(where)
     return sa.Index(name, *columns, unique=unique, sqlite_where=only, postgresql_where=only)
@@ -96,6 +100,10 @@ actions = sa.Table(
     _text("document"),
     _text("document_hash"),
     _text("plan"),
+    # The event that an event action is about; null for those that the clock makes due.
+    _text("event", optional=True),
+    # The longest look-back of its triggers.
+    _count("look_back_s"),
     sa.Column("revision", sa.Integer, nullable=False),
     _text("set_aside", optional=True),
     _at("created_at", optional=False),
@@ -103,6 +111,8 @@ actions = sa.Table(
     _at("deleted_at"),
     _partial("actions_named", "small_app_id", "name", where="deleted_at IS NULL", unique=True),
     sa.Index("actions_owned", "owner"),
+    _partial("actions_on_events", "small_app_id", "event", where="event IS NOT NULL"),
+    sa.Index("actions_look_back", "look_back_s"),
     _partial("actions_set_aside", "updated_at", where="set_aside IS NOT NULL"),
 )
 
@@ -115,6 +125,9 @@ revisions = sa.Table(
     _text("plan"),
     _text("author"),
     _at("effective_from", optional=False),
+    # Up to when it decided, and why not further: the next revision, set aside, deleted.
+    _at("ended_at"),
+    _text("end_reason", optional=True),
 )
 
 action_cursor = sa.Table(
@@ -141,6 +154,9 @@ action_state = sa.Table(
     _count("failures_in_row"),
     _count("troubles_in_row"),
     sa.Column("checkpoint", sa.JSON),
+    # Since when an alert is open: of failures in a row, of occurrences that did not start.
+    _at("alerted_at"),
+    _at("overdue_alerted_at"),
 )
 
 _SENDABLE = "state IN ('pending', 'queued') AND waiting_for IS NULL"
@@ -157,6 +173,8 @@ operations = sa.Table(
     _at("occurrence_at", optional=False),
     _text("subject", optional=True),
     _text("event_id", optional=True),
+    # The event's instant; null where the clock or a person caused it.
+    _at("event_at"),
     _text("state"),
     _text("reason", optional=True),
     _text("triggerer"),
@@ -240,6 +258,59 @@ missed_spans = sa.Table(
     sa.Index("missed_spans_of_action", "action_uid", "last_at"),
 )
 
+backfills = sa.Table(
+    "backfills",
+    metadata,
+    sa.Column("id", HyphenatedUuid, primary_key=True),
+    _app(),
+    sa.Column("action_uid", sa.ForeignKey("actions.uid"), nullable=False, type_=HyphenatedUuid),
+    # The range (since, until], what of it is wanted, and up to where it is worked off.
+    _at("since", optional=False),
+    _at("until", optional=False),
+    _text("mode"),
+    _at("cursor", optional=False),
+    sa.Column("pace", sa.Integer),
+    _text("state"),
+    _text("actor"),
+    sa.Column("attempt", sa.Integer, nullable=False, server_default="1"),
+    _at("not_before", optional=False),
+    _count("recorded"),
+    _count("repeated"),
+    _count("passed_over"),
+    _at("requested_at", optional=False),
+    _at("finished_at"),
+    _text("error", optional=True),
+    _states("state", ["active", "done", "cancelled", "failed"]),
+    _states("mode", ["missing", "failed", "all"]),
+    sa.CheckConstraint("pace >= 1", name="pace"),
+    _partial("backfills_to_work_off", "not_before", where="state = 'active'"),
+    sa.Index("backfills_of_action", "action_uid", "requested_at"),
+)
+
+notices = sa.Table(
+    "notices",
+    metadata,
+    sa.Column("id", HyphenatedUuid, primary_key=True),
+    _app(),
+    sa.Column("action_uid", sa.ForeignKey("actions.uid"), type_=HyphenatedUuid),
+    # The operation whose end owes it; no foreign key: a notice outlives what it tells of.
+    sa.Column("operation_id", HyphenatedUuid),
+    _text("kind"),
+    sa.Column("target", sa.JSON, nullable=False),
+    sa.Column("payload", sa.JSON, nullable=False),
+    _text("state"),
+    _count("tries"),
+    _at("not_before", optional=False),
+    _at("created_at", optional=False),
+    _at("finished_at"),
+    _text("error", optional=True),
+    _states("kind", ["success", "failure", "alert", "recovered", "overdue", "seen"]),
+    _states("state", ["owed", "done", "failed"]),
+    _partial("notices_owed", "not_before", where="state = 'owed'"),
+    sa.Index("notices_of_operation", "operation_id"),
+    sa.Index("notices_finished", "finished_at"),
+)
+
 users = sa.Table(
     "users",
     metadata,
@@ -251,6 +322,10 @@ users = sa.Table(
     _at("created_at", optional=False),
     _at("activated_at"),
     _at("last_seen_at"),
+    # An instant that an import wrote raises no event unless that was asked for.
+    _flag("created_silent"),
+    _flag("activated_silent"),
+    _flag("last_seen_silent"),
     sa.Index("users_created", "small_app_id", "created_at"),
     sa.Index("users_activated", "small_app_id", "activated_at"),
     sa.Index("users_last_seen", "small_app_id", "last_seen_at"),
@@ -332,6 +407,8 @@ workers = sa.Table(
     _at("started_at", optional=False),
     _at("seen_at", optional=False),
     _at("stopped_at"),
+    # Its machine's clock, less the database's.
+    sa.Column("skew_s", sa.Float),
 )
 
 tokens = sa.Table(

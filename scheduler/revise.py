@@ -48,6 +48,8 @@ def revision_of(document: object, context: ParseContext, author: str) -> Revisio
             "document": json.dumps(stored, ensure_ascii=False),
             "document_hash": document_hash(stored),
             "plan": plan.to_json(),
+            "event": None,
+            "look_back_s": plan.longest_look_back_s,
             "author": author,
         },
     )

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from alembic.config import Config
 
 # The newest of `migrations/versions`: to ask Alembic would cost each start a tenth of a second.
-HEAD = "0001_pre_first_schema"
+HEAD = "0002_pre_time_in_full"
 # Any fixed number: two processes that migrate at once take turns.
 MIGRATION_LOCK = 5_061_990
 
