@@ -7,7 +7,7 @@ from uuid import UUID
 
 import typer
 
-from cli import preview
+from cli import explaining, preview
 from cli.documents import located, read_documents
 from cli.invocation import Invocation, existing, of
 from cli.output import instant, plain, print_error, print_json, print_line, print_table
@@ -23,6 +23,7 @@ from scheduler.change import Changed
 from tasks.app import configure
 
 commands = typer.Typer(help="Scheduled actions: what to do, when, for whom.", no_args_is_help=True)
+commands.command("explain")(explaining.explain)
 
 Files = Annotated[list[Path], typer.Argument(help="JSON or JSON Lines files; - is stdin.")]
 Name = Annotated[str, typer.Argument(help="Name or uid of an action.", metavar="ACTION")]

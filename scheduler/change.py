@@ -219,8 +219,9 @@ def _settle(connection: sa.Connection, row: Stored, now: datetime) -> tuple[Stor
             recorded += record(connection, [decided])
             advance(connection, [decided])
     except (InvalidAction, ValueError) as error:
-        recorded = decide_until(connection, row, min(row.edited_at, now))
-        actions.set_aside(connection, row.action_uid, str(error))
+        until = min(row.edited_at, now)
+        recorded = decide_until(connection, row, until)
+        actions.set_aside(connection, row.action_uid, str(error), until)
     return cursors.lock(connection, row.action_uid), recorded
 
 

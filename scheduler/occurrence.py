@@ -4,19 +4,20 @@ Over (since, now], since = max(watermark, now − look_back); docs/explanation/t
 """
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from cron import CronSchedule
 from models.action import ScheduledActionModel, plan_of
 from models.plan import Plan
-from scheduler.schedule import Schedule, schedule_of
+from scheduler.schedule import ONE_SECOND, Schedule, schedule_of
 
 MOST_SENT = 1_000
 MOST_MISSED_SHOWN = 10
 TOO_LATE = "too late"
 OVERTAKEN = "overtaken"
 NOBODY = UUID(int=0)
+BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +105,20 @@ def next_occurrences(plan: Plan, uid: UUID, after: datetime, count: int) -> list
     return found
 
 
+def has_occurrence(plan: Plan, uid: UUID, instant: datetime) -> bool:
+    """Whether `instant` is an occurrence of the rule, active or not."""
+    return any(
+        one.schedule.count(instant - ONE_SECOND, instant) > 0 for one in _windowed(plan, uid)
+    )
+
+
+def neighbours(plan: Plan, uid: UUID, instant: datetime) -> tuple[datetime | None, datetime | None]:
+    """Return the last occurrence before `instant` and the first after it, active or not."""
+    windowed = _windowed(plan, uid)
+    earlier = (one.schedule.last(BEGINNING, instant - ONE_SECOND) for one in windowed)
+    return max((at for at in earlier if at is not None), default=None), _next(windowed, instant)
+
+
 def decide(plan: Plan, uid: UUID, watermark: datetime, now: datetime) -> Decision:
     """Return what is due and what is missed in (watermark, now], by the plan's look-back.
 
@@ -161,7 +176,7 @@ def _missed(
     shown = tuple(Missed(at, _reason(windowed, at, now)) for at in newest)
     if count <= len(shown):
         return shown, None
-    oldest = newest[0] - timedelta(seconds=1)
+    oldest = newest[0] - ONE_SECOND
     first = _first_missed(windowed, watermark, due) or newest[0]
     last = _newest(windowed, watermark, oldest, set(due))[-1]
     reasons = sorted({_reason(windowed, first, now), _reason(windowed, last, now)}, reverse=True)
@@ -198,7 +213,7 @@ def _newest(
             break
         if at not in left_out:
             found.append(at)
-        until = at - timedelta(seconds=1)
+        until = at - ONE_SECOND
     return found[::-1]
 
 
@@ -214,6 +229,6 @@ def _first_missed(
 def _reason(windowed: list[_Windowed], at: datetime, now: datetime) -> str:
     """Say why `at` is not sent: `overtaken` if it lies in the window of a trigger that has it."""
     for one in windowed:
-        if at > now - one.look_back and one.schedule.count(at - timedelta(seconds=1), at):
+        if at > now - one.look_back and one.schedule.count(at - ONE_SECOND, at):
             return OVERTAKEN
     return TOO_LATE

@@ -99,13 +99,34 @@ def _insert_revision(
     )
 
 
-def set_aside(connection: sa.Connection, uid: UUID, reason: str) -> None:
-    """Take a broken action out of every tick, with the reason; any change to it puts it back."""
+def set_aside(
+    connection: sa.Connection, uid: UUID, reason: str, until: datetime | None = None
+) -> None:
+    """Take a broken action out of every tick, with the reason; any change to it puts it back.
+
+    Its revision decided up to `until`, None for the watermark.
+    """
     connection.execute(sa.update(actions).where(actions.c.uid == uid).values(set_aside=reason))
     connection.execute(
         sa.update(action_cursor)
         .where(action_cursor.c.action_uid == uid)
         .values(next_occurrence_at=None)
+    )
+    _end_revision(connection, uid, f"set aside: {reason}", until)
+
+
+def _end_revision(
+    connection: sa.Connection, uid: UUID, reason: str, until: datetime | None
+) -> None:
+    """Note up to when an action's newest revision decided; one that had ended before stays so."""
+    number = sa.select(actions.c.revision).where(actions.c.uid == uid).scalar_subquery()
+    watermark = sa.select(action_cursor.c.watermark).where(action_cursor.c.action_uid == uid)
+    ended_at = watermark.scalar_subquery() if until is None else sa.literal(until, UTCDateTime())
+    connection.execute(
+        sa.update(revisions)
+        .where(revisions.c.action_uid == uid, revisions.c.number == number)
+        .where(revisions.c.ended_at.is_(None))
+        .values(ended_at=ended_at, end_reason=reason)
     )
 
 
@@ -119,6 +140,7 @@ def mark_deleted(connection: sa.Connection, uid: UUID, now: datetime) -> None:
         .where(action_cursor.c.action_uid == uid)
         .values(next_occurrence_at=None, watermark=now)
     )
+    _end_revision(connection, uid, "deleted", now)
 
 
 def find(connection: sa.Connection, small_app_id: int, name_or_uid: str) -> dict[str, Any]:

@@ -1,0 +1,121 @@
+"""What the tables know of one instant of an action: the revision in force, what was recorded."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from models.errors import NotFound
+from models.store import ticks
+from models.store.operations import attempts_of
+from models.tables import action_cursor, actions, missed_spans, operations, revisions
+
+# Of an event action, each subject has an operation of its own.
+MOST_RECORDED = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """An action and one of its instants, as the database knows them.
+
+    `revision` is the one in force at the instant, None before the first; `recorded` are the
+    operations of that occurrence, `span` the missed span around it.
+    """
+
+    action: sa.RowMapping
+    revision: sa.RowMapping | None
+    recorded: Sequence[sa.RowMapping]
+    span: sa.RowMapping | None
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How the installation stands: the last tick, and the queues that live workers listen to."""
+
+    tick: dict[str, Any] | None
+    queues: frozenset[str]
+
+
+_ACTION = (
+    sa.select(
+        actions.c.uid,
+        actions.c.small_app_id,
+        actions.c.name,
+        actions.c.created_at,
+        actions.c.deleted_at,
+        actions.c.set_aside,
+        action_cursor.c.watermark,
+        action_cursor.c.edited_at,
+    )
+    .join(action_cursor, action_cursor.c.action_uid == actions.c.uid)
+    .where(actions.c.uid == sa.bindparam("its_uid"))
+)
+
+
+def known(
+    connection: sa.Connection, uid: UUID, instant: datetime, subject: str | None = None
+) -> Known:
+    """Return what is known of an instant of an action, deleted ones too; raises NotFound.
+
+    With `subject` only of that user.
+    """
+    action = connection.execute(_ACTION, {"its_uid": uid}).mappings().one_or_none()
+    if action is None:
+        raise NotFound(f"no action has the uid {uid}; see `minutehand action list`")
+    return Known(
+        action,
+        _in_force(connection, uid, instant),
+        _recorded(connection, uid, instant, subject),
+        _span(connection, uid, instant),
+    )
+
+
+def standing(connection: sa.Connection, lease: timedelta) -> Standing:
+    """Return how the installation stands; a worker that is silent for `lease` does not listen."""
+    workers = ticks.live_workers(connection, lease)
+    queues = {name.strip() for worker in workers for name in worker["queues"].split(",")}
+    return Standing(ticks.last(connection), frozenset(queues))
+
+
+def last_error(connection: sa.Connection, operation_id: UUID) -> str | None:
+    """Return the error of an operation's last attempt that had one."""
+    errors = [one["error"] for one in attempts_of(connection, operation_id) if one["error"]]
+    return errors[-1] if errors else None
+
+
+def _in_force(connection: sa.Connection, uid: UUID, instant: datetime) -> sa.RowMapping | None:
+    newest = (
+        sa.select(revisions)
+        .where(revisions.c.action_uid == uid, revisions.c.effective_from < instant)
+        .order_by(revisions.c.number.desc())
+        .limit(1)
+    )
+    return connection.execute(newest).mappings().one_or_none()
+
+
+def _recorded(
+    connection: sa.Connection, uid: UUID, instant: datetime, subject: str | None
+) -> Sequence[sa.RowMapping]:
+    query = (
+        sa.select(operations)
+        .where(operations.c.action_uid == uid, operations.c.occurrence_at == instant)
+        .order_by(operations.c.recorded_at, operations.c.id)
+        .limit(MOST_RECORDED)
+    )
+    if subject is not None:
+        query = query.where(operations.c.subject == subject)
+    return connection.execute(query).mappings().all()
+
+
+def _span(connection: sa.Connection, uid: UUID, instant: datetime) -> sa.RowMapping | None:
+    around = (
+        sa.select(missed_spans)
+        .where(missed_spans.c.action_uid == uid)
+        .where(missed_spans.c.first_at <= instant, missed_spans.c.last_at >= instant)
+        .order_by(missed_spans.c.id.desc())
+        .limit(1)
+    )
+    return connection.execute(around).mappings().one_or_none()

@@ -1,0 +1,197 @@
+"""Why an action ran, or did not run, at an instant: total, and from the tables alone."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from models.plan import CronTrigger, Plan
+from models.sql import read_clock
+from models.store import decided
+from models.store.decided import Known, Standing
+from models.values import format_instant
+from runtime.config import Settings, load_settings
+from runtime.database import default_engine, reading
+from scheduler.occurrence import decide, has_occurrence, neighbours
+from scheduler.outcome import outcome, sends_again
+
+NOT_AN_OCCURRENCE = "not_an_occurrence"
+NOT_DUE_YET = "not_due_yet"
+# Its instant has come, and no tick has decided it yet.
+UNDECIDED = "undecided"
+PAUSED = "paused"
+SET_ASIDE = "set_aside"
+DELETED = "deleted"
+MISSED = "missed"
+PRUNED = "pruned"
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What became of one instant of an action.
+
+    `verdict` is `not_an_occurrence`, `not_due_yet`, `undecided`, `paused`, `set_aside`, `deleted`,
+    `pruned`, or the state of the occurrence's operation; `text` says why, in a sentence.
+    `operations` has id, state, subject and text of each operation of that instant.
+    """
+
+    action: str
+    uid: UUID
+    instant: datetime
+    verdict: str
+    text: str
+    revision: int | None = None
+    operations: tuple[dict[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    known: Known
+    standing: Standing
+    instant: datetime
+    now: datetime
+    settings: Settings
+
+    def answer(self, verdict: str, text: str) -> Explanation:
+        revision = self.known.revision
+        number = None if revision is None else revision["number"]
+        action = self.known.action
+        return Explanation(action["name"], action["uid"], self.instant, verdict, text, number)
+
+
+def explain(
+    action: UUID,
+    instant: datetime,
+    connection: sa.Connection | None = None,
+    settings: Settings | None = None,
+    subject: str | None = None,
+) -> Explanation:
+    """Return what became of an action at an instant, and why; fractions of a second are cut.
+
+    Asks the database only: of `connection`, or of this process's settings. `subject` asks for one
+    user of an event action. Raises NotFound for an action that nobody knows, ValueError for a naive
+    instant.
+    """
+    if instant.tzinfo is None:
+        raise ValueError(f"naive instant {instant!r}")
+    if connection is None:
+        with reading(default_engine()) as opened:
+            return explain(action, instant, opened, settings, subject)
+    settings = settings or load_settings()
+    lease = timedelta(seconds=settings.worker.lease_s)
+    instant = instant.replace(microsecond=0)
+    known = decided.known(connection, action, instant, subject)
+    standing, now = decided.standing(connection, lease), read_clock(connection)
+    asked = _Asked(known, standing, instant, now, settings)
+    if known.recorded:
+        return _recorded(connection, asked, lease)
+    return _of_revision(asked)
+
+
+def _recorded(connection: sa.Connection, asked: _Asked, lease: timedelta) -> Explanation:
+    found = []
+    for row in asked.known.recorded:
+        error = decided.last_error(connection, row["id"])
+        text = outcome(row, asked.standing, asked.now, error, lease)
+        told = {"id": row["id"], "state": row["state"], "text": text, "subject": row["subject"]}
+        found.append(told | {"triggerer": row["triggerer"], "revision": row["revision"]})
+    first = found[0]
+    action = asked.known.action
+    return Explanation(
+        action["name"], action["uid"], asked.instant, first["state"], first["text"],
+        first["revision"], tuple(found),
+    )  # fmt: skip
+
+
+def _of_revision(asked: _Asked) -> Explanation:
+    """Answer for an instant without an operation: by the revision that was in force."""
+    action, revision = asked.known.action, asked.known.revision
+    if revision is None:
+        created = format_instant(action["created_at"])
+        text = f"the action was created at {created}: nothing up to then is its occurrence"
+        return asked.answer(NOT_AN_OCCURRENCE, text)
+    gone = _gone(asked, revision)
+    if gone is not None:
+        return gone
+    plan = Plan.from_json(revision["plan"])
+    if not has_occurrence(plan, action["uid"], asked.instant):
+        return asked.answer(NOT_AN_OCCURRENCE, _nearest(plan, asked))
+    if not plan.active:
+        since = format_instant(revision["effective_from"])
+        text = f"paused since {since} by {revision['author']} (revision {revision['number']})"
+        return asked.answer(PAUSED, text)
+    is_decided = asked.instant <= action["watermark"]
+    return _decided(asked) if is_decided else _not_decided(plan, asked)
+
+
+def _gone(asked: _Asked, revision: sa.RowMapping) -> Explanation | None:
+    """Answer for an instant at which no revision decided: the action was deleted, or set aside."""
+    deleted_at, ended_at = asked.known.action["deleted_at"], revision["ended_at"]
+    if deleted_at is not None and asked.instant > deleted_at:
+        return asked.answer(DELETED, f"the action was deleted at {format_instant(deleted_at)}")
+    if ended_at is not None and asked.instant > ended_at:
+        text = f"nothing is due since {format_instant(ended_at)}: {revision['end_reason']}"
+        return asked.answer(SET_ASIDE, text)
+    return None
+
+
+def _decided(asked: _Asked) -> Explanation:
+    """Answer for an occurrence that was decided and has no operation of its own."""
+    span = asked.known.span
+    if span is not None:
+        first, last = format_instant(span["first_at"]), format_instant(span["last_at"])
+        whole = f"one of {span['count']} occurrences from {first} to {last}"
+        told = f"was missed: {span['reason']}; {whole}, noted at"
+        return asked.answer(MISSED, f"{told} {format_instant(span['recorded_at'])}")
+    days = asked.settings.retention.operations_days
+    text = f"was decided; its record is no longer kept (retention.operations_days is {days})"
+    return asked.answer(PRUNED, text)
+
+
+def _not_decided(plan: Plan, asked: _Asked) -> Explanation:
+    action, instant = asked.known.action, asked.instant
+    if action["edited_at"] is not None and instant > action["edited_at"]:
+        edited = format_instant(action["edited_at"])
+        text = f"the action was edited by SQL at {edited}; the next tick takes that over"
+        return asked.answer(NOT_DUE_YET if instant > asked.now else UNDECIDED, text)
+    if instant > asked.now:
+        return asked.answer(NOT_DUE_YET, f"due in {_span(instant - asked.now)}")
+    decision = decide(plan, action["uid"], action["watermark"], asked.now)
+    reasons = {missed.at: missed.reason for missed in decision.missed}
+    if instant in decision.due:
+        fate = "is due and would be sent"
+    else:
+        fate = f"would be missed ({reasons.get(instant, 'too late or overtaken')})"
+    return asked.answer(UNDECIDED, f"{fate}: {sends_again(asked.standing)}")
+
+
+def _nearest(plan: Plan, asked: _Asked) -> str:
+    before, after = neighbours(plan, asked.known.action["uid"], asked.instant)
+    near = [
+        f"{word} {format_instant(at)}"
+        for word, at in (("the last before it is", before), ("the next is", after))
+        if at is not None
+    ]
+    found = "; ".join(near) or "the rule has no occurrence"
+    zones = sorted({one.zone for one in plan.triggers if isinstance(one, CronTrigger)})
+    return f"the rule does not name this instant: {found}{_zones(zones, asked.instant)}"
+
+
+def _zones(zones: list[str], instant: datetime) -> str:
+    """Say what the clock on the wall shows then, for that is what a rule is about."""
+    from zoneinfo import ZoneInfo
+
+    shown = [
+        f"{instant.astimezone(ZoneInfo(zone)).strftime('%a %Y-%m-%d %H:%M:%S %z')} in {zone}"
+        for zone in zones
+    ]
+    return f" (it is {', '.join(shown)})" if shown else ""
+
+
+def _span(span: timedelta) -> str:
+    seconds = int(span.total_seconds())
+    days, rest = divmod(seconds, 86_400)
+    clock = f"{rest // 3600:02}:{rest // 60 % 60:02}:{rest % 60:02}"
+    return f"{days} days {clock}" if days else clock
