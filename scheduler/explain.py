@@ -7,6 +7,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
+from models.operation import ENDED, OperationState
 from models.plan import CronTrigger, Plan
 from models.sql import read_clock
 from models.store import decided
@@ -15,7 +16,7 @@ from models.values import format_instant
 from runtime.config import Settings, load_settings
 from runtime.database import default_engine, reading
 from scheduler.occurrence import decide, has_occurrence, neighbours
-from scheduler.outcome import outcome, sends_again
+from scheduler.outcome import ended, runs, sends_again, waits
 
 NOT_AN_OCCURRENCE = "not_an_occurrence"
 NOT_DUE_YET = "not_due_yet"
@@ -48,11 +49,20 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
+    connection: sa.Connection
     known: Known
-    standing: Standing
     instant: datetime
     now: datetime
     settings: Settings
+
+    @property
+    def lease(self) -> timedelta:
+        """After how long a silent worker counts as gone."""
+        return timedelta(seconds=self.settings.worker.lease_s)
+
+    def standing(self) -> Standing:
+        """How the installation stands."""
+        return decided.standing(self.connection, self.lease)
 
     def answer(self, verdict: str, text: str) -> Explanation:
         revision = self.known.revision
@@ -80,21 +90,16 @@ def explain(
         with reading(default_engine()) as opened:
             return explain(action, instant, opened, settings, subject)
     settings = settings or load_settings()
-    lease = timedelta(seconds=settings.worker.lease_s)
     instant = instant.replace(microsecond=0)
     known = decided.known(connection, action, instant, subject)
-    standing, now = decided.standing(connection, lease), read_clock(connection)
-    asked = _Asked(known, standing, instant, now, settings)
-    if known.recorded:
-        return _recorded(connection, asked, lease)
-    return _of_revision(asked)
+    asked = _Asked(connection, known, instant, read_clock(connection), settings)
+    return _recorded(asked) if known.recorded else _of_revision(asked)
 
 
-def _recorded(connection: sa.Connection, asked: _Asked, lease: timedelta) -> Explanation:
+def _recorded(asked: _Asked) -> Explanation:
     found = []
     for row in asked.known.recorded:
-        error = decided.last_error(connection, row["id"])
-        text = outcome(row, asked.standing, asked.now, error, lease)
+        text = _told(asked, row)
         told = {"id": row["id"], "state": row["state"], "text": text, "subject": row["subject"]}
         found.append(told | {"triggerer": row["triggerer"], "revision": row["revision"]})
     first = found[0]
@@ -103,6 +108,15 @@ def _recorded(connection: sa.Connection, asked: _Asked, lease: timedelta) -> Exp
         action["name"], action["uid"], asked.instant, first["state"], first["text"],
         first["revision"], tuple(found),
     )  # fmt: skip
+
+
+def _told(asked: _Asked, row: sa.RowMapping) -> str:
+    if row["state"] in ENDED:
+        return ended(row)
+    if row["state"] == OperationState.RUNNING:
+        return runs(row, asked.now, asked.lease)
+    error = decided.last_error(asked.connection, row["id"]) if row["attempt"] > 1 else None
+    return waits(row, asked.standing(), asked.now, error)
 
 
 def _of_revision(asked: _Asked) -> Explanation:
@@ -164,7 +178,7 @@ def _not_decided(plan: Plan, asked: _Asked) -> Explanation:
         fate = "is due and would be sent"
     else:
         fate = f"would be missed ({reasons.get(instant, 'too late or overtaken')})"
-    return asked.answer(UNDECIDED, f"{fate}: {sends_again(asked.standing)}")
+    return asked.answer(UNDECIDED, f"{fate}: {sends_again(asked.standing())}")
 
 
 def _nearest(plan: Plan, asked: _Asked) -> str:

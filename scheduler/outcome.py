@@ -1,6 +1,5 @@
 """What an operation's row says of its occurrence, in one sentence: pure."""
 
-from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 
 import sqlalchemy as sa
@@ -12,22 +11,33 @@ from models.values import format_instant
 Row = sa.RowMapping
 
 
-def outcome(
-    row: Row, standing: Standing, now: datetime, error: str | None, lease: timedelta
-) -> str:
-    """Return what became of an operation and why; `error` is its last attempt's, if it had one."""
-    told = _ENDED.get(row["state"])
-    if told is not None:
-        return told(row) + _attempts(row)
-    if row["state"] == OperationState.RUNNING:
-        return _running(row, now, lease) + _attempts(row)
+def ended(row: Row) -> str:
+    """Return how an operation ended, and why."""
+    told = _ran(row) if row["state"] in _RAN else _not_run(row)
+    return told + _attempts(row)
+
+
+def runs(row: Row, now: datetime, lease: timedelta) -> str:
+    """Return how a running operation stands; a worker that is silent for `lease` is told of."""
+    told = f"runs since {_at(row['started_at'])} on {row['worker']}"
+    step = next((one["name"] for one in row["steps"] or [] if one["state"] == "running"), None)
+    told += f", step {step}" if step else ""
+    if row["cancel_requested_at"] is not None:
+        told += f"; a cancel was asked for at {_at(row['cancel_requested_at'])}"
+    if now - row["heartbeat_at"] > lease:
+        told += f"; its worker is silent since {_at(row['heartbeat_at'])}: a tick takes it back"
+    return told + _attempts(row)
+
+
+def waits(row: Row, standing: Standing, now: datetime, error: str | None) -> str:
+    """Return what an unstarted operation waits for; `error` is that of its last attempt."""
     if row["waiting_for"] is not None:
         return f"waits for operation {row['waiting_for']} of the same action to end"
     if error is not None:
         return f"attempt {row['attempt'] - 1} did not succeed ({error}){_again(row, now)}"
     if row["state"] == OperationState.QUEUED:
         return _queued(row, standing)
-    return _pending(row, standing)
+    return f"was recorded at {_at(row['recorded_at'])} and not sent yet: {sends_again(standing)}"
 
 
 def sends_again(standing: Standing) -> str:
@@ -68,21 +78,6 @@ def _queued(row: Row, standing: Standing) -> str:
     return f"{told} and waits for a free worker"
 
 
-def _pending(row: Row, standing: Standing) -> str:
-    return f"was recorded at {_at(row['recorded_at'])} and not sent yet: {sends_again(standing)}"
-
-
-def _running(row: Row, now: datetime, lease: timedelta) -> str:
-    told = f"runs since {_at(row['started_at'])} on {row['worker']}"
-    step = next((one["name"] for one in row["steps"] or [] if one["state"] == "running"), None)
-    told += f", step {step}" if step else ""
-    if row["cancel_requested_at"] is not None:
-        told += f"; a cancel was asked for at {_at(row['cancel_requested_at'])}"
-    if now - row["heartbeat_at"] > lease:
-        told += f"; its worker is silent since {_at(row['heartbeat_at'])}: a tick takes it back"
-    return told
-
-
 def _ran(row: Row) -> str:
     words = {
         OperationState.SUCCESS: "ran",
@@ -104,8 +99,4 @@ def _not_run(row: Row) -> str:
     return f"{word} at {_at(row['finished_at'])}{_because(row)}"
 
 
-_RAN = ("success", "partial", "failed", "cancelled")
-_ENDED: Mapping[str, Callable[[Row], str]] = {
-    **dict.fromkeys(_RAN, _ran),
-    **dict.fromkeys(("skipped", "dropped", "missed", "handed_over"), _not_run),
-}
+_RAN = frozenset({"success", "partial", "failed", "cancelled"})

@@ -3,7 +3,7 @@
 Nothing here comes from `cron/`. Offsets are zoneinfo's, read from the tzdata wheel alone.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from importlib.resources import files
@@ -127,10 +127,17 @@ def changes(name: str, since: int, until: int, stride: int = 86400) -> Iterator[
 
 def wakeups(change: Change, start: int, end: int) -> Wakeups:
     """Run the main loop in the UTC seconds [start, end), where the clock changes this once."""
+    return look_out(
+        lambda second: change.before if second < change.second else change.after, start, end
+    )
+
+
+def look_out(offset_at: Callable[[int], int], start: int, end: int) -> Wakeups:
+    """Run the main loop in the UTC seconds [start, end) by a clock of these offsets."""
     seen = Wakeups({}, {})
-    virtual = (start + change.before) // 60 - 1
+    virtual = (start + offset_at(start)) // 60 - 1
     for second in range(start, end, 60):
-        running = (second + (change.before if second < change.second else change.after)) // 60
+        running = (second + offset_at(second)) // 60
         ahead = running - virtual
         if ahead == 1 or ahead > 180 or ahead <= -180:
             virtual = running

@@ -1,0 +1,232 @@
+"""A year of random actions, outages, edits and pauses, lived by the product and by the oracle."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from random import Random
+from typing import Any
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from models.operation import OperationState
+from models.sql import read_clock
+from models.store.claims import Claim, claim
+from models.store.endings import Ending, end
+from models.tables import actions, operations
+from runtime.database import reading
+from scheduler import change
+from scheduler.sweep import Sweeper
+from scheduler.tick import tick
+from tests.factories import author, make_document
+from tests.integration.scheduler import oracle
+from tests.integration.scheduler.oracle import AFTER, END, YEAR, Action, Revision, Rule
+from tests.virtual_clock import VirtualClock
+
+ZONES = ("UTC", "Europe/Paris", "America/New_York", "Australia/Lord_Howe")
+RULES = (
+    *("0 7 * * 1", "30 2 * * *", "15 1 * * *", "0 */6 * * *", "30 2 * * sun", "0 0 1,15 * 0"),
+    *("45 23 * * 5", "59 1,2 * * *", "0 3 29 2,3 *", "*/20 2 * mar,oct *", "0 12 * * 1-5"),
+)
+LOOK_BACKS = {"PT5M": 300, "PT40M": 2_400, "P2D": 172_800}
+MINUTE = timedelta(minutes=1)
+LEASE = timedelta(seconds=45)
+
+Made = tuple[dict[str, Any], Callable[[UUID], Revision]]
+
+
+@dataclass
+class Year:
+    """The year in progress: the product's database, and the oracle's actions by name."""
+
+    engine: sa.Engine
+    clock: VirtualClock
+    random: Random
+    lived: dict[str, Action]
+    documents: dict[str, Made]
+
+    def begin(self, count: int) -> None:
+        """Create the actions, some minutes into the year."""
+        self.clock.set(YEAR)
+        self.sweeper = Sweeper(LEASE)
+        for number in range(count):
+            name = f"action {number}"
+            made = self.make(name)
+            created = change.create_all(self.engine, [made[0]], author())[0]
+            self.lived[name] = Action(made[1](created.uid), YEAR, created.uid)
+            self.documents[name] = made
+
+    def live(self) -> None:
+        """Live through the year: minute by minute where something is due, and all changes."""
+        outages = self.outages()
+        changes = self.moments(60)
+        now = YEAR
+        while now < END:
+            following = [at for at in changes if at > now]
+            now = min(oracle.next_minute(self.lived.values(), now), *following[:1], END)
+            if now in changes:
+                self.change_something(now)
+            elif not any(since <= now < until for since, until in outages):
+                self.tick(now + timedelta(milliseconds=self.random.randrange(900)))
+
+    def tick(self, now: datetime) -> None:
+        """Tick, and let a worker work now and then."""
+        self.clock.set(now)
+        tick(self.engine, None, self.sweeper)
+        for action in self.lived.values():
+            action.tick(now)
+        if self.random.random() < 0.6:
+            self.work()
+
+    def work(self) -> None:
+        """Run what has not started, as a worker would: in order, and to the end."""
+        for action in self.lived.values():
+            for row in self.unstarted(action.uid):
+                with self.engine.begin() as connection:
+                    claimed = claim(connection, row.id, row.attempt, "worker")
+                    if isinstance(claimed, Claim):
+                        end(connection, row.id, row.attempt, Ending(OperationState.SUCCESS))
+            edited = action.edited[1] if action.edited else action.revision
+            action.work(is_wanted=edited is None or edited.active)
+
+    def unstarted(self, uid: UUID) -> Sequence[Any]:
+        """Return an action's operations that have not started, in order."""
+        query = sa.select(operations.c.id, operations.c.attempt).where(
+            operations.c.action_uid == uid, operations.c.state.in_(["pending", "queued"])
+        )
+        with reading(self.engine) as connection:
+            return connection.execute(query.order_by(operations.c.occurrence_at)).all()
+
+    def change_something(self, now: datetime) -> None:
+        """Edit, pause, resume, delete or break one of the actions."""
+        self.clock.set(now)
+        name = self.random.choice(sorted(self.lived))
+        action = self.lived[name]
+        if action.deleted_at is not None:
+            return
+        kinds = [self.edit, self.pause_or_resume, self.edit_by_sql, self.break_by_sql, self.delete]
+        (act,) = self.random.choices(kinds, weights=[4, 6, 3, 1, 0.5])
+        act(name, action, now)
+
+    def edit(self, name: str, action: Action, now: datetime) -> None:
+        """Apply another document."""
+        made = self.documents[name] = self.make(name)
+        change.apply_all(self.engine, [made[0]], author())
+        action.change(made[1](action.uid), now)
+
+    def pause_or_resume(self, name: str, action: Action, now: datetime) -> None:
+        """Switch off what is on, and on what is off."""
+        if action.is_aside or action.edited is not None:
+            return
+        document, revision = self.switched(name, active=not action.revision.active)
+        change.set_active(self.engine, action.uid, active=document["active"], author=author())
+        action.change(revision(action.uid), now)
+
+    def edit_by_sql(self, name: str, action: Action, now: datetime) -> None:
+        """Put another document into the row, or switch the row's flag."""
+        if action.is_aside or action.edited is not None:
+            return
+        made = self.documents[name] = self.make(name)
+        self.write(action, json.dumps(made[0]))
+        action.edited = (now, made[1](action.uid))
+
+    def break_by_sql(self, name: str, action: Action, now: datetime) -> None:
+        """Put into the row what nobody understands."""
+        if action.is_aside or action.edited is not None:
+            return
+        self.write(action, json.dumps({"name": name}))
+        action.edited = (now, None)
+
+    def delete(self, _name: str, action: Action, now: datetime) -> None:
+        """Delete the action."""
+        change.delete(self.engine, action.uid, author())
+        action.delete(now)
+
+    def write(self, action: Action, document: str) -> None:
+        """Edit the row by plain SQL."""
+        with self.engine.begin() as connection:
+            connection.execute(
+                sa.update(actions).where(actions.c.uid == action.uid).values(document=document)
+            )
+            assert read_clock(connection) == self.clock.now
+
+    def outages(self) -> list[tuple[datetime, datetime]]:
+        """Return spans in which no daemon ticks."""
+        spans = [timedelta(minutes=m) for m in (2, 4, 7, 30, 45, 90, 600, 1_500, 4_000, 9_000)]
+        return [(at, at + self.random.choice(spans)) for at in self.moments(40)]
+
+    def moments(self, count: int) -> list[datetime]:
+        """Return so many instants of the year, about half of them full minutes."""
+        found = set()
+        for _ in range(count):
+            at = YEAR + timedelta(minutes=self.random.randrange(1, 364 * 1_440))
+            found.add(at + timedelta(seconds=self.random.choice((0, 0, 17, 59))))
+        return sorted(found)
+
+    def switched(self, name: str, *, active: bool) -> Made:
+        """Return the action's document, on or off."""
+        document, revision = self.documents[name]
+
+        def build(uid: UUID) -> Revision:
+            one = revision(uid)
+            return Revision(one.rules, one.catch_up, one.overlap, active)
+
+        made = self.documents[name] = ({**document, "active": active}, build)
+        return made
+
+    def make(self, name: str) -> Made:
+        """Return a random document, and what the oracle makes of it."""
+        choose = self.random.choice
+        policy: dict[str, Any] = {
+            "catch_up": choose(("latest", "latest", "all")),
+            "overlap": choose(("skip", "queue", "allow")),
+            "look_back": choose(sorted(LOOK_BACKS)),
+        }
+        look_back = timedelta(seconds=LOOK_BACKS[policy["look_back"]])
+        when, occurrences = choose((self.crons, self.crons, self.interval, self.due_dates))()
+        if self.random.random() < 0.2:
+            starts_at, ends_at = self.bounds()
+            policy |= {"starts_at": starts_at.isoformat(), "ends_at": ends_at.isoformat()}
+            whole = occurrences
+
+            def occurrences(uid: UUID) -> list[frozenset[datetime]]:
+                return [oracle.bounded(one, starts_at, ends_at) for one in whole(uid)]
+
+        def build(uid: UUID) -> Revision:
+            rules = tuple(Rule(one, look_back) for one in occurrences(uid))
+            return Revision(rules, policy["catch_up"], policy["overlap"])
+
+        return make_document(name=name, when=when, policy=policy), build
+
+    def crons(self) -> tuple[Any, Callable[[UUID], list[frozenset[datetime]]]]:
+        """Return one cron rule, or a list of two."""
+        pairs = [
+            (self.random.choice(RULES), self.random.choice(ZONES))
+            for _ in range(self.random.choice((1, 1, 2)))
+        ]
+        when = [{"cron_rule": rule, "timezone": zone} for rule, zone in pairs]
+        return when if len(when) > 1 else when[0], lambda _: [oracle.cron(*pair) for pair in pairs]
+
+    def interval(self) -> tuple[Any, Callable[[UUID], list[frozenset[datetime]]]]:
+        """Return an interval on a grid of its own, with or without jitter."""
+        every = timedelta(minutes=self.random.choice((360, 1_441, 2_000, 10_080)))
+        jitter = self.random.choice((timedelta(0), timedelta(minutes=50)))
+        starting_at = YEAR + timedelta(hours=self.random.randrange(-500, 2_000))
+        when = {
+            "every": int(every.total_seconds()),
+            "starting_at": starting_at.isoformat(),
+            "jitter": f"PT{int(jitter.total_seconds())}S",
+        }
+        return when, lambda uid: [oracle.interval(uid, starting_at, every, jitter)]
+
+    def due_dates(self) -> tuple[Any, Callable[[UUID], list[frozenset[datetime]]]]:
+        """Return some due dates to come."""
+        dates = [at for at in self.moments(12) if at > self.clock.now] or [AFTER - MINUTE]
+        when = [{"due_date": at.isoformat()} for at in dates]
+        return when, lambda _: [frozenset({at}) for at in dates]
+
+    def bounds(self) -> tuple[datetime, datetime]:
+        """Return the two ends of a span of the year."""
+        first, second = self.moments(2)
+        return first, second

@@ -1,0 +1,295 @@
+"""Why did it run, or not run? Each answer, with what to do about it."""
+
+from datetime import UTC, datetime, timedelta
+from uuid import uuid4
+
+import pytest
+import sqlalchemy as sa
+
+from models.errors import NotFound
+from models.operation import OperationState
+from models.sql import database_now, read_clock
+from models.store import ticks
+from models.store.claims import Claim, claim
+from models.store.endings import Ending, end
+from models.tables import action_cursor, actions, missed_spans, operations, revisions, workers
+from runtime.config import Settings
+from runtime.database import reading
+from scheduler import change
+from scheduler.explain import Explanation, explain
+from scheduler.sweep import Sweeper
+from scheduler.tick import tick
+from tests.factories import (
+    author,
+    make_action,
+    make_document,
+    make_operation,
+    update_operation,
+)
+
+SEVEN = datetime(2027, 1, 4, 6, 0, tzinfo=UTC)  # a Monday, 07:00 in Paris
+MINUTE = timedelta(minutes=1)
+WEEK = timedelta(days=7)
+WEEKLY = {"cron_rule": "0 7 * * 1", "timezone": "Europe/Paris"}
+LEASE = timedelta(seconds=45)
+
+
+@pytest.fixture
+def why(engine: sa.Engine, settings: Settings) -> "Why":
+    return Why(engine, settings)
+
+
+class Why:
+    """Asks for explanations."""
+
+    def __init__(self, engine: sa.Engine, settings: Settings) -> None:
+        self.engine = engine
+        self.settings = settings
+
+    def __call__(self, action: change.Changed, at: datetime) -> Explanation:
+        with reading(self.engine) as connection:
+            return explain(action.uid, at, connection, self.settings)
+
+
+def make_weekly(engine: sa.Engine, **changes: object) -> change.Changed:
+    """Store a weekly action as if it had been made a minute before its first Monday."""
+    action = make_action(engine, name="weekly", when=WEEKLY, since=SEVEN - MINUTE, **changes)
+    with engine.begin() as connection:
+        connection.execute(sa.update(revisions).values(effective_from=SEVEN - MINUTE))
+    return action
+
+
+def test_what_the_rule_does_not_name_is_told_with_its_neighbours(
+    engine: sa.Engine, why: Why
+) -> None:
+    found = why(make_weekly(engine), SEVEN + MINUTE)
+
+    assert found.verdict == "not_an_occurrence"
+    assert "the last before it is 2027-01-04T06:00:00Z" in found.text
+    assert "the next is 2027-01-11T06:00:00Z" in found.text
+    assert "Mon 2027-01-04 07:01:00 +0100 in Europe/Paris" in found.text
+
+
+def test_before_its_creation_an_action_has_no_occurrence(engine: sa.Engine, why: Why) -> None:
+    found = why(make_weekly(engine), SEVEN - WEEK)
+
+    assert found.verdict == "not_an_occurrence"
+    assert "was created at" in found.text
+
+
+def test_what_lies_ahead_is_not_due_yet(engine: sa.Engine, why: Why) -> None:
+    action = make_action(engine, when={"cron_rule": "0 0 1 1 *", "timezone": "UTC"})
+    with reading(engine) as connection:
+        now = read_clock(connection)
+    found = why(action, datetime(now.year + 2, 1, 1, tzinfo=UTC))
+
+    assert found.verdict == "not_due_yet"
+    assert found.text.startswith("due in ")
+
+
+def test_an_instant_that_came_without_a_tick_is_undecided(engine: sa.Engine, why: Why) -> None:
+    with reading(engine) as connection:
+        now = read_clock(connection)
+    action = make_action(engine, since=now - timedelta(minutes=3))
+    with engine.begin() as connection:
+        connection.execute(sa.update(revisions).values(effective_from=now - timedelta(days=1)))
+    minute = now.replace(second=0, microsecond=0)
+
+    newest, older = why(action, minute), why(action, minute - MINUTE)
+
+    assert (newest.verdict, older.verdict) == ("undecided", "undecided")
+    assert "would be sent: no daemon has ever ticked" in newest.text
+    assert "would be missed (overtaken)" in older.text
+
+
+def test_one_that_waits_without_a_worker_says_which_queue(engine: sa.Engine, why: Why) -> None:
+    action = make_weekly(engine)
+    tick(engine, SEVEN, Sweeper(LEASE))
+
+    found = why(action, SEVEN)
+
+    assert (found.verdict, found.revision) == ("queued", 1)
+    assert "no worker listens to queue quick; `minutehand worker --queues quick`" in found.text
+    with engine.begin() as connection:
+        ticks.worker_seen(connection, "one", "heavy,quick", 1)
+    assert why(action, SEVEN).text.endswith("waits for a free worker")
+
+
+def test_one_that_is_not_sent_says_what_keeps_the_daemon(engine: sa.Engine, why: Why) -> None:
+    action = make_weekly(engine)
+    make_operation(engine, action, SEVEN)
+    with engine.begin() as connection:
+        ticks.report(connection, "here:1", SEVEN, 1.0, {"broker_error": "connection refused"})
+
+    found = why(action, SEVEN)
+
+    assert found.verdict == "pending"
+    assert "the broker was unavailable at the last tick (connection refused)" in found.text
+
+
+def test_one_that_waits_for_another_names_it(engine: sa.Engine, why: Why) -> None:
+    action, other = make_weekly(engine), uuid4()
+    update_operation(engine, make_operation(engine, action, SEVEN), waiting_for=other)
+
+    assert why(action, SEVEN).text == f"waits for operation {other} of the same action to end"
+
+
+def test_one_that_failed_and_is_tried_again_tells_the_error(engine: sa.Engine, why: Why) -> None:
+    action = make_weekly(engine)
+    id = make_operation(engine, action, SEVEN)
+    with engine.begin() as connection:
+        assert isinstance(claim(connection, id, 1, "worker"), Claim)
+        retry = Ending(
+            OperationState.PENDING, error="no route", delay=timedelta(hours=1), is_failure=True
+        )
+        end(connection, id, 1, retry)
+
+    found = why(action, SEVEN)
+
+    assert found.verdict == "pending"
+    assert found.text.startswith("attempt 1 did not succeed (no route); it is tried again from ")
+
+
+def test_one_that_runs_tells_its_worker_and_a_silence(engine: sa.Engine, why: Why) -> None:
+    action = make_weekly(engine)
+    id = make_operation(engine, action, SEVEN)
+    with engine.begin() as connection:
+        claim(connection, id, 1, "worker-7")
+
+    assert "on worker-7" in why(action, SEVEN).text
+    update_operation(engine, id, heartbeat_at=database_now(timedelta(minutes=-2)))
+    assert "its worker is silent since" in why(action, SEVEN).text
+
+
+@pytest.mark.parametrize(
+    ("ending", "told"),
+    [
+        pytest.param(Ending(OperationState.SUCCESS), "ran, ended ", id="success"),
+        pytest.param(Ending(OperationState.PARTIAL, reason="time box"), ": time box", id="partial"),
+        pytest.param(Ending(OperationState.FAILED, error="boom"), ": boom", id="failed"),
+        pytest.param(Ending(OperationState.CANCELLED, reason="by ann"), ": by ann", id="cancelled"),
+    ],
+)
+def test_one_that_ended_tells_how(engine: sa.Engine, why: Why, ending: Ending, told: str) -> None:
+    action = make_weekly(engine)
+    id = make_operation(engine, action, SEVEN)
+    with engine.begin() as connection:
+        claim(connection, id, 1, "worker")
+        end(connection, id, 1, ending)
+
+    found = why(action, SEVEN)
+
+    assert (found.verdict, found.operations[0]["id"]) == (ending.state, id)
+    assert told in found.text
+
+
+def test_a_missed_one_tells_why(engine: sa.Engine, why: Why) -> None:
+    action = make_weekly(engine)
+    tick(engine, SEVEN + timedelta(minutes=6), Sweeper(LEASE))
+
+    found = why(action, SEVEN)
+
+    assert found.verdict == "missed"
+    assert found.text.endswith(": too late")
+
+
+def test_one_in_a_missed_span_tells_the_span(engine: sa.Engine, why: Why) -> None:
+    action = make_weekly(engine)
+    tick(engine, SEVEN + 20 * WEEK + timedelta(hours=1), Sweeper(LEASE))
+
+    found = why(action, SEVEN + WEEK)
+
+    assert found.verdict == "missed"
+    span = "one of 11 occurrences from 2027-01-04T06:00:00Z to 2027-03-15T06:00:00Z"
+    assert f"too late; {span}" in found.text
+
+
+def test_a_paused_one_tells_who_paused_it(engine: sa.Engine, why: Why) -> None:
+    action = make_action(engine, when={"cron_rule": "0 0 1 1 *", "timezone": "UTC"})
+    change.set_active(engine, action.uid, active=False, author=author())
+    with reading(engine) as connection:
+        now = read_clock(connection)
+
+    found = why(action, datetime(now.year + 2, 1, 1, tzinfo=UTC))
+
+    assert (found.verdict, found.revision) == ("paused", 2)
+    assert "by tests (revision 2)" in found.text
+
+
+def test_a_deleted_one_is_told_of_too(engine: sa.Engine, why: Why) -> None:
+    action = make_weekly(engine)
+    change.delete(engine, action.uid, author())
+
+    found = why(action, datetime(2190, 1, 1, tzinfo=UTC))
+
+    assert found.verdict == "deleted"
+    assert "was deleted at" in found.text
+
+
+def test_one_that_is_set_aside_tells_the_fault(engine: sa.Engine, why: Why) -> None:
+    action = make_action(engine, name="weekly")
+    with engine.begin() as connection:
+        connection.execute(sa.update(actions).values(document='{"name": "weekly"}'))
+    tick(engine, None, Sweeper(LEASE))
+
+    found = why(action, datetime(2190, 1, 1, tzinfo=UTC))
+
+    assert found.verdict == "set_aside"
+    assert "InvalidAction" in found.text
+    change.apply_all(engine, [make_document(name="weekly")], author())
+    assert why(action, datetime(2190, 1, 1, tzinfo=UTC)).verdict == "not_due_yet"
+
+
+def test_one_whose_record_was_pruned_says_so(engine: sa.Engine, why: Why) -> None:
+    action = make_weekly(engine)
+    tick(engine, SEVEN + timedelta(minutes=6), Sweeper(LEASE))
+    with engine.begin() as connection:
+        connection.execute(sa.delete(operations))
+        connection.execute(sa.delete(missed_spans))
+
+    found = why(action, SEVEN)
+
+    assert found.verdict == "pruned"
+    assert "retention.operations_days is 90" in found.text
+
+
+def test_an_edit_by_sql_that_no_tick_has_seen_is_told(engine: sa.Engine, why: Why) -> None:
+    action = make_action(engine, name="weekly")
+    with engine.begin() as connection:
+        connection.execute(sa.update(action_cursor).values(edited_at=SEVEN - WEEK))
+
+    assert "edited by SQL at" in why(action, SEVEN + 52 * WEEK).text
+
+
+def test_a_manual_run_at_the_instant_stands_beside_the_scheduled_one(
+    engine: sa.Engine, why: Why
+) -> None:
+    action = make_weekly(engine)
+    id = make_operation(engine, action, SEVEN)
+    by_hand = uuid4()
+    with engine.begin() as connection:
+        row = connection.execute(sa.select(operations).where(operations.c.id == id)).mappings()
+        values = {**row.one(), "id": by_hand, "triggerer": "Manual run by ann"}
+        connection.execute(sa.insert(operations).values(values))
+
+    assert {one["id"] for one in why(action, SEVEN).operations} == {id, by_hand}
+
+
+def test_an_action_that_nobody_knows_is_not_found(engine: sa.Engine, settings: Settings) -> None:
+    with reading(engine) as connection, pytest.raises(NotFound, match="no action has the uid"):
+        explain(uuid4(), SEVEN, connection, settings)
+
+
+def test_a_naive_instant_is_refused(engine: sa.Engine, why: Why) -> None:
+    with pytest.raises(ValueError, match="naive instant"):
+        why(make_action(engine), datetime(2027, 1, 1))  # noqa: DTZ001
+
+
+def test_workers_that_stopped_do_not_listen(engine: sa.Engine, why: Why) -> None:
+    action = make_weekly(engine)
+    tick(engine, SEVEN, Sweeper(LEASE))
+    with engine.begin() as connection:
+        ticks.worker_seen(connection, "one", "quick", 1)
+        connection.execute(sa.update(workers).values(stopped_at=database_now()))
+
+    assert "no worker listens to queue quick" in why(action, SEVEN).text

@@ -1,0 +1,58 @@
+"""`explain` against an oracle that shares no code with it, over a simulated year."""
+
+from collections import Counter
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from random import Random
+
+import pytest
+
+from runtime.config import Settings
+from runtime.database import make_engine, reading
+from scheduler.explain import explain
+from tasks.app import configure
+from tests.integration.scheduler.lived_year import Year
+from tests.integration.scheduler.oracle import AFTER, END, YEAR, Action
+from tests.virtual_clock import VirtualClock
+
+NEAR = (timedelta(seconds=-1), timedelta(seconds=1), timedelta(minutes=1))
+
+
+def instants_of(action: Action, random: Random) -> set[datetime]:
+    """Return all that was ever an occurrence, what lies beside some, and instants at random."""
+    named = {
+        at
+        for _, revision in action.history
+        if not isinstance(revision, str)
+        for at in revision.occurrences
+    } | set(action.outcomes)
+    beside = {at + random.choice(NEAR) for at in sorted(named)[::5]}
+    anywhere = {YEAR + timedelta(minutes=random.randrange(-1_000, 570_000)) for _ in range(100)}
+    return {at for at in named | beside | anywhere if at < AFTER}
+
+
+@pytest.mark.parametrize(
+    ("store", "count"), [pytest.param("sqlite", 8), pytest.param("postgresql", 3)]
+)
+def test_every_instant_of_a_year_is_explained_as_the_oracle_has_it(
+    home_of: Callable[[str], Settings], store: str, count: int
+) -> None:
+    settings = home_of(store)
+    configure(settings)
+    engine, random = make_engine(settings), Random(count)
+    year = Year(engine, VirtualClock(engine, YEAR), random, {}, {})
+    year.begin(count)
+    year.live()
+    year.tick(END)
+
+    verdicts: Counter[str] = Counter()
+    with reading(engine) as connection:
+        for name, action in year.lived.items():
+            for at in sorted(instants_of(action, random)):
+                found = explain(action.uid, at, connection, settings)
+                expected = action.verdict(at)
+                assert (name, at, expected) == (name, at, found.verdict), found.text
+                verdicts[expected] += 1
+
+    engine.dispose()
+    assert {"success", "missed", "paused", "not_an_occurrence"} <= set(verdicts)
