@@ -382,3 +382,28 @@ def test_a_terminal_that_knows_ascii_only_is_told_all_the_same(
     assert run(["action", "list"]) == 0
     out.flush()
     assert b"\\xe9t\\xe9" in printed.getvalue()
+
+
+def test_an_explanation_reads_local_times_in_the_zone_of_the_action(call: Call) -> None:
+    call("action", "add", str(WEEKLY))
+
+    found = call("--json", "action", "explain", "weekly update", "2099-01-05T07:00:00").json
+
+    assert (found["instant"], found["verdict"]) == ("2099-01-05T06:00:00Z", "not_due_yet")
+
+
+def test_a_deleted_action_is_explained_by_its_uid(call: Call) -> None:
+    uid = call("--json", "action", "add", str(WEEKLY)).json[0]["uid"]
+    call("action", "delete", "weekly update")
+
+    assert "deleted" in call("action", "explain", uid, "2099-01-05T07:00:00Z").out
+    assert call("action", "explain", "weekly update", "2099-01-05T07:00:00Z").code == 2
+
+
+def test_an_explanation_of_no_instant_is_refused(call: Call) -> None:
+    call("action", "add", str(WEEKLY))
+
+    refused = call("action", "explain", "weekly update", "monday")
+
+    assert refused.code == 2
+    assert "INSTANT 'monday': is not an instant" in refused.err
