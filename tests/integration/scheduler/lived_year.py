@@ -31,6 +31,7 @@ RULES = (
 )
 LOOK_BACKS = {"PT5M": 300, "PT40M": 2_400, "P2D": 172_800}
 MINUTE = timedelta(minutes=1)
+EDGE = (-1, 0, 0, 0, 1)
 LEASE = timedelta(seconds=45)
 
 Made = tuple[dict[str, Any], Callable[[UUID], Revision]]
@@ -61,14 +62,15 @@ class Year:
         """Live through the year: minute by minute where something is due, and all changes."""
         outages = self.outages()
         changes = self.moments(60)
+        starts = {until for _, until in outages}
         now = YEAR
         while now < END:
-            following = [at for at in changes if at > now]
-            now = min(oracle.next_minute(self.lived.values(), now), *following[:1], END)
+            following = {at for at in starts.union(changes) if at > now}
+            now = min(oracle.next_minute(self.lived.values(), now), END, *following)
             if now in changes:
                 self.change_something(now)
             elif not any(since <= now < until for since, until in outages):
-                self.tick(now + timedelta(milliseconds=self.random.randrange(900)))
+                self.tick(now + timedelta(milliseconds=self.random.choice((0, 700))))
 
     def tick(self, now: datetime) -> None:
         """Tick, and let a worker work now and then."""
@@ -152,9 +154,16 @@ class Year:
             assert read_clock(connection) == self.clock.now
 
     def outages(self) -> list[tuple[datetime, datetime]]:
-        """Return spans in which no daemon ticks."""
-        spans = [timedelta(minutes=m) for m in (2, 4, 7, 30, 45, 90, 600, 1_500, 4_000, 9_000)]
-        return [(at, at + self.random.choice(spans)) for at in self.moments(40)]
+        """Return spans in which no daemon ticks, many with an end at the edge of a look-back."""
+        longer = [timedelta(minutes=m) for m in (2, 90, 600, 9_000)]
+        spans = []
+        for action in self.lived.values():
+            rule = action.revision.rules[0]
+            lengths = [*(rule.look_back + n * MINUTE for n in EDGE), *longer]
+            due = sorted(rule.occurrences)
+            starts = self.random.sample(due, k=min(12, len(due)))
+            spans += [(at - MINUTE, at + self.random.choice(lengths)) for at in starts]
+        return spans
 
     def moments(self, count: int) -> list[datetime]:
         """Return so many instants of the year, about half of them full minutes."""
