@@ -8,8 +8,9 @@ import typer
 
 from cli.invocation import Invocation, existing
 from cli.output import in_zone, instant, plain, print_json, print_line
+from cli.preview import zone_of
 from models.errors import NotFound, Refused
-from models.plan import CronTrigger, Plan
+from models.plan import Plan
 from models.store import actions
 from models.values import parse_instant
 from runtime.database import reading
@@ -58,15 +59,10 @@ def _found(connection: sa.Connection, invocation: Invocation, action: str) -> tu
         except ValueError:
             pass
         raise
-    return row["uid"], _zone(row["plan"]) or invocation.small_app.zone
-
-
-def _zone(plan: str) -> str | None:
     try:
-        triggers = Plan.from_json(plan).triggers
+        return row["uid"], zone_of(Plan.from_json(row["plan"]), invocation.small_app.zone)
     except ValueError:
-        return None
-    return next((one.zone for one in triggers if isinstance(one, CronTrigger)), None)
+        return row["uid"], invocation.small_app.zone
 
 
 def _print(found: Explanation, zone: str) -> None:

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from cli.invocation import Invocation
 from cli.output import in_zone, instant, print_json, print_line
-from cron import in_words
+from cron import ClockChange, CronSchedule, clock_changes, in_words
 from minutehand.steps import SmallApp
 from models.action import ScheduledActionModel, load_action
 from models.advice import KnownNames, warnings_of
@@ -63,8 +63,7 @@ def upcoming(row: Mapping[str, Any], now: datetime, zone: str, count: int = 5) -
 
 def upcoming_of(plan: Plan, uid: UUID, now: datetime, zone: str, count: int = 5) -> dict[str, Any]:
     """Return a plan's triggers in words and its next occurrences after `now`."""
-    zones = [trigger.zone for trigger in plan.triggers if isinstance(trigger, CronTrigger)]
-    zone = zones[0] if zones else zone
+    zone = zone_of(plan, zone)
     return {
         "when": [words_of(trigger, zone) for trigger in plan.triggers],
         "zone": zone,
@@ -73,6 +72,32 @@ def upcoming_of(plan: Plan, uid: UUID, now: datetime, zone: str, count: int = 5)
             for at in next_occurrences(plan, uid, now, count)
         ],
     }
+
+
+def zone_of(plan: Plan, zone: str) -> str:
+    """Return the zone in which an action's instants are shown: its first rule's, or `zone`."""
+    zones = [trigger.zone for trigger in plan.triggers if isinstance(trigger, CronTrigger)]
+    return zones[0] if zones else zone
+
+
+def daylight_notes(plan: Plan, since: datetime, until: datetime) -> list[str]:
+    """Return what a plan's rules do on the days in (since, until] on which a clock is set."""
+    found = []
+    for trigger in plan.triggers:
+        if isinstance(trigger, CronTrigger):
+            schedule = CronSchedule(trigger.rule, trigger.zone)
+            found += [_moved(one) for one in clock_changes(schedule, since, until)]
+    return found
+
+
+def _moved(change: ClockChange) -> str:
+    if change.is_gap:
+        runs = [in_zone(at, change.zone) for at in change.runs_at]
+        told = f"runs at {runs[0]}" if runs else "does not run"
+        return f"{change.named} does not exist in {change.zone}: {told}"
+    both = any(at >= change.at for at in change.runs_at)
+    told = "runs both times" if both else "runs the first time"
+    return f"{change.named} comes twice in {change.zone}: {told}"
 
 
 def words_of(trigger: Trigger, zone: str) -> str:

@@ -1,5 +1,6 @@
 """Cron rules in IANA time zones to instants; pure, and knows nothing of the rest of Minutehand."""
 
+from cron.daylight import ClockChange, clock_changes
 from cron.errors import InvalidRule
 from cron.schedule import CronSchedule
 from cron.words import in_words
@@ -9,4 +10,12 @@ from cron.zone import tz_release
 # computed again.
 KERNEL_VERSION: int = 1
 
-__all__ = ["KERNEL_VERSION", "CronSchedule", "InvalidRule", "in_words", "tz_release"]
+__all__ = [
+    "KERNEL_VERSION",
+    "ClockChange",
+    "CronSchedule",
+    "InvalidRule",
+    "clock_changes",
+    "in_words",
+    "tz_release",
+]

@@ -1,0 +1,60 @@
+"""Hold a simulation against what is expected of it: pure."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+from models.expectations import ExpectationModel
+from models.values import format_instant
+from scheduler.simulate import MISSED, SENT, Fate, busiest
+
+MOST_NAMED = 5
+
+
+def differences(expected: ExpectationModel, fates: Sequence[Fate]) -> list[str]:
+    """Return what of an expectation the simulation does not show, one sentence each."""
+    concerned = [one for one in fates if _is_concerned(expected, one)]
+    return [
+        *_sent(expected, concerned),
+        *_missed(expected, concerned),
+        *_busiest(expected, concerned),
+    ]
+
+
+def _is_concerned(expected: ExpectationModel, fate: Fate) -> bool:
+    return (
+        (expected.action is None or fate.action.name == expected.action)
+        and (expected.from_ is None or expected.from_ <= fate.first_at)
+        and (expected.to is None or fate.last_at < expected.to)
+    )
+
+
+def _sent(expected: ExpectationModel, fates: Sequence[Fate]) -> Iterator[str]:
+    sent = sorted(one.first_at for one in fates if one.fate == SENT)
+    if isinstance(expected.sent, int) and len(sent) != expected.sent:
+        yield f"{expected.sent} sent are expected, and there are {len(sent)}"
+    elif isinstance(expected.sent, tuple):
+        wanted, found = set(expected.sent), set(sent)
+        yield from _named(sorted(wanted - found), "expected, and not sent")
+        yield from _named(sorted(found - wanted), "sent, and not expected")
+
+
+def _named(instants: Sequence[datetime], told: str) -> Iterator[str]:
+    if instants:
+        shown = ", ".join(format_instant(at) for at in instants[:MOST_NAMED])
+        more = len(instants) - MOST_NAMED
+        yield f"{told}: {shown}{f' and {more} more' if more > 0 else ''}"
+
+
+def _missed(expected: ExpectationModel, fates: Sequence[Fate]) -> Iterator[str]:
+    missed = sum(one.count for one in fates if one.fate == MISSED)
+    if expected.missed is not None and missed != expected.missed:
+        yield f"{expected.missed} missed are expected, and there are {missed}"
+
+
+def _busiest(expected: ExpectationModel, fates: Sequence[Fate]) -> Iterator[str]:
+    if expected.busiest_minute is None:
+        return
+    for at, count in busiest(fates, 1):
+        if count > expected.busiest_minute:
+            told = f"{count} are sent at {format_instant(at)}"
+            yield f"at most {expected.busiest_minute} a minute are expected, and {told}"
