@@ -14,10 +14,18 @@ from cron import in_words
 from minutehand.steps import SmallApp
 from models.action import ScheduledActionModel, load_action
 from models.advice import KnownNames, warnings_of
-from models.plan import CronTrigger, DueDateTrigger, Plan, Trigger
+from models.plan import (
+    CronTrigger,
+    DueDateTrigger,
+    EventTrigger,
+    IntervalTrigger,
+    Plan,
+    Trigger,
+)
 from models.sql import read_clock
 from models.store import small_apps, users
 from runtime.database import reading
+from scheduler.events import trigger_delay
 from scheduler.occurrence import next_occurrences
 
 
@@ -82,9 +90,23 @@ def words_of(trigger: Trigger, zone: str) -> str:
             return f"{in_words(trigger.rule)} ({trigger.rule}), {trigger.zone}"
         case DueDateTrigger():
             return f"once, on {in_zone(trigger.due_at, zone)}, {zone}"
-        case _:
+        case IntervalTrigger():
             start = instant(trigger.starting_at)
             return f"every {span_in_words(trigger.every)} on a grid from {start}"
+        case EventTrigger():
+            return event_in_words(trigger)
+
+
+def event_in_words(trigger: EventTrigger) -> str:
+    """Return an event and its delay in words: `7 days 30 seconds after instance.user.last_seen`."""
+    delay = trigger_delay(trigger)
+    if not delay.months and not delay.exact:
+        return f"on {trigger.event}"
+    counts = {"year": delay.months // 12, "month": delay.months % 12}
+    parts = [f"{n} {unit}{'s' if n > 1 else ''}" for unit, n in counts.items() if n]
+    parts += [span_in_words(delay.exact)] if delay.exact else []
+    zone = f", {trigger.zone}" if delay.months else ""
+    return f"{' '.join(parts)} after {trigger.event}{zone}"
 
 
 def span_in_words(span: timedelta) -> str:

@@ -62,6 +62,12 @@ def listed(connection: sa.Connection, small_app_id: int) -> list[User]:
     return _users(connection, small_app_id, users.c.small_app_id == small_app_id)
 
 
+def find(connection: sa.Connection, small_app_id: int, id: str) -> User | None:
+    """Return the user of that id, None where there is none."""
+    chosen = (users.c.small_app_id == small_app_id) & (users.c.id == id)
+    return next(iter(_users(connection, small_app_id, chosen)), None)
+
+
 def user_ids(connection: sa.Connection, small_app_id: int) -> set[str]:
     """Return the ids of the small app's users."""
     found = sa.select(users.c.id).where(users.c.small_app_id == small_app_id)
@@ -82,10 +88,13 @@ def recipients_of(
     if EVERYBODY not in rule.groups:
         named &= sa.or_(users.c.id.in_(rule.users), users.c.id.in_(_members(small_app_id, rule)))
     return [
-        Recipient(id=user.id, address=user.email or None, name=user.name)
-        for user in _users(connection, small_app_id, named)
-        if rule.selects(user)
+        as_recipient(user) for user in _users(connection, small_app_id, named) if rule.selects(user)
     ]
+
+
+def as_recipient(user: User) -> Recipient:
+    """Return a user as steps send to them."""
+    return Recipient(id=user.id, address=user.email or None, name=user.name)
 
 
 def unknown_names(
