@@ -25,6 +25,7 @@ from models.plan import (
 from models.sql import read_clock
 from models.store import small_apps, users
 from runtime.database import reading
+from scheduler.event_preview import next_due
 from scheduler.events import trigger_delay
 from scheduler.occurrence import next_occurrences
 
@@ -71,7 +72,11 @@ def upcoming(row: Mapping[str, Any], now: datetime, zone: str, count: int = 5) -
 
 def upcoming_of(plan: Plan, uid: UUID, now: datetime, zone: str, count: int = 5) -> dict[str, Any]:
     """Return a plan's triggers in words and its next occurrences after `now`."""
-    zones = [trigger.zone for trigger in plan.triggers if isinstance(trigger, CronTrigger)]
+    zones = [
+        trigger.zone
+        for trigger in plan.triggers
+        if isinstance(trigger, CronTrigger | EventTrigger) and trigger.zone
+    ]
     zone = zones[0] if zones else zone
     return {
         "when": [words_of(trigger, zone) for trigger in plan.triggers],
@@ -80,6 +85,35 @@ def upcoming_of(plan: Plan, uid: UUID, now: datetime, zone: str, count: int = 5)
             {"utc": at, "local": in_zone(at, zone)}
             for at in next_occurrences(plan, uid, now, count)
         ],
+    }
+
+
+def subjects_due(
+    connection: sa.Connection, row: Mapping[str, Any], now: datetime, zone: str, count: int = 5
+) -> dict[str, Any]:
+    """Return who is due next by an action on events; nothing to add for any other."""
+    try:
+        plan = Plan.from_json(row["plan"])
+    except ValueError:
+        return {}
+    return subjects_due_of(connection, row["small_app_id"], plan, now, zone, count)
+
+
+def subjects_due_of(
+    connection: sa.Connection,
+    small_app_id: int,
+    plan: Plan,
+    now: datetime,
+    zone: str,
+    count: int = 5,
+) -> dict[str, Any]:
+    """Return who is due next by a plan on events; nothing to add for any other."""
+    if plan.on_event is None:
+        return {}
+    due = next_due(connection, small_app_id, plan, now, count)
+    return {
+        "next": [{"utc": at, "local": in_zone(at, zone), "subject": user} for at, user in due],
+        "is_about_users": True,
     }
 
 
@@ -129,9 +163,11 @@ def print_description(shown: Mapping[str, Any]) -> None:
 def print_upcoming(shown: Mapping[str, Any]) -> None:
     """Print occurrences in the action's zone and in UTC."""
     if not shown["next"]:
-        print_line("  no occurrence to come")
+        is_about_users = shown.get("is_about_users", False)
+        print_line("  nobody is due yet" if is_about_users else "  no occurrence to come")
     for one in shown["next"]:
-        print_line(f"  {one['local']} {shown['zone']}   {instant(one['utc'])}")
+        subject = f"   {one['subject']}" if "subject" in one else ""
+        print_line(f"  {one['local']} {shown['zone']}   {instant(one['utc'])}{subject}")
 
 
 def warnings(connection: sa.Connection, app: SmallApp, action: ScheduledActionModel) -> list[str]:
@@ -142,7 +178,7 @@ def warnings(connection: sa.Connection, app: SmallApp, action: ScheduledActionMo
         domains=small_apps.domain_names(connection, app.id),
         templates=small_apps.templates_of(connection, app.id),
         kept_recipients=len(users.recipients_of(connection, app.id, action.recipients))
-        if action.recipients
+        if action.recipients and not (action.when.is_event and action.recipients.names_nobody)
         else None,
     )
     return warnings_of(action, known)
@@ -154,9 +190,8 @@ def print_dry_run(invocation: Invocation, row: Mapping[str, Any]) -> None:
     with reading(invocation.engine) as connection:
         now = read_clock(connection)
         app = invocation.small_app
-        reached = (
-            users.recipients_of(connection, app.id, action.recipients) if action.recipients else []
-        )
+        rule = None if action.when.is_event else action.recipients
+        reached = users.recipients_of(connection, app.id, rule) if rule else []
         warned = warnings(connection, app, action)
     steps = [{"name": step.name, "parameters": step.parameters} for step in action.operations.steps]
     shown = {
@@ -176,7 +211,9 @@ def print_dry_run(invocation: Invocation, row: Mapping[str, Any]) -> None:
         print_line(f"  step {step['name']} {json.dumps(step['parameters'], ensure_ascii=False)}")
     for one in reached:
         print_line(f"  reaches {one.id} <{one.address or 'no address'}>")
-    if action.recipients is not None and not reached:
+    if action.when.is_event:
+        print_line("  reaches the user whom --user names")
+    elif action.recipients is not None and not reached:
         print_line("  reaches nobody")
     for warning in warned:
         print_line(f"  warning: {warning}")

@@ -11,13 +11,15 @@ from models.context import Reading
 from models.document import Document
 from models.durations import format_delay, parse_delay
 from models.problems import listed, nearest
-from models.values import Zone
+from models.values import Zone, parse_name
 
 ACTIVATED = "instance.user.activated"
 CREATED = "instance.user.created"
 LAST_SEEN = "instance.user.last_seen"
 EVENTS = (ACTIVATED, CREATED, LAST_SEEN)
 RESERVED_EVENTS = "instance."
+# As in scheduler/fingerprint.py.
+SEPARATOR = " | "
 _EVENT = re.compile("[A-Za-z0-9_][A-Za-z0-9_.:-]{0,199}")
 
 
@@ -30,6 +32,16 @@ def event_name(value: object) -> str:
         hint = f'did you mean "{near}"?' if near else f"known are {listed(EVENTS)}"
         raise ValueError(f"is not an event of ours; {hint}")
     return value
+
+
+def event_id(value: object) -> str:
+    """Return the id `value` of a custom event; raises ValueError with what to write instead."""
+    id = parse_name(value)
+    if SEPARATOR in id:
+        raise ValueError(
+            f'holds "{SEPARATOR}", which parts an operation\'s fingerprint; leave it out'
+        )
+    return id
 
 
 def _delay(value: object) -> str:

@@ -82,9 +82,15 @@ def happened(connection: sa.Connection, ranges: Sequence[Range]) -> Iterator[lis
 
 def next_in(connection: sa.Connection, one: Range, limit: int) -> list[Happened]:
     """Return the first events of a range, by their instants."""
-    statement = _asking(connection.dialect.name, one.event if one.event in ANCHORS else CUSTOM)
-    first = statement.order_by(sa.literal_column("at")).limit(limit)
-    rows = connection.execute(first, {"ranges": _as_json(connection, [one])})
+    given = {
+        "app": sa.literal(one.small_app_id),
+        "event": sa.literal(one.event),
+        "since": sa.literal(one.since, UTCDateTime()),
+        "until": sa.literal(one.until, UTCDateTime()),
+    }
+    kind = one.event if one.event in ANCHORS else CUSTOM
+    found = _one_range(kind, given, sa.literal(one.number))
+    rows = connection.execute(found.order_by(sa.text("at")).limit(limit))
     return [Happened(*row) for row in rows]
 
 
@@ -102,7 +108,7 @@ def with_groups(
     return [replace(one, groups=frozenset(groups.get(one.id, ()))) for one in found]
 
 
-def event_actions(connection: sa.Connection) -> Sequence[Any]:
+def event_actions(connection: sa.Connection, *only: sa.ColumnElement[bool]) -> Sequence[Any]:
     """Return the event actions that are active, by uid, with where their deciding begins."""
     query = (
         sa.select(
@@ -121,6 +127,7 @@ def event_actions(connection: sa.Connection) -> Sequence[Any]:
             actions.c.active,
             actions.c.deleted_at.is_(None),
             actions.c.set_aside.is_(None),
+            *only,
         )
         .order_by(actions.c.uid)
     )
@@ -176,6 +183,13 @@ def withdraw_missed(connection: sa.Connection, now: datetime) -> datetime | None
         .values(effective_from=now)
     )
     return since if since < now else None
+
+
+def actions_on(connection: sa.Connection, small_app_id: int, event: str) -> Sequence[Any]:
+    """Return the active actions of a small app on one event."""
+    return event_actions(
+        connection, actions.c.small_app_id == small_app_id, actions.c.event == event
+    )
 
 
 def add(
