@@ -198,7 +198,7 @@ def add(
     """Store a custom event; False, and nothing changes, when that id is there already."""
     row = {"small_app_id": small_app_id, "event": event, "id": id}
     added = insert_ignoring(connection, events).values(**row, subject=subject, occurred_at=at)
-    return bool(connection.execute(added).rowcount)
+    return connection.execute(added.returning(events.c.id)).first() is not None
 
 
 @lru_cache(maxsize=16)

@@ -138,7 +138,8 @@ def move_fact(connection: sa.Connection, key: str, seen: str | None, value: str)
     """Store a fact that stood at `seen` (None: nowhere); False when it was moved meanwhile."""
     if seen is None:
         first = insert_ignoring(connection, installation).values(key=key, value=value)
-        return bool(connection.execute(first).rowcount)
+        added = connection.execute(first.returning(installation.c.key))
+        return added.first() is not None
     moved = sa.update(installation).where(installation.c.key == key, installation.c.value == seen)
     return connection.execute(moved.values(value=value)).rowcount == 1
 

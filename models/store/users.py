@@ -92,8 +92,8 @@ def find(connection: sa.Connection, small_app_id: int, id: str) -> User | None:
 def add(connection: sa.Connection, small_app_id: int, model: UserModel) -> bool:
     """Store a new user, whose instants raise their events; False when the id is taken."""
     row = _row(small_app_id, model, None, read_clock(connection))
-    added = insert_ignoring(connection, users).values(row)
-    if not connection.execute(added).rowcount:
+    added = insert_ignoring(connection, users).values(row).returning(users.c.id)
+    if connection.execute(added).first() is None:
         return False
     _replace_groups(connection, small_app_id, [model])
     return True
