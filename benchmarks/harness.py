@@ -58,10 +58,13 @@ class Sizes:
     slept: int = 100_000
     repeats: int = 3
     tick_seconds: int = 60
+    users: int = 1_000_000
+    event_actions: int = 1_000
+    subjects: int = 100
 
 
 FULL = Sizes()
-SMALL = Sizes(2_000, 20, 50, 100, 300, 10, 1, 30, 10, 100, 1, 5)
+SMALL = Sizes(2_000, 20, 50, 100, 300, 10, 1, 30, 10, 100, 1, 5, 500, 20, 10)
 
 
 @dataclass(frozen=True)

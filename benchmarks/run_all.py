@@ -11,6 +11,7 @@ from benchmarks import (
     bench_apply,
     bench_downtime,
     bench_due,
+    bench_events,
     bench_idle,
     bench_lateness,
     bench_many_due,
@@ -28,6 +29,7 @@ MEASURES: tuple[Measure, ...] = (
     bench_lateness.measure,
     bench_downtime.measure,
     bench_apply.measure,
+    bench_events.measure,
     bench_worker.measure,
 )
 

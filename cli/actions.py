@@ -88,8 +88,9 @@ def show(context: typer.Context, action: Name) -> None:
         row = actions.find(connection, invocation.small_app.id, action)
         recent = operations.recent(connection, 5, uid=row["uid"])
         now = read_clock(connection)
-    shown = preview.summary(row, now) | {"document": preview.document(row)}
-    shown |= preview.upcoming(row, now, invocation.small_app.zone)
+        upcoming = preview.upcoming(row, now, invocation.small_app.zone)
+        upcoming |= preview.subjects_due(connection, row, now, upcoming["zone"])
+    shown = preview.summary(row, now) | {"document": preview.document(row)} | upcoming
     if invocation.as_json:
         print_json(shown | {"operations": [_brief(one) for one in recent]})
         return
@@ -112,7 +113,8 @@ def next_command(
     with reading(invocation.engine) as connection:
         row = actions.find(connection, invocation.small_app.id, action)
         now = read_clock(connection)
-    shown = preview.upcoming(row, now, invocation.small_app.zone, count)
+        shown = preview.upcoming(row, now, invocation.small_app.zone, count)
+        shown |= preview.subjects_due(connection, row, now, shown["zone"], count)
     if invocation.as_json:
         print_json(shown["next"])
     else:
@@ -126,6 +128,9 @@ def run(
     wait: Annotated[bool, typer.Option("--wait", help="Wait for its end.")] = False,
     timeout: Annotated[float, typer.Option(min=0, help="Seconds to wait at most.")] = 3600.0,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what it would do.")] = False,
+    user: Annotated[
+        str | None, typer.Option(help="Whom an action on events is to be about.")
+    ] = None,
 ) -> None:
     """Run an action now. Exit 2 when it is paused or already active: nothing is recorded."""
     invocation = existing(context)
@@ -135,7 +140,7 @@ def run(
         preview.print_dry_run(invocation, row)
         return
     configure(invocation.settings)
-    operation_id, sent = manual.run_now(invocation.engine, row["uid"], invocation.author.name)
+    operation_id, sent = manual.run_now(invocation.engine, row["uid"], invocation.author.name, user)
     if sent.error is not None:
         hint = "; is `minutehand up` running?" if invocation.settings.uses_embedded_broker else ""
         print_error(f"broker unavailable; the daemon sends it later{hint}")
@@ -208,12 +213,10 @@ def _described(invocation: Invocation, model: ScheduledActionModel) -> dict[str,
     with reading(invocation.engine) as connection:
         now = read_clock(connection)
         warnings = preview.warnings(connection, invocation.small_app, model)
-    plan = plan_of(model)
-    return {
-        "name": model.name,
-        "warnings": warnings,
-        **preview.upcoming_of(plan, UUID(int=0), now, invocation.small_app.zone),
-    }
+        plan, app = plan_of(model), invocation.small_app
+        upcoming = preview.upcoming_of(plan, UUID(int=0), now, app.zone)
+        upcoming |= preview.subjects_due_of(connection, app.id, plan, now, upcoming["zone"])
+    return {"name": model.name, "warnings": warnings, **upcoming}
 
 
 def _changed(one: Changed) -> dict[str, Any]:

@@ -1,24 +1,21 @@
-"""`minutehand app …` and `minutehand user …`: tenants, and the people that actions are for."""
+"""`minutehand app …`: tenants, with their data, users and actions."""
 
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from cli.documents import located, read_documents, read_text
+from cli.documents import located, read_documents
 from cli.invocation import of
 from cli.output import print_json, print_line, print_table
 from models.errors import InvalidDocument, Refused
 from models.small_app import parse_small_app
 from models.store import actions, small_apps
-from models.store import users as user_store
-from models.users import parse_users, read_user_rows
 from runtime.database import reading
 
 commands = typer.Typer(
     help="Small apps: tenants with data, users and actions.", no_args_is_help=True
 )
-users = typer.Typer(help="Users of a small app.", no_args_is_help=True)
 
 COLUMNS = {"name": "NAME", "zone": "ZONE", "domains": "DOMAINS"}
 
@@ -70,38 +67,3 @@ def list_apps(context: typer.Context) -> None:
         print_json(rows)
     else:
         print_table([row | {"domains": ", ".join(row["domains"])} for row in rows], COLUMNS)
-
-
-@users.command("import")
-def import_users(
-    context: typer.Context,
-    file: Annotated[Path, typer.Argument(help="A JSON, JSON Lines or CSV file.")],
-) -> None:
-    """Import users with their groups; all or none. No event is raised."""
-    invocation = of(context)
-    text = read_text(file)
-    try:
-        rows = read_user_rows(text, file.suffix)
-        models = parse_users(rows, zone=invocation.small_app.zone)
-    except InvalidDocument as error:
-        raise located(str(file), error) from None
-    with invocation.engine.begin() as connection:
-        imported = user_store.import_users(connection, invocation.small_app.id, models)
-        counts = {"created": imported.created, "updated": imported.updated}
-        actions.write_audit(
-            connection,
-            small_app_id=invocation.small_app.id,
-            actor=invocation.actor,
-            verb="user.import",
-            objects={invocation.small_app.name: counts},
-        )
-    never_activated = sum(one.activated_at is None for one in models)
-    if invocation.as_json:
-        print_json(counts | {"never_activated": never_activated})
-        return
-    print_line(f"{imported.created} users created, {imported.updated} updated")
-    if never_activated:
-        print_line(
-            f"  warning: users without activated_at: {never_activated}; actions leave them out"
-            " unless they include_inactivated_users"
-        )

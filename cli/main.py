@@ -14,7 +14,7 @@ from typing import Annotated
 import sqlalchemy as sa
 import typer
 
-from cli import actions, apps, operations, service, simulating, status
+from cli import actions, apps, events, operations, service, simulating, status, users
 from cli.invocation import Invocation, hoisted
 from cli.output import print_error, print_line
 from models.errors import InvalidDocument, NotFound, Refused, SchedulerError
@@ -36,7 +36,8 @@ cli = typer.Typer(
 cli.add_typer(actions.commands, name="action")
 cli.add_typer(operations.commands, name="operation")
 cli.add_typer(apps.commands, name="app")
-cli.add_typer(apps.users, name="user")
+cli.add_typer(users.commands, name="user")
+cli.add_typer(events.commands, name="event")
 cli.command("up")(service.up)
 cli.command("worker")(service.worker)
 cli.command("migrate")(service.migrate)

@@ -14,10 +14,19 @@ from cron import ClockChange, CronSchedule, clock_changes, in_words
 from minutehand.steps import SmallApp
 from models.action import ScheduledActionModel, load_action
 from models.advice import KnownNames, warnings_of
-from models.plan import CronTrigger, DueDateTrigger, Plan, Trigger
+from models.plan import (
+    CronTrigger,
+    DueDateTrigger,
+    EventTrigger,
+    IntervalTrigger,
+    Plan,
+    Trigger,
+)
 from models.sql import read_clock
 from models.store import small_apps, users
 from runtime.database import reading
+from scheduler.event_preview import next_due
+from scheduler.events import trigger_delay
 from scheduler.occurrence import next_occurrences
 
 
@@ -76,7 +85,11 @@ def upcoming_of(plan: Plan, uid: UUID, now: datetime, zone: str, count: int = 5)
 
 def zone_of(plan: Plan, zone: str) -> str:
     """Return the zone in which an action's instants are shown: its first rule's, or `zone`."""
-    zones = [trigger.zone for trigger in plan.triggers if isinstance(trigger, CronTrigger)]
+    zones = [
+        trigger.zone
+        for trigger in plan.triggers
+        if isinstance(trigger, CronTrigger | EventTrigger) and trigger.zone
+    ]
     return zones[0] if zones else zone
 
 
@@ -100,6 +113,35 @@ def _moved(change: ClockChange) -> str:
     return f"{change.named} comes twice in {change.zone}: {told}"
 
 
+def subjects_due(
+    connection: sa.Connection, row: Mapping[str, Any], now: datetime, zone: str, count: int = 5
+) -> dict[str, Any]:
+    """Return who is due next by an action on events; nothing to add for any other."""
+    try:
+        plan = Plan.from_json(row["plan"])
+    except ValueError:
+        return {}
+    return subjects_due_of(connection, row["small_app_id"], plan, now, zone, count)
+
+
+def subjects_due_of(
+    connection: sa.Connection,
+    small_app_id: int,
+    plan: Plan,
+    now: datetime,
+    zone: str,
+    count: int = 5,
+) -> dict[str, Any]:
+    """Return who is due next by a plan on events; nothing to add for any other."""
+    if plan.on_event is None:
+        return {}
+    due = next_due(connection, small_app_id, plan, now, count)
+    return {
+        "next": [{"utc": at, "local": in_zone(at, zone), "subject": user} for at, user in due],
+        "is_about_users": True,
+    }
+
+
 def words_of(trigger: Trigger, zone: str) -> str:
     """Return a trigger in words."""
     match trigger:
@@ -107,9 +149,23 @@ def words_of(trigger: Trigger, zone: str) -> str:
             return f"{in_words(trigger.rule)} ({trigger.rule}), {trigger.zone}"
         case DueDateTrigger():
             return f"once, on {in_zone(trigger.due_at, zone)}, {zone}"
-        case _:
+        case IntervalTrigger():
             start = instant(trigger.starting_at)
             return f"every {span_in_words(trigger.every)} on a grid from {start}"
+        case EventTrigger():
+            return event_in_words(trigger)
+
+
+def event_in_words(trigger: EventTrigger) -> str:
+    """Return an event and its delay in words: `7 days 30 seconds after instance.user.last_seen`."""
+    delay = trigger_delay(trigger)
+    if not delay.months and not delay.exact:
+        return f"on {trigger.event}"
+    counts = {"year": delay.months // 12, "month": delay.months % 12}
+    parts = [f"{n} {unit}{'s' if n > 1 else ''}" for unit, n in counts.items() if n]
+    parts += [span_in_words(delay.exact)] if delay.exact else []
+    zone = f", {trigger.zone}" if delay.months else ""
+    return f"{' '.join(parts)} after {trigger.event}{zone}"
 
 
 def span_in_words(span: timedelta) -> str:
@@ -132,9 +188,11 @@ def print_description(shown: Mapping[str, Any]) -> None:
 def print_upcoming(shown: Mapping[str, Any]) -> None:
     """Print occurrences in the action's zone and in UTC."""
     if not shown["next"]:
-        print_line("  no occurrence to come")
+        is_about_users = shown.get("is_about_users", False)
+        print_line("  nobody is due yet" if is_about_users else "  no occurrence to come")
     for one in shown["next"]:
-        print_line(f"  {one['local']} {shown['zone']}   {instant(one['utc'])}")
+        subject = f"   {one['subject']}" if "subject" in one else ""
+        print_line(f"  {one['local']} {shown['zone']}   {instant(one['utc'])}{subject}")
 
 
 def warnings(connection: sa.Connection, app: SmallApp, action: ScheduledActionModel) -> list[str]:
@@ -145,7 +203,7 @@ def warnings(connection: sa.Connection, app: SmallApp, action: ScheduledActionMo
         domains=small_apps.domain_names(connection, app.id),
         templates=small_apps.templates_of(connection, app.id),
         kept_recipients=len(users.recipients_of(connection, app.id, action.recipients))
-        if action.recipients
+        if action.recipients and not (action.when.is_event and action.recipients.names_nobody)
         else None,
     )
     return warnings_of(action, known)
@@ -157,9 +215,8 @@ def print_dry_run(invocation: Invocation, row: Mapping[str, Any]) -> None:
     with reading(invocation.engine) as connection:
         now = read_clock(connection)
         app = invocation.small_app
-        reached = (
-            users.recipients_of(connection, app.id, action.recipients) if action.recipients else []
-        )
+        rule = None if action.when.is_event else action.recipients
+        reached = users.recipients_of(connection, app.id, rule) if rule else []
         warned = warnings(connection, app, action)
     steps = [{"name": step.name, "parameters": step.parameters} for step in action.operations.steps]
     shown = {
@@ -179,7 +236,9 @@ def print_dry_run(invocation: Invocation, row: Mapping[str, Any]) -> None:
         print_line(f"  step {step['name']} {json.dumps(step['parameters'], ensure_ascii=False)}")
     for one in reached:
         print_line(f"  reaches {one.id} <{one.address or 'no address'}>")
-    if action.recipients is not None and not reached:
+    if action.when.is_event:
+        print_line("  reaches the user whom --user names")
+    elif action.recipients is not None and not reached:
         print_line("  reaches nobody")
     for warning in warned:
         print_line(f"  warning: {warning}")

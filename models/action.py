@@ -11,13 +11,13 @@ from pydantic_core import InitErrorDetails
 
 from models.context import ParseContext, Reading
 from models.document import Document, read_document
-from models.errors import InvalidAction, Problem
+from models.errors import InvalidAction
 from models.hooks import HooksModel
 from models.plan import Plan
 from models.policy import PolicyModel
 from models.problems import line_error, problems_of
 from models.recipients import RecipientFilterModel
-from models.release import EVENTS_REMEDY, without_the_unavailable
+from models.release import without_the_unavailable
 from models.step_spec import StepSpec
 from models.steps import BUILT_IN_STEPS, OperationModel, sending_steps
 from models.values import Flag, Name, Text
@@ -108,18 +108,12 @@ def stored_document(action: ScheduledActionModel) -> dict[str, Any]:
 
 
 def plan_of(action: ScheduledActionModel) -> Plan:
-    """Return what the tick and the claim need of `action`.
-
-    Raises InvalidAction for an event action: this release has no trigger for it.
-    """
-    if action.when.is_event:
-        when = action.model_dump(mode="json", include={"when"})["when"]
-        raise InvalidAction([Problem("when", when, EVENTS_REMEDY)])
+    """Return what the tick and the claim need of `action`."""
     policy = action.policy
     is_heavy = action.operations.is_heavy
     return Plan(
         active=action.active,
-        triggers=action.when.triggers(policy.look_back),
+        triggers=action.when.triggers(policy.look_back, action.recipients),
         is_heavy=is_heavy,
         queue=policy.queue or QUEUES[is_heavy],
         catch_up=policy.catch_up,

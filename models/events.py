@@ -11,14 +11,20 @@ from models.context import Reading
 from models.document import Document
 from models.durations import format_delay, parse_delay
 from models.problems import listed, nearest
-from models.values import Zone
+from models.values import Zone, parse_name
 
-EVENTS = ("instance.user.activated", "instance.user.created", "instance.user.last_seen")
+ACTIVATED = "instance.user.activated"
+CREATED = "instance.user.created"
+LAST_SEEN = "instance.user.last_seen"
+EVENTS = (ACTIVATED, CREATED, LAST_SEEN)
 RESERVED_EVENTS = "instance."
+# As in scheduler/fingerprint.py.
+SEPARATOR = " | "
 _EVENT = re.compile("[A-Za-z0-9_][A-Za-z0-9_.:-]{0,199}")
 
 
-def _event(value: object) -> str:
+def event_name(value: object) -> str:
+    """Return the event's name `value`; raises ValueError with what to write instead."""
     if not isinstance(value, str) or _EVENT.fullmatch(value) is None:
         raise ValueError("write an event's name: letters, digits and . _ : -, at most 200")
     if value.startswith(RESERVED_EVENTS) and value not in EVENTS:
@@ -28,11 +34,21 @@ def _event(value: object) -> str:
     return value
 
 
+def event_id(value: object) -> str:
+    """Return the id `value` of a custom event; raises ValueError with what to write instead."""
+    id = parse_name(value)
+    if SEPARATOR in id:
+        raise ValueError(
+            f'holds "{SEPARATOR}", which parts an operation\'s fingerprint; leave it out'
+        )
+    return id
+
+
 def _delay(value: object) -> str:
     return format_delay(*parse_delay(value))
 
 
-EventName = Annotated[str, BeforeValidator(_event)]
+EventName = Annotated[str, BeforeValidator(event_name)]
 
 
 class OnEventModel(Document):

@@ -10,8 +10,12 @@ from typing import Literal
 
 from pydantic import AwareDatetime, TypeAdapter
 
+from models.recipients import RecipientFilterModel
+
 CatchUp = Literal["latest", "all"]
 Overlap = Literal["skip", "queue", "allow", "replace"]
+# Whom an event action without `recipients` is about.
+EVERYBODY_ACTIVE = RecipientFilterModel()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +50,23 @@ class IntervalTrigger:
     kind: Literal["interval"] = "interval"
 
 
-Trigger = CronTrigger | DueDateTrigger | IntervalTrigger
+@dataclass(frozen=True, slots=True)
+class EventTrigger:
+    """Due `delay` (ISO 8601, PT0S at the event itself) after each such event of a user who counts.
+
+    Years and months of the delay are reckoned in `zone`; without any it is None. The clock alone
+    makes nothing due.
+    """
+
+    event: str
+    delay: str
+    zone: str | None
+    look_back: timedelta
+    subjects: RecipientFilterModel = EVERYBODY_ACTIVE
+    kind: Literal["event"] = "event"
+
+
+Trigger = CronTrigger | DueDateTrigger | IntervalTrigger | EventTrigger
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +90,11 @@ class Plan:
     )
     starts_at: AwareDatetime | None = None
     ends_at: AwareDatetime | None = None
+
+    @property
+    def on_event(self) -> EventTrigger | None:
+        """The trigger of an event action, which stands alone; None for what the clock makes due."""
+        return next((one for one in self.triggers if isinstance(one, EventTrigger)), None)
 
     @property
     def longest_look_back_s(self) -> int:
@@ -99,6 +124,14 @@ class Plan:
     def from_json(text: str) -> "Plan":
         """Return the plan that `to_json` wrote; raises ValueError for anything else."""
         return _PLAN.validate_json(text)
+
+    def has_same_occurrences(self, other: "Plan") -> bool:
+        """Whether both are due at the same instants, and about the same users."""
+        return _occurrences(self) == _occurrences(other)
+
+
+def _occurrences(plan: Plan) -> tuple[object, ...]:
+    return plan.active, plan.triggers, plan.starts_at, plan.ends_at
 
 
 _PLAN: TypeAdapter[Plan] = TypeAdapter(Plan)

@@ -13,6 +13,7 @@ from models.values import Queue, UtcInstant, format_instant, one_of, parse_list,
 
 CRON_LOOK_BACK = timedelta(minutes=5)
 DUE_DATE_LOOK_BACK = timedelta(days=1)
+EVENT_LOOK_BACK = timedelta(minutes=5)
 TIME_LIMIT = timedelta(hours=4)
 WEEK_S = 7 * 86_400
 MOST_BACKOFFS = 100
@@ -52,8 +53,8 @@ class RetryModel(Document):
 class PolicyModel(Document):
     """An action's policy with its defaults.
 
-    `look_back` None means cron PT5M, interval one `every`, due date P1D; `time_limit` None means
-    PT4H, for intervals every/2. Occurrences lie in [starts_at, ends_at); both are UTC.
+    `look_back` None means cron and events PT5M, interval one `every`, due date P1D; `time_limit`
+    None means PT4H, for intervals every/2. Occurrences lie in [starts_at, ends_at); both are UTC.
     """
 
     look_back: LookBack | None = None

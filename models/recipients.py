@@ -24,8 +24,6 @@ class RecipientUser(Protocol):
     @property
     def id(self) -> str: ...
     @property
-    def email(self) -> str: ...
-    @property
     def active(self) -> bool: ...
     @property
     def activated_at(self) -> datetime | None: ...
@@ -86,6 +84,13 @@ class RecipientFilterModel(Document):
         """Return whether `user` is named, or in a named group, and kept by the flags."""
         named = user.id in self.users or EVERYBODY in self.groups
         return (named or not user.groups.isdisjoint(self.groups)) and self.keeps(user)
+
+    def counts(self, user: RecipientUser) -> bool:
+        """Return whether `user` counts as the subject of an event action.
+
+        Where nobody is named everybody is meant, less those whom the flags leave out.
+        """
+        return self.keeps(user) if self.names_nobody else self.selects(user)
 
     def selected(self, users: Iterable[RecipientUser]) -> list[RecipientUser]:
         """Return those of `users` who are selected, in their order."""

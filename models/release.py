@@ -5,10 +5,6 @@ from collections.abc import Mapping
 from models.errors import Problem
 from models.values import flag_of
 
-EVENT_KEYS = ("on", "after")
-EVENTS_REMEDY = (
-    "event actions are not available in this release; write a cron rule, a due date or an interval"
-)
 LATER_STEPS = ("celery_task", "job")
 STEP_REMEDY = "this step is not available in this release; remove it or set it to false"
 
@@ -17,13 +13,10 @@ def not_available(document: object) -> list[Problem]:
     """Return one problem for each part of an action's document that this release cannot run."""
     if not isinstance(document, Mapping):
         return []
-    when, operations = document.get("when"), document.get("operations")
-    found = []
-    if isinstance(when, Mapping) and any(key in when for key in EVENT_KEYS):
-        found.append(Problem("when", when, EVENTS_REMEDY))
+    operations = document.get("operations")
     steps = operations if isinstance(operations, Mapping) else {}
     wanted = [name for name in LATER_STEPS if flag_of(steps.get(name, False)) is not False]
-    return found + [Problem(f"operations.{name}", steps[name], STEP_REMEDY) for name in wanted]
+    return [Problem(f"operations.{name}", steps[name], STEP_REMEDY) for name in wanted]
 
 
 def without_the_unavailable(document: object, problems: list[Problem]) -> list[Problem]:

@@ -94,7 +94,7 @@ def parse_users(rows: Iterable[object], *, zone: str = "UTC") -> tuple[UserModel
     seen: dict[str, int] = {}
     for number, row in enumerate(rows, start=1):
         try:
-            user = _parse_user(row, zone)
+            user = parse_user(row, zone)
         except InvalidUsers as error:
             problems += [_in_row(number, problem) for problem in error.problems]
             continue
@@ -120,7 +120,11 @@ def read_user_rows(text: str, suffix: str) -> list[object]:
     return reader(text.removeprefix("\ufeff"))
 
 
-def _parse_user(row: object, zone: str) -> UserModel:
+def parse_user(row: object, zone: str) -> UserModel:
+    """Return the user that `row` writes; raises InvalidUsers with all problems at once.
+
+    Instants without an offset are read in `zone`.
+    """
     user, problems = read_document(UserModel, row, Reading(default_zone=zone))
     if user is None or problems:
         raise InvalidUsers(problems)

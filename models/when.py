@@ -22,9 +22,10 @@ from models.context import Reading, reading_of
 from models.document import Document, as_object
 from models.durations import format_span, parse_span
 from models.events import AfterEventModel, OnEventModel
-from models.plan import CronTrigger, DueDateTrigger, IntervalTrigger, Trigger
-from models.policy import AS_ISO, CRON_LOOK_BACK, DUE_DATE_LOOK_BACK
+from models.plan import CronTrigger, DueDateTrigger, EventTrigger, IntervalTrigger, Trigger
+from models.policy import AS_ISO, CRON_LOOK_BACK, DUE_DATE_LOOK_BACK, EVENT_LOOK_BACK
 from models.problems import line_error, line_errors, listed, nearest, raise_all, segment
+from models.recipients import RecipientFilterModel
 from models.values import (
     Flag,
     UtcInstant,
@@ -37,7 +38,6 @@ from models.values import (
 MOST_RULES = 100
 LONGEST_INTERVAL = timedelta(days=3660)
 NOTHING = timedelta(0)
-RESERVED_NOTHING = timedelta(0)
 
 
 def _cron_rule(value: object) -> str:
@@ -204,12 +204,18 @@ class WhenModel(BaseModel):
         """The due dates in UTC."""
         return frozenset(rule.due_at for rule in self.rules if isinstance(rule, DueDateModel))
 
-    def triggers(self, look_back: timedelta | None) -> tuple[Trigger, ...]:
-        """Return what the tick needs of each clock rule; `look_back` None takes each default."""
+    def triggers(
+        self, look_back: timedelta | None, subjects: RecipientFilterModel | None = None
+    ) -> tuple[Trigger, ...]:
+        """Return what the tick needs of each rule; `look_back` None takes each default.
+
+        `subjects` says which users an event action is about.
+        """
         return tuple(
-            rule.trigger(look_back)
+            _event_trigger(rule, look_back, subjects or RecipientFilterModel())
+            if isinstance(rule, OnEventModel | AfterEventModel)
+            else rule.trigger(look_back)
             for rule in self.rules
-            if isinstance(rule, CronModel | DueDateModel | IntervalModel)
         )
 
     @model_validator(mode="before")
@@ -223,6 +229,21 @@ class WhenModel(BaseModel):
     def _written(self) -> Any:
         rules = [rule.model_dump(mode="json", exclude_unset=True) for rule in self.rules]
         return rules if self.is_list else rules[0]
+
+
+def _event_trigger(
+    rule: OnEventModel | AfterEventModel,
+    look_back: timedelta | None,
+    subjects: RecipientFilterModel,
+) -> EventTrigger:
+    return EventTrigger(
+        event=rule.event,
+        delay=rule.delay if isinstance(rule, AfterEventModel) else format_span(NOTHING),
+        # One that is written beside an exact delay decides nothing.
+        zone=rule.timezone if isinstance(rule, AfterEventModel) and rule.delay_parts[0] else None,
+        look_back=look_back or EVENT_LOOK_BACK,
+        subjects=subjects,
+    )
 
 
 def _read_list(values: list[object] | tuple[object, ...], info: ValidationInfo) -> list[Document]:

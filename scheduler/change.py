@@ -27,7 +27,14 @@ from scheduler.draft import (
     revisions_of,
 )
 from scheduler.record import Recorded, advance, record
-from scheduler.revise import Revision, adopt_edit, decide_until, revision_of, was_edited
+from scheduler.revise import (
+    Revision,
+    adopt_edit,
+    decide_until,
+    restart,
+    revision_of,
+    was_edited,
+)
 from tasks.sending import send_reserved
 
 # The stored action of each document, None where there is none.
@@ -195,10 +202,10 @@ def _revise(
     # what has its outcome by the old revision gets no second one by the next.
     since = max(now, row.watermark)
     if row.set_aside is None:
-        recorded += decide_until(connection, row, since)
+        recorded += decide_until(connection, row, since, revision)
     number = row.revision + 1
     actions.replace(connection, uid, number, dict(revision.columns), since)
-    cursors.restart(connection, uid, since)
+    restart(connection, row, revision, since)
     _audit(connection, author, "change", {uid: name})
     return Changed(uid, name, revision.plan, Change.CHANGED, number), recorded.messages
 

@@ -6,10 +6,10 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.errors import Refused
+from models.errors import NotFound, Refused
 from models.plan import Plan
 from models.sql import read_clock
-from models.store import actions, cursors, operations
+from models.store import actions, cursors, operations, users
 from models.store.outbox import Message
 from scheduler.fingerprint import fingerprint, str_to_uuid
 from scheduler.record import operation_row
@@ -17,18 +17,24 @@ from scheduler.revise import subject_of
 from tasks.sending import Sent, send_reserved
 
 
-def run_now(engine: sa.Engine, uid: UUID, actor: str) -> tuple[UUID, Sent]:
+def run_now(
+    engine: sa.Engine, uid: UUID, actor: str, subject: str | None = None
+) -> tuple[UUID, Sent]:
     """Record a manual operation of an action and send it; return its id and what was sent.
 
-    Raises Refused, with nothing recorded, when the action is paused, set aside or already active.
+    `subject` is the user that an action on events is to be about. Raises Refused, with nothing
+    recorded, when the action is paused, set aside or already active, and NotFound for the user.
     When the broker is away the operation stays pending and the daemon sends it.
     """
     with engine.begin() as connection:
         row = cursors.lock(connection, uid)
         plan = _runnable_plan(connection, row)
         now = read_clock(connection).replace(microsecond=0)
-        id = str_to_uuid(fingerprint(uid, now, manual=token_hex(8)))
+        _check_subject(connection, row, plan, subject)
+        id = str_to_uuid(fingerprint(uid, now, subject=subject, manual=token_hex(8)))
         operation = operation_row(subject_of(row), plan, id, now, f"Manual run by {actor}")
+        if subject is not None:
+            operation |= {"subject": subject, "overlap_key": None}
         operations.record(connection, [operation])
         actions.write_audit(
             connection,
@@ -48,8 +54,29 @@ def _runnable_plan(connection: sa.Connection, row: sa.Row[Any]) -> Plan:
     plan = Plan.from_json(row.plan)
     if not plan.active:
         raise Refused(f"{row.name!r} is paused; run `minutehand action resume` first")
+    if plan.on_event is not None:
+        # Each user's operation is its own.
+        return plan
     active = operations.active_operations(connection, row.action_uid)
     if active and plan.overlap != "allow":
         one = active[0]
         raise Refused(f"{row.name!r} is already active: operation {one['id']} is {one['state']}")
     return plan
+
+
+def _check_subject(
+    connection: sa.Connection, row: sa.Row[Any], plan: Plan, subject: str | None
+) -> None:
+    """Refuse a run about nobody of an action on events, and one about somebody of any other."""
+    trigger = plan.on_event
+    if trigger is None:
+        if subject is not None:
+            raise Refused(f"{row.name!r} is not due on events; run it without --user")
+        return
+    if subject is None:
+        raise Refused(f"{row.name!r} is about a user, whom {trigger.event} names; add --user USER")
+    user = users.find(connection, row.small_app_id, subject)
+    if user is None:
+        raise NotFound(f"no user is named {subject!r}; see `minutehand user list`")
+    if not trigger.subjects.counts(user):
+        raise Refused(f"{row.name!r} leaves {subject!r} out; see its recipients")

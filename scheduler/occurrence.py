@@ -1,5 +1,7 @@
 """What is due: pure functions over one action's plan. The clock is an argument.
 
+Events make nothing due here: scheduler/events.py.
+
 Over (since, now], since = max(watermark, now − look_back); docs/explanation/time.md.
 """
 

@@ -100,14 +100,15 @@ def advance(connection: sa.Connection, decided: Sequence[Decided]) -> None:
     cursors.advance(connection, moves)
 
 
-def _triggerer(action: Subject) -> str:
+def triggerer_of(action: Subject) -> str:
+    """Return who causes what a schedule or an event makes due."""
     return f'Scheduled action "{action.name}"'
 
 
 def _due_rows(one: Decided) -> list[dict[str, Any]]:
     return [
         operation_row(
-            one.action, one.plan, operation_id(one.action.uid, at), at, _triggerer(one.action)
+            one.action, one.plan, operation_id(one.action.uid, at), at, triggerer_of(one.action)
         )
         for at in one.decision.due
     ]
@@ -121,7 +122,7 @@ def _missed_rows(one: Decided) -> list[dict[str, Any]]:
             one.plan,
             operation_id(one.action.uid, missed.at),
             missed.at,
-            _triggerer(one.action),
+            triggerer_of(one.action),
         )
         rows.append(row | {"state": OperationState.MISSED.value, "reason": missed.reason})
     return rows
@@ -135,7 +136,7 @@ def _without_recorded(
     An operation that an earlier revision had due at another time is none of them.
     """
     found = [(one, one.decision.missed_span) for one in decided]
-    rows = [(one, _span_row(one.action, span)) for one, span in found if span is not None]
+    rows = [(one, span_row(one.action, span)) for one, span in found if span is not None]
     recorded = operations.recorded_in(connection, [row for _, row in rows])
     for (one, row), instants in zip(rows, recorded, strict=True):
         row["count"] -= sum(
@@ -144,7 +145,8 @@ def _without_recorded(
     return [row for _, row in rows if row["count"] > 0]
 
 
-def _span_row(action: Subject, span: MissedSpan) -> dict[str, Any]:
+def span_row(action: Subject, span: MissedSpan) -> dict[str, Any]:
+    """Return a missed span as a row."""
     return {
         "action_uid": action.uid,
         "revision": action.revision,

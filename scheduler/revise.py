@@ -16,6 +16,7 @@ from models.plan import Plan
 from models.step_spec import StepSpec
 from models.steps import BUILT_IN_STEPS
 from models.store import actions, cursors, small_apps
+from scheduler.event_decide import decide_until as decide_events_until
 from scheduler.occurrence import decide
 from scheduler.record import Decided, Recorded, Subject, record
 
@@ -48,7 +49,7 @@ def revision_of(document: object, context: ParseContext, author: str) -> Revisio
             "document": json.dumps(stored, ensure_ascii=False),
             "document_hash": document_hash(stored),
             "plan": plan.to_json(),
-            "event": None,
+            "event": plan.on_event.event if plan.on_event else None,
             "look_back_s": plan.longest_look_back_s,
             "author": author,
         },
@@ -60,10 +61,13 @@ def subject_of(row: sa.Row[Any], *, number: int | None = None) -> Subject:
     return Subject(row.action_uid, row.small_app_id, row.name, number or row.revision)
 
 
-def decide_until(connection: sa.Connection, row: sa.Row[Any], instant: datetime) -> Recorded:
+def decide_until(
+    connection: sa.Connection, row: sa.Row[Any], instant: datetime, revision: Revision | None = None
+) -> Recorded:
     """Decide and record an action's current revision up to `instant`; the cursor is not moved.
 
-    A plan that somebody broke by hand decides nothing.
+    `revision` is the next one, if there is to be one. A plan that somebody broke by hand decides
+    nothing.
     """
     try:
         plan = Plan.from_json(row.plan)
@@ -75,8 +79,37 @@ def decide_until(connection: sa.Connection, row: sa.Row[Any], instant: datetime)
         decision = decide(plan, row.action_uid, since, instant)
         recorded += record(connection, [Decided(subject_of(row), plan, decision)])
         if decision.watermark >= instant:
-            return recorded
+            break
         since = decision.watermark
+    if not plan.active or plan.on_event is None:
+        return recorded
+    is_last = revision is None or not goes_on(row, revision)
+    effective_from = row.effective_from
+    return recorded + decide_events_until(
+        connection, subject_of(row), plan, effective_from, instant, is_last=is_last
+    )
+
+
+def goes_on(row: sa.Row[Any], revision: Revision) -> bool:
+    """Whether an event action goes on with `revision`: still due at the same events.
+
+    Its window then reaches back before the change: what was on its way to us is not lost. A change
+    of what it is due at begins anew, as switching on does.
+    """
+    try:
+        plan = Plan.from_json(row.plan)
+    except ValueError:
+        return False
+    is_on_event = plan.active and plan.on_event is not None and row.set_aside is None
+    return is_on_event and plan.has_same_occurrences(revision.plan)
+
+
+def restart(
+    connection: sa.Connection, row: sa.Row[Any], revision: Revision, decided: datetime
+) -> None:
+    """Let `revision` decide from `decided` on, or an event action that goes on from its start."""
+    effective_from = row.effective_from if goes_on(row, revision) else decided
+    cursors.restart(connection, row.action_uid, decided, effective_from)
 
 
 def decided_since(row: sa.Row[Any], now: datetime) -> datetime:
@@ -99,10 +132,10 @@ def adopt_edit(
     # Not before the watermark either: a daemon that was frozen has an old `now`.
     edited_at = max(min(row.edited_at or now, now), row.watermark)
     revision = revision_of(*_edited(connection, row, edited_at), "plain SQL")
-    before = Recorded() if row.set_aside else decide_until(connection, row, edited_at)
+    before = Recorded() if row.set_aside else decide_until(connection, row, edited_at, revision)
     number = row.revision + 1
     actions.replace(connection, row.action_uid, number, dict(revision.columns), edited_at)
-    cursors.restart(connection, row.action_uid, edited_at)
+    restart(connection, row, revision, edited_at)
     action = Subject(row.action_uid, row.small_app_id, revision.columns["name"], number)
     decision = decide(revision.plan, row.action_uid, edited_at, now)
     return before, Decided(action, revision.plan, decision)

@@ -10,7 +10,7 @@ from typing import Protocol
 from uuid import UUID
 
 from cron import CronSchedule
-from models.plan import CronTrigger, DueDateTrigger, IntervalTrigger, Trigger
+from models.plan import CronTrigger, DueDateTrigger, EventTrigger, IntervalTrigger, Trigger
 from scheduler.fingerprint import jitter_offset
 
 ONE_SECOND = timedelta(seconds=1)
@@ -34,25 +34,25 @@ class Schedule(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Once:
-    """A single occurrence."""
+    """A single occurrence; None for none at all: what an event makes due, the clock does not."""
 
-    due_at: datetime
+    due_at: datetime | None
 
     def next(self, after: datetime) -> datetime | None:
         """Return the occurrence if it lies after `after`."""
-        return self.due_at if self.due_at > after else None
+        return self.due_at if self.due_at is not None and self.due_at > after else None
 
     def last(self, since: datetime, until: datetime) -> datetime | None:
         """Return the occurrence if it lies in (since, until]."""
-        return self.due_at if since < self.due_at <= until else None
+        return next(iter(self.between(since, until)), None)
 
     def between(self, since: datetime, until: datetime) -> list[datetime]:
         """Return the occurrence, if it lies in (since, until], as a list."""
-        return [self.due_at] if since < self.due_at <= until else []
+        return [self.due_at] if self.due_at is not None and since < self.due_at <= until else []
 
     def count(self, since: datetime, until: datetime) -> int:
         """Return 1 if the occurrence lies in (since, until], else 0."""
-        return int(since < self.due_at <= until)
+        return len(self.between(since, until))
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +154,8 @@ def _unbounded(trigger: Trigger, uid: UUID) -> Schedule:
         case IntervalTrigger():
             offset = jitter_offset(uid, trigger.jitter)
             return Grid(trigger.starting_at + offset, trigger.every, trigger.first_n)
+        case EventTrigger():
+            return Once(None)
 
 
 @lru_cache(maxsize=100_000)

@@ -16,6 +16,7 @@ from models.store.outbox import Message
 from models.store.ticks import Found
 from runtime.clock import monotonic
 from runtime.database import unhurried
+from scheduler.event_tick import EventTick, withdraw_what_lies_ahead
 from scheduler.occurrence import MOST_SENT, Decision, decide
 from scheduler.record import Decided, Recorded, advance, record
 from scheduler.revise import adopt_edit, decide_until, decided_since, subject_of, was_edited
@@ -88,6 +89,17 @@ class Tick:
             if getattr(error.orig, "sqlstate", None) != LOCK_NOT_AVAILABLE:
                 raise
             logger.warning("actions stay locked by another: %s", error.orig)
+
+    def decide_events(self) -> None:
+        """Decide, record and send what events make due."""
+        events = EventTick(self.engine, self.now, self._take)
+        events.decide_all()
+        self.report.set_aside += events.set_aside
+
+    def _take(self, recorded: Recorded) -> None:
+        messages: list[Message] = []
+        self._count(recorded, messages)
+        self._send(messages)
 
     def _batch(self, *, skip_locked: bool) -> int:
         with self.engine.begin() as connection:
@@ -230,8 +242,11 @@ def tick(
     report, found = _begin(engine, now, sweeper.lease)
     if report.clock_set_back_s:
         sweeper.distrust()
+    one = Tick(engine, found.now, batch_size, report)
     if found.has_due:
-        Tick(engine, found.now, batch_size, report).decide_all()
+        one.decide_all()
+    if found.has_events:
+        one.decide_events()
     if monotonic() - started > sweeper.lease.total_seconds() / 4:
         # The database may have stood still meanwhile, for the workers' heartbeats too.
         sweeper.distrust()
@@ -269,6 +284,7 @@ def _begin(engine: sa.Engine, at: datetime | None, lease: timedelta) -> tuple[Ti
 def _undo_what_lies_ahead(connection: sa.Connection, report: TickReport) -> None:
     now, seconds = report.now, report.clock_set_back_s
     moved = cursors.wind_back(connection, now)
+    withdraw_what_lies_ahead(connection, now)
     set_back = {"at": now.isoformat(), "seconds": seconds}
     ticks.set_fact(connection, ticks.CLOCK_SET_BACK, json.dumps(set_back))
     outbox.release_after_clock(connection, CLOCK_WAS_WRONG)

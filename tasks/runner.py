@@ -116,10 +116,14 @@ class Runner:
         return result
 
     def _recipients(self, action: ScheduledActionModel) -> list[Recipient]:
-        rule = action.recipients
+        rule, subject = action.recipients, self.lease.claim.subject
+        app = self.lease.claim.small_app
+        if subject is not None:
+            # Whether the user counts was asked at the claim.
+            user = persist(self.engine, lambda c: users.find(c, app.id, subject))
+            return [] if user is None else [users.as_recipient(user)]
         if rule is None:
             return []
-        app = self.lease.claim.small_app
         return persist(self.engine, lambda c: users.recipients_of(c, app.id, rule))
 
     def _context(self, action: ScheduledActionModel) -> WorkContext:

@@ -133,7 +133,9 @@ def _end_revision(
 def mark_deleted(connection: sa.Connection, uid: UUID, now: datetime) -> None:
     """Delete an action softly: its name is free again, its history stays."""
     connection.execute(
-        sa.update(actions).where(actions.c.uid == uid).values(deleted_at=now, updated_at=now)
+        sa.update(actions)
+        .where(actions.c.uid == uid)
+        .values(deleted_at=now, updated_at=now, event=None)
     )
     connection.execute(
         sa.update(action_cursor)

@@ -84,6 +84,7 @@ _RECORDED = (
         operations.c.action_uid,
         operations.c.occurrence_at,
         operations.c.subject,
+        operations.c.event_at,
         operations.c.overlap_key,
         operations.c.triggerer,
         operations.c.first_started_at,

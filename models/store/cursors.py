@@ -193,13 +193,18 @@ def advance(connection: sa.Connection, moves: Sequence[dict[str, Any]]) -> None:
     )
 
 
-def restart(connection: sa.Connection, uid: UUID, effective_from: datetime) -> None:
-    """Begin anew at `effective_from`: what lies before it is decided, "file me" for the rest."""
+def restart(
+    connection: sa.Connection, uid: UUID, decided: datetime, effective_from: datetime
+) -> None:
+    """Begin anew at `decided`: what lies before it is decided, "file me" for the rest.
+
+    An event action's window begins at `effective_from`.
+    """
     connection.execute(
         sa.update(action_cursor)
         .where(action_cursor.c.action_uid == uid)
         .values(
-            watermark=effective_from,
+            watermark=decided,
             effective_from=effective_from,
             next_occurrence_at=FILE_ME,
             edited_at=None,

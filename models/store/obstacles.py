@@ -13,6 +13,7 @@ from models.operation import UNSTARTED, OperationState
 from models.plan import Plan
 from models.sql import database_now, read_clock, stands_in
 from models.store.operations import SCHEDULED
+from models.store.subjects import why_not
 from models.tables import actions, operations
 
 # How many of an action's newest operations are asked when the last one started.
@@ -41,6 +42,7 @@ class Recorded:
     action_uid: UUID
     occurrence_at: datetime
     subject: str | None
+    event_at: datetime | None
     overlap_key: str | None
     triggerer: str
     first_started_at: datetime | None
@@ -54,7 +56,10 @@ class Recorded:
 
 
 def keep_back(connection: sa.Connection, recorded: Recorded, attempt: int) -> NotClaimed | None:
-    """Apply tolerance, order and overlap; None when nothing keeps this operation from starting."""
+    """Apply tolerance, order and overlap, or what its subject is now; None when it may start."""
+    reason = why_not(connection, recorded) if recorded.can_start else None
+    if reason is not None:
+        return _skip(connection, recorded.id, attempt, reason)
     if _comes_too_soon(connection, recorded):
         return _drop(connection, recorded.id, attempt)
     earlier = _earlier_in_order(connection, recorded)
@@ -170,7 +175,7 @@ def _yield_to_running(
         return None
     plan = recorded.plan
     if plan.overlap == "skip" and plan.catch_up == "latest":
-        return _skip(connection, recorded.id, attempt, running)
+        return _skip(connection, recorded.id, attempt, f"overlap: {running} was running")
     if plan.overlap == "replace" and not _is_older(connection, recorded.id, running):
         _ask_to_cancel(connection, running, f"replaced by {recorded.id}")
     _wait(connection, recorded.id, attempt, running)
@@ -179,17 +184,14 @@ def _yield_to_running(
     return NotClaimed.WAITS
 
 
-def _skip(connection: sa.Connection, operation_id: UUID, attempt: int, running: UUID) -> NotClaimed:
-    connection.execute(
+def _skip(connection: sa.Connection, operation_id: UUID, attempt: int, reason: str) -> NotClaimed:
+    skipped = (
         sa.update(operations)
         .where(*_mine(operation_id, attempt))
-        .values(
-            state=OperationState.SKIPPED,
-            reason=f"overlap: {running} was running",
-            finished_at=database_now(),
-        )
+        .values(state=OperationState.SKIPPED, reason=reason, finished_at=database_now())
     )
-    return NotClaimed.SKIPPED
+    changed = connection.execute(skipped).rowcount
+    return NotClaimed.SKIPPED if changed else NotClaimed.TAKEN
 
 
 def _ask_to_cancel(connection: sa.Connection, running: UUID, reason: str) -> None:

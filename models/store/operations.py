@@ -9,7 +9,15 @@ import sqlalchemy as sa
 
 from models.errors import NotFound
 from models.operation import UNSTARTED, OperationState
-from models.sql import Change, Columns, database_now, insert_all, stands_in, update_each
+from models.sql import (
+    Change,
+    Columns,
+    database_now,
+    insert_all,
+    is_among,
+    stands_in,
+    update_each,
+)
 from models.tables import actions, attempts, missed_spans, operation_logs, operations
 from runtime.database import default_engine, is_made, reading
 
@@ -29,6 +37,12 @@ def record(connection: sa.Connection, rows: Sequence[dict[str, Any]]) -> set[UUI
         return set()
     reserved = {"recorded_at": database_now(), "not_before": database_now(RESERVED_FOR)}
     return set(insert_all(connection, operations, rows, reserved))
+
+
+def recorded_among(connection: sa.Connection, ids: Sequence[UUID]) -> set[UUID]:
+    """Return those of `ids` that an operation has, in whatever state."""
+    known = sa.select(operations.c.id).where(is_among(connection, operations.c.id, ids))
+    return set(connection.execute(known).scalars())
 
 
 def record_missed(

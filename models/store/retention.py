@@ -5,18 +5,24 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from models.durations import format_span, parse_delay
 from models.operation import ENDED
-from models.sql import database_now
+from models.plan import Plan
+from models.sql import database_now, read_clock
+from models.store.ticks import EVENTS_DECIDED, instant_fact
 from models.tables import (
     action_cursor,
     actions,
     attempts,
     deliveries,
+    events,
     missed_spans,
     operation_logs,
     operations,
     ticks,
 )
+
+HOUR_S = 3_600
 
 
 def prune_operations(
@@ -25,7 +31,8 @@ def prune_operations(
     """Delete ended operations older than `age`, with attempts, log lines and deliveries.
 
     One that a tick could decide again stays: it lies after its action's watermark while the action
-    is active, or is about a subject (events have no watermark, their ids prevent a second run).
+    is active. What an event made due has no watermark, its id prevents a second run: it stays until
+    it lies further back than a tick may look, an hour to spare.
     """
     ended_at = sa.func.coalesce(operations.c.finished_at, operations.c.recorded_at)
     decided = sa.or_(
@@ -44,7 +51,9 @@ def prune_operations(
             operations.c.recorded_at < database_now(-age),
             ended_at < database_now(-age),
             sa.or_(
-                actions.c.deleted_at.is_not(None), sa.and_(operations.c.subject.is_(None), decided)
+                actions.c.deleted_at.is_not(None),
+                sa.and_(operations.c.subject.is_(None), decided),
+                sa.and_(operations.c.subject.is_not(None), _is_out_of_sight(connection)),
             ),
         )
         .limit(limit)
@@ -54,6 +63,61 @@ def prune_operations(
         connection.execute(sa.delete(table).where(table.c.operation_id.in_(ids)))
     connection.execute(sa.delete(operations).where(operations.c.id.in_(ids)))
     return len(ids)
+
+
+def _is_out_of_sight(connection: sa.Connection) -> sa.ColumnElement[bool]:
+    """Whether no tick can decide an event's operation again.
+
+    A paused action begins anew when it is resumed, as one that is about events again.
+    """
+    behind_s = _events_behind_s(connection)
+    begins_anew = sa.or_(actions.c.event.is_(None), actions.c.active.is_(False))
+    if behind_s is None:
+        return begins_anew
+    # After a downtime a tick looks back from where the deciding ended.
+    reach_s = sa.cast(actions.c.look_back_s + HOUR_S, sa.Float) + behind_s
+    return sa.or_(begins_anew, operations.c.occurrence_at < database_now(-reach_s))
+
+
+def _events_behind_s(connection: sa.Connection) -> float | None:
+    """Return how far behind now the deciding of events stands; None if it never began."""
+    decided = instant_fact(connection, EVENTS_DECIDED)
+    if decided is None:
+        return None
+    return max(0.0, (read_clock(connection) - decided).total_seconds())
+
+
+def prune_events(connection: sa.Connection, small_app_id: int, age: timedelta, limit: int) -> int:
+    """Delete events of one's own that happened more than `age` ago, and due long enough since.
+
+    While an action waits for them they stay: for the longest delay and look-back of the small app's
+    actions, paused ones included. Where a plan is broken all stay.
+    """
+    plans = sa.select(actions.c.plan).where(
+        actions.c.small_app_id == small_app_id, actions.c.event.is_not(None)
+    )
+    behind_s = _events_behind_s(connection)
+    try:
+        waits = [_longest_wait(Plan.from_json(text)) for text in connection.scalars(plans)]
+    except ValueError:
+        return 0
+    if waits and behind_s is None:
+        return 0
+    kept_for = age + max(waits, default=timedelta(0)) + timedelta(seconds=behind_s or 0)
+    key = sa.tuple_(events.c.event, events.c.id)
+    mine = events.c.small_app_id == small_app_id
+    old = sa.select(events.c.event, events.c.id).where(
+        mine, events.c.occurred_at < database_now(-kept_for)
+    )
+    return connection.execute(sa.delete(events).where(mine, key.in_(old.limit(limit)))).rowcount
+
+
+def _longest_wait(plan: Plan) -> timedelta:
+    if plan.on_event is None or plan.on_event.delay == format_span(timedelta(0)):
+        return timedelta(0)
+    calendar, exact = parse_delay(plan.on_event.delay)
+    months = calendar.years * 12 + calendar.months
+    return timedelta(days=31 * months) + exact + plan.on_event.look_back + timedelta(days=1)
 
 
 def prune_missed_spans(

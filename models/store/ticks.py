@@ -8,10 +8,12 @@ import sqlalchemy as sa
 
 from models.operation import UNSTARTED, OperationState
 from models.sql import UTCDateTime, database_now, insert_ignoring, stands_in, upsert
-from models.tables import action_cursor, installation, operations, ticks, workers
+from models.tables import action_cursor, actions, installation, operations, ticks, workers
 
 LAST_NOW = "last_tick_now"
 CLOCK_SET_BACK = "clock_set_back"
+# Up to when all event actions are decided, as text; absent before they ever were.
+EVENTS_DECIDED = "events_decided_until"
 
 
 _REPORT = sa.insert(ticks).values(finished_at=database_now())
@@ -31,12 +33,16 @@ def report(
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a tick finds: its `now`, the last one's, if actions are due, if the sweep has work."""
+    """What a tick finds: its `now`, the last one's, if actions are due, if the sweep has work.
+
+    `has_events`: whether there are actions on events, due or not.
+    """
 
     now: datetime
     last_now: datetime | None
     has_due: bool
     has_to_sweep: bool
+    has_events: bool
 
 
 def _looking() -> sa.Select[Any]:
@@ -48,6 +54,9 @@ def _looking() -> sa.Select[Any]:
     running = stands_in(operations.c.state, {OperationState.RUNNING})
     not_before, beat = operations.c.not_before, operations.c.heartbeat_at
     first_due = sa.select(sa.func.min(action_cursor.c.next_occurrence_at)).scalar_subquery()
+    an_event_action = sa.select(sa.func.min(actions.c.small_app_id)).where(
+        actions.c.event.is_not(None)
+    )
     first_sendable = sa.select(sa.func.min(not_before)).where(sendable).scalar_subquery()
     first_beat = sa.select(sa.func.min(beat)).where(running).scalar_subquery()
     last_beat = sa.select(sa.func.max(beat)).where(running).scalar_subquery()
@@ -62,6 +71,7 @@ def _looking() -> sa.Select[Any]:
         sa.select(installation.c.value).where(installation.c.key == LAST_NOW).scalar_subquery(),
         # Compared by the database: an instant that Python cannot read must not stop the tick.
         first_due <= now,
+        an_event_action.scalar_subquery(),
         first_sendable <= database_now(),
         first_beat < database_now(-lease_s),
         last_beat > database_now(lease_s),
@@ -78,9 +88,8 @@ def look(connection: sa.Connection, at: datetime | None, lease: timedelta) -> Fo
     `now` is `at`, or the database's clock.
     """
     asked = {"at": at, "lease_s": lease.total_seconds()}
-    now, last_now, has_due, *to_sweep = connection.execute(_LOOK, asked).one()
-    last = None if last_now is None else datetime.fromisoformat(last_now)
-    return Found(now, last, bool(has_due), any(to_sweep))
+    now, last_now, has_due, event_app, *to_sweep = connection.execute(_LOOK, asked).one()
+    return Found(now, as_instant(last_now), bool(has_due), any(to_sweep), event_app is not None)
 
 
 def last(connection: sa.Connection) -> dict[str, Any] | None:
@@ -113,6 +122,26 @@ def fact(connection: sa.Connection, key: str) -> str | None:
     """Return what the installation knows under `key`."""
     query = sa.select(installation.c.value).where(installation.c.key == key)
     return connection.execute(query).scalar_one_or_none()
+
+
+def as_instant(fact: str | None) -> datetime | None:
+    """Return the instant that a fact writes."""
+    return None if fact is None else datetime.fromisoformat(fact)
+
+
+def instant_fact(connection: sa.Connection, key: str) -> datetime | None:
+    """Return the instant that the installation knows under `key`."""
+    return as_instant(fact(connection, key))
+
+
+def move_fact(connection: sa.Connection, key: str, seen: str | None, value: str) -> bool:
+    """Store a fact that stood at `seen` (None: nowhere); False when it was moved meanwhile."""
+    if seen is None:
+        first = insert_ignoring(connection, installation).values(key=key, value=value)
+        added = connection.execute(first.returning(installation.c.key))
+        return added.first() is not None
+    moved = sa.update(installation).where(installation.c.key == key, installation.c.value == seen)
+    return connection.execute(moved.values(value=value)).rowcount == 1
 
 
 def set_fact(connection: sa.Connection, key: str, value: str) -> None:

@@ -14,6 +14,12 @@ from models.tables import group_members, groups, users
 from models.users import UserModel
 
 BATCH = 500
+# Instants of a user, and the flags that say that they raise no event.
+SILENT = {
+    "created_at": "created_silent",
+    "activated_at": "activated_silent",
+    "last_seen_at": "last_seen_silent",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +34,8 @@ class User:
     activated_at: datetime | None
     last_seen_at: datetime | None
     groups: frozenset[str]
+    # Instants that an import wrote: `created_at` and so on. They raise no event.
+    silent: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,16 +47,29 @@ class Imported:
 
 
 def import_users(
-    connection: sa.Connection, small_app_id: int, models: Sequence[UserModel]
+    connection: sa.Connection,
+    small_app_id: int,
+    models: Sequence[UserModel],
+    *,
+    raises_events: bool = False,
 ) -> Imported:
     """Insert or update `models`; return how many of each. Other users stay as they are.
 
     What a row does not name is kept of a user who is there already. Groups that are named replace
-    the user's groups, and are made when they are new. No event is raised.
+    the user's groups, and are made when they are new. An instant that is new raises an event only
+    with `raises_events`; one that a user has already goes on doing what it did.
     """
+    for some in _batches([model.id for model in models]):
+        # Else an instant that the application writes meanwhile would be overwritten by the old one.
+        mine = (users.c.small_app_id == small_app_id) & users.c.id.in_(some)
+        connection.execute(sa.select(users.c.id).where(mine).order_by(users.c.id).with_for_update())
     now = read_clock(connection)
     known = {user.id: user for user in listed(connection, small_app_id)}
-    rows = [_row(small_app_id, model, known.get(model.id), now) for model in models]
+    rows = [
+        _row(small_app_id, model, known.get(model.id), now)
+        | _silence(model, known.get(model.id), raises_events=raises_events)
+        for model in models
+    ]
     upsert(connection, users, rows)
     _replace_groups(
         connection, small_app_id, [one for one in models if "groups" in one.model_fields_set]
@@ -60,6 +81,38 @@ def import_users(
 def listed(connection: sa.Connection, small_app_id: int) -> list[User]:
     """Return all users of the small app, by id."""
     return _users(connection, small_app_id, users.c.small_app_id == small_app_id)
+
+
+def find(connection: sa.Connection, small_app_id: int, id: str) -> User | None:
+    """Return the user of that id, None where there is none."""
+    chosen = (users.c.small_app_id == small_app_id) & (users.c.id == id)
+    return next(iter(_users(connection, small_app_id, chosen)), None)
+
+
+def add(connection: sa.Connection, small_app_id: int, model: UserModel) -> bool:
+    """Store a new user, whose instants raise their events; False when the id is taken."""
+    row = _row(small_app_id, model, None, read_clock(connection))
+    added = insert_ignoring(connection, users).values(row).returning(users.c.id)
+    if connection.execute(added).first() is None:
+        return False
+    _replace_groups(connection, small_app_id, [model])
+    return True
+
+
+def move(
+    connection: sa.Connection, small_app_id: int, id: str, name: str, at: datetime
+) -> datetime | None:
+    """Write an instant of a user, `activated_at` or `last_seen_at`, which raises its event.
+
+    Returns the instant that stands, which is later than `at` if the user has a later one already:
+    an event that is told late does not undo a newer one. None where there is no such user.
+    """
+    column = users.c[name]
+    mine = (users.c.small_app_id == small_app_id) & (users.c.id == id)
+    moved = sa.update(users).where(mine, sa.or_(column.is_(None), column < at))
+    connection.execute(moved.values({name: at, SILENT[name]: False}))
+    found = connection.execute(sa.select(column).where(mine)).one_or_none()
+    return None if found is None else found[0]
 
 
 def user_ids(connection: sa.Connection, small_app_id: int) -> set[str]:
@@ -82,10 +135,13 @@ def recipients_of(
     if EVERYBODY not in rule.groups:
         named &= sa.or_(users.c.id.in_(rule.users), users.c.id.in_(_members(small_app_id, rule)))
     return [
-        Recipient(id=user.id, address=user.email or None, name=user.name)
-        for user in _users(connection, small_app_id, named)
-        if rule.selects(user)
+        as_recipient(user) for user in _users(connection, small_app_id, named) if rule.selects(user)
     ]
+
+
+def as_recipient(user: User) -> Recipient:
+    """Return a user as steps send to them."""
+    return Recipient(id=user.id, address=user.email or None, name=user.name)
 
 
 def unknown_names(
@@ -127,6 +183,7 @@ def _users(
             activated_at=row.activated_at,
             last_seen_at=row.last_seen_at,
             groups=frozenset(memberships.get(row.id, ())),
+            silent=frozenset(name for name, flag in SILENT.items() if getattr(row, flag)),
         )
         for row in rows
     ]
@@ -140,6 +197,21 @@ def _row(small_app_id: int, model: UserModel, known: User | None, now: datetime)
         row[name] = getattr(source, name)
     row["created_at"] = row["created_at"] or now
     return row
+
+
+def _silence(model: UserModel, known: User | None, *, raises_events: bool) -> dict[str, bool]:
+    """Return which instants of a user's row raise no event."""
+    kept = known.silent if known is not None else frozenset()
+    given = model.model_fields_set
+
+    def is_new(name: str) -> bool:
+        if known is None:
+            return True
+        return name in given and getattr(model, name) != getattr(known, name)
+
+    return {
+        flag: not raises_events if is_new(name) else name in kept for name, flag in SILENT.items()
+    }
 
 
 def _replace_groups(

@@ -4,14 +4,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from benchmarks import bench_apply, bench_downtime, bench_due, bench_idle
+from benchmarks import bench_apply, bench_downtime, bench_due, bench_events, bench_idle
 from benchmarks.harness import SMALL, Measure, Stack, stack
 from benchmarks.run_all import MEASURES
 
 pytestmark = pytest.mark.xdist_group("benchmarks")
 
 # The others wait for ticks of real daemons, and for workers: once is enough.
-IN_THIS_PROCESS = (bench_apply, bench_downtime, bench_due, bench_idle)
+IN_THIS_PROCESS = (bench_apply, bench_downtime, bench_due, bench_events, bench_idle)
 CASES = [
     *(("sqlite", measure) for measure in MEASURES),
     *(("postgresql", module.measure) for module in IN_THIS_PROCESS),

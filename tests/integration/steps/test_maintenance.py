@@ -1,7 +1,9 @@
 """maintenance, on both stores."""
 
 import os
+from datetime import timedelta
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -9,13 +11,17 @@ import sqlalchemy as sa
 
 from minutehand.steps import StepOutcome, StepResult
 from models.parameters import NoParameters, PublishParameters, RefreshParameters
-from models.sql import database_now
+from models.plan import EventTrigger, Plan
+from models.sql import database_now, read_clock
 from models.store import deliveries
 from models.store.deliveries import Delivery
+from models.store.ticks import EVENTS_DECIDED, set_fact
 from models.tables import (
     action_cursor,
     actions,
     attempts,
+    events,
+    installation,
     missed_spans,
     operation_logs,
     operations,
@@ -94,6 +100,78 @@ def test_what_could_be_decided_again_stays(work: Work) -> None:
     ran(work)
 
     assert old in ids(work, operations.c.id)
+
+
+def about_ann(work: Work, event_days: float, *, decided_days: float = 0, **columns: object) -> UUID:
+    """Record an old operation about a user, of an action that looks back for 100 days."""
+    at = database_now(-200 * DAY_S)
+    id_ = work.operation(
+        state="success", recorded_at=at, finished_at=at, subject="ann",
+        occurrence_at=database_now(-event_days * DAY_S),
+    )  # fmt: skip
+    its = sa.select(operations.c.action_uid).where(operations.c.id == id_).scalar_subquery()
+    values = {"event": "order.paid", "look_back_s": 100 * DAY_S, **columns}
+    with work.engine.begin() as connection:
+        connection.execute(sa.update(actions).where(actions.c.uid == its).values(values))
+        decided = read_clock(connection) - timedelta(days=decided_days)
+        set_fact(connection, EVENTS_DECIDED, decided.isoformat())
+    return id_
+
+
+@pytest.mark.parametrize(
+    ("case", "stays"),
+    [
+        pytest.param({"event_days": 99}, True, id="within_look_back"),
+        pytest.param({"event_days": 100.02}, True, id="an_hour_to_spare"),
+        pytest.param({"event_days": 100.1}, False, id="beyond"),
+        pytest.param({"event_days": 105, "decided_days": 7}, True, id="daemon_was_down"),
+        pytest.param({"event_days": 99, "active": False}, False, id="paused"),
+        pytest.param({"event_days": 99, "event": None}, False, id="on_the_clock_now"),
+    ],
+)
+def test_what_an_event_made_due_stays_while_a_tick_could_see_it(
+    work: Work, case: dict[str, Any], stays: bool
+) -> None:
+    old = about_ann(work, **case)
+
+    ran(work)
+
+    assert (old in ids(work, operations.c.id)) is stays
+
+
+def test_where_events_were_never_decided_their_operations_stay(work: Work) -> None:
+    old = about_ann(work, 300)
+    with work.engine.begin() as connection:
+        connection.execute(sa.delete(installation))
+
+    ran(work)
+
+    assert old in ids(work, operations.c.id)
+
+
+def test_old_events_go_once_no_action_waits_for_them(work: Work) -> None:
+    """History stays for 90 days; an action waits for 30 days, which may be 31."""
+    with work.engine.begin() as connection:
+        set_fact(connection, EVENTS_DECIDED, read_clock(connection).isoformat())
+        for days in (89, 121, 123):
+            connection.execute(
+                sa.insert(events).values(
+                    small_app_id=work.app.id, event="order.paid", id=str(days), subject="ann",
+                    occurred_at=database_now(-days * DAY_S),
+                )
+            )  # fmt: skip
+    trigger = EventTrigger("order.paid", "P1M", "UTC", timedelta(minutes=5))
+    plan = Plan(True, (trigger,), is_heavy=False, queue="quick").to_json()
+    about_ann(work, 1, plan=plan)
+
+    ran(work)
+    while_it_waits = ids(work, events.c.id)
+    with work.engine.begin() as connection:
+        connection.execute(sa.update(actions).values(event=None))
+    ran(work)
+
+    assert while_it_waits == {"89", "121"}
+    assert ids(work, events.c.id) == {"89"}
 
 
 def test_what_has_not_ended_stays(work: Work) -> None:

@@ -1,4 +1,5 @@
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -105,3 +106,70 @@ def test_ten_thousand_users_come_in_seconds(engine: sa.Engine) -> None:
 
     assert monotonic() - began < 20
     assert len(selected(engine, groups=["staff"], only_inactivated_users=True)) == 10_000
+
+
+def silent(engine: sa.Engine, id: str = "ann") -> frozenset[str]:
+    """Return which instants of a user raise no event."""
+    with engine.connect() as connection:
+        app = small_apps.get(connection, "default")
+        user = users.find(connection, app.id, id)
+    assert user is not None
+    return user.silent
+
+
+def imported_with_events(engine: sa.Engine, *rows: dict[str, Any]) -> None:
+    with engine.begin() as connection:
+        app = small_apps.ensure_default(connection)
+        users.import_users(connection, app.id, parse_users(rows), raises_events=True)
+
+
+def test_what_an_import_writes_is_silent_unless_events_are_asked_for(engine: sa.Engine) -> None:
+    imported(engine, {**ANN, **SEEN})
+    imported_with_events(engine, {**BEN, **SEEN})
+
+    assert silent(engine) == {"created_at", "activated_at", "last_seen_at"}
+    assert silent(engine, "ben@example.com") == frozenset()
+
+
+def test_an_event_that_an_import_does_not_change_stays_one(engine: sa.Engine) -> None:
+    imported_with_events(engine, {**ANN, **SEEN})
+
+    imported(engine, {**ANN, **SEEN, "last_seen_at": "2026-02-01T00:00:00Z", "name": "Ann"})
+
+    assert silent(engine) == {"last_seen_at"}
+
+
+def test_an_import_with_events_raises_none_for_what_was_there(engine: sa.Engine) -> None:
+    imported(engine, {**ANN, **SEEN})
+
+    imported_with_events(engine, {**ANN, **SEEN, "last_seen_at": "2026-02-01T00:00:00Z"})
+
+    assert silent(engine) == {"created_at", "activated_at"}
+
+
+def test_a_user_who_is_seen_moves_and_is_heard(engine: sa.Engine) -> None:
+    imported(engine, {**ANN, **SEEN})
+    first, earlier = (datetime(2026, 2, day, tzinfo=UTC) for day in (2, 1))
+
+    with engine.begin() as connection:
+        app = small_apps.get(connection, "default").id
+        stands = [users.move(connection, app, "ann", "last_seen_at", at) for at in (first, earlier)]
+        nobody = users.move(connection, app, "zoe", "last_seen_at", first)
+
+    assert (stands, nobody) == ([first, first], None)
+    assert silent(engine) == {"created_at", "activated_at"}
+
+
+def test_a_new_user_is_heard_and_never_overwritten(engine: sa.Engine) -> None:
+    ann, other = parse_users([{**ANN, **SEEN}, {**BEN, "name": "other"}])
+    with engine.begin() as connection:
+        app = small_apps.ensure_default(connection).id
+        added = [users.add(connection, app, ann) for _ in range(2)]
+        users.add(connection, app, other)
+        found = users.find(connection, app, "ann")
+
+    assert added == [True, False]
+    assert silent(engine) == frozenset()
+    assert found is not None
+    assert found.groups == {"manager"}
+    assert found.created_at is not None

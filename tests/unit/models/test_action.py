@@ -18,6 +18,7 @@ from models.action import (
 )
 from models.errors import InvalidAction
 from models.plan import CronTrigger, DueDateTrigger, IntervalTrigger, Plan
+from models.recipients import RecipientFilterModel
 from models.step_spec import StepSpec
 from tests.unit.models.wrong_documents import NOW, WRONG_DOCUMENTS, Wrong, action
 
@@ -279,29 +280,42 @@ def test_a_user_step_cannot_take_over_a_built_in_name() -> None:
 # -- what this release cannot run ----------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "when",
-    [
-        {"on": "instance.user.created"},
-        {"after": "instance.user.last_seen", "delay": "P7DT30S"},
-        {"after": "instance.user.last_seen", "delay": "nonsense"},
-        {"after": "x"},
-    ],
-)
-def test_event_actions_are_refused_with_one_problem(when: object) -> None:
-    document = action(when=when, operations={"send_email": {"template": "inactive"}})
+def test_the_plan_of_an_event_action_says_whom_it_is_about() -> None:
+    when = {"after": "instance.user.last_seen", "delay": "P1M"}
+    recipients = {"groups": ["shop"], "include_inactive_users": "true"}
 
-    found = problems(document)
+    plan = plan_of(parse(action(when=when, recipients=recipients)))
 
-    assert list(found) == ["when"]
-    assert "not available in this release" in found["when"]
+    assert plan.on_event is not None
+    assert plan.on_event.subjects == RecipientFilterModel(
+        groups=("shop",), include_inactive_users=True
+    )
+    assert Plan.from_json(plan.to_json()) == plan
+    assert plan.longest_look_back_s == 300
 
 
-def test_an_event_action_has_no_plan() -> None:
-    loaded = load_action(action(when={"on": "instance.user.created"}))
+def test_without_recipients_an_event_action_is_about_everybody_who_is_active() -> None:
+    plan = plan_of(parse(action(when={"on": "instance.user.created"})))
 
-    with pytest.raises(InvalidAction, match="not available"):
-        plan_of(loaded)
+    assert plan.on_event is not None
+    assert plan.on_event.subjects == RecipientFilterModel()
+
+
+def test_a_plan_has_the_same_occurrences_as_long_as_when_and_whom_stay() -> None:
+    document = action(when={"on": "order.paid"})
+    plan = plan_of(parse(document))
+
+    def changed(**values: object) -> Plan:
+        return plan_of(parse({**document, **values}))
+
+    assert plan.has_same_occurrences(changed(operations={"publish": True}))
+    for change in (
+        {"when": {"on": "order.sent"}},
+        {"active": False},
+        {"recipients": {"users": ["ann"]}},
+        {"policy": {"ends_at": "2199-01-01T00:00:00Z"}},
+    ):
+        assert not plan.has_same_occurrences(changed(**change))
 
 
 @pytest.mark.parametrize("step", ["celery_task", "job"])

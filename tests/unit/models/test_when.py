@@ -8,7 +8,8 @@ from pydantic import ValidationError
 from models.action import ParseContext, parse_action, plan_of
 from models.context import Reading
 from models.events import AfterEventModel, OnEventModel
-from models.plan import CronTrigger, DueDateTrigger
+from models.plan import CronTrigger, DueDateTrigger, EventTrigger
+from models.recipients import RecipientFilterModel
 from models.when import WhenModel
 from tests.unit.models.wrong_documents import NOW, action
 
@@ -95,7 +96,7 @@ def test_an_action_may_be_on_an_event(event: str) -> None:
 
     assert when.is_event
     assert [event] == [rule.event for rule in when.rules if isinstance(rule, OnEventModel)]
-    assert when.triggers(None) == ()
+    assert when.triggers(None) == (EventTrigger(event, "PT0S", None, timedelta(minutes=5)),)
 
 
 def test_the_brief_s_second_example_is_understood() -> None:
@@ -109,6 +110,20 @@ def test_the_brief_s_second_example_is_understood() -> None:
         "after": "instance.user.last_seen",
         "delay": "P7DT30S",
     }
+
+
+def test_after_an_event_the_trigger_has_delay_zone_look_back_and_subjects() -> None:
+    subjects = RecipientFilterModel(groups=("shop",))
+
+    exact, calendar = (
+        read({"after": "order.paid", "delay": delay}).triggers(timedelta(days=2), subjects)
+        for delay in ("P1W", "P1M1D")
+    )
+
+    assert exact == (EventTrigger("order.paid", "P7D", None, timedelta(days=2), subjects),)
+    assert calendar == (
+        EventTrigger("order.paid", "P1M1D", "Europe/Paris", timedelta(days=2), subjects),
+    )
 
 
 def test_a_delay_of_months_is_stored_with_the_zone_of_its_calendar() -> None:

@@ -1,0 +1,265 @@
+"""Events of users as the tick asks for them: by ranges of their instants, many with a statement."""
+
+import json
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from functools import lru_cache
+from typing import Any
+from uuid import UUID
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql
+
+from models.events import ACTIVATED, CREATED, LAST_SEEN
+from models.operation import OperationState
+from models.sql import UTCDateTime, insert_ignoring, is_among
+from models.tables import (
+    action_cursor,
+    actions,
+    events,
+    group_members,
+    missed_spans,
+    operations,
+    users,
+)
+
+BATCH = 1_000
+# So many ranges are asked for with one statement.
+RANGES_AT_ONCE = 5_000
+CUSTOM = "custom"
+SECOND = timedelta(seconds=1)
+# What an event is read from: its instant, and whether an import wrote that in silence.
+ANCHORS = {
+    CREATED: (users.c.created_at, users.c.created_silent),
+    ACTIVATED: (users.c.activated_at, users.c.activated_silent),
+    LAST_SEEN: (users.c.last_seen_at, users.c.last_seen_silent),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """The events of one name in a small app, at instants in (since, until]; `number` is for you."""
+
+    number: int
+    small_app_id: int
+    event: str
+    since: datetime
+    until: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Happened:
+    """An event of a user, found in the range of that number; groups are empty until asked for."""
+
+    number: int
+    at: datetime
+    event_id: str | None
+    id: str
+    active: bool
+    activated_at: datetime | None
+    groups: frozenset[str] = frozenset()
+
+
+def happened(connection: sa.Connection, ranges: Sequence[Range]) -> Iterator[list[Happened]]:
+    """Yield the events in these ranges, in no order, as they are read: at most 1,000 at a time.
+
+    Events of users who are not there, and instants that an import wrote in silence, are none.
+    """
+    kinds: dict[str, list[Range]] = {}
+    for one in ranges:
+        kinds.setdefault(one.event if one.event in ANCHORS else CUSTOM, []).append(one)
+    for kind, asked in kinds.items():
+        statement = _asking(connection.dialect.name, kind)
+        for start in range(0, len(asked), RANGES_AT_ONCE):
+            given = _as_json(connection, asked[start : start + RANGES_AT_ONCE])
+            rows = connection.execute(
+                statement, {"ranges": given}, execution_options={"yield_per": BATCH}
+            )
+            for some in rows.partitions():
+                yield [Happened(*row) for row in some]
+
+
+def next_in(connection: sa.Connection, one: Range, limit: int) -> list[Happened]:
+    """Return the first events of a range, by their instants."""
+    given = {
+        "app": sa.literal(one.small_app_id),
+        "event": sa.literal(one.event),
+        "since": sa.literal(one.since, UTCDateTime()),
+        "until": sa.literal(one.until, UTCDateTime()),
+    }
+    kind = one.event if one.event in ANCHORS else CUSTOM
+    found = _one_range(kind, given, sa.literal(one.number))
+    rows = connection.execute(found.order_by(sa.text("at")).limit(limit))
+    return [Happened(*row) for row in rows]
+
+
+def with_groups(
+    connection: sa.Connection, small_app_id: int, found: Sequence[Happened]
+) -> list[Happened]:
+    """Return events of a small app with the groups of their users."""
+    groups: dict[str, set[str]] = {}
+    members = sa.select(group_members.c.user_id, group_members.c.group_name).where(
+        group_members.c.small_app_id == small_app_id,
+        is_among(connection, group_members.c.user_id, [one.id for one in found]),
+    )
+    for user_id, group in connection.execute(members):
+        groups.setdefault(user_id, set()).add(group)
+    return [replace(one, groups=frozenset(groups.get(one.id, ()))) for one in found]
+
+
+def event_actions(connection: sa.Connection, *only: sa.ColumnElement[bool]) -> Sequence[Any]:
+    """Return the event actions that are active, by uid, with where their deciding begins."""
+    query = (
+        sa.select(
+            actions.c.uid,
+            actions.c.small_app_id,
+            actions.c.name,
+            actions.c.event,
+            actions.c.plan,
+            actions.c.revision,
+            action_cursor.c.effective_from,
+            action_cursor.c.edited_at,
+        )
+        .join(action_cursor, action_cursor.c.action_uid == actions.c.uid)
+        .where(
+            actions.c.event.is_not(None),
+            actions.c.active,
+            actions.c.deleted_at.is_(None),
+            actions.c.set_aside.is_(None),
+            *only,
+        )
+        .order_by(actions.c.uid)
+    )
+    return connection.execute(query).all()
+
+
+def hold_all(connection: sa.Connection, uids: Collection[UUID]) -> dict[UUID, int]:
+    """Lock the cursors of these actions; return the revision of each that stands as it is.
+
+    Missing are those that somebody changes now, or has edited, paused, deleted or set aside. Never
+    waits.
+    """
+    wanted = is_among(connection, action_cursor.c.action_uid, sorted(uids))
+    free = sa.select(action_cursor.c.action_uid).where(wanted).order_by(action_cursor.c.action_uid)
+    held = (
+        connection.execute(free.with_for_update(skip_locked=True, key_share=True)).scalars().all()
+    )
+    # Read after the locking: PostgreSQL would show actions as they were before.
+    standing = (
+        sa.select(actions.c.uid, actions.c.revision)
+        .join(action_cursor, action_cursor.c.action_uid == actions.c.uid)
+        .where(is_among(connection, actions.c.uid, held), action_cursor.c.edited_at.is_(None))
+        .where(actions.c.active, actions.c.deleted_at.is_(None), actions.c.set_aside.is_(None))
+    )
+    return {row.uid: row.revision for row in connection.execute(standing)}
+
+
+def withdraw_missed(connection: sa.Connection, now: datetime) -> datetime | None:
+    """Withdraw what was taken for missed after `now`; return from when on to decide anew, or None.
+
+    A span that reaches over `now` goes as a whole, and with it those of other actions beside it:
+    all actions are decided anew from the same instant. None begins to act after `now`.
+    """
+    uids = sa.select(actions.c.uid).where(actions.c.event.is_not(None))
+    of_events = missed_spans.c.action_uid.in_(uids)
+    connection.execute(
+        sa.delete(operations).where(
+            operations.c.action_uid.in_(uids),
+            operations.c.occurrence_at > now,
+            operations.c.state == OperationState.MISSED,
+        )
+    )
+    first, since = sa.select(sa.func.min(missed_spans.c.first_at)).where(of_events), now
+    while True:
+        found = connection.execute(first.where(missed_spans.c.last_at > since)).scalar_one()
+        if found is None or found > since:
+            break
+        since = found - SECOND
+    connection.execute(sa.delete(missed_spans).where(of_events, missed_spans.c.last_at > since))
+    connection.execute(
+        sa.update(action_cursor)
+        .where(action_cursor.c.action_uid.in_(uids), action_cursor.c.effective_from > now)
+        .values(effective_from=now)
+    )
+    return since if since < now else None
+
+
+def actions_on(connection: sa.Connection, small_app_id: int, event: str) -> Sequence[Any]:
+    """Return the active actions of a small app on one event."""
+    return event_actions(
+        connection, actions.c.small_app_id == small_app_id, actions.c.event == event
+    )
+
+
+def add(
+    connection: sa.Connection, small_app_id: int, event: str, id: str, subject: str, at: datetime
+) -> bool:
+    """Store a custom event; False, and nothing changes, when that id is there already."""
+    row = {"small_app_id": small_app_id, "event": event, "id": id}
+    added = insert_ignoring(connection, events).values(**row, subject=subject, occurred_at=at)
+    return connection.execute(added.returning(events.c.id)).first() is not None
+
+
+@lru_cache(maxsize=16)
+def _asking(dialect: str, kind: str) -> sa.Select[Any]:
+    """Return the statement that takes ranges as JSON and looks each up by itself, by its index.
+
+    What PostgreSQL makes of a plain join depends on statistics: OFFSET keeps it from reading all.
+    """
+    if dialect == "postgresql":
+        typed: list[sa.ColumnClause[Any]] = [
+            *(sa.column(name, sa.Integer) for name in ("number", "app")),
+            sa.column("event", sa.Text),
+            *(sa.column(name, UTCDateTime()) for name in ("since", "until")),
+        ]
+        text = sa.cast(sa.bindparam("ranges", type_=sa.Text), postgresql.JSON)
+        rows = sa.func.json_to_recordset(text).table_valued(*typed, name="given")
+        given: Any = rows.render_derived(with_types=True)
+        each = _one_range(kind, given.c).offset(sa.literal_column("0")).lateral("each")
+        return sa.select(given.c.number, *each.c).select_from(given).join(each, sa.true())
+    value = sa.func.json_each(sa.bindparam("ranges")).table_valued("value", name="given").c.value
+    names_of = {
+        name: sa.func.json_extract(value, f"$.{name}")
+        for name in ("number", "app", "event", "since", "until")
+    }
+    return _one_range(kind, names_of, names_of["number"])
+
+
+def _one_range(kind: str, given: Any, *first: Any) -> sa.Select[Any]:
+    """Return the events of the given range: of a column of `users`, or of the table of events."""
+    who = (users.c.id, users.c.active, users.c.activated_at)
+    app = given["app"]
+    if kind == CUSTOM:
+        at = events.c.occurred_at
+        found = sa.select(*first, at.label("at"), events.c.id.label("event_id"), *who).join(
+            users,
+            (users.c.small_app_id == events.c.small_app_id) & (users.c.id == events.c.subject),
+        )
+        where = (events.c.small_app_id == app, events.c.event == given["event"])
+    else:
+        at, is_silent = ANCHORS[kind]
+        found = sa.select(*first, at.label("at"), sa.null().label("event_id"), *who)
+        where = (users.c.small_app_id == app, sa.not_(is_silent))
+    # The bounds of a range are as its column has them, also where the store has no type for them.
+    bounds = [sa.type_coerce(given[name], UTCDateTime()) for name in ("since", "until")]
+    return found.where(*where, at > bounds[0], at <= bounds[1])
+
+
+def _as_json(connection: sa.Connection, ranges: Sequence[Range]) -> str:
+    is_sqlite = connection.dialect.name == "sqlite"
+
+    def written(at: datetime) -> str:
+        return f"{at:%Y-%m-%d %H:%M:%S.%f}" if is_sqlite else at.isoformat()
+
+    rows = [
+        {
+            "number": one.number,
+            "app": one.small_app_id,
+            "event": one.event,
+            "since": written(one.since),
+            "until": written(one.until),
+        }
+        for one in ranges
+    ]
+    return json.dumps(rows, ensure_ascii=False)

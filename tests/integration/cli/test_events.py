@@ -1,0 +1,163 @@
+"""Users and events as they are told on the command line."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from models.tables import action_cursor
+from runtime.config import load_settings
+from runtime.database import make_engine
+from tests.factories import make_document
+from tests.integration.cli.test_commands import Call, call, write
+
+__all__ = ["call", "write"]
+
+AFTER_SEEN = {"after": "instance.user.last_seen", "delay": "P1Y2M7DT30S"}
+
+
+@pytest.fixture
+def ann(call: Call) -> str:
+    """A user who is there and active."""
+    assert call("user", "add", "ann@example.com", "--activated-at", "now").code == 0
+    return "ann@example.com"
+
+
+def test_a_user_is_added_with_what_was_given(call: Call) -> None:
+    added = call(
+        *("user", "add", "ben", "--email", "ben@example.com", "--name", "Ben", "--group", "shop"),
+        *("--group", "board", "--activated-at", "2026-01-05T09:00:00Z", "--inactive"),
+    )
+    (row,) = call("user", "list", "--json").json
+    table = call("user", "list")
+
+    assert (added.code, added.out) == (0, "added user ben <ben@example.com>\n")
+    assert {key: row[key] for key in ("id", "email", "name", "active", "groups")} == {
+        "id": "ben", "email": "ben@example.com", "name": "Ben", "active": False,
+        "groups": ["board", "shop"],
+    }  # fmt: skip
+    assert row["activated_at"] == "2026-01-05T09:00:00Z"
+    assert "inactive" in table.out
+
+
+def test_who_never_activated_the_account_is_warned_about(call: Call) -> None:
+    added = call("user", "add", "ben@example.com")
+
+    assert "include_inactivated_users" in added.out
+    assert "never activated" in call("user", "list").out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("user", "add", "ann@example.com"), "is there already"),
+        (("user", "add", "zoe"), "email: is required"),
+        (("user", "add", "zoe@example.com", "--activated-at", "2199-01-01T00:00:00Z"), "to come"),
+        (("user", "add", "zoe@example.com", "--activated-at", "soon"), "activated_at 'soon'"),
+        (("event", "send", "order.paid"), "--user"),
+        (("event", "send", "order.paid", "--user", "zoe"), "no user is named 'zoe'"),
+        (("event", "send", "order paid", "--user", "ann@example.com"), "letters, digits"),
+        (("event", "send", "instance.user.x", "--user", "ann@example.com"), "event of ours"),
+        (("event", "send", "instance.user.created", "--user", "ann@example.com"), "user add"),
+        (
+            ("event", "send", "instance.user.last_seen", "--user", "ann@example.com", "--id", "1"),
+            "--id is for events of your own",
+        ),
+        (("event", "send", "a", "--user", "ann@example.com", "--id", "x | y"), "leave it out"),
+        (("event", "send", "a", "--user", "ann@example.com", "--at", "soon"), "--at 'soon'"),
+        (
+            ("event", "send", "a", "--user", "ann@example.com", "--at", "2199-01-01T00:00:00Z"),
+            "to come",
+        ),
+    ],
+)
+def test_what_is_wrong_is_refused(
+    call: Call, ann: str, arguments: tuple[str, ...], told: str
+) -> None:
+    result = call(*arguments)
+
+    assert (result.code, result.out) == (2, "")
+    assert told in result.err
+
+
+def test_an_event_with_an_id_counts_once(call: Call, ann: str) -> None:
+    send = ("event", "send", "order.paid", "--user", ann)
+    first = call(*send, "--id", "17")
+    again = call(*send, "--id", "17")
+    made = [call(*send, "--json").json for _ in range(2)]
+
+    assert first.out.startswith("sent order.paid 17 of ann@example.com, 20")
+    assert (again.code, again.out) == (0, "order.paid 17 is there already; nothing changed\n")
+    assert [one["change"] for one in made] == ["sent", "sent"]
+    assert made[0]["id"] != made[1]["id"]
+
+
+def test_a_user_is_seen_and_an_older_word_changes_nothing(call: Call, ann: str) -> None:
+    send = ("event", "send", "instance.user.last_seen", "--user", ann)
+    seen: Any = call(*send, "--json").json
+    older = call(*send, "--at", "2026-01-01T00:00:00Z")
+    (row,) = call("user", "list", "--json").json
+
+    assert seen["change"] == "sent"
+    assert row["last_seen_at"] == seen["at"]
+    assert (older.code, "already; nothing changed" in older.out) == (0, True)
+
+
+def test_an_event_that_comes_too_late_is_told(
+    call: Call, ann: str, write: Any, tmp_path: Path
+) -> None:
+    call("action", "add", write(make_document(name="thanks", when={"on": "order.paid"})))
+    call("action", "add", write(make_document(name="later", when={"on": "order.sent"})))
+    send = ("event", "send", "order.paid", "--user", ann, "--at", "2026-01-02T00:00:00Z")
+
+    # It happened before the action was there: that it runs nothing surprises nobody.
+    before = call(*send)
+    begin_at(tmp_path, datetime(2026, 1, 1, tzinfo=UTC))
+    late = call(*send)
+
+    assert "too late" not in before.out
+    assert "warning: too late for thanks" in late.out
+    assert "later" not in late.out
+
+
+def begin_at(tmp_path: Path, at: datetime) -> None:
+    """Let all actions have been there since `at`."""
+    engine = make_engine(load_settings(tmp_path / "home", {}))
+    with engine.begin() as connection:
+        connection.execute(sa.update(action_cursor).values(effective_from=at))
+    engine.dispose()
+
+
+def test_an_action_says_in_words_when_and_for_whom_it_is_due_next(
+    call: Call, ann: str, write: Any
+) -> None:
+    document = write(make_document(name="miss you", when=AFTER_SEEN))
+    words = "1 year 2 months 7 days 30 seconds after instance.user.last_seen, UTC"
+    nobody = call("action", "check", document)
+    call("action", "add", document)
+    call("event", "send", "instance.user.last_seen", "--user", ann)
+
+    shown = call("action", "show", "miss you")
+    (due,) = call("action", "next", "miss you", "--json").json
+
+    assert words in nobody.out
+    assert "nobody is due yet" in nobody.out
+    assert words in shown.out
+    assert ann in shown.out
+    assert due["subject"] == ann
+    assert (
+        "on order.paid"
+        in call("action", "check", write(make_document(when={"on": "order.paid"}))).out
+    )
+
+
+def test_an_action_on_events_is_run_about_a_user(call: Call, ann: str, write: Any) -> None:
+    call("action", "add", write(make_document(name="miss you", when=AFTER_SEEN)))
+
+    refused = call("action", "run", "miss you")
+    dry = call("action", "run", "miss you", "--dry-run")
+
+    assert (refused.code, "--user" in refused.err) == (2, True)
+    assert "reaches the user whom --user names" in dry.out

@@ -1,0 +1,493 @@
+"""Event actions in the tick: who is due, once, with an outcome for every event that counts."""
+
+import json
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from threading import Barrier
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from models.sql import read_clock
+from models.store import ticks
+from models.store.actions import set_aside_actions
+from models.store.cursors import FILE_ME, lock
+from models.tables import actions, events, group_members, groups, missed_spans, users
+from runtime.config import Settings
+from runtime.database import make_engine, reading
+from scheduler.change import apply_all, delete, set_active
+from scheduler.fingerprint import str_to_uuid
+from scheduler.sweep import Sweeper
+from scheduler.tick import TickReport, tick
+from tasks.app import configure
+from tests.factories import (
+    DEFAULT_APP,
+    author,
+    cursor_of,
+    make_action,
+    make_document,
+    rows_of,
+)
+from tests.servers import Broker
+
+NOW = datetime(2026, 11, 23, 6, 0, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+DAY = timedelta(days=1)
+LONG_AGO = NOW - 400 * DAY
+WEEK_AFTER = {"after": "instance.user.last_seen", "delay": "P7DT30S"}
+
+
+def run_tick(engine: sa.Engine, now: datetime) -> TickReport:
+    return tick(engine, now, Sweeper(timedelta(seconds=45)))
+
+
+def make_user(engine: sa.Engine, id: str, **values: Any) -> None:
+    """Store a user who was made and activated long ago."""
+    row = {"active": True, "created_at": LONG_AGO, "activated_at": LONG_AGO, "email": f"{id}@x.org"}
+    with engine.begin() as connection:
+        connection.execute(
+            sa.insert(users).values({**row, **values, "small_app_id": DEFAULT_APP.id, "id": id})
+        )
+
+
+def make_event(engine: sa.Engine, event: str, id: str, subject: str, at: datetime) -> None:
+    with engine.begin() as connection:
+        connection.execute(
+            sa.insert(events).values(
+                small_app_id=DEFAULT_APP.id, event=event, id=id, subject=subject, occurred_at=at
+            )
+        )
+
+
+def update_user(engine: sa.Engine, id: str, **values: Any) -> None:
+    with engine.begin() as connection:
+        connection.execute(sa.update(users).where(users.c.id == id).values(**values))
+
+
+def decided_until(engine: sa.Engine, at: datetime) -> None:
+    """Let all events be decided up to `at`."""
+    with engine.begin() as connection:
+        ticks.set_fact(connection, ticks.EVENTS_DECIDED, at.isoformat())
+
+
+def told(rows: list[sa.RowMapping]) -> list[tuple[str, str]]:
+    return [(row["subject"], row["state"]) for row in rows]
+
+
+@pytest.mark.parametrize("event", ["created", "activated", "last_seen"])
+def test_an_event_of_a_user_is_one_operation_about_that_user(
+    engine: sa.Engine, broker: Broker, event: str
+) -> None:
+    action = make_action(engine, when={"on": f"instance.user.{event}"}, since=NOW - DAY)
+    decided_until(engine, NOW - MINUTE)
+    at = NOW - timedelta(seconds=20, microseconds=5)
+    make_user(engine, "ann", **{f"{event}_at": at})
+    make_user(engine, "ben")
+
+    for minute in range(7):
+        run_tick(engine, NOW + minute * MINUTE)
+
+    (row,) = rows_of(engine, action)
+    due = "2026-11-23T05:59:40Z"
+    assert row["id"] == str_to_uuid(f"{action.uid} | {due} | ann")
+    assert (row["subject"], row["event_at"], row["event_id"]) == ("ann", at, None)
+    assert (row["overlap_key"], row["triggerer"]) == (None, 'Scheduled action "every minute"')
+    assert broker.messages("quick") == [(str(row["id"]), 1)]
+
+
+def test_after_an_event_it_is_due_when_the_delay_is_over(engine: sa.Engine) -> None:
+    action = make_action(engine, when=WEEK_AFTER, since=NOW - DAY)
+    decided_until(engine, NOW - MINUTE)
+    make_user(engine, "ann", last_seen_at=NOW - 7 * DAY - timedelta(seconds=30))
+    make_user(engine, "ben", last_seen_at=NOW - 7 * DAY - timedelta(seconds=29))
+
+    run_tick(engine, NOW)
+    before = told(rows_of(engine, action))
+    run_tick(engine, NOW + MINUTE)
+
+    assert before == [("ann", "queued")]
+    assert told(rows_of(engine, action)) == [("ann", "queued"), ("ben", "queued")]
+
+
+def test_a_delay_of_months_is_reckoned_on_the_wall(engine: sa.Engine) -> None:
+    when = {"after": "instance.user.activated", "delay": "P1M", "timezone": "Europe/Paris"}
+    action = make_action(engine, when=when, since=NOW - 10 * DAY)
+    at = datetime(2026, 11, 30, 9, 0, tzinfo=UTC)
+    for day in (29, 30, 31):
+        activated = datetime(2026, 10, day, 9, 0, tzinfo=UTC)
+        make_user(engine, f"on {day}", activated_at=activated)
+    decided_until(engine, at - MINUTE)
+
+    run_tick(engine, at)
+
+    assert [row["subject"] for row in rows_of(engine, action)] == ["on 30", "on 31"]
+
+
+def test_two_events_of_one_user_with_ids_of_their_own_are_two_operations(engine: sa.Engine) -> None:
+    action = make_action(engine, when={"on": "order.paid"}, since=NOW - DAY)
+    decided_until(engine, NOW - MINUTE)
+    make_user(engine, "ann")
+    for id in ("17", "18"):
+        make_event(engine, "order.paid", id, "ann", NOW)
+    make_event(engine, "order.sent", "17", "ann", NOW)
+    make_event(engine, "order.paid", "19", "nobody", NOW)
+
+    run_tick(engine, NOW)
+
+    rows = rows_of(engine, action)
+    assert {(row["subject"], row["event_id"]) for row in rows} == {("ann", "17"), ("ann", "18")}
+    assert {row["id"] for row in rows} == {
+        str_to_uuid(f"{action.uid} | 2026-11-23T06:00:00Z | ann | {id}") for id in ("17", "18")
+    }
+
+
+def test_what_an_import_wrote_in_silence_raises_nothing(engine: sa.Engine) -> None:
+    action = make_action(engine, when={"on": "instance.user.last_seen"}, since=NOW - DAY)
+    make_user(engine, "ann", last_seen_at=NOW, last_seen_silent=True)
+
+    run_tick(engine, NOW)
+
+    assert rows_of(engine, action) == []
+
+
+@pytest.mark.parametrize(
+    ("recipients", "kept"),
+    [
+        pytest.param(None, {"ann", "bob"}, id="default"),
+        pytest.param({"include_inactive_users": True}, {"ann", "bob", "off"}, id="inactive_too"),
+        pytest.param({"only_inactivated_users": True}, {"new"}, id="only_inactivated"),
+        pytest.param({"users": ["ann"], "groups": ["shop"]}, {"ann", "bob"}, id="named"),
+        pytest.param({"users": ["off", "ann"]}, {"ann"}, id="named_and_active"),
+        pytest.param({"groups": ["all"]}, {"ann", "bob"}, id="all"),
+        pytest.param({"groups": ["shop"]}, {"bob"}, id="group"),
+    ],
+)
+def test_the_filter_says_which_subjects_count(
+    engine: sa.Engine, recipients: Mapping[str, Any] | None, kept: set[str]
+) -> None:
+    given = {} if recipients is None else {"recipients": recipients}
+    action = make_action(engine, when={"on": "instance.user.last_seen"}, since=NOW - DAY, **given)
+    decided_until(engine, NOW - MINUTE)
+    make_user(engine, "ann", last_seen_at=NOW)
+    make_user(engine, "bob", last_seen_at=NOW)
+    make_user(engine, "off", last_seen_at=NOW, active=False)
+    make_user(engine, "new", last_seen_at=NOW, activated_at=None)
+    with engine.begin() as connection:
+        app = DEFAULT_APP.id
+        connection.execute(sa.insert(groups).values(small_app_id=app, name="shop"))
+        for user in ("bob", "off", "new"):
+            member = {"small_app_id": app, "group_name": "shop", "user_id": user}
+            connection.execute(sa.insert(group_members).values(member))
+
+    run_tick(engine, NOW)
+
+    assert {row["subject"] for row in rows_of(engine, action)} == kept
+
+
+def test_after_a_downtime_the_late_ones_are_missed_and_counted(engine: sa.Engine) -> None:
+    action = make_action(engine, when={"on": "instance.user.last_seen"}, since=NOW - DAY)
+    decided_until(engine, NOW - 60 * MINUTE)
+    for number in range(30):
+        make_user(engine, f"user {number:02}", last_seen_at=NOW - (number + 1) * MINUTE)
+
+    first = run_tick(engine, NOW)
+    again = run_tick(engine, NOW + MINUTE)
+
+    rows = rows_of(engine, action)
+    states = [row["state"] for row in rows]
+    with reading(engine) as connection:
+        (span,) = connection.execute(sa.select(missed_spans)).mappings()
+    assert states == ["missed"] * 10 + ["queued"] * 4
+    assert {row["reason"] for row in rows} == {"too late", None}
+    assert (span["count"], span["reason"]) == (16, "too late")
+    assert (span["first_at"], span["last_at"]) == (NOW - 30 * MINUTE, NOW - 15 * MINUTE)
+    assert (first.recorded, first.missed) == (4, 26)
+    assert (again.recorded, again.missed) == (0, 0)
+
+
+def test_an_action_that_no_daemon_ever_decided_tells_what_it_missed(engine: sa.Engine) -> None:
+    action = make_action(engine, when={"on": "instance.user.last_seen"}, since=NOW - 60 * MINUTE)
+    make_user(engine, "before", last_seen_at=NOW - 61 * MINUTE)
+    make_user(engine, "late", last_seen_at=NOW - 30 * MINUTE)
+
+    run_tick(engine, NOW)
+
+    assert told(rows_of(engine, action)) == [("late", "missed")]
+
+
+def test_a_user_who_was_on_the_way_when_the_daemon_stopped_is_named(engine: sa.Engine) -> None:
+    """An application commits after the tick what it wrote before: the window reaches back."""
+    action = make_action(engine, when={"on": "instance.user.last_seen"}, since=NOW - DAY)
+    make_user(engine, "ann", last_seen_at=NOW - 61 * MINUTE)
+    run_tick(engine, NOW - 60 * MINUTE)
+    make_user(engine, "ben", last_seen_at=NOW - 62 * MINUTE)
+
+    run_tick(engine, NOW)
+
+    assert told(rows_of(engine, action)) == [("ben", "missed"), ("ann", "queued")]
+
+
+def test_starts_at_and_ends_at_bound_what_is_due(engine: sa.Engine) -> None:
+    policy = {"starts_at": "2026-11-23T05:57:00Z", "ends_at": "2026-11-23T05:59:00Z"}
+    action = make_action(
+        engine, when={"on": "instance.user.last_seen"}, policy=policy, since=NOW - DAY
+    )
+    decided_until(engine, NOW - 4 * MINUTE)
+    for minutes in range(5):
+        make_user(engine, f"-{minutes}", last_seen_at=NOW - minutes * MINUTE)
+
+    run_tick(engine, NOW)
+
+    assert told(rows_of(engine, action)) == [("-3", "queued"), ("-2", "queued")]
+
+
+def test_a_broken_event_action_is_set_aside_and_the_others_go_on(engine: sa.Engine) -> None:
+    broken = make_action(engine, name="broken", when=WEEK_AFTER, since=NOW - DAY)
+    action = make_action(engine, when={"on": "instance.user.last_seen"}, since=NOW - DAY)
+    make_user(engine, "ann", last_seen_at=NOW)
+    with engine.begin() as connection:
+        its = actions.c.uid == broken.uid
+        connection.execute(sa.update(actions).where(its).values(plan="{}"))
+    decided_until(engine, NOW - MINUTE)
+
+    report = run_tick(engine, NOW)
+
+    assert report.set_aside == 1
+    assert told(rows_of(engine, action)) == [("ann", "queued")]
+    with reading(engine) as connection:
+        (one,) = set_aside_actions(connection)
+    assert one["uid"] == broken.uid
+
+
+def test_two_daemons_at_once_record_each_event_once(engine: sa.Engine, broker: Broker) -> None:
+    action = make_action(engine, when={"on": "instance.user.last_seen"}, since=NOW - DAY)
+    decided_until(engine, NOW - 60 * MINUTE)
+    for number in range(200):
+        make_user(engine, f"{number:03}", last_seen_at=NOW - number * timedelta(seconds=15))
+    together = Barrier(2)
+
+    def daemon(_: int) -> TickReport:
+        together.wait()
+        return run_tick(engine, NOW)
+
+    with ThreadPoolExecutor(2) as pool:
+        reports = list(pool.map(daemon, range(2)))
+
+    run_tick(engine, NOW)
+    rows = rows_of(engine, action)
+    due = [row for row in rows if row["state"] == "queued"]
+    with reading(engine) as connection:
+        spans = connection.execute(sa.select(missed_spans.c.count)).scalars().all()
+    assert len(due) == 20
+    assert len(broker.messages("quick")) == 20
+    assert spans == [200 - 20 - 10]
+    assert sum(report.recorded for report in reports) <= 20
+
+
+def test_a_clock_that_went_back_withdraws_what_it_took_for_missed(engine: sa.Engine) -> None:
+    action = make_action(engine, when=WEEK_AFTER, since=NOW - DAY)
+    decided_until(engine, NOW - MINUTE)
+    for number in range(20):
+        seen = NOW - 7 * DAY - timedelta(seconds=30) + (number + 1) * MINUTE
+        make_user(engine, f"{number:02}", last_seen_at=seen)
+    with engine.begin() as connection:
+        ticks.set_fact(connection, ticks.LAST_NOW, NOW.isoformat())
+
+    ahead = run_tick(engine, NOW + 2 * DAY)
+    back = run_tick(engine, NOW)
+    nothing = told(rows_of(engine, action))
+    for minute in range(1, 21):
+        run_tick(engine, NOW + minute * MINUTE)
+
+    with reading(engine) as connection:
+        assert connection.execute(sa.select(missed_spans)).all() == []
+    assert (ahead.missed, back.clock_set_back_s, nothing) == (20, 2 * 86_400, [])
+    assert told(rows_of(engine, action)) == [(f"{n:02}", "queued") for n in range(20)]
+
+
+def test_a_tick_that_dies_before_its_end_is_made_up_for(
+    engine: sa.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All but the note of how far the deciding came: the next tick decides it all once more."""
+    action = make_action(engine, when={"on": "instance.user.last_seen"}, since=NOW - DAY)
+    decided_until(engine, NOW - 60 * MINUTE)
+    make_user(engine, "late", last_seen_at=NOW - 30 * MINUTE)
+    make_user(engine, "ann", last_seen_at=NOW)
+
+    def die(*_: object) -> bool:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ticks, "move_fact", die)
+        with pytest.raises(KeyboardInterrupt):
+            run_tick(engine, NOW)
+    run_tick(engine, NOW + 30 * MINUTE)
+
+    assert told(rows_of(engine, action)) == [("late", "missed"), ("ann", "queued")]
+
+
+class TestEdits:
+    """A change decides the old revision up to now; what changes the occurrences begins anew."""
+
+    @pytest.fixture
+    def now(self, engine: sa.Engine) -> datetime:
+        """The database's clock: changes decide by it."""
+        with reading(engine) as connection:
+            return read_clock(connection)
+
+    def test_an_edit_of_something_else_loses_no_event(
+        self, engine: sa.Engine, now: datetime
+    ) -> None:
+        when = {"on": "instance.user.last_seen"}
+        action = make_action(engine, when=when, since=now - DAY)
+        decided_until(engine, now - MINUTE)
+        make_user(engine, "ann", last_seen_at=now - timedelta(seconds=20))
+
+        apply_all(engine, [make_document(when=when, description="other")], author())
+        # Its transaction began before the edit.
+        make_user(engine, "ben", last_seen_at=now - timedelta(seconds=10))
+        run_tick(engine, now + MINUTE)
+
+        rows = rows_of(engine, action)
+        assert [(row["subject"], row["revision"]) for row in rows] == [("ann", 1), ("ben", 2)]
+
+    def test_an_edit_of_when_decides_the_old_one_and_begins_anew(
+        self, engine: sa.Engine, now: datetime
+    ) -> None:
+        on_seen, on_activated = (
+            {"on": f"instance.user.{event}"} for event in ("last_seen", "activated")
+        )
+        action = make_action(engine, when=on_seen, since=now - DAY)
+        decided_until(engine, now - MINUTE)
+        at = now - timedelta(seconds=20)
+        make_user(engine, "ann", last_seen_at=at)
+        make_user(engine, "ben", activated_at=at)
+
+        apply_all(engine, [make_document(when=on_activated)], author())
+        make_user(engine, "cleo", activated_at=now + timedelta(seconds=20))
+        run_tick(engine, now + MINUTE)
+
+        rows = rows_of(engine, action)
+        assert [(row["subject"], row["revision"]) for row in rows] == [("ann", 1), ("cleo", 2)]
+
+    def test_a_change_of_whom_it_is_about_runs_nothing_of_the_past(
+        self, engine: sa.Engine, now: datetime
+    ) -> None:
+        when = {"on": "instance.user.last_seen"}
+        action = make_action(engine, when=when, since=now - DAY)
+        make_user(engine, "off", last_seen_at=now - timedelta(seconds=20), active=False)
+        everybody = {"include_inactive_users": True}
+
+        apply_all(engine, [make_document(when=when, recipients=everybody)], author())
+        run_tick(engine, now + MINUTE)
+
+        assert rows_of(engine, action) == []
+
+    def test_what_happens_during_a_pause_is_never_caught_up(
+        self, engine: sa.Engine, now: datetime
+    ) -> None:
+        action = make_action(engine, when={"on": "instance.user.last_seen"}, since=now - DAY)
+        decided_until(engine, now - 2 * MINUTE)
+        make_user(engine, "before", last_seen_at=now - MINUTE)
+        set_active(engine, action.uid, active=False, author=author())
+        # What is due rounds up to the next second, which may be after the pause.
+        make_user(engine, "during", last_seen_at=now.replace(microsecond=0))
+        run_tick(engine, now + timedelta(seconds=1))
+        set_active(engine, action.uid, active=True, author=author())
+        make_user(engine, "after", last_seen_at=now + timedelta(seconds=30))
+
+        run_tick(engine, now + MINUTE)
+
+        assert [row["subject"] for row in rows_of(engine, action)] == ["before", "after"]
+
+    def test_what_is_too_late_at_an_edit_is_named_once(
+        self, engine: sa.Engine, now: datetime
+    ) -> None:
+        """No daemon was there; the edit ends the old revision, or hands its past to the next."""
+        when = {"on": "instance.user.last_seen"}
+        edits = {
+            "going on": make_document(name="going on", when=when, description="other"),
+            "anew": make_document(name="anew", when={"on": "order.paid"}),
+        }
+        made = [make_action(engine, name=name, when=when, since=now - DAY) for name in edits]
+        decided_until(engine, now - 60 * MINUTE)
+        for number in range(20):
+            make_user(engine, f"{number:02}", last_seen_at=now - 30 * MINUTE)
+
+        apply_all(engine, list(edits.values()), author())
+        run_tick(engine, now + MINUTE)
+
+        assert [len(rows_of(engine, action)) for action in made] == [10, 10]
+        with reading(engine) as connection:
+            spans = connection.execute(sa.select(missed_spans)).mappings().all()
+        assert {span["action_uid"]: span["count"] for span in spans} == {
+            action.uid: 10 for action in made
+        }
+
+    def test_an_edit_by_plain_sql_parts_old_from_new(
+        self, engine: sa.Engine, now: datetime
+    ) -> None:
+        action = make_action(engine, when={"on": "instance.user.last_seen"}, since=now - DAY)
+        decided_until(engine, now - MINUTE)
+        make_user(engine, "ann", last_seen_at=now - timedelta(seconds=20))
+        document = json.dumps(make_document(when={"on": "instance.user.activated"}))
+        with engine.begin() as connection:
+            its = actions.c.uid == action.uid
+            connection.execute(sa.update(actions).where(its).values(document=document))
+        later = now + timedelta(seconds=30)
+        make_user(engine, "ben", last_seen_at=later, activated_at=later)
+
+        run_tick(engine, now + MINUTE)
+
+        rows = rows_of(engine, action)
+        assert [(row["subject"], row["revision"]) for row in rows] == [("ann", 1), ("ben", 2)]
+
+    def test_a_clock_rule_becomes_an_event_and_back(self, engine: sa.Engine, now: datetime) -> None:
+        action = make_action(engine, since=now)
+        apply_all(engine, [make_document(when={"on": "instance.user.last_seen"})], author())
+        at_event = cursor_of(engine, action)["next_occurrence_at"]
+        run_tick(engine, now + timedelta(seconds=1))
+        filed = cursor_of(engine, action)["next_occurrence_at"]
+        apply_all(engine, [make_document()], author())
+        run_tick(engine, now + MINUTE)
+
+        assert (at_event, filed) == (FILE_ME, None)
+        assert cursor_of(engine, action)["next_occurrence_at"] is not None
+        assert {row["subject"] for row in rows_of(engine, action)} <= {None}
+
+    def test_a_deleted_action_cancels_what_was_due(self, engine: sa.Engine, now: datetime) -> None:
+        action = make_action(engine, when={"on": "instance.user.last_seen"}, since=now - DAY)
+        decided_until(engine, now - MINUTE)
+        make_user(engine, "ann", last_seen_at=now - timedelta(seconds=20))
+
+        delete(engine, action.uid, author())
+        run_tick(engine, now + MINUTE)
+
+        assert told(rows_of(engine, action)) == [("ann", "cancelled")]
+
+
+def test_an_action_that_somebody_is_changing_is_decided_afterwards(
+    home_of: Callable[[str], Settings],
+) -> None:
+    """PostgreSQL: rows are locked one by one. Nothing is missed, however long it takes."""
+    settings = home_of("postgresql")
+    configure(settings)
+    engine = make_engine(settings)
+    action = make_action(engine, when={"on": "instance.user.last_seen"}, since=NOW - DAY)
+    other = make_action(
+        engine, name="other", when={"on": "instance.user.last_seen"}, since=NOW - DAY
+    )
+    decided_until(engine, NOW - MINUTE)
+    make_user(engine, "ann", last_seen_at=NOW)
+
+    with engine.begin() as connection:
+        lock(connection, action.uid)
+        run_tick(engine, NOW)
+        during = told(rows_of(engine, action))
+    run_tick(engine, NOW + 30 * MINUTE)
+
+    assert (during, told(rows_of(engine, action))) == ([], [("ann", "missed")])
+    assert told(rows_of(engine, other)) == [("ann", "queued")]
+    engine.dispose()

@@ -1,0 +1,169 @@
+"""Event statements read what is due, among many users: by every plan they may get."""
+
+import shutil
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from benchmarks.filling import Filling, analyze, bulk_insert, fill_actions, instant, park
+from models.plan import Plan
+from models.sql import read_clock
+from models.store import events as store
+from models.store import retention, users
+from models.store.claims import Claim, claim
+from models.store.ticks import EVENTS_DECIDED, set_fact
+from runtime.config import load_settings
+from runtime.database import make_engine, reading
+from scheduler.event_preview import next_due
+from scheduler.sweep import Sweeper
+from scheduler.tick import tick
+from tasks.app import configure
+from tests.factories import DEFAULT_APP, make_action, rows_of
+from tests.integration.statements import plans
+from tests.integration.statements.conftest import (
+    Filled,
+    _postgresql_url,
+    fill_operations,
+)
+from tests.integration.statements.plans import Statements
+from tests.servers import Broker
+
+pytestmark = pytest.mark.xdist_group("statements")
+
+USERS = 50_000
+ACTIONS = 40
+CLOCKS = 50_000
+# So many of them have run a hundred times.
+RAN = 500
+MINUTE = timedelta(minutes=1)
+DAY = timedelta(days=1)
+NAMES = ("instance.user.created", "instance.user.activated", "instance.user.last_seen", "order")
+
+
+@pytest.fixture(autouse=True)
+def _big(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Users and events are many here; event actions are what a tick asks for."""
+    monkeypatch.setattr(plans, "BIG", plans.BIG | {"users", "events", "group_members"})
+    monkeypatch.setattr(plans, "PARTIAL", plans.PARTIAL | {"actions_on_events"})
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def crowd(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, _broker: Broker
+) -> Iterator[Filled]:
+    """50,000 users with as many events, a minute apart, and 40 actions of distinct delays."""
+    folder = tmp_path_factory.mktemp("crowd")
+    environ = {"SCHED_BROKER_URL": _broker.url}
+    if request.param == "postgresql":
+        environ["SCHED_DATABASE_URL"] = _postgresql_url(request.getfixturevalue("postgresql"))
+    else:
+        template: Path = request.getfixturevalue("sqlite_template")
+        shutil.copy(template, folder / "minutehand.db")
+    settings = load_settings(folder, environ)
+    configure(settings)
+    engine = make_engine(settings)
+    with reading(engine) as connection:
+        now = read_clock(connection).replace(second=0, microsecond=0)
+    uids = fill_actions(engine, Filling(CLOCKS, now, RAN, behind=MINUTE))
+    fill_operations(engine, uids, now)
+    park(engine, uids)
+    _fill(engine, now)
+    analyze(engine)
+    yield Filled(engine, now, [])
+    engine.dispose()
+
+
+def _fill(engine: sa.Engine, now: datetime) -> None:
+    at = [instant(now - number * MINUTE) for number in range(USERS)]
+    bulk_insert(
+        engine,
+        "users",
+        "small_app_id id email active created_at activated_at last_seen_at",
+        ((1, f"u{n}", f"u{n}@example.com", True, at[n], at[n], at[n]) for n in range(USERS)),
+    )
+    bulk_insert(
+        engine,
+        "events",
+        "small_app_id event id subject occurred_at",
+        ((1, "order", str(n), f"u{n}", at[n]) for n in range(USERS)),
+    )
+    bulk_insert(engine, "groups", "small_app_id name", [(1, "shop")])
+    bulk_insert(
+        engine,
+        "group_members",
+        "small_app_id group_name user_id",
+        ((1, "shop", f"u{n}") for n in range(USERS)),
+    )
+    for number in range(ACTIONS):
+        delay = "P1M" if number % 10 == 0 else f"P{number}DT30S"
+        make_action(
+            engine,
+            since=now - 60 * DAY,
+            name=f"after {number}",
+            when={"after": NAMES[number % len(NAMES)], "delay": delay},
+            recipients={"groups": ["shop"]},
+        )
+    with engine.begin() as connection:
+        set_fact(connection, EVENTS_DECIDED, now.isoformat())
+
+
+def assert_indexed(statements: Statements, *indexes: str) -> None:
+    assert statements.seen
+    assert statements.scans() == []
+    assert set(indexes) <= statements.indexes()
+
+
+def test_a_tick_with_events_reads_what_is_due(crowd: Filled) -> None:
+    statements = Statements(crowd.engine)
+    sweeper = Sweeper(timedelta(hours=1))
+
+    with statements.captured():
+        report = tick(crowd.engine, crowd.now, sweeper)
+
+    assert ACTIONS <= report.recorded <= 8 * ACTIONS
+    assert report.missed == 0
+    assert_indexed(
+        statements,
+        *("users_created", "users_activated", "users_last_seen", "events_due"),
+        "actions_on_events",
+        "group_members_of_user",
+    )
+
+
+def test_a_claim_about_a_user_reads_that_user(crowd: Filled) -> None:
+    action = make_action(
+        crowd.engine,
+        name="claimed",
+        when={"on": "instance.user.last_seen"},
+        since=crowd.now - DAY,
+        recipients={"groups": ["shop"]},
+    )
+    tick(crowd.engine, crowd.now, Sweeper(MINUTE))
+    statements = Statements(crowd.engine)
+
+    with statements.captured(), crowd.engine.begin() as connection:
+        taken = claim(connection, rows_of(crowd.engine, action)[-1]["id"], 1, "tests")
+
+    assert isinstance(taken, Claim)
+    assert_indexed(statements, "group_members_of_user")
+
+
+def test_telling_previewing_and_pruning(crowd: Filled) -> None:
+    action = make_action(
+        crowd.engine, name="shown", when={"after": "instance.user.created", "delay": "P30D"}
+    )
+    plan: Plan = action.plan
+    statements = Statements(crowd.engine, is_repeated=False)
+
+    with statements.captured(), crowd.engine.begin() as connection:
+        due = next_due(connection, DEFAULT_APP.id, plan, crowd.now, 5)
+        store.actions_on(connection, DEFAULT_APP.id, "order")
+        store.add(connection, DEFAULT_APP.id, "order", "0", "u0", crowd.now)
+        users.move(connection, DEFAULT_APP.id, "u0", "last_seen_at", crowd.now)
+        retention.prune_events(connection, DEFAULT_APP.id, timedelta(days=900), 100)
+
+    assert len(due) == 5
+    assert_indexed(statements, "users_created", "actions_on_events")
