@@ -339,7 +339,7 @@ def test_a_database_that_is_away_is_a_failure(call: Call, monkeypatch: pytest.Mo
 def test_migrate_says_what_it_did(call: Call, tmp_path: Path) -> None:
     (tmp_path / "home" / "minutehand.db").unlink()
 
-    assert "from empty to 0001" in call("migrate").out
+    assert "from empty to 0002" in call("migrate").out
     assert "up to date" in call("migrate").out
 
 
