@@ -61,10 +61,11 @@ class Sizes:
     users: int = 1_000_000
     event_actions: int = 1_000
     subjects: int = 100
+    simulated: int = 1_000
 
 
 FULL = Sizes()
-SMALL = Sizes(2_000, 20, 50, 100, 300, 10, 1, 30, 10, 100, 1, 5, 500, 20, 10)
+SMALL = Sizes(2_000, 20, 50, 100, 300, 10, 1, 30, 10, 100, 1, 5, 500, 20, 10, 10)
 
 
 @dataclass(frozen=True)

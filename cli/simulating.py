@@ -200,7 +200,9 @@ def _instant(option: str, text: str | None, zone: str) -> datetime | None:
 
 def _span(text: str, zone: str) -> tuple[datetime, datetime]:
     first, slash, second = text.partition("/")
+    if not slash:
+        raise Refused(f"--down {text!r}: write FROM/TO")
     begin, end = _instant("--down", first, zone), _instant("--down", second, zone)
-    if not slash or begin is None or end is None or end <= begin:
+    if begin is None or end is None or end <= begin:
         raise Refused(f"--down {text!r}: write FROM/TO, with TO after FROM")
     return begin, end

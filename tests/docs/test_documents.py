@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from models.action import ParseContext, parse_action
+from models.expectations import parse_expectations
 from models.small_app import parse_small_app
 from models.steps import BUILT_IN_STEPS
 from models.users import parse_users
@@ -28,7 +29,9 @@ DULL = {"name": "dull", "operations": {"maintenance": True}, "when": {"cron_rule
 
 @pytest.mark.parametrize("document", BLOCKS)
 def test_each_document_can_be_saved(document: Any) -> None:
-    if isinstance(document, list):
+    if isinstance(document, list) and "sent" in document[0]:
+        assert parse_expectations(document, {"nightly": "Europe/Paris"}, "UTC")
+    elif isinstance(document, list):
         assert parse_users(document)
     elif "domains" in document:
         assert parse_small_app(document)

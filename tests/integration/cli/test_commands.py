@@ -407,3 +407,62 @@ def test_an_explanation_of_no_instant_is_refused(call: Call) -> None:
 
     assert refused.code == 2
     assert "INSTANT 'monday': is not an instant" in refused.err
+
+
+def simulated(call: Call, *arguments: str) -> Result:
+    return call(
+        "simulate", *arguments, "--from", "2027-01-01T00:00:00Z", "--to", "2027-02-01T00:00:00Z"
+    )
+
+
+def test_a_simulation_needs_no_database(
+    call: Call, write: Callable[..., str], tmp_path: Path
+) -> None:
+    shutil.rmtree(tmp_path / "home")
+
+    found = simulated(call, "--json", str(WEEKLY)).json
+
+    assert found["counts"] == {"sent": 4}
+    assert found["fates"][0]["first_at"] == "2027-01-04T06:00:00Z"
+    assert not (tmp_path / "home").exists()
+
+
+@pytest.mark.parametrize(("wanted", "code"), [(31, 0), (30, 1)])
+def test_expectations_beside_a_file_decide_the_exit_code(
+    call: Call, write: Callable[..., str], wanted: int, code: int
+) -> None:
+    document = make_document(name="daily", when={"cron_rule": "0 3 * * *", "timezone": "UTC"})
+    file = write(document, "daily.json")
+    write([{"action": "daily", "sent": wanted}], "daily.expect.json")
+
+    assert simulated(call, file).code == code
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        pytest.param(["--from", "2027-01-01"], "--from '2027-01-01': is not an instant", id="from"),
+        pytest.param(
+            ["--from", "2027-01-01T00:00:00Z", "--to", "2027-01-01T00:00:00Z"],
+            "is not after --from",
+            id="empty",
+        ),
+        pytest.param(["--down", "2027-01-01T00:00:00Z"], "write FROM/TO", id="down"),
+        pytest.param(["--check"], "no expectations: write them to", id="check"),
+    ],
+)
+def test_a_simulation_of_nonsense_is_refused(call: Call, arguments: list[str], told: str) -> None:
+    refused = call("simulate", str(WEEKLY), *arguments)
+
+    assert refused.code == 2
+    assert told in refused.err
+
+
+def test_wrong_expectations_name_their_file(call: Call, write: Callable[..., str]) -> None:
+    file = write(make_document(name="daily"), "daily.json")
+    write([{"action": "dayly", "sent": 1}], "daily.expect.json")
+
+    refused = simulated(call, file)
+
+    assert refused.code == 2
+    assert "daily.expect.json: [0].action 'dayly': is not a known simulated action" in refused.err

@@ -1,0 +1,218 @@
+"""The tick's decisions on a virtual clock, and expectations of them."""
+
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from random import Random
+
+import pytest
+
+from models.action import ParseContext, parse_action, plan_of
+from models.expectations import InvalidExpectations, parse_expectations
+from scheduler.expected import differences
+from scheduler.occurrence import decide
+from scheduler.simulate import Fate, Simulated, Timetable, busiest, simulate
+from tests.factories import make_document
+
+MONDAY = datetime(2027, 1, 4, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+HOUR = timedelta(hours=1)
+DAY = timedelta(days=1)
+NO_OUTAGE = Timetable()
+
+
+def action(name: str = "one", **changes: object) -> Simulated:
+    context = ParseContext(default_zone="UTC", now=datetime(2020, 1, 1, tzinfo=UTC))
+    context = ParseContext("UTC", context.now, created_at=MONDAY)
+    document = make_document(name=name, **changes)
+    return Simulated.named(name, plan_of(parse_action(document, context)))
+
+
+def hourly(name: str = "one", **changes: object) -> Simulated:
+    return action(name, when={"cron_rule": "0 * * * *", "timezone": "UTC"}, **changes)
+
+
+def shown(fates: list[Fate]) -> list[tuple[str, str]]:
+    return [(f"{one.first_at:%d %H:%M}", one.fate) for one in fates]
+
+
+def test_each_occurrence_of_the_range_is_sent_at_its_minute() -> None:
+    fates = list(simulate([hourly()], MONDAY, MONDAY + 3 * HOUR, NO_OUTAGE))
+
+    assert shown(fates) == [("04 01:00", "sent"), ("04 02:00", "sent"), ("04 03:00", "sent")]
+    assert [one.decided_at for one in fates] == [one.first_at for one in fates]
+
+
+def test_the_range_is_open_at_its_beginning_and_closed_at_its_end() -> None:
+    assert list(simulate([hourly()], MONDAY, MONDAY + HOUR - MINUTE, NO_OUTAGE)) == []
+    assert len(list(simulate([hourly()], MONDAY - MINUTE, MONDAY, NO_OUTAGE))) == 1
+
+
+def test_an_outage_shows_what_is_looked_back_for_and_what_is_missed() -> None:
+    down = Timetable(((MONDAY + HOUR, MONDAY + 3 * HOUR + 4 * MINUTE),))
+
+    fates = list(simulate([hourly()], MONDAY, MONDAY + 4 * HOUR, down))
+
+    assert shown(fates) == [
+        ("04 01:00", "missed"),
+        ("04 02:00", "missed"),
+        ("04 03:00", "sent"),
+        ("04 04:00", "sent"),
+    ]
+    assert fates[0].reason == "too late"
+    assert fates[2].decided_at == MONDAY + 3 * HOUR + 4 * MINUTE
+
+
+def test_many_missed_ones_come_as_a_span_and_the_newest_ten() -> None:
+    down = Timetable(((MONDAY, MONDAY + 2 * DAY - MINUTE),))
+
+    fates = list(simulate([hourly()], MONDAY, MONDAY + 2 * DAY, down))
+
+    assert (fates[0].count, fates[0].fate) == (37, "missed")
+    assert sum(one.count for one in fates) == 48
+    assert len(fates) == 1 + 10 + 1
+
+
+def test_an_outage_until_the_end_leaves_the_rest_undecided() -> None:
+    down = Timetable(((MONDAY + HOUR, MONDAY + 2 * DAY),))
+
+    fates = list(simulate([hourly()], MONDAY, MONDAY + DAY, down))
+
+    assert [(one.fate, one.count) for one in fates] == [("undecided", 24)]
+    assert (fates[0].first_at, fates[0].last_at) == (MONDAY + HOUR, MONDAY + DAY)
+
+
+def test_catch_up_all_sends_a_thousand_a_tick() -> None:
+    policy = {"catch_up": "all", "look_back": "P2D"}
+    each_minute = action(when={"cron_rule": "* * * * *", "timezone": "UTC"}, policy=policy)
+    down = Timetable(((MONDAY, MONDAY + DAY),))
+
+    fates = list(simulate([each_minute], MONDAY - MINUTE, MONDAY + DAY + 2 * MINUTE, down))
+
+    sent = Counter(one.decided_at for one in fates)
+    assert sent == {MONDAY + DAY: 1000, MONDAY + DAY + MINUTE: 442, MONDAY + DAY + 2 * MINUTE: 1}
+
+
+def test_seconds_are_decided_by_the_next_tick_of_the_timetable() -> None:
+    due = action(when={"due_date": "2027-01-04T00:00:17Z"})
+
+    by_minute = list(simulate([due], MONDAY, MONDAY + HOUR, NO_OUTAGE))
+    by_tenth = list(simulate([due], MONDAY, MONDAY + HOUR, Timetable((), timedelta(seconds=10))))
+
+    assert by_minute[0].decided_at == MONDAY + MINUTE
+    assert by_tenth[0].decided_at == MONDAY + timedelta(seconds=20)
+
+
+def test_the_busiest_minutes_come_first() -> None:
+    actions = [hourly(), hourly("two"), action("three", when={"cron_rule": "0 2 * * *"})]
+
+    fates = list(simulate(actions, MONDAY, MONDAY + 3 * HOUR, NO_OUTAGE))
+
+    assert busiest(fates, 2) == [(MONDAY + 2 * HOUR, 3), (MONDAY + HOUR, 2)]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_simulation_equals_ticks_at_every_minute(seed: int) -> None:
+    random = Random(seed)
+    actions = [
+        hourly(policy={"catch_up": random.choice(["latest", "all"]), "look_back": "PT40M"}),
+        action("two", when={"every": "PT17M", "jitter": "PT5M"}),
+        action("three", when=[{"cron_rule": "*/20 * * * *"}, {"cron_rule": "5 3 * * *"}]),
+    ]
+    until = MONDAY + DAY
+    begins = [MONDAY + MINUTE * random.randrange(1, 1_400) for _ in range(6)]
+    down = tuple((at, at + MINUTE * random.randrange(1, 100)) for at in begins)
+
+    found: Counter[object] = Counter()
+    for one in simulate(actions, MONDAY, until, Timetable(down)):
+        assert one.count == 1 or one.fate != "sent"
+        found[one.action.name, one.fate] += one.count
+
+    expected: Counter[object] = Counter()
+    for each in actions:
+        watermark = MONDAY
+        for minute in range(1, 24 * 60 + 1):
+            now = MONDAY + minute * MINUTE
+            if any(begin <= now < end for begin, end in down):
+                continue
+            decision = decide(each.plan, each.uid, watermark, now)
+            watermark = decision.watermark
+            expected[each.name, "sent"] += len(decision.due)
+            span = decision.missed_span
+            expected[each.name, "missed"] += len(decision.missed) + (span.count if span else 0)
+        rest = decide(each.plan, each.uid, watermark, until)
+        expected[each.name, "undecided"] += len(rest.due) + len(rest.missed)
+    assert +expected == found
+
+
+def expectation(**wanted: object) -> list[str]:
+    """Return how a day of an hourly action and of one at 02:00 differs from what is wanted."""
+    actions = [hourly(), action("two", when={"cron_rule": "0 2 * * *"})]
+    fates = list(simulate(actions, MONDAY, MONDAY + DAY, NO_OUTAGE))
+    (one,) = parse_expectations([wanted], {"one": "UTC", "two": "Europe/Paris"}, "UTC")
+    return differences(one, fates)
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        pytest.param({"sent": 25}, id="all"),
+        pytest.param({"action": "one", "sent": 24, "missed": 0}, id="of_one"),
+        pytest.param({"action": "two", "sent": ["2027-01-04T03:00:00"]}, id="in_its_zone"),
+        pytest.param(
+            {
+                "action": "one",
+                "from": "2027-01-04T03:00:00Z",
+                "to": "2027-01-04T05:00:00Z",
+                "sent": ["2027-01-04T03:00:00Z", "2027-01-04T04:00:00Z"],
+            },
+            id="in_a_range_open_at_its_end",
+        ),
+        pytest.param({"busiest_minute": 2}, id="at_most"),
+    ],
+)
+def test_what_is_as_expected_has_no_difference(wanted: dict[str, object]) -> None:
+    assert expectation(**wanted) == []
+
+
+@pytest.mark.parametrize(
+    ("wanted", "told"),
+    [
+        pytest.param({"sent": 24}, ["24 sent are expected, and there are 25"], id="count"),
+        pytest.param(
+            {"action": "two", "sent": ["2027-01-04T04:00:00"]},
+            [
+                "expected, and not sent: 2027-01-04T03:00:00Z",
+                "sent, and not expected: 2027-01-04T02:00:00Z",
+            ],
+            id="instants",
+        ),
+        pytest.param({"missed": 1}, ["1 missed are expected, and there are 0"], id="missed"),
+        pytest.param(
+            {"busiest_minute": 1},
+            ["at most 1 a minute are expected, and 2 are sent at 2027-01-04T02:00:00Z"],
+            id="busiest",
+        ),
+    ],
+)
+def test_a_difference_says_what_is_expected_and_what_is(
+    wanted: dict[str, object], told: list[str]
+) -> None:
+    assert expectation(**wanted) == told
+
+
+@pytest.mark.parametrize(
+    ("documents", "told"),
+    [
+        pytest.param({}, "write a list", id="no_list"),
+        pytest.param([{"action": "one"}], "expects nothing; write sent", id="nothing"),
+        pytest.param([{"action": "onne", "sent": 1}], 'did you mean "one"?', id="unknown_action"),
+        pytest.param([{"sent": -1}], "write a whole number", id="negative"),
+        pytest.param([{"sent": 1, "form": 1}], 'did you mean "from"?', id="unknown_key"),
+        pytest.param([{"sent": ["monday"]}], "is not an instant", id="no_instant"),
+    ],
+)
+def test_wrong_expectations_are_refused(documents: object, told: str) -> None:
+    with pytest.raises(InvalidExpectations) as refused:
+        parse_expectations(documents, {"one": "UTC"}, "UTC")
+
+    assert told in str(refused.value)
