@@ -1,4 +1,4 @@
-"""Measure the simulation of a year of many actions: daily, weekly, on work days, every six hours."""
+"""Measure the simulation of a year of many actions."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import typer
 
-from cli import explaining, preview
+from cli import explaining, foreseeing, preview
 from cli.documents import located, read_documents
 from cli.invocation import Invocation, existing, of
 from cli.output import instant, plain, print_error, print_json, print_line, print_table
@@ -61,9 +61,16 @@ def add(context: typer.Context, files: Files) -> None:
 
 
 @commands.command("apply")
-def apply(context: typer.Context, files: Files) -> None:
+def apply(
+    context: typer.Context,
+    files: Files,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what it would change.")] = False,
+) -> None:
     """Create the actions of these names, or make the documents their next revisions."""
-    _store(of(context), files, change.apply_all)
+    if dry_run:
+        foreseeing.print_foreseen(of(context), files)
+    else:
+        _store(of(context), files, change.apply_all)
 
 
 @commands.command("list")

@@ -29,6 +29,9 @@ from scheduler.event_preview import next_due
 from scheduler.events import trigger_delay
 from scheduler.occurrence import next_occurrences
 
+# Daylight saving is told so far ahead.
+YEAR = timedelta(days=366)
+
 
 def document(row: Mapping[str, Any]) -> Any:
     """Return an action's stored document; its text when somebody broke it."""
@@ -80,6 +83,7 @@ def upcoming_of(plan: Plan, uid: UUID, now: datetime, zone: str, count: int = 5)
             {"utc": at, "local": in_zone(at, zone)}
             for at in next_occurrences(plan, uid, now, count)
         ],
+        "daylight_saving": daylight_notes(plan, now, now + YEAR),
     }
 
 
@@ -181,6 +185,8 @@ def print_description(shown: Mapping[str, Any]) -> None:
     for words in shown["when"]:
         print_line(f"  {words}")
     print_upcoming(shown)
+    for note in shown.get("daylight_saving", ()):
+        print_line(f"  {note}")
     for warning in shown.get("warnings", ()):
         print_line(f"  warning: {warning}")
 

@@ -89,13 +89,13 @@ def apply_all(engine: sa.Engine, documents: Sequence[object], author: Author) ->
     """
     # Validating many takes longer than others should wait, or PostgreSQL lets a transaction idle.
     with engine.begin() as connection:
-        seen = _rows_named(connection, documents, author, locks=False)
+        seen = rows_named(connection, documents, author, locks=False)
         since = read_clock(connection)
         contexts = contexts_of(connection, seen, author, since)
     revisions = revisions_of(documents, contexts, author)
     with engine.begin() as connection:
         # Locked before the clock is read: a tick that decides later minutes must come after.
-        rows = _rows_named(connection, documents, author, locks=True)
+        rows = rows_named(connection, documents, author, locks=True)
         now = read_clock(connection)
         drafts = Drafts(documents, seen, revisions, since)
         _validate_again(connection, drafts, rows, author, now)
@@ -232,9 +232,10 @@ def _settle(connection: sa.Connection, row: Stored, now: datetime) -> tuple[Stor
     return cursors.lock(connection, row.action_uid), recorded
 
 
-def _rows_named(
+def rows_named(
     connection: sa.Connection, documents: Sequence[object], author: Author, *, locks: bool
 ) -> Rows:
+    """Return the stored action of each document's name, None where there is none."""
     names = [document.get("name") if isinstance(document, dict) else None for document in documents]
     texts = [name for name in names if isinstance(name, str)]
     rows = cursors.named(connection, author.small_app.id, texts, locks=locks)

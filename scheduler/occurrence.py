@@ -107,6 +107,14 @@ def next_occurrences(plan: Plan, uid: UUID, after: datetime, count: int) -> list
     return found
 
 
+def occurrences_between(plan: Plan, uid: UUID, since: datetime, until: datetime) -> list[datetime]:
+    """Return an action's occurrences in (since, until], ascending; none when it is not active."""
+    if not plan.active:
+        return []
+    found = (one.schedule.between(since, until) for one in _windowed(plan, uid))
+    return sorted({at for instants in found for at in instants})
+
+
 def has_occurrence(plan: Plan, uid: UUID, instant: datetime) -> bool:
     """Whether `instant` is an occurrence of the rule, active or not."""
     return any(

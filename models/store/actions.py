@@ -1,7 +1,7 @@
 """Actions and their revisions: store, find, list."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -163,6 +163,18 @@ def listed(connection: sa.Connection, small_app_id: int | None) -> list[dict[str
     if small_app_id is not None:
         query = query.where(actions.c.small_app_id == small_app_id)
     return [dict(row) for row in connection.execute(query).mappings()]
+
+
+def due_until(connection: sa.Connection, until: datetime, limit: int) -> Sequence[Any]:
+    """Return uid and plan of up to `limit` actions that are due until then, the first first."""
+    query = (
+        sa.select(action_cursor.c.action_uid, actions.c.plan)
+        .join(actions, actions.c.uid == action_cursor.c.action_uid)
+        .where(action_cursor.c.next_occurrence_at <= until)
+        .order_by(action_cursor.c.next_occurrence_at)
+        .limit(limit)
+    )
+    return connection.execute(query).all()
 
 
 def set_aside_actions(connection: sa.Connection) -> list[dict[str, Any]]:
