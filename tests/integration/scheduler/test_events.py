@@ -23,11 +23,13 @@ from models.tables import (
     groups,
     missed_spans,
     operations,
+    revisions,
     users,
 )
 from runtime.config import Settings
 from runtime.database import make_engine, reading
 from scheduler.change import apply_all, delete, set_active
+from scheduler.explain import explain
 from scheduler.fingerprint import str_to_uuid
 from scheduler.sweep import Sweeper
 from scheduler.tick import TickReport, tick
@@ -601,3 +603,24 @@ def test_what_retention_prunes_is_never_sent_again(engine: sa.Engine, broker: Br
     assert 0 < pruned < before
     assert len(rows_of(engine, action)) == before - pruned
     assert broker.messages("quick") == []
+
+
+def test_what_was_missed_can_be_asked_for(engine: sa.Engine) -> None:
+    action = make_action(engine, when={"on": "instance.user.last_seen"}, since=NOW - DAY)
+    with engine.begin() as connection:
+        long_ago = {"effective_from": NOW - DAY}
+        connection.execute(sa.update(revisions).values(long_ago))
+        connection.execute(sa.update(actions).values(created_at=NOW - DAY))
+    decided_until(engine, NOW - 120 * MINUTE)
+    for number in range(20):
+        make_user(engine, f"{number:02}", last_seen_at=NOW - 60 * MINUTE - number * MINUTE)
+    run_tick(engine, NOW)
+
+    with reading(engine) as connection:
+        one, spanned, nobody = (
+            explain(action.uid, NOW - minutes * MINUTE, connection) for minutes in (60, 75, 30)
+        )
+
+    assert (one.verdict, one.operations[0]["subject"]) == ("missed", "00")
+    assert (spanned.verdict, "one of 10 occurrences" in spanned.text) == ("missed", True)
+    assert (nobody.verdict, "nobody was due then" in nobody.text) == ("not_an_occurrence", True)
