@@ -144,7 +144,7 @@ def run(
     with reading(invocation.engine) as connection:
         row = actions.find(connection, invocation.small_app.id, action)
     if dry_run:
-        preview.print_dry_run(invocation, row)
+        preview.print_dry_run(invocation, row, user)
         return
     configure(invocation.settings)
     operation_id, sent = manual.run_now(invocation.engine, row["uid"], invocation.author.name, user)

@@ -215,14 +215,21 @@ def warnings(connection: sa.Connection, app: SmallApp, action: ScheduledActionMo
     return warnings_of(action, known)
 
 
-def print_dry_run(invocation: Invocation, row: Mapping[str, Any]) -> None:
-    """Print what running an action now would do, and whom it would reach; nothing is recorded."""
+def print_dry_run(invocation: Invocation, row: Mapping[str, Any], user: str | None = None) -> None:
+    """Print what running an action now would do, and whom it would reach; nothing is recorded.
+
+    `user` is whom an action on events is to be about.
+    """
     action = model(row)
     with reading(invocation.engine) as connection:
         now = read_clock(connection)
         app = invocation.small_app
-        rule = None if action.when.is_event else action.recipients
-        reached = users.recipients_of(connection, app.id, rule) if rule else []
+        if action.when.is_event:
+            subject = users.find(connection, app.id, user) if user else None
+            reached = [users.as_recipient(subject)] if subject else []
+        else:
+            rule = action.recipients
+            reached = users.recipients_of(connection, app.id, rule) if rule else []
         warned = warnings(connection, app, action)
     steps = [{"name": step.name, "parameters": step.parameters} for step in action.operations.steps]
     shown = {
@@ -242,7 +249,7 @@ def print_dry_run(invocation: Invocation, row: Mapping[str, Any]) -> None:
         print_line(f"  step {step['name']} {json.dumps(step['parameters'], ensure_ascii=False)}")
     for one in reached:
         print_line(f"  reaches {one.id} <{one.address or 'no address'}>")
-    if action.when.is_event:
+    if action.when.is_event and not reached:
         print_line("  reaches the user whom --user names")
     elif action.recipients is not None and not reached:
         print_line("  reaches nobody")

@@ -11,6 +11,9 @@ from models.problems import nearest
 from models.recipients import EVERYBODY, RecipientFilterModel
 from models.when import WhenModel
 
+# What an action on events may write in its policy in vain.
+FOR_CLOCKS = {"catch_up", "overlap", "max_waiting"}
+
 
 @dataclass(frozen=True, slots=True)
 class KnownNames:
@@ -113,6 +116,10 @@ def _is_about_created(when: WhenModel) -> bool:
 
 
 def _in_vain(action: ScheduledActionModel) -> Iterator[str]:
+    if action.when.is_event:
+        for key in sorted(FOR_CLOCKS & action.policy.model_fields_set):
+            yield f"policy.{key}: is for what the clock makes due; each event is its own operation"
+        return
     if action.policy.max_waiting > 1 and action.policy.overlap != "queue":
         yield 'policy.max_waiting: counts with "overlap": "queue" only'
     if action.policy.ends_at is not None and _is_over(action):

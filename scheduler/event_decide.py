@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
 from heapq import heappush, heappushpop
+from itertools import islice
 from typing import Any
 from uuid import UUID
 
@@ -116,15 +117,17 @@ def undecided(
             ranges.append(Range(len(asked), app, event, begin, end))
             asked.append(sharing)
     for some in events.happened(connection, ranges):
-        found = [
+        found = (
             one
             for happened in _with_groups(connection, some, asked)
             for one in _occurrences(happened, asked[happened.number], now)
-        ]
-        known = operations.recorded_among(connection, [one.id for one in found]) if found else set()
-        fresh = [one for one in found if one.id not in known]
-        if fresh:
-            yield fresh
+        )
+        # Many actions may share an event: a batch of events may be many operations.
+        while part := list(islice(found, events.BATCH)):
+            known = operations.recorded_among(connection, [one.id for one in part])
+            fresh = [one for one in part if one.id not in known]
+            if fresh:
+                yield fresh
 
 
 def record_due(connection: sa.Connection, due: Sequence[Occurrence]) -> Recorded:
@@ -190,13 +193,19 @@ class Late:
     def __init__(self) -> None:
         self._ones: dict[Subject, _LateOnes] = {}
 
-    def __bool__(self) -> bool:
-        return bool(self._ones)
+    @property
+    def actions(self) -> set[Subject]:
+        """The actions that have some."""
+        return set(self._ones)
 
     def add(self, late: Iterable[Occurrence]) -> None:
         """Take late occurrences."""
         for one in late:
             self._ones.setdefault(one.watched.action, _LateOnes()).add(one)
+
+    def add_all(self, other: "Late") -> None:
+        """Take those of other actions."""
+        self._ones |= other._ones
 
     def record(self, connection: sa.Connection) -> Recorded:
         """Record the newest ten of each action as missed, the older ones as one span."""

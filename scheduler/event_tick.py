@@ -1,7 +1,7 @@
 """The events of a tick: one range of an index for each small app, event and delay."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -10,7 +10,7 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from models.store import actions, cursors, events, ticks
-from runtime.database import reading
+from runtime.database import reading, unhurried
 from scheduler.event_decide import (
     Late,
     Occurrence,
@@ -24,6 +24,9 @@ from scheduler.record import Recorded, Subject
 
 logger = logging.getLogger("minutehand.tick")
 
+# What reading a row raises with an instant that somebody wrote and nobody can read.
+UNREADABLE = (ValueError, sa.exc.DataError)
+
 
 @dataclass
 class EventTick:
@@ -33,6 +36,7 @@ class EventTick:
     now: datetime
     take: Callable[[Recorded], None]
     set_aside: int = 0
+    error: str | None = None
     # Actions that somebody was changing: the next tick decides them, from where this one began.
     left: set[UUID] = field(default_factory=set)
     late: Late = field(default_factory=Late)
@@ -41,24 +45,64 @@ class EventTick:
         """Decide, record and send, batch by batch; then note until when all is decided.
 
         No second run of this harms: ids tell what is recorded, and what is too late is recorded
-        together with that note.
+        together with that note. What nobody foresaw costs the events of this tick, not its sweep.
         """
+        try:
+            self._decide_all()
+        except sa.exc.SQLAlchemyError:
+            # The database's fault: the tick ends, and the loop tries again.
+            raise
+        except Exception as error:
+            logger.exception("events are not decided in this tick; the next one tries again")
+            self.error = f"{type(error).__name__}: {error}"
+
+    def _decide_all(self) -> None:
         with reading(self.engine) as connection:
             seen = ticks.fact(connection, ticks.EVENTS_DECIDED)
             decided = ticks.as_instant(seen)
-            watched = self._watched(events.event_actions(connection), decided)
-            for some in undecided(connection, watched, self.now):
-                self._record([one for one in some if not one.is_late])
-                self.late.add(one for one in some if one.is_late)
-        if self.left:
+            rows = events.event_actions(connection)
+        self._decide(self._watched(rows, decided))
+        if not self.left:
+            self._note(seen)
+
+    def _decide(self, watched: Sequence[Watched]) -> None:
+        """Decide and record these; where an event cannot be read, all but those that ask for it."""
+        late = Late()
+        try:
+            with reading(self.engine) as connection:
+                for some in undecided(connection, watched, self.now):
+                    self._record([one for one in some if not one.is_late])
+                    late.add(one for one in some if one.is_late)
+        except UNREADABLE as error:
+            if len(watched) > 1:
+                middle = len(watched) // 2
+                self._decide(watched[:middle])
+                self._decide(watched[middle:])
+                return
+            self.left.add(watched[0].action.uid)
+            self.error = f"{type(error).__name__}: {error}"
+            logger.error("an event of action %s cannot be read: %s", watched[0].action.uid, error)
             return
-        with self.engine.begin() as connection:
+        self.late.add_all(late)
+
+    def _note(self, seen: str | None) -> None:
+        """Note until when all is decided, and record what came too late, at once or not at all."""
+        with unhurried(self.engine) as connection:
+            if not self._holds(connection, self.late.actions):
+                # Who changed one of them may have named what it missed.
+                return
             until = self.now.isoformat()
             if not ticks.move_fact(connection, ticks.EVENTS_DECIDED, seen, until):
                 # Another daemon was first, and has recorded what is too late.
                 return
-            missed = self.late.record(connection) if self.late else Recorded()
+            missed = self.late.record(connection)
         self.take(missed)
+
+    def _holds(self, connection: sa.Connection, changed: Collection[Subject]) -> bool:
+        if not changed:
+            return True
+        standing = events.hold_all(connection, {one.uid for one in changed})
+        return all(standing.get(one.uid) == one.revision for one in changed)
 
     def _watched(self, rows: Sequence[sa.Row[Any]], decided: datetime | None) -> list[Watched]:
         found = []
@@ -107,8 +151,9 @@ class EventTick:
     def _set_aside(self, action: Subject, error: Exception) -> None:
         reason = f"{type(error).__name__}: {'; '.join(str(error).splitlines())[:1000]}"
         with self.engine.begin() as connection:
-            standing = events.hold_all(connection, {action.uid}).get(action.uid)
-            if standing != action.revision or not cursors.hold_action(connection, action.uid):
+            if not (
+                self._holds(connection, [action]) and cursors.hold_action(connection, action.uid)
+            ):
                 self.left.add(action.uid)
                 return
             actions.set_aside(connection, action.uid, reason)

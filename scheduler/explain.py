@@ -130,6 +130,8 @@ def _of_revision(asked: _Asked) -> Explanation:
     if gone is not None:
         return gone
     plan = Plan.from_json(revision["plan"])
+    if plan.on_event is not None:
+        return _of_event(asked, plan.on_event.event)
     if not has_occurrence(plan, action["uid"], asked.instant):
         return asked.answer(NOT_AN_OCCURRENCE, _nearest(plan, asked))
     if not plan.active:
@@ -138,6 +140,14 @@ def _of_revision(asked: _Asked) -> Explanation:
         return asked.answer(PAUSED, text)
     is_decided = asked.instant <= action["watermark"]
     return _decided(asked) if is_decided else _not_decided(plan, asked)
+
+
+def _of_event(asked: _Asked, event: str) -> Explanation:
+    """Answer for an instant at which no user has an operation of an action on events."""
+    if asked.known.span is not None:
+        return _decided(asked)
+    text = f"nobody was due then: {event} makes it due, for each user at an instant of their own"
+    return asked.answer(NOT_AN_OCCURRENCE, text)
 
 
 def _gone(asked: _Asked, revision: sa.RowMapping) -> Explanation | None:

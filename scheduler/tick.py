@@ -48,6 +48,7 @@ class TickReport:
     released: int = 0
     clock_set_back_s: float = 0.0
     broker_error: str | None = None
+    events_error: str | None = None
     duration_ms: float = 0.0
 
     def figures(self) -> dict[str, Any]:
@@ -95,6 +96,7 @@ class Tick:
         events = EventTick(self.engine, self.now, self._take)
         events.decide_all()
         self.report.set_aside += events.set_aside
+        self.report.events_error = events.error
 
     def _take(self, recorded: Recorded) -> None:
         messages: list[Message] = []
@@ -283,8 +285,9 @@ def _begin(engine: sa.Engine, at: datetime | None, lease: timedelta) -> tuple[Ti
 
 def _undo_what_lies_ahead(connection: sa.Connection, report: TickReport) -> None:
     now, seconds = report.now, report.clock_set_back_s
-    moved = cursors.wind_back(connection, now)
+    # Before the cursors: their spans are decided anew in one piece.
     withdraw_what_lies_ahead(connection, now)
+    moved = cursors.wind_back(connection, now)
     set_back = {"at": now.isoformat(), "seconds": seconds}
     ticks.set_fact(connection, ticks.CLOCK_SET_BACK, json.dumps(set_back))
     outbox.release_after_clock(connection, CLOCK_WAS_WRONG)

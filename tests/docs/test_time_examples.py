@@ -8,11 +8,26 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from cron import CronSchedule
+from scheduler.events import delay_of
 
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "time.md"
 ROWS = re.findall(
     r"^\| `(.+?)` \| (\w+/\w+) \| ([\d-]{10}) \| (.+?) \|$", PAGE.read_text(encoding="utf-8"), re.M
 )
+DELAYS = re.findall(
+    r"^\| (\d{4}-.+?) \| (P\w+) \| (\d{4}-.+?) \|$", PAGE.read_text(encoding="utf-8"), re.M
+)
+
+
+@pytest.mark.parametrize(("event", "delay", "due"), DELAYS)
+def test_each_example_of_a_delay_is_true(event: str, delay: str, due: str) -> None:
+    clock = ZoneInfo("Europe/Paris")
+    happened = datetime.fromisoformat(event).replace(tzinfo=clock)
+
+    found = delay_of(delay, "Europe/Paris").due(happened)
+
+    assert found is not None
+    assert found.astimezone(clock).strftime("%Y-%m-%d %H:%M") == due
 
 
 @pytest.mark.parametrize(("rule", "zone", "day", "shown"), ROWS)
@@ -29,3 +44,4 @@ def test_each_example_of_a_clock_change_is_true(rule: str, zone: str, day: str, 
 
 def test_the_table_is_found() -> None:
     assert len(ROWS) == 10
+    assert len(DELAYS) == 4

@@ -158,6 +158,8 @@ def test_an_action_on_events_is_run_about_a_user(call: Call, ann: str, write: An
 
     refused = call("action", "run", "miss you")
     dry = call("action", "run", "miss you", "--dry-run")
+    about_ann = call("action", "run", "miss you", "--dry-run", "--user", ann)
 
     assert (refused.code, "--user" in refused.err) == (2, True)
     assert "reaches the user whom --user names" in dry.out
+    assert f"reaches {ann} <{ann}>" in about_ann.out

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from random import Random
 from threading import Barrier
 from typing import Any
 
@@ -14,10 +15,21 @@ from models.sql import read_clock
 from models.store import ticks
 from models.store.actions import set_aside_actions
 from models.store.cursors import FILE_ME, lock
-from models.tables import actions, events, group_members, groups, missed_spans, users
+from models.store.retention import prune_operations
+from models.tables import (
+    actions,
+    events,
+    group_members,
+    groups,
+    missed_spans,
+    operations,
+    revisions,
+    users,
+)
 from runtime.config import Settings
 from runtime.database import make_engine, reading
 from scheduler.change import apply_all, delete, set_active
+from scheduler.explain import explain
 from scheduler.fingerprint import str_to_uuid
 from scheduler.sweep import Sweeper
 from scheduler.tick import TickReport, tick
@@ -328,6 +340,79 @@ def test_a_tick_that_dies_before_its_end_is_made_up_for(
     assert told(rows_of(engine, action)) == [("late", "missed"), ("ann", "queued")]
 
 
+@pytest.mark.parametrize(
+    ("store", "unreadable"), [("sqlite", "2026-11-23 05:59:xx"), ("postgresql", "infinity")]
+)
+def test_an_instant_that_nobody_can_read_stops_its_own_event_only(
+    home_of: Callable[[str], Settings], broker: Broker, store: str, unreadable: str
+) -> None:
+    settings = home_of(store)
+    configure(settings)
+    engine = make_engine(settings)
+    seen, created, activated = (
+        make_action(engine, name=name, when={"on": f"instance.user.{name}"}, since=NOW - DAY)
+        for name in ("last_seen", "created", "activated")
+    )
+    decided_until(engine, NOW - MINUTE)
+    make_user(engine, "ann", last_seen_at=NOW, created_at=NOW)
+    make_user(engine, "ben", last_seen_at=NOW)
+    broken = "last_seen_at" if store == "sqlite" else "activated_at"
+    with engine.begin() as connection:
+        connection.execute(sa.text(f"UPDATE users SET {broken} = '{unreadable}' WHERE id = 'ben'"))
+
+    report = run_tick(engine, NOW)
+    kept = told(rows_of(engine, created))
+    update_user(engine, "ben", last_seen_at=NOW, activated_at=LONG_AGO)
+    after = run_tick(engine, NOW + 30 * MINUTE)
+
+    assert report.events_error is not None
+    assert kept == [("ann", "queued")]
+    assert after.events_error is None
+    assert ("ben", "missed") in told(rows_of(engine, seen))
+    assert rows_of(engine, activated) == []
+    engine.dispose()
+
+
+def test_any_split_into_ticks_records_what_a_plain_model_says(
+    home_of: Callable[[str], Settings],
+) -> None:
+    """Users are seen, and told of late, at random; ticks come at random within the look-back."""
+    settings = home_of("sqlite")
+    configure(settings)
+    engine = make_engine(settings)
+    whens = [
+        {"on": "instance.user.last_seen"},
+        {"after": "instance.user.last_seen", "delay": "PT7M"},
+        {"after": "instance.user.created", "delay": "PT11M30S"},
+    ]
+    made = [make_action(engine, name=str(n), when=when, since=NOW) for n, when in enumerate(whens)]
+    random = Random(7)
+    expected: set[tuple[int, str, datetime]] = set()
+    anchors: dict[str, datetime] = {}
+    at, number = NOW, 0
+    while at < NOW + 60 * MINUTE:
+        at += timedelta(seconds=random.randrange(1, 240))
+        for _ in range(random.randrange(4)):
+            id = f"user {number}"
+            happened = at - timedelta(seconds=random.randrange(0, 60))
+            anchors[id], number = happened, number + 1
+            make_user(engine, id, last_seen_at=happened, created_at=happened)
+            for action, delay_s in enumerate((0, 420, 690)):
+                expected.add((action, id, happened + timedelta(seconds=delay_s)))
+        run_tick(engine, at)
+    for _ in range(15):
+        at += timedelta(seconds=random.randrange(1, 240))
+        run_tick(engine, at)
+
+    found = {
+        (number, row["subject"], row["occurrence_at"])
+        for number, action in enumerate(made)
+        for row in rows_of(engine, action)
+    }
+    assert found == {one for one in expected if NOW < one[2] <= at}
+    engine.dispose()
+
+
 class TestEdits:
     """A change decides the old revision up to now; what changes the occurrences begins anew."""
 
@@ -491,3 +576,51 @@ def test_an_action_that_somebody_is_changing_is_decided_afterwards(
     assert (during, told(rows_of(engine, action))) == ([], [("ann", "missed")])
     assert told(rows_of(engine, other)) == [("ann", "queued")]
     engine.dispose()
+
+
+def test_what_retention_prunes_is_never_sent_again(engine: sa.Engine, broker: Broker) -> None:
+    """Of the whole history only what no tick can look back to goes."""
+    with reading(engine) as connection:
+        now = read_clock(connection).replace(microsecond=0)
+    action = make_action(engine, when={"on": "instance.user.last_seen"}, since=now - 9 * DAY)
+    decided_until(engine, now - 9 * DAY)
+    for number in range(12):
+        make_user(engine, f"{number:02}", last_seen_at=now - number * 15 * MINUTE)
+    for hours in range(4, -1, -1):
+        run_tick(engine, now - hours * 60 * MINUTE)
+    before = len(rows_of(engine, action))
+    with engine.begin() as connection:
+        old = sa.update(operations).values(finished_at=now - DAY, recorded_at=now - DAY)
+        connection.execute(old)
+        connection.execute(old.where(operations.c.state == "queued").values(state="cancelled"))
+        pruned = prune_operations(connection, DEFAULT_APP.id, timedelta(hours=1), 1_000)
+    with broker.client() as client:
+        client.flushall()
+
+    for minute in range(3):
+        run_tick(engine, now + minute * MINUTE)
+
+    assert 0 < pruned < before
+    assert len(rows_of(engine, action)) == before - pruned
+    assert broker.messages("quick") == []
+
+
+def test_what_was_missed_can_be_asked_for(engine: sa.Engine) -> None:
+    action = make_action(engine, when={"on": "instance.user.last_seen"}, since=NOW - DAY)
+    with engine.begin() as connection:
+        long_ago = {"effective_from": NOW - DAY}
+        connection.execute(sa.update(revisions).values(long_ago))
+        connection.execute(sa.update(actions).values(created_at=NOW - DAY))
+    decided_until(engine, NOW - 120 * MINUTE)
+    for number in range(20):
+        make_user(engine, f"{number:02}", last_seen_at=NOW - 60 * MINUTE - number * MINUTE)
+    run_tick(engine, NOW)
+
+    with reading(engine) as connection:
+        one, spanned, nobody = (
+            explain(action.uid, NOW - minutes * MINUTE, connection) for minutes in (60, 75, 30)
+        )
+
+    assert (one.verdict, one.operations[0]["subject"]) == ("missed", "00")
+    assert (spanned.verdict, "one of 10 occurrences" in spanned.text) == ("missed", True)
+    assert (nobody.verdict, "nobody was due then" in nobody.text) == ("not_an_occurrence", True)

@@ -12,8 +12,10 @@ import sqlalchemy as sa
 from sqlalchemy import event
 
 BIG = {"actions", "action_cursor", "operations", "revisions", "attempts", "holder"}
-# Partial indexes hold what is not ended or not sent: reading one whole is reading what is due.
+# Partial indexes hold what is not ended or not sent, or the actions on events: reading one whole is
+# reading what is due.
 PARTIAL = {
+    "actions_on_events",
     "operations_to_send",
     "operations_waiting",
     "operations_heartbeat_stale",

@@ -45,9 +45,8 @@ NAMES = ("instance.user.created", "instance.user.activated", "instance.user.last
 
 @pytest.fixture(autouse=True)
 def _big(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Users and events are many here; event actions are what a tick asks for."""
+    """Users and events are many here."""
     monkeypatch.setattr(plans, "BIG", plans.BIG | {"users", "events", "group_members"})
-    monkeypatch.setattr(plans, "PARTIAL", plans.PARTIAL | {"actions_on_events"})
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])

@@ -89,6 +89,11 @@ def test_nothing_is_said_about_a_sound_action() -> None:
             id="max_waiting",
         ),
         pytest.param(
+            {"when": {"on": "order.paid"}, "policy": {"overlap": "queue"}},
+            "policy.overlap: is for what the clock makes due; each event is its own operation",
+            id="overlap_of_events",
+        ),
+        pytest.param(
             {
                 "when": {"due_date": "2027-01-01T00:00Z"},
                 "policy": {"ends_at": "2026-12-31T00:00Z"},
