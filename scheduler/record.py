@@ -132,14 +132,17 @@ def _without_recorded(
 ) -> list[dict[str, Any]]:
     """Return missed spans as rows, less the occurrences that have an operation; no empty ones.
 
-    An operation that an earlier revision had due at another time is none of them.
+    An operation that an earlier revision had due at another time is none of them, nor is a manual
+    run: its id is its own.
     """
     found = [(one, one.decision.missed_span) for one in decided]
     rows = [(one, _span_row(one.action, span)) for one, span in found if span is not None]
     recorded = operations.recorded_in(connection, [row for _, row in rows])
-    for (one, row), instants in zip(rows, recorded, strict=True):
+    for (one, row), those in zip(rows, recorded, strict=True):
         row["count"] -= sum(
-            next_occurrence(one.plan, one.action.uid, at - SECOND) == at for at in instants
+            id == operation_id(one.action.uid, at)
+            and next_occurrence(one.plan, one.action.uid, at - SECOND) == at
+            for id, at in those.items()
         )
     return [row for _, row in rows if row["count"] > 0]
 

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from models.operation import DONE, OUTCOMES, UNSTARTED, OperationState, StepState
 from models.sql import database_now, stands_in, upsert
+from models.store.operations import asked_for
 from models.store.outbox import Message
 from models.store.running import MINE, Story, lease_lost, mine, write_lines
 from models.tables import action_state, attempts, operations
@@ -183,18 +184,32 @@ def _counted(state: OperationState) -> dict[str, int]:
     return {"run_number": 1}
 
 
+_before = operations.alias("before")
+_ended_was_asked_for = (
+    sa.select(asked_for(_before.c.triggerer))
+    .where(_before.c.id == sa.bindparam("ended"))
+    .scalar_subquery()
+)
+_is_of_the_same_kind = asked_for(operations.c.triggerer) == _ended_was_asked_for
 _WAITING = (
     sa.select(operations.c.id)
     .where(
         operations.c.waiting_for == sa.bindparam("ended"),
         stands_in(operations.c.state, UNSTARTED),
     )
-    .order_by(operations.c.occurrence_at, operations.c.id)
+    # The schedule and what somebody asked for take turns: neither keeps the other from running.
+    .order_by(
+        sa.case((_is_of_the_same_kind, 1), else_=0), operations.c.occurrence_at, operations.c.id
+    )
 )
 
 
 def release_waiting(connection: sa.Connection, ended: UUID) -> list[Message]:
-    """Release the oldest operation that waits for `ended`; the others now wait for that one."""
+    """Release the next operation that waits for `ended`; the others now wait for that one.
+
+    The oldest, but one that a schedule sent comes after one that somebody asked for, and that one
+    after one of the schedule.
+    """
     ids = connection.execute(_WAITING, {"ended": ended}).scalars().all()
     if not ids:
         return []

@@ -1,0 +1,5 @@
+import typer
+
+
+def backfill(context: typer.Context) -> None:
+    pass
