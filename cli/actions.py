@@ -16,7 +16,7 @@ from models.action import ParseContext, ScheduledActionModel, parse_action, plan
 from models.errors import InvalidAction, InvalidDocument, Problem
 from models.operation import DONE, OperationState
 from models.sql import read_clock
-from models.store import actions, operations
+from models.store import actions, backfills, operations
 from runtime.database import reading
 from scheduler import change, manual
 from scheduler.change import Changed
@@ -86,11 +86,13 @@ def show(context: typer.Context, action: Name) -> None:
     with reading(invocation.engine) as connection:
         row = actions.find(connection, invocation.small_app.id, action)
         recent = operations.recent(connection, 5, uid=row["uid"])
+        filled = backfills.of_action(connection, row["uid"], 5)
         now = read_clock(connection)
     shown = preview.summary(row, now) | {"document": preview.document(row)}
     shown |= preview.upcoming(row, now, invocation.small_app.zone)
     if invocation.as_json:
-        print_json(shown | {"operations": [_brief(one) for one in recent]})
+        ranges = [preview.backfill(one) for one in filled]
+        print_json(shown | {"operations": [_brief(one) for one in recent], "backfills": ranges})
         return
     for key in ("uid", "standing", "revision", "last_state", "last_run_at", "last_success_at"):
         print_line(f"{key:<16} {'-' if shown[key] is None else plain(shown[key])}")
@@ -98,6 +100,8 @@ def show(context: typer.Context, action: Name) -> None:
     print_line(json.dumps(shown["document"], indent=2, ensure_ascii=False))
     for one in recent:
         print_line(f"{instant(one['occurrence_at'])}  {one['state']:<9} {one['id']}")
+    for one in filled:
+        print_line(f"backfill {one['id']} {preview.backfill_in_words(preview.backfill(one))}")
 
 
 @commands.command("next")

@@ -63,8 +63,7 @@ def upcoming(row: Mapping[str, Any], now: datetime, zone: str, count: int = 5) -
 
 def upcoming_of(plan: Plan, uid: UUID, now: datetime, zone: str, count: int = 5) -> dict[str, Any]:
     """Return a plan's triggers in words and its next occurrences after `now`."""
-    zones = [trigger.zone for trigger in plan.triggers if isinstance(trigger, CronTrigger)]
-    zone = zones[0] if zones else zone
+    zone = zone_of(plan, zone)
     return {
         "when": [words_of(trigger, zone) for trigger in plan.triggers],
         "zone": zone,
@@ -73,6 +72,12 @@ def upcoming_of(plan: Plan, uid: UUID, now: datetime, zone: str, count: int = 5)
             for at in next_occurrences(plan, uid, now, count)
         ],
     }
+
+
+def zone_of(plan: Plan, default: str) -> str:
+    """Return the zone of a plan's first cron rule, else `default`: what its local times are of."""
+    zones = [trigger.zone for trigger in plan.triggers if isinstance(trigger, CronTrigger)]
+    return zones[0] if zones else default
 
 
 def words_of(trigger: Trigger, zone: str) -> str:
@@ -93,6 +98,24 @@ def span_in_words(span: timedelta) -> str:
     counts = {"day": span.days, "hour": hours, "minute": seconds // 60, "second": seconds % 60}
     words = [f"{n} {unit}{'s' if n > 1 else ''}" for unit, n in counts.items() if n]
     return " ".join(words)
+
+
+def backfill(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a backfill as JSON: `from` and `to` are both part of its range."""
+    shown = ("id", "mode", "pace", "state", "actor", "recorded", "repeated", "passed_over")
+    instants = ("requested_at", "finished_at", "error")
+    ends = {"from": row["since"] + timedelta(seconds=1), "to": row["until"]}
+    return {**{key: row[key] for key in shown}, **ends, **{key: row[key] for key in instants}}
+
+
+def backfill_in_words(shown: Mapping[str, Any]) -> str:
+    """Return how a backfill stands: `done: 10 recorded, 0 repeated, 2 passed over, from … to …`."""
+    counts = ", ".join(
+        f"{shown[key]} {key.replace('_', ' ')}" for key in ("recorded", "repeated", "passed_over")
+    )
+    ends = f"from {instant(shown['from'])} to {instant(shown['to'])}"
+    error = f" ({shown['error']})" if shown["error"] else ""
+    return f"{shown['state']}: {counts}, {ends}{error}"
 
 
 def print_description(shown: Mapping[str, Any]) -> None:

@@ -102,6 +102,7 @@ class WorkerSettings(Section):
     )
     quick: int = Field(2, ge=1, le=256, description="processes of the quick worker")
     heavy: int = Field(1, ge=1, le=256, description="processes of the heavy worker")
+    default: int = Field(2, ge=1, le=256, description="processes of the worker for bulk work")
 
     @model_validator(mode="after")
     def _three_heartbeats(self) -> Self:

@@ -4,7 +4,7 @@ Over (since, now], since = max(watermark, now − look_back); docs/explanation/t
 """
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from cron import CronSchedule
@@ -17,6 +17,7 @@ MOST_MISSED_SHOWN = 10
 TOO_LATE = "too late"
 OVERTAKEN = "overtaken"
 NOBODY = UUID(int=0)
+BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +103,13 @@ def next_occurrences(plan: Plan, uid: UUID, after: datetime, count: int) -> list
         found.append(instant)
         after = instant
     return found
+
+
+def last_occurrence(plan: Plan, uid: UUID, until: datetime) -> datetime | None:
+    """Return an action's last occurrence at or before `until`, active or not, or None."""
+    # The clock's beginning: what lies before it no rule has.
+    found = [one.schedule.last(BEGINNING, until) for one in _windowed(plan, uid)]
+    return max((instant for instant in found if instant is not None), default=None)
 
 
 def decide(plan: Plan, uid: UUID, watermark: datetime, now: datetime) -> Decision:

@@ -14,6 +14,7 @@ from models.store import cursors, operations
 from models.store.outbox import Message
 from scheduler.fingerprint import operation_id
 from scheduler.occurrence import Decision, MissedSpan, next_occurrence
+from scheduler.spans import rowless_ends
 from tasks.names import execute_task
 
 SECOND = timedelta(seconds=1)
@@ -139,11 +140,15 @@ def _without_recorded(
     rows = [(one, _span_row(one.action, span)) for one, span in found if span is not None]
     recorded = operations.recorded_in(connection, [row for _, row in rows])
     for (one, row), those in zip(rows, recorded, strict=True):
-        row["count"] -= sum(
-            id == operation_id(one.action.uid, at)
-            and next_occurrence(one.plan, one.action.uid, at - SECOND) == at
+        uid = one.action.uid
+        counted = sum(
+            id == operation_id(uid, at) and next_occurrence(one.plan, uid, at - SECOND) == at
             for id, at in those.items()
         )
+        if counted:
+            row["count"] -= counted
+            ends = row["first_at"], row["last_at"]
+            row["first_at"], row["last_at"] = rowless_ends(connection, uid, one.plan, ends)
     return [row for _, row in rows if row["count"] > 0]
 
 
