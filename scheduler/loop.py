@@ -86,7 +86,8 @@ class Daemon:
 
     def tick_once(self, at: datetime | None = None) -> TickReport:
         """Make one tick with `at` as its `now` (default: the database's clock) and report it."""
-        report = tick(self.engine, at, self.sweeper, self.settings.scheduler.batch_size)
+        how = self.settings.scheduler
+        report = tick(self.engine, at, self.sweeper, how.batch_size, how.tick_seconds)
         with unhurried(self.engine) as connection:
             ticks.report(connection, self.name, report.now, report.duration_ms, report.figures())
         _log(report)
@@ -166,7 +167,9 @@ def _first_line(error: sa.exc.SQLAlchemyError) -> str:
 
 
 def _log(report: TickReport) -> None:
-    figures = " ".join(f"{key}={value}" for key, value in report.figures().items())
+    # A downtime has a line of its own.
+    told = {key: value for key, value in report.figures().items() if key != "downtime"}
+    figures = " ".join(f"{key}={value}" for key, value in told.items())
     logger.info(
         "tick %s %s(%.0f ms)",
         report.now.strftime("%Y-%m-%dT%H:%M:%SZ"),

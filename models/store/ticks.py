@@ -12,6 +12,7 @@ from models.tables import action_cursor, backfills, installation, operations, ti
 
 LAST_NOW = "last_tick_now"
 CLOCK_SET_BACK = "clock_set_back"
+DOWNTIME = "downtime"
 
 
 _REPORT = sa.insert(ticks).values(finished_at=database_now())
