@@ -74,7 +74,7 @@ def _instant(option: str, text: str | None, zone: str) -> datetime:
 
 
 def _kept_for(invocation: Invocation) -> timedelta:
-    return timedelta(days=invocation.settings.retention.operations_days)
+    return invocation.settings.retention.kept_for
 
 
 def _rehearse(invocation: Invocation, row: Mapping[str, Any], wanted: Wanted) -> None:

@@ -8,6 +8,7 @@ import difflib
 import logging
 import os
 from collections.abc import Mapping
+from datetime import timedelta
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
@@ -151,6 +152,11 @@ class RetentionSettings(Section):
     snapshots: int = Field(
         5, ge=1, description="snapshots kept of each domain beside the used ones"
     )
+
+    @property
+    def kept_for(self) -> timedelta:
+        """How long operations stay."""
+        return timedelta(days=self.operations_days)
 
 
 class LogSettings(Section):

@@ -7,10 +7,10 @@ import json
 import logging
 from datetime import datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.plan import Plan
 from models.sql import read_clock
 from models.store import downtime, missed, ticks
 from models.store.downtime import Span
@@ -66,7 +66,8 @@ def last_downtime(
         return None
     found = downtime.outcomes(connection, span, MOST_NAMED)
     older = _in_straddling(connection, span)
-    names = sorted((*found.most_missed, *older), key=lambda one: -one[1])[:MOST_NAMED]
+    most = sorted((*found.most_missed, *older), key=lambda one: -one[1])[:MOST_NAMED]
+    names = downtime.names_of(connection, [uid for uid, _ in most])
     count = sum(count for _, count in older)
     return {
         "since": format_instant(span.since),
@@ -74,7 +75,7 @@ def last_downtime(
         "occurrences": found.occurrences + count,
         "sent": found.occurrences - found.missed,
         "missed": found.missed + count,
-        "most_missed": [{"name": name, "missed": count} for name, count in names],
+        "most_missed": [{"name": names[uid], "missed": missed} for uid, missed in most],
     }
 
 
@@ -85,18 +86,18 @@ def in_words(told: dict[str, Any]) -> str:
     return f"{told['since']} to {told['until']}: {counts}{': ' + names if names else ''}"
 
 
-def _in_straddling(connection: sa.Connection, span: Span) -> list[tuple[str, int]]:
+def _in_straddling(connection: sa.Connection, span: Span) -> list[tuple[UUID, int]]:
     """Return of spans that began before it how many of the missed lie in this one."""
     return [
-        (row.name, count)
+        (row.action_uid, count)
         for row in downtime.straddling(connection, span)
         if (count := _rowless(connection, row, span.since))
     ]
 
 
 def _rowless(connection: sa.Connection, row: sa.Row[Any], since: datetime) -> int:
-    plan, uid, count = Plan.from_json(row.plan), row.action_uid, 0
-    while some := next_occurrences(plan, uid, since, AT_ONCE):
+    plan, uid, count = missed.plan_of(connection, row), row.action_uid, 0
+    while plan is not None and (some := next_occurrences(plan, uid, since, AT_ONCE)):
         inside = [at for at in some if at <= row.last_at]
         known = missed.ids_in(connection, [operation_id(uid, at) for at in inside])
         count += len(inside) - len(known)

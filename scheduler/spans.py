@@ -26,10 +26,9 @@ def take_out(connection: sa.Connection, uid: UUID, recorded: Sequence[datetime])
         return 0
     taken = 0
     for span in missed.spans_in(connection, uid, recorded[0], recorded[-1]):
-        try:
-            plan = Plan.from_json(span.plan)
-        except ValueError:
-            # Somebody broke that revision by hand: nobody can say what the span counted.
+        plan = missed.plan_of(connection, span)
+        if plan is None:
+            # Nobody can say what the span counted.
             continue
         inside = [at for at in recorded if span.first_at <= at <= span.last_at]
         counted = [at for at in inside if next_occurrences(plan, uid, at - SECOND, 1) == [at]]

@@ -1,13 +1,15 @@
 """What became of the occurrences of a time in which no daemon ticked: counted in the tables."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 import sqlalchemy as sa
 
 from models.operation import OperationState
-from models.tables import actions, missed_spans, operations, revisions, small_apps
+from models.tables import actions, missed_spans, operations, small_apps
 
 # What the triggerer of an operation begins with that no occurrence of its action caused.
 MANUAL = "Manual run"
@@ -28,11 +30,11 @@ class Outcomes:
 
     occurrences: int
     missed: int
-    most_missed: tuple[tuple[str, int], ...]
+    most_missed: tuple[tuple[UUID, int], ...]
 
 
 def outcomes(connection: sa.Connection, span: Span, most: int) -> Outcomes:
-    """Return what became of the occurrences in a span; names of the `most` most missed actions.
+    """Return what became of the occurrences in a span, and the `most` most missed actions.
 
     Missed spans that began before it are not counted: see `straddling`.
     """
@@ -50,29 +52,24 @@ def outcomes(connection: sa.Connection, span: Span, most: int) -> Outcomes:
         sa.select(missed_spans.c.action_uid, missed_spans.c["count"]).where(*inside),
     ).subquery()
     count = sa.func.sum(each.c.missed)
-    named = sa.select(actions.c.name, count).join(each, each.c.action_uid == actions.c.uid)
-    most_first = named.group_by(actions.c.uid, actions.c.name).order_by(
-        count.desc(), actions.c.name
-    )
-    found = connection.execute(most_first.limit(most)).all()
-    names = tuple((name, int(count)) for name, count in found)
-    return Outcomes(recorded + in_spans, int(missed) + in_spans, names)
+    by_action = sa.select(each.c.action_uid, count).group_by(each.c.action_uid)
+    found = connection.execute(by_action.order_by(count.desc(), each.c.action_uid).limit(most))
+    most_missed = tuple((uid, int(count)) for uid, count in found)
+    return Outcomes(recorded + in_spans, int(missed) + in_spans, most_missed)
+
+
+def names_of(connection: sa.Connection, uids: Collection[UUID]) -> dict[UUID, str]:
+    """Return the names of actions, deleted ones included."""
+    query = sa.select(actions.c.uid, actions.c.name).where(actions.c.uid.in_(uids))
+    return {row.uid: row.name for row in connection.execute(query)}
 
 
 def straddling(connection: sa.Connection, span: Span) -> list[sa.Row[Any]]:
-    """Return the missed spans that began before a span and end in it, with name and plan.
+    """Return the missed spans that began before a span and end in it.
 
     There are some when a daemon stopped before it had caught up.
     """
-    its_revision = (revisions.c.action_uid == missed_spans.c.action_uid) & (
-        revisions.c.number == missed_spans.c.revision
-    )
-    query = (
-        sa.select(missed_spans, actions.c.name, revisions.c.plan)
-        .join(revisions, its_revision)
-        .join(actions, actions.c.uid == missed_spans.c.action_uid)
-        .where(*_spans_of(span), missed_spans.c.first_at <= span.since)
-    )
+    query = sa.select(missed_spans).where(*_spans_of(span), missed_spans.c.first_at <= span.since)
     return list(connection.execute(query))
 
 

@@ -7,23 +7,30 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
+from models.plan import Plan
 from models.tables import missed_spans, operations, revisions
 
 
 def spans_in(
     connection: sa.Connection, uid: UUID, first: datetime, last: datetime
 ) -> Sequence[sa.Row[Any]]:
-    """Return an action's spans that meet [first, last], with the plans they were decided by."""
-    its_revision = (revisions.c.action_uid == missed_spans.c.action_uid) & (
-        revisions.c.number == missed_spans.c.revision
-    )
+    """Return an action's spans that meet [first, last]."""
     query = (
-        sa.select(missed_spans, revisions.c.plan)
-        .join(revisions, its_revision)
+        sa.select(missed_spans)
         .where(missed_spans.c.action_uid == uid)
         .where(missed_spans.c.last_at >= first, missed_spans.c.first_at <= last)
     )
     return connection.execute(query.order_by(missed_spans.c.last_at)).all()
+
+
+def plan_of(connection: sa.Connection, span: sa.Row[Any]) -> Plan | None:
+    """Return the plan that a span was decided by; None if somebody broke it by hand."""
+    its = (revisions.c.action_uid == span.action_uid, revisions.c.number == span.revision)
+    text = connection.execute(sa.select(revisions.c.plan).where(*its)).scalar_one()
+    try:
+        return Plan.from_json(text)
+    except ValueError:
+        return None
 
 
 def shrink(connection: sa.Connection, id: int, count: int, first: datetime, last: datetime) -> None:
