@@ -29,6 +29,7 @@ from scheduler.occurrence import next_occurrences
 from scheduler.ranges import CALLED_OFF, Mode, Wanted, check_range, parse_pace, sort_out
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
+from tasks.execute import _send_released
 from tests.factories import (
     author,
     make_action,
@@ -584,41 +585,47 @@ def test_the_schedule_and_a_backfill_take_turns_and_each_runs_in_order(
     old = now - HOUR
     fill(engine, wanted(action, old, old + 3 * MINUTE))
 
-    ran: list[datetime] = []
-    for minute in range(1, 8):
+    order: list[datetime] = []
+    running: list[Claim] = []
+    for minute in range(1, 9):
         tick(engine, now + minute * MINUTE, Sweeper(LEASE))
-        ran += run_one(engine, broker)
-    ran += run_all(engine, broker)
+        order += finish(engine, [*running, *take_messages(engine, broker)])
+        running = take_messages(engine, broker)
+    order += [*finish(engine, running), *run_all(engine, broker)]
 
-    backfilled = [at for at in ran if at < now]
-    scheduled = [at for at in ran if at > now]
+    backfilled = [at for at in order if at < now]
+    scheduled = [at for at in order if at > now]
     assert backfilled == [old + n * MINUTE for n in range(4)]
     assert len(scheduled) >= 3
     assert scheduled == sorted(scheduled)
     # The schedule had its first turn long before the backfill's last.
-    assert ran.index(scheduled[0]) < ran.index(backfilled[-1])
+    assert order.index(scheduled[0]) < order.index(backfilled[1])
     states = {row["occurrence_at"]: row["state"] for row in rows_of(engine, action)}
     assert {states[at] for at in backfilled} == {"success"}
     assert set(states.values()) <= ENDED
 
 
-def run_one(engine: sa.Engine, broker: Broker) -> list[datetime]:
-    """Let a worker take all messages; the one that starts ends after the others came."""
+def take_messages(engine: sa.Engine, broker: Broker) -> list[Claim]:
+    """Let a worker take all messages; return what starts: one at most."""
     messages = broker.messages("quick")
     with broker.client() as client:
         client.delete("quick")
-    started: list[tuple[Claim, int]] = []
+    started: list[Claim] = []
     for id, attempt in messages:
         with engine.begin() as connection:
             found = claim(connection, UUID(id), attempt, "tests")
-        if isinstance(found, Claim):
-            started.append((found, attempt))
-    for one, attempt in started:
-        with engine.begin() as connection:
-            end(connection, one.id, attempt, Ending(OperationState.SUCCESS))
-    dispatch_ready(engine)
+        started += [found] if isinstance(found, Claim) else []
     assert len(started) <= 1
-    return [one.occurrence_at for one, _ in started]
+    return started
+
+
+def finish(engine: sa.Engine, running: list[Claim]) -> list[datetime]:
+    """End what runs, and send what waited for it, as a worker does; return the occurrences."""
+    for one in running:
+        with engine.begin() as connection:
+            ended = end(connection, one.id, one.attempt, Ending(OperationState.SUCCESS))
+        _send_released(engine, [message.id for message in ended.released])
+    return [one.occurrence_at for one in running]
 
 
 def test_a_scheduled_one_neither_skips_nor_replaces_a_backfilled_one(engine: sa.Engine) -> None:
