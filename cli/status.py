@@ -44,7 +44,7 @@ def status(
         print_json(found)
         return
     _print_daemon(found)
-    _print_downtime(found["downtime"])
+    print_downtime(found["downtime"])
     _print_workers(found)
     total, active = found["actions"]["total"], found["actions"]["active"]
     print_line(f"actions     {total}, {active} active")
@@ -121,7 +121,8 @@ def _print_daemon(found: dict[str, Any]) -> None:
         print_line(f"clock       was {seconds:.0f} s ahead until {at}; what it missed is withdrawn")
 
 
-def _print_downtime(told: dict[str, Any] | None) -> None:
+def print_downtime(told: dict[str, Any] | None) -> None:
+    """Print what became of the last time without a tick, if there was one."""
     if told is not None:
         print_line(f"down        {in_words(told)}")
 

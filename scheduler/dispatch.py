@@ -26,4 +26,4 @@ def dispatch_backfills(engine: sa.Engine) -> Sent:
     """Reserve the backfills that nobody works on, and ask workers to go on with them."""
     with engine.begin() as connection:
         turns = backfills.reserve_sendable(connection, BATCH)
-    return send_backfills(engine, turns)
+    return send_backfills(engine, turns) if turns else Sent(0)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import sqlalchemy as sa
 
-from cli.status import standing
+from cli.status import print_downtime, standing
 from models.sql import read_clock
 from models.store import ticks
 from models.tables import missed_spans, operations
@@ -180,6 +180,23 @@ def test_status_shows_it_for_a_day_as_the_tables_are_then(
     counts = [(one["occurrences"], one["sent"], one["missed"]) for one in (before, after)]
     assert counts == [(40, 1, 39), (40, 2, 38)]
     assert gone is None
+
+
+def test_status_says_it_in_one_line(
+    engine: sa.Engine, settings: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with reading(engine) as connection:
+        now = read_clock(connection).replace(second=0, microsecond=0)
+    run_tick(engine, now - 10 * MINUTE)
+    make_action(engine, name="feed", when=EVERY_MINUTE, since=now - 10 * MINUTE)
+    run_tick(engine, now)
+
+    with reading(engine) as connection:
+        print_downtime(standing(connection, settings)["downtime"])
+
+    [line] = capsys.readouterr().out.splitlines()
+    assert line.startswith("down        20")
+    assert line.endswith('Z: 10 occurrences, 1 sent, 9 missed: "feed" 9')
 
 
 def day_old(engine: sa.Engine, now: datetime) -> None:
