@@ -245,11 +245,20 @@ def _engine_of(_pid: int, settings: Settings) -> sa.Engine:
 @app.task(name=METATASK_SCHEDULE)
 def metatask_schedule(backfill_id: str, attempt: int) -> str:
     """Work off a backfill, in that attempt; return what became of it."""
-    engine = _engine_of(os.getpid(), settings_in_use())
-    try:
-        told = work_off(engine, (UUID(backfill_id), attempt))
-    except DATABASE_AWAY as error:
-        logger.warning("backfill %s: database unavailable: %s", backfill_id, error.orig)
-        return "database unavailable"
+    told = run_turn(_engine_of(os.getpid(), settings_in_use()), (UUID(backfill_id), attempt))
     logger.info("backfill %s attempt %d: %s", backfill_id, attempt, told)
     return told
+
+
+def run_turn(engine: sa.Engine, turn: Turn) -> str:
+    """Work off a backfill; a fault that nobody foresaw ends it, and is on record there."""
+    try:
+        return work_off(engine, turn)
+    except DATABASE_AWAY as error:
+        # The sweep asks again.
+        return f"database unavailable: {error.orig}"
+    except Exception as error:
+        logger.exception("backfill %s failed", turn[0])
+        with engine.begin() as connection:
+            backfills.finish(connection, turn[0], "failed", f"{type(error).__name__}: {error}")
+        return "failed"

@@ -379,6 +379,23 @@ def test_a_batch_that_fails_leaves_nothing(
     assert backfill_of(engine, id)["cursor"] == first - SECOND
 
 
+def test_a_fault_that_nobody_foresaw_ends_the_backfill_and_is_told(
+    engine: sa.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    action, first = make_hourly(engine), hour_of(engine)
+    id = start(engine, wanted(action, first, first + HOUR))
+
+    def die(*_: object) -> None:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(backfill, "take_out", die)
+    assert backfill.run_turn(engine, (id, 1)) == "failed"
+
+    row = backfill_of(engine, id)
+    assert (row["state"], row["error"]) == ("failed", "RuntimeError: a bug")
+    assert rows_of(engine, action) == []
+
+
 def test_two_workers_with_the_same_message_record_each_occurrence_once(
     engine: sa.Engine, broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
