@@ -10,13 +10,13 @@ import typer
 from cli import explaining, foreseeing, preview
 from cli.documents import located, read_documents
 from cli.invocation import Invocation, existing, of
-from cli.output import instant, plain, print_error, print_json, print_line, print_table
+from cli.output import instant, plain, print_json, print_line, print_table
+from cli.waiting import say_unsent, wait_for_end
 from models.action import ParseContext, ScheduledActionModel, parse_action, plan_of
 from models.errors import InvalidAction, InvalidDocument, Problem
-from models.operation import DONE, ENDED, OperationState
+from models.operation import DONE, OperationState
 from models.sql import read_clock
-from models.store import actions, operations
-from runtime.clock import wait_for
+from models.store import actions, backfills, operations
 from runtime.database import reading
 from scheduler import change, manual
 from scheduler.change import Changed
@@ -94,12 +94,14 @@ def show(context: typer.Context, action: Name) -> None:
     with reading(invocation.engine) as connection:
         row = actions.find(connection, invocation.small_app.id, action)
         recent = operations.recent(connection, 5, uid=row["uid"])
+        filled = backfills.of_action(connection, row["uid"], 5)
         now = read_clock(connection)
         upcoming = preview.upcoming(row, now, invocation.small_app.zone)
         upcoming |= preview.subjects_due(connection, row, now, upcoming["zone"])
     shown = preview.summary(row, now) | {"document": preview.document(row)} | upcoming
     if invocation.as_json:
-        print_json(shown | {"operations": [_brief(one) for one in recent]})
+        ranges = [preview.backfill(one) for one in filled]
+        print_json(shown | {"operations": [_brief(one) for one in recent], "backfills": ranges})
         return
     for key in ("uid", "standing", "revision", "last_state", "last_run_at", "last_success_at"):
         print_line(f"{key:<16} {'-' if shown[key] is None else plain(shown[key])}")
@@ -107,6 +109,8 @@ def show(context: typer.Context, action: Name) -> None:
     print_line(json.dumps(shown["document"], indent=2, ensure_ascii=False))
     for one in recent:
         print_line(f"{instant(one['occurrence_at'])}  {one['state']:<9} {one['id']}")
+    for one in filled:
+        print_line(f"backfill {one['id']} {preview.backfill_in_words(preview.backfill(one))}")
 
 
 @commands.command("next")
@@ -148,10 +152,8 @@ def run(
         return
     configure(invocation.settings)
     operation_id, sent = manual.run_now(invocation.engine, row["uid"], invocation.author.name, user)
-    if sent.error is not None:
-        hint = "; is `minutehand up` running?" if invocation.settings.uses_embedded_broker else ""
-        print_error(f"broker unavailable; the daemon sends it later{hint}")
-    state = _wait(invocation, operation_id, timeout) if wait else None
+    say_unsent(invocation, sent)
+    state = wait_for_end(invocation.engine, operation_id, timeout) if wait else None
     _print_run(invocation, operation_id, state)
     if wait and state not in DONE:
         raise typer.Exit(1)
@@ -248,15 +250,6 @@ def _set_active(invocation: Invocation, action: str, *, active: bool) -> None:
         print_line(f"{row['name']} is {'active' if active else 'paused'} already")
     else:
         print_line(f"{word} {row['name']} ({row['uid']})")
-
-
-def _wait(invocation: Invocation, operation_id: UUID, timeout_s: float) -> OperationState | str:
-    def state() -> OperationState | str:
-        with reading(invocation.engine) as connection:
-            return operations.get_operation_state(operation_id, connection)
-
-    wait_for(lambda: state() in ENDED, timeout_s)
-    return state()
 
 
 def _print_run(

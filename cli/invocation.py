@@ -72,7 +72,8 @@ class Invocation:
     def author(self) -> Author:
         """Who changes actions: the account that runs the command."""
         tick = timedelta(seconds=self.settings.scheduler.tick_seconds)
-        return Author(self.actor, self.small_app, self.registry.user_specs(), tick)
+        kept_for = self.settings.retention.kept_for
+        return Author(self.actor, self.small_app, self.registry.user_specs(), tick, kept_for)
 
 
 def existing(context: typer.Context) -> Invocation:

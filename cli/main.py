@@ -14,7 +14,18 @@ from typing import Annotated
 import sqlalchemy as sa
 import typer
 
-from cli import actions, apps, events, operations, service, simulating, status, users
+from cli import (
+    actions,
+    apps,
+    backfills,
+    events,
+    operations,
+    repeats,
+    service,
+    simulating,
+    status,
+    users,
+)
 from cli.invocation import Invocation, hoisted
 from cli.output import print_error, print_line
 from models.errors import InvalidDocument, NotFound, Refused, SchedulerError
@@ -35,9 +46,12 @@ cli = typer.Typer(
 )
 cli.add_typer(actions.commands, name="action")
 cli.add_typer(operations.commands, name="operation")
+for verb in (repeats.rerun, repeats.retry, repeats.cancel):
+    operations.commands.command(verb.__name__)(verb)
 cli.add_typer(apps.commands, name="app")
 cli.add_typer(users.commands, name="user")
 cli.add_typer(events.commands, name="event")
+cli.command("backfill")(backfills.backfill)
 cli.command("up")(service.up)
 cli.command("worker")(service.worker)
 cli.command("migrate")(service.migrate)

@@ -58,7 +58,7 @@ def show(context: typer.Context, operation_id: OperationId) -> None:
     """Show an operation: its state, attempts, and the story of each step."""
     invocation = existing(context)
     with reading(invocation.engine) as connection:
-        row = operations.get(connection, _id(operation_id))
+        row = operations.get(connection, operation_uuid(operation_id))
         tries = operations.attempts_of(connection, row["id"])
     if invocation.as_json:
         print_json({**_public(row), "attempts": [dict(one) for one in tries]})
@@ -95,7 +95,7 @@ def logs(context: typer.Context, operation_id: OperationId) -> None:
     """Print the last 200 log lines of an operation's steps."""
     invocation = existing(context)
     with reading(invocation.engine) as connection:
-        row = operations.get(connection, _id(operation_id))
+        row = operations.get(connection, operation_uuid(operation_id))
         lines = operations.log_lines(connection, row["id"])
     if invocation.as_json:
         print_json(lines)
@@ -117,7 +117,8 @@ def _public(row: Any) -> dict[str, Any]:
     return {key: value for key, value in row.items() if key not in HIDDEN}
 
 
-def _id(text: str) -> UUID:
+def operation_uuid(text: str) -> UUID:
+    """Return the id that a user wrote; raises NotFound for what is none."""
     try:
         return UUID(text)
     except ValueError:

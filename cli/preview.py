@@ -180,6 +180,24 @@ def span_in_words(span: timedelta) -> str:
     return " ".join(words)
 
 
+def backfill(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a backfill as JSON: `from` and `to` are both part of its range."""
+    shown = ("id", "mode", "pace", "state", "actor", "recorded", "repeated", "passed_over")
+    instants = ("requested_at", "finished_at", "error")
+    ends = {"from": row["since"] + timedelta(seconds=1), "to": row["until"]}
+    return {**{key: row[key] for key in shown}, **ends, **{key: row[key] for key in instants}}
+
+
+def backfill_in_words(shown: Mapping[str, Any]) -> str:
+    """Return how a backfill stands: `done: 10 recorded, 0 repeated, 2 passed over, from … to …`."""
+    counts = ", ".join(
+        f"{shown[key]} {key.replace('_', ' ')}" for key in ("recorded", "repeated", "passed_over")
+    )
+    ends = f"from {instant(shown['from'])} to {instant(shown['to'])}"
+    error = f" ({shown['error']})" if shown["error"] else ""
+    return f"{shown['state']}: {counts}, {ends}{error}"
+
+
 def print_description(shown: Mapping[str, Any]) -> None:
     """Print the rule in words, the next occurrences, and the warnings."""
     for words in shown["when"]:

@@ -20,6 +20,7 @@ from runtime.config import Settings
 from runtime.database import make_engine
 from runtime.embedded import broker_answers, broker_command, stop_orphan
 from runtime.logs import set_up_logs
+from tasks.names import DEFAULT, HEAVY, QUICK
 
 logger = logging.getLogger("minutehand.up")
 
@@ -37,7 +38,7 @@ def up(
         bool, typer.Option("--demo", help="Load the demo small app of examples/ first.")
     ] = False,
 ) -> None:
-    """Run everything here: broker, daemon, a quick and a heavy worker, as children of this one."""
+    """Run everything here: broker, daemon, a worker for each queue, as children of this one."""
     invocation = of(context)
     settings = invocation.settings
     set_up_logs(settings.log, "up")
@@ -86,7 +87,7 @@ def _children(settings: Settings) -> list[Child]:
         Child("scheduler", scheduler),
         *(
             Child(queue, own_command("worker", "--queues", queue, *home))
-            for queue in ("quick", "heavy")
+            for queue in (QUICK, HEAVY, DEFAULT)
         ),
     ]
 
@@ -101,7 +102,8 @@ def worker(
     context: typer.Context,
     queues: Annotated[str, typer.Option(help="Queues to work for, by commas.")] = "quick",
     concurrency: Annotated[
-        int | None, typer.Option(min=1, help="Processes (default: worker.quick or worker.heavy).")
+        int | None,
+        typer.Option(min=1, help="Processes (default: worker.quick, .heavy or .default)."),
     ] = None,
 ) -> None:
     """Run a Celery worker that executes operations."""
@@ -111,7 +113,8 @@ def worker(
     name = queues.replace(",", "-")
     set_up_logs(settings.log, name)
     end_with_parent()
-    processes = settings.worker.heavy if queues == "heavy" else settings.worker.quick
+    own = {HEAVY: settings.worker.heavy, DEFAULT: settings.worker.default}
+    processes = own.get(queues, settings.worker.quick)
     raise typer.Exit(serve(settings, queues, concurrency or processes, name))
 
 

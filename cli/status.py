@@ -15,6 +15,7 @@ from models.sql import read_clock
 from models.store import actions, operations, ticks
 from runtime.config import Settings
 from runtime.database import reading
+from scheduler.downtime import in_words, last_downtime
 
 DAY = timedelta(days=1)
 
@@ -43,6 +44,7 @@ def status(
         print_json(found)
         return
     _print_daemon(found)
+    print_downtime(found["downtime"])
     _print_workers(found)
     total, active = found["actions"]["total"], found["actions"]["active"]
     print_line(f"actions     {total}, {active} active")
@@ -70,6 +72,7 @@ def standing(connection: sa.Connection, settings: Settings) -> dict[str, Any]:
             "report": tick["report"],
         },
         "clock_set_back": _clock_set_back(connection, now),
+        "downtime": last_downtime(connection, now - DAY),
         "workers": [
             {"name": row["name"], "queues": row["queues"], "seen_at": row["seen_at"]}
             for row in ticks.live_workers(connection, seen_within)
@@ -116,6 +119,12 @@ def _print_daemon(found: dict[str, Any]) -> None:
     if set_back is not None:
         at, seconds = instant(set_back["at"]), set_back["seconds"]
         print_line(f"clock       was {seconds:.0f} s ahead until {at}; what it missed is withdrawn")
+
+
+def print_downtime(told: dict[str, Any] | None) -> None:
+    """Print what became of the last time without a tick, if there was one."""
+    if told is not None:
+        print_line(f"down        {in_words(told)}")
 
 
 def _print_workers(found: dict[str, Any]) -> None:

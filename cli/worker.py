@@ -22,9 +22,13 @@ from runtime.config import Settings
 from runtime.database import make_engine
 from tasks.app import configure
 from tasks.lease import stopping
+from tasks.names import DEFAULT
 from tasks.transport import outlive_lost_connections
 
 logger = logging.getLogger("minutehand.worker")
+
+
+BACKFILL = "scheduler.backfill"
 
 
 class Presence:
@@ -85,6 +89,8 @@ def serve(settings: Settings, queues: str, concurrency: int, name: str) -> int:
         pool="prefork",
         concurrency=concurrency,
         queues=queues,
+        # By name: the tasks must not know the scheduler, whose work this one does.
+        include=[BACKFILL] if DEFAULT in queues.split(",") else [],
         without_gossip=True,
         without_mingle=True,
         optimization="fair",

@@ -24,11 +24,18 @@ _S = OperationState
 # How often a lost operation is tried again.
 MOST_LOSSES = 3
 
+# What the triggerer of an operation begins with that somebody asked for by its occurrence. Such
+# operations wait for their turn, in order: no policy skips, drops or replaces them.
+RERUN, RETRY, BACKFILL = "Rerun by ", "Retry by ", "Backfill "
+ASKED_FOR = (RERUN, RETRY, BACKFILL)
+
 UNSTARTED = frozenset({_S.PENDING, _S.QUEUED})
 ENDED = frozenset(_S) - UNSTARTED - {_S.RUNNING}
 # States that a run ends in, whatever became of it.
 OUTCOMES = frozenset({_S.SUCCESS, _S.PARTIAL, _S.FAILED, _S.CANCELLED})
 DONE = frozenset({_S.SUCCESS, _S.PARTIAL})
+# Ends after which the same operation may be tried once more.
+RETRIABLE = frozenset({_S.FAILED, _S.PARTIAL, _S.CANCELLED})
 
 LEGAL_MOVES: dict[OperationState, frozenset[OperationState]] = {
     _S.PENDING: frozenset(
@@ -47,6 +54,11 @@ LEGAL_MOVES: dict[OperationState, frozenset[OperationState]] = {
     _S.DROPPED: frozenset(),
     _S.HANDED_OVER: frozenset(),
 }
+
+
+def is_asked_for(triggerer: str) -> bool:
+    """Return whether a rerun, a retry or a backfill caused an operation with this triggerer."""
+    return triggerer.startswith(ASKED_FOR)
 
 
 class StepState(StrEnum):

@@ -85,3 +85,15 @@ class PolicyModel(Document):
             return TIME_LIMIT
         half_s = shortest_every // timedelta(seconds=2)
         return timedelta(seconds=min(max(half_s, 1), WEEK_S))
+
+
+def kept_too_short(look_back: timedelta, kept_for: timedelta) -> str:
+    """Return what to do about history that is kept for less long than a look-back.
+
+    What is pruned and lies within a look-back could be decided again, and run a second time.
+    """
+    days = -(-look_back // timedelta(days=1))
+    return (
+        f'is longer than operations are kept; write "{format_span(kept_for)}" or less, or set'
+        f" SCHED_RETENTION_OPERATIONS_DAYS to {days} or more"
+    )

@@ -8,6 +8,7 @@ import difflib
 import logging
 import os
 from collections.abc import Mapping
+from datetime import timedelta
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
@@ -102,6 +103,7 @@ class WorkerSettings(Section):
     )
     quick: int = Field(2, ge=1, le=256, description="processes of the quick worker")
     heavy: int = Field(1, ge=1, le=256, description="processes of the heavy worker")
+    default: int = Field(2, ge=1, le=256, description="processes of the worker for bulk work")
 
     @model_validator(mode="after")
     def _three_heartbeats(self) -> Self:
@@ -150,6 +152,11 @@ class RetentionSettings(Section):
     snapshots: int = Field(
         5, ge=1, description="snapshots kept of each domain beside the used ones"
     )
+
+    @property
+    def kept_for(self) -> timedelta:
+        """How long operations stay."""
+        return timedelta(days=self.operations_days)
 
 
 class LogSettings(Section):

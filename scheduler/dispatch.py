@@ -1,9 +1,9 @@
-"""The outbox: operations that may be sent now, to Celery."""
+"""The outbox: operations and backfills that may be sent now, to Celery."""
 
 import sqlalchemy as sa
 
-from models.store import outbox
-from tasks.sending import Sent, send_reserved
+from models.store import backfills, outbox
+from tasks.sending import Sent, send_backfills, send_reserved
 
 BATCH = 1_000
 
@@ -20,3 +20,10 @@ def dispatch_ready(engine: sa.Engine) -> Sent:
         count += sent.count
         if sent.error is not None:
             return Sent(count, sent.error)
+
+
+def dispatch_backfills(engine: sa.Engine) -> Sent:
+    """Reserve the backfills that nobody works on, and ask workers to go on with them."""
+    with engine.begin() as connection:
+        turns = backfills.reserve_sendable(connection, BATCH)
+    return send_backfills(engine, turns) if turns else Sent(0)

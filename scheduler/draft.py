@@ -10,9 +10,11 @@ import sqlalchemy as sa
 from minutehand.steps import SmallApp
 from models.action import ParseContext
 from models.context import DEFAULT_TICK
+from models.durations import format_span
 from models.errors import InvalidAction, Problem
 from models.json_text import read_json
 from models.plan import DueDateTrigger, Plan
+from models.policy import kept_too_short
 from models.step_spec import StepSpec
 from models.store import actions
 from scheduler.revise import Revision, revision_of
@@ -23,12 +25,16 @@ Stored = sa.Row[Any]
 
 @dataclass(frozen=True, slots=True)
 class Author:
-    """Who changes, in which small app, the steps that the registry knows, and the daemon's tick."""
+    """Who changes, in which small app, the steps that the registry knows, and what is set.
+
+    That is the daemon's tick, and how long operations are kept (None: for ever).
+    """
 
     name: str
     small_app: SmallApp
     steps: Mapping[str, StepSpec]
     tick: timedelta = DEFAULT_TICK
+    kept_for: timedelta | None = None
 
 
 def revisions_of(
@@ -45,6 +51,7 @@ def revisions_of(
             if first != number:
                 told = f"stands in document [{first}] already; give each its own name"
                 raise InvalidAction([Problem("name", revision.columns["name"], told)])
+            _check_look_back(revision.plan, author.kept_for)
             revisions.append(revision)
         except InvalidAction as error:
             where = f"[{number}] " if len(documents) > 1 else ""
@@ -52,6 +59,13 @@ def revisions_of(
     if problems:
         raise InvalidAction(problems)
     return revisions
+
+
+def _check_look_back(plan: Plan, kept_for: timedelta | None) -> None:
+    longest = timedelta(seconds=plan.longest_look_back_s)
+    if kept_for is not None and longest > kept_for:
+        told = kept_too_short(longest, kept_for)
+        raise InvalidAction([Problem("policy.look_back", format_span(longest), told)])
 
 
 def contexts_of(

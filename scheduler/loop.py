@@ -12,8 +12,10 @@ from typing import TypeVar
 
 import sqlalchemy as sa
 
+from models.durations import format_span
+from models.policy import kept_too_short
 from models.sql import read_clock
-from models.store import ticks
+from models.store import actions, ticks
 from models.store.schema import check_schema, migrate
 from runtime.clock import monotonic
 from runtime.config import Settings
@@ -71,9 +73,18 @@ class Daemon:
             migrate(self.engine)
         with reading(self.engine) as connection:
             check_schema(connection)
+            self._warn_of_look_back(connection)
         adopt_release(self.engine)
         # It starts now: until here it may have waited for others, and so may the heartbeats.
         self.sweeper.distrust()
+
+    def _warn_of_look_back(self, connection: sa.Connection) -> None:
+        kept_for = self.settings.retention.kept_for
+        found = actions.longest_look_back(connection, kept_for)
+        if found is not None:
+            name, longest = found
+            told = kept_too_short(longest, kept_for)
+            logger.warning("look_back %s of %r %s", format_span(longest), name, told)
 
     def run(self) -> None:
         """Tick at once, then at every full minute by the database's clock, until `stop` is set."""
@@ -86,7 +97,8 @@ class Daemon:
 
     def tick_once(self, at: datetime | None = None) -> TickReport:
         """Make one tick with `at` as its `now` (default: the database's clock) and report it."""
-        report = tick(self.engine, at, self.sweeper, self.settings.scheduler.batch_size)
+        how = self.settings.scheduler
+        report = tick(self.engine, at, self.sweeper, how.batch_size, how.tick_seconds)
         with unhurried(self.engine) as connection:
             ticks.report(connection, self.name, report.now, report.duration_ms, report.figures())
         _log(report)
@@ -166,7 +178,9 @@ def _first_line(error: sa.exc.SQLAlchemyError) -> str:
 
 
 def _log(report: TickReport) -> None:
-    figures = " ".join(f"{key}={value}" for key, value in report.figures().items())
+    # A downtime has a line of its own.
+    told = {key: value for key, value in report.figures().items() if key != "downtime"}
+    figures = " ".join(f"{key}={value}" for key, value in told.items())
     logger.info(
         "tick %s %s(%.0f ms)",
         report.now.strftime("%Y-%m-%dT%H:%M:%SZ"),

@@ -19,6 +19,7 @@ MOST_MISSED_SHOWN = 10
 TOO_LATE = "too late"
 OVERTAKEN = "overtaken"
 NOBODY = UUID(int=0)
+# What lies before it no rule has.
 BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -124,9 +125,13 @@ def has_occurrence(plan: Plan, uid: UUID, instant: datetime) -> bool:
 
 def neighbours(plan: Plan, uid: UUID, instant: datetime) -> tuple[datetime | None, datetime | None]:
     """Return the last occurrence before `instant` and the first after it, active or not."""
-    windowed = _windowed(plan, uid)
-    earlier = (one.schedule.last(BEGINNING, instant - ONE_SECOND) for one in windowed)
-    return max((at for at in earlier if at is not None), default=None), _next(windowed, instant)
+    return last_occurrence(plan, uid, instant - ONE_SECOND), _next(_windowed(plan, uid), instant)
+
+
+def last_occurrence(plan: Plan, uid: UUID, until: datetime) -> datetime | None:
+    """Return an action's last occurrence at or before `until`, active or not, or None."""
+    found = [one.schedule.last(BEGINNING, until) for one in _windowed(plan, uid)]
+    return max((instant for instant in found if instant is not None), default=None)
 
 
 def decide(plan: Plan, uid: UUID, watermark: datetime, now: datetime) -> Decision:

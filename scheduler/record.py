@@ -14,6 +14,7 @@ from models.store import cursors, operations
 from models.store.outbox import Message
 from scheduler.fingerprint import operation_id
 from scheduler.occurrence import Decision, MissedSpan, next_occurrence
+from scheduler.spans import rowless_ends
 from tasks.names import execute_task
 
 SECOND = timedelta(seconds=1)
@@ -133,15 +134,22 @@ def _without_recorded(
 ) -> list[dict[str, Any]]:
     """Return missed spans as rows, less the occurrences that have an operation; no empty ones.
 
-    An operation that an earlier revision had due at another time is none of them.
+    An operation that an earlier revision had due at another time is none of them, nor is a manual
+    run: its id is its own.
     """
     found = [(one, one.decision.missed_span) for one in decided]
     rows = [(one, span_row(one.action, span)) for one, span in found if span is not None]
     recorded = operations.recorded_in(connection, [row for _, row in rows])
-    for (one, row), instants in zip(rows, recorded, strict=True):
-        row["count"] -= sum(
-            next_occurrence(one.plan, one.action.uid, at - SECOND) == at for at in instants
+    for (one, row), those in zip(rows, recorded, strict=True):
+        uid = one.action.uid
+        counted = sum(
+            id == operation_id(uid, at) and next_occurrence(one.plan, uid, at - SECOND) == at
+            for id, at in those.items()
         )
+        if counted:
+            row["count"] -= counted
+            ends = row["first_at"], row["last_at"]
+            row["first_at"], row["last_at"] = rowless_ends(connection, uid, one.plan, ends)
     return [row for _, row in rows if row["count"] > 0]
 
 

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from models.operation import OperationState
 from models.store import lost
 from runtime.clock import monotonic
-from scheduler.dispatch import dispatch_ready
+from scheduler.dispatch import dispatch_backfills, dispatch_ready
 
 logger = logging.getLogger("minutehand.sweep")
 
@@ -50,7 +50,8 @@ class Sweeper:
         if not send:
             return SweepReport(0, count, released)
         sent = dispatch_ready(engine)
-        return SweepReport(sent.count, count, released, sent.error)
+        error = sent.error or dispatch_backfills(engine).error
+        return SweepReport(sent.count, count, released, error)
 
     def _take_back(self, engine: sa.Engine) -> int:
         count = 0

@@ -16,6 +16,7 @@ from models.store.outbox import Message
 from models.store.ticks import Found
 from runtime.clock import monotonic
 from runtime.database import unhurried
+from scheduler import downtime
 from scheduler.event_tick import EventTick, withdraw_what_lies_ahead
 from scheduler.occurrence import MOST_SENT, Decision, decide
 from scheduler.record import Decided, Recorded, advance, record
@@ -49,6 +50,8 @@ class TickReport:
     clock_set_back_s: float = 0.0
     broker_error: str | None = None
     events_error: str | None = None
+    # A time without a tick that this one ended, and what became of its occurrences.
+    downtime: dict[str, Any] | None = None
     duration_ms: float = 0.0
 
     def figures(self) -> dict[str, Any]:
@@ -233,15 +236,21 @@ class Tick:
 
 
 def tick(
-    engine: sa.Engine, now: datetime | None, sweeper: Sweeper, batch_size: int = 1000
+    engine: sa.Engine,
+    now: datetime | None,
+    sweeper: Sweeper,
+    batch_size: int = 1000,
+    tick_seconds: int = 60,
 ) -> TickReport:
     """Decide everything due up to `now` (aware UTC), send it, repair, and return what was done.
 
-    `now` None is the database's clock. Raises SQLAlchemy's errors when the database is away; what
+    `now` None is the database's clock. More than two ticks after the last one's `now`, what was due
+    meanwhile is counted and told. Raises SQLAlchemy's errors when the database is away; what
     was committed stays.
     """
     started = monotonic()
     report, found = _begin(engine, now, sweeper.lease)
+    was_down = downtime.note(engine, found, 2 * timedelta(seconds=tick_seconds))
     if report.clock_set_back_s:
         sweeper.distrust()
     one = Tick(engine, found.now, batch_size, report)
@@ -254,6 +263,8 @@ def tick(
         sweeper.distrust()
     if found.has_to_sweep or report.decided:
         _sweep(engine, report, sweeper)
+    if was_down:
+        report.downtime = downtime.tell(engine)
     report.duration_ms = round((monotonic() - started) * 1000, 3)
     return report
 

@@ -212,4 +212,5 @@ def _send_released(engine: sa.Engine, ids: list[UUID]) -> None:
         return
     with engine.begin() as connection:
         messages = outbox.reserve_sendable(connection, len(ids), only=ids)
+    messages.sort(key=lambda message: ids.index(message.id))
     send_reserved(engine, messages)

@@ -3,14 +3,17 @@
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 
 import sqlalchemy as sa
 
 from models.errors import BrokerUnavailable
-from models.store import outbox
+from models.store import backfills, outbox
+from models.store.backfills import Turn
 from models.store.outbox import Message
 from runtime.database import unhurried
 from tasks.app import publish
+from tasks.names import DEFAULT, METATASK_SCHEDULE
 
 logger = logging.getLogger("minutehand.broker")
 
@@ -40,3 +43,19 @@ def send_reserved(engine: sa.Engine, messages: Sequence[Message]) -> Sent:
             outbox.release_unsent(connection, messages[count:])
         return Sent(count, str(error))
     return Sent(count)
+
+
+def send_backfills(engine: sa.Engine, turns: Sequence[Turn]) -> Sent:
+    """Ask workers to work off backfills that the caller has reserved; like `send_reserved`."""
+    messages = [Message(id, attempt, METATASK_SCHEDULE, DEFAULT) for id, attempt in turns]
+    count, error = 0, None
+    try:
+        for taken in publish(messages):
+            count += len(taken)
+    except BrokerUnavailable as unavailable:
+        logger.warning("broker unavailable, %d backfills wait", len(turns) - count)
+        error = str(unavailable)
+    with unhurried(engine) as connection:
+        backfills.put_off(connection, turns[:count], backfills.RESENT_AFTER)
+        backfills.put_off(connection, turns[count:], timedelta(0))
+    return Sent(count, error)

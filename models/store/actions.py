@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -185,6 +185,21 @@ def set_aside_actions(connection: sa.Connection) -> list[dict[str, Any]]:
         .order_by(actions.c.updated_at)
     )
     return [dict(row) for row in connection.execute(query).mappings()]
+
+
+def longest_look_back(
+    connection: sa.Connection, over: timedelta, small_app_id: int | None = None
+) -> tuple[str, timedelta] | None:
+    """Return name and look-back of the action with the longest one, if it is longer than `over`."""
+    query = (
+        sa.select(actions.c.name, actions.c.look_back_s)
+        .where(actions.c.look_back_s > int(over.total_seconds()), actions.c.deleted_at.is_(None))
+        .order_by(actions.c.look_back_s.desc())
+    )
+    if small_app_id is not None:
+        query = query.where(actions.c.small_app_id == small_app_id)
+    row = connection.execute(query.limit(1)).one_or_none()
+    return None if row is None else (row.name, timedelta(seconds=row.look_back_s))
 
 
 def count(connection: sa.Connection) -> tuple[int, int]:

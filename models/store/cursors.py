@@ -24,6 +24,7 @@ _COLUMNS = (
     actions.c.document,
     actions.c.document_hash,
     actions.c.active,
+    actions.c.event,
     actions.c.revision,
     actions.c.set_aside,
     actions.c.deleted_at,

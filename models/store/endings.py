@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from models.operation import DONE, OUTCOMES, UNSTARTED, OperationState, StepState
 from models.sql import database_now, stands_in, upsert
+from models.store.operations import asked_for
 from models.store.outbox import Message
 from models.store.running import MINE, Story, lease_lost, mine, write_lines
 from models.tables import action_state, attempts, operations
@@ -32,7 +33,7 @@ class Ending:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How an attempt really ended, and the operation that waited for it, released, to be sent."""
+    """How an attempt really ended, and who waited for it, released, to be sent in this order."""
 
     state: OperationState
     released: list[Message]
@@ -183,28 +184,53 @@ def _counted(state: OperationState) -> dict[str, int]:
     return {"run_number": 1}
 
 
+_before = operations.alias("before")
+_ended_was_asked_for = (
+    sa.select(asked_for(_before.c.triggerer))
+    .where(_before.c.id == sa.bindparam("ended"))
+    .scalar_subquery()
+)
+_is_asked_for = asked_for(operations.c.triggerer).label("is_asked_for")
 _WAITING = (
-    sa.select(operations.c.id)
+    sa.select(operations.c.id, _is_asked_for)
     .where(
         operations.c.waiting_for == sa.bindparam("ended"),
         stands_in(operations.c.state, UNSTARTED),
     )
-    .order_by(operations.c.occurrence_at, operations.c.id)
+    # The schedule and what somebody asked for take turns: neither keeps the other from running.
+    .order_by(
+        sa.case((_is_asked_for == _ended_was_asked_for, 1), else_=0),
+        operations.c.occurrence_at,
+        operations.c.id,
+    )
 )
 
 
 def release_waiting(connection: sa.Connection, ended: UUID) -> list[Message]:
-    """Release the oldest operation that waits for `ended`; the others now wait for that one."""
-    ids = connection.execute(_WAITING, {"ended": ended}).scalars().all()
-    if not ids:
+    """Release the oldest operations that wait for `ended`; the others now wait for those.
+
+    One that a schedule sent and one that somebody asked for, in the order in which they are to be
+    sent: who was not of the ended one's kind comes first. One of them starts, the other waits for
+    it. So who waits, waits for a running one or for an older one of its kind: never in a circle.
+    """
+    heads: dict[bool, UUID] = {}
+    behind: dict[bool, list[UUID]] = {}
+    for row in connection.execute(_WAITING, {"ended": ended}):
+        kind = bool(row.is_asked_for)
+        if heads.setdefault(kind, row.id) != row.id:
+            behind.setdefault(kind, []).append(row.id)
+    for kind, others in behind.items():
+        connection.execute(
+            sa.update(operations).where(operations.c.id.in_(others)).values(waiting_for=heads[kind])
+        )
+    in_order = list(heads.values())
+    if not in_order:
         return []
-    connection.execute(
-        sa.update(operations).where(operations.c.id.in_(ids[1:])).values(waiting_for=ids[0])
-    )
     released = (
         sa.update(operations)
-        .where(operations.c.id == ids[0], operations.c.state.in_(UNSTARTED))
+        .where(operations.c.id.in_(in_order), operations.c.state.in_(UNSTARTED))
         .values(waiting_for=None, reason=None, not_before=database_now(), sendings=0)
         .returning(operations.c.id, operations.c.attempt, operations.c.task, operations.c.queue)
     )
-    return [Message(*row) for row in connection.execute(released)]
+    messages = [Message(*row) for row in connection.execute(released)]
+    return sorted(messages, key=lambda message: in_order.index(message.id))

@@ -9,10 +9,10 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.operation import UNSTARTED, OperationState
+from models.operation import UNSTARTED, OperationState, is_asked_for
 from models.plan import Plan
 from models.sql import database_now, read_clock, stands_in
-from models.store.operations import SCHEDULED
+from models.store.operations import SCHEDULED, asked_for
 from models.store.subjects import why_not
 from models.tables import actions, operations
 
@@ -54,6 +54,11 @@ class Recorded:
     document: str
     plan: Plan
 
+    @property
+    def is_asked_for(self) -> bool:
+        """Whether a rerun, a retry or a backfill caused it: it waits for its turn."""
+        return is_asked_for(self.triggerer)
+
 
 def keep_back(connection: sa.Connection, recorded: Recorded, attempt: int) -> NotClaimed | None:
     """Apply tolerance, order and overlap, or what its subject is now; None when it may start."""
@@ -88,15 +93,22 @@ def _comes_too_soon(connection: sa.Connection, recorded: Recorded) -> bool:
 
 
 def _earlier_in_order(connection: sa.Connection, recorded: Recorded) -> UUID | None:
-    """Return the unstarted operation that comes before this one: catch-up `all` runs in order."""
-    if recorded.plan.catch_up != "all" or recorded.overlap_key is None:
+    """Return the unstarted operation that comes before this one.
+
+    What a schedule with catch-up `all` sent runs in order, and so does what somebody asked for;
+    neither waits for all of the other.
+    """
+    is_in_order = recorded.plan.catch_up == "all" or recorded.is_asked_for
+    if not is_in_order or recorded.overlap_key is None:
         return None
+    is_of_those = asked_for(operations.c.triggerer)
     mine = sa.select(operations.c.occurrence_at).where(operations.c.id == recorded.id)
     return connection.execute(
         sa.select(operations.c.id)
         .where(operations.c.action_uid == recorded.action_uid)
         .where(stands_in(operations.c.state, UNSTARTED), operations.c.id != recorded.id)
         .where(operations.c.occurrence_at < mine.scalar_subquery())
+        .where(is_of_those if recorded.is_asked_for else sa.not_(is_of_those))
         .order_by(operations.c.occurrence_at.desc())
         .limit(1)
     ).scalar_one_or_none()
@@ -165,19 +177,21 @@ def _yield_to_running(
     connection: sa.Connection, recorded: Recorded, attempt: int
 ) -> NotClaimed | None:
     """Apply the action's overlap policy; None when what ran has ended meanwhile."""
-    running = connection.execute(
-        sa.select(operations.c.id)
+    found = connection.execute(
+        sa.select(operations.c.id, operations.c.triggerer)
         .where(operations.c.overlap_key == recorded.overlap_key)
         .where(stands_in(operations.c.state, {OperationState.RUNNING}))
         .with_for_update()
-    ).scalar_one_or_none()
-    if running is None:
+    ).one_or_none()
+    if found is None:
         return None
-    plan = recorded.plan
-    if plan.overlap == "skip" and plan.catch_up == "latest":
-        return _skip(connection, recorded.id, attempt, f"overlap: {running} was running")
-    if plan.overlap == "replace" and not _is_older(connection, recorded.id, running):
-        _ask_to_cancel(connection, running, f"replaced by {recorded.id}")
+    running, plan = found.id, recorded.plan
+    # What somebody asked for waits, and is waited for: each of it runs, and the schedule goes on.
+    if not (recorded.is_asked_for or is_asked_for(found.triggerer)):
+        if plan.overlap == "skip" and plan.catch_up == "latest":
+            return _skip(connection, recorded.id, attempt, f"overlap: {running} was running")
+        if plan.overlap == "replace" and not _is_older(connection, recorded.id, running):
+            _ask_to_cancel(connection, running, f"replaced by {recorded.id}")
     _wait(connection, recorded.id, attempt, running)
     if plan.catch_up == "latest":
         _skip_waiting_beyond(connection, recorded.action_uid, plan.max_waiting)
@@ -217,11 +231,15 @@ def _wait(connection: sa.Connection, operation_id: UUID, attempt: int, running: 
 
 
 def _skip_waiting_beyond(connection: sa.Connection, uid: UUID, most: int) -> None:
-    """Skip the oldest waiting operations of an action, so that `most` wait: the newest."""
+    """Skip the oldest waiting operations of an action, so that `most` wait: the newest.
+
+    Those that somebody asked for do not count.
+    """
     waiting = (
         sa.select(operations.c.id)
         .where(operations.c.action_uid == uid, stands_in(operations.c.state, UNSTARTED))
         .where(operations.c.waiting_for.is_not(None))
+        .where(sa.not_(asked_for(operations.c.triggerer)))
         .order_by(operations.c.occurrence_at.desc(), operations.c.id)
         .offset(most)
     )

@@ -8,7 +8,7 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from models.errors import NotFound
-from models.operation import UNSTARTED, OperationState
+from models.operation import ASKED_FOR, UNSTARTED, OperationState
 from models.sql import (
     Change,
     Columns,
@@ -60,25 +60,32 @@ def record_missed(
     return count
 
 
-def recorded_in(connection: sa.Connection, spans: Sequence[dict[str, Any]]) -> list[set[datetime]]:
-    """Return of each span the instants in it of which a schedule recorded an operation before.
+def asked_for(triggerer: sa.ColumnElement[str]) -> sa.ColumnElement[bool]:
+    """Return the condition that a rerun, a retry or a backfill caused an operation."""
+    return sa.or_(*(triggerer.startswith(prefix) for prefix in ASKED_FOR))
 
-    There are some only after a clock that went back.
+
+def recorded_in(
+    connection: sa.Connection, spans: Sequence[dict[str, Any]]
+) -> list[dict[UUID, datetime]]:
+    """Return of each span the operations whose occurrence lies in it, by id.
+
+    There are some only after a clock that went back, or a backfill before the tick.
     """
     if not spans:
         return []
+    columns = (operations.c.action_uid, operations.c.occurrence_at, operations.c.id)
     recorded = connection.execute(
-        sa.select(operations.c.action_uid, operations.c.occurrence_at).where(
+        sa.select(*columns).where(
             operations.c.action_uid.in_([span["action_uid"] for span in spans]),
             operations.c.occurrence_at >= min(span["first_at"] for span in spans),
             operations.c.occurrence_at <= max(span["last_at"] for span in spans),
-            operations.c.triggerer.startswith(SCHEDULED),
         )
     ).all()
     return [
         {
-            at
-            for uid, at in recorded
+            id: at
+            for uid, at, id in recorded
             if uid == span["action_uid"] and span["first_at"] <= at <= span["last_at"]
         }
         for span in spans
@@ -86,7 +93,10 @@ def recorded_in(connection: sa.Connection, spans: Sequence[dict[str, Any]]) -> l
 
 
 def overtake(connection: sa.Connection, newest: Sequence[tuple[UUID, datetime]]) -> int:
-    """Skip the unstarted operations before an action's newest: pairs of uid and occurrence."""
+    """Skip the unstarted operations before an action's newest: pairs of uid and occurrence.
+
+    Those that somebody asked for wait for their turn.
+    """
     rows = [{"its_action": uid, "its_newest": at} for uid, at in newest]
 
     def is_overtaken(row: Columns, given: Columns) -> list[sa.ColumnElement[bool]]:
@@ -96,6 +106,7 @@ def overtake(connection: sa.Connection, newest: Sequence[tuple[UUID, datetime]])
             stands_in(row["state"], UNSTARTED),
             # One that has begun (a retry, one given back) is not taken over by another occurrence.
             row["first_started_at"].is_(None),
+            sa.not_(asked_for(row["triggerer"])),
         ]
 
     values = {
@@ -111,12 +122,14 @@ def overtake(connection: sa.Connection, newest: Sequence[tuple[UUID, datetime]])
 def keep_newest(connection: sa.Connection, uid: UUID, max_waiting: int) -> int:
     """Skip the oldest operations of an action that never started, beyond those that may wait.
 
-    One is allowed besides those that wait: it may be the next to run.
+    One is allowed besides those that wait: it may be the next to run. Those that somebody asked for
+    do not count.
     """
     never_started = (
         sa.select(operations.c.id)
         .where(operations.c.action_uid == uid, stands_in(operations.c.state, UNSTARTED))
         .where(operations.c.first_started_at.is_(None))
+        .where(sa.not_(asked_for(operations.c.triggerer)))
         .order_by(operations.c.occurrence_at.desc())
         .offset(max_waiting + 1)
     )

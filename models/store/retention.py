@@ -8,15 +8,17 @@ import sqlalchemy as sa
 from models.durations import format_span, parse_delay
 from models.operation import ENDED
 from models.plan import Plan
-from models.sql import database_now, read_clock
+from models.sql import database_now, read_clock, stands_in
 from models.store.ticks import EVENTS_DECIDED, instant_fact
 from models.tables import (
     action_cursor,
     actions,
     attempts,
+    backfills,
     deliveries,
     events,
     missed_spans,
+    notices,
     operation_logs,
     operations,
     ticks,
@@ -33,12 +35,19 @@ def prune_operations(
     One that a tick could decide again stays: it lies after its action's watermark while the action
     is active. What an event made due has no watermark, its id prevents a second run: it stays until
     it lies further back than a tick may look, an hour to spare.
+    Nor does one go in the range of an active backfill, which would take it for missing.
     """
     ended_at = sa.func.coalesce(operations.c.finished_at, operations.c.recorded_at)
     decided = sa.or_(
         operations.c.occurrence_at <= action_cursor.c.watermark,
         action_cursor.c.watermark.is_(None),
         actions.c.active.is_(False),
+    )
+    is_being_filled = sa.exists().where(
+        backfills.c.action_uid == operations.c.action_uid,
+        stands_in(backfills.c.state, {"active"}),
+        backfills.c.since < operations.c.occurrence_at,
+        backfills.c.until >= operations.c.occurrence_at,
     )
     old = (
         sa.select(operations.c.id)
@@ -50,6 +59,7 @@ def prune_operations(
             # Every operation ends after it was recorded: the index finds the old ones.
             operations.c.recorded_at < database_now(-age),
             ended_at < database_now(-age),
+            sa.not_(is_being_filled),
             sa.or_(
                 actions.c.deleted_at.is_not(None),
                 sa.and_(operations.c.subject.is_(None), decided),
@@ -134,6 +144,24 @@ def prune_missed_spans(
         .limit(limit)
     )
     return _delete(connection, missed_spans, old)
+
+
+def prune_backfills(
+    connection: sa.Connection, small_app_id: int, age: timedelta, limit: int
+) -> int:
+    """Delete backfills that ended more than `age` ago."""
+    return _delete(connection, backfills, _ended(backfills, small_app_id, age).limit(limit))
+
+
+def prune_notices(connection: sa.Connection, small_app_id: int, age: timedelta, limit: int) -> int:
+    """Delete notices that were done, or given up, more than `age` ago."""
+    return _delete(connection, notices, _ended(notices, small_app_id, age).limit(limit))
+
+
+def _ended(table: sa.Table, small_app_id: int, age: timedelta) -> sa.Select[Any]:
+    its = table.c.small_app_id == small_app_id
+    # Who has not ended has no instant here.
+    return sa.select(table.c.id).where(its, table.c.finished_at < database_now(-age))
 
 
 def prune_ticks(connection: sa.Connection, age: timedelta, limit: int) -> int:

@@ -8,10 +8,19 @@ import sqlalchemy as sa
 
 from models.operation import UNSTARTED, OperationState
 from models.sql import UTCDateTime, database_now, insert_ignoring, stands_in, upsert
-from models.tables import action_cursor, actions, installation, operations, ticks, workers
+from models.tables import (
+    action_cursor,
+    actions,
+    backfills,
+    installation,
+    operations,
+    ticks,
+    workers,
+)
 
 LAST_NOW = "last_tick_now"
 CLOCK_SET_BACK = "clock_set_back"
+DOWNTIME = "downtime"
 # Up to when all event actions are decided, as text; absent before they ever were.
 EVENTS_DECIDED = "events_decided_until"
 
@@ -63,6 +72,8 @@ def _looking() -> sa.Select[Any]:
     waiting = sa.select(operations.c.waiting_for).where(
         operations.c.waiting_for.is_not(None), stands_in(operations.c.state, UNSTARTED)
     )
+    active = stands_in(backfills.c.state, {"active"})
+    first_backfill = sa.select(sa.func.min(backfills.c.not_before)).where(active).scalar_subquery()
     lease_s = sa.bindparam("lease_s", type_=sa.Float)
     at = sa.bindparam("at", type_=UTCDateTime())
     now = sa.func.coalesce(at, database_now(), type_=UTCDateTime())
@@ -76,6 +87,7 @@ def _looking() -> sa.Select[Any]:
         first_beat < database_now(-lease_s),
         last_beat > database_now(lease_s),
         waiting.exists(),
+        first_backfill <= database_now(),
     )
 
 

@@ -6,9 +6,11 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from minutehand.steps import StepOutcome, StepResult
+from minutehand.steps import StepFailed, StepOutcome, StepResult
+from models.durations import format_span
+from models.policy import kept_too_short
 from models.sql import read_clock
-from models.store import retention, running
+from models.store import actions, retention, running
 from models.store import snapshots as stored
 from runtime.database import reading
 from small_apps import snapshots as files
@@ -19,11 +21,20 @@ Batch = Callable[[sa.Connection], int]
 
 
 def run(context: WorkContext) -> StepResult:
-    """Prune history and snapshots by retention; report what went and what is amiss."""
+    """Prune history and snapshots by retention; report what went and what is amiss.
+
+    Raises StepFailed, once the rest is done, when operations are kept for less long than an action
+    looks back: none of them is pruned then.
+    """
+    refusal = _refusal(context)
     pruned: dict[str, int] = {}
     for name, batch in _history(context).items():
+        if refusal is not None and name == "operations":
+            continue
         pruned[name] = _in_batches(context, name, batch)
     pruned["snapshots"], pruned["files"] = _prune_snapshots(context)
+    if refusal is not None:
+        raise StepFailed(refusal, permanent=True)
     problems = _problems(context)
     stopped = context.should_stop()
     return StepResult(
@@ -33,15 +44,29 @@ def run(context: WorkContext) -> StepResult:
     )
 
 
+def _refusal(context: WorkContext) -> str | None:
+    """Return why no operation may be pruned: what is gone could be decided again."""
+    kept_for = context.settings.retention.kept_for
+    with reading(context.engine) as connection:
+        found = actions.longest_look_back(connection, kept_for, context.small_app.id)
+    if found is None:
+        return None
+    name, longest = found
+    told = kept_too_short(longest, kept_for)
+    return f"operations are not pruned: look_back {format_span(longest)} of {name!r} {told}"
+
+
 def _history(context: WorkContext) -> dict[str, Batch]:
     settings = context.settings.retention
     app = context.small_app.id
-    age = timedelta(days=settings.operations_days)
+    age = settings.kept_for
     tick_age = timedelta(days=settings.ticks_days)
     return {
         "operations": lambda c: retention.prune_operations(c, app, age, BATCH),
         "events": lambda c: retention.prune_events(c, app, age, BATCH),
         "missed_spans": lambda c: retention.prune_missed_spans(c, app, age, BATCH),
+        "backfills": lambda c: retention.prune_backfills(c, app, age, BATCH),
+        "notices": lambda c: retention.prune_notices(c, app, age, BATCH),
         "ticks": lambda c: retention.prune_ticks(c, tick_age, BATCH),
     }
 

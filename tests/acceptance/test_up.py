@@ -36,6 +36,7 @@ def start_up(home: Installation, *arguments: str) -> Process:
     up = home.processes.start("up", home.command("up", *arguments))
     up.said("is ready for quick")
     up.said("is ready for heavy")
+    up.said("is ready for default")
     up.said("tick ")
     return up
 

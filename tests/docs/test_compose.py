@@ -15,7 +15,7 @@ from cli.invocation import hoisted
 from cli.main import cli
 from cli.service import STOP_MARGIN_S
 from runtime.config import load_settings, setting_paths, variable_of
-from tasks.names import HEAVY, QUICK
+from tasks.names import DEFAULT, HEAVY, QUICK
 
 ROOT = Path(__file__).parents[2]
 FILE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
@@ -59,11 +59,11 @@ def test_the_file_follows_the_compose_specification() -> None:
     assert errors == []
 
 
-def test_two_daemons_and_both_workers_are_there() -> None:
+def test_two_daemons_and_a_worker_for_each_queue_are_there() -> None:
     commands = [_command(service) for service in OURS.values()]
 
     assert commands.count(["python", "scheduler_server.py"]) == 2
-    assert {QUICK, HEAVY} == {command[-1] for command in commands if "worker" in command}
+    assert {QUICK, HEAVY, DEFAULT} == {command[-1] for command in commands if "worker" in command}
     assert {"postgres", "redis", "migrate"} <= set(SERVICES)
 
 

@@ -11,7 +11,7 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 WORDS = (
     "small app", "scheduled action", "when", "occurrence", "subject", "operation", "attempt",
-    "step", "tick", "look-back", "watermark", "triggerer",
+    "step", "tick", "look-back", "watermark", "triggerer", "backfill", "missed", "downtime",
 )  # fmt: skip
 
 

@@ -21,6 +21,7 @@ PARTIAL = {
     "operations_heartbeat_stale",
     "operations_one_running",
     "operations_unstarted",
+    "backfills_to_work_off",
 }
 EXPLAINED = ("SELECT", "UPDATE", "DELETE", "INSERT", "WITH")
 

@@ -6,25 +6,28 @@ parameters and the one for all parameters are asked.
 
 from datetime import timedelta
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 
+from benchmarks.filling import analyze, bulk_insert, instant
 from models.operation import OperationState
-from models.store import cursors, outbox, running
+from models.store import actions, backfills, cursors, outbox, running, ticks
 from models.store.claims import Claim, claim
 from models.store.endings import Ending, end
 from models.store.obstacles import NotClaimed
 from models.store.outbox import Message
-from scheduler import change
+from runtime.database import reading
+from scheduler import backfill, cancel, change, repeat
 from scheduler.change import Changed
 from scheduler.dispatch import dispatch_ready
 from scheduler.fingerprint import operation_id
+from scheduler.ranges import Wanted
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
 from tests.factories import author, make_action, make_operation
 from tests.integration.statements.conftest import MINUTE, STALE, WAITING, Filled
-from tests.integration.statements.plans import Statements
+from tests.integration.statements.plans import PARTIAL, Statements
 
 pytestmark = pytest.mark.xdist_group("statements")
 
@@ -197,3 +200,75 @@ def test_the_id_of_an_occurrence_finds_its_row(filled: Filled, statements: State
         claimed(filled, id)
 
     assert_indexed(statements)
+
+
+def fill_backfills(filled: Filled, active: int) -> None:
+    """Store many backfills that ended, and some that nobody works on."""
+    then, count = instant(filled.now - MINUTE), 20_000
+    names = "id small_app_id action_uid since until mode cursor state actor not_before requested_at"
+    states = ["active"] * active + ["done"] * count
+    rows = (
+        (
+            *(str(uuid4()), 1, str(filled.due[n % len(filled.due)]), then, then, "all", then),
+            *(state, "tests", then, then),
+        )
+        for n, state in enumerate(states)
+    )
+    bulk_insert(filled.engine, "backfills", names, rows)
+    analyze(filled.engine)
+
+
+def test_backfills_to_go_on_with_are_found_among_many(
+    filled: Filled, statements: Statements
+) -> None:
+    fill_backfills(filled, 20)
+
+    with statements.captured():
+        tick(filled.engine, filled.now, Sweeper(LEASE), BATCH)
+        with filled.engine.begin() as connection:
+            left = backfills.reserve_sendable(connection, 100)
+            backfills.of_action(connection, filled.due[0], 5)
+
+    read = [one for reads in statements.reads().values() for one in reads]
+    whole = [one for one in read if one.table == "backfills" and one.is_whole]
+    assert left == []
+    assert {one.index for one in whole} <= PARTIAL
+    assert_indexed(statements, "backfills_to_work_off", "backfills_of_action")
+
+
+def test_a_batch_of_a_backfill_a_retry_and_a_cancel(filled: Filled, statements: Statements) -> None:
+    action, first, second = make(filled, "filled", when={"cron_rule": "* * * * *"})
+    last = filled.now - 90 * MINUTE
+    asked = Wanted(action.uid, last - 9 * MINUTE, last)
+    claimed(filled, first)
+    with filled.engine.begin() as connection:
+        end(connection, first, 1, Ending(OperationState.FAILED, is_failure=True))
+
+    with statements.captured():
+        id, _ = backfill.start(filled.engine, asked, "tests", timedelta(days=90))
+        told = backfill.work_off(filled.engine, (id, 1))
+        repeat.retry(filled.engine, first, "tests")
+        cancel.cancel(filled.engine, second, "tests")
+
+    assert told == "done"
+    assert_indexed(statements, "operations_of_action", "operations_unstarted")
+
+
+def test_a_downtime_reads_what_was_recorded_lately(filled: Filled, statements: Statements) -> None:
+    with filled.engine.begin() as connection:
+        down_since = filled.now - 10 * MINUTE
+        ticks.set_fact(connection, ticks.LAST_NOW, down_since.isoformat())
+
+    with statements.captured():
+        report = tick(filled.engine, filled.now + MINUTE, Sweeper(LEASE), BATCH)
+
+    assert report.downtime is not None
+    assert_indexed(statements, "operations_recent")
+
+
+def test_the_longest_look_back_is_found(filled: Filled, statements: Statements) -> None:
+    with statements.captured(), reading(filled.engine) as connection:
+        found = actions.longest_look_back(connection, timedelta(days=90))
+
+    assert found is None
+    assert_indexed(statements, "actions_look_back")

@@ -4,12 +4,12 @@ import os
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 import sqlalchemy as sa
 
-from minutehand.steps import StepOutcome, StepResult
+from minutehand.steps import StepFailed, StepOutcome, StepResult
 from models.parameters import NoParameters, PublishParameters, RefreshParameters
 from models.plan import EventTrigger, Plan
 from models.sql import database_now, read_clock
@@ -20,9 +20,11 @@ from models.tables import (
     action_cursor,
     actions,
     attempts,
+    backfills,
     events,
     installation,
     missed_spans,
+    notices,
     operation_logs,
     operations,
     snapshots,
@@ -204,6 +206,86 @@ def test_old_ticks_and_missed_spans_go(work: Work) -> None:
     result = ran(work)
 
     assert result.message == "pruned 1 missed spans, 1 ticks"
+
+
+def make_backfill(work: Work, days: float, **columns: object) -> UUID:
+    """Store a backfill, of a year around the fixture's occurrence, that ended so long ago."""
+    id, uid = uuid4(), next(iter(ids(work, actions.c.uid)))
+    at = database_now(-days * DAY_S)
+    values = {
+        "id": id, "small_app_id": work.app.id, "action_uid": uid, "mode": "all", "state": "done",
+        "since": OCCURRENCE - timedelta(days=365), "until": OCCURRENCE + timedelta(days=365),
+        "cursor": OCCURRENCE, "actor": "ann", "not_before": at, "requested_at": at,
+        "finished_at": at,
+    }  # fmt: skip
+    with work.engine.begin() as connection:
+        connection.execute(sa.insert(backfills).values(**{**values, **columns}))
+    return id
+
+
+def test_old_backfills_and_notices_go_once_they_have_ended(work: Work) -> None:
+    work.operation()
+    make_backfill(work, 91)
+    kept = {make_backfill(work, 89), make_backfill(work, 91, state="active", finished_at=None)}
+    with work.engine.begin() as connection:
+        for state, days in (("done", 91), ("failed", 91), ("done", 89), ("owed", None)):
+            at = None if days is None else database_now(-days * DAY_S)
+            connection.execute(
+                sa.insert(notices).values(
+                    id=uuid4(), small_app_id=work.app.id, kind="failure", target={}, payload={},
+                    state=state, not_before=database_now(), created_at=database_now(),
+                    finished_at=at,
+                )
+            )  # fmt: skip
+
+    result = ran(work)
+
+    assert result.message == "pruned 1 backfills, 2 notices"
+    assert ids(work, backfills.c.id) == kept
+    assert len(ids(work, notices.c.id)) == 2
+
+
+def test_what_lies_in_the_range_of_an_active_backfill_stays(work: Work) -> None:
+    old = old_operation(work)
+    backfill = make_backfill(work, 1, state="active", finished_at=None)
+
+    ran(work)
+    stayed = ids(work, operations.c.id)
+    with work.engine.begin() as connection:
+        own = sa.update(backfills).where(backfills.c.id == backfill)
+        connection.execute(own.values(state="done", finished_at=database_now()))
+    ran(work)
+
+    assert old in stayed
+    assert old not in ids(work, operations.c.id)
+
+
+def test_operations_that_could_be_decided_again_are_not_pruned_and_it_says_what_to_do(
+    work: Work,
+) -> None:
+    old = old_operation(work)
+    make_old_tick(work)
+    with work.engine.begin() as connection:
+        long = {"name": "yearly", "look_back_s": 100 * int(DAY_S)}
+        connection.execute(sa.update(actions).values(**long))
+
+    with pytest.raises(StepFailed) as failure:
+        ran(work)
+
+    assert failure.value.permanent
+    assert str(failure.value) == (
+        "operations are not pruned: look_back P100D of 'yearly' is longer than operations are kept;"
+        ' write "P90D" or less, or set SCHED_RETENTION_OPERATIONS_DAYS to 100 or more'
+    )
+    assert old in ids(work, operations.c.id)
+    assert ids(work, ticks.c.id) == set()
+
+
+def make_old_tick(work: Work) -> None:
+    at = database_now(-200 * DAY_S)
+    with work.engine.begin() as connection:
+        values = {"daemon": "d", "now": at, "finished_at": at, "duration_ms": 1, "report": {}}
+        connection.execute(sa.insert(ticks).values(**values))
 
 
 @pytest.fixture

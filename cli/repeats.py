@@ -1,0 +1,124 @@
+"""`minutehand operation rerun|retry|cancel`: what ended once more, what has not ended no more."""
+
+from collections.abc import Callable, Collection
+from typing import Annotated, Any
+from uuid import UUID
+
+import typer
+
+from cli.invocation import Invocation, existing
+from cli.operations import operation_uuid
+from cli.output import print_error, print_json, print_line
+from cli.waiting import say_unsent, wait_for_end
+from models.errors import NotFound, Refused
+from models.operation import DONE, OperationState
+from runtime.clock import monotonic
+from scheduler import cancel as cancelling
+from scheduler import repeat
+from scheduler.repeat import Repeated
+from tasks.app import configure
+from tasks.sending import Sent
+
+Ids = Annotated[list[str], typer.Argument(help="Ids of operations.", metavar="ID...")]
+Wait = Annotated[bool, typer.Option("--wait", help="Wait for their ends.")]
+Timeout = Annotated[float, typer.Option(min=0, help="Seconds to wait at most.")]
+Repeat = Callable[..., tuple[Repeated, Sent]]
+
+
+def rerun(
+    context: typer.Context, operation_ids: Ids, wait: Wait = False, timeout: Timeout = 3600.0
+) -> None:
+    """Run missed operations after all, under the current revision of their action."""
+    _repeat_each(existing(context), operation_ids, repeat.rerun, timeout if wait else None)
+
+
+def retry(
+    context: typer.Context, operation_ids: Ids, wait: Wait = False, timeout: Timeout = 3600.0
+) -> None:
+    """Try failed, partial or cancelled operations once more, under the current revision."""
+    _repeat_each(existing(context), operation_ids, repeat.retry, timeout if wait else None)
+
+
+def cancel(
+    context: typer.Context, operation_ids: Ids, wait: Wait = False, timeout: Timeout = 3600.0
+) -> None:
+    """Cancel operations: at once what has not started; what runs is told to end."""
+    invocation = existing(context)
+    configure(invocation.settings)
+
+    def act(id: UUID) -> dict[str, Any]:
+        done = cancelling.cancel(invocation.engine, id, invocation.actor)
+        return {"id": id, "state": done.state}
+
+    shown = _each(operation_ids, act)
+    for one in _done(shown):
+        is_asked = one["state"] == OperationState.RUNNING
+        one["told"] = "asked to end" if is_asked else "cancelled"
+    _finish(invocation, shown, timeout if wait else None, {OperationState.CANCELLED})
+
+
+def _repeat_each(
+    invocation: Invocation, ids: list[str], again: Repeat, timeout_s: float | None
+) -> None:
+    configure(invocation.settings)
+    unsent: list[Sent] = []
+
+    def act(id: UUID) -> dict[str, Any]:
+        done, sent = again(invocation.engine, id, invocation.actor)
+        unsent.extend([sent] if sent.error else [])
+        told = f"attempt {done.attempt}, revision {done.revision}"
+        if done.revision != done.old_revision:
+            told += f" (it was recorded with revision {done.old_revision})"
+        return {"id": id, "state": OperationState.PENDING, "told": told} | {
+            key: getattr(done, key) for key in ("attempt", "revision", "old_revision")
+        }
+
+    shown = _each(ids, act)
+    if unsent:
+        say_unsent(invocation, unsent[0])
+    _finish(invocation, shown, timeout_s, DONE)
+
+
+def _each(ids: list[str], act: Callable[[UUID], dict[str, Any]]) -> list[dict[str, Any]]:
+    """Do it to each by itself; what is refused has the key `refused`."""
+    shown: list[dict[str, Any]] = []
+    for text in dict.fromkeys(ids):
+        try:
+            shown.append(act(operation_uuid(text)))
+        except (NotFound, Refused) as error:
+            shown.append({"id": text, "refused": str(error)})
+    return shown
+
+
+def _done(shown: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [one for one in shown if "refused" not in one]
+
+
+def _finish(
+    invocation: Invocation,
+    shown: list[dict[str, Any]],
+    timeout_s: float | None,
+    good: Collection[OperationState],
+) -> None:
+    """Wait if that was asked, print, and exit: 2 when nothing was done, 1 when not all is well."""
+    done = _done(shown)
+    if timeout_s is not None:
+        end = monotonic() + timeout_s
+        for one in done:
+            left_s = max(0.0, end - monotonic())
+            one["state"] = wait_for_end(invocation.engine, one["id"], left_s)
+    _print(invocation, shown, is_awaited=timeout_s is not None)
+    is_well = timeout_s is None or all(one["state"] in good for one in done)
+    if len(done) < len(shown) or not is_well:
+        raise typer.Exit(1 if done else 2)
+
+
+def _print(invocation: Invocation, shown: list[dict[str, Any]], *, is_awaited: bool) -> None:
+    for one in shown:
+        if "refused" in one:
+            print_error(one["refused"])
+    if invocation.as_json:
+        print_json([{key: one[key] for key in one if key != "told"} for one in shown])
+        return
+    for one in _done(shown):
+        print_line(f"{one['id']}: {one['told']}{', ' + one['state'] if is_awaited else ''}")

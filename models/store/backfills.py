@@ -1,0 +1,181 @@
+"""Backfills: ranges of an action's past that are worked off in batches, each under an attempt."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from models.errors import NotFound
+from models.operation import UNSTARTED, OperationState
+from models.sql import UTCDateTime, database_now, stands_in
+from models.store.operations import RESERVED_FOR, asked_for
+from models.tables import backfills, operations
+
+# How long a worker has for a batch before another one is asked to go on.
+BATCH_TAKES = timedelta(minutes=1)
+# When a message that the broker took is sent again, if nobody works on it.
+RESENT_AFTER = timedelta(minutes=5)
+ACTIVE = "active"
+
+# Which backfill, in which attempt: what its message says.
+Turn = tuple[UUID, int]
+
+
+def insert(connection: sa.Connection, row: dict[str, Any]) -> None:
+    """Store a backfill, reserved for sending by the caller."""
+    begun = {"requested_at": database_now(), "not_before": database_now(RESERVED_FOR)}
+    new = sa.insert(backfills).values(**begun, state=ACTIVE, cursor=row["since"])
+    connection.execute(new.values(**row))
+
+
+def get(connection: sa.Connection, id: UUID) -> dict[str, Any]:
+    """Return a backfill; raises NotFound."""
+    row = connection.execute(sa.select(backfills).where(backfills.c.id == id)).one_or_none()
+    if row is None:
+        raise NotFound(f"no backfill has the id {id}; see `minutehand action show`")
+    return dict(row._mapping)
+
+
+def of_action(connection: sa.Connection, uid: UUID, limit: int) -> list[dict[str, Any]]:
+    """Return an action's newest backfills first."""
+    query = sa.select(backfills).where(backfills.c.action_uid == uid)
+    newest = query.order_by(backfills.c.requested_at.desc(), backfills.c.id).limit(limit)
+    return [dict(row) for row in connection.execute(newest).mappings()]
+
+
+def reserve_sendable(connection: sa.Connection, limit: int) -> list[Turn]:
+    """Reserve up to `limit` backfills that nobody works on, for 30 s; the caller commits."""
+    ready = (
+        sa.select(backfills.c.id)
+        .where(stands_in(backfills.c.state, {ACTIVE}), backfills.c.not_before <= database_now())
+        .order_by(backfills.c.not_before)
+        .limit(limit)
+        .with_for_update(skip_locked=True)
+    )
+    reserved = (
+        sa.update(backfills)
+        .where(backfills.c.id.in_(ready.scalar_subquery()))
+        .values(not_before=database_now(RESERVED_FOR))
+        .returning(backfills.c.id, backfills.c.attempt)
+    )
+    return [(row.id, row.attempt) for row in connection.execute(reserved)]
+
+
+def put_off(connection: sa.Connection, turns: Sequence[Turn], by: timedelta) -> None:
+    """Let these backfills, where they stand in that attempt, not be sent for so long."""
+    for id, attempt in turns:
+        own = (backfills.c.id == id, backfills.c.attempt == attempt, backfills.c.state == ACTIVE)
+        later = sa.update(backfills).where(*own).values(not_before=database_now(by))
+        connection.execute(later)
+
+
+def hold(connection: sa.Connection, turn: Turn) -> sa.Row[Any] | None:
+    """Return a backfill, locked, if it is active in that attempt: its next batch is the caller's.
+
+    Who comes second waits for the first, and finds another attempt.
+    """
+    own = (backfills.c.id == turn[0], backfills.c.attempt == turn[1], backfills.c.state == ACTIVE)
+    return connection.execute(sa.select(backfills).where(*own).with_for_update()).one_or_none()
+
+
+def move_on(
+    connection: sa.Connection, row: sa.Row[Any], counts: dict[str, int], cursor: datetime
+) -> int:
+    """Note a batch of a held backfill; return the attempt of the next one.
+
+    `counts` are added: recorded, repeated, passed_over.
+    """
+    added = {name: backfills.c[name] + count for name, count in counts.items()}
+    moved = sa.update(backfills).where(backfills.c.id == row.id)
+    connection.execute(
+        moved.values(
+            **added,
+            cursor=cursor,
+            attempt=backfills.c.attempt + 1,
+            not_before=database_now(BATCH_TAKES),
+        )
+    )
+    return int(row.attempt) + 1
+
+
+def wait_until(connection: sa.Connection, id: UUID, at: datetime) -> None:
+    """Let a backfill not go on before an instant of the database's clock."""
+    later = sa.update(backfills).where(backfills.c.id == id)
+    connection.execute(later.values(not_before=sa.literal(at, UTCDateTime())))
+
+
+def finish(connection: sa.Connection, id: UUID, state: str, error: str | None = None) -> None:
+    """End an active backfill: done, or failed for a reason."""
+    ended = sa.update(backfills).where(backfills.c.id == id, backfills.c.state == ACTIVE)
+    connection.execute(ended.values(state=state, error=error, finished_at=database_now()))
+
+
+def cancel_active(connection: sa.Connection, uid: UUID, actor: str) -> list[tuple[UUID, str]]:
+    """Cancel an action's active backfills; return the id and the actor of each."""
+    cancelled = (
+        sa.update(backfills)
+        .where(backfills.c.action_uid == uid, backfills.c.state == ACTIVE)
+        .values(state="cancelled", error=f"cancelled by {actor}", finished_at=database_now())
+        .returning(backfills.c.id, backfills.c.actor)
+    )
+    return [(row.id, row.actor) for row in connection.execute(cancelled)]
+
+
+def cancel_unstarted(connection: sa.Connection, uid: UUID, triggerer: str, reason: str) -> int:
+    """Cancel what a backfill recorded and nobody has started; return how many."""
+    cancelled = (
+        sa.update(operations)
+        .where(operations.c.action_uid == uid, stands_in(operations.c.state, UNSTARTED))
+        .where(operations.c.triggerer == triggerer)
+        .values(
+            state=OperationState.CANCELLED,
+            reason=reason,
+            waiting_for=None,
+            finished_at=database_now(),
+        )
+    )
+    return connection.execute(cancelled).rowcount
+
+
+def count_unstarted(connection: sa.Connection, uid: UUID) -> int:
+    """Return how many of an action's operations that somebody asked for have not started."""
+    unstarted = sa.select(sa.func.count()).where(
+        operations.c.action_uid == uid,
+        stands_in(operations.c.state, UNSTARTED),
+        asked_for(operations.c.triggerer),
+    )
+    return int(connection.execute(unstarted).scalar_one())
+
+
+def found_in(
+    connection: sa.Connection, uid: UUID, since: datetime, until: datetime
+) -> dict[UUID, dict[str, Any]]:
+    """Return an action's operations whose occurrence lies in (since, until], by id."""
+    wanted = (
+        "id", "action_uid", "occurrence_at", "subject", "state", "reason", "attempt", "revision",
+        "steps", "first_started_at", "overlap_key",
+    )  # fmt: skip
+    query = sa.select(*(operations.c[name] for name in wanted)).where(
+        operations.c.action_uid == uid,
+        operations.c.occurrence_at > since,
+        operations.c.occurrence_at <= until,
+    )
+    return {row["id"]: dict(row) for row in connection.execute(query).mappings()}
+
+
+def states_of(
+    connection: sa.Connection, row: dict[str, Any], triggerer: str
+) -> dict[OperationState, int]:
+    """Return how many operations of a backfill stand in each state."""
+    query = (
+        sa.select(operations.c.state, sa.func.count())
+        .where(operations.c.action_uid == row["action_uid"])
+        .where(operations.c.occurrence_at > row["since"])
+        .where(operations.c.occurrence_at <= row["until"])
+        .where(operations.c.triggerer == triggerer)
+        .group_by(operations.c.state)
+        .order_by(operations.c.state)
+    )
+    return {OperationState(row[0]): row[1] for row in connection.execute(query)}

@@ -1,0 +1,107 @@
+"""A time without a tick, told when it is over: what was due in it, and what became of that.
+
+The tables are asked, not what this daemon did: another one may have decided a part.
+"""
+
+import json
+import logging
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from models.sql import read_clock
+from models.store import downtime, missed, ticks
+from models.store.downtime import Span
+from models.store.ticks import Found
+from models.values import format_instant
+from runtime.database import reading
+from scheduler.fingerprint import operation_id
+from scheduler.occurrence import next_occurrences
+
+logger = logging.getLogger("minutehand.tick")
+
+MOST_NAMED = 5
+AT_ONCE = 500
+
+
+def note(engine: sa.Engine, found: Found, two_ticks: timedelta) -> bool:
+    """Return whether the last tick lies further back than two ticks, and store it if so.
+
+    Before anything is decided: also a tick that is killed leaves word of it.
+    """
+    if found.last_now is None or found.now - found.last_now <= two_ticks:
+        return False
+    instants = {"since": found.last_now, "until": found.now}
+    with engine.begin() as connection:
+        # Measured on the database's clock: `now` may be any instant (`--at`).
+        instants["recorded_from"] = read_clock(connection) - (found.now - found.last_now)
+        fact = json.dumps({key: at.isoformat() for key, at in instants.items()})
+        ticks.set_fact(connection, ticks.DOWNTIME, fact)
+    return True
+
+
+def tell(engine: sa.Engine) -> dict[str, Any] | None:
+    """Log what became of the last downtime, and return it."""
+    with reading(engine) as connection:
+        told = last_downtime(connection)
+    if told is not None:
+        logger.warning("down %s", in_words(told))
+    return told
+
+
+def last_downtime(
+    connection: sa.Connection, ended_after: datetime | None = None
+) -> dict[str, Any] | None:
+    """Return the last time without a tick and what became of its occurrences, as JSON; or None.
+
+    None also for one that ended at `ended_after` or before.
+    """
+    fact = ticks.fact(connection, ticks.DOWNTIME)
+    if fact is None:
+        return None
+    span = Span(**{key: datetime.fromisoformat(at) for key, at in json.loads(fact).items()})
+    if ended_after is not None and span.until <= ended_after:
+        return None
+    found = downtime.outcomes(connection, span, MOST_NAMED)
+    older = _in_straddling(connection, span)
+    most = sorted((*found.most_missed, *older), key=lambda one: -one[1])[:MOST_NAMED]
+    names = downtime.names_of(connection, [uid for uid, _ in most])
+    count = sum(count for _, count in older)
+    return {
+        "since": format_instant(span.since),
+        "until": format_instant(span.until),
+        "occurrences": found.occurrences + count,
+        "sent": found.occurrences - found.missed,
+        "missed": found.missed + count,
+        "most_missed": [{"name": names[uid], "missed": missed} for uid, missed in most],
+    }
+
+
+def in_words(told: dict[str, Any]) -> str:
+    """Return a downtime as one line, without the word itself."""
+    counts = f"{told['occurrences']} occurrences, {told['sent']} sent, {told['missed']} missed"
+    names = ", ".join(f'"{one["name"]}" {one["missed"]}' for one in told["most_missed"])
+    return f"{told['since']} to {told['until']}: {counts}{': ' + names if names else ''}"
+
+
+def _in_straddling(connection: sa.Connection, span: Span) -> list[tuple[UUID, int]]:
+    """Return of spans that began before it how many of the missed lie in this one."""
+    return [
+        (row.action_uid, count)
+        for row in downtime.straddling(connection, span)
+        if (count := _rowless(connection, row, span.since))
+    ]
+
+
+def _rowless(connection: sa.Connection, row: sa.Row[Any], since: datetime) -> int:
+    plan, uid, count = missed.plan_of(connection, row), row.action_uid, 0
+    while plan is not None and (some := next_occurrences(plan, uid, since, AT_ONCE)):
+        inside = [at for at in some if at <= row.last_at]
+        known = missed.ids_in(connection, [operation_id(uid, at) for at in inside])
+        count += len(inside) - len(known)
+        if len(inside) < AT_ONCE:
+            break
+        since = inside[-1]
+    return count

@@ -1,0 +1,139 @@
+"""Which range of an action's past a backfill runs, and what of it: decisions alone."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+from models.errors import Refused
+from models.operation import BACKFILL, OperationState
+from models.values import format_instant
+from scheduler.fingerprint import operation_id
+
+# Occurrences looked at in one transaction.
+BATCH = 500
+# Why an operation was cancelled that its backfill had recorded: a later one takes it up again.
+CALLED_OFF = "the backfill was cancelled"
+SECOND = timedelta(seconds=1)
+MINUTE = timedelta(minutes=1)
+
+
+class Mode(StrEnum):
+    """Which occurrences of the range are wanted."""
+
+    MISSING = "missing"
+    FAILED = "failed"
+    ALL = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A range of an action's past, both ends included, and what of it is to run."""
+
+    uid: UUID
+    first: datetime
+    last: datetime
+    mode: Mode = Mode.ALL
+    # At most so many are recorded in a minute of the clock.
+    pace: int | None = None
+
+    @property
+    def since(self) -> datetime:
+        """The open end of the range (since, last]."""
+        return self.first - SECOND
+
+
+@dataclass
+class Share:
+    """What becomes of some occurrences, ascending: recorded, repeated, or left as they are."""
+
+    record: list[datetime] = field(default_factory=list)
+    repeat: list[Mapping[str, Any]] = field(default_factory=list)
+    passed_over: int = 0
+    # The last occurrence of the share.
+    last: datetime | None = None
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The counts, as columns of a backfill."""
+        return {
+            "recorded": len(self.record),
+            "repeated": len(self.repeat),
+            "passed_over": self.passed_over,
+        }
+
+
+def sort_out(
+    uid: UUID,
+    occurrences: Sequence[datetime],
+    found: Mapping[UUID, Mapping[str, Any]],
+    mode: Mode,
+    most: int = BATCH,
+) -> Share:
+    """Return what becomes of occurrences, until `most` of them are to run.
+
+    `found` are the operations that are there, by id. What is done, runs, waits or was
+    skipped stays.
+    """
+    share = Share()
+    for at in occurrences:
+        if len(share.record) + len(share.repeat) >= most:
+            break
+        row = found.get(operation_id(uid, at))
+        if row is None and mode is not Mode.FAILED:
+            share.record.append(at)
+        elif row is not None and _is_wanted(row, mode):
+            share.repeat.append(row)
+        else:
+            share.passed_over += 1
+        share.last = at
+    return share
+
+
+def _is_wanted(row: Mapping[str, Any], mode: Mode) -> bool:
+    if row["state"] == OperationState.FAILED:
+        return mode is not Mode.MISSING
+    is_called_off = row["state"] == OperationState.CANCELLED and row["reason"] == CALLED_OFF
+    return mode is not Mode.FAILED and (row["state"] == OperationState.MISSED or is_called_off)
+
+
+def triggerer(id: UUID, actor: str) -> str:
+    """Return who causes the operations of a backfill: its short id tells it from others."""
+    return f"{BACKFILL}{str(id)[:8]} by {actor}"
+
+
+def check_range(wanted: Wanted, now: datetime, kept_for: timedelta) -> None:
+    """Raise Refused, with what to write, for a range that cannot be filled.
+
+    What is older than history is kept for may have run: nobody knows any more.
+    """
+    earliest = next_minute(now - kept_for)
+    if wanted.last > now:
+        told = f"--to {format_instant(wanted.last)} lies in the future"
+        raise Refused(f"{told}; write {format_instant(now)} or earlier")
+    if wanted.first > wanted.last:
+        first, last = format_instant(wanted.first), format_instant(wanted.last)
+        raise Refused(f"--from {first} lies after --to {last}; write the earlier one first")
+    if wanted.first < earliest:
+        raise Refused(
+            f"--from {format_instant(wanted.first)} is older than what is kept"
+            f" (SCHED_RETENTION_OPERATIONS_DAYS, {kept_for.days}); write"
+            f" {format_instant(earliest)} or later"
+        )
+
+
+def next_minute(at: datetime) -> datetime:
+    """Return the first full minute after `at`."""
+    return at.replace(second=0, microsecond=0) + MINUTE
+
+
+def parse_pace(text: str) -> int:
+    """Return how many a minute `30/min` writes; raises Refused."""
+    match = re.fullmatch(r"([0-9]{1,4})/min", text)
+    pace = int(match[1]) if match else 0
+    if not 1 <= pace <= BATCH:
+        raise Refused(f"--pace {text!r}: write 1/min to {BATCH}/min")
+    return pace

@@ -1,0 +1,92 @@
+"""A backfill by real processes: from the command line to the steps, and through a kill -9."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from uuid import UUID
+
+import psutil
+import sqlalchemy as sa
+
+from models.sql import database_now
+from models.store import backfills
+from models.tables import actions
+from models.tables import backfills as backfills_table
+from runtime.database import reading
+from scheduler.change import Changed
+from scheduler.fingerprint import operation_id
+from tests.acceptance.installation import MINUTE, Installation
+from tests.acceptance.processes import until
+
+EVERY_MINUTE = {"cron_rule": "* * * * *", "timezone": "UTC"}
+
+
+def test_a_range_is_filled_in_order_and_waited_for(installation: Installation) -> None:
+    action = installation.action(when=EVERY_MINUTE, policy={"starts_at": "2026-01-01T00:00:00Z"})
+    last = installation.now().replace(second=0, microsecond=0) - timedelta(hours=1)
+    expected = [operation_id(action.uid, last + n * MINUTE) for n in range(-3, 1)]
+    installation.worker("default")
+    installation.worker(concurrency=2)
+
+    ends = ("--from", (last - 3 * MINUTE).isoformat(), "--to", last.isoformat())
+    filled = installation.cli("backfill", "traced", *ends, "--wait", "--timeout", "60")
+
+    assert (filled["state"], filled["recorded"]) == ("done", 4)
+    assert filled["operations"] == {"success": 4}
+    assert [line.operation for line in installation.trace.starts()] == expected
+
+
+@contextmanager
+def held_up(installation: Installation, action: Changed) -> Iterator[None]:
+    """Keep every batch of the action from going on: its row is locked (SQLite: all writing is)."""
+    with installation.engine.begin() as connection:
+        own = sa.select(actions.c.uid).where(actions.c.uid == action.uid)
+        connection.execute(own.with_for_update())
+        yield
+
+
+def is_taken(installation: Installation) -> bool:
+    """Whether a worker has the message and, where that can be seen, stands in its transaction."""
+    with installation.broker.client() as client:
+        if client.llen("default") or not client.hlen("unacked"):
+            return False
+    if installation.store == "sqlite":
+        return True
+    waiting = sa.text("SELECT count(*) FROM pg_locks WHERE NOT granted")
+    with reading(installation.engine) as connection:
+        return bool(connection.execute(waiting).scalar_one())
+
+
+def row_of(installation: Installation, id: UUID) -> dict[str, object]:
+    with reading(installation.engine) as connection:
+        return backfills.get(connection, id)
+
+
+def test_a_worker_killed_in_the_middle_of_a_batch_costs_nothing(
+    installation: Installation,
+) -> None:
+    action = installation.action(when=EVERY_MINUTE, policy={"overlap": "allow"})
+    last = installation.now().replace(second=0, microsecond=0) - timedelta(hours=1)
+    first = last - 1_199 * MINUTE
+    ends = ("--from", first.isoformat(), "--to", last.isoformat())
+    id = UUID(installation.cli("backfill", "traced", *ends)["id"])
+    with held_up(installation, action):
+        worker = installation.worker("default")
+        until(lambda: is_taken(installation), "a worker stands in the batch")
+        for pid in worker.children():
+            psutil.Process(pid).kill()
+        worker.kill()
+    assert row_of(installation, id)["recorded"] == 0
+
+    installation.worker("default", is_awaited=True)
+    with installation.engine.begin() as connection:
+        own = sa.update(backfills_table).where(backfills_table.c.id == id)
+        connection.execute(own.values(not_before=database_now(-1.0)))
+    installation.tick()
+    until(lambda: row_of(installation, id)["state"] == "done", "the backfill is done")
+
+    rows = installation.rows(action.uid)
+    assert row_of(installation, id)["recorded"] == len(rows) == 1_200
+    assert {row["id"] for row in rows} == {
+        operation_id(action.uid, first + n * MINUTE) for n in range(1_200)
+    }

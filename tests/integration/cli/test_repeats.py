@@ -1,0 +1,258 @@
+"""`operation rerun|retry|cancel` and `backfill` as a user calls them, with their exit codes."""
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid4
+from zoneinfo import ZoneInfo
+
+import pytest
+import sqlalchemy as sa
+
+from cli.main import run
+from models.operation import OperationState
+from models.sql import read_clock
+from models.store.claims import claim
+from models.store.endings import Ending, end
+from runtime.clock import utc_now
+from runtime.config import load_settings
+from runtime.database import make_engine
+from scheduler import backfill
+from scheduler.change import Changed
+from tests.factories import make_action, make_operation, row_of
+from tests.servers import Broker
+
+NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+HOURLY = {"cron_rule": "0 * * * *", "timezone": "Asia/Tokyo"}
+
+
+@dataclass
+class Result:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+Call = Callable[..., Result]
+
+
+@pytest.fixture
+def engine(
+    tmp_path: Path, sqlite_template: Path, broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> sa.Engine:
+    shutil.copy(sqlite_template, tmp_path / "minutehand.db")
+    monkeypatch.setenv("SCHED_HOME", str(tmp_path))
+    monkeypatch.setenv("SCHED_BROKER_URL", broker.url)
+    return make_engine(load_settings(tmp_path, {}))
+
+
+@pytest.fixture
+def call(engine: sa.Engine, capsys: pytest.CaptureFixture[str]) -> Call:
+    def call(*arguments: str) -> Result:
+        code = run(arguments)
+        captured = capsys.readouterr()
+        return Result(code, captured.out, captured.err)
+
+    return call
+
+
+def make_failed(engine: sa.Engine, action: Changed, occurrence: datetime = NOON) -> UUID:
+    id = make_operation(engine, action, occurrence)
+    with engine.begin() as connection:
+        claim(connection, id, 1, "tests")
+    with engine.begin() as connection:
+        failed = Ending(OperationState.FAILED, error="no such host", is_failure=True)
+        end(connection, id, 1, failed)
+    return id
+
+
+def test_several_are_retried_in_one_call(call: Call, engine: sa.Engine, broker: Broker) -> None:
+    action = make_action(engine)
+    ids = [make_failed(engine, action, NOON + n * HOUR) for n in range(2)]
+
+    result = call("operation", "retry", *map(str, ids), "--json")
+
+    assert (result.code, result.err) == (0, "")
+    assert [(one["id"], one["attempt"], one["revision"]) for one in result.json] == [
+        (str(id), 2, 1) for id in ids
+    ]
+    assert [message[0] for message in broker.messages("quick")] == [str(id) for id in ids]
+
+
+def test_what_is_refused_is_told_and_the_rest_is_done(call: Call, engine: sa.Engine) -> None:
+    failed = make_failed(engine, make_action(engine))
+    unknown = uuid4()
+
+    result = call("operation", "retry", str(failed), str(unknown), "no-id")
+
+    assert result.code == 1
+    assert result.out == f"{failed}: attempt 2, revision 1\n"
+    assert result.err.splitlines()[0].startswith(f"error: no operation has the id {unknown}")
+    assert "'no-id' is not an operation's id" in result.err
+
+
+def test_when_all_are_refused_nothing_was_done(call: Call, engine: sa.Engine) -> None:
+    failed = make_failed(engine, make_action(engine))
+
+    result = call("operation", "rerun", str(failed), "--json")
+
+    assert result.code == 2
+    assert "use `minutehand operation retry" in result.json[0]["refused"]
+
+
+def test_another_revision_is_told(call: Call, engine: sa.Engine, tmp_path: Path) -> None:
+    failed = make_failed(engine, make_action(engine))
+    call("action", "pause", "every minute")
+    call("action", "resume", "every minute")
+
+    result = call("operation", "retry", str(failed))
+
+    assert "revision 3 (it was recorded with revision 1)" in result.out
+
+
+def test_a_wait_that_ends_badly_is_exit_code_1(call: Call, engine: sa.Engine) -> None:
+    failed = make_failed(engine, make_action(engine))
+
+    result = call("operation", "retry", str(failed), "--wait", "--timeout", "0")
+
+    assert (result.code, result.out) == (1, f"{failed}: attempt 2, revision 1, queued\n")
+
+
+def test_cancel_says_what_it_did(call: Call, engine: sa.Engine) -> None:
+    action = make_action(engine)
+    running, waiting = (make_operation(engine, action, NOON + n * HOUR) for n in range(2))
+    with engine.begin() as connection:
+        claim(connection, running, 1, "tests")
+
+    result = call("operation", "cancel", str(running), str(waiting))
+    again = call("operation", "cancel", str(waiting))
+
+    assert (result.code, result.out) == (0, f"{running}: asked to end\n{waiting}: cancelled\n")
+    assert (again.code, again.err) == (
+        2,
+        f"error: operation {waiting} has ended: it is cancelled\n",
+    )
+
+
+def test_each_attempt_is_shown_with_its_error(call: Call, engine: sa.Engine) -> None:
+    failed = make_failed(engine, make_action(engine))
+    call("operation", "retry", str(failed))
+    with engine.begin() as connection:
+        claim(connection, failed, 2, "tests")
+
+    shown = call("operation", "show", str(failed)).out
+    tries = call("operation", "show", str(failed), "--json").json["attempts"]
+
+    assert "attempt 1: failed, began " in shown
+    assert ": no such host\n" in shown
+    assert "attempt 2: running" in shown
+    assert [(one["attempt"], one["state"], one["error"]) for one in tries] == [
+        (1, "failed", "no such host"),
+        (2, "running", None),
+    ]
+
+
+# backfill
+
+
+def local(back: int) -> str:
+    """Return a full hour, so many hours ago, as a clock in Tokyo shows it."""
+    at = utc_now().replace(minute=0, second=0, microsecond=0) - back * HOUR
+    return at.astimezone(ZoneInfo("Asia/Tokyo")).strftime("%Y-%m-%dT%H:%M")
+
+
+def test_a_dry_run_says_what_it_would_do(call: Call, engine: sa.Engine) -> None:
+    make_action(engine, when=HOURLY)
+    ends = ("--from", local(9), "--to", local(5))
+
+    told = call("backfill", "every minute", *ends, "--dry-run")
+    found = call("backfill", "every minute", *ends, "--dry-run", "--json").json
+
+    assert told.out.startswith("every minute would have 5 recorded, 0 repeated, 0 passed over; no")
+    assert (found["recorded"], found["mode"]) == (5, "all")
+    assert (found["first"], found["last"]) == (found["from"], found["to"])
+    assert call("action", "show", "every minute", "--json").json["backfills"] == []
+
+
+def test_a_backfill_is_shown_with_its_action_and_can_be_cancelled(
+    call: Call, engine: sa.Engine, broker: Broker
+) -> None:
+    make_action(engine, when=HOURLY)
+    ends = ("--from", local(9), "--to", local(5))
+
+    started = call("backfill", "every minute", *ends, "--only", "missing", "--pace", "2/min")
+    [(id, attempt)] = broker.messages("default")
+    backfill.work_off(engine, (UUID(id), attempt))
+    [shown] = call("action", "show", "every minute", "--json").json["backfills"]
+    listed = call("action", "show", "every minute").out
+    cancelled = call("backfill", "every minute", "--cancel", "--json")
+    again = call("backfill", "every minute", "--cancel")
+
+    assert (started.code, started.out.splitlines()[0]) == (0, f"backfill {id} of every minute")
+    assert (shown["id"], shown["state"], shown["mode"]) == (id, "active", "missing")
+    assert (shown["recorded"], shown["pace"]) == (2, 2)
+    assert f"backfill {id} active: 2 recorded, 0 repeated, 0 passed over, from " in listed
+    assert (cancelled.json["backfills"], cancelled.json["cancelled"]) == ([id], 2)
+    assert (again.code, again.err) == (2, "error: 'every minute' has no active backfill\n")
+
+
+def test_a_wait_for_a_backfill_that_does_not_end_is_exit_code_1(
+    call: Call, engine: sa.Engine
+) -> None:
+    make_action(engine, when=HOURLY)
+
+    result = call(
+        *("backfill", "every minute", "--from", local(9), "--to", local(5), "--json"),
+        *("--wait", "--timeout", "0"),
+    )
+
+    assert (result.code, result.json["state"], result.json["operations"]) == (1, "active", {})
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--to", "2026-01-01T00:00"], "--from is missing; write an instant"),
+        (["--from", "yesterday", "--to", "2026-01-01T00:00"], "--from 'yesterday': is not an"),
+        (["--from", "2020-01-01T00:00Z", "--to", "2020-01-02T00:00Z"], "or later"),
+        (["--from", "2026-01-01T00:00Z", "--to", "2190-01-02T00:00Z"], "in the future; write"),
+        (["--from", "2020-01-01T00:00", "--to", "2020-01-02T00:00", "--pace", "x"], "--pace 'x'"),
+    ],
+)
+def test_a_range_that_cannot_be_is_refused(
+    call: Call, engine: sa.Engine, options: list[str], told: str
+) -> None:
+    make_action(engine, when=HOURLY)
+
+    result = call("backfill", "every minute", *options)
+
+    assert result.code == 2
+    assert told in result.err
+
+
+def test_what_failed_is_repeated(call: Call, engine: sa.Engine, broker: Broker) -> None:
+    action = make_action(engine, when=HOURLY)
+    first = backfill_hour(engine)
+    failed = make_failed(engine, action, first)
+
+    call("backfill", "every minute", "--from", first.isoformat(), "--to", first.isoformat())
+    [(id, attempt)] = broker.messages("default")
+    backfill.work_off(engine, (UUID(id), attempt))
+
+    row = row_of(engine, failed)
+    assert (row["state"], row["attempt"], row["error"]) == ("queued", 2, None)
+
+
+def backfill_hour(engine: sa.Engine) -> datetime:
+    with engine.begin() as connection:
+        now = read_clock(connection)
+    return now.replace(minute=0, second=0, microsecond=0) - 3 * HOUR

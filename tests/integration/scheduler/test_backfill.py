@@ -1,0 +1,682 @@
+"""A backfill: each wanted occurrence of the range runs once, in order, whatever dies meanwhile."""
+
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+import sqlalchemy as sa
+
+from models.errors import Refused
+from models.operation import ENDED, OperationState
+from models.sql import database_now, read_clock
+from models.store import backfills
+from models.store.claims import Claim, claim
+from models.store.endings import Ending, end
+from models.store.obstacles import NotClaimed
+from models.tables import action_cursor, actions, missed_spans
+from models.tables import backfills as backfills_table
+from models.tables import operations as operations_table
+from runtime.database import reading
+from scheduler import backfill, change
+from scheduler.change import Changed
+from scheduler.dispatch import dispatch_ready
+from scheduler.fingerprint import operation_id
+from scheduler.occurrence import next_occurrences
+from scheduler.ranges import CALLED_OFF, Mode, Wanted, check_range, parse_pace, sort_out
+from scheduler.sweep import Sweeper
+from scheduler.tick import tick
+from tasks.execute import _send_released
+from tests.factories import (
+    author,
+    make_action,
+    make_document,
+    make_operation,
+    row_of,
+    rows_of,
+    update_operation,
+)
+from tests.servers import Broker
+
+MINUTE = timedelta(minutes=1)
+HOUR = timedelta(hours=1)
+SECOND = timedelta(seconds=1)
+KEPT = timedelta(days=90)
+LEASE = timedelta(seconds=45)
+NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
+UID = UUID("6f1d0c1e-0000-4000-8000-000000000001")
+
+
+def hour_of(engine: sa.Engine, back: int = 5) -> datetime:
+    """Return a full hour, so many hours before the database's clock."""
+    with reading(engine) as connection:
+        now = read_clock(connection)
+    return now.replace(minute=0, second=0, microsecond=0) - back * HOUR
+
+
+def make_hourly(engine: sa.Engine, **changes: Any) -> Changed:
+    return make_action(engine, when={"cron_rule": "0 * * * *", "timezone": "UTC"}, **changes)
+
+
+def wanted(action: Changed, first: datetime, last: datetime, **how: Any) -> Wanted:
+    return Wanted(action.uid, first, last, **how)
+
+
+def start(engine: sa.Engine, asked: Wanted) -> UUID:
+    return backfill.start(engine, asked, "ann", KEPT)[0]
+
+
+def fill(engine: sa.Engine, asked: Wanted) -> dict[str, Any]:
+    """Start a backfill and work it off; return its row."""
+    id = start(engine, asked)
+    assert backfill.work_off(engine, (id, 1)) == "done"
+    return backfill_of(engine, id)
+
+
+def backfill_of(engine: sa.Engine, id: UUID) -> dict[str, Any]:
+    with reading(engine) as connection:
+        return backfills.get(connection, id)
+
+
+def counts_of(row: dict[str, Any]) -> tuple[int, int, int]:
+    return row["recorded"], row["repeated"], row["passed_over"]
+
+
+def run_all(engine: sa.Engine, broker: Broker) -> list[datetime]:
+    """Take message after message like a worker; return the occurrences in the order they ran."""
+    ran: list[datetime] = []
+    while messages := broker.messages("quick"):
+        with broker.client() as client:
+            client.delete("quick")
+        for id, attempt in messages:
+            with engine.begin() as connection:
+                found = claim(connection, UUID(id), attempt, "tests")
+            if isinstance(found, Claim):
+                ran.append(found.occurrence_at)
+                with engine.begin() as connection:
+                    end(connection, UUID(id), attempt, Ending(OperationState.SUCCESS))
+        dispatch_ready(engine)
+    return ran
+
+
+def test_a_range_is_recorded_under_the_computed_ids_and_runs_in_order(
+    engine: sa.Engine, broker: Broker
+) -> None:
+    action, first = make_hourly(engine), hour_of(engine)
+    expected = [first + n * HOUR for n in range(4)]
+
+    row = fill(engine, wanted(action, first, expected[-1]))
+
+    rows = rows_of(engine, action)
+    assert [one["id"] for one in rows] == [operation_id(action.uid, at) for at in expected]
+    assert {one["triggerer"] for one in rows} == {f"Backfill {str(row['id'])[:8]} by ann"}
+    assert (row["state"], counts_of(row)) == ("done", (4, 0, 0))
+    assert run_all(engine, broker) == expected
+    assert {one["state"] for one in rows_of(engine, action)} == {"success"}
+
+
+def test_both_ends_belong_to_the_range(engine: sa.Engine) -> None:
+    action, first = make_hourly(engine), hour_of(engine)
+
+    fill(engine, wanted(action, first, first))
+    fill(engine, wanted(action, first + SECOND, first + 2 * HOUR - SECOND))
+
+    assert [row["occurrence_at"] for row in rows_of(engine, action)] == [first, first + HOUR]
+
+
+def test_twice_the_same_backfill_is_the_same_as_once(engine: sa.Engine, broker: Broker) -> None:
+    action, first = make_hourly(engine), hour_of(engine)
+    asked = wanted(action, first, first + 3 * HOUR)
+
+    fill(engine, asked)
+    second = fill(engine, asked)
+
+    assert counts_of(second) == (0, 0, 4)
+    assert len(broker.messages("quick")) == 4
+
+
+@pytest.mark.parametrize(
+    ("mode", "expected"),
+    [(Mode.MISSING, (1, 1, 2)), (Mode.FAILED, (0, 1, 3)), (Mode.ALL, (1, 2, 1))],
+)
+def test_a_mode_says_what_is_wanted(
+    engine: sa.Engine, mode: Mode, expected: tuple[int, int, int]
+) -> None:
+    action, first = make_hourly(engine), hour_of(engine)
+    for n, state in enumerate(("missed", "failed", "success")):
+        id = make_operation(engine, action, first + n * HOUR)
+        steps = [state] if state == "missed" else ["running", state]
+        with engine.begin() as connection:
+            connection.execute(sa.delete(operations_table).where(operations_table.c.id == id))
+            connection.execute(
+                sa.insert(operations_table).values(
+                    id=id, small_app_id=1, action_uid=action.uid, revision=1, state=steps[-1],
+                    occurrence_at=first + n * HOUR, triggerer="Scheduled action", queue="quick",
+                    task="execute_scheduled_action_quick", recorded_at=database_now(),
+                    not_before=database_now(), finished_at=database_now(),
+                )
+            )  # fmt: skip
+
+    row = fill(engine, wanted(action, first, first + 3 * HOUR, mode=mode))
+
+    assert counts_of(row) == expected
+
+
+@pytest.mark.parametrize(
+    "state", [one for one in OperationState if one not in {"failed", "missed"}]
+)
+def test_what_is_done_runs_waits_or_was_skipped_is_passed_over(state: OperationState) -> None:
+    row = {"state": state, "reason": None}
+
+    share = sort_out(UID, [NOON], {operation_id(UID, NOON): row}, Mode.ALL)
+
+    assert (share.record, share.repeat, share.passed_over) == ([], [], 1)
+
+
+def test_what_its_backfill_called_off_is_missing_again() -> None:
+    row = {"state": OperationState.CANCELLED, "reason": CALLED_OFF}
+
+    share = sort_out(UID, [NOON], {operation_id(UID, NOON): row}, Mode.MISSING)
+
+    assert share.repeat == [row]
+
+
+def test_a_share_ends_when_enough_are_to_run() -> None:
+    occurrences = [NOON + n * HOUR for n in range(5)]
+    done = {operation_id(UID, NOON): {"state": OperationState.SUCCESS, "reason": None}}
+
+    share = sort_out(UID, occurrences, done, Mode.ALL, 2)
+
+    assert share.record == occurrences[1:3]
+    assert (share.passed_over, share.last) == (1, occurrences[2])
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "told"),
+    [
+        (NOON, NOON + 2 * MINUTE, "12:02:00Z lies in the future; write 2026-01-05T12:00:30Z or"),
+        (NOON, NOON - MINUTE, "--from 2026-01-05T12:00:00Z lies after --to 2026-01-05T11:59:00Z"),
+        (NOON - KEPT, NOON, "write 2025-10-07T12:01:00Z or later"),
+    ],
+    ids=["future", "backwards", "older_than_kept"],
+)  # fmt: skip
+def test_a_range_that_cannot_be_filled_is_refused(
+    first: datetime, last: datetime, told: str
+) -> None:
+    with pytest.raises(Refused, match=told):
+        check_range(Wanted(UID, first, last), NOON + 30 * SECOND, KEPT)
+
+
+def test_the_earliest_possible_instant_is_taken() -> None:
+    check_range(Wanted(UID, NOON - KEPT + MINUTE, NOON), NOON + 30 * SECOND, KEPT)
+
+
+@pytest.mark.parametrize("text", ["30", "0/min", "501/min", "30/s", "-1/min", "1e2/min"])
+def test_a_pace_is_a_number_a_minute(text: str) -> None:
+    with pytest.raises(Refused, match="write 1/min to 500/min"):
+        parse_pace(text)
+    assert parse_pace("30/min") == 30
+
+
+def test_occurrences_before_the_action_was_made_can_be_filled(engine: sa.Engine) -> None:
+    action, first = make_hourly(engine), hour_of(engine, 48)
+
+    row = fill(engine, wanted(action, first, first + 9 * HOUR))
+
+    assert counts_of(row) == (10, 0, 0)
+
+
+def test_nothing_lies_outside_starts_at_and_ends_at(engine: sa.Engine) -> None:
+    first = hour_of(engine)
+    bounds = {"starts_at": (first + HOUR).isoformat(), "ends_at": (first + 3 * HOUR).isoformat()}
+    action = make_hourly(engine, policy=bounds)
+
+    fill(engine, wanted(action, first, first + 4 * HOUR))
+
+    assert [row["occurrence_at"] for row in rows_of(engine, action)] == [
+        first + HOUR,
+        first + 2 * HOUR,
+    ]
+
+
+def test_a_range_without_an_occurrence_is_refused_and_nothing_is_stored(
+    engine: sa.Engine,
+) -> None:
+    action, first = make_hourly(engine), hour_of(engine)
+
+    with pytest.raises(Refused, match=r"has no occurrence from .*; its next one is"):
+        start(engine, wanted(action, first + MINUTE, first + 2 * MINUTE))
+    with reading(engine) as connection:
+        assert backfills.of_action(connection, action.uid, 5) == []
+
+
+def pause(engine: sa.Engine, action: Changed) -> None:
+    change.set_active(engine, action.uid, active=False, author=author())
+
+
+def make_event_action(engine: sa.Engine, action: Changed) -> None:
+    with engine.begin() as connection:
+        own = sa.update(actions).where(actions.c.uid == action.uid)
+        connection.execute(own.values(event="instance.user.created"))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "told"), [(pause, "action resume"), (make_event_action, "come from events")]
+)
+def test_an_action_that_cannot_be_filled_is_refused(
+    engine: sa.Engine, spoil: Callable[..., None], told: str
+) -> None:
+    action, first = make_hourly(engine), hour_of(engine)
+    spoil(engine, action)
+
+    with pytest.raises(Refused, match=told):
+        start(engine, wanted(action, first, first + HOUR))
+    with pytest.raises(Refused, match=told):
+        backfill.rehearse(engine, wanted(action, first, first + HOUR), KEPT)
+
+
+def test_a_rehearsal_says_what_would_be_done_and_stores_nothing(
+    engine: sa.Engine, broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (backfill, __import__("scheduler.ranges", fromlist=["ranges"])):
+        monkeypatch.setattr(module, "BATCH", 2)
+    action, first = make_hourly(engine), hour_of(engine)
+    make_operation(engine, action, first + HOUR)
+
+    found = backfill.rehearse(engine, wanted(action, first, first + 4 * HOUR), KEPT)
+
+    assert found == {
+        "recorded": 4, "repeated": 0, "passed_over": 1,
+        "first": first, "last": first + 4 * HOUR,
+    }  # fmt: skip
+    assert len(rows_of(engine, action)) == 1
+    assert broker.messages("default") == []
+
+
+def test_a_worker_is_asked_at_once_and_by_the_sweep_when_nobody_comes(
+    engine: sa.Engine, broker: Broker
+) -> None:
+    action, first = make_hourly(engine), hour_of(engine)
+    id = start(engine, wanted(action, first, first + HOUR))
+    asked = broker.messages("default")
+    with reading(engine) as connection:
+        now = read_clock(connection)
+
+    tick(engine, now, Sweeper(LEASE))
+    still = broker.messages("default")
+    age(engine, id)
+    tick(engine, now, Sweeper(LEASE))
+
+    assert asked == still == [(str(id), 1)]
+    assert broker.messages("default") == [(str(id), 1)] * 2
+
+
+def age(engine: sa.Engine, id: UUID) -> None:
+    """Let the backfill's time have come."""
+    with engine.begin() as connection:
+        own = sa.update(backfills_table).where(backfills_table.c.id == id)
+        connection.execute(own.values(not_before=database_now(-1.0)))
+
+
+def test_with_the_broker_away_the_daemon_asks_later(engine: sa.Engine, broker: Broker) -> None:
+    action, first = make_hourly(engine), hour_of(engine)
+
+    broker.stop()
+    try:
+        id, sent = backfill.start(engine, wanted(action, first, first), "ann", KEPT)
+    finally:
+        broker.start()
+    with reading(engine) as connection:
+        now = read_clock(connection)
+    tick(engine, now, Sweeper(LEASE))
+
+    assert sent.error is not None
+    assert broker.messages("default") == [(str(id), 1)]
+
+
+def test_batch_by_batch_with_a_crash_after_each_the_range_is_filled_once(
+    engine: sa.Engine, broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed between commit and sending: the next worker gets the attempt that is its turn."""
+    monkeypatch.setattr(backfill, "BATCH", 2)
+    action, first = make_hourly(engine), hour_of(engine)
+    id = start(engine, wanted(action, first, first + 4 * HOUR))
+
+    turns = []
+    while backfill_of(engine, id)["state"] == "active":
+        turn = (id, backfill_of(engine, id)["attempt"])
+        with engine.begin() as connection:
+            backfill._batch(connection, turn)
+        turns.append(turn)
+        assert backfill.work_off(engine, turn) == "not this attempt's turn"
+
+    row = backfill_of(engine, id)
+    assert ([turn[1] for turn in turns], counts_of(row)) == ([1, 2, 3], (5, 0, 0))
+    assert [one["state"] for one in rows_of(engine, action)] == ["pending"] * 5
+    for one in rows_of(engine, action):
+        update_operation(engine, one["id"], not_before=database_now(-1.0))
+    dispatch_ready(engine)
+    assert run_all(engine, broker) == [first + n * HOUR for n in range(5)]
+
+
+def test_a_batch_that_fails_leaves_nothing(
+    engine: sa.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    action, first = make_hourly(engine), hour_of(engine)
+    id = start(engine, wanted(action, first, first + HOUR))
+
+    def die(*_: object) -> None:
+        raise RuntimeError("killed")
+
+    monkeypatch.setattr(backfill, "take_out", die)
+    with pytest.raises(RuntimeError):
+        backfill.work_off(engine, (id, 1))
+
+    assert rows_of(engine, action) == []
+    assert backfill_of(engine, id)["cursor"] == first - SECOND
+
+
+def test_a_fault_that_nobody_foresaw_ends_the_backfill_and_is_told(
+    engine: sa.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    action, first = make_hourly(engine), hour_of(engine)
+    id = start(engine, wanted(action, first, first + HOUR))
+
+    def die(*_: object) -> None:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(backfill, "take_out", die)
+    assert backfill.run_turn(engine, (id, 1)) == "failed"
+
+    row = backfill_of(engine, id)
+    assert (row["state"], row["error"]) == ("failed", "RuntimeError: a bug")
+    assert rows_of(engine, action) == []
+
+
+def test_two_workers_with_the_same_message_record_each_occurrence_once(
+    engine: sa.Engine, broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backfill, "BATCH", 5)
+    action, first = make_hourly(engine), hour_of(engine, 30)
+    id = start(engine, wanted(action, first, first + 24 * HOUR))
+
+    with ThreadPoolExecutor(2) as pool:
+        told = list(pool.map(lambda _: backfill.work_off(engine, (id, 1)), range(2)))
+
+    assert sorted(told) == ["done", "not this attempt's turn"]
+    assert counts_of(backfill_of(engine, id)) == (25, 0, 0)
+    assert len(set(broker.messages("quick"))) == len(broker.messages("quick")) == 25
+
+
+def test_at_a_pace_the_next_ones_come_with_the_next_minute(
+    engine: sa.Engine, broker: Broker
+) -> None:
+    action, first = make_hourly(engine), hour_of(engine)
+    id = start(engine, wanted(action, first, first + 4 * HOUR, pace=2))
+
+    assert backfill.work_off(engine, (id, 1)) == "paced"
+    row = backfill_of(engine, id)
+    assert backfill.work_off(engine, (id, 1)) == "not this attempt's turn"
+    with reading(engine) as connection:
+        now = read_clock(connection)
+
+    assert len(broker.messages("quick")) == 2
+    assert (row["cursor"], row["attempt"]) == (first + HOUR, 2)
+    assert (row["not_before"].second, now < row["not_before"] <= now + MINUTE) == (0, True)
+    assert backfill.work_off(engine, (id, 2)) == "paced"
+    assert backfill.work_off(engine, (id, 3)) == "done"
+    assert counts_of(backfill_of(engine, id)) == (5, 0, 0)
+
+
+def test_no_more_wait_at_a_time_than_there_is_room_for(
+    engine: sa.Engine, broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backfill, "MOST_UNSTARTED", 3)
+    action, first = make_hourly(engine), hour_of(engine)
+    id = start(engine, wanted(action, first, first + 4 * HOUR))
+
+    assert backfill.work_off(engine, (id, 1)) == "too many wait"
+    waiting = len(broker.messages("quick"))
+    run_all(engine, broker)
+
+    assert waiting == 3
+    assert backfill.work_off(engine, (id, backfill_of(engine, id)["attempt"])) == "done"
+    assert len(rows_of(engine, action)) == 5
+
+
+def test_an_action_that_is_paused_meanwhile_ends_its_backfill(
+    engine: sa.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    action, first = make_hourly(engine), hour_of(engine)
+    id = start(engine, wanted(action, first, first + HOUR))
+    pause(engine, action)
+
+    assert backfill.work_off(engine, (id, 1)) == "failed"
+
+    row = backfill_of(engine, id)
+    assert row["state"] == "failed"
+    assert "is paused" in row["error"]
+
+
+def test_an_edit_meanwhile_lets_the_rest_run_the_current_revision(
+    engine: sa.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backfill, "BATCH", 2)
+    action, first = make_hourly(engine), hour_of(engine)
+    id = start(engine, wanted(action, first, first + 3 * HOUR))
+    with engine.begin() as connection:
+        backfill._batch(connection, (id, 1))
+
+    when = {"cron_rule": "30 * * * *", "timezone": "UTC"}
+    change.apply_all(engine, [make_document(when=when)], author())
+    backfill.work_off(engine, (id, 2))
+
+    rows = [(row["occurrence_at"], row["revision"]) for row in rows_of(engine, action)]
+    assert rows == [
+        (first, 1),
+        (first + HOUR, 1),
+        (first + HOUR + 30 * MINUTE, 2),
+        (first + 2 * HOUR + 30 * MINUTE, 2),
+    ]
+
+
+def test_a_cancelled_backfill_calls_off_what_nobody_started(
+    engine: sa.Engine, broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backfill, "BATCH", 3)
+    action, first = make_hourly(engine), hour_of(engine)
+    asked = wanted(action, first, first + 4 * HOUR)
+    id = start(engine, asked)
+    with engine.begin() as connection:
+        backfill._batch(connection, (id, 1))
+    ids = [row["id"] for row in rows_of(engine, action)]
+    with engine.begin() as connection:
+        claim(connection, ids[0], 1, "tests")
+
+    stopped, count = backfill.cancel(engine, action.uid, "ben")
+
+    states = [row["state"] for row in rows_of(engine, action)]
+    assert (stopped, count, states) == ([id], 2, ["running", "cancelled", "cancelled"])
+    assert backfill.work_off(engine, (id, 2)) == "not this attempt's turn"
+    with pytest.raises(Refused, match="has no active backfill"):
+        backfill.cancel(engine, action.uid, "ben")
+    assert counts_of(fill(engine, asked)) == (2, 2, 1)
+
+
+# What else happens to the action meanwhile.
+
+
+def missed_of(engine: sa.Engine, action: Changed) -> dict[datetime, str]:
+    """Return each occurrence's outcome: the state of its row, or `span`; fails where it has two."""
+    outcomes = {row["occurrence_at"]: str(row["state"]) for row in rows_of(engine, action)}
+    with reading(engine) as connection:
+        spans = connection.execute(sa.select(missed_spans)).mappings().all()
+    for span in spans:
+        inside = next_occurrences(action.plan, action.uid, span["first_at"] - SECOND, 10_000)
+        left = [at for at in inside if at <= span["last_at"] and at not in outcomes]
+        assert len(left) == span["count"], span
+        assert left[0] == span["first_at"]
+        assert left[-1] == span["last_at"]
+        outcomes |= dict.fromkeys(left, "span")
+    return outcomes
+
+
+def make_slept(engine: sa.Engine, hours: int) -> tuple[Changed, datetime]:
+    """Return an hourly action whose daemon slept so many hours, and the first one it missed."""
+    first = hour_of(engine, hours)
+    action = make_hourly(engine, since=first - MINUTE)
+    tick(engine, first + hours * HOUR + 10 * MINUTE, Sweeper(LEASE))
+    return action, first
+
+
+@pytest.mark.parametrize(
+    ("start_at", "end_at"),
+    [
+        pytest.param(0, 3, id="its_beginning"),
+        pytest.param(8, 12, id="its_middle"),
+        pytest.param(15, 35, id="its_end_and_rows"),
+        pytest.param(0, 35, id="all"),
+        pytest.param(-5, 0, id="before_and_its_first"),
+    ],
+)
+def test_each_missed_occurrence_keeps_one_outcome(
+    engine: sa.Engine, start_at: int, end_at: int
+) -> None:
+    action, first = make_slept(engine, 30)
+    before = Counter(missed_of(engine, action).values())
+
+    last = min(first + end_at * HOUR, hour_of(engine, 0))
+    fill(engine, wanted(action, first + start_at * HOUR, last))
+
+    after = Counter(missed_of(engine, action).values())
+    asked = sum(first + n * HOUR <= last for n in range(start_at, end_at + 1))
+    assert before == {"span": 21, "missed": 10}
+    assert after["queued"] == asked
+    assert sum(after.values()) == 31 + max(0, -start_at)
+
+
+def test_two_fills_leave_the_span_between_its_true_ends(engine: sa.Engine) -> None:
+    action, first = make_slept(engine, 30)
+
+    fill(engine, wanted(action, first + 2 * HOUR, first + 4 * HOUR))
+    fill(engine, wanted(action, first, first + HOUR))
+
+    outcomes = missed_of(engine, action)
+    assert [outcomes[first + n * HOUR] for n in range(6)] == ["queued"] * 5 + ["span"]
+
+
+def test_a_span_of_another_rule_loses_only_what_it_counted(engine: sa.Engine) -> None:
+    action, first = make_slept(engine, 30)
+    when = {"cron_rule": "*/30 * * * *", "timezone": "UTC"}
+    change.apply_all(engine, [make_document(when=when)], author())
+
+    fill(engine, wanted(action, first, first + 2 * HOUR))
+
+    assert len(rows_of(engine, action)) == 5 + 10
+    assert Counter(missed_of(engine, action).values())["span"] == 18
+
+
+def test_what_was_filled_before_the_daemon_came_is_not_missed(engine: sa.Engine) -> None:
+    first = hour_of(engine, 30)
+    action = make_hourly(engine, since=first - MINUTE)
+    fill(engine, wanted(action, first, first + 4 * HOUR))
+
+    tick(engine, first + 30 * HOUR + 10 * MINUTE, Sweeper(LEASE))
+
+    assert Counter(missed_of(engine, action).values()) == {"queued": 5, "span": 16, "missed": 10}
+
+
+@pytest.mark.parametrize("overlap", ["skip", "queue", "replace"])
+@pytest.mark.parametrize("catch_up", ["latest", "all"])
+def test_the_schedule_and_a_backfill_take_turns_and_each_runs_in_order(
+    engine: sa.Engine, broker: Broker, overlap: str, catch_up: str
+) -> None:
+    """The action takes as long as its interval: one is always running when the next comes."""
+    with reading(engine) as connection:
+        now = read_clock(connection).replace(second=0, microsecond=0)
+    policy = {"overlap": overlap, "catch_up": catch_up}
+    action = make_action(engine, policy=policy, since=now)
+    old = now - HOUR
+    fill(engine, wanted(action, old, old + 3 * MINUTE))
+
+    order: list[datetime] = []
+    running: list[Claim] = []
+    for minute in range(1, 9):
+        tick(engine, now + minute * MINUTE, Sweeper(LEASE))
+        order += finish(engine, [*running, *take_messages(engine, broker)])
+        running = take_messages(engine, broker)
+    order += [*finish(engine, running), *run_all(engine, broker)]
+
+    backfilled = [at for at in order if at < now]
+    scheduled = [at for at in order if at > now]
+    assert backfilled == [old + n * MINUTE for n in range(4)]
+    assert len(scheduled) >= 3
+    assert scheduled == sorted(scheduled)
+    # The schedule had its first turn long before the backfill's last.
+    assert order.index(scheduled[0]) < order.index(backfilled[1])
+    states = {row["occurrence_at"]: row["state"] for row in rows_of(engine, action)}
+    assert {states[at] for at in backfilled} == {"success"}
+    assert set(states.values()) <= ENDED
+
+
+def take_messages(engine: sa.Engine, broker: Broker) -> list[Claim]:
+    """Let a worker take all messages; return what starts: one at most."""
+    messages = broker.messages("quick")
+    with broker.client() as client:
+        client.delete("quick")
+    started: list[Claim] = []
+    for id, attempt in messages:
+        with engine.begin() as connection:
+            found = claim(connection, UUID(id), attempt, "tests")
+        started += [found] if isinstance(found, Claim) else []
+    assert len(started) <= 1
+    return started
+
+
+def finish(engine: sa.Engine, running: list[Claim]) -> list[datetime]:
+    """End what runs, and send what waited for it, as a worker does; return the occurrences."""
+    for one in running:
+        with engine.begin() as connection:
+            ended = end(connection, one.id, one.attempt, Ending(OperationState.SUCCESS))
+        _send_released(engine, [message.id for message in ended.released])
+    return [one.occurrence_at for one in running]
+
+
+def test_a_scheduled_one_neither_skips_nor_replaces_a_backfilled_one(engine: sa.Engine) -> None:
+    action, first = make_hourly(engine, policy={"overlap": "replace"}), hour_of(engine)
+    fill(engine, wanted(action, first, first + HOUR))
+    one, two = (row["id"] for row in rows_of(engine, action))
+    late = make_operation(engine, action, first + 5 * HOUR, "Scheduled action")
+
+    with engine.begin() as connection:
+        assert isinstance(claim(connection, one, 1, "tests"), Claim)
+        assert claim(connection, two, 1, "tests") is NotClaimed.WAITS
+        assert claim(connection, late, 1, "tests") is NotClaimed.WAITS
+
+    assert row_of(engine, one)["cancel_requested_at"] is None
+    assert row_of(engine, late)["waiting_for"] == one
+
+
+def test_tolerance_drops_nothing_of_a_backfill(engine: sa.Engine, broker: Broker) -> None:
+    first = hour_of(engine)
+    when = {"every": "PT1H", "starting_at": first.isoformat(), "tolerance": "PT10M"}
+    action = make_action(engine, when=when)
+
+    fill(engine, wanted(action, first, first + 3 * HOUR))
+
+    assert len(run_all(engine, broker)) == 4
+
+
+def test_the_cursor_of_the_action_does_not_move(engine: sa.Engine) -> None:
+    action, first = make_hourly(engine), hour_of(engine)
+    own = sa.select(action_cursor).where(action_cursor.c.action_uid == action.uid)
+    with reading(engine) as connection:
+        before = connection.execute(own).one()
+
+    fill(engine, wanted(action, first, first + 3 * HOUR))
+
+    with reading(engine) as connection:
+        assert connection.execute(own).one() == before

@@ -1,0 +1,254 @@
+"""What a daemon tells of the time in which none ticked; the sums are those of the tables."""
+
+import json
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+
+import pytest
+import sqlalchemy as sa
+
+from cli.status import print_downtime, standing
+from models.sql import read_clock
+from models.store import ticks
+from models.tables import missed_spans, operations
+from runtime.config import Settings
+from runtime.database import reading
+from scheduler import backfill, downtime
+from scheduler.downtime import in_words
+from scheduler.loop import Daemon
+from scheduler.ranges import Wanted
+from scheduler.sweep import Sweeper
+from scheduler.tick import TickReport, tick
+from tests.factories import make_action, make_many
+
+NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+HOUR = timedelta(hours=1)
+LEASE = timedelta(seconds=45)
+EVERY_MINUTE = {"cron_rule": "* * * * *", "timezone": "UTC"}
+
+
+def run_tick(engine: sa.Engine, now: datetime) -> TickReport:
+    return tick(engine, now, Sweeper(LEASE))
+
+
+def in_tables(engine: sa.Engine) -> tuple[int, int, int]:
+    """Return occurrences, sent and missed as the tables have them."""
+    rows = sa.select(operations.c.state, sa.func.count()).group_by(operations.c.state)
+    spans = sa.select(sa.func.coalesce(sa.func.sum(missed_spans.c["count"]), 0))
+    with reading(engine) as connection:
+        by_state = {row[0]: row[1] for row in connection.execute(rows)}
+        missed = by_state.pop("missed", 0) + int(connection.execute(spans).scalar_one())
+    sent = sum(by_state.values())
+    return sent + missed, sent, missed
+
+
+def told(report: TickReport) -> tuple[int, int, int]:
+    assert report.downtime is not None
+    return report.downtime["occurrences"], report.downtime["sent"], report.downtime["missed"]
+
+
+def test_after_a_downtime_the_sums_are_those_of_the_tables(engine: sa.Engine) -> None:
+    run_tick(engine, NOON)
+    make_action(engine, name="a", when=EVERY_MINUTE, since=NOON)
+    all_of_them = {"catch_up": "all", "look_back": "PT30M"}
+    make_action(engine, name="b", when=EVERY_MINUTE, policy=all_of_them, since=NOON)
+    make_action(engine, name="c", when={"cron_rule": "30 12 * * *"}, since=NOON)
+
+    report = run_tick(engine, NOON + 35 * MINUTE)
+
+    assert told(report) == in_tables(engine) == (71, 31, 40)
+    assert report.downtime is not None
+    assert report.downtime["since"] == "2027-01-04T12:00:00Z"
+    assert report.downtime["until"] == "2027-01-04T12:35:00Z"
+    assert report.downtime["most_missed"] == [
+        {"name": "a", "missed": 34},
+        {"name": "b", "missed": 5},
+        {"name": "c", "missed": 1},
+    ]
+    assert in_words(report.downtime) == (
+        "2027-01-04T12:00:00Z to 2027-01-04T12:35:00Z: 71 occurrences, 31 sent, 40 missed: "
+        '"a" 34, "b" 5, "c" 1'
+    )
+    assert json.loads(json.dumps(report.figures()))["downtime"] == report.downtime
+
+
+def test_two_ticks_are_no_downtime_and_a_little_more_is(engine: sa.Engine) -> None:
+    first = run_tick(engine, NOON)
+    second = run_tick(engine, NOON + 2 * MINUTE)
+    third = run_tick(engine, NOON + 4 * MINUTE + timedelta(seconds=1))
+
+    assert [one.downtime is None for one in (first, second, third)] == [True, True, False]
+    assert told(third) == (0, 0, 0)
+
+
+def test_a_shorter_tick_notices_a_shorter_downtime(engine: sa.Engine) -> None:
+    run_tick(engine, NOON)
+
+    report = tick(engine, NOON + timedelta(seconds=15), Sweeper(LEASE), tick_seconds=5)
+
+    assert report.downtime is not None
+
+
+def test_what_was_before_and_what_was_asked_for_is_not_of_the_downtime(engine: sa.Engine) -> None:
+    action = make_action(engine, when=EVERY_MINUTE, since=NOON - 3 * MINUTE)
+    run_tick(engine, NOON)
+    before = in_tables(engine)
+
+    report = run_tick(engine, NOON + 5 * MINUTE)
+
+    assert told(report) == (5, 1, 4)
+    assert in_tables(engine) == tuple(map(sum, zip(before, told(report), strict=True)))
+    assert action.revision == 1
+
+
+def test_batches_and_two_daemons_make_one_downtime(engine: sa.Engine) -> None:
+    make_many(engine, 60, when=EVERY_MINUTE)
+    with reading(engine) as connection:
+        now = read_clock(connection)
+    run_tick(engine, now)
+
+    def wake_up(_: int) -> TickReport:
+        return tick(engine, now + 20 * MINUTE, Sweeper(LEASE), batch_size=7)
+
+    with ThreadPoolExecutor(2) as pool:
+        reports = list(pool.map(wake_up, range(2)))
+
+    with reading(engine) as connection:
+        noted = [one.downtime for one in reports if one.downtime is not None]
+    assert noted
+    counts = max((one["occurrences"], one["sent"], one["missed"]) for one in noted)
+    assert counts == in_tables(engine) == (1200, 60, 1140)
+    assert sum(one.recorded for one in reports) == 60
+    assert len(noted[0]["most_missed"]) == 5
+
+
+def test_one_that_died_while_catching_up_leaves_word(engine: sa.Engine) -> None:
+    """It had noted the time without a tick, and decided nothing yet; the next one ticks at once."""
+    run_tick(engine, NOON)
+    make_action(engine, when=EVERY_MINUTE, since=NOON)
+    now = NOON + 20 * MINUTE
+    with engine.begin() as connection:
+        found = ticks.look(connection, now, LEASE)
+    assert downtime.note(engine, found, 2 * MINUTE)
+    with engine.begin() as connection:
+        ticks.set_fact(connection, ticks.LAST_NOW, now.isoformat())
+
+    run_tick(engine, now + timedelta(seconds=3))
+
+    with reading(engine) as connection:
+        later = downtime.last_downtime(connection)
+    assert later is not None
+    assert (later["occurrences"], later["sent"], later["missed"]) == in_tables(engine)
+
+
+def test_of_a_span_that_began_before_only_what_lies_in_the_downtime_counts(
+    engine: sa.Engine,
+) -> None:
+    """The action's watermark is older than the last tick: somebody had it locked."""
+    run_tick(engine, NOON)
+    make_action(engine, when=EVERY_MINUTE, since=NOON - HOUR)
+
+    report = run_tick(engine, NOON + HOUR)
+
+    occurrences, sent, missed = told(report)
+    assert (occurrences, sent, missed) == (60, 1, 59)
+    assert in_tables(engine) == (120, 1, 119)
+
+
+def test_status_shows_it_for_a_day_as_the_tables_are_then(
+    engine: sa.Engine, settings: Settings
+) -> None:
+    with reading(engine) as connection:
+        now = read_clock(connection).replace(second=0, microsecond=0)
+    run_tick(engine, now - 40 * MINUTE)
+    action = make_action(engine, when=EVERY_MINUTE, since=now - 40 * MINUTE)
+    run_tick(engine, now)
+    with reading(engine) as connection:
+        before = standing(connection, settings)["downtime"]
+    last = now - 20 * MINUTE
+    id, _ = backfill.start(engine, Wanted(action.uid, last, last), "ann", timedelta(days=90))
+    backfill.work_off(engine, (id, 1))
+
+    with reading(engine) as connection:
+        after = standing(connection, settings)["downtime"]
+    day_old(engine, now)
+    with reading(engine) as connection:
+        gone = standing(connection, settings)["downtime"]
+
+    counts = [(one["occurrences"], one["sent"], one["missed"]) for one in (before, after)]
+    assert counts == [(40, 1, 39), (40, 2, 38)]
+    assert gone is None
+
+
+def test_status_says_it_in_one_line(
+    engine: sa.Engine, settings: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with reading(engine) as connection:
+        now = read_clock(connection).replace(second=0, microsecond=0)
+    run_tick(engine, now - 10 * MINUTE)
+    make_action(engine, name="feed", when=EVERY_MINUTE, since=now - 10 * MINUTE)
+    run_tick(engine, now)
+
+    with reading(engine) as connection:
+        print_downtime(standing(connection, settings)["downtime"])
+
+    [line] = capsys.readouterr().out.splitlines()
+    assert line.startswith("down        20")
+    assert line.endswith('Z: 10 occurrences, 1 sent, 9 missed: "feed" 9')
+
+
+def day_old(engine: sa.Engine, now: datetime) -> None:
+    instants = {
+        "since": now - 26 * HOUR,
+        "until": now - 25 * HOUR,
+        "recorded_from": now - 26 * HOUR,
+    }
+    fact = json.dumps({key: at.isoformat() for key, at in instants.items()})
+    with engine.begin() as connection:
+        ticks.set_fact(connection, ticks.DOWNTIME, fact)
+
+
+@pytest.fixture
+def statements(engine: sa.Engine) -> Callable[[Callable[[], object]], list[str]]:
+    """Return what an act executes."""
+
+    def of(act: Callable[[], object]) -> list[str]:
+        seen: list[str] = []
+
+        def note(_c: object, _cursor: object, text: str, *_: object) -> None:
+            seen.append(text)
+
+        sa.event.listen(engine, "before_cursor_execute", note)
+        act()
+        sa.event.remove(engine, "before_cursor_execute", note)
+        return seen
+
+    return of
+
+
+def test_an_ordinary_tick_asks_nothing_of_it(
+    engine: sa.Engine, statements: Callable[[Callable[[], object]], list[str]]
+) -> None:
+    run_tick(engine, NOON)
+    ordinary = statements(lambda: run_tick(engine, NOON + MINUTE))
+    late = statements(lambda: run_tick(engine, NOON + HOUR))
+
+    assert not any("missed_spans" in text for text in ordinary)
+    assert len(ordinary) < len(late)
+
+
+def test_the_daemon_says_it_once(
+    engine: sa.Engine, settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    daemon = Daemon(engine, settings)
+    daemon.tick_once(NOON)
+
+    for minute in (10, 11, 12):
+        daemon.tick_once(NOON + minute * MINUTE)
+
+    lines = [one.getMessage() for one in caplog.records if one.getMessage().startswith("down ")]
+    assert lines == [
+        "down 2027-01-04T12:00:00Z to 2027-01-04T12:10:00Z: 0 occurrences, 0 sent, 0 missed"
+    ]

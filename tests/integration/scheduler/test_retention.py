@@ -1,0 +1,121 @@
+"""What is pruned is never decided again, and is kept as long as any action looks back."""
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from cli.invocation import Invocation
+from models.errors import InvalidAction
+from models.operation import OperationState
+from models.sql import read_clock
+from models.store import retention
+from models.tables import actions, operations
+from runtime.config import RetentionSettings, Settings
+from runtime.database import reading
+from scheduler import change
+from scheduler.draft import Author
+from scheduler.loop import Daemon
+from scheduler.sweep import Sweeper
+from scheduler.tick import tick
+from tests.factories import DEFAULT_APP, make_action, make_document, rows_of
+from tests.servers import Broker
+
+MINUTE = timedelta(minutes=1)
+LEASE = timedelta(seconds=45)
+AGE = 45 * MINUTE
+LIVED = 90
+
+
+@pytest.mark.parametrize("back", [1, 4, 6, 20, 44, 45])
+@pytest.mark.parametrize("catch_up", ["latest", "all"])
+def test_after_pruning_and_a_clock_set_back_nothing_is_sent_a_second_time(
+    engine: sa.Engine, broker: Broker, back: int, catch_up: str
+) -> None:
+    """A minute's operations as they age: `recorded_at` is set to when they would have been."""
+    with reading(engine) as connection:
+        now = read_clock(connection).replace(second=0, microsecond=0)
+    policy = {"catch_up": catch_up, "look_back": "PT45M", "overlap": "allow"}
+    action = make_action(engine, policy=policy, since=now - LIVED * MINUTE)
+    for minute in range(LIVED, -1, -3):
+        tick(engine, now - minute * MINUTE, Sweeper(LEASE))
+        end_all(engine)
+    sent = broker.messages("quick")
+    pruned = prune(engine)
+
+    for minute in range(back, -1, -1):
+        tick(engine, now - minute * MINUTE, Sweeper(LEASE))
+        end_all(engine)
+
+    again = broker.messages("quick")
+    assert pruned > 10
+    assert len(set(again)) == len(again)
+    assert set(sent) <= set(again)
+    occurrences = [row["occurrence_at"] for row in rows_of(engine, action)]
+    assert min(occurrences) >= now - AGE - MINUTE
+
+
+def end_all(engine: sa.Engine) -> None:
+    """End what was sent, and age every row to its occurrence."""
+    aged = dict.fromkeys(("recorded_at", "finished_at"), operations.c.occurrence_at)
+    running = sa.update(operations).where(operations.c.state == "queued")
+    owner = {"worker": "w", "heartbeat_at": operations.c.recorded_at}
+    with engine.begin() as connection:
+        connection.execute(running.values(state=OperationState.RUNNING, **owner))
+        ended = sa.update(operations).where(operations.c.state == OperationState.RUNNING)
+        connection.execute(ended.values(state=OperationState.SUCCESS))
+        connection.execute(sa.update(operations).values(aged))
+
+
+def prune(engine: sa.Engine) -> int:
+    with engine.begin() as connection:
+        return retention.prune_operations(connection, DEFAULT_APP.id, AGE, 10_000)
+
+
+def keeping(days: int) -> Author:
+    return Author("tests", DEFAULT_APP, {}, kept_for=timedelta(days=days))
+
+
+def test_a_look_back_longer_than_history_is_kept_is_refused(engine: sa.Engine) -> None:
+    document = make_document(policy={"look_back": "P10D"})
+
+    with pytest.raises(InvalidAction) as refusal:
+        change.apply_all(engine, [document], keeping(9))
+    assert str(refusal.value) == (
+        'policy.look_back "P10D": is longer than operations are kept; write "P9D" or less, or set'
+        " SCHED_RETENTION_OPERATIONS_DAYS to 10 or more"
+    ).replace('"P10D":', "'P10D':")
+    assert change.apply_all(engine, [document], keeping(10))
+
+
+def test_one_that_was_stored_before_can_still_be_paused(engine: sa.Engine) -> None:
+    action = make_action(engine, policy={"look_back": "P10D"})
+
+    paused = change.set_active(engine, action.uid, active=False, author=keeping(9))
+
+    assert paused.change is change.Change.CHANGED
+
+
+def test_a_daemon_that_starts_says_so(
+    engine: sa.Engine, settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    make_action(engine, name="long", policy={"look_back": "P10D"})
+    make_action(engine, name="gone", policy={"look_back": "P99D"})
+    with engine.begin() as connection:
+        gone = sa.update(actions).where(actions.c.name == "gone")
+        connection.execute(gone.values(deleted_at=actions.c.created_at))
+
+    for days in (10, 9):
+        kept = settings.model_copy(update={"retention": RetentionSettings(operations_days=days)})
+        Daemon(engine, kept).prepare()
+
+    told = [one.getMessage() for one in caplog.records if "look_back" in one.getMessage()]
+    assert len(told) == 1
+    assert told[0].startswith("look_back P10D of 'long' is longer than operations are kept;")
+
+
+def test_the_command_line_takes_the_setting(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text("retention: {operations_days: 7}")
+
+    assert Invocation(tmp_path).author.kept_for == timedelta(days=7)

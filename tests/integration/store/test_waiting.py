@@ -1,0 +1,104 @@
+"""Schedule, reruns and backfills meet in any order: each of them ends, nobody waits in a circle."""
+
+from datetime import UTC, datetime, timedelta
+from random import Random
+from uuid import UUID
+
+import pytest
+import sqlalchemy as sa
+
+from models.operation import ENDED, OperationState
+from models.store import lost, repeats
+from models.store.claims import Claim, claim
+from models.store.endings import Ending, end
+from models.tables import operations as operations_table
+from runtime.database import reading
+from scheduler.change import Changed
+from tests.factories import make_action, make_operation, row_of
+
+NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+TRIGGERERS = ("Scheduled action", "Manual run by ann", "Backfill 1 by ann", "Retry by ann")
+COUNT = 14
+
+
+class Play:
+    """Messages that are delivered, repeated and lost in any order, and operations that end so."""
+
+    def __init__(self, engine: sa.Engine, action: Changed, seed: int) -> None:
+        self.engine, self.action, self.random = engine, action, Random(seed)
+        self.ids: list[UUID] = []
+        self.running: dict[UUID, int] = {}
+
+    def record(self) -> None:
+        """Record one more operation, of any kind, at any minute that is free."""
+        free = NOON + self.random.randrange(1000) * MINUTE
+        triggerer = self.random.choice(TRIGGERERS)
+        self.ids.append(make_operation(self.engine, self.action, free, triggerer))
+
+    def deliver(self) -> None:
+        """Let a worker take the message of any unstarted operation that does not wait."""
+        sendable = [
+            row for row in self.rows()
+            if row.state in {"pending", "queued"} and row.waiting_for is None
+        ]  # fmt: skip
+        if sendable:
+            one = self.random.choice(sendable)
+            with self.engine.begin() as connection:
+                found = claim(connection, one.id, one.attempt, "tests")
+            if isinstance(found, Claim):
+                self.running[one.id] = one.attempt
+
+    def finish(self) -> None:
+        """End a running one, well or to be tried again."""
+        for id, attempt in list(self.running.items()):
+            again = self.random.random() < 0.3
+            ending = (
+                Ending(OperationState.PENDING, "broken", "retry", is_failure=True)
+                if again
+                else Ending(OperationState.SUCCESS)
+            )
+            with self.engine.begin() as connection:
+                end(connection, id, attempt, ending)
+            del self.running[id]
+
+    def cancel(self) -> None:
+        """Cancel any unstarted one, sometimes without a word to who waits for it."""
+        id = self.random.choice(self.ids)
+        with self.engine.begin() as connection:
+            repeats.cancel_waiting(connection, id, "cancelled")
+
+    def rows(self) -> list[sa.Row[tuple[UUID, str, int, UUID | None]]]:
+        table = operations_table.c
+        query = sa.select(table.id, table.state, table.attempt, table.waiting_for)
+        with reading(self.engine) as connection:
+            return list(connection.execute(query.order_by(table.id)))
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    ("overlap", "catch_up"),
+    [("skip", "latest"), ("queue", "latest"), ("replace", "latest"), ("queue", "all")],
+)
+def test_whatever_meets_each_operation_ends(
+    engine: sa.Engine, overlap: str, catch_up: str, seed: int
+) -> None:
+    policy = {"overlap": overlap, "catch_up": catch_up, "max_waiting": 50}
+    play = Play(engine, make_action(engine, policy=policy), seed)
+    acts = [play.record, play.deliver, play.deliver, play.finish, play.cancel]
+
+    while len(play.ids) < COUNT:
+        play.random.choices(acts, [4, 4, 4, 3, 1])[0]() if play.ids else play.record()
+    for _ in range(20 * COUNT):
+        play.deliver()
+        play.finish()
+        with engine.begin() as connection:
+            lost.release_stranded(connection)
+        states = {row.state for row in play.rows()}
+        if states <= ENDED:
+            break
+
+    assert states <= ENDED
+    asked = [row_of(engine, id) for id in play.ids]
+    skipped = [one["triggerer"] for one in asked if one["state"] in {"skipped", "dropped"}]
+    assert not [one for one in skipped if one.startswith(("Backfill", "Retry"))]
