@@ -105,14 +105,14 @@ def test_what_could_be_decided_again_stays(work: Work) -> None:
 
 
 def about_ann(work: Work, event_days: float, *, decided_days: float = 0, **columns: object) -> UUID:
-    """Record an old operation about a user, of an action that looks back for 100 days."""
+    """Record an old operation about a user, of an action that looks back for 80 days."""
     at = database_now(-200 * DAY_S)
     id_ = work.operation(
         state="success", recorded_at=at, finished_at=at, subject="ann",
         occurrence_at=database_now(-event_days * DAY_S),
     )  # fmt: skip
     its = sa.select(operations.c.action_uid).where(operations.c.id == id_).scalar_subquery()
-    values = {"event": "order.paid", "look_back_s": 100 * DAY_S, **columns}
+    values = {"event": "order.paid", "look_back_s": 80 * DAY_S, **columns}
     with work.engine.begin() as connection:
         connection.execute(sa.update(actions).where(actions.c.uid == its).values(values))
         decided = read_clock(connection) - timedelta(days=decided_days)
@@ -123,12 +123,12 @@ def about_ann(work: Work, event_days: float, *, decided_days: float = 0, **colum
 @pytest.mark.parametrize(
     ("case", "stays"),
     [
-        pytest.param({"event_days": 99}, True, id="within_look_back"),
-        pytest.param({"event_days": 100.02}, True, id="an_hour_to_spare"),
-        pytest.param({"event_days": 100.1}, False, id="beyond"),
-        pytest.param({"event_days": 105, "decided_days": 7}, True, id="daemon_was_down"),
-        pytest.param({"event_days": 99, "active": False}, False, id="paused"),
-        pytest.param({"event_days": 99, "event": None}, False, id="on_the_clock_now"),
+        pytest.param({"event_days": 79}, True, id="within_look_back"),
+        pytest.param({"event_days": 80.02}, True, id="an_hour_to_spare"),
+        pytest.param({"event_days": 80.1}, False, id="beyond"),
+        pytest.param({"event_days": 85, "decided_days": 7}, True, id="daemon_was_down"),
+        pytest.param({"event_days": 79, "active": False}, False, id="paused"),
+        pytest.param({"event_days": 79, "event": None}, False, id="on_the_clock_now"),
     ],
 )
 def test_what_an_event_made_due_stays_while_a_tick_could_see_it(
