@@ -10,13 +10,17 @@ import sqlalchemy as sa
 from models.operation import ENDED, OperationState
 from models.plan import CronTrigger, Plan
 from models.sql import read_clock
-from models.store import decided
+from models.store import decided, ticks
 from models.store.decided import Known, Standing
 from models.values import format_instant
 from runtime.config import Settings, load_settings
 from runtime.database import default_engine, reading
+from scheduler.event_decide import Watched, undecided
+from scheduler.events import is_within
 from scheduler.occurrence import decide, has_occurrence, neighbours
 from scheduler.outcome import ended, runs, sends_again, waits
+from scheduler.record import Subject
+from scheduler.schedule import ONE_SECOND
 
 NOT_AN_OCCURRENCE = "not_an_occurrence"
 NOT_DUE_YET = "not_due_yet"
@@ -27,6 +31,7 @@ SET_ASIDE = "set_aside"
 DELETED = "deleted"
 MISSED = "missed"
 PRUNED = "pruned"
+MOST_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +59,7 @@ class _Asked:
     instant: datetime
     now: datetime
     settings: Settings
+    subject: str | None
 
     @property
     def lease(self) -> timedelta:
@@ -92,7 +98,7 @@ def explain(
     settings = settings or load_settings()
     instant = instant.replace(microsecond=0)
     known = decided.known(connection, action, instant, subject)
-    asked = _Asked(connection, known, instant, read_clock(connection), settings)
+    asked = _Asked(connection, known, instant, read_clock(connection), settings, subject)
     return _recorded(asked) if known.recorded else _of_revision(asked)
 
 
@@ -131,23 +137,65 @@ def _of_revision(asked: _Asked) -> Explanation:
         return gone
     plan = Plan.from_json(revision["plan"])
     if plan.on_event is not None:
-        return _of_event(asked, plan.on_event.event)
+        return _of_event(asked, plan, revision)
     if not has_occurrence(plan, action["uid"], asked.instant):
         return asked.answer(NOT_AN_OCCURRENCE, _nearest(plan, asked))
     if not plan.active:
-        since = format_instant(revision["effective_from"])
-        text = f"paused since {since} by {revision['author']} (revision {revision['number']})"
-        return asked.answer(PAUSED, text)
+        return _paused(asked, revision)
     is_decided = asked.instant <= action["watermark"]
     return _decided(asked) if is_decided else _not_decided(plan, asked)
 
 
-def _of_event(asked: _Asked, event: str) -> Explanation:
-    """Answer for an instant at which no user has an operation of an action on events."""
-    if asked.known.span is not None:
+def _paused(asked: _Asked, revision: sa.RowMapping) -> Explanation:
+    since = format_instant(revision["effective_from"])
+    text = f"paused since {since} by {revision['author']} (revision {revision['number']})"
+    return asked.answer(PAUSED, text)
+
+
+def _of_event(asked: _Asked, plan: Plan, revision: sa.RowMapping) -> Explanation:
+    """Answer for an action on events, by the events that are known now: one may have moved on."""
+    who = _due_by_events(asked, plan, revision)
+    if not who:
+        return _decided(asked) if asked.known.span is not None else _nobody(asked, plan)
+    if not plan.active:
+        return _paused(asked, revision)
+    told = ", ".join(who[:MOST_NAMED])
+    decided_until = ticks.instant_fact(asked.connection, ticks.EVENTS_DECIDED)
+    if decided_until is not None and asked.instant <= decided_until:
+        return _decided_event(asked, told)
+    if asked.instant > asked.now:
+        return asked.answer(NOT_DUE_YET, f"due in {_span(asked.instant - asked.now)} for {told}")
+    return asked.answer(UNDECIDED, f"is due for {told}: {sends_again(asked.standing())}")
+
+
+def _decided_event(asked: _Asked, who: str) -> Explanation:
+    kept = timedelta(days=asked.settings.retention.operations_days)
+    if asked.known.span is not None or asked.instant <= asked.now - kept:
         return _decided(asked)
+    text = f"the event of {who} became known after its time, and nothing was recorded"
+    return asked.answer(MISSED, text)
+
+
+def _nobody(asked: _Asked, plan: Plan) -> Explanation:
+    event = "" if plan.on_event is None else plan.on_event.event
     text = f"nobody was due then: {event} makes it due, for each user at an instant of their own"
     return asked.answer(NOT_AN_OCCURRENCE, text)
+
+
+def _due_by_events(asked: _Asked, plan: Plan, revision: sa.RowMapping) -> list[str]:
+    """Return the users who count, whom an event makes due at this instant, without an operation."""
+    action, trigger = asked.known.action, plan.on_event
+    if trigger is None or not is_within(plan, asked.instant):
+        return []
+    subject = Subject(action["uid"], action["small_app_id"], action["name"], revision["number"])
+    before = asked.instant - ONE_SECOND
+    watched = Watched(subject, plan, trigger, before, before)
+    found = {
+        one.event.id
+        for some in undecided(asked.connection, [watched], asked.instant)
+        for one in some
+    }
+    return sorted(found if asked.subject is None else found & {asked.subject})
 
 
 def _gone(asked: _Asked, revision: sa.RowMapping) -> Explanation | None:

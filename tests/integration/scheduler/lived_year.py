@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from random import Random
 from typing import Any
@@ -12,16 +12,26 @@ import sqlalchemy as sa
 
 from models.operation import OperationState
 from models.sql import read_clock
+from models.store import events, users
 from models.store.claims import Claim, claim
 from models.store.endings import Ending, end
 from models.tables import actions, operations
+from models.users import parse_users
 from runtime.database import reading
 from scheduler import change
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
 from tests.factories import author, make_document
 from tests.integration.scheduler import oracle
-from tests.integration.scheduler.oracle import AFTER, END, YEAR, Action, Revision, Rule
+from tests.integration.scheduler.oracle import (
+    AFTER,
+    END,
+    YEAR,
+    Action,
+    OnEvents,
+    Revision,
+    Rule,
+)
 from tests.virtual_clock import VirtualClock
 
 ZONES = ("UTC", "Europe/Paris", "America/New_York", "Australia/Lord_Howe")
@@ -33,6 +43,18 @@ LOOK_BACKS = {"PT5M": 300, "PT40M": 2_400, "P2D": 172_800}
 MINUTE = timedelta(minutes=1)
 EDGE = (-1, 0, 0, 0, 1)
 LEASE = timedelta(seconds=45)
+
+EVENT = "order.paid"
+# An action's rule, and when an event is due by it.
+DELAYS: dict[str, tuple[dict[str, str], Callable[[datetime], datetime]]] = {
+    "on": ({"on": EVENT}, lambda at: at),
+    "after days": (
+        {"after": EVENT, "delay": "P3DT5M"},
+        lambda at: at + timedelta(days=3, minutes=5),
+    ),
+    "after a month": ({"after": EVENT, "delay": "P1M"}, oracle.a_month_later),
+}
+USERS = ("ann", "bob")
 
 Made = tuple[dict[str, Any], Callable[[UUID], Revision]]
 
@@ -57,16 +79,45 @@ class Year:
             created = change.create_all(self.engine, [made[0]], author())[0]
             self.lived[name] = Action(made[1](created.uid), YEAR, created.uid)
             self.documents[name] = made
+        self.begin_events()
+
+    def begin_events(self) -> None:
+        """Create two users, and an action on what they do for each kind of delay."""
+        with self.engine.begin() as connection:
+            for id in USERS:
+                activated = {"id": id, "email": f"{id}@x.org", "activated_at": YEAR.isoformat()}
+                users.add(connection, 1, parse_users([activated])[0])
+        for name, (when, _) in DELAYS.items():
+            due: set[datetime] = set()
+            document = make_document(name=name, when=when, policy={"look_back": "PT40M"})
+            created = change.create_all(self.engine, [document], author())[0]
+            rule = Rule(due, timedelta(minutes=40))  # type: ignore[arg-type]
+            revision = OnEvents((rule,), "all", "allow", due=due)
+            self.lived[name] = Action(revision, YEAR, created.uid)
+            self.documents[name] = (document, _always(revision))
+
+    def happen(self, now: datetime) -> None:
+        """Let a user do it now."""
+        self.clock.set(now)
+        with self.engine.begin() as connection:
+            events.add(connection, 1, EVENT, now.isoformat(), self.random.choice(USERS), now)
+        for name, (_, due_at) in DELAYS.items():
+            for _, revision in self.lived[name].history:
+                if isinstance(revision, OnEvents):
+                    revision.due.add(due_at(now))  # type: ignore[union-attr]
 
     def live(self) -> None:
         """Live through the year: minute by minute where something is due, and all changes."""
         outages = self.outages()
         changes = self.moments(60)
         starts = {until for _, until in outages}
+        happenings = self.moments(40)
         now = YEAR
         while now < END:
-            following = {at for at in starts.union(changes) if at > now}
+            following = {at for at in starts.union(changes, happenings) if at > now}
             now = min(oracle.next_minute(self.lived.values(), now), END, *following)
+            if now in happenings:
+                self.happen(now)
             if now in changes:
                 self.change_something(now)
             elif not any(since <= now < until for since, until in outages):
@@ -106,6 +157,9 @@ class Year:
         name = self.random.choice(sorted(self.lived))
         action = self.lived[name]
         if action.deleted_at is not None:
+            return
+        if name in DELAYS:
+            self.pause_or_resume(name, action, now)
             return
         kinds = [self.edit, self.pause_or_resume, self.edit_by_sql, self.break_by_sql, self.delete]
         (act,) = self.random.choices(kinds, weights=[4, 6, 3, 1, 0.5])
@@ -179,6 +233,8 @@ class Year:
 
         def build(uid: UUID) -> Revision:
             one = revision(uid)
+            if isinstance(one, OnEvents):
+                return replace(one, active=active)
             return Revision(one.rules, one.catch_up, one.overlap, active)
 
         made = self.documents[name] = ({**document, "active": active}, build)
@@ -239,3 +295,7 @@ class Year:
         """Return the two ends of a span of the year."""
         first, second = self.moments(2)
         return first, second
+
+
+def _always(revision: Revision) -> Callable[[UUID], Revision]:
+    return lambda _: revision

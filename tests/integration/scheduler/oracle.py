@@ -48,6 +48,18 @@ class Revision:
         return self.occurrences[first:end]
 
 
+@dataclass(frozen=True)
+class OnEvents(Revision):
+    """What an action says that events make due; `due` grows with the events that happen."""
+
+    due: frozenset[datetime] | set[datetime] = frozenset()
+
+    @property
+    def occurrences(self) -> list[datetime]:
+        """When the events so far are due, in order."""
+        return sorted(self.due)
+
+
 @dataclass
 class Action:
     """An action's year: its revisions, and the outcome of each occurrence so far."""
@@ -164,6 +176,13 @@ def cron(rule: str, zone: str) -> frozenset[datetime]:
     """Return the occurrences of a rule in the year and a little beyond."""
     seconds = debian.occurrences(rule, _wakeups(zone))
     return frozenset(_within(datetime.fromtimestamp(second, UTC) for second in seconds))
+
+
+def a_month_later(at: datetime) -> datetime:
+    """Return the same time on the same day of the next month, or on its last day, in UTC."""
+    first = (at.replace(day=1) + timedelta(days=32)).replace(day=1)
+    last = (first + timedelta(days=32)).replace(day=1) - timedelta(days=1)
+    return first.replace(day=min(at.day, last.day))
 
 
 def interval(
