@@ -123,8 +123,10 @@ def prune_events(connection: sa.Connection, small_app_id: int, age: timedelta, l
 
 
 def _longest_wait(plan: Plan) -> timedelta:
-    if plan.on_event is None or plan.on_event.delay == format_span(timedelta(0)):
+    if plan.on_event is None:
         return timedelta(0)
+    if plan.on_event.delay == format_span(timedelta(0)):
+        return plan.on_event.look_back
     calendar, exact = parse_delay(plan.on_event.delay)
     months = calendar.years * 12 + calendar.months
     return timedelta(days=31 * months) + exact + plan.on_event.look_back + timedelta(days=1)

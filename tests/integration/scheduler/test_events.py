@@ -578,6 +578,32 @@ def test_an_action_that_somebody_is_changing_is_decided_afterwards(
     engine.dispose()
 
 
+def test_what_is_late_waits_for_whoever_changes_its_action(
+    home_of: Callable[[str], Settings],
+) -> None:
+    """A change names what its old revision missed: two would count it twice."""
+    settings = home_of("postgresql")
+    configure(settings)
+    engine = make_engine(settings)
+    made = [
+        make_action(engine, name=name, when={"on": "instance.user.last_seen"}, since=NOW - DAY)
+        for name in ("changed", "other")
+    ]
+    decided_until(engine, NOW - 120 * MINUTE)
+    for number in range(15):
+        make_user(engine, f"{number:02}", last_seen_at=NOW - 30 * MINUTE)
+
+    with engine.begin() as connection:
+        lock(connection, made[0].uid)
+        during = run_tick(engine, NOW).missed
+    after = run_tick(engine, NOW + MINUTE).missed
+
+    with reading(engine) as connection:
+        spans = connection.execute(sa.select(missed_spans.c.count)).scalars().all()
+    assert (during, after, spans) == (0, 30, [5, 5])
+    engine.dispose()
+
+
 def test_what_retention_prunes_is_never_sent_again(engine: sa.Engine, broker: Broker) -> None:
     """Of the whole history only what no tick can look back to goes."""
     with reading(engine) as connection:

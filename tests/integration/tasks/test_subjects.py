@@ -18,6 +18,7 @@ from models.tables import users
 from runtime.config import Settings
 from scheduler.change import Changed, create_all
 from scheduler.manual import run_now
+from scheduler.repeat import rerun
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
 from tasks.execute import run_attempt
@@ -164,6 +165,22 @@ def test_a_user_of_the_same_instant_who_was_activated_is_not_asked_when_seen(
     update_user(engine, "ann", last_seen_at=NOW + MINUTE)
 
     assert run_one(engine, settings, operation) == OperationState.SUCCESS
+
+
+def test_a_missed_one_that_is_run_after_all_is_about_its_subject(
+    engine: sa.Engine, settings: Settings, contexts: list[minutehand.StepContext]
+) -> None:
+    action = make_event_action(engine)
+    make_users(engine, "ann", last_seen_at=NOW + MINUTE)
+    tick(engine, NOW + 60 * MINUTE, Sweeper(MINUTE))
+    (missed,) = rows_of(engine, action)
+
+    repeated, _ = rerun(engine, missed["id"], "tests")
+    ended = run_one(engine, settings, missed["id"], repeated.attempt)
+
+    assert (missed["state"], ended) == ("missed", OperationState.SUCCESS)
+    assert [one.subject for one in contexts] == ["ann"]
+    assert row_of(engine, missed["id"])["overlap_key"] is None
 
 
 def _ids(engine: sa.Engine) -> list[UUID]:
