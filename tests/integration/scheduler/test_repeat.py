@@ -20,7 +20,7 @@ from scheduler import change
 from scheduler.cancel import cancel
 from scheduler.change import Changed
 from scheduler.dispatch import dispatch_ready
-from scheduler.repeat import does_the_same, is_begun, rerun, retry
+from scheduler.repeat import rerun, retry
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
 from tests.factories import (
@@ -150,27 +150,6 @@ def test_a_retry_does_not_take_back_the_last_success(engine: sa.Engine) -> None:
     retry(engine, id, "ann")
 
     assert row_of(engine, id)["first_started_at"] == later
-
-
-@pytest.mark.parametrize(
-    ("steps", "expected"),
-    [
-        pytest.param([], False, id="never_begun"),
-        pytest.param([FAILED, SUCCEEDED], False, id="first_failed"),
-        pytest.param([SUCCEEDED, FAILED], True, id="second_failed"),
-        pytest.param([SUCCEEDED, SUCCEEDED], False, id="nothing_would_be_left"),
-    ],
-)
-def test_what_of_an_operation_counts_as_done(steps: list[dict[str, Any]], expected: bool) -> None:
-    assert is_begun(steps) is expected
-
-
-def test_documents_that_differ_in_name_or_time_only_do_the_same() -> None:
-    document = make_document()
-
-    assert does_the_same(document, {**document, "when": {"cron_rule": "5 * * * *"}})
-    assert not does_the_same(document, {**document, "recipients": {"groups": ["all"]}})
-    assert not does_the_same(None, document)
 
 
 @pytest.mark.parametrize(

