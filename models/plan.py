@@ -50,6 +50,23 @@ Trigger = CronTrigger | DueDateTrigger | IntervalTrigger
 
 
 @dataclass(frozen=True, slots=True)
+class Target:
+    """Where a notice goes: an address or a URL."""
+
+    kind: Literal["mail", "webhook"]
+    to: str
+
+
+@dataclass(frozen=True, slots=True)
+class HookPlan:
+    """Who is told of an action's ends; `alert_after` None is the installation's default."""
+
+    on_success: tuple[Target, ...] = ()
+    on_failure: tuple[Target, ...] = ()
+    alert_after: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """An action as the tick and the claim see it; all spans are positive, all instants UTC."""
 
@@ -70,6 +87,7 @@ class Plan:
     )
     starts_at: AwareDatetime | None = None
     ends_at: AwareDatetime | None = None
+    hooks: HookPlan | None = None
 
     @property
     def longest_look_back_s(self) -> int:
@@ -101,4 +119,15 @@ class Plan:
         return _PLAN.validate_json(text)
 
 
+def hooks_of(plan: str) -> HookPlan | None:
+    """Return the hooks of a plan that `to_json` wrote, None for one that has none or is broken."""
+    if _WITH_HOOKS not in plan:
+        return None
+    try:
+        return Plan.from_json(plan).hooks
+    except ValueError:
+        return None
+
+
 _PLAN: TypeAdapter[Plan] = TypeAdapter(Plan)
+_WITH_HOOKS = '"hooks":{'

@@ -12,14 +12,11 @@ from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from tempfile import gettempdir
-from typing import Annotated, Any, Literal, Self
+from typing import Any, Literal, Self
 from urllib.parse import quote
 
 import sqlalchemy as sa
 from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
     Field,
     SecretStr,
     ValidationError,
@@ -30,10 +27,13 @@ from pydantic import (
 
 from runtime.documents import read_yaml
 from runtime.folders import fault_of
+from runtime.sections import AlertSettings, ClockSettings, HookSettings, Names, Section
 from runtime.urls import check_broker_url, check_database_url, check_sender, check_smtp_url
 
 PREFIX = "SCHED_"
 DEFAULT_HOME = Path(".minutehand")
+# The ends of the names of settings whose values are not told.
+SECRETS = ("_url", "secret", "webhook")
 # A unix socket's path may have 107 bytes on Linux and 103 on macOS.
 LONGEST_SOCKET_PATH = 100
 
@@ -48,23 +48,6 @@ logger = logging.getLogger("minutehand.config")
 
 class InvalidSetting(ValueError):
     """A setting is wrong or contradicts another; the text names its variable."""
-
-
-def _split(value: object) -> object:
-    return (
-        [part.strip() for part in value.split(",") if part.strip()]
-        if isinstance(value, str)
-        else value
-    )
-
-
-Names = Annotated[tuple[str, ...], BeforeValidator(_split)]
-
-
-class Section(BaseModel):
-    """A group of settings; unknown keys are refused."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class SchedulerSettings(Section):
@@ -186,6 +169,9 @@ class Settings(Section):
     worker: WorkerSettings = WorkerSettings()
     mail: MailSettings = MailSettings()
     fetch: FetchSettings = FetchSettings()
+    hook: HookSettings = HookSettings()
+    alert: AlertSettings = AlertSettings()
+    clock: ClockSettings = ClockSettings()
     retention: RetentionSettings = RetentionSettings()
     log: LogSettings = LogSettings()
 
@@ -336,7 +322,7 @@ def _explain(error: ValidationError, names: Mapping[tuple[str, ...], str], file:
         text = fault["msg"].removeprefix("Value error, ")
         shown = (
             ""
-            if path[-1].endswith("_url") or isinstance(fault["input"], dict | Section)
+            if path[-1].endswith(SECRETS) or isinstance(fault["input"], dict | Section)
             else f" {fault['input']!r}"
         )
         lines.append(f"{where or f'{file}: ' + '.'.join(path)}{shown}: {text}")

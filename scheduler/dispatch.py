@@ -1,9 +1,9 @@
-"""The outbox: operations that may be sent now, to Celery."""
+"""The outbox: operations and notices that may be sent now, to Celery."""
 
 import sqlalchemy as sa
 
-from models.store import outbox
-from tasks.sending import Sent, send_reserved
+from models.store import notices, outbox
+from tasks.sending import Sent, send_notices, send_reserved
 
 BATCH = 1_000
 
@@ -17,6 +17,20 @@ def dispatch_ready(engine: sa.Engine) -> Sent:
         if not messages:
             return Sent(count)
         sent = send_reserved(engine, messages)
+        count += sent.count
+        if sent.error is not None:
+            return Sent(count, sent.error)
+
+
+def dispatch_notices(engine: sa.Engine) -> Sent:
+    """Reserve and send all notices that may be sent now; stops at the first failed flush."""
+    count = 0
+    while True:
+        with engine.begin() as connection:
+            owed = notices.reserve(connection, BATCH)
+        if not owed:
+            return Sent(count)
+        sent = send_notices(engine, owed)
         count += sent.count
         if sent.error is not None:
             return Sent(count, sent.error)

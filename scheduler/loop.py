@@ -56,7 +56,7 @@ class Daemon:
 
     def __post_init__(self) -> None:
         lease_s = self.settings.worker.lease_s
-        self.sweeper = Sweeper(timedelta(seconds=lease_s))
+        self.sweeper = Sweeper(timedelta(seconds=lease_s), self.settings.alert)
         # Often enough to notice each time without a database in which a healthy lease grew old.
         self._longest_wait_s = min(LONGEST_WAIT_S, lease_s / 4)
         # The database's clock, less ours that is never set.

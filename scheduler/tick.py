@@ -45,6 +45,8 @@ class TickReport:
     set_aside: int = 0
     lost: int = 0
     released: int = 0
+    notices: int = 0
+    overdue: int = 0
     clock_set_back_s: float = 0.0
     broker_error: str | None = None
     duration_ms: float = 0.0
@@ -227,7 +229,7 @@ def tick(
     was committed stays.
     """
     started = monotonic()
-    report, found = _begin(engine, now, sweeper.lease)
+    report, found = _begin(engine, now, sweeper)
     if report.clock_set_back_s:
         sweeper.distrust()
     if found.has_due:
@@ -245,23 +247,25 @@ def _sweep(engine: sa.Engine, report: TickReport, sweeper: Sweeper) -> None:
     swept = sweeper.sweep(engine, send=report.broker_error is None)
     report.sent += swept.sent
     report.lost, report.released = swept.lost, swept.released
+    report.notices, report.overdue = swept.notices, swept.overdue
     report.broker_error = report.broker_error or swept.error
 
 
-def _begin(engine: sa.Engine, at: datetime | None, lease: timedelta) -> tuple[TickReport, Found]:
+def _begin(engine: sa.Engine, at: datetime | None, sweeper: Sweeper) -> tuple[TickReport, Found]:
     """Undo the deciding of a clock that ran ahead; return the report, and what there is to do.
 
     A jump forward is downtime.
     """
+    spans = (sweeper.lease, sweeper.overdue)
     with unhurried(engine) as connection:
         # Its `now` is read here, not before: a daemon that was frozen in between would hold an old
         # one against the ticks of another, and take the clock for set back.
-        found = ticks.look(connection, at, lease)
+        found = ticks.look(connection, at, *spans)
         now, report = found.now, TickReport(found.now)
         if found.last_now is not None and now < found.last_now - CLOCK_WAS_WRONG:
             report.clock_set_back_s = (found.last_now - now).total_seconds()
             _undo_what_lies_ahead(connection, report)
-            found = ticks.look(connection, now, lease)
+            found = ticks.look(connection, now, *spans)
         ticks.set_fact(connection, ticks.LAST_NOW, now.isoformat())
     return report, found
 

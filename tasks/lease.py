@@ -22,8 +22,10 @@ from models.operation import OperationState
 from models.store import running
 from models.store.claims import Claim
 from models.store.endings import Ending, end
+from models.store.telling import NO_ALERTS
 from runtime.clock import monotonic
 from runtime.config import WorkerSettings
+from runtime.sections import AlertSettings
 
 logger = logging.getLogger("minutehand.lease")
 
@@ -83,6 +85,7 @@ class Lease:
     engine: sa.Engine
     claim: Claim
     settings: WorkerSettings
+    alerts: AlertSettings = NO_ALERTS
     interruption: Interrupted | None = None
     lost: bool = False
     # Whether the running step was told to stop: its partial result is then no end of its own.
@@ -224,7 +227,8 @@ class Lease:
         try:
             if not self.lost:
                 with self.engine.begin() as connection:
-                    end(connection, self.claim.id, self.claim.attempt, ending)
+                    id, attempt = self.claim.id, self.claim.attempt
+                    end(connection, id, attempt, ending, alerts=self.alerts)
         finally:
             os.kill(os.getpid(), signal.SIGKILL)
 

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from models.errors import BrokerUnavailable
-from models.store import outbox
+from models.store import notices, outbox
+from models.store.notices import Owed
 from models.store.outbox import Message
 from runtime.database import unhurried
 from tasks.app import publish
+from tasks.names import DELIVER_NOTICE, QUICK
 
 logger = logging.getLogger("minutehand.broker")
 
@@ -38,5 +40,22 @@ def send_reserved(engine: sa.Engine, messages: Sequence[Message]) -> Sent:
         logger.warning("broker unavailable, %d operations wait: %s", len(messages) - count, error)
         with unhurried(engine) as connection:
             outbox.release_unsent(connection, messages[count:])
+        return Sent(count, str(error))
+    return Sent(count)
+
+
+def send_notices(engine: sa.Engine, owed: Sequence[Owed]) -> Sent:
+    """Send notices that the caller has reserved to those who deliver them; as `send_reserved`."""
+    messages = [Message(one.id, one.tries + 1, DELIVER_NOTICE, QUICK) for one in owed]
+    count = 0
+    try:
+        for taken in publish(messages):
+            with unhurried(engine) as connection:
+                notices.mark_sent(connection, owed[count : count + len(taken)])
+            count += len(taken)
+    except BrokerUnavailable as error:
+        logger.warning("broker unavailable, %d notices wait: %s", len(owed) - count, error)
+        with unhurried(engine) as connection:
+            notices.send_soon(connection, owed[count:])
         return Sent(count, str(error))
     return Sent(count)

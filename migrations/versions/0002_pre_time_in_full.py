@@ -31,6 +31,7 @@ def upgrade() -> None:
     for table, columns in added.items():
         for column in columns:
             op.add_column(table, column)
+    _index_overdue()
     _create_backfills()
     _create_notices()
 
@@ -91,6 +92,19 @@ def _look_back_s(plan: str) -> int:
     except (ValueError, KeyError, TypeError):
         # Somebody broke it by hand; what mends it writes the span as well.
         return 0
+
+
+def _index_overdue() -> None:
+    only = sa.text(
+        "state IN ('pending', 'queued') AND waiting_for IS NULL AND first_started_at IS NULL"
+    )
+    op.create_index(
+        "operations_overdue",
+        "operations",
+        ["recorded_at"],
+        sqlite_where=only,
+        postgresql_where=only,
+    )
 
 
 def _create_backfills() -> None:

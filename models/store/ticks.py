@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from models.operation import UNSTARTED, OperationState
 from models.sql import UTCDateTime, database_now, insert_ignoring, stands_in, upsert
-from models.tables import action_cursor, installation, operations, ticks, workers
+from models.tables import action_cursor, installation, notices, operations, ticks, workers
 
 LAST_NOW = "last_tick_now"
 CLOCK_SET_BACK = "clock_set_back"
@@ -51,6 +51,17 @@ def _looking() -> sa.Select[Any]:
     first_sendable = sa.select(sa.func.min(not_before)).where(sendable).scalar_subquery()
     first_beat = sa.select(sa.func.min(beat)).where(running).scalar_subquery()
     last_beat = sa.select(sa.func.max(beat)).where(running).scalar_subquery()
+    first_owed = (
+        sa.select(sa.func.min(notices.c.not_before))
+        .where(stands_in(notices.c.state, {"owed"}))
+        .scalar_subquery()
+    )
+    never_started = sa.text(
+        "state IN ('pending', 'queued') AND waiting_for IS NULL AND first_started_at IS NULL"
+    )
+    first_overdue = (
+        sa.select(sa.func.min(operations.c.recorded_at)).where(never_started).scalar_subquery()
+    )
     waiting = sa.select(operations.c.waiting_for).where(
         operations.c.waiting_for.is_not(None), stands_in(operations.c.state, UNSTARTED)
     )
@@ -66,18 +77,22 @@ def _looking() -> sa.Select[Any]:
         first_beat < database_now(-lease_s),
         last_beat > database_now(lease_s),
         waiting.exists(),
+        first_owed <= database_now(),
+        first_overdue < database_now(sa.bindparam("late_s", type_=sa.Float)),
     )
 
 
 _LOOK = _looking()
 
 
-def look(connection: sa.Connection, at: datetime | None, lease: timedelta) -> Found:
-    """Return whether anything is due, sendable, waiting or silent for `lease`: one statement.
+def look(
+    connection: sa.Connection, at: datetime | None, lease: timedelta, overdue: timedelta
+) -> Found:
+    """Return whether anything is due, sendable, waiting, owed or silent for `lease`.
 
-    `now` is `at`, or the database's clock.
+    Or not started for `overdue`; one statement. `now` is `at`, or the database's clock.
     """
-    asked = {"at": at, "lease_s": lease.total_seconds()}
+    asked = {"at": at, "lease_s": lease.total_seconds(), "late_s": -overdue.total_seconds()}
     now, last_now, has_due, *to_sweep = connection.execute(_LOOK, asked).one()
     last = None if last_now is None else datetime.fromisoformat(last_now)
     return Found(now, last, bool(has_due), any(to_sweep))

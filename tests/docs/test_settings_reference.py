@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from runtime.config import PREFIX, Section, Settings, load_settings, setting_paths, variable_of
+from runtime.config import PREFIX, Settings, load_settings, setting_paths, variable_of
+from runtime.sections import Section
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "settings.md"
 TEXT = PAGE.read_text(encoding="utf-8")
