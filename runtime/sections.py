@@ -1,7 +1,7 @@
 """Groups of settings: their common form, and those about telling people and about clocks."""
 
 import re
-from datetime import time
+from datetime import time, timedelta
 from typing import Annotated
 from zoneinfo import ZoneInfo
 
@@ -81,6 +81,11 @@ class AlertSettings(Section):
         except (KeyError, ValueError, OSError):
             raise ValueError("write an IANA name such as Europe/Paris") from None
         return value
+
+    @property
+    def overdue(self) -> timedelta:
+        """How long what was recorded may wait for its start."""
+        return timedelta(minutes=self.overdue_minutes)
 
     @property
     def quiet(self) -> tuple[time, time] | None:

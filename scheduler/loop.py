@@ -12,12 +12,13 @@ from typing import TypeVar
 
 import sqlalchemy as sa
 
-from models.sql import read_clock
 from models.store import ticks
+from models.store.clocks import read_both
 from models.store.schema import check_schema, migrate
-from runtime.clock import monotonic
+from runtime.clock import monotonic, utc_now
 from runtime.config import Settings
 from runtime.database import reading, unhurried
+from runtime.skew import SkewWatch
 from scheduler.release import adopt_release
 from scheduler.sweep import Sweeper
 from scheduler.tick import TickReport, tick
@@ -59,6 +60,7 @@ class Daemon:
         self.sweeper = Sweeper(timedelta(seconds=lease_s), self.settings.alert)
         # Often enough to notice each time without a database in which a healthy lease grew old.
         self._longest_wait_s = min(LONGEST_WAIT_S, lease_s / 4)
+        self.machine_clock = SkewWatch(self.settings.clock.max_skew_s)
         # The database's clock, less ours that is never set.
         self._clock_leads_s: float | None = None
 
@@ -87,6 +89,8 @@ class Daemon:
     def tick_once(self, at: datetime | None = None) -> TickReport:
         """Make one tick with `at` as its `now` (default: the database's clock) and report it."""
         report = tick(self.engine, at, self.sweeper, self.settings.scheduler.batch_size)
+        if self.machine_clock.is_off:
+            report.clock_skew_s = self.machine_clock.skew_s
         with unhurried(self.engine) as connection:
             ticks.report(connection, self.name, report.now, report.duration_ms, report.figures())
         _log(report)
@@ -132,8 +136,10 @@ class Daemon:
         """
         asked = monotonic()
         with self.engine.begin() as connection:
-            now = read_clock(connection)
+            now, skew_s = read_both(connection)
         answered = monotonic()
+        self.machine_clock.note(skew_s)
+        self.machine_clock.note_wall(utc_now().timestamp(), answered)
         if answered - asked > self._longest_wait_s:
             logger.warning("the database stood still for %.1f s", answered - asked)
             self.sweeper.distrust()

@@ -41,7 +41,7 @@ class Sweeper:
     def __init__(self, lease: timedelta, alerts: AlertSettings = NO_ALERTS) -> None:
         self.lease = lease
         self.alerts = alerts
-        self.overdue = timedelta(minutes=alerts.overdue_minutes)
+        self.overdue = alerts.overdue
         self._trusted_from = 0.0
         self.distrust()
 

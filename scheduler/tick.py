@@ -48,6 +48,7 @@ class TickReport:
     notices: int = 0
     overdue: int = 0
     clock_set_back_s: float = 0.0
+    clock_skew_s: float = 0.0
     broker_error: str | None = None
     duration_ms: float = 0.0
 

@@ -47,7 +47,7 @@ def alert(connection: sa.Connection, alerts: AlertSettings, limit: int) -> list[
 
 
 def _asked(alerts: AlertSettings) -> dict[str, float]:
-    return {"late_s": -60.0 * alerts.overdue_minutes}
+    return {"late_s": -alerts.overdue.total_seconds()}
 
 
 def _late() -> sa.ColumnElement[datetime]:

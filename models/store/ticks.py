@@ -135,9 +135,17 @@ def set_fact(connection: sa.Connection, key: str, value: str) -> None:
     upsert(connection, installation, [{"key": key, "value": value}])
 
 
-def worker_seen(connection: sa.Connection, name: str, queues: str, pid: int) -> None:
-    """Note that a worker is alive and which queues it listens to."""
-    values = {"queues": queues, "pid": pid, "seen_at": database_now(), "stopped_at": None}
+def worker_seen(
+    connection: sa.Connection, name: str, queues: str, pid: int, skew_s: float | None = None
+) -> None:
+    """Note that a worker is alive, its queues, and how far its machine's clock is ahead of ours."""
+    values = {
+        "queues": queues,
+        "pid": pid,
+        "seen_at": database_now(),
+        "stopped_at": None,
+        "skew_s": skew_s,
+    }
     seen = sa.update(workers).where(workers.c.name == name).values(values)
     if connection.execute(seen).rowcount == 0:
         # Each process of a worker's pool says so: another may have been first.

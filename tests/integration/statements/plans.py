@@ -11,7 +11,7 @@ import psycopg
 import sqlalchemy as sa
 from sqlalchemy import event
 
-BIG = {"actions", "action_cursor", "operations", "revisions", "attempts", "holder"}
+BIG = {"actions", "action_cursor", "operations", "revisions", "attempts", "holder", "notices"}
 # Partial indexes hold what is not ended or not sent: reading one whole is reading what is due.
 PARTIAL = {
     "operations_to_send",
@@ -19,6 +19,8 @@ PARTIAL = {
     "operations_heartbeat_stale",
     "operations_one_running",
     "operations_unstarted",
+    "operations_overdue",
+    "notices_owed",
 }
 EXPLAINED = ("SELECT", "UPDATE", "DELETE", "INSERT", "WITH")
 
