@@ -14,7 +14,7 @@ from typing import Annotated
 import sqlalchemy as sa
 import typer
 
-from cli import actions, apps, operations, service, status
+from cli import actions, apps, doctor, operations, service, status
 from cli.invocation import Invocation, hoisted
 from cli.output import print_error, print_line
 from models.errors import InvalidDocument, NotFound, Refused, SchedulerError
@@ -41,6 +41,7 @@ cli.command("up")(service.up)
 cli.command("worker")(service.worker)
 cli.command("migrate")(service.migrate)
 cli.command("status")(status.status)
+cli.command("doctor")(doctor.doctor)
 
 
 @cli.callback()

@@ -270,18 +270,27 @@ def _overlay(values: dict[str, Any], environ: Mapping[str, str]) -> dict[tuple[s
     names = {}
     paths = {variable_of(path): path for path in setting_paths()}
     for variable, value in sorted(environ.items()):
-        if not variable.startswith(PREFIX) or variable == "SCHED_HOME":
-            continue
         path = paths.get(variable)
-        if path is None:
-            # A warning, not an error: Kubernetes puts SCHED_SERVICE_HOST beside a service "sched".
-            nearest = difflib.get_close_matches(variable, paths, 1)
-            hint = f"; did you mean {nearest[0]}?" if nearest else ""
-            logger.warning("%s is not a setting%s", variable, hint)
-            continue
-        _put(values, path, value)
-        names[path] = variable
+        if path is not None:
+            _put(values, path, value)
+            names[path] = variable
+    for told in unknown_variables(environ):
+        # A warning, not an error: Kubernetes puts SCHED_SERVICE_HOST beside a service "sched".
+        logger.warning("%s", told)
     return names
+
+
+def unknown_variables(environ: Mapping[str, str]) -> list[str]:
+    """Return one sentence for each variable that looks like a setting and is none."""
+    known = [variable_of(path) for path in setting_paths()]
+    told = []
+    for variable in sorted(environ):
+        if not variable.startswith(PREFIX) or variable in (*known, "SCHED_HOME"):
+            continue
+        nearest = difflib.get_close_matches(variable, known, 1)
+        hint = f"; did you mean {nearest[0]}?" if nearest else ""
+        told.append(f"{variable} is not a setting{hint}")
+    return told
 
 
 def _put(values: dict[str, Any], path: tuple[str, ...], value: str) -> None:
