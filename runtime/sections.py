@@ -44,7 +44,7 @@ class AlertSettings(Section):
     mail: Names = Field((), description="addresses, by commas")
     webhook: SecretStr = Field(SecretStr(""), description="URL of a webhook")
     after: int = Field(3, ge=1, le=1000, description="failures in a row that raise an alert")
-    quiet_hours: str = Field("", description="hours without alerts, such as 22:00-07:00")
+    quiet_hours: str | None = Field(None, description="hours without alerts, such as 22:00-07:00")
     timezone: str = Field("UTC", description="zone of the quiet hours")
     overdue_minutes: int = Field(
         15, ge=1, le=10_080, description="minutes after which what has not started is overdue"
@@ -67,8 +67,8 @@ class AlertSettings(Section):
 
     @field_validator("quiet_hours")
     @classmethod
-    def _is_a_span(cls, value: str) -> str:
-        found = _QUIET.fullmatch(value)
+    def _is_a_span(cls, value: str | None) -> str | None:
+        found = _QUIET.fullmatch(value or "")
         if value and (found is None or found.group(1, 2) == found.group(3, 4)):
             raise ValueError("write two different times of the day, such as 22:00-07:00")
         return value
@@ -90,7 +90,7 @@ class AlertSettings(Section):
     @property
     def quiet(self) -> tuple[time, time] | None:
         """From when until when no alert goes out; None when alerts always may."""
-        found = _QUIET.fullmatch(self.quiet_hours)
+        found = _QUIET.fullmatch(self.quiet_hours or "")
         if found is None:
             return None
         hours = [int(part) for part in found.groups()]

@@ -19,6 +19,7 @@ from runtime.clock import monotonic, utc_now
 from runtime.config import Settings
 from runtime.database import reading, unhurried
 from runtime.skew import SkewWatch
+from scheduler.ping import Ping
 from scheduler.release import adopt_release
 from scheduler.sweep import Sweeper
 from scheduler.tick import TickReport, tick
@@ -60,6 +61,7 @@ class Daemon:
         self.sweeper = Sweeper(timedelta(seconds=lease_s), self.settings.alert)
         # Often enough to notice each time without a database in which a healthy lease grew old.
         self._longest_wait_s = min(LONGEST_WAIT_S, lease_s / 4)
+        self.ping = Ping(self.settings.alert.ping_url.get_secret_value())
         self.machine_clock = SkewWatch(self.settings.clock.max_skew_s)
         # The database's clock, less ours that is never set.
         self._clock_leads_s: float | None = None
@@ -99,7 +101,9 @@ class Daemon:
     def _tick_or_log(self) -> None:
         """Tick; a fault that nobody foresaw costs this tick, never the loop."""
         try:
-            self.tick_once()
+            report = self.tick_once()
+            if report.broker_error is None:
+                self.ping.send()
         except DATABASE_AWAY:
             raise
         except Exception:

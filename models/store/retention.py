@@ -13,6 +13,7 @@ from models.tables import (
     attempts,
     deliveries,
     missed_spans,
+    notices,
     operation_logs,
     operations,
     ticks,
@@ -70,6 +71,17 @@ def prune_missed_spans(
         .limit(limit)
     )
     return _delete(connection, missed_spans, old)
+
+
+def prune_notices(connection: sa.Connection, small_app_id: int, age: timedelta, limit: int) -> int:
+    """Delete notices that were delivered, or given up, more than `age` ago."""
+    old = (
+        sa.select(notices.c.id)
+        .where(notices.c.small_app_id == small_app_id)
+        .where(notices.c.finished_at < database_now(-age))
+        .limit(limit)
+    )
+    return _delete(connection, notices, old)
 
 
 def prune_ticks(connection: sa.Connection, age: timedelta, limit: int) -> int:

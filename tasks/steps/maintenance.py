@@ -40,6 +40,7 @@ def _history(context: WorkContext) -> dict[str, Batch]:
     tick_age = timedelta(days=settings.ticks_days)
     return {
         "operations": lambda c: retention.prune_operations(c, app, age, BATCH),
+        "notices": lambda c: retention.prune_notices(c, app, age, BATCH),
         "missed_spans": lambda c: retention.prune_missed_spans(c, app, age, BATCH),
         "ticks": lambda c: retention.prune_ticks(c, tick_age, BATCH),
     }

@@ -44,7 +44,7 @@ def test_each_default_is_the_true_one(path: tuple[str, ...]) -> None:
     _, shown, _ = ROWS[variable_of(path)]
     default = _default(path)
 
-    if isinstance(default, SecretStr | Path | tuple):
+    if default is None or isinstance(default, SecretStr | Path | tuple):
         assert not shown.startswith("`SCHED"), "what is taken when nothing is set is said in words"
     else:
         assert shown == f"`{str(default).lower() if isinstance(default, bool) else default}`"
