@@ -88,10 +88,8 @@ def _note_look_backs() -> None:
 def _note_hooks() -> None:
     """Write the hooks that stored documents have into their plans: 0.1.0 did not call them."""
     connection = op.get_bind()
-    columns = (sa.column("uid"), sa.column("revision"), sa.column("document"), sa.column("plan"))
-    actions = sa.table("actions", *columns)
-    columns = (sa.column("action_uid"), sa.column("number"), sa.column("plan"))
-    revisions = sa.table("revisions", *columns)
+    actions = sa.table("actions", *map(sa.column, ("uid", "revision", "document", "plan")))
+    revisions = sa.table("revisions", *map(sa.column, ("action_uid", "number", "plan")))
     with_hooks = actions.c.document.like('%"hooks"%')
     for row in connection.execute(sa.select(actions).where(with_hooks)).all():
         plan = _with_hooks(row.document, row.plan)
