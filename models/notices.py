@@ -4,6 +4,7 @@ import json
 from dataclasses import asdict
 from datetime import UTC, datetime, time, timedelta
 from enum import StrEnum
+from urllib.parse import urlsplit
 from uuid import NAMESPACE_OID, UUID, uuid5
 from zoneinfo import ZoneInfo
 
@@ -60,6 +61,17 @@ def notice_id(about: UUID, end: str, kind: NoticeKind, target: Target) -> UUID:
     """Return the id of a notice: the same for the same end of the same operation, always."""
     shown = json.dumps(asdict(target), sort_keys=True)
     return uuid5(NAMESPACE_OID, f"{about} | {end} | {kind} | {shown}")
+
+
+def shown_target(target: Target) -> str:
+    """Return where a notice goes, as people may see it: of a URL the host only.
+
+    The rest is often what lets one in.
+    """
+    if target.kind == "mail":
+        return target.to
+    parts = urlsplit(target.to)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
 
 
 def backoff(tries: int) -> timedelta:

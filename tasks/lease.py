@@ -18,6 +18,7 @@ from types import FrameType
 import sqlalchemy as sa
 
 from models.errors import LeaseLost
+from models.notices import TIME_BOX as STOPPED_IN_TIME
 from models.operation import OperationState
 from models.store import running
 from models.store.claims import Claim
@@ -74,7 +75,7 @@ GIVEN_BACK = Ending(OperationState.PENDING, reason="given back: the worker stopp
 CANCELLED = Ending(OperationState.CANCELLED, reason="cancelled")
 TIME_LIMIT = Ending(OperationState.FAILED, error="time limit", reason="time limit", is_failure=True)
 # A stop in time: the next operation goes on from the checkpoint.
-TIME_BOX = Ending(OperationState.PARTIAL, reason="time box")
+TIME_BOX = Ending(OperationState.PARTIAL, reason=STOPPED_IN_TIME)
 LOST = Ending(OperationState.FAILED, reason="lease lost")
 
 

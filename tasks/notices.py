@@ -8,6 +8,7 @@ import sqlalchemy as sa
 
 from mail.message import Envelope, InvalidAddress, build_message, parse_address
 from mail.transport import MailRefused, MailServerFailed, open_transport
+from models.notices import shown_target
 from models.store import notices
 from models.store.notices import Notice
 from runtime.config import Settings
@@ -16,7 +17,7 @@ from tasks.engines import engine_of
 from tasks.names import DELIVER_NOTICE
 from tasks.notice_text import content_of
 from tasks.persist import persist
-from tasks.webhook import Undelivered, post, shown_host
+from tasks.webhook import Undelivered, post
 
 logger = logging.getLogger("minutehand.notices")
 
@@ -33,7 +34,7 @@ def deliver(engine: sa.Engine, settings: Settings, message: tuple[UUID, int]) ->
     notice = persist(engine, lambda c: notices.begin(c, *message))
     if notice is None:
         return "taken"
-    where = f"{notice.kind} to {shown(notice)}"
+    where = f"{notice.kind} to {shown_target(notice.target)}"
     try:
         _hand_over(notice, settings)
     except Undelivered as error:
@@ -47,18 +48,12 @@ def deliver(engine: sa.Engine, settings: Settings, message: tuple[UUID, int]) ->
     return "done"
 
 
-def shown(notice: Notice) -> str:
-    """Return where a notice goes, without what is secret in a URL."""
-    target = notice.target
-    return target.to if target.kind == "mail" else shown_host(target.to)
-
-
 def _not_delivered(
     engine: sa.Engine, settings: Settings, notice: Notice, error: Undelivered
 ) -> str:
     text = str(error)
     is_last = error.permanent or notice.tries >= settings.hook.max_tries
-    where = f"{notice.kind} to {shown(notice)}"
+    where = f"{notice.kind} to {shown_target(notice.target)}"
     if is_last:
         logger.error("notice %s: %s failed: %s", notice.id, where, text)
         persist(engine, lambda c: notices.give_up(c, notice, text))
@@ -71,7 +66,7 @@ def _not_delivered(
 def _hand_over(notice: Notice, settings: Settings) -> None:
     if notice.target.kind == "webhook":
         payload = {"id": str(notice.id), **notice.payload}
-        post(notice.target.to, notice.id, payload, settings.hook)
+        post(notice.target, notice.id, payload, settings.hook)
         return
     try:
         message = build_message(

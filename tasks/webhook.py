@@ -12,6 +12,8 @@ from uuid import UUID
 
 import httpx
 
+from models.notices import shown_target
+from models.plan import Target
 from runtime.clock import utc_now
 from runtime.sections import HookSettings
 from small_apps.failures import SourceFailed
@@ -38,16 +40,7 @@ def signature(secret: str, body: bytes, now: datetime) -> str:
     return f"t={seconds},v1={hmac.new(secret.encode(), signed, hashlib.sha256).hexdigest()}"
 
 
-def shown_host(url: str) -> str:
-    """Return scheme and host of a URL: the rest is often what lets one in."""
-    try:
-        parsed = httpx.URL(url)
-    except httpx.InvalidURL:
-        return "the URL"
-    return f"{parsed.scheme}://{parsed.netloc.decode(errors='replace').rpartition('@')[2]}"
-
-
-def post(url: str, id: UUID, payload: Mapping[str, Any], settings: HookSettings) -> None:
+def post(target: Target, id: UUID, payload: Mapping[str, Any], settings: HookSettings) -> None:
     """Hand the payload over; 2xx is delivered, and nothing of the answer's body is read.
 
     Raises Undelivered: permanent for any other 4xx than 408 and 429 and for private addresses.
@@ -62,7 +55,7 @@ def post(url: str, id: UUID, payload: Mapping[str, Any], settings: HookSettings)
     secret = settings.secret.get_secret_value()
     if secret:
         headers[SIGNATURE] = signature(secret, body, utc_now())
-    _check(_Call(url, body, headers, settings).status(), shown_host(url))
+    _check(_Call(target, body, headers, settings).status(), shown_target(target))
 
 
 def _check(status: int, host: str) -> None:
@@ -79,11 +72,11 @@ class _Call:
     """One POST in a thread of its own: a time-out of each read would let a trickle go on."""
 
     def __init__(
-        self, url: str, body: bytes, headers: Mapping[str, str], settings: HookSettings
+        self, target: Target, body: bytes, headers: Mapping[str, str], settings: HookSettings
     ) -> None:
-        self._request = {"url": url, "content": body, "headers": dict(headers)}
+        self._request = {"url": target.to, "content": body, "headers": dict(headers)}
         self._settings = settings
-        self._host = shown_host(url)
+        self._host = shown_target(target)
         self._status: int | None = None
         self._error: Undelivered | None = None
 

@@ -13,6 +13,7 @@ import pytest
 import sqlalchemy as sa
 
 import minutehand
+from cli.main import run
 from minutehand.steps import StepOutcome, StepResult, _registered
 from models.sql import read_clock
 from models.store import notices as stored
@@ -431,6 +432,25 @@ def test_secrets_are_not_logged(
     assert "delivered" in caplog.text
     assert "T0KEN" not in caplog.text
     assert "s3cret" not in caplog.text
+
+
+@pytest.mark.parametrize("settings", ["sqlite"], indirect=True)
+def test_who_was_told_is_shown_with_the_operation(
+    crew: Crew,
+    web: Receiver,
+    set_up: Callable[..., Settings],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    web.answers = [410]
+    id = crew.run(crew.make(hooks={"on_success": [{"webhook": f"{web.url}/T0KEN"}]}))
+    crew.deliver(set_up())
+
+    code = run(["operation", "show", str(id), "--home", str(crew.settings.home)])
+
+    out = capsys.readouterr().out
+    assert code == 0
+    assert f"success notice to {web.url}: failed: {web.url} answered 410" in out
+    assert "T0KEN" not in out
 
 
 def test_all_subjects_of_an_action_count_together(crew: Crew) -> None:

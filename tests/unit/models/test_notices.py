@@ -5,7 +5,15 @@ from uuid import UUID
 
 import pytest
 
-from models.notices import NoticeKind, backoff, hook_kind, notice_id, quiet_until, targets_of
+from models.notices import (
+    NoticeKind,
+    backoff,
+    hook_kind,
+    notice_id,
+    quiet_until,
+    shown_target,
+    targets_of,
+)
 from models.operation import OperationState
 from models.plan import HookPlan, Plan, Target, hooks_of
 
@@ -96,3 +104,17 @@ def test_a_plan_of_an_earlier_release_has_no_hooks() -> None:
 
 def test_hooks_of_a_broken_plan_are_none() -> None:
     assert hooks_of('{"hooks":{}') is None
+
+
+@pytest.mark.parametrize(
+    ("target", "shown"),
+    [
+        (ANN, "ann@example.com"),
+        (
+            Target("webhook", "https://key@hooks.example.com:8443/T0KEN?k=1"),
+            "https://hooks.example.com:8443",
+        ),
+    ],
+)
+def test_of_a_url_people_see_the_host_only(target: Target, shown: str) -> None:
+    assert shown_target(target) == shown
