@@ -2,8 +2,6 @@
 
 import logging
 from threading import Thread
-from urllib.error import URLError
-from urllib.request import Request, urlopen
 
 logger = logging.getLogger("minutehand.ping")
 
@@ -30,6 +28,10 @@ class Ping:
             self._thread.join(within_s)
 
     def _ask(self) -> None:
+        # Those who have no such address need not wait for the import when they start.
+        from urllib.error import URLError
+        from urllib.request import Request, urlopen
+
         request = Request(self._url, headers={"User-Agent": "minutehand"})  # noqa: S310 - checked
         try:
             with urlopen(request, timeout=WITHIN_S):  # noqa: S310 - http or https by the settings

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from models.plan import Plan
 from models.sql import read_clock
-from models.store import actions, cursors, outbox, ticks
+from models.store import actions, cursors, notices, outbox, ticks
 from models.store.outbox import Message
 from models.store.ticks import Found
 from runtime.clock import monotonic
@@ -277,6 +277,7 @@ def _undo_what_lies_ahead(connection: sa.Connection, report: TickReport) -> None
     set_back = {"at": now.isoformat(), "seconds": seconds}
     ticks.set_fact(connection, ticks.CLOCK_SET_BACK, json.dumps(set_back))
     outbox.release_after_clock(connection, CLOCK_WAS_WRONG)
+    notices.release_after_clock(connection)
     logger.warning(
         "the clock went back by %s: %d actions are decided anew from %s on",
         timedelta(seconds=seconds),

@@ -257,11 +257,16 @@ def _listing(overdue: timedelta) -> sa.Select[Any]:
             .correlate(actions)
             .scalar_subquery()
             .label("overdue_since"),
-            # What waits was due, and is not late yet.
-            sa.exists()
-            .where(its_own, operations.c.state.in_(("missed", "skipped", "dropped")))
-            .correlate(actions)
-            .label("was_due"),
+            # Asked only of those that never ran: others have a long history.
+            sa.case(
+                (
+                    action_state.c.last_state.is_(None),
+                    sa.exists()
+                    .where(its_own, operations.c.state.in_(("missed", "skipped", "dropped")))
+                    .correlate(actions),
+                ),
+                else_=sa.true(),
+            ).label("was_due"),
         )
         .join(action_cursor, action_cursor.c.action_uid == actions.c.uid)
         .outerjoin(action_state, state)

@@ -20,6 +20,7 @@ from models.tables import notices
 # Longer than a try may take; then another may begin.
 TRY_FOR = timedelta(minutes=5)
 SENT_FOR = timedelta(minutes=5)
+LONGEST_WAIT = timedelta(days=1)
 OWED = stands_in(notices.c.state, {"owed"})
 
 
@@ -129,6 +130,12 @@ def reserve(connection: sa.Connection, limit: int) -> list[Owed]:
         .returning(notices.c.id, notices.c.tries)
     )
     return [Owed(*row) for row in connection.execute(reserved)]
+
+
+def release_after_clock(connection: sa.Connection) -> None:
+    """Let be sent what waits longer than quiet hours and backoffs: the clock was ahead."""
+    ahead = notices.c.not_before > database_now(LONGEST_WAIT)
+    connection.execute(sa.update(notices).where(OWED, ahead).values(not_before=database_now()))
 
 
 def begin(connection: sa.Connection, id: UUID, number: int) -> Notice | None:

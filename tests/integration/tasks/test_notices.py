@@ -3,9 +3,11 @@
 import hashlib
 import hmac
 import json
+import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -15,8 +17,13 @@ import sqlalchemy as sa
 import minutehand
 from cli.main import run
 from minutehand.steps import StepOutcome, StepResult, _registered
+from models.operation import OperationState
 from models.sql import read_clock
 from models.store import notices as stored
+from models.store import retention
+from models.store.claims import claim
+from models.store.endings import Ending
+from models.store.endings import end as write_end
 from models.tables import action_state, notices
 from runtime.config import Settings, load_settings
 from runtime.database import reading
@@ -151,6 +158,48 @@ def test_an_action_without_hooks_owes_nothing(crew: Crew) -> None:
         crew.run(action, end)
 
     assert crew.owed() == []
+
+
+@pytest.mark.parametrize("end", ["success", "failed", "partial"])
+def test_who_has_nobody_to_tell_executes_no_statement_more(crew: Crew, end: str) -> None:
+    """The row, its attempt, what the action knows, and who waits: as without any hooks."""
+    action = crew.make()
+    crew.run(action, end)
+    id = make_operation(crew.engine, action, NOON)
+    seen: list[str] = []
+    with crew.engine.begin() as connection:
+        claim(connection, id, 1, "tests")
+        sa.event.listen(connection, "before_cursor_execute", lambda *one: seen.append(one[2]))
+        ended = write_end(
+            connection, id, 1, Ending(OperationState(end), is_failure=end == "failed")
+        )
+
+    assert ended.owed == []
+    assert len(seen) == 4, seen
+
+
+def test_old_notices_go_those_that_are_owed_stay(crew: Crew) -> None:
+    action = crew.make(hooks={"on_success": [HOOK], "on_failure": [MAIL]})
+    crew.run(action)
+    crew.run(action, "failed")
+    with crew.engine.begin() as connection:
+        done = sa.update(notices).where(notices.c.kind == "success")
+        connection.execute(done.values(state="done", finished_at=NOON - timedelta(days=4000)))
+        went = retention.prune_notices(connection, 1, timedelta(days=90), 10)
+
+    assert (went, crew.owed()) == (1, [("failure", "ann@example.com")])
+
+
+def test_after_a_clock_that_was_ahead_what_is_owed_does_not_wait_for_its_instants(
+    crew: Crew,
+) -> None:
+    crew.run(crew.make(hooks={"on_success": [HOOK]}))
+    with crew.engine.begin() as connection:
+        year = read_clock(connection) + timedelta(days=365)
+        connection.execute(sa.update(notices).values(not_before=year))
+        stored.release_after_clock(connection)
+
+        assert len(stored.reserve(connection, 10)) == 1
 
 
 def test_an_attempt_that_is_tried_again_owes_nothing_yet(crew: Crew) -> None:
@@ -303,6 +352,9 @@ def test_a_webhook_is_signed_and_says_what_happened(
         "operation_id": str(id),
         "state": "failed",
     }
+    page = Path(__file__).parents[3] / "docs" / "how-to" / "be-told.md"
+    documented = set(re.findall(r"`(\w+)`", page.read_text(encoding="utf-8")))
+    assert set(told) <= documented
     assert told["error"] == "source is away"
     assert told["occurrence_at"] == "2027-01-04T12:01:00Z"
     assert told["steps"] == [{"name": "told", "state": "failed", "error": "source is away"}]
