@@ -9,10 +9,10 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from models.errors import NotFound
-from models.operation import UNSTARTED
-from models.sql import UTCDateTime, database_now, insert_all, stands_in
+from models.sql import UTCDateTime, database_now, insert_all
 from models.store.cursors import FILE_ME
 from models.store.operations import SCHEDULED
+from models.store.overdue import NEVER_STARTED
 from models.tables import action_cursor, action_state, actions, audit, operations, revisions
 
 OVERDUE = timedelta(minutes=15)
@@ -230,9 +230,7 @@ def _as_uid(text: str) -> UUID | None:
 
 def _late(overdue: timedelta) -> sa.Select[Any]:
     return sa.select(operations).where(
-        stands_in(operations.c.state, UNSTARTED),
-        operations.c.waiting_for.is_(None),
-        operations.c.first_started_at.is_(None),
+        NEVER_STARTED,
         operations.c.recorded_at < database_now(-overdue),
         operations.c.triggerer.startswith(SCHEDULED),
     )
