@@ -31,11 +31,17 @@ Name = Annotated[str, typer.Argument(help="Name or uid of an action.", metavar="
 LIST_COLUMNS = {
     "name": "NAME",
     "standing": "STANDING",
+    "health": "HEALTH",
     "next_occurrence_at": "NEXT",
     "last_state": "LAST",
     "last_run_at": "LAST RUN",
     "uid": "UID",
 }
+
+SHOWN = (
+    "uid", "standing", "health", "revision", "last_state", "last_run_at", "last_success_at",
+    "run_number", "failures_in_row",
+)  # fmt: skip
 
 
 @commands.command("check")
@@ -74,13 +80,21 @@ def apply(
 
 
 @commands.command("list")
-def list_actions(context: typer.Context) -> None:
+def list_actions(
+    context: typer.Context,
+    unhealthy: Annotated[
+        bool, typer.Option("--unhealthy", help="Only those that are not well.")
+    ] = False,
+) -> None:
     """List the actions of the small app."""
     invocation = existing(context)
+    alert = invocation.settings.alert
     with reading(invocation.engine) as connection:
-        rows = actions.listed(connection, invocation.small_app.id)
+        rows = actions.listed(connection, invocation.small_app.id, alert.overdue)
         now = read_clock(connection)
-    shown = [preview.summary(row, now) for row in rows]
+    shown = [preview.summary(row, now, alert.after) for row in rows]
+    if unhealthy:
+        shown = [one for one in shown if not one["is_healthy"]]
     if invocation.as_json:
         print_json(shown)
     else:
@@ -92,18 +106,19 @@ def show(context: typer.Context, action: Name) -> None:
     """Show an action: its document, how it stands, and its last operations."""
     invocation = existing(context)
     with reading(invocation.engine) as connection:
-        row = actions.find(connection, invocation.small_app.id, action)
+        alert = invocation.settings.alert
+        row = actions.find(connection, invocation.small_app.id, action, alert.overdue)
         recent = operations.recent(connection, 5, uid=row["uid"])
         filled = backfills.of_action(connection, row["uid"], 5)
         now = read_clock(connection)
         upcoming = preview.upcoming(row, now, invocation.small_app.zone)
         upcoming |= preview.subjects_due(connection, row, now, upcoming["zone"])
-    shown = preview.summary(row, now) | {"document": preview.document(row)} | upcoming
+    shown = preview.summary(row, now, alert.after) | {"document": preview.document(row)} | upcoming
     if invocation.as_json:
         ranges = [preview.backfill(one) for one in filled]
         print_json(shown | {"operations": [_brief(one) for one in recent], "backfills": ranges})
         return
-    for key in ("uid", "standing", "revision", "last_state", "last_run_at", "last_success_at"):
+    for key in SHOWN:
         print_line(f"{key:<16} {'-' if shown[key] is None else plain(shown[key])}")
     preview.print_description(shown)
     print_line(json.dumps(shown["document"], indent=2, ensure_ascii=False))

@@ -18,6 +18,7 @@ from cli import (
     actions,
     apps,
     backfills,
+    doctor,
     events,
     operations,
     repeats,
@@ -57,6 +58,7 @@ cli.command("worker")(service.worker)
 cli.command("migrate")(service.migrate)
 cli.command("status")(status.status)
 cli.command("simulate")(simulating.simulate_files)
+cli.command("doctor")(doctor.doctor)
 
 
 @cli.callback()

@@ -8,8 +8,10 @@ import typer
 from cli.invocation import existing
 from cli.output import instant, plain, print_json, print_line, print_table
 from models.errors import NotFound
+from models.notices import shown_target
 from models.operation import OperationState
-from models.store import actions, operations
+from models.plan import Target
+from models.store import actions, notices, operations
 from runtime.database import reading
 
 commands = typer.Typer(help="Operations: the runs of actions.", no_args_is_help=True)
@@ -60,8 +62,9 @@ def show(context: typer.Context, operation_id: OperationId) -> None:
     with reading(invocation.engine) as connection:
         row = operations.get(connection, operation_uuid(operation_id))
         tries = operations.attempts_of(connection, row["id"])
+        told = [_notice(one) for one in notices.of_operation(connection, row["id"])]
     if invocation.as_json:
-        print_json({**_public(row), "attempts": [dict(one) for one in tries]})
+        print_json({**_public(row), "attempts": [dict(one) for one in tries], "notices": told})
         return
     print_line(str(row["id"]))
     for key in SHOWN:
@@ -76,6 +79,9 @@ def show(context: typer.Context, operation_id: OperationId) -> None:
             f"  attempt {one['attempt']}: {one['state']}, began {instant(one['started_at'])}"
             f"{ended}{error}"
         )
+    for one in told:
+        error = f": {one['error']}" if one["error"] else ""
+        print_line(f"  {one['kind']} notice to {one['to']}: {one['state']}{error}")
 
 
 @commands.command("state")
@@ -102,6 +108,12 @@ def logs(context: typer.Context, operation_id: OperationId) -> None:
         return
     for line in lines:
         print_line(f"{line['at']} {line['level']:<7} {line['message']}")
+
+
+def _notice(row: dict[str, Any]) -> dict[str, Any]:
+    """Return what people may see of a notice."""
+    keys = ("id", "kind", "state", "tries", "created_at", "finished_at", "error")
+    return {**{key: row[key] for key in keys}, "to": shown_target(Target(**row["target"]))}
 
 
 def _print_step(step: dict[str, Any]) -> None:

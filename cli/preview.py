@@ -14,6 +14,7 @@ from cron import ClockChange, CronSchedule, clock_changes, in_words
 from minutehand.steps import SmallApp
 from models.action import ScheduledActionModel, load_action
 from models.advice import KnownNames, warnings_of
+from models.health import Health, health_of
 from models.plan import (
     CronTrigger,
     DueDateTrigger,
@@ -21,6 +22,7 @@ from models.plan import (
     IntervalTrigger,
     Plan,
     Trigger,
+    hooks_of,
 )
 from models.sql import read_clock
 from models.store import small_apps, users
@@ -46,22 +48,34 @@ def model(row: Mapping[str, Any]) -> ScheduledActionModel:
     return load_action(document(row))
 
 
-def summary(row: Mapping[str, Any], now: datetime) -> dict[str, Any]:
-    """Return how an action stands; before a tick has filed it, its next occurrence after `now`."""
+def summary(row: Mapping[str, Any], now: datetime, alert_after: int) -> dict[str, Any]:
+    """Return how an action stands; before a tick has filed it, its next occurrence after `now`.
+
+    `alert_after` counts for an action that does not say itself how many failures raise an alert.
+    """
     keys = (
         "uid", "name", "owner", "active", "revision", "set_aside", "created_at", "updated_at",
-        "last_state", "last_run_at", "last_success_at", "run_number",
+        "last_state", "last_run_at", "last_success_at",
     )  # fmt: skip
     standing = "set aside" if row["set_aside"] else "active" if row["active"] else "paused"
+    health = health_in(row, alert_after)
     following = row["next_occurrence_at"]
     if following is not None and following <= now:
         following = next((one["utc"] for one in upcoming(row, now, "UTC", 1)["next"]), None)
     return {
         **{key: row[key] for key in keys},
-        "run_number": row["run_number"] or 0,
+        **{key: row[key] or 0 for key in ("run_number", "failures_in_row", "troubles_in_row")},
+        "is_healthy": health.is_healthy,
+        "health": health.sentence,
         "standing": standing,
         "next_occurrence_at": following,
     }
+
+
+def health_in(row: Mapping[str, Any], alert_after: int) -> Health:
+    """Return whether a listed action is well."""
+    hooks = hooks_of(row["plan"])
+    return health_of(row, (hooks and hooks.alert_after) or alert_after)
 
 
 def upcoming(row: Mapping[str, Any], now: datetime, zone: str, count: int = 5) -> dict[str, Any]:

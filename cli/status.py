@@ -9,10 +9,11 @@ from typing import Annotated, Any
 import sqlalchemy as sa
 import typer
 
+from cli import preview
 from cli.invocation import existing
 from cli.output import instant, print_json, print_line
 from models.sql import read_clock
-from models.store import actions, operations, ticks
+from models.store import actions, notices, operations, ticks
 from runtime.config import Settings
 from runtime.database import reading
 from scheduler.downtime import in_words, last_downtime
@@ -47,9 +48,11 @@ def status(
     print_downtime(found["downtime"])
     _print_workers(found)
     total, active = found["actions"]["total"], found["actions"]["active"]
-    print_line(f"actions     {total}, {active} active")
+    print_line(f"actions     {total}, {active} active, {found['actions']['unhealthy']} unhealthy")
     counts = ", ".join(f"{count} {state}" for state, count in found["operations"].items())
     print_line(f"last 24 h   {counts or 'no operations'}")
+    if found["notices"]["failed"]:
+        print_line(f"notices     {found['notices']['failed']} could not be delivered")
     for one in found["set_aside"]:
         print_line(f"SET ASIDE   {one['name']} ({one['uid']}): {one['reason']}")
 
@@ -69,21 +72,35 @@ def standing(connection: sa.Connection, settings: Settings) -> dict[str, Any]:
             "name": tick["daemon"],
             "last_tick_at": tick["finished_at"],
             "is_ticking": abs(now - tick["finished_at"]) <= two_ticks,
+            "clock_skew_s": tick["report"].get("clock_skew_s", 0.0),
             "report": tick["report"],
         },
+        "max_skew_s": settings.clock.max_skew_s,
         "clock_set_back": _clock_set_back(connection, now),
         "downtime": last_downtime(connection, now - DAY),
         "workers": [
-            {"name": row["name"], "queues": row["queues"], "seen_at": row["seen_at"]}
+            {key: row[key] for key in ("name", "queues", "seen_at", "skew_s")}
             for row in ticks.live_workers(connection, seen_within)
         ],
-        "actions": {"total": total, "active": active},
+        "actions": {
+            "total": total,
+            "active": active,
+            "unhealthy": _unhealthy(connection, settings),
+        },
+        "notices": {"failed": notices.failed_since(connection, now - DAY)},
         "operations": operations.counts_by_state(connection, now - DAY),
         "set_aside": [
             {"uid": row["uid"], "name": row["name"], "reason": row["set_aside"]}
             for row in actions.set_aside_actions(connection)
         ],
     }
+
+
+def _unhealthy(connection: sa.Connection, settings: Settings) -> int:
+    """Return how many actions are not well; `action list --unhealthy` shows them."""
+    rows = actions.perhaps_unhealthy(connection, settings.alert.overdue)
+    after = settings.alert.after
+    return sum(not preview.health_in(row, after).is_healthy for row in rows)
 
 
 def _clock_set_back(connection: sa.Connection, now: datetime) -> dict[str, Any] | None:
@@ -115,6 +132,7 @@ def _print_daemon(found: dict[str, Any]) -> None:
     print_line(f"daemon      {state}: {daemon['name']}, last tick {max(0.0, age):.0f} s ago")
     if "broker_error" in daemon["report"]:
         print_line(f"            broker_error: {daemon['report']['broker_error']}")
+    _print_skew("the daemon's machine", daemon["clock_skew_s"])
     set_back = found["clock_set_back"]
     if set_back is not None:
         at, seconds = instant(set_back["at"]), set_back["seconds"]
@@ -127,8 +145,16 @@ def print_downtime(told: dict[str, Any] | None) -> None:
         print_line(f"down        {in_words(told)}")
 
 
+def _print_skew(whose: str, skew_s: float) -> None:
+    if skew_s:
+        word = "ahead of" if skew_s > 0 else "behind"
+        print_line(f"clock       {whose} is {abs(skew_s):.1f} s {word} the database")
+
+
 def _print_workers(found: dict[str, Any]) -> None:
     if not found["workers"]:
         print_line("workers     none")
     for row in found["workers"]:
         print_line(f"worker      {row['name']} for {row['queues']}")
+        if abs(row["skew_s"] or 0.0) > found["max_skew_s"]:
+            _print_skew("its machine", row["skew_s"])

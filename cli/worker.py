@@ -18,8 +18,10 @@ from celery import signals
 from celery.exceptions import SecurityWarning
 
 from models.store import ticks
+from models.store.clocks import read_both
 from runtime.config import Settings
 from runtime.database import make_engine
+from runtime.skew import SkewWatch
 from tasks.app import configure
 from tasks.lease import stopping
 from tasks.names import DEFAULT
@@ -63,10 +65,13 @@ class Presence:
         engine = make_engine(self.settings)
         pause = threading.Event()
         pid = os.getppid()
+        clock = SkewWatch(self.settings.clock.max_skew_s)
         while not stopping.is_set():
             try:
                 with engine.begin() as connection:
-                    ticks.worker_seen(connection, self.name, self.queues, pid)
+                    _, skew_s = read_both(connection)
+                    clock.note(skew_s)
+                    ticks.worker_seen(connection, self.name, self.queues, pid, skew_s)
             except sa.exc.SQLAlchemyError as error:
                 logger.warning("database unavailable: %s", error)
             pause.wait(self.settings.worker.heartbeat_s)

@@ -62,6 +62,21 @@ def open_transport(settings: Settings) -> Iterator[Transport]:
         transport.close()
 
 
+def probe(settings: Settings, timeout_s: float) -> str:
+    """Return where mail goes, after a look whether it can go there; no mail is sent.
+
+    Raises MailServerFailed.
+    """
+    url = settings.smtp_url.get_secret_value()
+    if not url:
+        return FolderTransport(settings.home / "mail").probe()
+    transport = SmtpTransport.of_url(url, timeout_s)
+    try:
+        return transport.probe()
+    finally:
+        transport.close()
+
+
 def _messages(count: int) -> str:
     return "1 message" if count == 1 else f"{count} messages"
 
@@ -85,6 +100,18 @@ class FolderTransport:
             part.replace(file)
         except OSError as error:
             raise MailServerFailed(f"{self.folder} cannot be written: {error.strerror}") from None
+
+    def probe(self) -> str:
+        """Return the folder, which can be written. Raises MailServerFailed."""
+        file = self.folder / ".probe"
+        if not os.path.lexists(self.folder):
+            return f"will be written to {self.folder}"
+        try:
+            file.write_bytes(b"")
+            file.unlink()
+        except OSError as error:
+            raise MailServerFailed(f"{self.folder} cannot be written: {error.strerror}") from None
+        return f"written to {self.folder}"
 
     def told(self, count: int) -> str:
         """Return how many were written and where."""
@@ -147,6 +174,11 @@ class SmtpTransport:
             raise MailRefused(str(error), permanent=True) from None
         except (smtplib.SMTPException, OSError) as error:
             raise _GoneAway(str(error)) from None
+
+    def probe(self) -> str:
+        """Return the server, which lets us in. Raises MailServerFailed."""
+        self._connected()
+        return f"sent by {self.host}:{self.port}"
 
     def told(self, count: int) -> str:
         """Return how many were sent and by which server."""

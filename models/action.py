@@ -124,6 +124,7 @@ def plan_of(action: ScheduledActionModel) -> Plan:
         backoff=policy.retry.backoff,
         starts_at=policy.starts_at,
         ends_at=policy.ends_at,
+        hooks=action.hooks.plan,
     )
 
 

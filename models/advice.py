@@ -137,8 +137,6 @@ def _is_over(action: ScheduledActionModel) -> bool:
 
 def _not_yet(action: ScheduledActionModel) -> Iterator[str]:
     """Say what the document may hold and this release does not carry out."""
-    if action.hooks != type(action.hooks)():
-        yield "hooks: are stored, but this release does not call them"
     publish = action.operations.step("publish")
     if publish is not None and publish.parameters.get("notify"):
         yield "operations.publish.notify: this release sends no mail about new data"

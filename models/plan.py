@@ -70,6 +70,23 @@ Trigger = CronTrigger | DueDateTrigger | IntervalTrigger | EventTrigger
 
 
 @dataclass(frozen=True, slots=True)
+class Target:
+    """Where a notice goes: an address or a URL."""
+
+    kind: Literal["mail", "webhook"]
+    to: str
+
+
+@dataclass(frozen=True, slots=True)
+class HookPlan:
+    """Who is told of an action's ends; `alert_after` None is the installation's default."""
+
+    on_success: tuple[Target, ...] = ()
+    on_failure: tuple[Target, ...] = ()
+    alert_after: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """An action as the tick and the claim see it; all spans are positive, all instants UTC."""
 
@@ -90,6 +107,7 @@ class Plan:
     )
     starts_at: AwareDatetime | None = None
     ends_at: AwareDatetime | None = None
+    hooks: HookPlan | None = None
 
     @property
     def on_event(self) -> EventTrigger | None:
@@ -134,4 +152,15 @@ def _occurrences(plan: Plan) -> tuple[object, ...]:
     return plan.active, plan.triggers, plan.starts_at, plan.ends_at
 
 
+def hooks_of(plan: str) -> HookPlan | None:
+    """Return the hooks of a plan that `to_json` wrote, None for one that has none or is broken."""
+    if _WITH_HOOKS not in plan:
+        return None
+    try:
+        return Plan.from_json(plan).hooks
+    except ValueError:
+        return None
+
+
 _PLAN: TypeAdapter[Plan] = TypeAdapter(Plan)
+_WITH_HOOKS = '"hooks":{'

@@ -293,6 +293,19 @@ def upsert(
         connection.execute(_upsert(connection.dialect.name, table, names, added), rows)
 
 
+def upsert_one(
+    connection: sa.Connection,
+    table: sa.Table,
+    row: dict[str, Any],
+    added: tuple[str, ...],
+    returning: Sequence[sa.Column[Any]],
+) -> sa.Row[Any]:
+    """Do with one row what `upsert` does, and return these columns as they stand then."""
+    changed = _upsert(connection.dialect.name, table, tuple(row), added)
+    found: sa.Row[Any] = connection.execute(changed.returning(*returning), row).one()
+    return found
+
+
 @lru_cache(maxsize=64)
 def _upsert(dialect: str, table: sa.Table, names: tuple[str, ...], added: tuple[str, ...]) -> Any:
     insert = postgresql.insert if dialect == "postgresql" else sqlite.insert

@@ -160,6 +160,7 @@ action_state = sa.Table(
 )
 
 _SENDABLE = "state IN ('pending', 'queued') AND waiting_for IS NULL"
+_NEVER_STARTED = f"{_SENDABLE} AND first_started_at IS NULL"
 _UNSTARTED = "state IN ('pending', 'queued')"
 _RUNNING = "state = 'running'"
 
@@ -211,6 +212,7 @@ operations = sa.Table(
         "state <> 'running' OR (worker IS NOT NULL AND heartbeat_at IS NOT NULL)", name="owner"
     ),
     _partial("operations_to_send", "not_before", where=_SENDABLE),
+    _partial("operations_overdue", "recorded_at", where=_NEVER_STARTED),
     _partial("operations_waiting", "waiting_for", where="waiting_for IS NOT NULL"),
     _partial("operations_heartbeat_stale", "heartbeat_at", where=_RUNNING),
     _partial("operations_one_running", "overlap_key", where=_RUNNING, unique=True),

@@ -13,14 +13,11 @@ from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from tempfile import gettempdir
-from typing import Annotated, Any, Literal, Self
+from typing import Any, Literal, Self
 from urllib.parse import quote
 
 import sqlalchemy as sa
 from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
     Field,
     SecretStr,
     ValidationError,
@@ -31,10 +28,13 @@ from pydantic import (
 
 from runtime.documents import read_yaml
 from runtime.folders import fault_of
+from runtime.sections import AlertSettings, ClockSettings, HookSettings, Names, Section
 from runtime.urls import check_broker_url, check_database_url, check_sender, check_smtp_url
 
 PREFIX = "SCHED_"
 DEFAULT_HOME = Path(".minutehand")
+# The ends of the names of settings whose values are not told.
+SECRETS = ("_url", "secret", "webhook")
 # A unix socket's path may have 107 bytes on Linux and 103 on macOS.
 LONGEST_SOCKET_PATH = 100
 
@@ -49,23 +49,6 @@ logger = logging.getLogger("minutehand.config")
 
 class InvalidSetting(ValueError):
     """A setting is wrong or contradicts another; the text names its variable."""
-
-
-def _split(value: object) -> object:
-    return (
-        [part.strip() for part in value.split(",") if part.strip()]
-        if isinstance(value, str)
-        else value
-    )
-
-
-Names = Annotated[tuple[str, ...], BeforeValidator(_split)]
-
-
-class Section(BaseModel):
-    """A group of settings; unknown keys are refused."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class SchedulerSettings(Section):
@@ -193,6 +176,9 @@ class Settings(Section):
     worker: WorkerSettings = WorkerSettings()
     mail: MailSettings = MailSettings()
     fetch: FetchSettings = FetchSettings()
+    hook: HookSettings = HookSettings()
+    alert: AlertSettings = AlertSettings()
+    clock: ClockSettings = ClockSettings()
     retention: RetentionSettings = RetentionSettings()
     log: LogSettings = LogSettings()
 
@@ -291,18 +277,27 @@ def _overlay(values: dict[str, Any], environ: Mapping[str, str]) -> dict[tuple[s
     names = {}
     paths = {variable_of(path): path for path in setting_paths()}
     for variable, value in sorted(environ.items()):
-        if not variable.startswith(PREFIX) or variable == "SCHED_HOME":
-            continue
         path = paths.get(variable)
-        if path is None:
-            # A warning, not an error: Kubernetes puts SCHED_SERVICE_HOST beside a service "sched".
-            nearest = difflib.get_close_matches(variable, paths, 1)
-            hint = f"; did you mean {nearest[0]}?" if nearest else ""
-            logger.warning("%s is not a setting%s", variable, hint)
-            continue
-        _put(values, path, value)
-        names[path] = variable
+        if path is not None:
+            _put(values, path, value)
+            names[path] = variable
+    for told in unknown_variables(environ):
+        # A warning, not an error: Kubernetes puts SCHED_SERVICE_HOST beside a service "sched".
+        logger.warning("%s", told)
     return names
+
+
+def unknown_variables(environ: Mapping[str, str]) -> list[str]:
+    """Return one sentence for each variable that looks like a setting and is none."""
+    known = [variable_of(path) for path in setting_paths()]
+    told = []
+    for variable in sorted(environ):
+        if not variable.startswith(PREFIX) or variable in (*known, "SCHED_HOME"):
+            continue
+        nearest = difflib.get_close_matches(variable, known, 1)
+        hint = f"; did you mean {nearest[0]}?" if nearest else ""
+        told.append(f"{variable} is not a setting{hint}")
+    return told
 
 
 def _put(values: dict[str, Any], path: tuple[str, ...], value: str) -> None:
@@ -343,7 +338,7 @@ def _explain(error: ValidationError, names: Mapping[tuple[str, ...], str], file:
         text = fault["msg"].removeprefix("Value error, ")
         shown = (
             ""
-            if path[-1].endswith("_url") or isinstance(fault["input"], dict | Section)
+            if path[-1].endswith(SECRETS) or isinstance(fault["input"], dict | Section)
             else f" {fault['input']!r}"
         )
         lines.append(f"{where or f'{file}: ' + '.'.join(path)}{shown}: {text}")

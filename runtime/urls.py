@@ -46,6 +46,17 @@ def check_smtp_url(text: str) -> None:
         raise ValueError(remedy)
 
 
+def check_web_url(text: str) -> None:
+    """Raise ValueError for what is no http or https URL with a host."""
+    try:
+        url = urlsplit(text)
+        is_usable = url.scheme in {"http", "https"} and bool(url.hostname) and url.port != 0
+    except ValueError:
+        is_usable = False
+    if not is_usable or any(char.isspace() or not char.isprintable() for char in text):
+        raise ValueError("write a URL such as https://example.com/hooks")
+
+
 def check_sender(text: str) -> None:
     """Raise ValueError for what is no address such as `a@example.com` or `Ann <a@example.com>`."""
     _name, bare = parseaddr(text)

@@ -14,12 +14,14 @@ import sqlalchemy as sa
 
 from models.durations import format_span
 from models.policy import kept_too_short
-from models.sql import read_clock
 from models.store import actions, ticks
+from models.store.clocks import read_both
 from models.store.schema import check_schema, migrate
-from runtime.clock import monotonic
+from runtime.clock import monotonic, utc_now
 from runtime.config import Settings
 from runtime.database import reading, unhurried
+from runtime.skew import SkewWatch
+from scheduler.ping import Ping
 from scheduler.release import adopt_release
 from scheduler.sweep import Sweeper
 from scheduler.tick import TickReport, tick
@@ -58,9 +60,11 @@ class Daemon:
 
     def __post_init__(self) -> None:
         lease_s = self.settings.worker.lease_s
-        self.sweeper = Sweeper(timedelta(seconds=lease_s))
+        self.sweeper = Sweeper(timedelta(seconds=lease_s), self.settings.alert)
         # Often enough to notice each time without a database in which a healthy lease grew old.
         self._longest_wait_s = min(LONGEST_WAIT_S, lease_s / 4)
+        self.ping = Ping(self.settings.alert.ping_url.get_secret_value())
+        self.machine_clock = SkewWatch(self.settings.clock.max_skew_s)
         # The database's clock, less ours that is never set.
         self._clock_leads_s: float | None = None
 
@@ -99,6 +103,8 @@ class Daemon:
         """Make one tick with `at` as its `now` (default: the database's clock) and report it."""
         how = self.settings.scheduler
         report = tick(self.engine, at, self.sweeper, how.batch_size, how.tick_seconds)
+        if self.machine_clock.is_off:
+            report.clock_skew_s = self.machine_clock.skew_s
         with unhurried(self.engine) as connection:
             ticks.report(connection, self.name, report.now, report.duration_ms, report.figures())
         _log(report)
@@ -107,7 +113,9 @@ class Daemon:
     def _tick_or_log(self) -> None:
         """Tick; a fault that nobody foresaw costs this tick, never the loop."""
         try:
-            self.tick_once()
+            report = self.tick_once()
+            if report.broker_error is None:
+                self.ping.send()
         except DATABASE_AWAY:
             raise
         except Exception:
@@ -144,8 +152,10 @@ class Daemon:
         """
         asked = monotonic()
         with self.engine.begin() as connection:
-            now = read_clock(connection)
+            now, skew_s = read_both(connection)
         answered = monotonic()
+        self.machine_clock.note(skew_s)
+        self.machine_clock.note_wall(utc_now().timestamp(), answered)
         if answered - asked > self._longest_wait_s:
             logger.warning("the database stood still for %.1f s", answered - asked)
             self.sweeper.distrust()

@@ -7,9 +7,12 @@ from datetime import timedelta
 import sqlalchemy as sa
 
 from models.operation import OperationState
-from models.store import lost
+from models.store import lost, overdue
+from models.store.telling import NO_ALERTS
 from runtime.clock import monotonic
-from scheduler.dispatch import dispatch_backfills, dispatch_ready
+from runtime.sections import AlertSettings
+from scheduler.dispatch import dispatch_notices, dispatch_ready
+from tasks.sending import Sent
 
 logger = logging.getLogger("minutehand.sweep")
 
@@ -23,6 +26,8 @@ class SweepReport:
     sent: int = 0
     lost: int = 0
     released: int = 0
+    notices: int = 0
+    overdue: int = 0
     error: str | None = None
 
 
@@ -33,8 +38,10 @@ class Sweeper:
     as deaf as we were: one whole lease passes before a silent one counts as lost.
     """
 
-    def __init__(self, lease: timedelta) -> None:
+    def __init__(self, lease: timedelta, alerts: AlertSettings = NO_ALERTS) -> None:
         self.lease = lease
+        self.alerts = alerts
+        self.overdue = alerts.overdue
         self._trusted_from = 0.0
         self.distrust()
 
@@ -43,24 +50,36 @@ class Sweeper:
         self._trusted_from = monotonic() + self.lease.total_seconds()
 
     def sweep(self, engine: sa.Engine, *, send: bool) -> SweepReport:
-        """Take back lost operations, release stranded ones, then send what may be sent."""
+        """Take back lost operations, release stranded ones, then send what may be sent.
+
+        Notices come last, when those of what is overdue are among them.
+        """
         count = self._take_back(engine) if monotonic() >= self._trusted_from else 0
         with engine.begin() as connection:
             released = lost.release_stranded(connection)
-        if not send:
-            return SweepReport(0, count, released)
-        sent = dispatch_ready(engine)
-        error = sent.error or dispatch_backfills(engine).error
-        return SweepReport(sent.count, count, released, error)
+        sent = dispatch_ready(engine) if send else Sent(0)
+        late = self._alert_overdue(engine)
+        told, error = Sent(0), sent.error
+        if send and error is None:
+            told = dispatch_notices(engine)
+            error = told.error or dispatch_backfills(engine).error
+        return SweepReport(sent.count, count, released, told.count, late, error=error)
 
     def _take_back(self, engine: sa.Engine) -> int:
         count = 0
         while True:
             with engine.begin() as connection:
-                taken = lost.take_back_lost(connection, self.lease, BATCH)
+                taken = lost.take_back_lost(connection, self.lease, BATCH, self.alerts)
             for operation, state in taken:
                 level = logging.ERROR if state == OperationState.FAILED else logging.WARNING
                 logger.log(level, "operation %s lost its worker: now %s", operation, state)
             count += len(taken)
             if len(taken) < BATCH:
                 return count
+
+    def _alert_overdue(self, engine: sa.Engine) -> int:
+        with engine.begin() as connection:
+            alerted = overdue.alert(connection, self.alerts, BATCH)
+        for name, reason in alerted:
+            logger.warning("action %r is overdue: %s", name, reason)
+        return len(alerted)

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from models.plan import Plan
 from models.sql import read_clock
-from models.store import actions, cursors, outbox, ticks
+from models.store import actions, cursors, notices, outbox, ticks
 from models.store.outbox import Message
 from models.store.ticks import Found
 from runtime.clock import monotonic
@@ -47,7 +47,10 @@ class TickReport:
     set_aside: int = 0
     lost: int = 0
     released: int = 0
+    notices: int = 0
+    overdue: int = 0
     clock_set_back_s: float = 0.0
+    clock_skew_s: float = 0.0
     broker_error: str | None = None
     events_error: str | None = None
     # A time without a tick that this one ended, and what became of its occurrences.
@@ -249,7 +252,7 @@ def tick(
     was committed stays.
     """
     started = monotonic()
-    report, found = _begin(engine, now, sweeper.lease)
+    report, found = _begin(engine, now, sweeper)
     was_down = downtime.note(engine, found, 2 * timedelta(seconds=tick_seconds))
     if report.clock_set_back_s:
         sweeper.distrust()
@@ -273,23 +276,25 @@ def _sweep(engine: sa.Engine, report: TickReport, sweeper: Sweeper) -> None:
     swept = sweeper.sweep(engine, send=report.broker_error is None)
     report.sent += swept.sent
     report.lost, report.released = swept.lost, swept.released
+    report.notices, report.overdue = swept.notices, swept.overdue
     report.broker_error = report.broker_error or swept.error
 
 
-def _begin(engine: sa.Engine, at: datetime | None, lease: timedelta) -> tuple[TickReport, Found]:
+def _begin(engine: sa.Engine, at: datetime | None, sweeper: Sweeper) -> tuple[TickReport, Found]:
     """Undo the deciding of a clock that ran ahead; return the report, and what there is to do.
 
     A jump forward is downtime.
     """
+    spans = (sweeper.lease, sweeper.overdue)
     with unhurried(engine) as connection:
         # Its `now` is read here, not before: a daemon that was frozen in between would hold an old
         # one against the ticks of another, and take the clock for set back.
-        found = ticks.look(connection, at, lease)
+        found = ticks.look(connection, at, *spans)
         now, report = found.now, TickReport(found.now)
         if found.last_now is not None and now < found.last_now - CLOCK_WAS_WRONG:
             report.clock_set_back_s = (found.last_now - now).total_seconds()
             _undo_what_lies_ahead(connection, report)
-            found = ticks.look(connection, now, lease)
+            found = ticks.look(connection, now, *spans)
         ticks.set_fact(connection, ticks.LAST_NOW, now.isoformat())
     return report, found
 
@@ -302,6 +307,7 @@ def _undo_what_lies_ahead(connection: sa.Connection, report: TickReport) -> None
     set_back = {"at": now.isoformat(), "seconds": seconds}
     ticks.set_fact(connection, ticks.CLOCK_SET_BACK, json.dumps(set_back))
     outbox.release_after_clock(connection, CLOCK_WAS_WRONG)
+    notices.release_after_clock(connection)
     logger.warning(
         "the clock went back by %s: %d actions are decided anew from %s on",
         timedelta(seconds=seconds),

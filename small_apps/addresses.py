@@ -9,8 +9,11 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 NAT64 = ipaddress.ip_network("64:ff9b::/96")
 
 
-def checked_address(host: str, port: int, *, allow_private: bool) -> str:
-    """Return the address of `host` to connect to. Raises SourceFailed.
+FETCHING = "SCHED_FETCH_ALLOW_PRIVATE"
+
+
+def checked_address(host: str, port: int, *, allow_private: bool, setting: str = FETCHING) -> str:
+    """Return the address of `host` to connect to. Raises SourceFailed, which names `setting`.
 
     Every address of the name must be allowed; the caller connects to the one returned, so that
     nobody can change the name's meaning between the check and the connection.
@@ -23,8 +26,7 @@ def checked_address(host: str, port: int, *, allow_private: bool) -> str:
     for address in addresses:
         if not allow_private and not is_public(address):
             raise SourceFailed(
-                f"{host} leads to the private address {address}; "
-                "SCHED_FETCH_ALLOW_PRIVATE=true allows it",
+                f"{host} leads to the private address {address}; {setting}=true allows it",
                 permanent=True,
             )
     return addresses[0]

@@ -11,8 +11,9 @@ import httpx
 
 from runtime.clock import monotonic
 from runtime.config import FetchSettings
-from small_apps.addresses import checked_address
+from small_apps.addresses import FETCHING
 from small_apps.failures import SourceFailed, Stopped
+from small_apps.guard import Guard
 
 MOST_REDIRECTS = 5
 PROBE_TIMEOUT_S = 20
@@ -34,30 +35,6 @@ class Answer:
 
     validators: dict[str, str]
     media_type: str | None
-
-
-class _Guard(httpx.BaseTransport):
-    """Connects each hop to an address that was checked, under the name that was asked for."""
-
-    def __init__(self, *, allow_private: bool) -> None:
-        self._allow_private = allow_private
-        self._inner = httpx.HTTPTransport()
-
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
-        url = request.url
-        port = url.port or (443 if url.scheme == "https" else 80)
-        address = checked_address(url.host, port, allow_private=self._allow_private)
-        direct = httpx.Request(
-            request.method,
-            url.copy_with(host=address),
-            headers=request.headers,
-            stream=request.stream,
-            extensions=request.extensions | {"sni_hostname": url.host},
-        )
-        return self._inner.handle_request(direct)
-
-    def close(self) -> None:
-        self._inner.close()
 
 
 def shown_url(url: str) -> str:
@@ -111,7 +88,7 @@ def _opened(
     """Yield the last answer of the redirects, its body unread; every failure is SourceFailed."""
     shown = shown_url(url)
     client = httpx.Client(
-        transport=_Guard(allow_private=settings.allow_private),
+        transport=Guard(allow_private=settings.allow_private, setting=FETCHING),
         timeout=timeout_s,
         # A proxy of the environment would connect for us, past the check of the address.
         trust_env=False,

@@ -25,7 +25,7 @@ ORIGIN = "minutehand"
 # message finds the operation claimed.
 VISIBILITY_TIMEOUT_S = 8 * 24 * 3600
 
-app = Celery("minutehand", include=["tasks.execute"])
+app = Celery("minutehand", include=["tasks.execute", "tasks.notices"])
 _settings: list[Settings] = []
 _producers: dict[str, Any] = {}
 

@@ -21,28 +21,21 @@ from models.store import outbox
 from models.store.claims import Claim, claim
 from models.store.endings import Ended, Ending, end
 from models.store.obstacles import NotClaimed
-from models.store.running import Story
 from runtime.config import Settings
-from runtime.database import make_engine
 from tasks.app import app, settings_in_use
+from tasks.engines import engine_of
 from tasks.lease import Interrupted, Lease
 from tasks.names import EXECUTE_HEAVY, EXECUTE_QUICK
 from tasks.persist import persist
 from tasks.registry import Registry
 from tasks.runner import Runner
 from tasks.script import Script
-from tasks.sending import send_reserved
+from tasks.sending import send_notices, send_reserved
 
 logger = logging.getLogger("minutehand.worker")
 
 # Operations of one action may start at the same moment: all but one see the other at the next try.
 MOST_TRIES = 5
-
-
-@lru_cache(maxsize=1)
-def _engine_of(_pid: int, settings: Settings) -> sa.Engine:
-    # By pid: a forked child must not share its parent's connections.
-    return make_engine(settings)
 
 
 @lru_cache(maxsize=1)
@@ -66,7 +59,7 @@ def _execute(task: "Task[Any, Any]", operation_id: str, attempt: int) -> str:
     settings = settings_in_use()
     worker = f"{task.request.hostname or socket.gethostname()}:{os.getpid()}"
     registry = _registry(settings.step_modules)
-    engine = _engine_of(os.getpid(), settings)
+    engine = engine_of(os.getpid(), settings)
     return run_attempt(engine, settings, registry, (UUID(operation_id), attempt), worker)
 
 
@@ -85,12 +78,12 @@ def run_attempt(
         logger.info("operation %s attempt %d: not started, %s", operation_id, attempt, claimed)
         return claimed
     logger.info("%s: operation %s started (attempt %d)", claimed.triggerer, operation_id, attempt)
-    lease = Lease(engine, claimed, settings.worker)
+    lease = Lease(engine, claimed, settings.worker, settings.alert)
     runner = Runner(engine, settings, registry, lease, script)
     try:
         with lease.held():
             ending = _run_steps(runner)
-            ended = _end(engine, claimed, ending, runner.story(ending))
+            ended = _end(runner, ending)
     except LeaseLost as error:
         logger.warning("%s; nothing more is written", error)
         return "lost"
@@ -105,6 +98,7 @@ def run_attempt(
         f" ({told})" if told else "",
     )
     _send_released(engine, [one.id for one in ended.released])
+    send_notices(engine, ended.owed)
     return ended.state
 
 
@@ -121,19 +115,20 @@ def _claim(
     return NotClaimed.TAKEN
 
 
-def _end(engine: sa.Engine, claimed: Claim, ending: Ending, story: Story) -> Ended:
+def _end(runner: Runner, ending: Ending) -> Ended:
     """Write the end, also after the database was away.
 
     An end that no store takes is a failure that says so: it must not look like a lost worker.
     """
-    id, attempt = claimed.id, claimed.attempt
+    engine, story, alerts = runner.engine, runner.story(ending), runner.settings.alert
+    id, attempt = runner.lease.claim.id, runner.lease.claim.attempt
     try:
-        return persist(engine, lambda connection: end(connection, id, attempt, ending, story))
+        return persist(engine, lambda c: end(c, id, attempt, ending, story, alerts))
     except (sa.exc.StatementError, TypeError, ValueError) as error:
         logger.exception("the end of operation %s cannot be stored", id)
         text = f"the end could not be stored: {type(error).__name__}"
         instead = Ending(OperationState.FAILED, error=text, is_failure=True)
-        return persist(engine, lambda connection: end(connection, id, attempt, instead))
+        return persist(engine, lambda c: end(c, id, attempt, instead, alerts=alerts))
 
 
 def _run_steps(runner: Runner) -> Ending:

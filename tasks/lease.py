@@ -18,12 +18,15 @@ from types import FrameType
 import sqlalchemy as sa
 
 from models.errors import LeaseLost
+from models.notices import TIME_BOX as STOPPED_IN_TIME
 from models.operation import OperationState
 from models.store import running
 from models.store.claims import Claim
 from models.store.endings import Ending, end
+from models.store.telling import NO_ALERTS
 from runtime.clock import monotonic
 from runtime.config import WorkerSettings
+from runtime.sections import AlertSettings
 
 logger = logging.getLogger("minutehand.lease")
 
@@ -72,7 +75,7 @@ GIVEN_BACK = Ending(OperationState.PENDING, reason="given back: the worker stopp
 CANCELLED = Ending(OperationState.CANCELLED, reason="cancelled")
 TIME_LIMIT = Ending(OperationState.FAILED, error="time limit", reason="time limit", is_failure=True)
 # A stop in time: the next operation goes on from the checkpoint.
-TIME_BOX = Ending(OperationState.PARTIAL, reason="time box")
+TIME_BOX = Ending(OperationState.PARTIAL, reason=STOPPED_IN_TIME)
 LOST = Ending(OperationState.FAILED, reason="lease lost")
 
 
@@ -83,6 +86,7 @@ class Lease:
     engine: sa.Engine
     claim: Claim
     settings: WorkerSettings
+    alerts: AlertSettings = NO_ALERTS
     interruption: Interrupted | None = None
     lost: bool = False
     # Whether the running step was told to stop: its partial result is then no end of its own.
@@ -224,7 +228,8 @@ class Lease:
         try:
             if not self.lost:
                 with self.engine.begin() as connection:
-                    end(connection, self.claim.id, self.claim.attempt, ending)
+                    id, attempt = self.claim.id, self.claim.attempt
+                    end(connection, id, attempt, ending, alerts=self.alerts)
         finally:
             os.kill(os.getpid(), signal.SIGKILL)
 

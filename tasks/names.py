@@ -3,6 +3,7 @@
 EXECUTE_HEAVY = "execute_scheduled_action"
 EXECUTE_QUICK = "execute_scheduled_action_quick"
 METATASK_SCHEDULE = "metatask_schedule"
+DELIVER_NOTICE = "deliver_notice"
 
 QUICK = "quick"
 HEAVY = "heavy"

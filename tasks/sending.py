@@ -8,12 +8,13 @@ from datetime import timedelta
 import sqlalchemy as sa
 
 from models.errors import BrokerUnavailable
-from models.store import backfills, outbox
+from models.store import backfills, notices, outbox
 from models.store.backfills import Turn
+from models.store.notices import Owed
 from models.store.outbox import Message
 from runtime.database import unhurried
 from tasks.app import publish
-from tasks.names import DEFAULT, METATASK_SCHEDULE
+from tasks.names import DEFAULT, DELIVER_NOTICE, METATASK_SCHEDULE, QUICK
 
 logger = logging.getLogger("minutehand.broker")
 
@@ -59,3 +60,20 @@ def send_backfills(engine: sa.Engine, turns: Sequence[Turn]) -> Sent:
         backfills.put_off(connection, turns[:count], backfills.RESENT_AFTER)
         backfills.put_off(connection, turns[count:], timedelta(0))
     return Sent(count, error)
+
+
+def send_notices(engine: sa.Engine, owed: Sequence[Owed]) -> Sent:
+    """Send notices that the caller has reserved to those who deliver them; as `send_reserved`."""
+    messages = [Message(one.id, one.tries + 1, DELIVER_NOTICE, QUICK) for one in owed]
+    count = 0
+    try:
+        for taken in publish(messages):
+            with unhurried(engine) as connection:
+                notices.mark_sent(connection, owed[count : count + len(taken)])
+            count += len(taken)
+    except BrokerUnavailable as error:
+        logger.warning("broker unavailable, %d notices wait: %s", len(owed) - count, error)
+        with unhurried(engine) as connection:
+            notices.send_soon(connection, owed[count:])
+        return Sent(count, str(error))
+    return Sent(count)

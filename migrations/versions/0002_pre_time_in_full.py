@@ -31,6 +31,7 @@ def upgrade() -> None:
     for table, columns in added.items():
         for column in columns:
             op.add_column(table, column)
+    _index_overdue()
     _create_backfills()
     _create_notices()
 
@@ -55,6 +56,7 @@ def _widen_actions() -> None:
     op.add_column("actions", sa.Column("event", sa.Text(), nullable=True))
     op.add_column("actions", _count("look_back_s"))
     _note_look_backs()
+    _note_hooks()
     only = sa.text("event IS NOT NULL")
     op.create_index(
         "actions_on_events",
@@ -83,6 +85,42 @@ def _note_look_backs() -> None:
         rows = connection.execute(every.where(actions.c.uid > rows[-1].uid)).all()
 
 
+def _note_hooks() -> None:
+    """Write the hooks that stored documents have into their plans: 0.1.0 did not call them."""
+    connection = op.get_bind()
+    actions = sa.table("actions", *map(sa.column, ("uid", "revision", "document", "plan")))
+    revisions = sa.table("revisions", *map(sa.column, ("action_uid", "number", "plan")))
+    with_hooks = actions.c.document.like('%"hooks"%')
+    for row in connection.execute(sa.select(actions).where(with_hooks)).all():
+        plan = _with_hooks(row.document, row.plan)
+        if plan is None:
+            continue
+        connection.execute(sa.update(actions).where(actions.c.uid == row.uid).values(plan=plan))
+        connection.execute(
+            sa.update(revisions)
+            .where(revisions.c.action_uid == row.uid, revisions.c.number == row.revision)
+            .values(plan=plan)
+        )
+
+
+def _with_hooks(document: str, plan: str) -> str | None:
+    try:
+        hooks, planned = json.loads(document)["hooks"], json.loads(plan)
+        targets = {
+            key: [
+                {"kind": kind, "to": to} for hook in hooks.get(key, ()) for kind, to in hook.items()
+            ]
+            for key in ("on_success", "on_failure")
+        }
+        after = hooks.get("alert_after")
+        # As the release writes it, without blanks.
+        text = {**planned, "hooks": {**targets, "alert_after": after}}
+        return json.dumps(text, separators=(",", ":"), ensure_ascii=False)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        # Somebody broke it by hand; what mends it writes the hooks as well.
+        return None
+
+
 def _look_back_s(plan: str) -> int:
     span = TypeAdapter(timedelta)
     try:
@@ -91,6 +129,19 @@ def _look_back_s(plan: str) -> int:
     except (ValueError, KeyError, TypeError):
         # Somebody broke it by hand; what mends it writes the span as well.
         return 0
+
+
+def _index_overdue() -> None:
+    only = sa.text(
+        "state IN ('pending', 'queued') AND waiting_for IS NULL AND first_started_at IS NULL"
+    )
+    op.create_index(
+        "operations_overdue",
+        "operations",
+        ["recorded_at"],
+        sqlite_where=only,
+        postgresql_where=only,
+    )
 
 
 def _create_backfills() -> None:

@@ -11,7 +11,11 @@ import sqlalchemy as sa
 from models.errors import NotFound
 from models.sql import UTCDateTime, database_now, insert_all
 from models.store.cursors import FILE_ME
-from models.tables import action_cursor, action_state, actions, audit, revisions
+from models.store.operations import SCHEDULED
+from models.store.overdue import NEVER_STARTED
+from models.tables import action_cursor, action_state, actions, audit, operations, revisions
+
+OVERDUE = timedelta(minutes=15)
 
 
 def insert(
@@ -145,9 +149,14 @@ def mark_deleted(connection: sa.Connection, uid: UUID, now: datetime) -> None:
     _end_revision(connection, uid, "deleted", now)
 
 
-def find(connection: sa.Connection, small_app_id: int, name_or_uid: str) -> dict[str, Any]:
-    """Return the action of that name in the small app, or of that uid; raises NotFound."""
-    query = _listing().where(actions.c.deleted_at.is_(None))
+def find(
+    connection: sa.Connection, small_app_id: int, name_or_uid: str, overdue: timedelta = OVERDUE
+) -> dict[str, Any]:
+    """Return the action of that name in the small app, or of that uid; raises NotFound.
+
+    What was recorded `overdue` ago and not started counts as overdue.
+    """
+    query = _listing(overdue).where(actions.c.deleted_at.is_(None))
     by_name = (actions.c.small_app_id == small_app_id) & (actions.c.name == name_or_uid)
     row = connection.execute(query.where(by_name)).mappings().one_or_none()
     if row is None and (uid := _as_uid(name_or_uid)) is not None:
@@ -157,9 +166,11 @@ def find(connection: sa.Connection, small_app_id: int, name_or_uid: str) -> dict
     return dict(row)
 
 
-def listed(connection: sa.Connection, small_app_id: int | None) -> list[dict[str, Any]]:
+def listed(
+    connection: sa.Connection, small_app_id: int | None, overdue: timedelta = OVERDUE
+) -> list[dict[str, Any]]:
     """Return the actions of a small app, or of all, with how they stand, by name."""
-    query = _listing().where(actions.c.deleted_at.is_(None)).order_by(actions.c.name)
+    query = _listing(overdue).where(actions.c.deleted_at.is_(None)).order_by(actions.c.name)
     if small_app_id is not None:
         query = query.where(actions.c.small_app_id == small_app_id)
     return [dict(row) for row in connection.execute(query).mappings()]
@@ -175,6 +186,18 @@ def due_until(connection: sa.Connection, until: datetime, limit: int) -> Sequenc
         .limit(limit)
     )
     return connection.execute(query).all()
+
+
+def perhaps_unhealthy(connection: sa.Connection, overdue: timedelta) -> list[dict[str, Any]]:
+    """Return the actions whose last operation was no success, or that are overdue or set aside."""
+    query = _listing(overdue).where(
+        actions.c.deleted_at.is_(None),
+        actions.c.set_aside.is_not(None)
+        | action_state.c.last_state.is_(None)
+        | (action_state.c.last_state != "success")
+        | actions.c.uid.in_(_late(overdue).with_only_columns(operations.c.action_uid)),
+    )
+    return [dict(row) for row in connection.execute(query).mappings()]
 
 
 def set_aside_actions(connection: sa.Connection) -> list[dict[str, Any]]:
@@ -256,8 +279,18 @@ def _as_uid(text: str) -> UUID | None:
         return None
 
 
-def _listing() -> sa.Select[Any]:
+def _late(overdue: timedelta) -> sa.Select[Any]:
+    return sa.select(operations).where(
+        NEVER_STARTED,
+        operations.c.recorded_at < database_now(-overdue),
+        operations.c.triggerer.startswith(SCHEDULED),
+    )
+
+
+def _listing(overdue: timedelta) -> sa.Select[Any]:
     state = (action_state.c.action_uid == actions.c.uid) & (action_state.c.subject == "")
+    its_own = operations.c.action_uid == actions.c.uid
+    late = _late(overdue).where(its_own)
     return (
         sa.select(
             actions,
@@ -267,6 +300,22 @@ def _listing() -> sa.Select[Any]:
             action_state.c.last_run_at,
             action_state.c.last_success_at,
             action_state.c.run_number,
+            action_state.c.failures_in_row,
+            action_state.c.troubles_in_row,
+            late.with_only_columns(sa.func.min(operations.c.occurrence_at))
+            .correlate(actions)
+            .scalar_subquery()
+            .label("overdue_since"),
+            # Asked only of those that never ran: others have a long history.
+            sa.case(
+                (
+                    action_state.c.last_state.is_(None),
+                    sa.exists()
+                    .where(its_own, operations.c.state.in_(("missed", "skipped", "dropped")))
+                    .correlate(actions),
+                ),
+                else_=sa.true(),
+            ).label("was_due"),
         )
         .join(action_cursor, action_cursor.c.action_uid == actions.c.uid)
         .outerjoin(action_state, state)

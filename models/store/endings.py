@@ -1,6 +1,6 @@
 """How an attempt ends: the row, its attempt, what the action knows, and who waited for it."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any
@@ -8,12 +8,17 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
+from models.notices import TIME_BOX
 from models.operation import DONE, OUTCOMES, UNSTARTED, OperationState, StepState
-from models.sql import database_now, stands_in, upsert
+from models.sql import database_now, stands_in, upsert, upsert_one
+from models.store import telling
+from models.store.notices import Owed
 from models.store.operations import asked_for
 from models.store.outbox import Message
 from models.store.running import MINE, Story, lease_lost, mine, write_lines
-from models.tables import action_state, attempts, operations
+from models.store.telling import NO_ALERTS, STANDING, End
+from models.tables import action_state, attempts, operations, revisions
+from runtime.sections import AlertSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +38,14 @@ class Ending:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How an attempt really ended, and who waited for it, released, to be sent in this order."""
+    """How an attempt really ended, and what is to be sent: who waited for it, what it owes.
+
+    Who waited is to be sent in this order.
+    """
 
     state: OperationState
     released: list[Message]
+    owed: list[Owed] = field(default_factory=list)
 
 
 _ATTEMPT_ENDED = (
@@ -59,11 +68,12 @@ def end(
     attempt: int,
     ending: Ending,
     story: Story | None = None,
+    alerts: AlertSettings = NO_ALERTS,
 ) -> Ended:
     """End this attempt; `story` is what the row does not show yet of it.
 
-    One transaction of the caller's: the row, its attempt, what the action knows, and the release.
-    Raises LeaseLost.
+    One transaction of the caller's: the row, its attempt, what the action knows, the release, and
+    the notices that are owed. Raises LeaseLost.
     """
     if ending.state is OperationState.PENDING and _cancel_requested(connection, operation_id):
         # Put back, it would be cancelled at its first heartbeat, or cancel what replaces it.
@@ -82,8 +92,12 @@ def end(
     connection.execute(_ATTEMPT_ENDED, {**ours, **told})
     if story:
         write_lines(connection, operation_id, story)
-    _remember(connection, row, ending)
-    return Ended(ending.state, release_waiting(connection, operation_id))
+    standing = _remember(connection, row, ending)
+    owed: list[Owed] = []
+    if standing is not None:
+        known = (row.action_uid, ending.state, ending.reason, row.finished_at, row.plan or "")
+        owed = telling.owe(connection, End(operation_id, attempt, *known), standing, alerts)
+    return Ended(ending.state, release_waiting(connection, operation_id), owed)
 
 
 def _cancel_requested(connection: sa.Connection, operation_id: UUID) -> bool:
@@ -106,6 +120,23 @@ def _attempt_state(ending: Ending) -> str:
     if ending.state is OperationState.PENDING:
         return ending.reason or "put back"
     return ending.state
+
+
+# SQLite's RETURNING has columns without their tables: those of a subquery need names of their own.
+_recorded = sa.select(
+    revisions.c.plan,
+    revisions.c.action_uid.label("its_action"),
+    revisions.c.number.label("its_number"),
+).subquery("recorded")
+# With the end itself: no statement more for those who have nobody to tell.
+_PLAN = (
+    sa.select(_recorded.c.plan)
+    .where(_recorded.c.its_action == operations.c.action_uid)
+    .where(_recorded.c.its_number == operations.c.revision)
+    .correlate(operations)
+    .scalar_subquery()
+    .label("plan")
+)
 
 
 @lru_cache(maxsize=64)
@@ -134,7 +165,9 @@ def _end_statement(state: OperationState, failures: int, losses: int) -> sa.Upda
         operations.c.action_uid,
         operations.c.subject,
         operations.c.first_started_at,
+        operations.c.finished_at,
         operations.c.steps,
+        _PLAN if state in OUTCOMES else sa.null().label("plan"),
     )
 
 
@@ -151,19 +184,30 @@ def _ending_values(ending: Ending) -> dict[str, Any]:
     return values
 
 
-def _remember(connection: sa.Connection, row: sa.Row[Any], ending: Ending) -> None:
-    """Write what the action knows: in the transaction that ends the operation."""
+def _remember(connection: sa.Connection, row: sa.Row[Any], ending: Ending) -> sa.Row[Any] | None:
+    """Write what the action knows, in the transaction that ends the operation.
+
+    Returns how the action then stands (STANDING); None for an attempt that is not the last. What
+    is about a subject is kept for the subject, and for the action as a whole.
+    """
     values: dict[str, Any] = {}
-    counted: dict[str, Any] = {}
     if ending.checkpoint is not None:
         values["checkpoint"] = ending.checkpoint
-    if ending.state in OUTCOMES:
-        values |= {"last_state": ending.state, "last_run_at": row.first_started_at}
-        values |= _kept(ending.state, row.first_started_at)
-        counted = _counted(ending.state)
-    if values:
-        key = {"action_uid": row.action_uid, "subject": row.subject or ""}
-        upsert(connection, action_state, [{**key, **values, **counted}], added=tuple(counted))
+    key = {"action_uid": row.action_uid, "subject": row.subject or ""}
+    if ending.state not in OUTCOMES:
+        if values:
+            upsert(connection, action_state, [{**key, **values}])
+        return None
+    known = {"last_state": ending.state, "last_run_at": row.first_started_at}
+    known |= _kept(ending.state, row.first_started_at)
+    counted = _counted(ending)
+    given = {**key, **values, **known, **counted}
+    standing = upsert_one(connection, action_state, given, tuple(counted), STANDING)
+    if row.subject:
+        # Always after the subject's own: nobody waits for another in a circle.
+        whole = {"action_uid": row.action_uid, "subject": "", **known, **counted}
+        standing = upsert_one(connection, action_state, whole, tuple(counted), STANDING)
+    return standing
 
 
 def _kept(state: OperationState, started_at: datetime) -> dict[str, Any]:
@@ -175,9 +219,10 @@ def _kept(state: OperationState, started_at: datetime) -> dict[str, Any]:
     return {}
 
 
-def _counted(state: OperationState) -> dict[str, int]:
-    match state:
-        case OperationState.PARTIAL:
+def _counted(ending: Ending) -> dict[str, int]:
+    """Return what an end adds to the counters; a stop in time is no trouble."""
+    match ending.state:
+        case OperationState.PARTIAL if ending.reason != TIME_BOX:
             return {"run_number": 1, "troubles_in_row": 1}
         case OperationState.FAILED:
             return {"run_number": 1, "failures_in_row": 1, "troubles_in_row": 1}

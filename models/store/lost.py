@@ -7,8 +7,11 @@ import sqlalchemy as sa
 
 from models.operation import UNSTARTED, OperationState, StepState, after_loss
 from models.sql import database_now, stands_in
+from models.store import notices
 from models.store.endings import Ending, end, release_waiting
+from models.store.telling import NO_ALERTS
 from models.tables import operations
+from runtime.sections import AlertSettings
 
 
 def release_stranded(connection: sa.Connection) -> int:
@@ -33,7 +36,10 @@ def release_stranded(connection: sa.Connection) -> int:
 
 
 def take_back_lost(
-    connection: sa.Connection, lease: timedelta, limit: int
+    connection: sa.Connection,
+    lease: timedelta,
+    limit: int,
+    alerts: AlertSettings = NO_ALERTS,
 ) -> list[tuple[UUID, str]]:
     """Take back running operations without a heartbeat for `lease`; return id and new state."""
     # A heartbeat that lies ahead is of a clock that was: it says nothing of now.
@@ -51,10 +57,12 @@ def take_back_lost(
         .mappings()
         .all()
     )
-    return [(row["id"], _take_back(connection, row)) for row in lost]
+    return [(row["id"], _take_back(connection, row, alerts)) for row in lost]
 
 
-def _take_back(connection: sa.Connection, row: sa.RowMapping) -> OperationState:
+def _take_back(
+    connection: sa.Connection, row: sa.RowMapping, alerts: AlertSettings
+) -> OperationState:
     step = next((one for one in row["steps"] or [] if one.get("state") == StepState.RUNNING), None)
     state = after_loss(
         row["losses"],
@@ -65,5 +73,6 @@ def _take_back(connection: sa.Connection, row: sa.RowMapping) -> OperationState:
     if state is OperationState.FAILED and step is not None:
         text += f"; step {step['name']} was running"
     ending = Ending(state, error=text, reason="lost", is_loss=True)
-    end(connection, row["id"], row["attempt"], ending)
+    ended = end(connection, row["id"], row["attempt"], ending, alerts=alerts)
+    notices.send_soon(connection, ended.owed)
     return state

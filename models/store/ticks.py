@@ -13,6 +13,7 @@ from models.tables import (
     actions,
     backfills,
     installation,
+    notices,
     operations,
     ticks,
     workers,
@@ -69,6 +70,17 @@ def _looking() -> sa.Select[Any]:
     first_sendable = sa.select(sa.func.min(not_before)).where(sendable).scalar_subquery()
     first_beat = sa.select(sa.func.min(beat)).where(running).scalar_subquery()
     last_beat = sa.select(sa.func.max(beat)).where(running).scalar_subquery()
+    first_owed = (
+        sa.select(sa.func.min(notices.c.not_before))
+        .where(stands_in(notices.c.state, {"owed"}))
+        .scalar_subquery()
+    )
+    never_started = sa.text(
+        "state IN ('pending', 'queued') AND waiting_for IS NULL AND first_started_at IS NULL"
+    )
+    first_overdue = (
+        sa.select(sa.func.min(operations.c.recorded_at)).where(never_started).scalar_subquery()
+    )
     waiting = sa.select(operations.c.waiting_for).where(
         operations.c.waiting_for.is_not(None), stands_in(operations.c.state, UNSTARTED)
     )
@@ -88,18 +100,22 @@ def _looking() -> sa.Select[Any]:
         last_beat > database_now(lease_s),
         waiting.exists(),
         first_backfill <= database_now(),
+        first_owed <= database_now(),
+        first_overdue < database_now(sa.bindparam("late_s", type_=sa.Float)),
     )
 
 
 _LOOK = _looking()
 
 
-def look(connection: sa.Connection, at: datetime | None, lease: timedelta) -> Found:
-    """Return whether anything is due, sendable, waiting or silent for `lease`: one statement.
+def look(
+    connection: sa.Connection, at: datetime | None, lease: timedelta, overdue: timedelta
+) -> Found:
+    """Return whether anything is due, sendable, waiting, owed or silent for `lease`.
 
-    `now` is `at`, or the database's clock.
+    Or not started for `overdue`; one statement. `now` is `at`, or the database's clock.
     """
-    asked = {"at": at, "lease_s": lease.total_seconds()}
+    asked = {"at": at, "lease_s": lease.total_seconds(), "late_s": -overdue.total_seconds()}
     now, last_now, has_due, event_app, *to_sweep = connection.execute(_LOOK, asked).one()
     return Found(now, as_instant(last_now), bool(has_due), any(to_sweep), event_app is not None)
 
@@ -161,9 +177,17 @@ def set_fact(connection: sa.Connection, key: str, value: str) -> None:
     upsert(connection, installation, [{"key": key, "value": value}])
 
 
-def worker_seen(connection: sa.Connection, name: str, queues: str, pid: int) -> None:
-    """Note that a worker is alive and which queues it listens to."""
-    values = {"queues": queues, "pid": pid, "seen_at": database_now(), "stopped_at": None}
+def worker_seen(
+    connection: sa.Connection, name: str, queues: str, pid: int, skew_s: float | None = None
+) -> None:
+    """Note that a worker is alive, its queues, and how far its machine's clock is ahead of ours."""
+    values = {
+        "queues": queues,
+        "pid": pid,
+        "seen_at": database_now(),
+        "stopped_at": None,
+        "skew_s": skew_s,
+    }
     seen = sa.update(workers).where(workers.c.name == name).values(values)
     if connection.execute(seen).rowcount == 0:
         # Each process of a worker's pool says so: another may have been first.

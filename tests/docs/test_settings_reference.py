@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from runtime.config import PREFIX, Section, Settings, load_settings, setting_paths, variable_of
+from runtime.config import PREFIX, Settings, load_settings, setting_paths, variable_of
+from runtime.sections import Section
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "settings.md"
 TEXT = PAGE.read_text(encoding="utf-8")
@@ -43,7 +44,7 @@ def test_each_default_is_the_true_one(path: tuple[str, ...]) -> None:
     _, shown, _ = ROWS[variable_of(path)]
     default = _default(path)
 
-    if isinstance(default, SecretStr | Path | tuple):
+    if default is None or isinstance(default, SecretStr | Path | tuple):
         assert not shown.startswith("`SCHED"), "what is taken when nothing is set is said in words"
     else:
         assert shown == f"`{str(default).lower() if isinstance(default, bool) else default}`"

@@ -1,6 +1,5 @@
 """The migrated schema is what `models.tables` says, on both stores, however often it is run."""
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -19,24 +18,9 @@ from models.store.schema import (
     migrate,
 )
 from models.tables import metadata, operations, small_apps
-from runtime.config import Settings, load_settings
-from runtime.database import make_engine, reading
+from runtime.config import Settings
+from runtime.database import reading
 from tests.factories import make_action, make_operation
-from tests.servers import PostgreSQL
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def empty(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[sa.Engine]:
-    """An engine on a database without any table."""
-    environ = {}
-    if request.param == "postgresql":
-        server: PostgreSQL = request.getfixturevalue("postgresql")
-        name = f"empty_{tmp_path.name[-20:].lower().replace('-', '_')}"
-        server.execute(f"CREATE DATABASE {name}")
-        environ = {"SCHED_DATABASE_URL": server.url(name)}
-    engine = make_engine(load_settings(tmp_path, environ))
-    yield engine
-    engine.dispose()
 
 
 def test_the_migrated_schema_equals_the_tables(engine: sa.Engine) -> None:

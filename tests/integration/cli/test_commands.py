@@ -16,7 +16,9 @@ import sqlalchemy as sa
 
 from cli import daemon
 from cli.main import run
-from models.tables import actions, operations
+from models.sql import read_clock
+from models.store import ticks
+from models.tables import action_state, actions, operations
 from runtime.config import load_settings
 from runtime.database import make_engine, reading
 from scheduler.fingerprint import operation_id
@@ -264,6 +266,49 @@ def test_a_row_broken_by_hand_is_shown_by_status(
     assert "SET ASIDE   every minute" in status.out
     assert call("status", "--json").json["set_aside"][0]["reason"]
     assert call("action", "list", "--json").json[0]["standing"] == "set aside"
+
+
+def test_the_unhealthy_are_listed_with_the_reason_and_counted(
+    call: Call, write: Callable[[object], str], tmp_path: Path
+) -> None:
+    for name in ("well", "fails", "waits"):
+        call("action", "add", write(make_document(name=name)))
+    uids = {one["name"]: UUID(one["uid"]) for one in call("action", "list", "--json").json}
+    engine = make_engine(load_settings(tmp_path / "home", {}))
+    with engine.begin() as connection:
+        for name, state, count in (("well", "success", 0), ("fails", "failed", 2)):
+            counts = {"run_number": 5, "failures_in_row": count, "troubles_in_row": count}
+            connection.execute(
+                sa.insert(action_state).values(action_uid=uids[name], last_state=state, **counts)
+            )
+
+    listed = call("action", "list", "--unhealthy", "--json").json
+    shown = call("action", "show", "fails")
+
+    (one,) = listed
+    assert (one["name"], one["is_healthy"]) == ("fails", False)
+    assert (one["run_number"], one["failures_in_row"]) == (5, 2)
+    assert one["health"] == "failed 2 times in a row"
+    assert "health           failed 2 times in a row" in shown.out
+    assert "3, 3 active, 1 unhealthy" in call("status").out
+    assert call("status", "--json").json["actions"]["unhealthy"] == 1
+
+
+def test_status_names_machines_whose_clock_is_off(call: Call, tmp_path: Path) -> None:
+    engine = make_engine(load_settings(tmp_path / "home", {}))
+    with engine.begin() as connection:
+        ticks.worker_seen(connection, "quick@there:1", "quick", 1, -90.0)
+        ticks.worker_seen(connection, "heavy@here:1", "heavy", 1, 0.1)
+        now = read_clock(connection)
+        ticks.report(connection, "daemon:1", now, 1.0, {"clock_skew_s": 5.0})
+
+    out = call("status").out
+
+    assert "its machine is 90.0 s behind the database" in out
+    assert "the daemon's machine is 5.0 s ahead of the database" in out
+    assert out.count("clock ") == 2
+    skews = {one["name"]: one["skew_s"] for one in call("status", "--json").json["workers"]}
+    assert skews == {"quick@there:1": -90.0, "heavy@here:1": 0.1}
 
 
 def test_looking_makes_nothing(call: Call, tmp_path: Path) -> None:

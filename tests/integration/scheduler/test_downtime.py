@@ -130,7 +130,7 @@ def test_one_that_died_while_catching_up_leaves_word(engine: sa.Engine) -> None:
     make_action(engine, when=EVERY_MINUTE, since=NOON)
     now = NOON + 20 * MINUTE
     with engine.begin() as connection:
-        found = ticks.look(connection, now, LEASE)
+        found = ticks.look(connection, now, LEASE, timedelta(minutes=15))
     assert downtime.note(engine, found, 2 * MINUTE)
     with engine.begin() as connection:
         ticks.set_fact(connection, ticks.LAST_NOW, now.isoformat())

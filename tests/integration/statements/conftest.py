@@ -57,6 +57,7 @@ def filled(
         now = read_clock(connection).replace(second=0, microsecond=0)
     due = fill_actions(engine, Filling(ACTIONS, now, DUE + WAITING, behind=61 * MINUTE))
     fill_operations(engine, due, now)
+    fill_notices(engine, now)
     # Else newer operations would overtake those that wait.
     park(engine, due[:WAITING])
     analyze(engine)
@@ -85,6 +86,24 @@ def fill_operations(engine: sa.Engine, uids: list[UUID], now: datetime) -> None:
             (str(operation_id(uid, now - (back + 2) * 60 * MINUTE)), 1, "w", instant(now), "ended")
             for uid in uids
             for back in range(HISTORY)
+        ),
+    )
+
+
+def fill_notices(engine: sa.Engine, now: datetime) -> None:
+    """Store notices that were delivered, and some that are owed."""
+    at = instant(now)
+    bulk_insert(
+        engine,
+        "notices",
+        "id small_app_id operation_id kind target payload state not_before created_at finished_at",
+        (
+            (
+                *(str(UUID(int=number + 1)), 1, str(UUID(int=number + 1)), "failure"),
+                *('{"kind": "mail", "to": "ann@example.com"}', "{}"),
+                *("done" if number % 1000 else "owed", at, at, at if number % 1000 else None),
+            )
+            for number in range(ACTIONS // 2)
         ),
     )
 

@@ -11,7 +11,7 @@ import psycopg
 import sqlalchemy as sa
 from sqlalchemy import event
 
-BIG = {"actions", "action_cursor", "operations", "revisions", "attempts", "holder"}
+BIG = {"actions", "action_cursor", "operations", "revisions", "attempts", "holder", "notices"}
 # Partial indexes hold what is not ended or not sent, or the actions on events: reading one whole is
 # reading what is due.
 PARTIAL = {
@@ -22,6 +22,8 @@ PARTIAL = {
     "operations_one_running",
     "operations_unstarted",
     "backfills_to_work_off",
+    "operations_overdue",
+    "notices_owed",
 }
 EXPLAINED = ("SELECT", "UPDATE", "DELETE", "INSERT", "WITH")
 

@@ -12,12 +12,22 @@ import pytest
 
 from benchmarks.filling import analyze, bulk_insert, instant
 from models.operation import OperationState
-from models.store import actions, backfills, cursors, outbox, running, ticks
+from models.store import (
+    actions,
+    backfills,
+    cursors,
+    notices,
+    outbox,
+    overdue,
+    running,
+    ticks,
+)
 from models.store.claims import Claim, claim
 from models.store.endings import Ending, end
 from models.store.obstacles import NotClaimed
 from models.store.outbox import Message
 from runtime.database import reading
+from runtime.sections import AlertSettings
 from scheduler import backfill, cancel, change, repeat
 from scheduler.change import Changed
 from scheduler.dispatch import dispatch_ready
@@ -25,7 +35,7 @@ from scheduler.fingerprint import operation_id
 from scheduler.ranges import Wanted
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
-from tests.factories import author, make_action, make_operation
+from tests.factories import author, make_action, make_operation, update_operation
 from tests.integration.statements.conftest import MINUTE, STALE, WAITING, Filled
 from tests.integration.statements.plans import PARTIAL, Statements
 
@@ -85,6 +95,8 @@ def test_a_tick_with_its_sweep_reads_what_is_due(filled: Filled, statements: Sta
         "operations_waiting",
         "operations_heartbeat_stale",
         "operations_to_send",
+        "operations_overdue",
+        "notices_owed",
     )
 
 
@@ -274,3 +286,49 @@ def test_the_longest_look_back_is_found(filled: Filled, statements: Statements) 
 
     assert found is None
     assert_indexed(statements, "actions_look_back")
+
+
+def test_a_notice_is_owed_sent_begun_and_ended(filled: Filled, statements: Statements) -> None:
+    hooks = {"on_failure": [{"mail": "ann@example.com"}], "alert_after": 1}
+    action, first, second = make(filled, "told", hooks=hooks, policy={"overlap": "allow"})
+    failed = Ending(OperationState.FAILED, error="away", is_failure=True)
+
+    with statements.captured():
+        claimed(filled, first)
+        claimed(filled, second)
+        with filled.engine.begin() as connection:
+            owed = end(connection, first, 1, failed).owed
+            notices.mark_sent(connection, owed)
+            notices.send_soon(connection, owed)
+            begun = [notices.begin(connection, one.id, 1) for one in owed]
+            taken = [one for one in begun if one is not None]
+            notices.put_off(connection, taken[0], "later")
+            notices.finish(connection, taken[1])
+            notices.of_operation(connection, first)
+            end(connection, second, 1, SUCCESS)
+
+    assert [one.kind for one in taken] == ["failure", "alert"]
+    assert action.uid is not None
+    assert_indexed(statements, "notices_of_operation")
+
+
+def test_what_is_overdue_is_found_among_the_unstarted(
+    filled: Filled, statements: Statements
+) -> None:
+    _, first, _ = make(filled, "overdue")
+    update_operation(filled.engine, first, recorded_at=filled.now - 60 * MINUTE)
+
+    with statements.captured(), filled.engine.begin() as connection:
+        alerted = overdue.alert(connection, AlertSettings(), 500)
+
+    assert alerted == [("overdue", "no worker listens to queue quick")]
+    assert_indexed(statements, "operations_overdue")
+
+
+def test_an_action_is_found_with_its_health(filled: Filled, statements: Statements) -> None:
+    action, _, _ = make(filled, "healthy")
+
+    with statements.captured(), filled.engine.begin() as connection:
+        actions.find(connection, 1, action.name)
+
+    assert_indexed(statements)

@@ -49,6 +49,13 @@ def test_the_home_folder_comes_from_the_environment(tmp_path: Path) -> None:
         ("SCHED_SCHEDULER_TICK_SECONDS", "often", "valid integer"),
         ("SCHED_WORKER_LEASE_S", "20", "under three heartbeats of 10 s; set it to 30 or more"),
         ("SCHED_WORKER_QUICK", "0", "greater than or equal to 1"),
+        ("SCHED_ALERT_MAIL", "ann@example.com, bob", "write one address"),
+        ("SCHED_ALERT_QUIET_HOURS", "22-7", "such as 22:00-07:00"),
+        ("SCHED_ALERT_QUIET_HOURS", "07:00-07:00", "two different times"),
+        ("SCHED_ALERT_TIMEZONE", "Europe/Pariss", "write an IANA name"),
+        ("SCHED_ALERT_WEBHOOK", "ftp://example.com/x", "write a URL such as https://"),
+        ("SCHED_ALERT_PING_URL", "hc-ping.com/x", "write a URL such as https://"),
+        ("SCHED_HOOK_TIMEOUT_S", "61", "less than or equal to 60"),
         ("SCHED_DATABASE_URL", "mysql://root@db/x", "write sqlite:///PATH or postgresql://"),
         ("SCHED_BROKER_URL", "kafka://x", "write redis://HOST:PORT/0"),
         ("SCHED_SMTP_URL", "mail.example.com", "write smtp://HOST:PORT"),
@@ -242,3 +249,11 @@ def test_every_setting_has_one_variable() -> None:
 
     assert len(set(variables)) == len(variables)
     assert "SCHED_SCHEDULER_TICK_SECONDS" in variables
+
+
+@pytest.mark.parametrize("variable", ["SCHED_ALERT_WEBHOOK", "SCHED_ALERT_PING_URL"])
+def test_a_refused_url_is_not_told(variable: str, tmp_path: Path) -> None:
+    with pytest.raises(InvalidSetting, match=variable) as refusal:
+        load_settings(tmp_path, {variable: "T0KEN"})
+
+    assert "T0KEN" not in str(refusal.value)

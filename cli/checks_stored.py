@@ -1,0 +1,180 @@
+"""Checks of what the database says: schema, clocks, daemon, workers, actions."""
+
+import re
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import sqlalchemy as sa
+
+from cli import preview
+from cli.findings import Finding, fault, ok, warning
+from cron import tz_release
+from models.errors import SchedulerError
+from models.store import actions, ticks
+from models.store.clocks import read_both
+from models.store.schema import check_schema
+from models.tables import actions as table
+from models.tables import installation
+from runtime.config import Settings
+from runtime.database import READ_ONLY, is_made
+from scheduler.release import TZ_RELEASE
+
+SYSTEM_TZ = Path("/usr/share/zoneinfo/tzdata.zi")
+_QUEUE = re.compile(r'"queue":"([^"]+)"')
+ALERT_HINT = "see `minutehand action list --unhealthy`"
+
+
+def check_database(engine: sa.Engine, settings: Settings) -> Iterator[Finding]:
+    """Yield what there is to say of the database and of what stands in it."""
+    if not is_made(engine):
+        yield fault("database", "there is none yet", "run `minutehand up`, or check --home")
+        return
+    try:
+        with engine.connect() as connection:
+            yield from _reachable(connection)
+    except (sa.exc.DBAPIError, SchedulerError) as error:
+        yield _unusable(error)
+        return
+    with engine.connect().execution_options(**READ_ONLY) as connection:
+        yield from _all_stored(connection, settings)
+
+
+def _unusable(error: sa.exc.DBAPIError | SchedulerError) -> Finding:
+    if isinstance(error, SchedulerError):
+        return fault("schema", str(error), "run `minutehand migrate`")
+    text = (str(error.orig).strip().splitlines() or [str(error)])[0]
+    return fault("database", text, "check SCHED_DATABASE_URL, and whether the server runs")
+
+
+def _reachable(connection: sa.Connection) -> Iterator[Finding]:
+    check_schema(connection)
+    yield ok("schema", "is this release's")
+    # Rolled back: it only shows that a row can be written.
+    connection.execute(sa.insert(installation).values(key="doctor", value="looks"))
+    connection.rollback()
+    yield ok("database", f"{connection.dialect.name}, reachable and writable")
+    if connection.dialect.name != "postgresql":
+        return
+    for name in ("statement_timeout", "idle_in_transaction_session_timeout"):
+        if connection.execute(sa.text(f"SHOW {name}")).scalar_one() == "0":
+            yield warning(
+                "database",
+                f"{name} is off for our connections",
+                "let the pooler in between pass on options, or set it for the role",
+            )
+
+
+def _all_stored(connection: sa.Connection, settings: Settings) -> Iterator[Finding]:
+    now, skew_s = read_both(connection)
+    yield _clock(connection, settings, now, skew_s)
+    yield from _tz(connection)
+    yield _daemon(connection, settings, now)
+    plans = _active_plans(connection)
+    yield from _workers(connection, settings, plans)
+    yield from _hooks(settings, plans)
+    yield _retention(connection, settings)
+    yield from _actions(connection, settings)
+
+
+def _clock(connection: sa.Connection, settings: Settings, now: datetime, skew_s: float) -> Finding:
+    last = ticks.fact(connection, ticks.LAST_NOW)
+    ahead = timedelta(0) if last is None else datetime.fromisoformat(last) - now
+    if ahead > timedelta(minutes=5):
+        text = f"the last tick's now lies {ahead} ahead of the database's clock"
+        return fault(
+            "clock", text, "set the database's clock right; the next tick repairs the rest"
+        )
+    if abs(skew_s) > settings.clock.max_skew_s:
+        text = f"this machine is {skew_s:+.1f} s off the database"
+        return warning("clock", text, "set it right (NTP); the database's clock alone decides")
+    return ok("clock", f"this machine is {skew_s:+.1f} s off the database")
+
+
+def _tz(connection: sa.Connection) -> Iterator[Finding]:
+    mine, stored = tz_release(), ticks.fact(connection, TZ_RELEASE)
+    if stored is not None and stored > mine:
+        text = f"release {mine} is older than {stored}, which this database was used with"
+        yield fault("time zones", text, "upgrade the package tzdata here")
+        return
+    yield ok("time zones", f"release {mine}" + ("" if stored else ", not used yet"))
+    system = _system_release()
+    if system is not None and system > mine:
+        text = f"the system has {system}, newer than our {mine}"
+        yield warning("time zones", text, "upgrade the package tzdata in our environment")
+
+
+def _system_release() -> str | None:
+    try:
+        with SYSTEM_TZ.open(encoding="ascii", errors="replace") as file:
+            found = re.match(r"# version (\d{4}[a-z]+)", file.readline())
+    except OSError:
+        return None
+    return found and found[1]
+
+
+def _daemon(connection: sa.Connection, settings: Settings, now: datetime) -> Finding:
+    remedy = "start `minutehand up`, or `python scheduler_server.py`"
+    last = ticks.last(connection)
+    if last is None:
+        return fault("daemon", "has never ticked", remedy)
+    age_s = (now - last["finished_at"]).total_seconds()
+    if abs(age_s) > 2 * settings.scheduler.tick_seconds:
+        return fault("daemon", f"does not tick: its last tick was {age_s:.0f} s ago", remedy)
+    return ok("daemon", f"{last['daemon']} ticks, last {max(0.0, age_s):.0f} s ago")
+
+
+def _active_plans(connection: sa.Connection) -> list[str]:
+    active = sa.select(table.c.plan).where(table.c.active, table.c.deleted_at.is_(None))
+    return list(connection.execute(active).scalars())
+
+
+def _workers(connection: sa.Connection, settings: Settings, plans: list[str]) -> Iterator[Finding]:
+    live = ticks.live_workers(connection, timedelta(seconds=settings.worker.lease_s))
+    listened = {queue for row in live for queue in row["queues"].split(",")}
+    used = {found[1] for plan in plans if (found := _QUEUE.search(plan))}
+    if settings.alert.mail or settings.alert.webhook.get_secret_value():
+        # Notices are delivered there.
+        used.add("quick")
+    for queue in sorted(used - listened):
+        remedy = f"start `minutehand worker --queues {queue}`"
+        yield fault("workers", f"no worker listens to queue {queue}", remedy)
+    if used <= listened:
+        yield ok("workers", f"{len(live)} for {', '.join(sorted(listened)) or 'no queue'}")
+    for row in live:
+        if abs(row["skew_s"] or 0.0) > settings.clock.max_skew_s:
+            text = f"the machine of worker {row['name']} is {row['skew_s']:+.1f} s off the database"
+            yield warning("clock", text, "set it right (NTP)")
+
+
+def _hooks(settings: Settings, plans: list[str]) -> Iterator[Finding]:
+    alerts = settings.alert.webhook.get_secret_value()
+    has_webhooks = bool(alerts) or any('"kind":"webhook"' in plan for plan in plans)
+    if has_webhooks and not settings.hook.secret.get_secret_value():
+        yield warning("hooks", "webhooks go out unsigned", "set SCHED_HOOK_SECRET")
+
+
+def _retention(connection: sa.Connection, settings: Settings) -> Finding:
+    longest = connection.execute(
+        sa.select(sa.func.max(table.c.look_back_s)).where(table.c.deleted_at.is_(None))
+    ).scalar_one()
+    days = settings.retention.operations_days
+    look_back = timedelta(seconds=longest or 0)
+    if look_back >= timedelta(days=days):
+        text = f"{days} days, and an action looks back {look_back.days} days"
+        return warning("retention", text, "raise SCHED_RETENTION_OPERATIONS_DAYS")
+    return ok("retention", f"{days} days")
+
+
+def _actions(connection: sa.Connection, settings: Settings) -> Iterator[Finding]:
+    broken = actions.set_aside_actions(connection)
+    for one in broken:
+        remedy = f"correct it and `minutehand action apply` it: {one['set_aside']}"
+        yield fault("actions", f"{one['name']!r} is set aside", remedy)
+    rows = actions.perhaps_unhealthy(connection, settings.alert.overdue)
+    ill = [row for row in rows if not preview.health_in(row, settings.alert.after).is_healthy]
+    if len(ill) > len(broken):
+        yield warning("actions", f"{len(ill)} unhealthy", ALERT_HINT)
+    elif not broken:
+        total, active = actions.count(connection)
+        yield ok("actions", f"{total}, {active} active, none unhealthy")

@@ -1,0 +1,128 @@
+"""`minutehand doctor`: is everything there that Minutehand needs?"""
+
+import os
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+
+import typer
+
+from cli.checks_stored import check_database
+from cli.findings import Check, Finding, Level, fault, look, ok, warning
+from cli.invocation import of
+from cli.output import print_json, print_line
+from mail import transport
+from models.errors import BrokerUnavailable
+from runtime.config import InvalidSetting, Settings, unknown_variables
+from runtime.database import make_engine
+from runtime.folders import fault_of
+from tasks import probe
+from tasks.names import HEAVY, QUICK
+
+# All checks look at the same time; connecting to PostgreSQL alone may take five seconds.
+WITHIN_S = 12.0
+MAIL_WITHIN_S = 5.0
+MANY_MESSAGES = 10_000
+LITTLE_SPACE = 1024 * 2**20
+NO_SPACE = 50 * 2**20
+
+
+def doctor(context: typer.Context) -> None:
+    """Check database, broker, clocks, daemon, workers, mail and settings; change nothing.
+
+    Exit 1 when something is at fault.
+    """
+    invocation = of(context)
+    try:
+        findings = look(_checks(invocation.settings), WITHIN_S)
+    except InvalidSetting as error:
+        remedy = "correct the setting; see docs/reference/settings.md"
+        findings = [fault("settings", line, remedy) for line in str(error).splitlines()]
+    if invocation.as_json:
+        print_json([asdict(one) for one in findings])
+    else:
+        _print(findings)
+    raise typer.Exit(int(any(one.level is Level.FAULT for one in findings)))
+
+
+def _print(findings: Sequence[Finding]) -> None:
+    for one in findings:
+        print_line(f"{one.level:<8} {one.what:<11} {one.text}")
+        if one.remedy is not None:
+            print_line(f"{'':<20} {one.remedy}")
+
+
+def _checks(settings: Settings) -> dict[str, Check]:
+
+    def whole(check: Callable[[], Iterator[Finding]]) -> Check:
+        return lambda: list(check())
+
+    return {
+        "settings": whole(_check_settings),
+        "home": whole(lambda: _check_home(settings.home)),
+        "database": whole(lambda: _check_database(settings)),
+        "broker": whole(lambda: _check_broker(settings)),
+        "mail": whole(lambda: _check_mail(settings)),
+    }
+
+
+def _check_settings() -> Iterator[Finding]:
+    unknown = unknown_variables(os.environ)
+    for one in unknown:
+        yield warning("settings", one, "correct or remove it; it has no effect")
+    if not unknown:
+        yield ok("settings", "all known")
+
+
+def _check_home(home: Path) -> Iterator[Finding]:
+    if not home.is_dir():
+        yield fault("home", f"{home} is not there", "run `minutehand up`, or name it by --home")
+        return
+    try:
+        with NamedTemporaryFile(dir=home, prefix=".doctor"):
+            pass
+    except OSError as error:
+        yield fault("home", f"{home} cannot be written: {error.strerror}", "give it to our account")
+        return
+    amiss = fault_of(home)
+    if amiss is not None:
+        yield warning("home", f"{home} {amiss}", f"chmod 700 {home}")
+    free = shutil.disk_usage(home).free
+    if free < LITTLE_SPACE:
+        make = fault if free < NO_SPACE else warning
+        yield make("home", f"{free // 2**20} MiB are free on its disk", "make room")
+    elif amiss is None:
+        yield ok("home", str(home))
+
+
+def _check_database(settings: Settings) -> Iterator[Finding]:
+    engine = make_engine(settings)
+    try:
+        yield from check_database(engine, settings)
+    finally:
+        engine.dispose()
+
+
+def _check_broker(settings: Settings) -> Iterator[Finding]:
+    try:
+        depths = probe.probe(settings, (QUICK, HEAVY))
+    except BrokerUnavailable as error:
+        remedy = "check SCHED_BROKER_URL, and whether it runs"
+        if settings.uses_embedded_broker:
+            remedy = "run `minutehand up`, or set SCHED_BROKER_URL"
+        yield fault("broker", str(error), remedy)
+        return
+    told = ", ".join(f"{count} in {queue}" for queue, count in depths.items())
+    if max(depths.values()) > MANY_MESSAGES:
+        yield warning("broker", told, "start more workers")
+    else:
+        yield ok("broker", f"takes and gives messages; {told}")
+
+
+def _check_mail(settings: Settings) -> Iterator[Finding]:
+    try:
+        yield ok("mail", transport.probe(settings, MAIL_WITHIN_S))
+    except transport.MailServerFailed as error:
+        yield fault("mail", str(error), "check SCHED_SMTP_URL, and whether the server runs")

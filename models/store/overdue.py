@@ -1,0 +1,135 @@
+"""Occurrences that were decided and that nobody started in time: one alert for each action."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import sqlalchemy as sa
+
+from models.notices import NoticeKind, quiet_until, targets_of
+from models.operation import UNSTARTED
+from models.plan import hooks_of
+from models.sql import database_now, insert_ignoring, read_clock, stands_in
+from models.store import notices, ticks
+from models.store.notices import Told
+from models.store.operations import SCHEDULED
+from models.store.telling import alert_targets
+from models.tables import action_state, actions, operations, small_apps
+from models.values import format_instant
+from runtime.sections import AlertSettings
+
+# The condition of the index operations_overdue.
+NEVER_STARTED = sa.and_(
+    stands_in(operations.c.state, UNSTARTED),
+    operations.c.waiting_for.is_(None),
+    operations.c.first_started_at.is_(None),
+)
+# A worker that was not seen for so long is not there.
+GONE = timedelta(minutes=1)
+
+
+def alert(connection: sa.Connection, alerts: AlertSettings, limit: int) -> list[tuple[str, str]]:
+    """Owe an alert for each action that is overdue and not known as such; return name and reason.
+
+    An action that ran within the same span is not overdue, though one of its operations waits.
+    The condition of the update, and the notice's id, let one of two daemons do it.
+    """
+    found = connection.execute(_OVERDUE, _asked(alerts) | {"most": limit}).all()
+    if not found:
+        return []
+    now = read_clock(connection)
+    listened = _queues(connection)
+    # In one order: two daemons must not wait for each other in a circle.
+    first = {row.action_uid: row for row in reversed(found)}
+    rows = [row for _, row in sorted(first.items()) if _mark(connection, row)]
+    for row in rows:
+        _owe(connection, row, _reason(row, listened), alerts, now)
+    return [(row.action, _reason(row, listened)) for row in rows]
+
+
+def _asked(alerts: AlertSettings) -> dict[str, float]:
+    return {"late_s": -alerts.overdue.total_seconds()}
+
+
+def _late() -> sa.ColumnElement[datetime]:
+    return database_now(sa.bindparam("late_s", type_=sa.Float))
+
+
+_OVERDUE = (
+    sa.select(
+        operations.c.id,
+        operations.c.action_uid,
+        operations.c.small_app_id,
+        operations.c.occurrence_at,
+        operations.c.recorded_at,
+        operations.c.queue,
+        operations.c.state,
+        actions.c.name.label("action"),
+        actions.c.plan,
+        small_apps.c.name.label("small_app"),
+    )
+    .join(actions, actions.c.uid == operations.c.action_uid)
+    .join(small_apps, small_apps.c.id == operations.c.small_app_id)
+    .outerjoin(
+        action_state,
+        (action_state.c.action_uid == operations.c.action_uid) & (action_state.c.subject == ""),
+    )
+    .where(NEVER_STARTED, operations.c.recorded_at < _late())
+    .where(operations.c.triggerer.startswith(SCHEDULED))
+    .where(actions.c.active, actions.c.deleted_at.is_(None))
+    .where(action_state.c.overdue_alerted_at.is_(None))
+    .where(action_state.c.last_run_at.is_(None) | (action_state.c.last_run_at < _late()))
+    .order_by(operations.c.recorded_at)
+    .limit(sa.bindparam("most"))
+)
+
+
+def _queues(connection: sa.Connection) -> set[str]:
+    live = ticks.live_workers(connection, GONE)
+    return {queue for row in live for queue in row["queues"].split(",")}
+
+
+def _mark(connection: sa.Connection, row: sa.Row[Any]) -> bool:
+    """Note that the action is overdue; False if another daemon did."""
+    key = {"action_uid": row.action_uid, "subject": ""}
+    connection.execute(insert_ignoring(connection, action_state).values(**key))
+    marked = (
+        sa.update(action_state)
+        .where(action_state.c.action_uid == row.action_uid, action_state.c.subject == "")
+        .where(action_state.c.overdue_alerted_at.is_(None))
+        .values(overdue_alerted_at=database_now())
+    )
+    return connection.execute(marked).rowcount == 1
+
+
+def _reason(row: sa.Row[Any], listened: set[str]) -> str:
+    if row.queue not in listened:
+        return f"no worker listens to queue {row.queue}"
+    if row.state == "pending":
+        return "it could not be sent; is the broker there?"
+    return f"it waits in queue {row.queue}"
+
+
+def _owe(
+    connection: sa.Connection,
+    row: sa.Row[Any],
+    reason: str,
+    alerts: AlertSettings,
+    now: datetime,
+) -> None:
+    targets = targets_of(NoticeKind.OVERDUE, hooks_of(row.plan), alert_targets(alerts))
+    # Without quiet hours it is sent by the sweep that found it.
+    not_before = quiet_until(now, alerts.quiet, alerts.timezone) or now
+    told = Told(row.small_app_id, row.action_uid, row.id, "overdue", row.id, not_before)
+    payload = {
+        "kind": NoticeKind.OVERDUE,
+        "small_app": row.small_app,
+        "action": row.action,
+        "action_uid": str(row.action_uid),
+        "operation_id": str(row.id),
+        "state": row.state,
+        "reason": reason,
+        "queue": row.queue,
+        "occurrence_at": format_instant(row.occurrence_at),
+        "recorded_at": format_instant(row.recorded_at),
+    }
+    notices.owe(connection, told, NoticeKind.OVERDUE, targets, payload)

@@ -1,0 +1,105 @@
+"""Groups of settings: their common form, and those about telling people and about clocks."""
+
+import re
+from datetime import time, timedelta
+from typing import Annotated
+from zoneinfo import ZoneInfo
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, field_validator
+
+from runtime.urls import check_sender, check_web_url
+
+_QUIET = re.compile(r"([01]\d|2[0-3]):([0-5]\d)-([01]\d|2[0-3]):([0-5]\d)")
+
+
+def _split(value: object) -> object:
+    return (
+        [part.strip() for part in value.split(",") if part.strip()]
+        if isinstance(value, str)
+        else value
+    )
+
+
+Names = Annotated[tuple[str, ...], BeforeValidator(_split)]
+
+
+class Section(BaseModel):
+    """A group of settings; unknown keys are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class HookSettings(Section):
+    """How hooks and alerts are delivered."""
+
+    secret: SecretStr = Field(SecretStr(""), description="signs webhooks; unsigned without one")
+    timeout_s: float = Field(10, gt=0, le=60, description="seconds a webhook may take in all")
+    allow_private: bool = Field(False, description="whether webhooks may go to private addresses")
+    max_tries: int = Field(8, ge=1, le=100, description="tries of one delivery")
+
+
+class AlertSettings(Section):
+    """Who is told of trouble with any action, and when."""
+
+    mail: Names = Field((), description="addresses, by commas")
+    webhook: SecretStr = Field(SecretStr(""), description="URL of a webhook")
+    after: int = Field(3, ge=1, le=1000, description="failures in a row that raise an alert")
+    quiet_hours: str | None = Field(None, description="hours without alerts, such as 22:00-07:00")
+    timezone: str = Field("UTC", description="zone of the quiet hours")
+    overdue_minutes: int = Field(
+        15, ge=1, le=10_080, description="minutes after which what has not started is overdue"
+    )
+    ping_url: SecretStr = Field(SecretStr(""), description="URL that each tick asks for")
+
+    @field_validator("mail")
+    @classmethod
+    def _are_addresses(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for one in value:
+            check_sender(one)
+        return value
+
+    @field_validator("webhook", "ping_url")
+    @classmethod
+    def _is_a_url(cls, value: SecretStr) -> SecretStr:
+        if value.get_secret_value():
+            check_web_url(value.get_secret_value())
+        return value
+
+    @field_validator("quiet_hours")
+    @classmethod
+    def _is_a_span(cls, value: str | None) -> str | None:
+        found = _QUIET.fullmatch(value or "")
+        if value and (found is None or found.group(1, 2) == found.group(3, 4)):
+            raise ValueError("write two different times of the day, such as 22:00-07:00")
+        return value
+
+    @field_validator("timezone")
+    @classmethod
+    def _is_a_zone(cls, value: str) -> str:
+        try:
+            ZoneInfo(value)
+        except (KeyError, ValueError, OSError):
+            raise ValueError("write an IANA name such as Europe/Paris") from None
+        return value
+
+    @property
+    def overdue(self) -> timedelta:
+        """How long what was recorded may wait for its start."""
+        return timedelta(minutes=self.overdue_minutes)
+
+    @property
+    def quiet(self) -> tuple[time, time] | None:
+        """From when until when no alert goes out; None when alerts always may."""
+        found = _QUIET.fullmatch(self.quiet_hours or "")
+        if found is None:
+            return None
+        hours = [int(part) for part in found.groups()]
+        return time(hours[0], hours[1]), time(hours[2], hours[3])
+
+
+class ClockSettings(Section):
+    """How far clocks may differ."""
+
+    max_skew_s: float = Field(
+        2, gt=0, le=3600, description="seconds that a machine's clock may be off"
+    )

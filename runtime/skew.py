@@ -1,0 +1,41 @@
+"""Say once that this machine's clock is off, once that it is right again, and when it was set."""
+
+import logging
+from dataclasses import dataclass
+
+logger = logging.getLogger("minutehand.clock")
+
+
+@dataclass
+class SkewWatch:
+    """What is known of this machine's clock; `limit_s` is how far off it may be."""
+
+    limit_s: float
+    skew_s: float = 0.0
+    # The wall clock, less the one that is never set.
+    _leads_s: float | None = None
+    _is_off: bool = False
+
+    @property
+    def is_off(self) -> bool:
+        """Whether the clock is further off than it may be."""
+        return self._is_off
+
+    def note(self, skew_s: float) -> None:
+        """Note by how many seconds the machine's clock is ahead of the database's."""
+        was_off, self.skew_s = self._is_off, skew_s
+        self._is_off = abs(skew_s) > self.limit_s
+        if self._is_off and not was_off:
+            logger.warning(
+                "this machine's clock is %+.1f s off the database's, which alone decides; "
+                "set it right (NTP)",
+                skew_s,
+            )
+        elif was_off and not self._is_off:
+            logger.info("this machine's clock is right again")
+
+    def note_wall(self, wall_s: float, monotonic_s: float) -> None:
+        """Note the wall clock and the one that is never set, read at the same moment."""
+        before, self._leads_s = self._leads_s, wall_s - monotonic_s
+        if before is not None and abs(self._leads_s - before) > self.limit_s:
+            logger.warning("this machine's clock was set by %+.1f s", self._leads_s - before)

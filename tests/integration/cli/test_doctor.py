@@ -1,0 +1,273 @@
+"""`minutehand doctor` against real servers, sound and broken ones."""
+
+import json
+import os
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from cli.findings import Finding, fault, look, ok
+from cli.main import run
+from models.sql import read_clock
+from models.store import actions as stored_actions
+from models.store import ticks
+from models.tables import action_state, actions
+from runtime.clock import monotonic
+from runtime.config import Settings
+from runtime.database import reading
+from scheduler.loop import Daemon
+from tests.factories import make_action
+from tests.mail_server import mail_server
+from tests.servers import Broker, free_port, temporary_folder
+
+Examine = Callable[..., tuple[int, dict[str, list[dict[str, Any]]]]]
+NOBODY = "127.0.0.1:1"
+
+
+@pytest.fixture
+def examine(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Examine:
+    """Call `minutehand doctor --json`; return its exit code and what it found, by what."""
+    for variable in [name for name in os.environ if name.startswith("SCHED_")]:
+        monkeypatch.delenv(variable)
+    settings.home.chmod(0o700)
+
+    def examine(**environ: str) -> tuple[int, dict[str, list[dict[str, Any]]]]:
+        own = {
+            "SCHED_DATABASE_URL": settings.database_url.get_secret_value(),
+            "SCHED_BROKER_URL": settings.broker_url.get_secret_value(),
+            **environ,
+        }
+        with monkeypatch.context() as patch:
+            for name, value in own.items():
+                if value:
+                    patch.setenv(name, value)
+            code = run(["doctor", "--json", "--home", str(settings.home)])
+        found: dict[str, list[dict[str, Any]]] = {}
+        for one in json.loads(capsys.readouterr().out):
+            found.setdefault(one["what"], []).append(one)
+        return code, found
+
+    return examine
+
+
+def alive(engine: sa.Engine, settings: Settings, *queues: str) -> None:
+    """Let a daemon tick and workers show themselves."""
+    daemon = Daemon(engine, settings)
+    daemon.prepare()
+    daemon.tick_once()
+    with engine.begin() as connection:
+        for queue in queues:
+            ticks.worker_seen(connection, f"{queue}@here:1", queue, 1, 0.0)
+
+
+def levels(found: dict[str, list[dict[str, Any]]]) -> dict[str, str]:
+    return {what: found[what][0]["level"] for what in found}
+
+
+def test_a_sound_installation_has_no_fault(
+    engine: sa.Engine, settings: Settings, examine: Examine
+) -> None:
+    make_action(engine)
+    alive(engine, settings, "quick")
+
+    with mail_server() as server:
+        code, found = examine(SCHED_SMTP_URL=server.url)
+
+    faults = [one for each in found.values() for one in each if one["level"] == "fault"]
+    assert (code, faults) == (0, [])
+    assert set(found) >= {
+        "settings", "home", "schema", "database", "clock", "time zones", "daemon", "workers",
+        "retention", "actions", "broker", "mail",
+    }  # fmt: skip
+    assert found["broker"][0]["text"] == "takes and gives messages; 0 in quick, 0 in heavy"
+    assert server.took == []
+
+
+def test_a_fresh_one_has_no_daemon(engine: sa.Engine, examine: Examine) -> None:
+    code, found = examine()
+
+    assert code == 1
+    assert (found["daemon"][0]["level"], found["daemon"][0]["text"]) == (
+        "fault",
+        "has never ticked",
+    )
+
+
+def test_a_queue_without_a_worker_is_named(
+    engine: sa.Engine, settings: Settings, examine: Examine
+) -> None:
+    make_action(engine, operations={"refresh": True})
+    alive(engine, settings, "quick")
+
+    code, found = examine()
+
+    (one,) = found["workers"]
+    assert code == 1
+    assert one["text"] == "no worker listens to queue heavy"
+    assert one["remedy"] == "start `minutehand worker --queues heavy`"
+
+
+def test_an_outdated_schema(engine: sa.Engine, examine: Examine) -> None:
+    with engine.begin() as connection:
+        connection.execute(sa.text("UPDATE alembic_version SET version_num = '0001_pre_first'"))
+
+    code, found = examine()
+
+    assert code == 1
+    assert found["schema"][0]["level"] == "fault"
+    assert found["schema"][0]["remedy"] == "run `minutehand migrate`"
+
+
+def test_everything_down_is_told_in_bounded_time(settings: Settings, examine: Examine) -> None:
+    started = monotonic()
+
+    code, found = examine(
+        SCHED_DATABASE_URL=f"postgresql://nobody@{NOBODY}/x",
+        SCHED_BROKER_URL=f"redis://{NOBODY}/0",
+        SCHED_SMTP_URL=f"smtp://{NOBODY}",
+    )
+
+    assert code == 1
+    assert monotonic() - started < 20
+    assert {what for what, level in levels(found).items() if level != "ok"} == {
+        "database", "broker", "mail",
+    }  # fmt: skip
+
+
+def test_a_broker_that_was_stopped(engine: sa.Engine, settings: Settings, examine: Examine) -> None:
+    broker = Broker(temporary_folder(), free_port())
+    broker.start()
+    url = broker.url
+    alive(engine, settings)
+    with_broker = examine(SCHED_BROKER_URL=url)[1]
+    broker.stop()
+
+    without = examine(SCHED_BROKER_URL=url)[1]
+
+    assert (with_broker["broker"][0]["level"], without["broker"][0]["level"]) == ("ok", "fault")
+
+
+def test_a_mail_folder_that_cannot_be_written(
+    engine: sa.Engine, settings: Settings, examine: Examine
+) -> None:
+    (settings.home / "mail").write_text("in the way")
+
+    _, found = examine()
+
+    assert found["mail"][0]["level"] == "fault"
+    assert "cannot be written" in found["mail"][0]["text"]
+
+
+def test_a_home_that_others_may_enter(
+    engine: sa.Engine, settings: Settings, examine: Examine
+) -> None:
+    settings.home.chmod(0o755)
+
+    _, found = examine()
+
+    assert found["home"][0]["level"] == "warning"
+    assert found["home"][0]["remedy"] == f"chmod 700 {settings.home}"
+
+
+def test_a_home_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code = run(["doctor", "--home", str(tmp_path / "nowhere")])
+
+    out = capsys.readouterr().out
+    assert code == 1
+    assert "fault    home" in out
+    assert "fault    database    there is none yet" in out
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_settings_that_nobody_knows(engine: sa.Engine, examine: Examine) -> None:
+    _, found = examine(SCHED_WORKER_QICK="2")
+
+    assert found["settings"][0]["level"] == "warning"
+    assert "did you mean SCHED_WORKER_QUICK?" in found["settings"][0]["text"]
+
+
+def test_a_wrong_setting_is_a_fault(engine: sa.Engine, examine: Examine) -> None:
+    code, found = examine(SCHED_WORKER_QUICK="none")
+
+    assert code == 1
+    assert "SCHED_WORKER_QUICK" in found["settings"][0]["text"]
+
+
+def test_what_actions_need(engine: sa.Engine, settings: Settings, examine: Examine) -> None:
+    hook = {"on_failure": [{"webhook": "https://example.com/"}]}
+    make_action(engine, name="long", policy={"look_back": "P40D"}, hooks=hook)
+    failed = make_action(engine, name="fails")
+    broken = make_action(engine, name="broken")
+    alive(engine, settings, "quick")
+    with engine.begin() as connection:
+        stored_actions.set_aside(connection, broken.uid, "its document is broken")
+        connection.execute(
+            sa.insert(action_state).values(
+                action_uid=failed.uid, last_state="failed", failures_in_row=1, troubles_in_row=1
+            )
+        )
+
+    code, found = examine(SCHED_RETENTION_OPERATIONS_DAYS="30")
+
+    assert code == 1
+    assert found["retention"][0]["text"] == "30 days, and an action looks back 40 days"
+    assert found["hooks"][0]["remedy"] == "set SCHED_HOOK_SECRET"
+    assert [one["text"] for one in found["actions"]] == ["'broken' is set aside", "2 unhealthy"]
+
+
+def test_clocks_that_are_off(engine: sa.Engine, settings: Settings, examine: Examine) -> None:
+    alive(engine, settings)
+    with engine.begin() as connection:
+        ticks.worker_seen(connection, "quick@there:1", "quick", 1, -3600.0)
+        ahead = read_clock(connection) + timedelta(hours=1)
+        ticks.set_fact(connection, ticks.LAST_NOW, ahead.isoformat())
+
+    _, found = examine()
+
+    texts = [one["text"] for one in found["clock"]]
+    assert [one["level"] for one in found["clock"]] == ["fault", "warning"]
+    assert "ahead of the database's clock" in texts[0]
+    assert texts[1] == "the machine of worker quick@there:1 is -3600.0 s off the database"
+
+
+def test_an_older_tz_release_is_a_fault(
+    engine: sa.Engine, settings: Settings, examine: Examine
+) -> None:
+    alive(engine, settings)
+    with engine.begin() as connection:
+        ticks.set_fact(connection, "tz_release", "2999z")
+
+    assert examine()[1]["time zones"][0]["level"] == "fault"
+
+
+def test_a_check_that_hangs_is_a_fault_and_the_others_are_told() -> None:
+    never = Event()
+
+    def hangs() -> list[Finding]:
+        never.wait(30)
+        return []
+
+    found = look({"hangs": hangs, "works": lambda: [ok("works", "well")]}, 0.2)
+
+    never.set()
+    assert found == [
+        fault("hangs", "no answer within 0.2 s", "is it reachable from here?"),
+        ok("works", "well"),
+    ]
+
+
+def test_it_changes_nothing(engine: sa.Engine, settings: Settings, examine: Examine) -> None:
+    make_action(engine)
+
+    examine()
+
+    with reading(engine) as connection:
+        assert ticks.fact(connection, "doctor") is None
+        assert connection.execute(sa.select(sa.func.count()).select_from(actions)).scalar() == 1

@@ -1,0 +1,134 @@
+"""What was due and not started in time: one alert, whoever looks, and one when it runs again."""
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from models.operation import OperationState
+from models.sql import read_clock
+from models.store import overdue, ticks
+from models.store.claims import claim
+from models.store.endings import Ending, end
+from models.tables import action_state, notices
+from runtime.database import reading
+from runtime.sections import AlertSettings
+from scheduler import change
+from scheduler.change import Changed
+from scheduler.sweep import Sweeper
+from scheduler.tick import tick
+from tests.factories import author, make_action, make_operation, update_operation
+
+MINUTE = timedelta(minutes=1)
+OPS = AlertSettings(mail=("ops@example.com",))
+
+
+def make_waiting(engine: sa.Engine, minutes: int = 20, **changes: Any) -> Changed:
+    """Store an action with an operation that was recorded so long ago and nobody started."""
+    action = make_action(engine, **changes)
+    with reading(engine) as connection:
+        now = read_clock(connection).replace(microsecond=0)
+    at = now - minutes * MINUTE
+    id = make_operation(engine, action, at, 'Scheduled action "it"')
+    update_operation(engine, id, recorded_at=at)
+    return action
+
+
+def alert(engine: sa.Engine, alerts: AlertSettings = OPS) -> list[tuple[str, str]]:
+    with engine.begin() as connection:
+        return overdue.alert(connection, alerts, 500)
+
+
+def told(engine: sa.Engine) -> list[tuple[str, str]]:
+    query = sa.select(notices.c.kind, notices.c.target).order_by(notices.c.created_at)
+    with reading(engine) as connection:
+        return [(row.kind, row.target["to"]) for row in connection.execute(query)]
+
+
+def test_one_alert_for_an_action_says_that_no_worker_listens(engine: sa.Engine) -> None:
+    action = make_waiting(engine, policy={"queue": "month_end"})
+
+    alerted = [alert(engine) for _ in range(3)]
+
+    assert alerted == [[(action.name, "no worker listens to queue month_end")], [], []]
+    assert told(engine) == [("overdue", "ops@example.com")]
+
+
+def test_with_a_worker_the_reason_is_another(engine: sa.Engine) -> None:
+    action = make_waiting(engine)
+    with engine.begin() as connection:
+        ticks.worker_seen(connection, "quick@here:1", "quick,default", 1)
+
+    assert alert(engine) == [(action.name, "it could not be sent; is the broker there?")]
+
+
+def test_the_targets_of_failure_are_told_too(engine: sa.Engine) -> None:
+    make_waiting(engine, hooks={"on_failure": [{"mail": "ann@example.com"}]})
+
+    alert(engine)
+
+    assert sorted(told(engine)) == [("overdue", "ann@example.com"), ("overdue", "ops@example.com")]
+
+
+def test_what_is_not_late_yet_alerts_nobody(engine: sa.Engine) -> None:
+    make_waiting(engine, 10)
+
+    assert alert(engine) == []
+
+
+def test_an_action_that_ran_meanwhile_is_not_overdue(engine: sa.Engine) -> None:
+    action = make_waiting(engine)
+    with engine.begin() as connection:
+        connection.execute(
+            sa.insert(action_state).values(
+                action_uid=action.uid, last_run_at=read_clock(connection) - MINUTE
+            )
+        )
+
+    assert alert(engine) == []
+
+
+def test_a_paused_action_is_not_overdue(engine: sa.Engine) -> None:
+    action = make_waiting(engine)
+    change.set_active(engine, action.uid, active=False, author=author())
+
+    assert alert(engine) == []
+
+
+def test_two_daemons_owe_one_alert(engine: sa.Engine) -> None:
+    for number in range(20):
+        make_waiting(engine, name=f"action {number}")
+
+    with ThreadPoolExecutor() as pool:
+        found = [pool.submit(alert, engine) for _ in range(4)]
+        alerted = [one for each in found for one in each.result()]
+
+    assert len(alerted) == len(set(alerted)) == len(told(engine)) == 20
+
+
+def test_it_is_told_when_it_runs_again(engine: sa.Engine) -> None:
+    action = make_waiting(engine)
+    alert(engine)
+
+    for minute in (2, 3):
+        with engine.begin() as connection:
+            at = read_clock(connection).replace(microsecond=0) + minute * MINUTE
+        id = make_operation(engine, action, at)
+        with engine.begin() as connection:
+            claim(connection, id, 1, "tests")
+            end(connection, id, 1, Ending(OperationState.SUCCESS), alerts=OPS)
+
+    assert told(engine) == [("overdue", "ops@example.com"), ("seen", "ops@example.com")]
+
+
+@pytest.mark.usefixtures("broker")
+def test_a_tick_finds_it_and_sends_the_alert(engine: sa.Engine) -> None:
+    make_waiting(engine)
+
+    report = tick(engine, None, Sweeper(MINUTE, OPS))
+    again = tick(engine, None, Sweeper(MINUTE, OPS))
+
+    assert (report.overdue, report.notices) == (1, 1)
+    assert (again.overdue, again.notices) == (0, 0)

@@ -1,0 +1,120 @@
+"""What an end owes, under which id, and when it has to wait."""
+
+from datetime import UTC, datetime, time, timedelta
+from uuid import UUID
+
+import pytest
+
+from models.notices import (
+    NoticeKind,
+    backoff,
+    hook_kind,
+    notice_id,
+    quiet_until,
+    shown_target,
+    targets_of,
+)
+from models.operation import OperationState
+from models.plan import HookPlan, Plan, Target, hooks_of
+
+ANN = Target("mail", "ann@example.com")
+OPS = Target("mail", "ops@example.com")
+NIGHT = (time(22), time(7))
+NOON = (time(12), time(13, 30))
+
+
+@pytest.mark.parametrize(
+    ("state", "reason", "expected"),
+    [
+        (OperationState.SUCCESS, None, NoticeKind.SUCCESS),
+        (OperationState.FAILED, "time limit", NoticeKind.FAILURE),
+        (OperationState.PARTIAL, None, NoticeKind.FAILURE),
+        (OperationState.PARTIAL, "time box", None),
+        (OperationState.CANCELLED, "cancelled", None),
+    ],
+)
+def test_which_hooks_an_end_calls(
+    state: OperationState, reason: str | None, expected: NoticeKind | None
+) -> None:
+    assert hook_kind(state, reason) == expected
+
+
+def test_an_alert_goes_to_each_target_once() -> None:
+    hooks = HookPlan(on_success=(ANN,), on_failure=(OPS, ANN))
+
+    assert targets_of(NoticeKind.ALERT, hooks, (OPS,)) == (OPS, ANN)
+    assert targets_of(NoticeKind.SUCCESS, hooks, (OPS,)) == (ANN,)
+    assert targets_of(NoticeKind.FAILURE, None, (OPS,)) == ()
+
+
+def test_the_id_of_a_notice_is_fixed() -> None:
+    id = notice_id(UUID(int=1), "1", NoticeKind.FAILURE, ANN)
+
+    assert id == notice_id(UUID(int=1), "1", NoticeKind.FAILURE, Target("mail", ANN.to))
+    others = {
+        notice_id(UUID(int=2), "1", NoticeKind.FAILURE, ANN),
+        notice_id(UUID(int=1), "2", NoticeKind.FAILURE, ANN),
+        notice_id(UUID(int=1), "1", NoticeKind.ALERT, ANN),
+        notice_id(UUID(int=1), "1", NoticeKind.FAILURE, OPS),
+    }
+    assert len(others | {id}) == 5
+
+
+@pytest.mark.parametrize(
+    ("at", "hours", "until"),
+    [
+        pytest.param("2027-01-04T20:59:59", NIGHT, None, id="before"),
+        pytest.param("2027-01-04T21:00:00", NIGHT, "2027-01-05T06:00:00", id="from the start"),
+        pytest.param("2027-01-05T03:00:00", NIGHT, "2027-01-05T06:00:00", id="after midnight"),
+        pytest.param("2027-01-05T06:00:00", NIGHT, None, id="not at the end"),
+        pytest.param("2027-01-04T11:30:00", NOON, "2027-01-04T12:30:00", id="within a day"),
+        pytest.param("2027-01-04T12:30:00", NOON, None, id="after a day's"),
+        pytest.param("2027-01-04T12:30:00", None, None, id="none"),
+        # The clocks go forward in this night: the end is an hour earlier in UTC.
+        pytest.param("2027-03-27T22:00:00", NIGHT, "2027-03-28T05:00:00", id="forward"),
+    ],
+)
+def test_quiet_hours_end_on_the_clock_of_their_zone(
+    at: str, hours: tuple[time, time] | None, until: str | None
+) -> None:
+    now = datetime.fromisoformat(at).replace(tzinfo=UTC)
+
+    found = quiet_until(now, hours, "Europe/Paris")
+
+    assert found == (until and datetime.fromisoformat(until).replace(tzinfo=UTC))
+
+
+def test_pauses_between_tries_grow_and_the_last_repeats() -> None:
+    assert [backoff(tries) for tries in (1, 2, 7, 50)] == [
+        timedelta(minutes=1),
+        timedelta(minutes=5),
+        timedelta(hours=4),
+        timedelta(hours=4),
+    ]
+
+
+def test_a_plan_of_an_earlier_release_has_no_hooks() -> None:
+    plan = Plan(active=True, triggers=(), is_heavy=False, queue="quick")
+    earlier = plan.to_json().replace(',"hooks":null', "")
+
+    assert Plan.from_json(earlier) == plan
+    assert hooks_of(earlier) is None
+    assert hooks_of(plan.to_json()) is None
+
+
+def test_hooks_of_a_broken_plan_are_none() -> None:
+    assert hooks_of('{"hooks":{}') is None
+
+
+@pytest.mark.parametrize(
+    ("target", "shown"),
+    [
+        (ANN, "ann@example.com"),
+        (
+            Target("webhook", "https://key@hooks.example.com:8443/T0KEN?k=1"),
+            "https://hooks.example.com:8443",
+        ),
+    ],
+)
+def test_of_a_url_people_see_the_host_only(target: Target, shown: str) -> None:
+    assert shown_target(target) == shown

@@ -1,0 +1,51 @@
+"""A clock that is off is said once, and so is that it is right again."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from models.store.clocks import skew_s
+from runtime.skew import SkewWatch
+
+NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
+SECOND = timedelta(seconds=1)
+
+
+@pytest.mark.parametrize(
+    ("asked", "answered", "expected"),
+    [
+        pytest.param(NOON, NOON, 0.0, id="right"),
+        pytest.param(NOON - SECOND, NOON + SECOND, 0.0, id="a long way there and back"),
+        pytest.param(NOON + 3 * SECOND, NOON + 5 * SECOND, 4.0, id="ahead"),
+        pytest.param(NOON - 60 * SECOND, NOON - 60 * SECOND, -60.0, id="behind"),
+    ],
+)
+def test_the_answer_counts_as_given_half_way(
+    asked: datetime, answered: datetime, expected: float
+) -> None:
+    assert skew_s(asked, NOON, answered) == expected
+
+
+def test_it_is_said_once_that_a_clock_is_off(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "minutehand.clock")
+    watch = SkewWatch(2.0)
+
+    offs = []
+    for skew in (1.9, 2.1, 30.0, -30.0, 0.5):
+        watch.note(skew)
+        offs.append(watch.is_off)
+
+    assert offs == [False, True, True, True, False]
+    assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
+    assert "+2.1 s off" in caplog.text
+
+
+def test_a_wall_clock_that_was_set_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    watch = SkewWatch(2.0)
+
+    for wall, monotonic in ((1000.0, 10.0), (1010.5, 20.0), (4620.0, 30.0), (4630.0, 40.0)):
+        watch.note_wall(wall, monotonic)
+
+    assert [record.message for record in caplog.records] == [
+        "this machine's clock was set by +3599.5 s"
+    ]
