@@ -11,7 +11,7 @@ from models.store import lost, overdue
 from models.store.telling import NO_ALERTS
 from runtime.clock import monotonic
 from runtime.sections import AlertSettings
-from scheduler.dispatch import dispatch_notices, dispatch_ready
+from scheduler.dispatch import dispatch_backfills, dispatch_notices, dispatch_ready
 from tasks.sending import Sent
 
 logger = logging.getLogger("minutehand.sweep")
