@@ -26,6 +26,7 @@ from tests.integration.statements import plans
 from tests.integration.statements.conftest import (
     Filled,
     _postgresql_url,
+    fill_notices,
     fill_operations,
 )
 from tests.integration.statements.plans import Statements
@@ -68,6 +69,7 @@ def crowd(
         now = read_clock(connection).replace(second=0, microsecond=0)
     uids = fill_actions(engine, Filling(CLOCKS, now, RAN, behind=MINUTE))
     fill_operations(engine, uids, now)
+    fill_notices(engine, now)
     park(engine, uids)
     _fill(engine, now)
     analyze(engine)

@@ -30,8 +30,10 @@ MINUTE = timedelta(minutes=1)
 
 @pytest.fixture(autouse=True)
 def _own_steps() -> Iterator[None]:
+    before = dict(_registered)
     yield
     _registered.clear()
+    _registered.update(before)
     lease.stopping.clear()
 
 

@@ -20,11 +20,12 @@ from minutehand.steps import StepOutcome, StepResult, _registered
 from models.operation import OperationState
 from models.sql import read_clock
 from models.store import notices as stored
-from models.store import retention
+from models.store import retention, users
 from models.store.claims import claim
 from models.store.endings import Ending
 from models.store.endings import end as write_end
 from models.tables import action_state, notices
+from models.users import UserModel, parse_users
 from runtime.config import Settings, load_settings
 from runtime.database import reading
 from runtime.sections import AlertSettings
@@ -45,8 +46,10 @@ MAIL = {"mail": "ann@example.com"}
 
 @pytest.fixture(autouse=True)
 def _own_steps() -> Iterator[None]:
+    before = dict(_registered)
     yield
     _registered.clear()
+    _registered.update(before)
 
 
 @pytest.fixture
@@ -505,10 +508,18 @@ def test_who_was_told_is_shown_with_the_operation(
     assert "T0KEN" not in out
 
 
+def _activated(id: str) -> UserModel:
+    user = {"id": id, "email": f"{id}@example.com", "activated_at": "2027-01-01T00:00:00Z"}
+    return parse_users([user])[0]
+
+
 def test_all_subjects_of_an_action_count_together(crew: Crew) -> None:
     """One that fails for each new user would else never raise an alert."""
     action = crew.make(hooks={"on_failure": [MAIL], "alert_after": 2})
     crew.error = "source is away"
+    with crew.engine.begin() as connection:
+        for subject in ("ann", "bob"):
+            users.add(connection, 1, _activated(subject))
     for number, subject in enumerate(("ann", "bob")):
         id = make_operation(crew.engine, action, NOON + timedelta(minutes=number))
         with crew.engine.begin() as connection:
