@@ -1,6 +1,5 @@
 """One minute: claim what is due, decide, record, send, sweep; docs/explanation/tick.md."""
 
-import json
 import logging
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -11,13 +10,12 @@ import sqlalchemy as sa
 
 from models.plan import Plan
 from models.sql import read_clock
-from models.store import actions, cursors, notices, outbox, ticks
+from models.store import actions, cursors, outbox
 from models.store.outbox import Message
-from models.store.ticks import Found
 from runtime.clock import monotonic
-from runtime.database import unhurried
 from scheduler import downtime
-from scheduler.event_tick import EventTick, withdraw_what_lies_ahead
+from scheduler.clock_guard import look
+from scheduler.event_tick import EventTick
 from scheduler.occurrence import MOST_SENT, Decision, decide
 from scheduler.record import Decided, Recorded, advance, record
 from scheduler.revise import adopt_edit, decide_until, decided_since, subject_of, was_edited
@@ -26,7 +24,6 @@ from tasks.sending import send_reserved
 
 logger = logging.getLogger("minutehand.tick")
 
-CLOCK_WAS_WRONG = timedelta(minutes=5)
 LOCKED_ROWS_WAIT = "2s"
 # The first batches are small, each as large as all before it: the first message leaves soon.
 FIRST_BATCH = 125
@@ -252,7 +249,8 @@ def tick(
     was committed stays.
     """
     started = monotonic()
-    report, found = _begin(engine, now, sweeper)
+    found, set_back_s = look(engine, now, sweeper)
+    report = TickReport(found.now, clock_set_back_s=set_back_s)
     was_down = downtime.note(engine, found, 2 * timedelta(seconds=tick_seconds))
     if report.clock_set_back_s:
         sweeper.distrust()
@@ -278,39 +276,3 @@ def _sweep(engine: sa.Engine, report: TickReport, sweeper: Sweeper) -> None:
     report.lost, report.released = swept.lost, swept.released
     report.notices, report.overdue = swept.notices, swept.overdue
     report.broker_error = report.broker_error or swept.error
-
-
-def _begin(engine: sa.Engine, at: datetime | None, sweeper: Sweeper) -> tuple[TickReport, Found]:
-    """Undo the deciding of a clock that ran ahead; return the report, and what there is to do.
-
-    A jump forward is downtime.
-    """
-    spans = (sweeper.lease, sweeper.overdue)
-    with unhurried(engine) as connection:
-        # Its `now` is read here, not before: a daemon that was frozen in between would hold an old
-        # one against the ticks of another, and take the clock for set back.
-        found = ticks.look(connection, at, *spans)
-        now, report = found.now, TickReport(found.now)
-        if found.last_now is not None and now < found.last_now - CLOCK_WAS_WRONG:
-            report.clock_set_back_s = (found.last_now - now).total_seconds()
-            _undo_what_lies_ahead(connection, report)
-            found = ticks.look(connection, now, *spans)
-        ticks.set_fact(connection, ticks.LAST_NOW, now.isoformat())
-    return report, found
-
-
-def _undo_what_lies_ahead(connection: sa.Connection, report: TickReport) -> None:
-    now, seconds = report.now, report.clock_set_back_s
-    # Before the cursors: their spans are decided anew in one piece.
-    withdraw_what_lies_ahead(connection, now)
-    moved = cursors.wind_back(connection, now)
-    set_back = {"at": now.isoformat(), "seconds": seconds}
-    ticks.set_fact(connection, ticks.CLOCK_SET_BACK, json.dumps(set_back))
-    outbox.release_after_clock(connection, CLOCK_WAS_WRONG)
-    notices.release_after_clock(connection)
-    logger.warning(
-        "the clock went back by %s: %d actions are decided anew from %s on",
-        timedelta(seconds=seconds),
-        moved,
-        now.isoformat(),
-    )
