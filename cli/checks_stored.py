@@ -14,14 +14,16 @@ from models.errors import SchedulerError
 from models.store import actions, ticks
 from models.store.clocks import read_both
 from models.store.schema import check_schema
+from models.tables import action_cursor, installation
 from models.tables import actions as table
-from models.tables import installation
 from runtime.config import Settings
 from runtime.database import READ_ONLY, is_made
 from scheduler.release import TZ_RELEASE
 
 SYSTEM_TZ = Path("/usr/share/zoneinfo/tzdata.zi")
 _QUEUE = re.compile(r'"queue":"([^"]+)"')
+# More would tell the same, and take long.
+MOST_PLANS = 10_000
 ALERT_HINT = "see `minutehand action list --unhealthy`"
 
 
@@ -88,7 +90,7 @@ def _clock(connection: sa.Connection, settings: Settings, now: datetime, skew_s:
     if abs(skew_s) > settings.clock.max_skew_s:
         text = f"this machine is {skew_s:+.1f} s off the database"
         return warning("clock", text, "set it right (NTP); the database's clock alone decides")
-    return ok("clock", f"this machine is {skew_s:+.1f} s off the database")
+    return ok("clock", f"this machine is {abs(skew_s):.1f} s off the database")
 
 
 def _tz(connection: sa.Connection) -> Iterator[Finding]:
@@ -125,8 +127,19 @@ def _daemon(connection: sa.Connection, settings: Settings, now: datetime) -> Fin
 
 
 def _active_plans(connection: sa.Connection) -> list[str]:
-    active = sa.select(table.c.plan).where(table.c.active, table.c.deleted_at.is_(None))
-    return list(connection.execute(active).scalars())
+    """Return the plans of the active actions that are due first, and of those on events."""
+    first = (
+        sa.select(table.c.plan)
+        .join(action_cursor, action_cursor.c.action_uid == table.c.uid)
+        .where(action_cursor.c.next_occurrence_at.is_not(None))
+        .order_by(action_cursor.c.next_occurrence_at)
+        .limit(MOST_PLANS)
+    )
+    on_events = sa.select(table.c.plan).where(
+        table.c.event.is_not(None), table.c.active, table.c.deleted_at.is_(None)
+    )
+    found = connection.execute(first).scalars().all()
+    return [*found, *connection.execute(on_events.limit(MOST_PLANS)).scalars()]
 
 
 def _workers(connection: sa.Connection, settings: Settings, plans: list[str]) -> Iterator[Finding]:

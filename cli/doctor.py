@@ -19,7 +19,7 @@ from runtime.config import InvalidSetting, Settings, unknown_variables
 from runtime.database import make_engine
 from runtime.folders import fault_of
 from tasks import probe
-from tasks.names import HEAVY, QUICK
+from tasks.names import DEFAULT, HEAVY, QUICK
 
 # All checks look at the same time; connecting to PostgreSQL alone may take five seconds.
 WITHIN_S = 12.0
@@ -107,7 +107,7 @@ def _check_database(settings: Settings) -> Iterator[Finding]:
 
 def _check_broker(settings: Settings) -> Iterator[Finding]:
     try:
-        depths = probe.probe(settings, (QUICK, HEAVY))
+        depths = probe.probe(settings, (QUICK, HEAVY, DEFAULT))
     except BrokerUnavailable as error:
         remedy = "check SCHED_BROKER_URL, and whether it runs"
         if settings.uses_embedded_broker:

@@ -86,7 +86,10 @@ def test_a_sound_installation_has_no_fault(
         "settings", "home", "schema", "database", "clock", "time zones", "daemon", "workers",
         "retention", "actions", "broker", "mail",
     }  # fmt: skip
-    assert found["broker"][0]["text"] == "takes and gives messages; 0 in quick, 0 in heavy"
+    assert (
+        found["broker"][0]["text"]
+        == "takes and gives messages; 0 in quick, 0 in heavy, 0 in default"
+    )
     assert server.took == []
 
 
