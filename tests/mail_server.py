@@ -1,5 +1,6 @@
 """A real SMTP server that takes, refuses, defers or drops, by the local part of the address."""
 
+import logging
 from asyncio import WriteTransport
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +14,9 @@ from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP, AuthResult, Envelope, Session
 
 from tests.servers import free_port
+
+# It tells each byte; a log of another test that is closed would complain of each.
+logging.getLogger("mail.log").setLevel(logging.WARNING)
 
 
 @dataclass

@@ -74,7 +74,7 @@ def levels(found: dict[str, list[dict[str, Any]]]) -> dict[str, str]:
 def test_a_sound_installation_has_no_fault(
     engine: sa.Engine, settings: Settings, examine: Examine
 ) -> None:
-    make_action(engine)
+    make_action(engine, when={"cron_rule": "0 0 1 1 *", "timezone": "UTC"})
     alive(engine, settings, "quick")
 
     with mail_server() as server:
