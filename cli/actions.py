@@ -7,23 +7,22 @@ from uuid import UUID
 
 import typer
 
-from cli import explaining, foreseeing, preview
+from cli import explaining, foreseeing, preview, running
 from cli.documents import located, read_documents
 from cli.invocation import Invocation, existing, of
 from cli.output import instant, plain, print_json, print_line, print_table
-from cli.waiting import say_unsent, wait_for_end
 from models.action import ParseContext, ScheduledActionModel, parse_action, plan_of
 from models.errors import InvalidAction, InvalidDocument, Problem
-from models.operation import DONE, OperationState
 from models.sql import read_clock
 from models.store import actions, backfills, operations
 from runtime.database import reading
-from scheduler import change, manual
+from scheduler import change
 from scheduler.change import Changed
 from tasks.app import configure
 
 commands = typer.Typer(help="Scheduled actions: what to do, when, for whom.", no_args_is_help=True)
 commands.command("explain")(explaining.explain)
+commands.command("run")(running.run)
 
 Files = Annotated[list[Path], typer.Argument(help="JSON or JSON Lines files; - is stdin.")]
 Name = Annotated[str, typer.Argument(help="Name or uid of an action.", metavar="ACTION")]
@@ -147,33 +146,6 @@ def next_command(
         preview.print_upcoming(shown)
 
 
-@commands.command("run")
-def run(
-    context: typer.Context,
-    action: Name,
-    wait: Annotated[bool, typer.Option("--wait", help="Wait for its end.")] = False,
-    timeout: Annotated[float, typer.Option(min=0, help="Seconds to wait at most.")] = 3600.0,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what it would do.")] = False,
-    user: Annotated[
-        str | None, typer.Option(help="Whom an action on events is to be about.")
-    ] = None,
-) -> None:
-    """Run an action now. Exit 2 when it is paused or already active: nothing is recorded."""
-    invocation = existing(context)
-    with reading(invocation.engine) as connection:
-        row = actions.find(connection, invocation.small_app.id, action)
-    if dry_run:
-        preview.print_dry_run(invocation, row, user)
-        return
-    configure(invocation.settings)
-    operation_id, sent = manual.run_now(invocation.engine, row["uid"], invocation.author.name, user)
-    say_unsent(invocation, sent)
-    state = wait_for_end(invocation.engine, operation_id, timeout) if wait else None
-    _print_run(invocation, operation_id, state)
-    if wait and state not in DONE:
-        raise typer.Exit(1)
-
-
 @commands.command("pause")
 def pause(context: typer.Context, action: Name) -> None:
     """Pause an action: what was due is decided first, unstarted operations are skipped."""
@@ -265,15 +237,3 @@ def _set_active(invocation: Invocation, action: str, *, active: bool) -> None:
         print_line(f"{row['name']} is {'active' if active else 'paused'} already")
     else:
         print_line(f"{word} {row['name']} ({row['uid']})")
-
-
-def _print_run(
-    invocation: Invocation, operation_id: UUID, state: OperationState | str | None
-) -> None:
-    with reading(invocation.engine) as connection:
-        row = operations.get(connection, operation_id)
-    if invocation.as_json:
-        print_json({"id": operation_id, "state": state or row["state"], "error": row["error"]})
-        return
-    error = f": {row['error']}" if row["error"] else ""
-    print_line(f"operation {operation_id} {state or row['state']}{error}")

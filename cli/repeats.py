@@ -1,6 +1,6 @@
 """`minutehand operation rerun|retry|cancel`: what ended once more, what has not ended no more."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -8,11 +8,9 @@ import typer
 
 from cli.invocation import Invocation, existing
 from cli.operations import operation_uuid
-from cli.output import print_error, print_json, print_line
-from cli.waiting import say_unsent, wait_for_end
+from cli.waiting import done_of, finish, say_unsent
 from models.errors import NotFound, Refused
 from models.operation import DONE, OperationState
-from runtime.clock import monotonic
 from scheduler import cancel as cancelling
 from scheduler import repeat
 from scheduler.repeat import Repeated
@@ -51,10 +49,10 @@ def cancel(
         return {"id": id, "state": done.state}
 
     shown = _each(operation_ids, act)
-    for one in _done(shown):
+    for one in done_of(shown):
         is_asked = one["state"] == OperationState.RUNNING
         one["told"] = "asked to end" if is_asked else "cancelled"
-    _finish(invocation, shown, timeout if wait else None, {OperationState.CANCELLED})
+    finish(invocation, shown, timeout if wait else None, {OperationState.CANCELLED})
 
 
 def _repeat_each(
@@ -76,7 +74,7 @@ def _repeat_each(
     shown = _each(ids, act)
     if unsent:
         say_unsent(invocation, unsent[0])
-    _finish(invocation, shown, timeout_s, DONE)
+    finish(invocation, shown, timeout_s, DONE)
 
 
 def _each(ids: list[str], act: Callable[[UUID], dict[str, Any]]) -> list[dict[str, Any]]:
@@ -88,37 +86,3 @@ def _each(ids: list[str], act: Callable[[UUID], dict[str, Any]]) -> list[dict[st
         except (NotFound, Refused) as error:
             shown.append({"id": text, "refused": str(error)})
     return shown
-
-
-def _done(shown: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [one for one in shown if "refused" not in one]
-
-
-def _finish(
-    invocation: Invocation,
-    shown: list[dict[str, Any]],
-    timeout_s: float | None,
-    good: Collection[OperationState],
-) -> None:
-    """Wait if that was asked, print, and exit: 2 when nothing was done, 1 when not all is well."""
-    done = _done(shown)
-    if timeout_s is not None:
-        end = monotonic() + timeout_s
-        for one in done:
-            left_s = max(0.0, end - monotonic())
-            one["state"] = wait_for_end(invocation.engine, one["id"], left_s)
-    _print(invocation, shown, is_awaited=timeout_s is not None)
-    is_well = timeout_s is None or all(one["state"] in good for one in done)
-    if len(done) < len(shown) or not is_well:
-        raise typer.Exit(1 if done else 2)
-
-
-def _print(invocation: Invocation, shown: list[dict[str, Any]], *, is_awaited: bool) -> None:
-    for one in shown:
-        if "refused" in one:
-            print_error(one["refused"])
-    if invocation.as_json:
-        print_json([{key: one[key] for key in one if key != "told"} for one in shown])
-        return
-    for one in _done(shown):
-        print_line(f"{one['id']}: {one['told']}{', ' + one['state'] if is_awaited else ''}")

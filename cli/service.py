@@ -7,6 +7,7 @@ from pathlib import Path
 from threading import Event
 from typing import Annotated
 
+import sqlalchemy as sa
 import typer
 
 from cli import demo_app
@@ -20,6 +21,8 @@ from runtime.config import Settings
 from runtime.database import make_engine
 from runtime.embedded import broker_answers, broker_command, stop_orphan
 from runtime.logs import set_up_logs
+from scheduler import manual
+from tasks.app import configure
 from tasks.names import DEFAULT, HEAVY, QUICK
 
 logger = logging.getLogger("minutehand.up")
@@ -36,6 +39,9 @@ def up(
     context: typer.Context,
     load_demo: Annotated[
         bool, typer.Option("--demo", help="Load the demo small app of examples/ first.")
+    ] = False,
+    run_now: Annotated[
+        bool, typer.Option("--run-now", help="Run every active action once, after the start.")
     ] = False,
 ) -> None:
     """Run everything here: broker, daemon, a worker for each queue, as children of this one."""
@@ -56,6 +62,8 @@ def up(
         for child in children:
             child.start()
         _say_where(settings)
+        if run_now:
+            _run_all(invocation)
         while not stop.wait(WATCH_S):
             for child in (*broker, *children):
                 child.keep_alive()
@@ -90,6 +98,20 @@ def _children(settings: Settings) -> list[Child]:
             for queue in (QUICK, HEAVY, DEFAULT)
         ),
     ]
+
+
+def _run_all(invocation: Invocation) -> None:
+    """Run every active action of all small apps once; what goes wrong ends nothing here."""
+    configure(invocation.settings)
+    try:
+        asked, _ = manual.run_all(invocation.engine, invocation.actor)
+    except (SchedulerError, sa.exc.SQLAlchemyError) as error:
+        logger.error("not all actions could be run at the start: %s", error)
+        return
+    for one in asked:
+        if one.operation_id is None:
+            logger.warning("not run at the start: %s", one.refused)
+    logger.info("%d actions run now", sum(one.operation_id is not None for one in asked))
 
 
 def _say_where(settings: Settings) -> None:

@@ -1,5 +1,6 @@
-"""Run an action now, because somebody asked."""
+"""Run an action now, or all of them, because somebody asked."""
 
+from dataclasses import dataclass
 from secrets import token_hex
 from typing import Any
 from uuid import UUID
@@ -11,10 +12,21 @@ from models.plan import Plan
 from models.sql import read_clock
 from models.store import actions, cursors, operations, users
 from models.store.outbox import Message
+from runtime.database import reading
 from scheduler.fingerprint import fingerprint, str_to_uuid
 from scheduler.record import operation_row
 from scheduler.revise import subject_of
 from tasks.sending import Sent, send_reserved
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What became of one action of all that were to run: its operation, or why there is none."""
+
+    uid: UUID
+    name: str
+    operation_id: UUID | None
+    refused: str = ""
 
 
 def run_now(
@@ -26,6 +38,38 @@ def run_now(
     recorded, when the action is paused, set aside or already active, and NotFound for the user.
     When the broker is away the operation stays pending and the daemon sends it.
     """
+    message = _record(engine, uid, actor, subject)
+    return message.id, send_reserved(engine, [message])
+
+
+def run_all(
+    engine: sa.Engine, actor: str, small_app_id: int | None = None
+) -> tuple[list[Asked], Sent]:
+    """Record a manual operation of each active action of a small app, or of all, and send them.
+
+    Each is recorded by itself: one that is refused stops no other. Left out are those on events,
+    which are about a user.
+    """
+    with reading(engine) as connection:
+        rows = [row for row in actions.listed(connection, small_app_id) if row["active"]]
+    asked: list[Asked] = []
+    messages: list[Message] = []
+    for row in rows:
+        if row["event"] is not None:
+            continue
+        uid, name = row["uid"], row["name"]
+        try:
+            message = _record(engine, uid, actor, None)
+        except Refused as error:
+            asked.append(Asked(uid, name, None, str(error)))
+            continue
+        asked.append(Asked(uid, name, message.id))
+        messages.append(message)
+    return asked, send_reserved(engine, messages)
+
+
+def _record(engine: sa.Engine, uid: UUID, actor: str, subject: str | None) -> Message:
+    """Record a manual operation, reserved for who calls; return its message."""
     with engine.begin() as connection:
         row = cursors.lock(connection, uid)
         plan = _runnable_plan(connection, row)
@@ -43,7 +87,7 @@ def run_now(
             verb="action.run",
             objects={str(uid): {"operation": str(id)}},
         )
-    return id, send_reserved(engine, [Message(id, 1, operation["task"], operation["queue"])])
+    return Message(id, 1, operation["task"], operation["queue"])
 
 
 def _runnable_plan(connection: sa.Connection, row: sa.Row[Any]) -> Plan:
@@ -51,7 +95,7 @@ def _runnable_plan(connection: sa.Connection, row: sa.Row[Any]) -> Plan:
         raise Refused(f"{row.name!r} was deleted")
     if row.set_aside is not None:
         raise Refused(f"{row.name!r} is set aside: {row.set_aside}; correct its document")
-    plan = Plan.from_json(row.plan)
+    plan = _readable(row)
     if not plan.active:
         raise Refused(f"{row.name!r} is paused; run `minutehand action resume` first")
     if plan.on_event is not None:
@@ -62,6 +106,14 @@ def _runnable_plan(connection: sa.Connection, row: sa.Row[Any]) -> Plan:
         one = active[0]
         raise Refused(f"{row.name!r} is already active: operation {one['id']} is {one['state']}")
     return plan
+
+
+def _readable(row: sa.Row[Any]) -> Plan:
+    try:
+        return Plan.from_json(row.plan)
+    except ValueError:
+        remedy = "`minutehand action apply` its document anew"
+        raise Refused(f"{row.name!r} has a plan that nobody can read; {remedy}") from None
 
 
 def _check_subject(

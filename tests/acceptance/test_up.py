@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from pydantic import SecretStr
 
 from models.store.actions import find
+from models.store.schema import migrate
 from models.store.small_apps import get
 from models.tables import action_cursor
 from runtime.config import load_settings
@@ -103,6 +104,19 @@ def test_what_runs_at_ctrl_c_is_given_back_and_goes_on_at_the_next_start(
     home.becomes(id, "success")
     starts = [(line.attempt, line.step) for line in home.trace.starts(id)]
     assert starts == [(1, "trace_one"), (1, "trace_two"), (2, "trace_two")]
+
+
+def test_every_active_action_runs_once_after_the_start(home: Installation) -> None:
+    migrate(home.engine)
+    made = [home.action(name) for name in ("one", "two")]
+    home.action("paused", active=False)
+
+    start_up(home, "--run-now")
+
+    ids = [home.awaited_rows(one, 1)[0]["id"] for one in made]
+    assert home.all_end(ids) == ["success", "success"]
+    assert all(home.row(id)["triggerer"].startswith("Manual run by") for id in ids)
+    assert len(home.rows()) == 2
 
 
 def test_a_second_up_on_the_same_home_is_refused_with_the_first_ones_pid(

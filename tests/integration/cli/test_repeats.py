@@ -1,4 +1,7 @@
-"""`operation rerun|retry|cancel` and `backfill` as a user calls them, with their exit codes."""
+"""What is run by request, as a user calls it, with the exit codes.
+
+`operation rerun|retry|cancel`, `backfill` and `action run --all`.
+"""
 
 import json
 import shutil
@@ -256,3 +259,64 @@ def backfill_hour(engine: sa.Engine) -> datetime:
     with engine.begin() as connection:
         now = read_clock(connection)
     return now.replace(minute=0, second=0, microsecond=0) - 3 * HOUR
+
+
+def test_all_active_actions_are_run_at_once(call: Call, engine: sa.Engine, broker: Broker) -> None:
+    for name in ("one", "two"):
+        make_action(engine, name=name)
+    make_action(engine, name="paused", active=False)
+    make_action(engine, name="welcome", when={"on": "instance.user.activated"})
+
+    result = call("action", "run", "--all", "--json")
+
+    assert (result.code, result.err) == (0, "")
+    assert [one["action"] for one in result.json] == ["one", "two"]
+    assert sorted(one["id"] for one in result.json) == sorted(
+        message[0] for message in broker.messages("quick")
+    )
+
+
+def test_one_that_is_active_already_does_not_stop_the_others(call: Call, engine: sa.Engine) -> None:
+    for name in ("one", "two"):
+        make_action(engine, name=name)
+    call("action", "run", "one")
+
+    some = call("action", "run", "--all")
+    none = call("action", "run", "--all")
+
+    assert (some.code, some.out.split(": ")[1]) == (1, "two\n")
+    assert some.err.startswith("error: 'one' is already active")
+    assert (none.code, none.out, len(none.err.splitlines())) == (2, "", 2)
+
+
+def test_where_nothing_is_active_there_is_nothing_to_do(call: Call, engine: sa.Engine) -> None:
+    result = call("action", "run", "--all")
+
+    assert (result.code, result.out, result.err) == (0, "", "")
+
+
+def test_all_are_waited_for(call: Call, engine: sa.Engine) -> None:
+    make_action(engine)
+
+    result = call("action", "run", "--all", "--wait", "--timeout", "0")
+
+    assert result.code == 1
+    assert result.out.endswith(": every minute, queued\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        pytest.param([], "name one ACTION, or write --all", id="neither"),
+        pytest.param(["one", "--all"], "name one ACTION, or write --all", id="both"),
+        pytest.param(["--all", "--dry-run"], "are for one ACTION", id="dry_run"),
+        pytest.param(["--all", "--user", "ann"], "are for one ACTION", id="user"),
+    ],
+)
+def test_a_run_is_of_one_or_of_all(
+    call: Call, engine: sa.Engine, arguments: list[str], told: str
+) -> None:
+    result = call("action", "run", *arguments)
+
+    assert result.code == 2
+    assert told in result.err

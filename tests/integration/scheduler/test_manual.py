@@ -1,0 +1,70 @@
+"""Every active action is run because somebody asked."""
+
+import sqlalchemy as sa
+
+from models.small_app import parse_small_app
+from models.store import small_apps
+from models.tables import actions as actions_table
+from scheduler import manual
+from scheduler.change import create_all
+from scheduler.draft import Author
+from tests.factories import DEFAULT_APP, make_action, make_document, row_of, rows_of
+from tests.servers import Broker
+
+
+def test_each_is_recorded_as_a_manual_run_and_all_are_sent(
+    engine: sa.Engine, broker: Broker
+) -> None:
+    made = [make_action(engine, name=name) for name in ("one", "two")]
+
+    asked, sent = manual.run_all(engine, "ann", DEFAULT_APP.id)
+
+    assert sent.count == 2
+    assert [one.uid for one in asked] == [one.uid for one in made]
+    for one in asked:
+        assert one.operation_id is not None
+        row = row_of(engine, one.operation_id)
+        assert (row["triggerer"], row["state"]) == ("Manual run by ann", "queued")
+    assert len(broker.messages("quick")) == 2
+
+
+def test_those_of_other_small_apps_are_run_only_with_all_of_them(engine: sa.Engine) -> None:
+    with engine.begin() as connection:
+        other, _ = small_apps.apply(connection, parse_small_app({"name": "other"}))
+    create_all(engine, [make_document(name="theirs")], Author("tests", other, {}))
+    make_action(engine, name="ours")
+
+    of_one, _ = manual.run_all(engine, "ann", other.id)
+    of_all, _ = manual.run_all(engine, "ann")
+
+    assert [one.name for one in of_one] == ["theirs"]
+    refused = {one.name: one.refused for one in of_all}
+    assert refused["ours"] == ""
+    assert "already active" in refused["theirs"]
+
+
+def test_what_cannot_run_is_told_and_stops_no_other(engine: sa.Engine, broker: Broker) -> None:
+    broken = make_action(engine, name="broken")
+    whole = make_action(engine, name="whole")
+    with engine.begin() as connection:
+        is_broken = actions_table.c.uid == broken.uid
+        connection.execute(sa.update(actions_table).where(is_broken).values(plan="{}"))
+
+    asked, sent = manual.run_all(engine, "ann", DEFAULT_APP.id)
+
+    assert [bool(one.refused) for one in asked] == [True, False]
+    assert "has a plan that nobody can read" in asked[0].refused
+    assert (sent.count, len(rows_of(engine, broken)), len(rows_of(engine, whole))) == (1, 0, 1)
+
+
+def test_with_the_broker_away_all_are_recorded_and_wait(engine: sa.Engine, broker: Broker) -> None:
+    action = make_action(engine)
+    broker.stop()
+    try:
+        asked, sent = manual.run_all(engine, "ann", DEFAULT_APP.id)
+    finally:
+        broker.start()
+
+    assert sent.error is not None
+    assert [row["id"] for row in rows_of(engine, action)] == [asked[0].operation_id]
+    assert rows_of(engine, action)[0]["state"] == "pending"
