@@ -1,9 +1,10 @@
 """Send reserved operations: publish outside any transaction, then mark what the broker took."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Generic, TypeVar
 
 import sqlalchemy as sa
 
@@ -27,53 +28,66 @@ class Sent:
     error: str | None = None
 
 
+T = TypeVar("T")
+Write = Callable[[sa.Connection, Sequence[T]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind(Generic[T]):
+    """What is sent for a row, and what is written of those that the broker took, or did not."""
+
+    name: str
+    message: Callable[[T], Message]
+    took: Write[T]
+    left: Write[T]
+
+
 def send_reserved(engine: sa.Engine, messages: Sequence[Message]) -> Sent:
     """Send operations that the caller has reserved; never raises for a broker that is down.
 
     What was not sent for certain is released, so that the next tick sends it.
     """
-    count = 0
-    try:
-        for taken in publish(messages):
-            with unhurried(engine) as connection:
-                outbox.mark_sent(connection, taken)
-            count += len(taken)
-    except BrokerUnavailable as error:
-        logger.warning("broker unavailable, %d operations wait: %s", len(messages) - count, error)
-        with unhurried(engine) as connection:
-            outbox.release_unsent(connection, messages[count:])
-        return Sent(count, str(error))
-    return Sent(count)
+    return _send(engine, messages, _OPERATIONS)
 
 
 def send_backfills(engine: sa.Engine, turns: Sequence[Turn]) -> Sent:
     """Ask workers to work off backfills that the caller has reserved; like `send_reserved`."""
-    messages = [Message(id, attempt, METATASK_SCHEDULE, DEFAULT) for id, attempt in turns]
-    count, error = 0, None
-    try:
-        for taken in publish(messages):
-            count += len(taken)
-    except BrokerUnavailable as unavailable:
-        logger.warning("broker unavailable, %d backfills wait", len(turns) - count)
-        error = str(unavailable)
-    with unhurried(engine) as connection:
-        backfills.put_off(connection, turns[:count], backfills.RESENT_AFTER)
-        backfills.put_off(connection, turns[count:], timedelta(0))
-    return Sent(count, error)
+    return _send(engine, turns, _BACKFILLS)
 
 
 def send_notices(engine: sa.Engine, owed: Sequence[Owed]) -> Sent:
     """Send notices that the caller has reserved to those who deliver them; as `send_reserved`."""
-    messages = [Message(one.id, one.tries + 1, DELIVER_NOTICE, QUICK) for one in owed]
+    return _send(engine, owed, _NOTICES)
+
+
+def _send(engine: sa.Engine, rows: Sequence[T], kind: _Kind[T]) -> Sent:
     count = 0
     try:
-        for taken in publish(messages):
+        for taken in publish([kind.message(row) for row in rows]):
             with unhurried(engine) as connection:
-                notices.mark_sent(connection, owed[count : count + len(taken)])
+                kind.took(connection, rows[count : count + len(taken)])
             count += len(taken)
     except BrokerUnavailable as error:
-        logger.warning("broker unavailable, %d notices wait: %s", len(owed) - count, error)
+        left = rows[count:]
+        logger.warning("broker unavailable, %d %s wait: %s", len(left), kind.name, error)
         with unhurried(engine) as connection:
-            notices.send_soon(connection, owed[count:])
+            kind.left(connection, left)
         return Sent(count, str(error))
     return Sent(count)
+
+
+_OPERATIONS: _Kind[Message] = _Kind(
+    "operations", lambda message: message, outbox.mark_sent, outbox.release_unsent
+)
+_BACKFILLS: _Kind[Turn] = _Kind(
+    "backfills",
+    lambda turn: Message(*turn, METATASK_SCHEDULE, DEFAULT),
+    lambda connection, turns: backfills.put_off(connection, turns, backfills.RESENT_AFTER),
+    lambda connection, turns: backfills.put_off(connection, turns, timedelta(0)),
+)
+_NOTICES: _Kind[Owed] = _Kind(
+    "notices",
+    lambda one: Message(one.id, one.tries + 1, DELIVER_NOTICE, QUICK),
+    notices.mark_sent,
+    notices.send_soon,
+)
