@@ -1,5 +1,6 @@
 """Fixtures: settings in a folder of their own, and both databases, real ones."""
 
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from itertools import count
@@ -16,6 +17,14 @@ from tests.legal_moves import hold_to_legal_moves
 from tests.servers import Broker, PostgreSQL, free_port, temporary_folder
 
 _numbers = count(1)
+
+
+@pytest.fixture(autouse=True)
+def _same_umask_after() -> Iterator[None]:
+    """Commands set this process's umask; each test gives it back."""
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
 
 
 @pytest.fixture(scope="session")
