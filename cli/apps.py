@@ -10,7 +10,7 @@ from cli.invocation import of
 from cli.output import print_json, print_line, print_table
 from models.errors import InvalidDocument, Refused
 from models.small_app import parse_small_app
-from models.store import actions, small_apps
+from models.store import audit, small_apps
 from runtime.database import reading
 
 commands = typer.Typer(
@@ -37,7 +37,7 @@ def add(
         raise located(where, error) from None
     with invocation.engine.begin() as connection:
         app, applied = small_apps.apply(connection, model)
-        actions.write_audit(
+        audit.write(
             connection,
             small_app_id=app.id,
             actor=invocation.actor,

@@ -11,7 +11,7 @@ from cli.invocation import Invocation, existing, of
 from cli.output import instant, print_json, print_line, print_table
 from models.errors import InvalidDocument, Refused
 from models.sql import read_clock
-from models.store import actions, users
+from models.store import audit, users
 from models.users import UserModel, parse_user, parse_users, read_user_rows
 from runtime.database import reading
 
@@ -129,7 +129,7 @@ def _audit(
     name: str,
     details: dict[str, Any] | None,
 ) -> None:
-    actions.write_audit(
+    audit.write(
         connection,
         small_app_id=invocation.small_app.id,
         actor=invocation.actor,

@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from models.errors import Refused
 from models.plan import Plan
 from models.sql import read_clock
-from models.store import actions, backfills, cursors, operations
+from models.store import audit, backfills, cursors, operations
 from models.store.backfills import Turn
 from models.store.outbox import Message
 from models.values import format_instant
@@ -128,7 +128,7 @@ def cancel(engine: sa.Engine, uid: UUID, actor: str) -> tuple[list[UUID], int]:
 def _audit(
     connection: sa.Connection, row: sa.Row[Any], actor: str, verb: str, details: dict[str, Any]
 ) -> None:
-    actions.write_audit(
+    audit.write(
         connection,
         small_app_id=row.small_app_id,
         actor=actor,

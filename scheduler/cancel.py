@@ -7,7 +7,7 @@ import sqlalchemy as sa
 
 from models.errors import Refused
 from models.operation import ENDED, OperationState
-from models.store import actions, operations, repeats
+from models.store import audit, operations, repeats
 from models.store.endings import release_waiting
 from models.store.outbox import Message
 from tasks.sending import send_reserved
@@ -59,7 +59,7 @@ def _cancel(
         if now["cancel_requested_at"] is not None:
             raise Refused(f"operation {id} was asked to end already: {now['reason']}")
         return None
-    actions.write_audit(
+    audit.write(
         connection,
         small_app_id=row["small_app_id"],
         actor=actor,

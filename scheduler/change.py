@@ -15,7 +15,7 @@ from models.errors import InvalidAction, NotFound, Refused
 from models.json_text import read_json
 from models.plan import Plan
 from models.sql import read_clock
-from models.store import actions, cursors, operations
+from models.store import actions, audit, cursors, operations
 from models.store.outbox import Message
 from runtime.database import reading
 from scheduler.draft import (
@@ -274,7 +274,7 @@ def _audit(
     connection: sa.Connection, author: Author, verb: str, changed: Mapping[UUID, str]
 ) -> None:
     objects = {str(uid): {"name": name} for uid, name in changed.items()}
-    actions.write_audit(
+    audit.write(
         connection,
         small_app_id=author.small_app.id,
         actor=author.name,

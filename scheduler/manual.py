@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from models.errors import NotFound, Refused
 from models.plan import Plan
 from models.sql import read_clock
-from models.store import actions, cursors, operations, users
+from models.store import actions, audit, cursors, operations, users
 from models.store.outbox import Message
 from runtime.database import reading
 from scheduler.fingerprint import fingerprint, str_to_uuid
@@ -80,7 +80,7 @@ def _record(engine: sa.Engine, uid: UUID, actor: str, subject: str | None) -> Me
         if subject is not None:
             operation |= {"subject": subject, "overlap_key": None}
         operations.record(connection, [operation])
-        actions.write_audit(
+        audit.write(
             connection,
             small_app_id=row.small_app_id,
             actor=actor,

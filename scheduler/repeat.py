@@ -19,7 +19,7 @@ from models.operation import (
     StepState,
 )
 from models.plan import Plan
-from models.store import actions, cursors, operations, repeats, running
+from models.store import actions, audit, cursors, operations, repeats, running
 from models.store.outbox import Message
 from scheduler.record import operation_row
 from scheduler.revise import subject_of
@@ -78,7 +78,7 @@ def _repeat(
         if message is None:
             raise Refused(_why_not(operations.get(connection, id), states))
         repeated = Repeated(id, message.attempt, action.revision, row["revision"])
-        actions.write_audit(
+        audit.write(
             connection,
             small_app_id=row["small_app_id"],
             actor=actor,

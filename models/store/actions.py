@@ -13,7 +13,7 @@ from models.sql import UTCDateTime, database_now, insert_all
 from models.store.cursors import FILE_ME
 from models.store.operations import SCHEDULED
 from models.store.overdue import NEVER_STARTED
-from models.tables import action_cursor, action_state, actions, audit, operations, revisions
+from models.tables import action_cursor, action_state, actions, operations, revisions
 
 OVERDUE = timedelta(minutes=15)
 
@@ -256,20 +256,6 @@ def revision_document(connection: sa.Connection, uid: UUID, number: int) -> dict
         )
     ).scalar_one_or_none()
     return None if text is None else json.loads(text)
-
-
-def write_audit(
-    connection: sa.Connection,
-    *,
-    small_app_id: int | None,
-    actor: str,
-    verb: str,
-    objects: Mapping[str, dict[str, Any] | None],
-) -> None:
-    """Note who did what to what, by the database's clock: the objects with details of each."""
-    same = {"small_app_id": small_app_id, "at": database_now(), "actor": actor, "verb": verb}
-    rows = [{"object": name, "details": details} for name, details in objects.items()]
-    connection.execute(sa.insert(audit).values(same), rows)
 
 
 def _as_uid(text: str) -> UUID | None:
