@@ -89,6 +89,21 @@ snapshots = sa.Table(
     sa.Index("snapshots_of_domain", "small_app_id", "domain", "created_at"),
 )
 
+# What an app is besides its data: documents that are staged and published as data are.
+app_documents = sa.Table(
+    "app_documents",
+    metadata,
+    sa.Column("small_app_id", sa.ForeignKey("small_apps.id"), primary_key=True),
+    sa.Column("kind", sa.Text, primary_key=True),
+    sa.Column("name", sa.Text, primary_key=True),
+    # Null in staging: removed with the next publish. Null in production: never published.
+    _text("staging", optional=True),
+    _text("production", optional=True),
+    _at("staged_at", optional=False),
+    _at("published_at"),
+    _states("kind", ["design", "permissions"]),
+)
+
 actions = sa.Table(
     "actions",
     metadata,
@@ -185,6 +200,10 @@ operations = sa.Table(
     _count("failures"),
     _count("losses"),
     _count("sendings"),
+    # Of a task of the user's own: what to do when it is uncertain whether the broker took it.
+    _text("in_doubt", optional=True),
+    # When sending of that task began; what then stays pending may have been taken.
+    _at("handing_at"),
     _text("overlap_key", optional=True),
     sa.Column("waiting_for", HyphenatedUuid),
     _at("recorded_at", optional=False),
@@ -384,6 +403,8 @@ deliveries = sa.Table(
     _text("message_id"),
     _text("state"),
     _text("error", optional=True),
+    # Whether a failed one is not to be tried again: the server refused the address for good.
+    _flag("is_permanent"),
     _at("updated_at", optional=False),
     _states("state", ["sending", "sent", "failed"]),
 )
@@ -411,6 +432,8 @@ workers = sa.Table(
     _at("stopped_at"),
     # Its machine's clock, less the database's.
     sa.Column("skew_s", sa.Float),
+    # The tasks of a user's own Celery application that this worker follows: a list of names.
+    sa.Column("follows", sa.JSON),
 )
 
 tokens = sa.Table(

@@ -28,7 +28,14 @@ from pydantic import (
 
 from runtime.documents import read_yaml
 from runtime.folders import fault_of
-from runtime.sections import AlertSettings, ClockSettings, HookSettings, Names, Section
+from runtime.sections import (
+    AlertSettings,
+    ClockSettings,
+    HookSettings,
+    Names,
+    SecretSettings,
+    Section,
+)
 from runtime.urls import check_broker_url, check_database_url, check_sender, check_smtp_url
 
 PREFIX = "SCHED_"
@@ -180,6 +187,7 @@ class Settings(Section):
     alert: AlertSettings = AlertSettings()
     clock: ClockSettings = ClockSettings()
     retention: RetentionSettings = RetentionSettings()
+    secrets: SecretSettings = SecretSettings()
     log: LogSettings = LogSettings()
 
     @field_validator("database_url", "broker_url", "smtp_url")

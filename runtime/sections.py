@@ -2,6 +2,7 @@
 
 import re
 from datetime import time, timedelta
+from pathlib import Path
 from typing import Annotated
 from zoneinfo import ZoneInfo
 
@@ -95,6 +96,17 @@ class AlertSettings(Section):
             return None
         hours = [int(part) for part in found.groups()]
         return time(hours[0], hours[1]), time(hours[2], hours[3])
+
+
+class SecretSettings(Section):
+    """Where secrets may lie that documents refer to, as `env:NAME` and `file:PATH`."""
+
+    env: Names = Field(
+        ("*",), description="patterns of the variables that may be referred to; never SCHED_…"
+    )
+    folder: Path = Field(
+        Path(), description="folder that files referred to must lie in; any folder by default"
+    )
 
 
 class ClockSettings(Section):

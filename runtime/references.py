@@ -1,0 +1,57 @@
+"""What a reference to a secret stands for: read when it is used, never stored, logged or shown."""
+
+import os
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from runtime.sections import SecretSettings
+
+LARGEST_SECRET = 65_536
+OWN_PREFIX = "SCHED_"
+
+
+class SecretMissing(ValueError):
+    """A reference leads nowhere, or where the settings do not let it; the text holds no secret."""
+
+
+def resolved(text: str, settings: SecretSettings, environ: Mapping[str, str] | None = None) -> str:
+    """Return the secret that `env:NAME` or `file:PATH` refers to, any other text as it is.
+
+    A file's last line break is no part of the secret. Raises SecretMissing: also for Minutehand's
+    own settings, which would let whoever writes a source send them anywhere.
+    """
+    kind, _, name = text.partition(":")
+    if kind == "env":
+        return _of_environment(name, settings, os.environ if environ is None else environ)
+    return _of_file(Path(name), settings) if kind == "file" else text
+
+
+def _of_environment(name: str, settings: SecretSettings, environ: Mapping[str, str]) -> str:
+    is_allowed = any(fnmatchcase(name, pattern) for pattern in settings.env)
+    if not is_allowed or name.startswith(OWN_PREFIX):
+        raise SecretMissing(f"env:{name} is not among the names that SCHED_SECRETS_ENV allows")
+    if not environ.get(name):
+        raise SecretMissing(f"env:{name} is not set; set the variable {name} for this worker")
+    return environ[name]
+
+
+def _of_file(path: Path, settings: SecretSettings) -> str:
+    try:
+        found = path.resolve(strict=True)
+        root = None if settings.folder == Path() else settings.folder.resolve()
+        if root is not None and not found.is_relative_to(root):
+            raise SecretMissing(f"file:{path} lies outside SCHED_SECRETS_FOLDER {root}")
+        with found.open("rb") as stream:
+            content = stream.read(LARGEST_SECRET + 1)
+        if len(content) > LARGEST_SECRET:
+            raise SecretMissing(f"file:{path} is larger than {LARGEST_SECRET:,} bytes")
+        text = content.decode().removesuffix("\n").removesuffix("\r")
+    except (OSError, RuntimeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise SecretMissing(f"file:{path} cannot be read: {reason}") from None
+    except UnicodeDecodeError:
+        raise SecretMissing(f"file:{path} is not UTF-8 text") from None
+    if not text:
+        raise SecretMissing(f"file:{path} is empty")
+    return text

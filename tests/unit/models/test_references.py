@@ -1,0 +1,31 @@
+"""models/references.py: which texts refer to a secret."""
+
+import pytest
+
+from models.references import is_reference, parse_reference
+
+
+@pytest.mark.parametrize("text", ["env:TOKEN", "file:/run/secrets/token", "env:_a1"])
+def test_a_reference_is_taken_as_it_is(text: str) -> None:
+    assert is_reference(text)
+    assert parse_reference(text) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        pytest.param("TOKEN", "env:NAME", id="bare_name"),
+        pytest.param("env:", "env:NAME", id="no_name"),
+        pytest.param("env:MY-TOKEN", "name of a variable", id="hyphen"),
+        pytest.param("file:token", "absolute path", id="relative"),
+        pytest.param("file:/run/a\nb", "absolute path", id="line_break"),
+        pytest.param(17, "env:NAME", id="number"),
+    ],
+)
+def test_what_is_no_reference_is_told_what_to_write(value: object, told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        parse_reference(value)
+
+
+def test_a_url_is_no_reference() -> None:
+    assert not is_reference("https://example.com/env:TOKEN")
