@@ -47,6 +47,7 @@ def simulate_files(
 ) -> None:
     """Say what would be sent in [from, to), and check expectations. Nothing is stored or read."""
     invocation = of(context)
+    files = _documents_among(files)
     begin = _instant("--from", since, zone) or utc_now().replace(microsecond=0)
     end = _instant("--to", until, zone) or begin + WEEK
     if end <= begin:
@@ -162,6 +163,14 @@ def _line(fate: Fate, zone: str) -> str:
     return told + (f" ({fate.reason})" if fate.reason else "")
 
 
+def _documents_among(files: Sequence[Path]) -> list[Path]:
+    """Return `files` without expectations: `simulate actions/*.json` names those as well."""
+    documents = [file for file in files if not file.name.endswith(EXPECTATIONS)]
+    if not documents:
+        raise Refused(f"{files[0]} holds expectations; name the files of the actions instead")
+    return documents
+
+
 def _beside(file: Path) -> Path:
     return file.with_suffix(EXPECTATIONS)
 
@@ -178,17 +187,21 @@ def _actions(
         steps=invocation.registry.user_specs(),
         tick=timedelta(seconds=invocation.settings.scheduler.tick_seconds),
     )
-    actions: list[Simulated] = []
+    actions: dict[str, Simulated] = {}
     problems: list[Problem] = []
     for where, document in (one for file in files for one in read_documents(file)):
         try:
             model = parse_action(document, parse)
-            actions.append(Simulated.named(model.name, plan_of(model)))
         except InvalidAction as error:
             problems += located(where, error).problems
+            continue
+        if model.name in actions:
+            remedy = "is the name of another action too; give this one a name of its own"
+            problems.append(Problem(f"{where}: name", model.name, remedy))
+        actions[model.name] = Simulated.named(model.name, plan_of(model))
     if problems:
         raise InvalidDocument(problems)
-    return actions
+    return list(actions.values())
 
 
 def _instant(option: str, text: str | None, zone: str) -> datetime | None:

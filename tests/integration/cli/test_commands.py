@@ -503,6 +503,27 @@ def test_a_simulation_of_nonsense_is_refused(call: Call, arguments: list[str], t
     assert told in refused.err
 
 
+def test_a_pattern_of_files_may_take_in_the_expectations(
+    call: Call, write: Callable[..., str]
+) -> None:
+    document = make_document(name="daily", when={"cron_rule": "0 3 * * *", "timezone": "UTC"})
+    file = write(document, "daily.json")
+    beside = write([{"action": "daily", "sent": 30}], "daily.expect.json")
+
+    assert simulated(call, file, beside).code == 1
+    alone = simulated(call, beside)
+    assert (alone.code, "holds expectations" in alone.err) == (2, True)
+
+
+def test_two_simulated_actions_cannot_have_one_name(call: Call, write: Callable[..., str]) -> None:
+    file = write(make_document(name="daily"), "daily.json")
+
+    refused = simulated(call, file, file)
+
+    assert refused.code == 2
+    assert "name 'daily': is the name of another action too" in refused.err
+
+
 def test_wrong_expectations_name_their_file(call: Call, write: Callable[..., str]) -> None:
     file = write(make_document(name="daily"), "daily.json")
     write([{"action": "dayly", "sent": 1}], "daily.expect.json")
