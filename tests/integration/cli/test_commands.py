@@ -18,6 +18,7 @@ from cli import daemon
 from cli.main import run
 from models.sql import read_clock
 from models.store import ticks
+from models.store.schema import HEAD
 from models.tables import action_state, actions, operations
 from runtime.config import load_settings
 from runtime.database import make_engine, reading
@@ -384,7 +385,7 @@ def test_a_database_that_is_away_is_a_failure(call: Call, monkeypatch: pytest.Mo
 def test_migrate_says_what_it_did(call: Call, tmp_path: Path) -> None:
     (tmp_path / "home" / "minutehand.db").unlink()
 
-    assert "from empty to 0002" in call("migrate").out
+    assert f"from empty to {HEAD}" in call("migrate").out
     assert "up to date" in call("migrate").out
 
 
