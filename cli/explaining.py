@@ -68,7 +68,7 @@ def _found(connection: sa.Connection, invocation: Invocation, action: str) -> tu
 def _print(found: Explanation, zone: str) -> None:
     local = in_zone(found.instant, zone)
     print_line(f"{found.action} at {local} {zone} ({instant(found.instant)}): {found.verdict}")
-    if not found.operations:
+    if found.text not in {one["text"] for one in found.operations}:
         print_line(f"  {found.text}")
     for one in found.operations:
         subject = f" for {one['subject']}" if one["subject"] else ""

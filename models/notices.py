@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 
 from models.operation import OperationState
 from models.plan import HookPlan, Target
+from models.zones import instant_of
 
 TIME_BOX = "time box"
 # Pauses between the tries of one delivery; the last repeats.
@@ -94,4 +95,7 @@ def quiet_until(now: datetime, hours: tuple[time, time] | None, zone: str) -> da
     if not is_quiet:
         return None
     day = local.date() + timedelta(days=1 if is_over_midnight and clock >= start else 0)
-    return datetime.combine(day, end, local.tzinfo).astimezone(UTC)
+    first = instant_of(datetime.combine(day, end), zone)
+    # The clock may show the end twice, and `now` lie between.
+    again = datetime.combine(day, end, local.tzinfo).replace(fold=1)
+    return first if first > now else again.astimezone(UTC)

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 import sqlalchemy as sa
 
-from models.store import cursors, notices, outbox, ticks
+from models.store import backfills, cursors, notices, outbox, ticks
 from models.store.ticks import Found
 from runtime.database import unhurried
 from scheduler.event_tick import withdraw_what_lies_ahead
@@ -45,6 +45,7 @@ def _undo_what_lies_ahead(connection: sa.Connection, now: datetime, seconds: flo
     ticks.set_fact(connection, ticks.CLOCK_SET_BACK, json.dumps(set_back))
     outbox.release_after_clock(connection, CLOCK_WAS_WRONG)
     notices.release_after_clock(connection)
+    backfills.release_after_clock(connection)
     logger.warning(
         "the clock went back by %s: %d actions are decided anew from %s on",
         timedelta(seconds=seconds),

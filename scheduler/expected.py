@@ -1,11 +1,13 @@
 """Hold a simulation against what is expected of it: pure."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
+from uuid import UUID
 
 from models.expectations import ExpectationModel
 from models.values import format_instant
-from scheduler.simulate import MISSED, SENT, Fate, busiest
+from scheduler.occurrence import occurrences_between
+from scheduler.simulate import MISSED, SECOND, SENT, Fate, busiest
 
 MOST_NAMED = 5
 
@@ -23,8 +25,8 @@ def differences(expected: ExpectationModel, fates: Sequence[Fate]) -> list[str]:
 def _is_concerned(expected: ExpectationModel, fate: Fate) -> bool:
     return (
         (expected.action is None or fate.action.name == expected.action)
-        and (expected.from_ is None or expected.from_ <= fate.first_at)
-        and (expected.to is None or fate.last_at < expected.to)
+        and (expected.from_ is None or expected.from_ <= fate.last_at)
+        and (expected.to is None or fate.first_at < expected.to)
     )
 
 
@@ -46,9 +48,21 @@ def _named(instants: Sequence[datetime], told: str) -> Iterator[str]:
 
 
 def _missed(expected: ExpectationModel, fates: Sequence[Fate]) -> Iterator[str]:
-    missed = sum(one.count for one in fates if one.fate == MISSED)
+    sent = {(one.action.uid, one.first_at) for one in fates if one.fate == SENT}
+    missed = sum(_count(expected, one, sent) for one in fates if one.fate == MISSED)
     if expected.missed is not None and missed != expected.missed:
         yield f"{expected.missed} missed are expected, and there are {missed}"
+
+
+def _count(expected: ExpectationModel, fate: Fate, sent: Collection[tuple[UUID, datetime]]) -> int:
+    """Return how many of a fate's occurrences lie in [from, to): of a long span perhaps a part."""
+    first = max(fate.first_at, expected.from_ or fate.first_at)
+    last = fate.last_at if expected.to is None else min(fate.last_at, expected.to - SECOND)
+    if (first, last) == (fate.first_at, fate.last_at):
+        return fate.count
+    action = fate.action
+    inside = occurrences_between(action.plan, action.uid, first - SECOND, last)
+    return sum((action.uid, at) not in sent for at in inside)
 
 
 def _busiest(expected: ExpectationModel, fates: Sequence[Fate]) -> Iterator[str]:

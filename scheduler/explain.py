@@ -1,6 +1,6 @@
 """Why an action ran, or did not run, at an instant: total, and from the tables alone."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -17,7 +17,8 @@ from runtime.config import Settings, load_settings
 from runtime.database import default_engine, reading
 from scheduler.event_decide import Watched, undecided
 from scheduler.events import is_within
-from scheduler.occurrence import decide, has_occurrence, neighbours
+from scheduler.fingerprint import operation_id
+from scheduler.occurrence import decide, has_occurrence, is_known_to, neighbours
 from scheduler.outcome import ended, runs, sends_again, waits
 from scheduler.record import Subject
 from scheduler.schedule import ONE_SECOND
@@ -103,17 +104,30 @@ def explain(
 
 
 def _recorded(asked: _Asked) -> Explanation:
-    found = []
-    for row in asked.known.recorded:
-        text = _told(asked, row)
-        told = {"id": row["id"], "state": row["state"], "text": text, "subject": row["subject"]}
-        found.append(told | {"triggerer": row["triggerer"], "revision": row["revision"]})
-    first = found[0]
-    action = asked.known.action
+    """Answer by the operations of that instant: those of the occurrence first, then manual runs."""
+    rows = sorted(asked.known.recorded, key=lambda row: not _is_due(asked, row))
+    found = tuple(_shown(asked, row) for row in rows)
+    if not _is_due(asked, rows[0]):
+        # Somebody ran it in that very second: what became of the occurrence is another question.
+        answer = _of_revision(asked)
+        if answer.verdict != NOT_AN_OCCURRENCE:
+            return replace(answer, operations=found)
+    first, action = found[0], asked.known.action
     return Explanation(
         action["name"], action["uid"], asked.instant, first["state"], first["text"],
-        first["revision"], tuple(found),
+        first["revision"], found,
     )  # fmt: skip
+
+
+def _is_due(asked: _Asked, row: sa.RowMapping) -> bool:
+    """Whether an operation is that of the occurrence, and not a manual run."""
+    its_own = operation_id(asked.known.action["uid"], asked.instant)
+    return row["id"] == its_own or row["event_at"] is not None
+
+
+def _shown(asked: _Asked, row: sa.RowMapping) -> dict[str, Any]:
+    told = {key: row[key] for key in ("id", "state", "subject", "triggerer", "revision")}
+    return told | {"text": _told(asked, row)}
 
 
 def _told(asked: _Asked, row: sa.RowMapping) -> str:
@@ -240,6 +254,8 @@ def _not_decided(plan: Plan, asked: _Asked) -> Explanation:
 
 
 def _nearest(plan: Plan, asked: _Asked) -> str:
+    if not is_known_to(plan, asked.instant):
+        return "it lies outside the years 1970 to 2199, which cron rules know"
     before, after = neighbours(plan, asked.known.action["uid"], asked.instant)
     near = [
         f"{word} {format_instant(at)}"

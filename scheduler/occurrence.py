@@ -11,7 +11,7 @@ from uuid import UUID
 
 from cron import CronSchedule
 from models.action import ScheduledActionModel, plan_of
-from models.plan import Plan
+from models.plan import CronTrigger, Plan
 from scheduler.schedule import ONE_SECOND, Schedule, schedule_of
 
 MOST_SENT = 1_000
@@ -21,6 +21,8 @@ OVERTAKEN = "overtaken"
 NOBODY = UUID(int=0)
 # What lies before it no rule has.
 BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
+# From here on cron rules have none.
+END = datetime(2200, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,9 +118,15 @@ def occurrences_between(plan: Plan, uid: UUID, since: datetime, until: datetime)
     return sorted({at for instants in found for at in instants})
 
 
+def is_known_to(plan: Plan, instant: datetime) -> bool:
+    """Whether `instant` lies in the years that each of the plan's rules knows."""
+    is_cron = any(isinstance(one, CronTrigger) for one in plan.triggers)
+    return not is_cron or BEGINNING < instant < END
+
+
 def has_occurrence(plan: Plan, uid: UUID, instant: datetime) -> bool:
     """Whether `instant` is an occurrence of the rule, active or not."""
-    return any(
+    return is_known_to(plan, instant) and any(
         one.schedule.count(instant - ONE_SECOND, instant) > 0 for one in _windowed(plan, uid)
     )
 

@@ -71,6 +71,13 @@ def put_off(connection: sa.Connection, turns: Sequence[Turn], by: timedelta) -> 
         connection.execute(later)
 
 
+def release_after_clock(connection: sa.Connection) -> None:
+    """Let be sent what waits longer than any backfill does: the clock was ahead."""
+    ahead = backfills.c.not_before > database_now(RESENT_AFTER)
+    released = sa.update(backfills).where(stands_in(backfills.c.state, {ACTIVE}), ahead)
+    connection.execute(released.values(not_before=database_now()))
+
+
 def hold(connection: sa.Connection, turn: Turn) -> sa.Row[Any] | None:
     """Return a backfill, locked, if it is active in that attempt: its next batch is the caller's.
 

@@ -88,8 +88,11 @@ def _comes_too_soon(connection: sa.Connection, recorded: Recorded) -> bool:
         .order_by(operations.c.occurrence_at.desc())
         .limit(RECENT)
     )
-    starts = [at for at in connection.execute(others).scalars() if at is not None]
-    return bool(starts) and recorded.plan.drops(max(starts), read_clock(connection))
+    starts = connection.execute(others).scalars().all()
+    now = read_clock(connection)
+    # A start that lies ahead is of a clock that was: it says nothing of now.
+    known = [at for at in starts if at is not None and at <= now]
+    return bool(known) and recorded.plan.drops(max(known), now)
 
 
 def _earlier_in_order(connection: sa.Connection, recorded: Recorded) -> UUID | None:

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from models.errors import Refused
 from models.operation import ENDED, OperationState
 from models.sql import database_now, read_clock
-from models.store import backfills
+from models.store import backfills, ticks
 from models.store.claims import Claim, claim
 from models.store.endings import Ending, end
 from models.store.obstacles import NotClaimed
@@ -373,6 +373,22 @@ def test_at_a_pace_the_next_ones_come_with_the_next_minute(
     assert backfill.work_off(engine, (id, 2)) == "paced"
     assert backfill.work_off(engine, (id, 3)) == "done"
     assert counts_of(backfill_of(engine, id)) == (5, 0, 0)
+
+
+def test_after_a_clock_that_was_ahead_a_backfill_does_not_wait_for_its_instants(
+    engine: sa.Engine, broker: Broker
+) -> None:
+    action, first = make_hourly(engine), hour_of(engine)
+    id = start(engine, wanted(action, first, first + 4 * HOUR, pace=2))
+    backfill.work_off(engine, (id, 1))
+    with engine.begin() as connection:
+        year = read_clock(connection) + timedelta(days=365)
+        connection.execute(sa.update(backfills_table).values(not_before=year))
+        ticks.set_fact(connection, ticks.LAST_NOW, year.isoformat())
+
+    tick(engine, None, Sweeper(LEASE))
+
+    assert broker.messages("default")[-1] == (str(id), 2)
 
 
 def test_no_more_wait_at_a_time_than_there_is_room_for(

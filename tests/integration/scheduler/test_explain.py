@@ -1,7 +1,7 @@
 """Why did it run, or not run? Each answer, with what to do about it."""
 
 from datetime import UTC, datetime, timedelta
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 import sqlalchemy as sa
@@ -273,6 +273,69 @@ def test_a_manual_run_at_the_instant_stands_beside_the_scheduled_one(
         connection.execute(sa.insert(operations).values(values))
 
     assert {one["id"] for one in why(action, SEVEN).operations} == {id, by_hand}
+
+
+def make_manual(engine: sa.Engine, action: change.Changed) -> UUID:
+    """Record a manual run in the second of the occurrence."""
+    id = make_operation(engine, action, SEVEN, "Manual run by ann")
+    by_hand = uuid4()
+    with engine.begin() as connection:
+        moved = sa.update(operations).where(operations.c.id == id)
+        connection.execute(moved.values(id=by_hand))
+    return by_hand
+
+
+def test_of_an_occurrence_and_a_manual_run_before_it_the_occurrence_is_told(
+    engine: sa.Engine, why: Why
+) -> None:
+    action = make_weekly(engine)
+    by_hand = make_manual(engine, action)
+    id = make_operation(engine, action, SEVEN)
+    update_operation(engine, id, state="skipped", finished_at=SEVEN, reason="paused")
+
+    found = why(action, SEVEN)
+
+    assert found.verdict == "skipped"
+    assert [one["id"] for one in found.operations] == [id, by_hand]
+
+
+def test_a_manual_run_does_not_hide_that_its_instant_is_undecided(
+    engine: sa.Engine, why: Why
+) -> None:
+    action = make_weekly(engine)
+    by_hand = make_manual(engine, action)
+
+    found = why(action, SEVEN)
+
+    assert (found.verdict, [one["id"] for one in found.operations]) == ("not_due_yet", [by_hand])
+
+
+def test_a_manual_run_at_no_occurrence_is_told_by_itself(engine: sa.Engine, why: Why) -> None:
+    action = make_weekly(engine)
+    update_operation(engine, make_manual(engine, action), occurrence_at=SEVEN + MINUTE)
+
+    assert why(action, SEVEN + MINUTE).verdict == "pending"
+
+
+@pytest.mark.parametrize("year", [1, 1969, 2200, 9999])
+def test_an_instant_that_no_cron_rule_knows_is_no_occurrence(
+    engine: sa.Engine, why: Why, year: int
+) -> None:
+    action = make_weekly(engine)
+
+    assert why(action, datetime(year, 1, 1, tzinfo=UTC)).verdict == "not_an_occurrence"
+
+
+def test_who_asks_for_a_subject_is_told_of_what_is_about_nobody(
+    engine: sa.Engine, settings: Settings
+) -> None:
+    action = make_weekly(engine)
+    make_operation(engine, action, SEVEN)
+
+    with reading(engine) as connection:
+        found = explain(action.uid, SEVEN, connection, settings, subject="ann")
+
+    assert found.verdict == "pending"
 
 
 def test_an_action_that_nobody_knows_is_not_found(engine: sa.Engine, settings: Settings) -> None:

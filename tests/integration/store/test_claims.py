@@ -200,6 +200,19 @@ def test_an_interval_that_comes_too_soon_is_dropped(
         assert (row["state"], row["reason"]) == ("dropped", "tolerance")
 
 
+def test_a_start_of_a_clock_that_ran_ahead_drops_nothing(engine: sa.Engine) -> None:
+    when = {"every": "PT1M", "tolerance": "PT5S", "starting_at": "2027-01-04T00:00:00Z"}
+    action = make_action(engine, when=when)
+    one = make_operation(engine, action, NOON + timedelta(days=1), 'Scheduled action "x"')
+    two = make_operation(engine, action, NOON, 'Scheduled action "x"')
+    _claim(engine, one)
+    _end(engine, one)
+    ahead = datetime.now(UTC) + timedelta(days=1)  # noqa: TID251 - the row is of another clock
+    update_operation(engine, one, first_started_at=ahead)
+
+    assert isinstance(_claim(engine, two), Claim)
+
+
 def test_catch_up_all_runs_in_order_whatever_message_comes_first(engine: sa.Engine) -> None:
     action = make_action(engine, policy={"catch_up": "all"})
     one, two, three = (make_operation(engine, action, NOON + n * MINUTE) for n in range(3))

@@ -20,6 +20,7 @@ from models.plan import HookPlan, Plan, Target, hooks_of
 ANN = Target("mail", "ann@example.com")
 OPS = Target("mail", "ops@example.com")
 NIGHT = (time(22), time(7))
+EARLY = (time(22), time(2, 30))
 NOON = (time(12), time(13, 30))
 
 
@@ -72,6 +73,9 @@ def test_the_id_of_a_notice_is_fixed() -> None:
         pytest.param("2027-01-04T12:30:00", None, None, id="none"),
         # The clocks go forward in this night: the end is an hour earlier in UTC.
         pytest.param("2027-03-27T22:00:00", NIGHT, "2027-03-28T05:00:00", id="forward"),
+        pytest.param("2027-03-28T00:30:00", EARLY, "2027-03-28T01:00:00", id="end in a gap"),
+        pytest.param("2027-10-31T00:15:00", EARLY, "2027-10-31T00:30:00", id="first time"),
+        pytest.param("2027-10-31T01:15:00", EARLY, "2027-10-31T01:30:00", id="second time"),
     ],
 )
 def test_quiet_hours_end_on_the_clock_of_their_zone(

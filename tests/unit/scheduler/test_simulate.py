@@ -200,6 +200,15 @@ def test_a_difference_says_what_is_expected_and_what_is(
     assert expectation(**wanted) == told
 
 
+def test_of_a_missed_span_what_lies_in_the_range_counts() -> None:
+    down = Timetable(((MONDAY, MONDAY + 3 * DAY),))
+    fates = list(simulate([hourly()], MONDAY, MONDAY + 4 * DAY, down))
+    wanted = {"from": "2027-01-05T00:00:00", "to": "2027-01-06T00:00:00", "missed": 0}
+    (one,) = parse_expectations([wanted], {"one": "UTC"}, "UTC")
+
+    assert differences(one, fates) == ["0 missed are expected, and there are 24"]
+
+
 @pytest.mark.parametrize(
     ("documents", "told"),
     [
