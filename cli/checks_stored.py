@@ -13,7 +13,7 @@ from cron import tz_release
 from models.errors import SchedulerError
 from models.store import actions, ticks
 from models.store.clocks import read_both
-from models.store.schema import check_schema
+from models.store.schema import SchemaNewer, check_schema
 from models.tables import action_cursor, installation
 from models.tables import actions as table
 from runtime.config import Settings
@@ -43,6 +43,8 @@ def check_database(engine: sa.Engine, settings: Settings) -> Iterator[Finding]:
 
 
 def _unusable(error: sa.exc.DBAPIError | SchedulerError) -> Finding:
+    if isinstance(error, SchemaNewer):
+        return fault("schema", str(error), "upgrade Minutehand here")
     if isinstance(error, SchedulerError):
         return fault("schema", str(error), "run `minutehand migrate`")
     text = (str(error.orig).strip().splitlines() or [str(error)])[0]

@@ -22,6 +22,10 @@ class SchemaOutdated(SchedulerError):
     """The database does not have this release's schema."""
 
 
+class SchemaNewer(SchedulerError):
+    """The database has the schema of a newer release."""
+
+
 def _config(connection: sa.Connection | None = None) -> "Config":
     from alembic.config import Config
 
@@ -34,7 +38,7 @@ def _config(connection: sa.Connection | None = None) -> "Config":
 def migrate(engine: sa.Engine) -> tuple[str | None, str | None]:
     """Upgrade to the newest schema; return the revision before and after, None for none.
 
-    Everything is one transaction: a migration that fails changes nothing.
+    Everything is one transaction: a migration that fails changes nothing. Raises SchemaNewer.
     """
     with engine.begin() as connection:
         if connection.dialect.name == "postgresql":
@@ -42,6 +46,7 @@ def migrate(engine: sa.Engine) -> tuple[str | None, str | None]:
         before = current_revision(connection)
         if before == HEAD:
             return before, before
+        _check_is_not_newer(before)
         from alembic import command
 
         command.upgrade(_config(connection), "head")
@@ -57,13 +62,21 @@ def current_revision(connection: sa.Connection) -> str | None:
 
 
 def check_schema(connection: sa.Connection) -> None:
-    """Raise SchemaOutdated unless the schema is this release's."""
+    """Raise SchemaOutdated or SchemaNewer unless the schema is this release's."""
     current = current_revision(connection)
+    _check_is_not_newer(current)
     if current != HEAD:
         raise SchemaOutdated(
             f"the database's schema is {current or 'empty'}, this release needs {HEAD}; "
             "run `minutehand migrate`"
         )
+
+
+def _check_is_not_newer(current: str | None) -> None:
+    # Their names begin with their numbers.
+    if current is not None and current > HEAD:
+        told = f"the database's schema is {current}, of a release newer than this one ({HEAD})"
+        raise SchemaNewer(f"{told}; use that release")
 
 
 def differences(connection: sa.Connection) -> list[object]:

@@ -11,6 +11,7 @@ from alembic.script import ScriptDirectory
 import migrations
 from models.store.schema import (
     HEAD,
+    SchemaNewer,
     SchemaOutdated,
     check_schema,
     current_revision,
@@ -63,6 +64,16 @@ def test_an_empty_database_is_refused_with_the_remedy(empty: sa.Engine) -> None:
         assert current_revision(connection) is None
         with pytest.raises(SchemaOutdated, match="run `minutehand migrate`"):
             check_schema(connection)
+
+
+def test_the_schema_of_a_newer_release_is_refused_and_not_migrated(engine: sa.Engine) -> None:
+    with engine.begin() as connection:
+        connection.execute(sa.text("UPDATE alembic_version SET version_num = '9999_post_all'"))
+
+    with pytest.raises(SchemaNewer, match="9999_post_all, of a release newer"):
+        migrate(engine)
+    with reading(engine) as connection, pytest.raises(SchemaNewer, match="use that release"):
+        check_schema(connection)
 
 
 def test_there_is_a_small_app_named_default_in_utc(engine: sa.Engine) -> None:
