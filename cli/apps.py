@@ -12,6 +12,7 @@ from models.errors import InvalidDocument, Refused
 from models.small_app import parse_small_app
 from models.store import audit, small_apps
 from runtime.database import reading
+from scheduler.upkeep import give_maintenance
 
 commands = typer.Typer(
     help="Small apps: tenants with data, users and actions.", no_args_is_help=True
@@ -37,6 +38,7 @@ def add(
         raise located(where, error) from None
     with invocation.engine.begin() as connection:
         app, applied = small_apps.apply(connection, model)
+        give_maintenance(connection, app)
         audit.write(
             connection,
             small_app_id=app.id,
