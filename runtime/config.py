@@ -26,6 +26,7 @@ from pydantic import (
     model_validator,
 )
 
+from runtime.data_sections import FetchSettings, SnapshotSettings
 from runtime.documents import read_yaml
 from runtime.folders import fault_of
 from runtime.sections import (
@@ -126,14 +127,6 @@ class MailSettings(Section):
         return value
 
 
-class FetchSettings(Section):
-    """Bounds of what a refresh reads."""
-
-    timeout_s: float = Field(60, gt=0, le=3600, description="seconds one download may take")
-    max_bytes: int = Field(512 * 2**20, ge=1, description="largest source, in bytes")
-    allow_private: bool = Field(False, description="whether URLs may lead to private addresses")
-
-
 class RetentionSettings(Section):
     """How long history stays, in days."""
 
@@ -183,6 +176,7 @@ class Settings(Section):
     worker: WorkerSettings = WorkerSettings()
     mail: MailSettings = MailSettings()
     fetch: FetchSettings = FetchSettings()
+    snapshots: SnapshotSettings = SnapshotSettings()
     hook: HookSettings = HookSettings()
     alert: AlertSettings = AlertSettings()
     clock: ClockSettings = ClockSettings()
