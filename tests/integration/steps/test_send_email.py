@@ -18,7 +18,7 @@ from models.parameters import (
 from models.store import deliveries
 from models.store.deliveries import Delivery
 from models.tables import deliveries as table
-from runtime.config import MailSettings
+from runtime.mail_settings import MailSettings
 from tasks.context import WorkContext
 from tasks.steps import send_email
 from tests.integration.steps.conftest import ANN, BEN, Work, text_of
@@ -97,7 +97,7 @@ def test_a_retry_sends_to_those_only_who_have_not_had_it(mailing: Work, smtp: Ma
     second = send_email.run(context_of(mailing, smtp, operation_id=operation_id))
 
     assert first.outcome is StepOutcome.PARTIAL
-    assert first.details["refused"] == {"ben": "451 later"}
+    assert first.details["put_off"] == {"count": 1, "samples": {"ben": "451 later"}}
     assert second.message == "sent 1 message by 127.0.0.1; 1 had it already"
     assert smtp.recipients == ["ann@example.com", "ben@example.com"]
 
@@ -155,7 +155,7 @@ def test_a_connection_dropped_within_a_message_costs_that_message_alone(
     result = send_email.run(context_of(mailing, smtp))
 
     assert result.outcome is StepOutcome.PARTIAL
-    assert list(result.details["refused"]) == ["ann"]
+    assert list(result.details["put_off"]["samples"]) == ["ann"]
     assert smtp.recipients == ["ben@example.com"]
 
 
@@ -191,7 +191,7 @@ def test_no_recipient_left_is_a_success_with_a_warning(mailing: Work, smtp: Mail
 
     assert result.outcome is StepOutcome.SUCCESS
     assert result.message.startswith("warning: no recipient left, nothing was sent")
-    assert result.details["without_address"] == ["eve"]
+    assert result.details["without_address"] == {"count": 1, "samples": ["eve"]}
     assert smtp.took == []
 
 
