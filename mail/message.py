@@ -14,6 +14,7 @@ from urllib.parse import quote
 LONGEST_SUBJECT = 250
 # A header's line may have 998 characters.
 LONGEST_URL = 900
+_LOCAL = re.compile(r"[^\s\"(),:;<>@\[\\\]]+")
 _NAME = re.compile(r"[A-Za-z0-9.-]+@[A-Za-z0-9.-]+")
 _URL = re.compile(r"(https?|mailto):[!#-;=?-\[\]_a-z~]+")
 _MESSAGE_ID = re.compile(r"<[A-Za-z0-9._-]+@[A-Za-z0-9._-]+>")
@@ -140,9 +141,22 @@ def parse_address(written: str, name: str | None = None) -> Address:
     if "@" not in bare or not is_alone or _has_controls(written):
         raise InvalidAddress(f"{written!r} is not an e-mail address")
     try:
-        return Address(display_name=one_line(name if name is not None else shown), addr_spec=bare)
+        return _address(one_line(name if name is not None else shown), bare)
     except (ValueError, IndexError, HeaderParseError) as error:
         raise InvalidAddress(f"{written!r} is not an e-mail address: {error}") from None
+
+
+def _address(shown: str, bare: str) -> Address:
+    if bare.isascii():
+        return Address(display_name=shown, addr_spec=bare)
+    local, _, domain = bare.rpartition("@")
+    # Every server knows a domain by its ASCII form; other letters before the @ need SMTPUTF8.
+    domain = domain.encode("idna").decode()
+    if local.isascii():
+        return Address(display_name=shown, addr_spec=f"{local}@{domain}")
+    if _LOCAL.fullmatch(local) is None:
+        raise ValueError("a character that needs quotes")
+    return Address(display_name=shown, username=local, domain=domain)
 
 
 def one_line(text: str) -> str:
