@@ -29,6 +29,7 @@ from pydantic import (
 from runtime.data_sections import FetchSettings, SnapshotSettings
 from runtime.documents import read_yaml
 from runtime.folders import fault_of
+from runtime.mail_settings import MailSettings
 from runtime.sections import (
     AlertSettings,
     ClockSettings,
@@ -37,7 +38,7 @@ from runtime.sections import (
     SecretSettings,
     Section,
 )
-from runtime.urls import check_broker_url, check_database_url, check_sender, check_smtp_url
+from runtime.urls import check_broker_url, check_database_url, check_smtp_url
 
 PREFIX = "SCHED_"
 DEFAULT_HOME = Path(".minutehand")
@@ -112,19 +113,6 @@ class WorkerSettings(Section):
                 f"hard_limit_s {self.hard_limit_s:g} is under soft_limit_s {self.soft_limit_s:g}"
             )
         return self
-
-
-class MailSettings(Section):
-    """How mail leaves."""
-
-    sender: str = Field("minutehand@example.com", description="address in From")
-    timeout_s: float = Field(20, gt=0, le=300, description="seconds an SMTP server may take")
-
-    @field_validator("sender")
-    @classmethod
-    def _is_an_address(cls, value: str) -> str:
-        check_sender(value)
-        return value
 
 
 class RetentionSettings(Section):
