@@ -9,9 +9,9 @@ from cli.documents import located, read_documents
 from cli.invocation import of
 from cli.output import print_json, print_line, print_table
 from models.errors import InvalidDocument, Refused
-from models.small_app import parse_small_app
 from models.store import audit, small_apps
 from runtime.database import reading
+from scheduler.upkeep import give_maintenance
 
 commands = typer.Typer(
     help="Small apps: tenants with data, users and actions.", no_args_is_help=True
@@ -31,12 +31,15 @@ def add(
     if len(documents) != 1:
         raise Refused(f"{file} holds {len(documents)} documents; write one small app")
     where, document = documents[0]
+    from mail.checks import checked_small_app
+
     try:
-        model = parse_small_app(document)
+        model = checked_small_app(document)
     except InvalidDocument as error:
         raise located(where, error) from None
     with invocation.engine.begin() as connection:
         app, applied = small_apps.apply(connection, model)
+        give_maintenance(connection, app)
         audit.write(
             connection,
             small_app_id=app.id,

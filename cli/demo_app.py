@@ -11,6 +11,7 @@ from models.small_app import parse_small_app
 from models.store import small_apps, users
 from models.users import parse_users, read_user_rows
 from scheduler import change
+from scheduler.upkeep import give_maintenance
 from tasks.app import configure
 
 logger = logging.getLogger("minutehand.demo")
@@ -30,6 +31,7 @@ def load(invocation: Invocation) -> None:
     rows = read_user_rows(read_text(FOLDER / "users.json"), ".json")
     with invocation.engine.begin() as connection:
         app, _ = small_apps.apply(connection, model)
+        give_maintenance(connection, app)
         users.import_users(connection, app.id, parse_users(rows, zone=app.zone))
     files = sorted((FOLDER / "actions").glob("*.json"))
     documents = [document for file in files for _, document in read_documents(file)]

@@ -13,10 +13,11 @@ import typer
 from minutehand.steps import SmallApp
 from models.errors import NotFound
 from models.store import small_apps
-from models.store.schema import check_schema, current_revision, migrate
+from models.store.schema import check_schema, current_revision
 from runtime.config import Settings, load_settings
 from runtime.database import make_engine, reading
 from scheduler.draft import Author
+from scheduler.upkeep import migrate
 from tasks.registry import Registry
 
 # Global options may stand before or after the command.

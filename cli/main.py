@@ -25,6 +25,7 @@ from cli import (
     service,
     simulating,
     status,
+    templates,
     users,
 )
 from cli.invocation import Invocation, hoisted
@@ -50,6 +51,7 @@ cli.add_typer(operations.commands, name="operation")
 for verb in (repeats.rerun, repeats.retry, repeats.cancel):
     operations.commands.command(verb.__name__)(verb)
 cli.add_typer(apps.commands, name="app")
+cli.add_typer(templates.commands, name="template")
 cli.add_typer(users.commands, name="user")
 cli.add_typer(events.commands, name="event")
 cli.command("backfill")(backfills.backfill)

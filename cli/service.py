@@ -14,14 +14,13 @@ from cli import demo_app
 from cli.invocation import Invocation, of
 from cli.output import print_json, print_line
 from models.errors import SchedulerError
-from models.store import schema
 from runtime.children import Child, end_with_parent, folder_lock, own_command, stop_all
 from runtime.clock import wait_for
 from runtime.config import Settings
 from runtime.database import make_engine
 from runtime.embedded import broker_answers, broker_command, stop_orphan
 from runtime.logs import set_up_logs
-from scheduler import manual
+from scheduler import manual, upkeep
 from tasks.app import configure
 from tasks.names import DEFAULT, HEAVY, QUICK
 
@@ -53,7 +52,7 @@ def up(
         signal.signal(number, lambda *_: stop.set())
     with ExitStack() as stack:
         stack.enter_context(folder_lock(settings.home))
-        schema.migrate(make_engine(settings))
+        upkeep.migrate(make_engine(settings))
         if load_demo:
             demo_app.load(invocation)
         broker = _start_broker(settings, stack)
@@ -141,12 +140,15 @@ def worker(
 
 
 def migrate(context: typer.Context) -> None:
-    """Bring the database to this release's schema."""
+    """Bring the database to this release's schema, and give each small app its maintenance."""
     invocation: Invocation = of(context)
-    before, after = schema.migrate(make_engine(invocation.settings))
+    done = upkeep.migrate(make_engine(invocation.settings))
     if invocation.as_json:
-        print_json({"before": before, "after": after})
-    elif before == after:
-        print_line(f"the schema is up to date: {after}")
+        print_json({"before": done.before, "after": done.after, "maintained": done.maintained})
+        return
+    if done.before == done.after:
+        print_line(f"the schema is up to date: {done.after}")
     else:
-        print_line(f"the schema went from {before or 'empty'} to {after}")
+        print_line(f"the schema went from {done.before or 'empty'} to {done.after}")
+    for name in done.maintained:
+        print_line(f"small app {name} has an action maintenance now, daily at 04:00 in its zone")

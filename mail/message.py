@@ -2,20 +2,47 @@
 
 import re
 import unicodedata
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from email.errors import HeaderParseError
-from email.headerregistry import Address
+from email.headerregistry import Address, BaseHeader, HeaderRegistry, UnstructuredHeader
 from email.message import EmailMessage
-from email.policy import SMTP
+from email.policy import SMTP, Policy
 from email.utils import format_datetime, parseaddr
+from urllib.parse import quote
 
 LONGEST_SUBJECT = 250
+# A header's line may have 998 characters.
+LONGEST_URL = 900
+_LOCAL = re.compile(r"[^\s\"(),:;<>@\[\\\]]+")
+_NAME = re.compile(r"[A-Za-z0-9.-]+@[A-Za-z0-9.-]+")
+_URL = re.compile(r"(https?|mailto):[!#-;=?-\[\]_a-z~]+")
 _MESSAGE_ID = re.compile(r"<[A-Za-z0-9._-]+@[A-Za-z0-9._-]+>")
+
+
+class _WholeHeader(UnstructuredHeader, BaseHeader):
+    """A header that is never folded: folding a long URL would make it an encoded word."""
+
+    def fold(self, *, policy: Policy) -> str:
+        return f"{self.name}: {self}{policy.linesep}"
+
+
+_FACTORY = HeaderRegistry()
+for _header in ("list-unsubscribe", "message-id"):
+    _FACTORY.map_to_type(_header, _WholeHeader)
+POLICY = SMTP.clone(header_factory=_FACTORY)
 
 
 class InvalidAddress(ValueError):
     """An address cannot stand in a header."""
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """A PNG that the HTML part shows as `cid:NAME`; the name is made of letters, digits, `.-@`."""
+
+    name: str
+    png: bytes = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +52,7 @@ class Content:
     subject: str
     text: str
     html: str | None = None
+    images: tuple[Image, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +64,9 @@ class Envelope:
     name: str | None
     message_id: str
     sent_at: datetime
+    reply_to: str | None = None
+    # Where the recipient unsubscribes: an http, https or mailto URL.
+    unsubscribe: str | None = None
 
 
 def build_message(content: Content, envelope: Envelope) -> EmailMessage:
@@ -46,7 +77,7 @@ def build_message(content: Content, envelope: Envelope) -> EmailMessage:
     """
     if _MESSAGE_ID.fullmatch(envelope.message_id) is None:
         raise ValueError(f"message id {envelope.message_id!r}")
-    message = EmailMessage(policy=SMTP)
+    message = EmailMessage(policy=POLICY)
     message["From"] = parse_address(envelope.sender)
     message["To"] = parse_address(envelope.address, envelope.name)
     message["Subject"] = one_line(content.subject)
@@ -54,10 +85,50 @@ def build_message(content: Content, envelope: Envelope) -> EmailMessage:
     message["Message-ID"] = envelope.message_id
     # RFC 3834: nobody's holiday notice answers a machine.
     message["Auto-Submitted"] = "auto-generated"
+    if envelope.reply_to is not None:
+        message["Reply-To"] = parse_address(envelope.reply_to)
+    if envelope.unsubscribe is not None:
+        _add_unsubscribe(message, envelope.unsubscribe)
     message.set_content(content.text)
     if content.html is not None:
         message.add_alternative(content.html, subtype="html")
+        _add_images(message, content.images)
     return message
+
+
+def unsubscribe_url(pattern: str | None, recipient: str, app: str) -> str | None:
+    """Return where that recipient unsubscribes; None without a pattern, or if it gets too long.
+
+    What stands for `{recipient}` and `{app}` is percent-encoded: it can end neither the URL nor
+    the header.
+    """
+    if pattern is None:
+        return None
+    who, of = quote(recipient, safe=""), quote(app, safe="")
+    url = pattern.replace("{app}", of).replace("{recipient}", who)
+    return url if len(url) <= LONGEST_URL else None
+
+
+def _add_unsubscribe(message: EmailMessage, url: str) -> None:
+    if _URL.fullmatch(url) is None or len(url) > LONGEST_URL:
+        raise ValueError(f"URL {url!r}")
+    message["List-Unsubscribe"] = f"<{url}>"
+    if url.startswith("https:"):
+        # RFC 8058: the mail program's own button, which asks without opening a page.
+        message["List-Unsubscribe-Post"] = "List-Unsubscribe=One-Click"
+
+
+def _add_images(message: EmailMessage, images: tuple[Image, ...]) -> None:
+    page = message.get_body(("html",))
+    if not isinstance(page, EmailMessage):
+        return
+    for image in images:
+        if _NAME.fullmatch(image.name) is None:
+            raise ValueError(f"image {image.name!r}")
+        page.add_related(
+            image.png, "image", "png", cid=f"<{image.name}>", disposition="inline",
+            filename=image.name.partition("@")[0] + ".png",
+        )  # fmt: skip
 
 
 def parse_address(written: str, name: str | None = None) -> Address:
@@ -70,9 +141,22 @@ def parse_address(written: str, name: str | None = None) -> Address:
     if "@" not in bare or not is_alone or _has_controls(written):
         raise InvalidAddress(f"{written!r} is not an e-mail address")
     try:
-        return Address(display_name=one_line(name if name is not None else shown), addr_spec=bare)
+        return _address(one_line(name if name is not None else shown), bare)
     except (ValueError, IndexError, HeaderParseError) as error:
         raise InvalidAddress(f"{written!r} is not an e-mail address: {error}") from None
+
+
+def _address(shown: str, bare: str) -> Address:
+    if bare.isascii():
+        return Address(display_name=shown, addr_spec=bare)
+    local, _, domain = bare.rpartition("@")
+    # Every server knows a domain by its ASCII form; other letters before the @ need SMTPUTF8.
+    domain = domain.encode("idna").decode()
+    if local.isascii():
+        return Address(display_name=shown, addr_spec=f"{local}@{domain}")
+    if _LOCAL.fullmatch(local) is None:
+        raise ValueError("a character that needs quotes")
+    return Address(display_name=shown, username=local, domain=domain)
 
 
 def one_line(text: str) -> str:

@@ -57,6 +57,8 @@ small_apps = sa.Table(
     _text("document"),
     _at("created_at", optional=False),
     _at("deleted_at"),
+    # Since when it had an action `maintenance`: the default one is made once, and never again.
+    _at("maintained_at"),
     sa.UniqueConstraint("name"),
 )
 

@@ -26,8 +26,10 @@ from pydantic import (
     model_validator,
 )
 
+from runtime.data_sections import FetchSettings, SnapshotSettings
 from runtime.documents import read_yaml
 from runtime.folders import fault_of
+from runtime.mail_settings import MailSettings
 from runtime.sections import (
     AlertSettings,
     ClockSettings,
@@ -36,7 +38,7 @@ from runtime.sections import (
     SecretSettings,
     Section,
 )
-from runtime.urls import check_broker_url, check_database_url, check_sender, check_smtp_url
+from runtime.urls import check_broker_url, check_database_url, check_smtp_url
 
 PREFIX = "SCHED_"
 DEFAULT_HOME = Path(".minutehand")
@@ -113,27 +115,6 @@ class WorkerSettings(Section):
         return self
 
 
-class MailSettings(Section):
-    """How mail leaves."""
-
-    sender: str = Field("minutehand@example.com", description="address in From")
-    timeout_s: float = Field(20, gt=0, le=300, description="seconds an SMTP server may take")
-
-    @field_validator("sender")
-    @classmethod
-    def _is_an_address(cls, value: str) -> str:
-        check_sender(value)
-        return value
-
-
-class FetchSettings(Section):
-    """Bounds of what a refresh reads."""
-
-    timeout_s: float = Field(60, gt=0, le=3600, description="seconds one download may take")
-    max_bytes: int = Field(512 * 2**20, ge=1, description="largest source, in bytes")
-    allow_private: bool = Field(False, description="whether URLs may lead to private addresses")
-
-
 class RetentionSettings(Section):
     """How long history stays, in days."""
 
@@ -183,6 +164,7 @@ class Settings(Section):
     worker: WorkerSettings = WorkerSettings()
     mail: MailSettings = MailSettings()
     fetch: FetchSettings = FetchSettings()
+    snapshots: SnapshotSettings = SnapshotSettings()
     hook: HookSettings = HookSettings()
     alert: AlertSettings = AlertSettings()
     clock: ClockSettings = ClockSettings()

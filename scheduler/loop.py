@@ -16,7 +16,7 @@ from models.durations import format_span
 from models.policy import kept_too_short
 from models.store import actions, ticks
 from models.store.clocks import read_both
-from models.store.schema import check_schema, migrate
+from models.store.schema import check_schema
 from runtime.clock import monotonic, utc_now
 from runtime.config import Settings
 from runtime.database import reading, unhurried
@@ -25,6 +25,7 @@ from scheduler.ping import Ping
 from scheduler.release import adopt_release
 from scheduler.sweep import Sweeper
 from scheduler.tick import TickReport, tick
+from scheduler.upkeep import migrate
 
 logger = logging.getLogger("minutehand.daemon")
 

@@ -1,7 +1,7 @@
 """HTTP(S) sources: a probe of one byte, and downloads with bounded size, time and redirects."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,23 +10,16 @@ from uuid import uuid4
 import httpx
 
 from runtime.clock import monotonic
-from runtime.config import FetchSettings
+from runtime.data_sections import FetchSettings
 from small_apps.addresses import FETCHING
-from small_apps.failures import SourceFailed, Stopped
+from small_apps.failures import SourceFailed
 from small_apps.guard import Guard
+from small_apps.watch import Watch
 
 MOST_REDIRECTS = 5
 PROBE_TIMEOUT_S = 20
 # Compressed answers would have another ETag, and another size than the one that is bounded.
 HEADERS = {"User-Agent": "minutehand", "Accept-Encoding": "identity"}
-
-
-@dataclass(frozen=True, slots=True)
-class Watch:
-    """How a long reading reports, and learns that it should stop."""
-
-    should_stop: Callable[[], bool] = lambda: False
-    progress: Callable[[int, int | None], None] = lambda _done, _total: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +126,7 @@ def _bounded(
             raise SourceFailed(
                 f"{shown} took longer than SCHED_FETCH_TIMEOUT_S={settings.timeout_s:g}"
             )
-        if watch.should_stop():
-            raise Stopped
+        watch.check()
         watch.progress(done, total)
         yield chunk
 

@@ -1,83 +1,78 @@
-"""Key figures of a snapshot, gathered while its rows pass: rows, and each column's numbers."""
+"""Key figures of a snapshot: rows, and of each column what is filled, least, most and the sum."""
 
 import math
-import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from datetime import date, datetime
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
+from small_apps.columnar import Engine, quoted
+from small_apps.read_parquet import NO_COLUMN
+
 MOST_COLUMNS = 200
-# No exponent, no leading zero: `007` and `1e5` are rather codes than amounts.
-_NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,17})(\.[0-9]{1,12})?", re.ASCII)
-LARGEST = 10**18
+_NUMBERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "DECIMAL", "FLOAT", "DOUBLE")
 
 
-def as_number(value: object) -> Decimal | None:
-    """Return the number that a cell is or writes, exactly; None for anything else."""
-    if isinstance(value, str):
-        return Decimal(value) if _NUMBER.fullmatch(value) else None
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return Decimal(repr(value)) if math.isfinite(value) and abs(value) < LARGEST else None
+def figures_of(engine: Engine, file: Path) -> dict[str, Any]:
+    """Return the figures of a snapshot, in one pass over its file, as JSON.
+
+    `{"rows": 3, "columns": {name: {kind, filled, min, max, sum}}}`, of the first columns only.
+    """
+    described = engine.run("DESCRIBE SELECT * FROM read_parquet(?)", [str(file)])
+    columns = [row[:2] for row in described if row[0] != NO_COLUMN][:MOST_COLUMNS]
+    wanted = ["count(*)"]
+    for name, type_ in columns:
+        wanted += _asked(quoted(name), type_)
+    rows, *answers = engine.one(f"SELECT {', '.join(wanted)} FROM read_parquet(?)", [str(file)])
+    told = {
+        name: _told(_kind(type_), answers[place * 4 : place * 4 + 4])
+        for place, (name, type_) in enumerate(columns)
+    }
+    return {"rows": rows, "columns": told}
 
 
-@dataclass(slots=True)
-class _Column:
-    filled: int = 0
-    is_number: bool = True
-    least: Decimal | None = None
-    most: Decimal | None = None
-    total: Decimal = Decimal(0)
-
-    def add(self, value: object) -> None:
-        if value is None or value == "":
-            return
-        self.filled += 1
-        if not self.is_number:
-            return
-        number = as_number(value)
-        if number is None:
-            self.is_number = False
-            return
-        self.least = number if self.least is None else min(self.least, number)
-        self.most = number if self.most is None else max(self.most, number)
-        self.total += number
-
-    def told(self) -> dict[str, Any]:
-        if not self.is_number or self.least is None or self.most is None:
-            return {"kind": "text", "filled": self.filled}
-        return {
-            "kind": "number",
-            "filled": self.filled,
-            "min": _plain(self.least),
-            "max": _plain(self.most),
-            "sum": _plain(self.total),
-        }
+def _kind(type_: str) -> str:
+    """Return the kind that a column's type is shown as."""
+    if "[" in type_ or "(" in type_.removeprefix("DECIMAL("):
+        return "text"
+    if type_.removeprefix("U").startswith(_NUMBERS):
+        return "number"
+    if type_.startswith("TIMESTAMP"):
+        return "timestamp"
+    return {"DATE": "date", "BOOLEAN": "boolean"}.get(type_, "text")
 
 
-@dataclass(slots=True)
-class Figures:
-    """Counts rows and columns; a column is a number's when each of its filled cells is one."""
-
-    row_count: int = 0
-    _columns: dict[str, _Column] = field(default_factory=dict)
-
-    def add(self, row: Mapping[str, Any]) -> None:
-        """Count one row in."""
-        self.row_count += 1
-        for name, value in row.items():
-            column = self._columns.get(name)
-            if column is None:
-                if len(self._columns) >= MOST_COLUMNS:
-                    continue
-                column = self._columns[name] = _Column()
-            column.add(value)
-
-    def told(self) -> dict[str, Any]:
-        """Return the figures as JSON: `{"columns": {name: {kind, filled, min, max, sum}}}`."""
-        return {"columns": {name: column.told() for name, column in self._columns.items()}}
+def _asked(column: str, type_: str) -> list[str]:
+    kind = _kind(type_)
+    if kind == "text":
+        return [f"count(nullif(CAST({column} AS VARCHAR), ''))", "NULL", "NULL", "NULL"]
+    if kind == "boolean":
+        return [f"count({column})", "NULL", "NULL", f"count_if({column})"]
+    if kind != "number":
+        return [f"count({column})", f"min({column})::VARCHAR", f"max({column})::VARCHAR", "NULL"]
+    cell, total = column, f"sum({column})"
+    if type_ in ("DOUBLE", "FLOAT"):
+        # What is no finite number has no place in JSON.
+        cell = f"CASE WHEN isfinite({column}) THEN {column} END"
+        total = f"fsum({cell})"
+    elif type_.startswith(("DECIMAL(38", "HUGEINT", "UHUGEINT")):
+        total = f"fsum({column}::DOUBLE)"
+    return [f"count({cell})", f"min({cell})", f"max({cell})", total]
 
 
-def _plain(number: Decimal) -> int | float:
-    return int(number) if number == number.to_integral_value() else float(number)
+def _told(kind: str, answers: list[Any]) -> dict[str, Any]:
+    filled, least, most, total = answers
+    if kind == "number" and least is None:
+        kind = "text"
+    told: dict[str, Any] = {"kind": kind, "filled": filled}
+    named = {"min": least, "max": most, "sum": total}
+    return told | {key: plain(value) for key, value in named.items() if value is not None}
+
+
+def plain(value: object) -> int | float | str:
+    """Return a number as JSON has it, whole where it is whole; instants and the rest as text."""
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+        return value.isoformat() if isinstance(value, date | datetime) else str(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return int(value) if value == int(value) else float(value)

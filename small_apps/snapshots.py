@@ -1,11 +1,9 @@
-"""Snapshots as files: written whole or not at all, never changed, read row by row.
+"""Snapshots as files: written whole or not at all, never changed.
 
-A snapshot is JSON Lines under `<home>/snapshots/<app>/<domain>/<id>.jsonl`. Its row in the
-database names the file relative to the home folder, so that the home may be moved.
+A snapshot is a Parquet file, `snapshots/<app>/<domain>/<id>.parquet` in the store that the
+settings name (the home folder by default). Those of earlier releases are JSON Lines (`.jsonl`).
 """
 
-import json
-import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -15,24 +13,42 @@ from typing import Any
 from urllib.parse import quote
 from uuid import UUID
 
-from small_apps.figures import Figures
-from small_apps.formats import Row
+from runtime.config import Settings
+from small_apps import scratch
+from small_apps.columnar import opened
+from small_apps.importing import Data, Imported, import_data, load
+from small_apps.stores import FolderStore, removed, store_of
 
+Row = dict[str, Any]
 FOLDER = "snapshots"
 DOWNLOADS = "downloads"
+SUFFIXES = (".parquet", ".jsonl")
 # A file that no row names may be one that is being written now.
 ORPHAN_AGE = timedelta(days=1)
+FETCHED_AT_ONCE = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a new snapshot goes."""
+
+    app: str
+    domain: str
+    id: UUID
+
+    @property
+    def path(self) -> str:
+        """The snapshot's path in its store."""
+        return f"{FOLDER}/{folder_name(self.app)}/{folder_name(self.domain)}/{self.id}.parquet"
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A snapshot's file: where (relative to the home), how much, and what is in it."""
+    """A snapshot's file: where, how much, and what is in it and what was left out."""
 
     path: str
-    row_count: int
     byte_count: int
-    digest: str
-    figures: dict[str, Any]
+    imported: Imported
 
 
 def folder_name(name: str) -> str:
@@ -48,78 +64,62 @@ def download_path(home: Path, app: str, domain: str) -> Path:
     return home / DOWNLOADS / folder_name(app) / folder_name(domain)
 
 
-def write(home: Path, app: str, domain: str, snapshot_id: UUID, rows: Iterable[Row]) -> Written:
-    """Write `rows` as a snapshot; whatever `rows` raises leaves nothing behind.
+def write(settings: Settings, place: Place, data: Data, last: str | None = None) -> Written:
+    """Write `data` as a snapshot; whatever goes wrong leaves nothing behind.
 
-    A process that is killed leaves a `.part` file, which maintenance removes.
+    `last` is the path of the snapshot whose rows the new ones are merged into. Raises SourceFailed
+    and Stopped. A process that is killed leaves files that maintenance removes.
     """
-    path = Path(FOLDER, folder_name(app), folder_name(domain), f"{snapshot_id}.jsonl")
-    file = home / path
-    file.parent.mkdir(parents=True, exist_ok=True)
-    part = file.with_name(file.name + ".part")
-    try:
-        written = _write_rows(part, path, rows)
-        part.replace(file)
-        _sync_folder(file.parent)
-    finally:
-        part.unlink(missing_ok=True)
-    return written
+    store = store_of(settings)
+    with scratch.scratch(settings.home, folder_name(place.app)) as folder:
+        before = store.local(last, folder) if last and data.rules.key else None
+        made = folder / "made.parquet"
+        imported = import_data(settings.fetch, data, made, before)
+        size = made.stat().st_size
+        data.watch.check()
+        store.put(made, place.path)
+    return Written(place.path, size, imported)
 
 
-def read(home: Path, path: str) -> Iterator[Row]:
+def read(settings: Settings, path: str) -> Iterator[Row]:
     """Yield the rows of the snapshot whose row names `path`."""
-    with (home / path).open(encoding="utf-8") as stream:
-        for line in stream:
-            yield json.loads(line)
+    with scratch.scratch(settings.home, "readers") as folder:
+        file = store_of(settings).local(path, folder)
+        with opened(folder, settings.fetch) as engine:
+            table = load(engine, file, path)
+            cursor = engine.cursor(f"SELECT * FROM {table.name}")
+            while rows := cursor.fetchmany(FETCHED_AT_ONCE):
+                for row in rows:
+                    yield dict(zip(table.columns, row, strict=False))
 
 
-def is_there(home: Path, path: str, byte_count: int) -> bool:
+def is_there(settings: Settings, path: str, byte_count: int) -> bool:
     """Return whether the snapshot's file is there, in full length."""
-    file = home / path
-    return file.is_file() and file.stat().st_size == byte_count
+    return store_of(settings).size(path) == byte_count
 
 
-def remove(home: Path, paths: Iterable[str]) -> int:
+def remove(settings: Settings, paths: Iterable[str]) -> int:
     """Remove snapshot files whose rows are gone; return how many were there."""
-    removed = 0
-    for path in paths:
-        try:
-            (home / path).unlink()
-        except FileNotFoundError:
-            continue
-        removed += 1
-    return removed
+    return removed(store_of(settings), paths)
 
 
-def orphans(home: Path, app: str, known: set[str], now: datetime) -> Iterator[str]:
-    """Yield old files of `app` that no row names: a killed refresh left them."""
-    limit = (now - ORPHAN_AGE).timestamp()
-    for top in (FOLDER, DOWNLOADS):
-        for file in sorted((home / top / folder_name(app)).rglob("*")):
-            path = str(file.relative_to(home))
-            is_ours = file.suffix == ".part" or (top == FOLDER and file.suffix == ".jsonl")
-            if is_ours and path not in known and file.stat().st_mtime < limit:
-                yield path
+def orphans(settings: Settings, app: str, known: set[str], now: datetime) -> Iterator[str]:
+    """Yield old files of `app` that no row names, in the store: a killed refresh left them."""
+    for path, written_at in store_of(settings).files(f"{FOLDER}/{folder_name(app)}"):
+        is_ours = path.endswith((*SUFFIXES, ".part"))
+        is_old = written_at is not None and written_at < now - ORPHAN_AGE
+        if is_ours and is_old and path not in known:
+            yield path
 
 
-def _write_rows(part: Path, path: Path, rows: Iterable[Row]) -> Written:
-    figures, digest, size = Figures(), sha256(), 0
-    with part.open("wb") as stream:
-        for row in rows:
-            line = json.dumps(row, separators=(",", ":")).encode() + b"\n"
-            stream.write(line)
-            digest.update(line)
-            size += len(line)
-            figures.add(row)
-        stream.flush()
-        os.fsync(stream.fileno())
-    return Written(str(path), figures.row_count, size, digest.hexdigest(), figures.told())
-
-
-def _sync_folder(folder: Path) -> None:
-    # Without it, a power cut may leave a committed row that names no file.
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def remove_leavings(home: Path, app: str, now: datetime) -> int:
+    """Remove what killed refreshes of `app` left on this machine; return how many things."""
+    local, gone = FolderStore(home), 0
+    for path, written_at in [*local.files(f"{DOWNLOADS}/{folder_name(app)}")]:
+        if path.endswith(".part") and written_at and written_at < now - ORPHAN_AGE:
+            gone += local.remove(path)
+    for name in (folder_name(app), "readers"):
+        for folder in sorted((home / scratch.FOLDER / name).glob("*")):
+            if datetime.fromtimestamp(folder.stat().st_mtime, now.tzinfo) < now - ORPHAN_AGE:
+                gone += local.remove(str(folder.relative_to(home)))
+    return gone

@@ -2,19 +2,18 @@
 
 import os
 import stat
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from runtime.config import Settings
 from small_apps import downloads
-from small_apps.downloads import Watch
-from small_apps.failures import SourceFailed, Stopped
-from small_apps.formats import Row, format_of, read_rows
-
-STOP_CHECK_ROWS = 1_000
+from small_apps.failures import SourceFailed
+from small_apps.formats import format_of
+from small_apps.importing import Data, Rules
+from small_apps.watch import Watch
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +27,7 @@ class Source:
     file: str | None = None
     url: str | None = None
     format: str | None = None
+    rules: Rules = field(default_factory=Rules)
 
     @property
     def shown(self) -> str:
@@ -39,14 +39,17 @@ class Source:
 class Fetched:
     """A source's data on this machine, ready to be imported; `validators` say which state.
 
-    A download is private to its refresh while it is read; then it becomes the file `kept`.
+    A download is private to its refresh until it was read; then it becomes the file `kept`.
     """
 
-    file: Path
-    format: str
-    shown: str
+    data: Data
     validators: dict[str, str]
     kept: Path | None = None
+
+    def keep(self) -> None:
+        """Keep a download for `from: downloaded`; it is not private any longer."""
+        if self.kept is not None:
+            self.data.file.replace(self.kept)
 
 
 def source_of(document: Mapping[str, Any]) -> Source:
@@ -55,7 +58,7 @@ def source_of(document: Mapping[str, Any]) -> Source:
     if bool(given["file"]) == bool(given["url"]):
         raise SourceFailed('the source needs either "file" or "url"', permanent=True)
     key = sha256(repr(sorted(given.items(), key=str)).encode()).hexdigest()[:16]
-    return Source(key, **given)
+    return Source(key, file=given["file"], url=given["url"], format=given["format"])
 
 
 def resolve_file(data_root: Path, name: str) -> Path:
@@ -98,49 +101,30 @@ def file_validators(source: Source, state: os.stat_result) -> dict[str, str]:
 def fetch(source: Source, kept: Path, settings: Settings, watch: Watch) -> Fetched:
     """Bring the source's data to this machine: a URL is downloaded, a file stays put.
 
-    Two refreshes may do so at once, so what was downloaded becomes `kept` only when `rows_of` has
-    read it. Raises SourceFailed and Stopped.
+    Two refreshes may do so at once, so what was downloaded becomes `kept` only when it was read.
+    Raises SourceFailed and Stopped.
     """
     if source.url is None:
-        return _local(source, settings)
+        return _local(source, settings, watch)
     private = downloads.private_part(kept)
     answer = downloads.download(source.url, private, settings.fetch, watch)
     validators = {"source": source.key, **answer.validators} if answer.validators else {}
     format_name = source.format or format_of(_path_of(source.url), answer.media_type)
-    return Fetched(private, format_name, source.shown, validators, kept)
+    data = Data(private, format_name, source.shown, source.rules, watch)
+    return Fetched(data, validators, kept)
 
 
-def fetch_again(source: Source, kept: Path, settings: Settings) -> Fetched:
+def fetch_again(source: Source, kept: Path, settings: Settings, watch: Watch) -> Fetched:
     """Return what an earlier refresh downloaded to `kept`, unasked whether it is still so."""
     if source.url is None:
-        return _local(source, settings)
+        return _local(source, settings, watch)
     if not kept.exists():
         raise SourceFailed(f"{source.shown} was not downloaded yet; refresh from the source first")
-    return Fetched(kept, source.format or format_of(_path_of(source.url)), source.shown, {})
+    format_name = source.format or format_of(_path_of(source.url))
+    return Fetched(Data(kept, format_name, source.shown, source.rules, watch), {})
 
 
-def rows_of(fetched: Fetched, watch: Watch) -> Iterator[Row]:
-    """Yield the rows. Raises SourceFailed, also when the file changed meanwhile, and Stopped."""
-    try:
-        yield from _watched(fetched, watch)
-    finally:
-        if fetched.kept is not None:
-            fetched.file.replace(fetched.kept)
-
-
-def _watched(fetched: Fetched, watch: Watch) -> Iterator[Row]:
-    file_state(fetched.file, fetched.shown)
-    done = 0
-    for done, row in enumerate(read_rows(fetched.file, fetched.format, fetched.shown), 1):
-        if done % STOP_CHECK_ROWS == 0:
-            watch.progress(done, None)
-            if watch.should_stop():
-                raise Stopped
-        yield row
-    watch.progress(done, done)
-
-
-def _local(source: Source, settings: Settings) -> Fetched:
+def _local(source: Source, settings: Settings, watch: Watch) -> Fetched:
     name = str(source.file)
     file = resolve_file(settings.effective_data_root, name)
     state = file_state(file, name)
@@ -149,7 +133,8 @@ def _local(source: Source, settings: Settings) -> Fetched:
             f"{name} is larger than SCHED_FETCH_MAX_BYTES={settings.fetch.max_bytes}",
             permanent=True,
         )
-    return Fetched(file, source.format or format_of(name), name, file_validators(source, state))
+    data = Data(file, source.format or format_of(name), name, source.rules, watch)
+    return Fetched(data, file_validators(source, state))
 
 
 def _path_of(url: str) -> str:

@@ -30,6 +30,8 @@ class WorkContext(StepContext):
     reporter: Reporter
     time_left_source: Callable[[], timedelta]
     should_stop_source: Callable[[], bool]
+    # How many more attempts the policy gives the operation when this one fails.
+    attempts_left: int = 0
 
     def progress(
         self,

@@ -2,53 +2,56 @@
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from datetime import datetime
 from hashlib import sha256
-from typing import Any
 
-from mail.message import Content, Envelope, InvalidAddress, build_message, parse_address
+from mail.failures import MailRefused, MailServerFailed
+from mail.message import (
+    Content,
+    Envelope,
+    InvalidAddress,
+    build_message,
+    parse_address,
+    unsubscribe_url,
+)
 from mail.templates import InvalidTemplate
-from mail.transport import MailRefused, MailServerFailed, Transport, open_transport
-from minutehand.steps import Recipient, StepFailed, StepOutcome, StepResult
+from mail.transport import Transport, open_transport
+from minutehand.steps import Recipient, StepFailed, StepResult
 from models.sql import read_clock
 from models.store import deliveries, running
 from models.store.deliveries import Delivery
 from runtime.database import reading
 from tasks.context import WorkContext
-
-MOST_LISTED = 50
-
-
-@dataclass
-class _Report:
-    told: str = ""
-    sent: list[str] = field(default_factory=list)
-    had_it: list[str] = field(default_factory=list)
-    refused: dict[str, str] = field(default_factory=dict)
-    is_permanent: bool = True
-    without_address: list[str] = field(default_factory=list)
-    # Why the sending ended before the last recipient.
-    cut_short: MailServerFailed | None = None
-    stopped: bool = False
+from tasks.delivery_report import Report, result_of
+from tasks.pace import Pace
 
 
 def deliver(context: WorkContext, step: str, compose: Callable[[Recipient], Content]) -> StepResult:
     """Send each recipient what `compose` says; return the step's result.
 
-    Those who are on record as having had it are passed over. Some refused: partial. Raises
-    StepFailed when nobody could be served, when the server went away half-way (a next attempt
-    sends to the rest), or when the sender or the template cannot be used.
+    Passed over are those who are on record as having had it, and those whose address was refused
+    for good by an earlier attempt, unless they have another one now. Some refused: partial. Raises
+    StepFailed when nobody could be served, when the server went away half-way or put some off (a
+    next attempt sends to the rest), or when the sender or the template cannot be used.
     """
     domain = _sender_domain(context.settings.mail.sender)
     with reading(context.engine) as connection:
-        had_it = deliveries.already_sent(connection, context.operation_id, step)
-    report = _Report(had_it=sorted(had_it))
+        settled = deliveries.settled(connection, context.operation_id, step)
+    report = Report(had_it=sorted(settled.had_it))
     report.without_address = [one.id for one in context.recipients if not one.address]
-    waiting = _each_once([r for r in context.recipients if r.address and r.id not in had_it])
+    waiting = []
+    for one in _each_once([r for r in context.recipients if r.address]):
+        address, error = settled.refused.get(one.id, (None, ""))
+        if address == one.address:
+            report.refused[one.id] = error
+        elif one.id not in settled.had_it:
+            waiting.append(one)
+    report.wanted = len(waiting)
     with open_transport(context.settings) as transport:
         _send_all(_Sending(context, step, compose, transport, domain), waiting, report)
         report.told = transport.told(len(report.sent))
-    return _result(report, len(waiting))
+    return result_of(report, context.attempts_left)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,42 +66,55 @@ class _Sending:
         """Send to one; False when another attempt did. Raises MailRefused, MailServerFailed."""
         context = self.context
         delivery = Delivery(context.operation_id, self.step, recipient.id)
-        address = recipient.address or ""
         content = self.compose(recipient)
         with context.engine.begin() as connection:
             # Only the attempt that owns the operation may send; raises LeaseLost.
             running.beat(connection, context.operation_id, context.attempt)
-            message_id = deliveries.reserve(connection, delivery, address, self._id_for(recipient))
+            address, proposed = recipient.address or "", self._id_for(recipient)
+            message_id = deliveries.reserve(connection, delivery, address, proposed)
             now = read_clock(connection)
         if message_id is None:
             return False
         try:
-            sender = context.settings.mail.sender
-            envelope = Envelope(sender, address, recipient.name, message_id, now)
+            envelope = self._envelope(recipient, message_id, now)
             self.transport.send(build_message(content, envelope))
         except InvalidAddress as error:
-            self._mark_failed(delivery, str(error))
+            self._mark_failed(delivery, str(error), is_permanent=True)
             raise MailRefused(str(error), permanent=True) from None
-        except (MailRefused, MailServerFailed) as error:
-            self._mark_failed(delivery, str(error))
+        except MailRefused as error:
+            self._mark_failed(delivery, str(error), is_permanent=error.permanent)
+            raise
+        except MailServerFailed as error:
+            # However permanent: it is the settings that have to change, not the address.
+            self._mark_failed(delivery, str(error), is_permanent=False)
             raise
         with context.engine.begin() as connection:
             deliveries.mark(connection, delivery, "sent")
         return True
 
+    def _envelope(self, recipient: Recipient, message_id: str, now: datetime) -> Envelope:
+        mail, app = self.context.settings.mail, self.context.small_app.name
+        way_out = unsubscribe_url(mail.unsubscribe, recipient.id, app)
+        return Envelope(
+            mail.sender, recipient.address or "", recipient.name, message_id, now,
+            mail.reply_to, way_out,
+        )  # fmt: skip
+
     def _id_for(self, recipient: Recipient) -> str:
         who = sha256(recipient.id.encode()).hexdigest()[:16]
         return f"<{self.context.operation_id}.{self.step}.{who}@{self.domain}>"
 
-    def _mark_failed(self, delivery: Delivery, error: str) -> None:
+    def _mark_failed(self, delivery: Delivery, error: str, *, is_permanent: bool) -> None:
         with self.context.engine.begin() as connection:
-            deliveries.mark(connection, delivery, "failed", error)
+            deliveries.mark(connection, delivery, "failed", error, is_permanent=is_permanent)
 
 
-def _send_all(sending: _Sending, waiting: Sequence[Recipient], report: _Report) -> None:
+def _send_all(sending: _Sending, waiting: Sequence[Recipient], report: Report) -> None:
+    context = sending.context
+    pace = Pace(context.settings.mail.rate)
     for done, recipient in enumerate(waiting):
-        sending.context.progress(done, len(waiting), phase="send")
-        if sending.context.should_stop():
+        context.progress(done, len(waiting), phase="send")
+        if not pace.wait(context.should_stop):
             report.stopped = True
             return
         try:
@@ -106,64 +122,13 @@ def _send_all(sending: _Sending, waiting: Sequence[Recipient], report: _Report) 
         except InvalidTemplate as error:
             raise StepFailed(str(error), permanent=True) from None
         except MailRefused as error:
-            report.refused[recipient.id] = str(error)
-            report.is_permanent &= error.permanent
+            report.add(recipient.id, error)
         except MailServerFailed as error:
             report.cut_short = error
             return
         else:
             (report.sent if is_new else report.had_it).append(recipient.id)
-    sending.context.progress(len(waiting), len(waiting), phase="send")
-
-
-def _result(report: _Report, wanted: int) -> StepResult:
-    served = len(report.sent) + len(report.had_it)
-    if report.cut_short is not None:
-        raise StepFailed(
-            f"{report.told}, {wanted - len(report.sent)} still wait: {report.cut_short}",
-            permanent=report.cut_short.permanent,
-        )
-    if report.refused and not served and not report.stopped:
-        raise StepFailed(
-            f"no message was taken: {_first(report.refused)}", permanent=report.is_permanent
-        )
-    is_partial = bool(report.refused) or report.stopped
-    return StepResult(
-        message=_sentence(report, wanted),
-        outcome=StepOutcome.PARTIAL if is_partial else StepOutcome.SUCCESS,
-        details=_details(report),
-    )
-
-
-def _sentence(report: _Report, wanted: int) -> str:
-    parts = [report.told] if report.sent else []
-    if report.had_it:
-        parts.append(f"{len(report.had_it)} had it already")
-    if report.refused:
-        parts.append(f"{len(report.refused)} refused ({_first(report.refused)})")
-    if report.stopped:
-        parts.append(f"stopped after {len(report.sent)} of {wanted}")
-    if report.without_address:
-        parts.append(f"{len(report.without_address)} without an address")
-    if not report.sent and not report.had_it and not report.refused and not report.stopped:
-        parts.insert(0, "warning: no recipient left, nothing was sent")
-    return "; ".join(parts)
-
-
-def _details(report: _Report) -> dict[str, Any]:
-    details: dict[str, Any] = {"sent": len(report.sent), "had_it": len(report.had_it)}
-    if report.refused:
-        details["refused"] = dict(sorted(report.refused.items())[:MOST_LISTED])
-    if report.without_address:
-        details["without_address"] = report.without_address[:MOST_LISTED]
-    if not report.sent and not report.had_it and not report.refused:
-        details["warning"] = "no recipient left"
-    return details
-
-
-def _first(refused: dict[str, str]) -> str:
-    recipient, text = next(iter(refused.items()))
-    return f"{recipient}: {text}"
+    context.progress(len(waiting), len(waiting), phase="send")
 
 
 def _each_once(recipients: list[Recipient]) -> list[Recipient]:

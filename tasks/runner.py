@@ -148,6 +148,7 @@ class Runner:
             reporter=self.progress,
             time_left_source=self.lease.time_left,
             should_stop_source=self.lease.should_stop,
+            attempts_left=max(0, claim.plan.max_attempts - claim.failures - 1),
         )
 
 

@@ -19,6 +19,8 @@ def upgrade() -> None:
         "deliveries",
         sa.Column("is_permanent", sa.Boolean(), server_default=sa.false(), nullable=False),
     )
+    # Since when a small app had an action `maintenance`; null for those that are to be given one.
+    op.add_column("small_apps", sa.Column("maintained_at", UTCDateTime(), nullable=True))
     # The tasks of a user's own Celery application that a worker follows, as a JSON list.
     op.add_column("workers", sa.Column("follows", sa.JSON(), nullable=True))
     op.create_table(

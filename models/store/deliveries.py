@@ -5,6 +5,7 @@ the record. The next attempt sends again, under the same Message-ID, by which th
 can tell that it has the message; nobody who is marked `sent` is sent it again.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 from uuid import UUID
@@ -24,14 +25,29 @@ class Delivery:
     recipient: str
 
 
-def already_sent(connection: sa.Connection, operation_id: UUID, step: str) -> set[str]:
-    """Return the ids of the recipients who have had the message of this operation and step."""
-    had = sa.select(deliveries.c.recipient).where(
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What earlier attempts settled: who had the message, and whom no attempt can reach.
+
+    `refused` holds, by recipient, the address and why it was refused for good.
+    """
+
+    had_it: frozenset[str]
+    refused: Mapping[str, tuple[str, str]]
+
+
+def settled(connection: sa.Connection, operation_id: UUID, step: str) -> Settled:
+    """Return what is settled of this operation and step."""
+    query = sa.select(deliveries).where(
         deliveries.c.operation_id == operation_id,
         deliveries.c.step == step,
-        deliveries.c.state == "sent",
+        sa.or_(deliveries.c.state == "sent", deliveries.c.is_permanent),
     )
-    return set(connection.execute(had).scalars())
+    rows = connection.execute(query).all()
+    return Settled(
+        frozenset(row.recipient for row in rows if row.state == "sent"),
+        {row.recipient: (row.address, row.error or "") for row in rows if row.state == "failed"},
+    )
 
 
 def reserve(
@@ -54,7 +70,13 @@ def reserve(
     mine = (
         sa.update(deliveries)
         .where(*_is(delivery), deliveries.c.state != "sent")
-        .values(state="sending", address=address, error=None, updated_at=database_now())
+        .values(
+            state="sending",
+            address=address,
+            error=None,
+            is_permanent=False,
+            updated_at=database_now(),
+        )
         .returning(deliveries.c.message_id)
     )
     return connection.execute(mine).scalar_one_or_none()
@@ -65,12 +87,14 @@ def mark(
     delivery: Delivery,
     state: Literal["sent", "failed"],
     error: str | None = None,
+    *,
+    is_permanent: bool = False,
 ) -> None:
-    """Write what became of a delivery."""
+    """Write what became of a delivery; `is_permanent`: no next attempt tries that address."""
     connection.execute(
         sa.update(deliveries)
         .where(*_is(delivery))
-        .values(state=state, error=error, updated_at=database_now())
+        .values(state=state, error=error, is_permanent=is_permanent, updated_at=database_now())
     )
 
 

@@ -45,6 +45,10 @@ def apply(connection: sa.Connection, model: SmallAppModel) -> tuple[SmallApp, Ap
         .where(small_apps.c.id == row.id)
         .values(zone=model.zone, document=document, deleted_at=None)
     )
+    if row.deleted_at is not None:
+        # One that comes back is maintained as a new one is.
+        its_row = sa.update(small_apps).where(small_apps.c.id == row.id)
+        connection.execute(its_row.values(maintained_at=None))
     _replace_domains(connection, row.id, model)
     _replace_templates(connection, row.id, model)
     return app, Applied.CREATED if is_new else Applied.CHANGED
@@ -88,6 +92,23 @@ def listed(connection: sa.Connection) -> list[SmallApp]:
         .order_by(small_apps.c.name)
     )
     return [SmallApp(*row) for row in connection.execute(found)]
+
+
+def never_maintained(connection: sa.Connection) -> list[SmallApp]:
+    """Return the small apps that never had an action `maintenance`, by name."""
+    found = (
+        sa.select(small_apps.c.id, small_apps.c.name, small_apps.c.zone)
+        .where(small_apps.c.deleted_at.is_(None), small_apps.c.maintained_at.is_(None))
+        .order_by(small_apps.c.name)
+    )
+    return [SmallApp(*row) for row in connection.execute(found)]
+
+
+def note_maintained(connection: sa.Connection, small_app_id: int) -> bool:
+    """Note that the small app has its action `maintenance` now; False when that was noted."""
+    never = (small_apps.c.id == small_app_id) & small_apps.c.maintained_at.is_(None)
+    noted = sa.update(small_apps).where(never).values(maintained_at=database_now())
+    return connection.execute(noted).rowcount == 1
 
 
 def document_of(connection: sa.Connection, small_app_id: int) -> dict[str, Any]:

@@ -86,7 +86,7 @@ def _in_batches(context: WorkContext, name: str, batch: Batch) -> int:
 
 def _prune_snapshots(context: WorkContext) -> tuple[int, int]:
     """Return how many snapshots and how many files went: rows first, their files after."""
-    home, app = context.settings.home, context.small_app
+    settings, app = context.settings, context.small_app
     paths: list[str] = []
 
     def batch(connection: sa.Connection) -> int:
@@ -95,10 +95,11 @@ def _prune_snapshots(context: WorkContext) -> tuple[int, int]:
         return len(went)
 
     rows = _in_batches(context, "snapshots", batch)
-    removed = files.remove(home, paths)
+    removed = files.remove(settings, paths)
     with reading(context.engine) as connection:
         known, now = stored.paths(connection, app.id), read_clock(connection)
-    removed += files.remove(home, list(files.orphans(home, app.name, known, now)))
+    removed += files.remove(settings, list(files.orphans(settings, app.name, known, now)))
+    removed += files.remove_leavings(settings.home, app.name, now)
     return rows, removed
 
 
@@ -110,8 +111,7 @@ def _problems(context: WorkContext) -> list[str]:
         f"the {place} snapshot of {domain.name} is damaged; refresh with force"
         for domain in domains
         for place, snapshot in (("staging", domain.staging), ("production", domain.production))
-        if snapshot
-        and not files.is_there(context.settings.home, snapshot.path, snapshot.byte_count)
+        if snapshot and not files.is_there(context.settings, snapshot.path, snapshot.byte_count)
     ]
 
 

@@ -72,7 +72,7 @@ def _check_known(names: Sequence[str], known: Mapping[str, Domain]) -> None:
 def _check_files(context: WorkContext, domains: Sequence[Domain]) -> None:
     for domain in domains:
         staged = domain.staging
-        if staged and not is_there(context.settings.home, staged.path, staged.byte_count):
+        if staged and not is_there(context.settings, staged.path, staged.byte_count):
             raise StepFailed(f"the staged snapshot of {domain.name} is damaged; refresh it again")
 
 

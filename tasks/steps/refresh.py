@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, cast
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 from minutehand.steps import StepFailed, StepOutcome, StepResult
 from models.parameters import RefreshParameters
@@ -18,10 +18,10 @@ from models.store.snapshots import Domain, Snapshot
 from runtime.database import reading
 from small_apps import freshness, sources
 from small_apps import snapshots as files
-from small_apps.downloads import Watch
 from small_apps.failures import SourceFailed, Stopped
-from small_apps.snapshots import Written
+from small_apps.snapshots import Place, Written
 from small_apps.sources import Fetched
+from small_apps.watch import Watch
 from tasks.context import WorkContext
 
 
@@ -67,6 +67,7 @@ class _Refresh:
     rewritten: dict[str, int] = field(default_factory=dict)
     reused: list[str] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
+    left_out: dict[str, Any] = field(default_factory=dict)
     is_permanent: bool = True
     is_bootstrap: bool = False
     stopped: bool = False
@@ -108,7 +109,7 @@ class _Refresh:
         probed = freshness.probe(source, self.context.settings)
         if not freshness.is_unchanged(staging.validators, probed):
             return False
-        if not files.is_there(self.context.settings.home, staging.path, staging.byte_count):
+        if not files.is_there(self.context.settings, staging.path, staging.byte_count):
             self.is_bootstrap = True
             return False
         self._confirm(staging)
@@ -117,29 +118,36 @@ class _Refresh:
     def _fetch(self, domain: Domain) -> Fetched:
         source, settings = sources.source_of(domain.source), self.context.settings
         kept = files.download_path(settings.home, self.context.small_app.name, domain.name)
+        watch = self._watch("download", domain.name, "bytes")
         if self.parameters.from_ == "downloaded":
-            return sources.fetch_again(source, kept, settings)
-        return sources.fetch(source, kept, settings, self._watch("download", domain.name, "bytes"))
+            return sources.fetch_again(source, kept, settings, watch)
+        return sources.fetch(source, kept, settings, watch)
 
     def _import(self, domain: Domain, fetched: Fetched) -> None:
-        home, app = self.context.settings.home, self.context.small_app
-        rows = sources.rows_of(fetched, self._watch("import", domain.name, "rows"))
-        snapshot_id = uuid4()
-        written = files.write(home, app.name, domain.name, snapshot_id, rows)
+        settings, place = self.context.settings, self._place(domain)
+        try:
+            written = files.write(settings, place, fetched.data)
+        finally:
+            fetched.keep()
+        faults = written.imported.faults
+        if faults.count:
+            self.left_out[domain.name] = faults.told()
         staging = domain.staging
         if staging and self._is_same(staging, written):
-            files.remove(home, [written.path])
+            files.remove(settings, [written.path])
             self._confirm(staging, fetched.validators)
             return
-        self._stage(_snapshot(snapshot_id, domain, written, fetched))
+        self._stage(_snapshot(place, written, fetched))
+
+    def _place(self, domain: Domain) -> Place:
+        return Place(self.context.small_app.name, domain.name, uuid4())
 
     def _is_same(self, staging: Snapshot, written: Written) -> bool:
         # A source that cannot say whether it changed would else fill the disk with copies.
-        home = self.context.settings.home
         return (
             not self.parameters.force
-            and staging.digest == written.digest
-            and files.is_there(home, staging.path, staging.byte_count)
+            and staging.digest == written.imported.digest
+            and files.is_there(self.context.settings, staging.path, staging.byte_count)
         )
 
     def _stage(self, snapshot: Snapshot) -> None:
@@ -194,7 +202,7 @@ class _Refresh:
         if self.failed and len(self.failed) == self.total:
             text = "; ".join(f"{name}: {text}" for name, text in self.failed.items())
             raise StepFailed(text, permanent=self.is_permanent)
-        is_partial = bool(self.failed) or self.stopped
+        is_partial = bool(self.failed or self.left_out) or self.stopped
         return StepResult(
             message=self._sentence(),
             outcome=StepOutcome.PARTIAL if is_partial else StepOutcome.SUCCESS,
@@ -208,6 +216,9 @@ class _Refresh:
             parts.append(f"rewrote {', '.join(shown)}")
         if self.reused:
             parts.append(f"reused {', '.join(self.reused)}")
+        parts += [
+            f"{told['rows']:,} rows of {name} left out" for name, told in self.left_out.items()
+        ]
         parts += [f"{name} failed: {text}" for name, text in self.failed.items()]
         if self.stopped:
             parts.append(f"stopped after {self._done} of {self.total}")
@@ -221,17 +232,18 @@ class _Refresh:
             "reused": self.reused,
             "rows": self.rewritten,
             "failed": self.failed,
+            "left_out": self.left_out,
         }
 
 
-def _snapshot(snapshot_id: UUID, domain: Domain, written: Written, fetched: Fetched) -> Snapshot:
+def _snapshot(place: Place, written: Written, fetched: Fetched) -> Snapshot:
     return Snapshot(
-        id=snapshot_id,
-        domain=domain.name,
+        id=place.id,
+        domain=place.domain,
         path=written.path,
-        row_count=written.row_count,
+        row_count=written.imported.row_count,
         byte_count=written.byte_count,
-        digest=written.digest,
+        digest=written.imported.digest,
         validators=fetched.validators,
-        figures=written.figures,
+        figures=written.imported.figures,
     )

@@ -1,12 +1,11 @@
 """send_email: a stored template, one message to each recipient."""
 
-from collections.abc import Mapping
-from datetime import datetime
-from typing import Any, cast
-from zoneinfo import ZoneInfo
+from typing import cast
 
-from mail.message import Content
-from mail.templates import InvalidTemplate, MailTemplate, check, render
+from mail.checks import problems_of_template
+from mail.message import Content, unsubscribe_url
+from mail.templates import MailTemplate, render
+from mail.values import Occasion, values_of
 from minutehand.steps import Recipient, StepFailed, StepResult
 from models.parameters import SendEmailParameters
 from models.problems import unknown_name
@@ -15,18 +14,17 @@ from runtime.database import reading
 from tasks.context import WorkContext
 from tasks.delivery import deliver
 
-# What a template may read: `mail.templates.check` tells at save which other names one wants.
-KNOWN_NAMES = frozenset({"recipient", "small_app", "occurrence_at", "date", "time", "operation_id"})
-
 
 def run(context: WorkContext) -> StepResult:
     """Send the template to the recipients who have not had it from this operation."""
     parameters = cast(SendEmailParameters, context.parameters)
     template = _template(context, parameters.template)
-    shared = _shared_values(context)
+    occasion = _occasion(context)
+    app, way_out = context.small_app.name, context.settings.mail.unsubscribe
 
     def compose(recipient: Recipient) -> Content:
-        return render(template, {**shared, "recipient": _shown(recipient)})
+        url = unsubscribe_url(way_out, recipient.id, app)
+        return render(template, values_of(occasion, recipient, url))
 
     return deliver(context, "send_email", compose)
 
@@ -39,27 +37,15 @@ def _template(context: WorkContext, name: str) -> MailTemplate:
             f"template {name!r} {unknown_name('template', name, stored)}", permanent=True
         )
     template = MailTemplate(name, **stored[name])
-    try:
-        check(template)
-    except InvalidTemplate as error:
-        raise StepFailed(str(error), permanent=True) from None
+    problems = problems_of_template(template)
+    if problems:
+        raise StepFailed("; ".join(map(str, problems)), permanent=True)
     return template
 
 
-def _shared_values(context: WorkContext) -> Mapping[str, Any]:
-    local: datetime = context.occurrence_at.astimezone(ZoneInfo(context.small_app.zone))
-    return {
-        "small_app": {"name": context.small_app.name, "zone": context.small_app.zone},
-        "occurrence_at": context.occurrence_at.strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "date": local.strftime("%Y-%m-%d"),
-        "time": local.strftime("%H:%M"),
-        "operation_id": str(context.operation_id),
-    }
-
-
-def _shown(recipient: Recipient) -> Mapping[str, str]:
-    return {
-        "id": recipient.id,
-        "address": recipient.address or "",
-        "name": recipient.name or recipient.id,
-    }
+def _occasion(context: WorkContext) -> Occasion:
+    app = context.small_app
+    with reading(context.engine) as connection:
+        title = small_apps.document_of(connection, app.id).get("title")
+    at, id = context.occurrence_at, str(context.operation_id)
+    return Occasion(app.name, title or app.name, app.zone, at, id)

@@ -244,7 +244,7 @@ def test_one_tick_at_an_instant_records_the_documented_id(call: Call, tmp_path: 
     for _ in range(5):
         assert daemon.main([*home, "--once", "--at", "2030-01-07T06:00:30Z"]) == 0
 
-    found = call("operation", "list", "--json").json
+    found = call("operation", "list", "--action", "weekly update", "--json").json
     expected = operation_id(UUID(uid), datetime(2030, 1, 7, 6, tzinfo=UTC))
     assert [one["id"] for one in found if one["state"] != "missed"] == [str(expected)]
     assert found[0]["state"] == "pending"
@@ -385,8 +385,12 @@ def test_a_database_that_is_away_is_a_failure(call: Call, monkeypatch: pytest.Mo
 def test_migrate_says_what_it_did(call: Call, tmp_path: Path) -> None:
     (tmp_path / "home" / "minutehand.db").unlink()
 
-    assert f"from empty to {HEAD}" in call("migrate").out
-    assert "up to date" in call("migrate").out
+    first = call("migrate").out
+
+    assert f"from empty to {HEAD}" in first
+    assert "small app default has an action maintenance now" in first
+    again = call("migrate", "--json").json
+    assert (again["before"], again["maintained"]) == (again["after"], [])
 
 
 def test_lines_end_with_a_newline_only(call: Call, write: Callable[..., str]) -> None:

@@ -6,26 +6,37 @@ from datetime import UTC, datetime
 from pathlib import Path
 from uuid import UUID
 
+from runtime.config import Settings
 from small_apps import snapshots
+from small_apps.importing import Data
+from small_apps.snapshots import Place
 
 ROOT = Path(__file__).parents[3]
 WRITER = """
 import sys
 from pathlib import Path
 from uuid import UUID
-from small_apps import snapshots
+from runtime.config import Settings
+from small_apps import snapshots, stores
+from small_apps.importing import Data
+from small_apps.snapshots import Place
 
-def rows():
-    yield {"id": 2}
+def wait(*_):
     print("half", flush=True)
     sys.stdin.read()
 
-snapshots.write(Path(sys.argv[1]), "demo", "a", UUID(int=2), rows())
+# The file lies under its passing name; the rename is what does not come to pass.
+stores._sync = wait
+home = Path(sys.argv[1])
+snapshots.write(Settings(home=home), Place("demo", "a", UUID(int=2)), Data(home / "s", "csv", "s"))
 """
 
 
-def test_a_killed_writer_leaves_the_old_snapshot_and_a_part_that_goes_later(tmp_path: Path) -> None:
-    old = snapshots.write(tmp_path, "demo", "a", UUID(int=1), [{"id": 1}])
+def test_a_killed_writer_leaves_the_old_snapshot_and_leavings_that_go_later(tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path)
+    (tmp_path / "s").write_text("id\n1\n")
+    data = Data(tmp_path / "s", "csv", "s")
+    old = snapshots.write(settings, Place("demo", "a", UUID(int=1)), data)
     command = [sys.executable, "-c", WRITER, str(tmp_path)]
     with subprocess.Popen(
         command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -35,10 +46,12 @@ def test_a_killed_writer_leaves_the_old_snapshot_and_a_part_that_goes_later(tmp_
         writer.kill()
 
     found = sorted(path.name for path in (tmp_path / old.path).parent.iterdir())
-    assert found == [f"{UUID(int=1)}.jsonl", f"{UUID(int=2)}.jsonl.part"]
-    assert list(snapshots.read(tmp_path, old.path)) == [{"id": 1}]
-    part = tmp_path / f"snapshots/demo/a/{UUID(int=2)}.jsonl.part"
+    assert found == [f"{UUID(int=1)}.parquet", f"{UUID(int=2)}.parquet.part"]
+    assert list(snapshots.read(settings, old.path)) == [{"id": 1}]
+    part = tmp_path / f"snapshots/demo/a/{UUID(int=2)}.parquet.part"
     late = datetime.fromtimestamp(part.stat().st_mtime, UTC) + 2 * snapshots.ORPHAN_AGE
-    assert list(snapshots.orphans(tmp_path, "demo", {old.path}, late)) == [
+    assert list(snapshots.orphans(settings, "demo", {old.path}, late)) == [
         str(part.relative_to(tmp_path))
     ]
+    assert snapshots.remove_leavings(tmp_path, "demo", late) == 1
+    assert list((tmp_path / "scratch/demo").iterdir()) == []

@@ -103,6 +103,7 @@ class Work:
         operation_id: UUID | None = None,
         attempt: int = 1,
         should_stop: Callable[[], bool] = lambda: False,
+        attempts_left: int = 0,
         **settings: Any,
     ) -> WorkContext:
         """Return a context in which a step can run; `settings` replace some of the fixture's."""
@@ -125,6 +126,7 @@ class Work:
             reporter=self.progress,
             time_left_source=lambda: timedelta(hours=1),
             should_stop_source=should_stop,
+            attempts_left=attempts_left,
         )
 
 

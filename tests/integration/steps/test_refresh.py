@@ -1,6 +1,5 @@
 """refresh, on both stores, from real files and a real web server."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +8,9 @@ import pytest
 from minutehand.steps import StepFailed, StepOutcome, StepResult
 from models.errors import LeaseLost
 from models.parameters import RefreshParameters
-from runtime.config import FetchSettings
+from runtime.data_sections import FetchSettings
 from small_apps import snapshots
-from small_apps.formats import Row
+from small_apps.snapshots import Row
 from tasks.steps import refresh
 from tests.integration.steps.conftest import Work
 from tests.web_source import Page, WebSource
@@ -30,7 +29,7 @@ def ran(work: Work, *, settings: dict[str, Any] | None = None, **parameters: Any
 def staged_rows(work: Work, domain: str) -> list[Row]:
     """Return the rows that staging shows."""
     staging = work.domains()[domain].staging
-    return list(snapshots.read(work.settings.home, staging.path)) if staging else []
+    return list(snapshots.read(work.settings, staging.path)) if staging else []
 
 
 def files_of(work: Work) -> list[Path]:
@@ -58,9 +57,10 @@ def test_rows_of_every_domain_come_into_staging_and_production_stays(two: Work) 
             "reused": [],
             "rows": {"a": 2, "b": 2},
             "failed": {},
+            "left_out": {},
         },
     )
-    assert staged_rows(two, "a") == [{"id": "1", "amount": "2.50"}, {"id": "2", "amount": "4"}]
+    assert staged_rows(two, "a") == [{"id": 1, "amount": 2.5}, {"id": 2, "amount": 4}]
     assert two.domains()["a"].production is None
     assert two.progress.phases == ["probe", "download", "import"]
     assert two.progress.reports[-1] == (2, 2, None)
@@ -113,7 +113,7 @@ def test_another_source_is_read_though_its_file_looks_the_same(two: Work) -> Non
 
     ran(two, domains=["a"])
 
-    assert staged_rows(two, "a")[0]["id"] == "7"
+    assert staged_rows(two, "a")[0]["id"] == 7
 
 
 def test_an_unknown_domain_is_named_before_anything_is_read(two: Work) -> None:
@@ -143,7 +143,7 @@ def test_one_broken_domain_leaves_the_other_alone_and_is_partial(two: Work) -> N
     assert result.outcome is StepOutcome.PARTIAL
     assert result.details["failed"] == {"a": "a.csv, line 2 ['1', '2', '3']: 3 cells, not 2"}
     assert len(staged_rows(two, "a")) == 2
-    assert staged_rows(two, "b") == [{"id": "9", "amount": "9"}]
+    assert staged_rows(two, "b") == [{"id": 9, "amount": 9}]
 
 
 def test_all_domains_broken_fails_the_step(two: Work) -> None:
@@ -169,13 +169,30 @@ def test_a_link_out_of_the_data_root_is_refused(two: Work, tmp_path: Path) -> No
     assert failed.value.permanent
 
 
-def test_a_reading_that_breaks_off_leaves_the_last_snapshot(two: Work) -> None:
-    ran(two, domains=["a"])
-    before = two.domains()["a"].staging
+def test_rows_that_cannot_be_read_are_left_out_and_the_step_is_partial(two: Work) -> None:
     many = "".join(f"{number},1\n" for number in range(5_000))
     two.write("a.csv", f"id,amount\n{many}broken\n")
 
-    with pytest.raises(StepFailed, match="line 5002"):
+    result = ran(two, domains=["a"])
+
+    assert result.outcome is StepOutcome.PARTIAL
+    assert result.message == "rewrote a (5,000 rows); 1 rows of a left out"
+    assert result.details["left_out"] == {
+        "a": {
+            "rows": 1,
+            "samples": [
+                {"line": 5002, "column": None, "value": "['broken']", "why": "1 cells, not 2"}
+            ],
+        }
+    }
+
+
+def test_a_file_of_which_too_much_is_broken_leaves_the_last_snapshot(two: Work) -> None:
+    ran(two, domains=["a"])
+    before = two.domains()["a"].staging
+    two.write("a.csv", "id,amount\n" + "1,1\n" * 800 + "broken\n" * 200)
+
+    with pytest.raises(StepFailed, match=r"line 802 .* 200 of 1,000 rows cannot be read"):
         ran(two, domains=["a"])
 
     assert two.domains()["a"].staging == before
@@ -184,13 +201,13 @@ def test_a_reading_that_breaks_off_leaves_the_last_snapshot(two: Work) -> None:
 
 def test_a_killed_writer_leaves_the_last_snapshot_and_the_next_run_ends_well(two: Work) -> None:
     ran(two, domains=["a"])
-    left = two.settings.home / "snapshots/shop/a/killed.jsonl.part"
+    left = two.settings.home / "snapshots/shop/a/killed.parquet.part"
     left.write_text('{"id": "half')
 
     two.write("a.csv", "id,amount\n1,1\n")
     ran(two, domains=["a"])
 
-    assert staged_rows(two, "a") == [{"id": "1", "amount": "1"}]
+    assert staged_rows(two, "a") == [{"id": 1, "amount": 1}]
 
 
 def test_a_worker_that_lost_its_lease_moves_no_pointer(two: Work) -> None:
@@ -203,8 +220,10 @@ def test_a_worker_that_lost_its_lease_moves_no_pointer(two: Work) -> None:
 
 
 def test_a_stop_keeps_what_is_done_and_is_partial(two: Work) -> None:
-    asked: Iterator[bool] = iter([False] * 5 + [True] * 100)
-    context = two.context(RefreshParameters(), should_stop=lambda: next(asked))
+    def is_a_done() -> bool:
+        return two.domains()["a"].staging is not None
+
+    context = two.context(RefreshParameters(), should_stop=is_a_done)
 
     result = refresh.run(context)
 

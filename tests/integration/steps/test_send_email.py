@@ -18,13 +18,15 @@ from models.parameters import (
 from models.store import deliveries
 from models.store.deliveries import Delivery
 from models.tables import deliveries as table
-from runtime.config import MailSettings
+from runtime.clock import monotonic
+from runtime.mail_settings import MailSettings
 from tasks.context import WorkContext
 from tasks.steps import send_email
 from tests.integration.steps.conftest import ANN, BEN, Work, text_of
 from tests.mail_server import MailServer, mail_server
 from tests.servers import free_port
 
+EVE = Recipient("eve", "eve@example.com", None)
 WELCOME = {
     "subject": "Hello {{ recipient.name }}",
     "text": "It is {{ time }} in {{ small_app.zone }}.",
@@ -97,7 +99,7 @@ def test_a_retry_sends_to_those_only_who_have_not_had_it(mailing: Work, smtp: Ma
     second = send_email.run(context_of(mailing, smtp, operation_id=operation_id))
 
     assert first.outcome is StepOutcome.PARTIAL
-    assert first.details["refused"] == {"ben": "451 later"}
+    assert first.details["put_off"] == {"count": 1, "samples": {"ben": "451 later"}}
     assert second.message == "sent 1 message by 127.0.0.1; 1 had it already"
     assert smtp.recipients == ["ann@example.com", "ben@example.com"]
 
@@ -155,7 +157,7 @@ def test_a_connection_dropped_within_a_message_costs_that_message_alone(
     result = send_email.run(context_of(mailing, smtp))
 
     assert result.outcome is StepOutcome.PARTIAL
-    assert list(result.details["refused"]) == ["ann"]
+    assert list(result.details["put_off"]["samples"]) == ["ann"]
     assert smtp.recipients == ["ben@example.com"]
 
 
@@ -191,7 +193,7 @@ def test_no_recipient_left_is_a_success_with_a_warning(mailing: Work, smtp: Mail
 
     assert result.outcome is StepOutcome.SUCCESS
     assert result.message.startswith("warning: no recipient left, nothing was sent")
-    assert result.details["without_address"] == ["eve"]
+    assert result.details["without_address"] == {"count": 1, "samples": ["eve"]}
     assert smtp.took == []
 
 
@@ -229,9 +231,12 @@ def test_an_unknown_template_is_named(mailing: Work) -> None:
 def test_an_unknown_value_of_a_template_is_named(mailing: Work) -> None:
     mailing.apply(templates={"welcome": {**WELCOME, "text": "{{ salutation }}"}})
 
-    with pytest.raises(StepFailed, match="welcome text: 'salutation' is undefined") as failed:
+    with pytest.raises(StepFailed) as failed:
         send_email.run(context_of(mailing, None))
 
+    assert str(failed.value).startswith(
+        "templates.welcome.text 'salutation': is not a known variable; known here: \"recipient\","
+    )
     assert failed.value.permanent
     assert rows(mailing) == {}
 
@@ -241,3 +246,169 @@ def test_a_wrong_sender_names_its_setting(mailing: Work) -> None:
         send_email.run(
             context_of(mailing, None, mail=MailSettings.model_construct(sender="nobody"))
         )
+
+
+def test_a_next_attempt_tries_again_those_alone_whom_the_server_put_off(
+    mailing: Work, smtp: MailServer
+) -> None:
+    smtp.answers.update(ben="451 later", eve="550 nobody here")
+    people = [ANN, BEN, EVE]
+    operation_id = mailing.operation()
+    with pytest.raises(StepFailed) as failed:
+        send_email.run(
+            context_of(mailing, smtp, people, operation_id=operation_id, attempts_left=1)
+        )
+    smtp.answers.clear()
+
+    second = send_email.run(context_of(mailing, smtp, people, operation_id=operation_id))
+
+    assert str(failed.value) == (
+        "sent 1 message by 127.0.0.1; 1 refused (eve: 550 nobody here); 1 put off (ben: 451 later);"
+        " these are tried again"
+    )
+    assert not failed.value.permanent
+    assert smtp.recipients == ["ann@example.com", "ben@example.com"]
+    assert second.outcome is StepOutcome.PARTIAL
+    assert second.details == {
+        "sent": 1,
+        "had_it": 1,
+        "refused": {"count": 1, "samples": {"eve": "550 nobody here"}},
+    }
+
+
+def test_with_no_attempt_left_those_put_off_make_it_partial(
+    mailing: Work, smtp: MailServer
+) -> None:
+    smtp.answers["ben"] = "452 no room"
+
+    result = send_email.run(context_of(mailing, smtp, attempts_left=0))
+
+    assert result.outcome is StepOutcome.PARTIAL
+    assert result.message == "sent 1 message by 127.0.0.1; 1 put off (ben: 452 no room)"
+
+
+def test_a_corrected_address_is_tried_though_the_old_one_was_refused_for_good(
+    mailing: Work, smtp: MailServer
+) -> None:
+    smtp.answers["ben"] = "550 nobody here"
+    operation_id = mailing.operation()
+    send_email.run(context_of(mailing, smtp, operation_id=operation_id))
+    moved = Recipient("ben", "benjamin@example.com", None)
+
+    result = send_email.run(context_of(mailing, smtp, [ANN, moved], operation_id=operation_id))
+
+    assert result.outcome is StepOutcome.SUCCESS
+    assert smtp.recipients == ["ann@example.com", "benjamin@example.com"]
+    assert rows(mailing)["ben"] == ("sent", None)
+
+
+def test_an_address_that_is_none_is_refused_for_good(mailing: Work, smtp: MailServer) -> None:
+    wrong = Recipient("eve", "eve@example.com, ann@example.com", None)
+
+    result = send_email.run(context_of(mailing, smtp, [ANN, wrong]))
+
+    assert result.outcome is StepOutcome.PARTIAL
+    assert "is not an e-mail address" in result.details["refused"]["samples"]["eve"]
+    with mailing.engine.connect() as connection:
+        kept = sa.select(table.c.is_permanent).where(table.c.recipient == "eve")
+        assert connection.execute(kept).scalar_one() is True
+
+
+def test_a_refused_sender_condemns_no_address(mailing: Work, smtp: MailServer) -> None:
+    smtp.sender_answer = "550 not from you"
+    operation_id = mailing.operation()
+    with pytest.raises(StepFailed, match="the sender was refused") as failed:
+        send_email.run(context_of(mailing, smtp, operation_id=operation_id))
+    smtp.sender_answer = None
+
+    send_email.run(context_of(mailing, smtp, operation_id=operation_id))
+
+    assert failed.value.permanent
+    assert smtp.recipients == ["ann@example.com", "ben@example.com"]
+
+
+def test_when_the_server_goes_away_midway_the_rest_waits_for_the_next_attempt(
+    mailing: Work,
+) -> None:
+    people = [Recipient(f"u{n}", f"u{n}@example.com", None) for n in range(5)]
+    operation_id = mailing.operation()
+    with mail_server() as server:
+        server.drops = {"u1", "u2", "u3"}
+        with pytest.raises(
+            StepFailed, match=r"1 message by .*, 4 still wait: .* in a row"
+        ) as failed:
+            send_email.run(context_of(mailing, server, people, operation_id=operation_id))
+        server.drops = set()
+        first = list(server.recipients)
+
+        send_email.run(context_of(mailing, server, people, operation_id=operation_id))
+
+        assert first == ["u0@example.com"]
+        assert server.recipients == [f"u{n}@example.com" for n in range(5)]
+    assert not failed.value.permanent
+
+
+def test_what_was_taken_before_the_connection_broke_comes_again_under_the_same_id(
+    mailing: Work, smtp: MailServer
+) -> None:
+    smtp.takes_and_drops.add("ann")
+    operation_id = mailing.operation()
+    first = send_email.run(context_of(mailing, smtp, operation_id=operation_id))
+    smtp.takes_and_drops.clear()
+
+    send_email.run(context_of(mailing, smtp, operation_id=operation_id))
+
+    assert first.details["uncertain"] == 1
+    assert smtp.recipients == ["ann@example.com", "ben@example.com", "ann@example.com"]
+    assert smtp.took[0][1]["Message-ID"] == smtp.took[2][1]["Message-ID"]
+
+
+def test_a_server_that_answers_too_late_is_uncertain(mailing: Work, smtp: MailServer) -> None:
+    smtp.hangs.add("ann")
+
+    result = send_email.run(context_of(mailing, smtp, mail=MailSettings(timeout_s=0.5)))
+
+    assert result.details["put_off"]["count"] == result.details["uncertain"] == 1
+    assert smtp.recipients == ["ben@example.com"]
+
+
+def test_messages_keep_the_pace_that_is_set(mailing: Work, smtp: MailServer) -> None:
+    people = [Recipient(f"u{n}", f"u{n}@example.com", None) for n in range(4)]
+    began = monotonic()
+
+    send_email.run(context_of(mailing, smtp, people, mail=MailSettings(rate=600)))
+
+    assert monotonic() - began >= 0.3
+    assert len(smtp.took) == 4
+
+
+def test_a_wait_for_the_pace_ends_when_the_step_is_to_stop(mailing: Work, smtp: MailServer) -> None:
+    context = context_of(
+        mailing, smtp, mail=MailSettings(rate=1), should_stop=lambda: bool(smtp.took)
+    )
+    began = monotonic()
+
+    result = send_email.run(context)
+
+    assert result.message == "sent 1 message by 127.0.0.1; stopped after 1 of 2"
+    assert monotonic() - began < 30
+
+
+def test_each_message_says_where_its_recipient_unsubscribes(
+    mailing: Work, smtp: MailServer
+) -> None:
+    mail = MailSettings(
+        unsubscribe="https://example.com/{app}/{recipient}", reply_to="help@example.com"
+    )
+    odd = Recipient("ann@shop>\r\nBcc: x", "ann@example.com", None)
+
+    send_email.run(context_of(mailing, smtp, [odd, BEN], mail=mail))
+
+    headers = [message["List-Unsubscribe"] for _to, message in smtp.took]
+    assert headers == [
+        "<https://example.com/shop/ann%40shop%3E%0D%0ABcc%3A%20x>",
+        "<https://example.com/shop/ben>",
+    ]
+    assert smtp.took[0][1]["List-Unsubscribe-Post"] == "List-Unsubscribe=One-Click"
+    assert smtp.took[0][1]["Reply-To"] == "help@example.com"
+    assert smtp.took[0][1]["Bcc"] is None

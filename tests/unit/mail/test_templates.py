@@ -113,7 +113,7 @@ def test_what_templates_cannot_do_is_refused_at_once(text: str, error: str) -> N
     "text", ["{{ " + "(" * 3_000 + "1" + ")" * 3_000 + " }}", "{{ count" + ".a" * 3_000 + " }}"]
 )
 def test_a_check_refuses_what_is_nested_too_deeply(text: str) -> None:
-    with pytest.raises(InvalidTemplate, match="template t text is nested too deeply"):
+    with pytest.raises(InvalidTemplate, match="template t text: is nested too deeply"):
         check(MailTemplate("t", "subject", text))
 
 

@@ -257,3 +257,29 @@ def test_a_refused_url_is_not_told(variable: str, tmp_path: Path) -> None:
         load_settings(tmp_path, {variable: "T0KEN"})
 
     assert "T0KEN" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["ftp://example.com/{recipient}", "example.com", "mailto:nobody", "https:///{app}",
+     "https://example.com/{who}", "https://example.com/a b", "https://x.org/>",
+     "https://x.org/" + "a" * 400],
+)  # fmt: skip
+def test_a_way_out_that_is_none_is_refused_by_name(tmp_path: Path, value: str) -> None:
+    with pytest.raises(InvalidSetting, match=r"SCHED_MAIL_UNSUBSCRIBE .*write a URL such as"):
+        load_settings(tmp_path, {"SCHED_MAIL_UNSUBSCRIBE": value})
+
+
+def test_mail_can_be_paced_answered_and_left(tmp_path: Path) -> None:
+    settings = load_settings(
+        tmp_path,
+        {
+            "SCHED_MAIL_RATE": "90",
+            "SCHED_MAIL_REPLY_TO": "Help <help@example.com>",
+            "SCHED_MAIL_UNSUBSCRIBE": "mailto:out@example.com?subject={app}%20{recipient}",
+        },
+    )
+
+    assert settings.mail.rate == 90
+    assert settings.mail.reply_to == "Help <help@example.com>"
+    assert settings.mail.unsubscribe == "mailto:out@example.com?subject={app}%20{recipient}"

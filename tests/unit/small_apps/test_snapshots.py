@@ -1,15 +1,25 @@
-from collections.abc import Iterator
+import json
 from datetime import UTC, datetime
 from pathlib import Path
 from uuid import UUID
 
 import pytest
 
+from runtime.config import Settings
 from small_apps import snapshots
-from small_apps.formats import Row
+from small_apps.failures import SourceFailed
+from small_apps.importing import Data
+from small_apps.snapshots import Place, Row, Written
 
 ID = UUID(int=7)
-ROWS: list[Row] = [{"id": "1", "n": "2.50"}, {"id": "x", "n": "-4"}, {"id": "3", "n": ""}]
+TEXT = "id,n\n1,2.50\nx,-4\n3,\n"
+ROWS: list[Row] = [{"id": "1", "n": 2.5}, {"id": "x", "n": -4}, {"id": "3", "n": None}]
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    """Settings of an empty home folder."""
+    return Settings(home=tmp_path / "home")
 
 
 def files(home: Path) -> list[str]:
@@ -17,53 +27,56 @@ def files(home: Path) -> list[str]:
     return [str(path.relative_to(home)) for path in home.rglob("*") if path.is_file()]
 
 
-def test_what_is_written_is_read(tmp_path: Path) -> None:
-    written = snapshots.write(tmp_path, "demo", "a", ID, ROWS)
-
-    assert list(snapshots.read(tmp_path, written.path)) == ROWS
-    assert files(tmp_path) == [written.path] == [f"snapshots/demo/a/{ID}.jsonl"]
-    assert written.byte_count == (tmp_path / written.path).stat().st_size
-    assert snapshots.is_there(tmp_path, written.path, written.byte_count)
+def write(settings: Settings, text: str = TEXT, app: str = "demo", domain: str = "a") -> Written:
+    """Write the rows of a CSV text as a snapshot."""
+    file = settings.home.parent / "source"
+    file.write_text(text)
+    return snapshots.write(settings, Place(app, domain, ID), Data(file, "csv", "source"))
 
 
-def test_figures_are_gathered_on_the_way(tmp_path: Path) -> None:
-    written = snapshots.write(tmp_path, "demo", "a", ID, ROWS)
+def test_what_is_written_is_read(settings: Settings) -> None:
+    written = write(settings)
 
-    assert written.row_count == 3
-    assert written.figures == {
-        "columns": {
-            "id": {"kind": "text", "filled": 3},
-            "n": {"kind": "number", "filled": 2, "min": -4, "max": 2.5, "sum": -1.5},
-        }
-    }
+    assert list(snapshots.read(settings, written.path)) == ROWS
+    assert files(settings.home) == [written.path] == [f"snapshots/demo/a/{ID}.parquet"]
+    assert written.byte_count == (settings.home / written.path).stat().st_size
+    assert snapshots.is_there(settings, written.path, written.byte_count)
 
 
-def test_the_same_rows_have_the_same_digest(tmp_path: Path) -> None:
-    first = snapshots.write(tmp_path, "demo", "a", ID, ROWS)
-    second = snapshots.write(tmp_path, "demo", "b", ID, iter(ROWS))
-    other = snapshots.write(tmp_path, "demo", "c", ID, ROWS[:2])
+def test_a_snapshot_of_an_earlier_release_is_read(settings: Settings) -> None:
+    old = settings.home / "snapshots/demo/a/old.jsonl"
+    old.parent.mkdir(parents=True)
+    old.write_text("".join(json.dumps({"id": n, "x": "é"}) + "\n" for n in (1, 2)))
 
-    assert first.digest == second.digest != other.digest
+    rows = list(snapshots.read(settings, "snapshots/demo/a/old.jsonl"))
+
+    assert rows == [{"id": "1", "x": "é"}, {"id": "2", "x": "é"}]
 
 
-def test_rows_that_break_off_leave_nothing(tmp_path: Path) -> None:
-    def broken() -> Iterator[Row]:
-        yield from ROWS
-        raise RuntimeError("half-way")
+def test_the_same_rows_have_the_same_digest(settings: Settings) -> None:
+    first = write(settings)
+    second = write(settings, domain="b")
+    other = write(settings, "id,n\n1,2.50\n", domain="c")
 
-    with pytest.raises(RuntimeError):
-        snapshots.write(tmp_path, "demo", "a", ID, broken())
+    digests = [one.imported.digest for one in (first, second, other)]
+    assert digests[0] == digests[1] != digests[2]
 
-    assert files(tmp_path) == []
+
+def test_rows_that_cannot_be_read_leave_nothing(settings: Settings) -> None:
+    with pytest.raises(SourceFailed):
+        write(settings, "id,n\n1\n")
+
+    assert files(settings.home) == []
 
 
 @pytest.mark.parametrize(
     "name", ["..", ".", "a/b", "a\\b", "../../etc", "x" * 200, "é" * 100, "\0", ".hidden"]
 )
-def test_no_name_leaves_its_folder(tmp_path: Path, name: str) -> None:
-    written = snapshots.write(tmp_path, name, name, ID, ROWS)
+def test_no_name_leaves_its_folder(settings: Settings, name: str) -> None:
+    written = write(settings, app=name, domain=name)
 
-    assert (tmp_path / written.path).resolve().parents[2] == (tmp_path / "snapshots").resolve()
+    folder = (settings.home / written.path).resolve().parents[2]
+    assert folder == (settings.home / "snapshots").resolve()
 
 
 def test_names_that_differ_have_folders_that_differ() -> None:
@@ -72,18 +85,34 @@ def test_names_that_differ_have_folders_that_differ() -> None:
     assert len({snapshots.folder_name(name) for name in names}) == len(names)
 
 
-def test_a_file_cut_off_is_not_there(tmp_path: Path) -> None:
-    written = snapshots.write(tmp_path, "demo", "a", ID, ROWS)
-    (tmp_path / written.path).write_text("{")
+def test_a_file_cut_off_is_not_there(settings: Settings) -> None:
+    written = write(settings)
+    (settings.home / written.path).write_text("{")
 
-    assert not snapshots.is_there(tmp_path, written.path, written.byte_count)
+    assert not snapshots.is_there(settings, written.path, written.byte_count)
 
 
-def test_young_files_are_nobodys_yet(tmp_path: Path) -> None:
-    written = snapshots.write(tmp_path, "demo", "a", ID, ROWS)
-    now = datetime.fromtimestamp((tmp_path / written.path).stat().st_mtime, UTC)
+@pytest.mark.parametrize("suffix", ["parquet", "jsonl", "parquet.part", "jsonl.part"])
+def test_young_files_are_nobodys_yet(settings: Settings, suffix: str) -> None:
+    path = f"snapshots/demo/a/{ID}.{suffix}"
+    (settings.home / path).parent.mkdir(parents=True)
+    (settings.home / path).write_text("x")
+    now = datetime.fromtimestamp((settings.home / path).stat().st_mtime, UTC)
 
-    assert list(snapshots.orphans(tmp_path, "demo", set(), now)) == []
+    assert list(snapshots.orphans(settings, "demo", set(), now)) == []
     late = now + 2 * snapshots.ORPHAN_AGE
-    assert list(snapshots.orphans(tmp_path, "demo", set(), late)) == [written.path]
-    assert list(snapshots.orphans(tmp_path, "demo", {written.path}, late)) == []
+    assert list(snapshots.orphans(settings, "demo", set(), late)) == [path]
+    assert list(snapshots.orphans(settings, "demo", {path}, late)) == []
+
+
+def test_what_killed_imports_left_goes_when_it_is_old(settings: Settings) -> None:
+    left = [settings.home / "scratch/demo/x/spill/1.tmp", settings.home / "downloads/demo/a.1.part"]
+    kept = settings.home / "downloads/demo/a"
+    for file in (*left, kept):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("x")
+    now = datetime.fromtimestamp(left[0].parent.stat().st_mtime, UTC)
+
+    assert snapshots.remove_leavings(settings.home, "demo", now) == 0
+    assert snapshots.remove_leavings(settings.home, "demo", now + 2 * snapshots.ORPHAN_AGE) == 2
+    assert files(settings.home) == ["downloads/demo/a"]

@@ -4,10 +4,11 @@ from pathlib import Path
 import pytest
 
 from runtime.config import Settings
-from small_apps.downloads import Watch
 from small_apps.failures import SourceFailed, Stopped
 from small_apps.freshness import is_unchanged, probe
-from small_apps.sources import fetch, resolve_file, rows_of, source_of
+from small_apps.prepare import prepare
+from small_apps.sources import fetch, resolve_file, source_of
+from small_apps.watch import Watch
 
 
 @pytest.fixture
@@ -56,34 +57,35 @@ def test_a_source_is_one_file_or_one_url(document: dict[str, str]) -> None:
 
 
 def test_a_file_that_changes_while_it_is_read_is_refused(settings: Settings) -> None:
-    data = fetch(source_of({"file": "a.csv"}), settings.home / "k", settings, Watch())
-    rows = rows_of(data, Watch())
-    next(rows)
-    (settings.effective_data_root / "a.csv").write_text("id\n1\n2\n")
+    file = settings.effective_data_root / "a.csv"
+
+    def write_to_it() -> bool:
+        file.write_text("id\n1\n2\n")
+        return False
 
     with pytest.raises(SourceFailed, match="changed while it was read"):
-        list(rows)
+        prepare(file, settings.home / "copy", "a.csv", settings.fetch, Watch(write_to_it))
 
 
 def test_a_file_that_another_one_replaces_is_read_to_its_end(settings: Settings) -> None:
     file = settings.effective_data_root / "a.csv"
-    rows = rows_of(
-        fetch(source_of({"file": "a.csv"}), settings.home / "k", settings, Watch()), Watch()
-    )
-    first = next(rows)
-    new = file.with_name("new.csv")
-    new.write_text("id\n7\n8\n9\n")
-    new.replace(file)
 
-    assert [first, *rows] == [{"id": "1"}]
+    def replace_it() -> bool:
+        new = file.with_name("new.csv")
+        new.write_text("id\n7\n8\n9\n")
+        new.replace(file)
+        return False
+
+    prepare(file, settings.home / "copy", "a.csv", settings.fetch, Watch(replace_it))
+
+    assert (settings.home / "copy").read_text() == "id\n1\n"
 
 
 def test_a_long_reading_can_be_stopped(settings: Settings) -> None:
-    (settings.effective_data_root / "a.csv").write_text("id\n" + "1\n" * 5_000)
-    data = fetch(source_of({"file": "a.csv"}), settings.home / "k", settings, Watch())
+    file = settings.effective_data_root / "a.csv"
 
     with pytest.raises(Stopped):
-        list(rows_of(data, Watch(should_stop=lambda: True)))
+        prepare(file, settings.home / "copy", "a.csv", settings.fetch, Watch(lambda: True))
 
 
 def test_a_file_is_unchanged_until_it_is_written(settings: Settings) -> None:

@@ -1,0 +1,57 @@
+"""Check the templates of a small app: when its document is saved, and again when they are used."""
+
+from collections.abc import Iterator, Mapping
+
+from mail.grammar import Fault
+from mail.templates import PARTS, MailTemplate, faults_of
+from mail.values import SAMPLE
+from models.errors import Problem
+from models.problems import path_of
+from models.small_app import InvalidSmallApp, SmallAppModel, parse_small_app
+
+
+def checked_small_app(document: object) -> SmallAppModel:
+    """Return the small app that `document` writes, its templates checked.
+
+    Raises InvalidSmallApp with all problems, those of templates included.
+    """
+    of_templates = template_problems(document)
+    try:
+        app = parse_small_app(document)
+    except InvalidSmallApp as error:
+        raise InvalidSmallApp([*error.problems, *of_templates]) from None
+    if of_templates:
+        raise InvalidSmallApp(of_templates)
+    return app
+
+
+def template_problems(document: object) -> list[Problem]:
+    """Return every problem of the texts of a document's templates, whatever else is wrong in it."""
+    templates = document.get("templates") if isinstance(document, Mapping) else None
+    if not isinstance(templates, Mapping):
+        return []
+    return [
+        problem
+        for name, template in templates.items()
+        if isinstance(template, Mapping)
+        for problem in _of_parts(str(name), template)
+    ]
+
+
+def problems_of_template(template: MailTemplate) -> list[Problem]:
+    """Return every problem of a stored template."""
+    parts = {part: getattr(template, part) for part in PARTS}
+    return list(_of_parts(template.name, parts))
+
+
+def _of_parts(name: str, parts: Mapping[str, object]) -> Iterator[Problem]:
+    for part in PARTS:
+        source = parts.get(part)
+        if not isinstance(source, str):
+            continue
+        for fault in faults_of(part, source, SAMPLE):
+            yield Problem(path_of(("templates", name, part)), fault.value, _remedy(fault))
+
+
+def _remedy(fault: Fault) -> str:
+    return f"{fault.remedy} (line {fault.line})" if fault.line else fault.remedy

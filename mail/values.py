@@ -1,0 +1,53 @@
+"""What a template may read: of the occasion, and of the recipient."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from minutehand.steps import Recipient
+
+
+@dataclass(frozen=True, slots=True)
+class Occasion:
+    """What all recipients of a mail share; `at` is aware, `zone` says how it is shown."""
+
+    app: str
+    title: str
+    zone: str
+    at: datetime
+    operation_id: str
+
+
+def values_of(
+    occasion: Occasion, recipient: Recipient, unsubscribe_url: str | None
+) -> dict[str, Any]:
+    """Return the variables of a template; `unsubscribe_url` None is an empty text there."""
+    local = occasion.at.astimezone(ZoneInfo(occasion.zone))
+    return {
+        "recipient": {
+            "id": recipient.id,
+            "address": recipient.address or "",
+            "name": recipient.name or recipient.id,
+        },
+        "small_app": {"name": occasion.app, "title": occasion.title, "zone": occasion.zone},
+        "occurrence_at": occasion.at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "date": local.strftime("%Y-%m-%d"),
+        "time": local.strftime("%H:%M"),
+        "operation_id": occasion.operation_id,
+        "unsubscribe_url": unsubscribe_url or "",
+    }
+
+
+SAMPLE: Mapping[str, Any] = values_of(
+    Occasion(
+        app="shop",
+        title="The Shop",
+        zone="Europe/Paris",
+        at=datetime(2026, 11, 23, 6, tzinfo=UTC),
+        operation_id="1dd03b83-7b34-516e-8a7c-7ff8626a8a85",
+    ),
+    Recipient("ann", "ann@example.com", "Ann Example"),
+    "https://example.com/unsubscribe?who=ann",
+)

@@ -1,0 +1,35 @@
+"""How mail leaves: the sender, what a server may take, the pace, how recipients unsubscribe."""
+
+from pydantic import Field, field_validator
+
+from runtime.sections import Section
+from runtime.urls import check_sender, check_unsubscribe
+
+
+class MailSettings(Section):
+    """How mail leaves."""
+
+    sender: str = Field("minutehand@example.com", description="address in From")
+    reply_to: str | None = Field(None, description="address in Reply-To")
+    timeout_s: float = Field(20, gt=0, le=300, description="seconds an SMTP server may take")
+    rate: int | None = Field(None, ge=1, le=100_000, description="messages a minute at most")
+    max_bytes: int = Field(
+        10 * 2**20, ge=1_000, le=100 * 2**20, description="size of the largest message, in bytes"
+    )
+    unsubscribe: str | None = Field(
+        None, description="List-Unsubscribe: https://… or mailto:… with {recipient} and {app}"
+    )
+
+    @field_validator("sender", "reply_to")
+    @classmethod
+    def _is_an_address(cls, value: str | None) -> str | None:
+        if value is not None:
+            check_sender(value)
+        return value
+
+    @field_validator("unsubscribe")
+    @classmethod
+    def _is_a_way_out(cls, value: str | None) -> str | None:
+        if value is not None:
+            check_unsubscribe(value)
+        return value

@@ -1,0 +1,158 @@
+"""A source's file made ready for import: unpacked, checked, and nobody else's while it is read."""
+
+import codecs
+import os
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from runtime.data_sections import FetchSettings
+from small_apps.failures import SourceFailed
+from small_apps.watch import Watch
+
+CHUNK = 1 << 20
+GZIP_MARK = b"\x1f\x8b"
+# 16 more than the largest window: the form of gzip's own.
+GZIP_WINDOW = 31
+
+
+@dataclass(slots=True)
+class Ends:
+    """Which ends of lines a text has; more than one kind asks for care."""
+
+    crlf: int = 0
+    lf: int = 0
+    cr: int = 0
+
+    def add(self, chunk: bytes) -> None:
+        """Count the ends of `chunk`, which ends with no half of one."""
+        both = chunk.count(b"\r\n")
+        self.crlf += both
+        self.lf += chunk.count(b"\n") - both
+        self.cr += chunk.count(b"\r") - both
+
+    @property
+    def are_mixed(self) -> bool:
+        """Whether there is more than one kind."""
+        return sum(count > 0 for count in (self.crlf, self.lf, self.cr)) > 1
+
+
+def prepare(source: Path, target: Path, shown: str, settings: FetchSettings, watch: Watch) -> Ends:
+    """Write the bytes of `source`, unpacked, to `target`; text loses its byte order mark.
+
+    Raises SourceFailed for what is larger than the settings allow, packed or unpacked, for a file
+    that is written to meanwhile (another one may take its name), and for text that is not UTF-8.
+    """
+    with _opened(source, shown) as stream, target.open("wb") as copy:
+        before = _state(stream)
+        is_binary = False
+        checked = _Text(shown)
+        for number, chunk in enumerate(_unpacked(stream, shown, settings, watch)):
+            is_binary = is_binary or (number == 0 and chunk.startswith(b"PAR1"))
+            copy.write(chunk if is_binary else checked.taken(chunk))
+        if not is_binary:
+            copy.write(checked.rest())
+        if _state(stream) != before:
+            raise SourceFailed(f"{shown} changed while it was read; refresh it again")
+    return checked.ends
+
+
+class _Text:
+    def __init__(self, shown: str) -> None:
+        self.ends = Ends()
+        self._shown = shown
+        self._decoder = codecs.getincrementaldecoder("utf-8")()
+        self._held = b""
+        self._is_first = True
+
+    def taken(self, chunk: bytes) -> bytes:
+        """Return what may be written of `chunk` now."""
+        self._check(chunk, final=False)
+        if self._is_first:
+            self._is_first = False
+            chunk = chunk.removeprefix(codecs.BOM_UTF8)
+        chunk = self._held + chunk
+        # A line's end may be cut in two.
+        self._held = b"\r" if chunk.endswith(b"\r") else b""
+        chunk = chunk[: len(chunk) - len(self._held)]
+        self.ends.add(chunk)
+        return chunk
+
+    def rest(self) -> bytes:
+        """Return what was held back."""
+        self._check(b"", final=True)
+        self.ends.add(self._held)
+        return self._held
+
+    def _check(self, chunk: bytes, *, final: bool) -> None:
+        try:
+            self._decoder.decode(chunk, final)
+        except UnicodeDecodeError as error:
+            raise SourceFailed(
+                f"{self._shown}: byte {error.object[error.start]:#04x} is not UTF-8; "
+                "save the file as UTF-8",
+                permanent=True,
+            ) from None
+
+
+@contextmanager
+def _opened(source: Path, shown: str) -> Iterator[BinaryIO]:
+    try:
+        with source.open("rb") as stream:
+            yield stream
+    except FileNotFoundError as error:
+        raise SourceFailed(f"{shown}: {error.strerror}") from None
+
+
+def _state(stream: BinaryIO) -> tuple[int, int]:
+    state = os.fstat(stream.fileno())
+    return state.st_mtime_ns, state.st_size
+
+
+def _unpacked(
+    stream: BinaryIO, shown: str, settings: FetchSettings, watch: Watch
+) -> Iterator[bytes]:
+    first = stream.read(CHUNK)
+    rest = iter(lambda: stream.read(CHUNK), b"")
+    chunks = _chained(first, rest)
+    is_packed = first.startswith(GZIP_MARK)
+    size = 0
+    for chunk in _gunzipped(chunks, shown) if is_packed else chunks:
+        watch.check()
+        size += len(chunk)
+        if size > settings.max_bytes:
+            what = " unpacked" if is_packed else ""
+            raise SourceFailed(
+                f"{shown} is larger{what} than SCHED_FETCH_MAX_BYTES={settings.max_bytes}",
+                permanent=True,
+            )
+        yield chunk
+
+
+def _chained(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
+    if first:
+        yield first
+        yield from rest
+
+
+def _gunzipped(chunks: Iterable[bytes], shown: str) -> Iterator[bytes]:
+    """Yield what gzip packed, in bounded pieces; one file may hold several packed parts."""
+    unpacker = zlib.decompressobj(GZIP_WINDOW)
+    try:
+        for packed in chunks:
+            pending = packed
+            while pending:
+                if unpacker.eof:
+                    unpacker = zlib.decompressobj(GZIP_WINDOW)
+                piece = unpacker.decompress(pending, CHUNK)
+                pending = unpacker.unconsumed_tail or unpacker.unused_data
+                if piece:
+                    yield piece
+        yield unpacker.flush()
+    except zlib.error as error:
+        raise SourceFailed(f"{shown} is not whole gzip: {error}", permanent=True) from None
+    if not unpacker.eof:
+        raise SourceFailed(f"{shown} is cut off; its gzip has no end")

@@ -1,0 +1,205 @@
+"""Where snapshots lie: a folder, or whatever fsspec has a driver for; the same from outside.
+
+A file appears whole or not at all under the name that a row of the database will have: a folder
+gives it by a rename, an object store by its upload; nobody knows the name before the row is there.
+"""
+
+import os
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import unquote, urlsplit
+
+import fsspec
+
+from runtime.config import Settings
+from small_apps.failures import SourceFailed
+
+
+class Store(Protocol):
+    """Files by their path in the store."""
+
+    def put(self, local: Path, path: str) -> None:
+        """Move the finished file `local` to `path`."""
+
+    def size(self, path: str) -> int | None:
+        """Return the size of a file, None when it is not there."""
+
+    def remove(self, path: str) -> bool:
+        """Remove a file; return whether it was there."""
+
+    def files(self, folder: str) -> Iterator[tuple[str, datetime | None]]:
+        """Yield the files under `folder`, each with the instant it was written, if known."""
+
+    def local(self, path: str, scratch: Path) -> Path:
+        """Return where the file can be read on this machine, copied to `scratch` if need be."""
+
+
+class FolderStore:
+    """A folder of this machine, or one that looks like it."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def put(self, local: Path, path: str) -> None:
+        """Move `local` to `path`, on the disk for certain when this returns."""
+        file = self.root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        part = file.with_name(file.name + ".part")
+        try:
+            # Another disk wants a copy; the rename that counts is within one.
+            shutil.move(local, part)
+            _sync(part, os.O_RDWR)
+            part.replace(file)
+            # Without it, a power cut may leave a committed row that names no file.
+            _sync(file.parent, os.O_RDONLY)
+        finally:
+            part.unlink(missing_ok=True)
+
+    def size(self, path: str) -> int | None:
+        """Return the size of a file, None when it is not there."""
+        file = self.root / path
+        return file.stat().st_size if file.is_file() else None
+
+    def remove(self, path: str) -> bool:
+        """Remove a file, or a folder with all in it; return whether it was there."""
+        file = self.root / path
+        if file.is_dir():
+            shutil.rmtree(file, ignore_errors=True)
+            return True
+        try:
+            file.unlink()
+        except FileNotFoundError:
+            return False
+        return True
+
+    def files(self, folder: str) -> Iterator[tuple[str, datetime | None]]:
+        """Yield the files under `folder` by name."""
+        for file in sorted((self.root / folder).rglob("*")):
+            if file.is_file():
+                written_at = datetime.fromtimestamp(file.stat().st_mtime, UTC)
+                yield str(file.relative_to(self.root)), written_at
+
+    def local(self, path: str, scratch: Path) -> Path:
+        """Return a second name for the file in `scratch`, or a copy."""
+        copy = scratch / Path(path).name
+        try:
+            os.link(self.root / path, copy)
+        except OSError:
+            shutil.copyfile(self.root / path, copy)
+        return copy
+
+
+class RemoteStore:
+    """An object store, or any other of fsspec's; its driver finds its credentials by itself."""
+
+    def __init__(self, filesystem: Any, root: str) -> None:
+        self._filesystem = filesystem
+        self._root = root.rstrip("/")
+
+    def put(self, local: Path, path: str) -> None:
+        """Upload `local`; it is not left behind."""
+        with _failures():
+            target = self._at(path)
+            self._filesystem.makedirs(target.rpartition("/")[0], exist_ok=True)
+            self._filesystem.put_file(str(local), target)
+            self._filesystem.invalidate_cache()
+            size = self._filesystem.size(target)
+        if size != local.stat().st_size:
+            raise SourceFailed(f"the store kept {size} bytes of {path}; refresh it again")
+        local.unlink()
+
+    def size(self, path: str) -> int | None:
+        """Return the size of a file, None when it is not there."""
+        with _failures():
+            try:
+                self._filesystem.invalidate_cache()
+                found: int | None = self._filesystem.info(self._at(path)).get("size")
+            except FileNotFoundError:
+                return None
+            return found
+
+    def remove(self, path: str) -> bool:
+        """Remove a file; return whether it was there."""
+        with _failures():
+            try:
+                self._filesystem.rm_file(self._at(path))
+            except FileNotFoundError:
+                return False
+            return True
+
+    def files(self, folder: str) -> Iterator[tuple[str, datetime | None]]:
+        """Yield the files under `folder` by name."""
+        with _failures():
+            self._filesystem.invalidate_cache()
+            try:
+                found = self._filesystem.find(self._at(folder), detail=True)
+            except FileNotFoundError:
+                return
+            for name, info in sorted(found.items()):
+                yield name.lstrip("/").removeprefix(self._root.lstrip("/") + "/"), _written_at(info)
+
+    def local(self, path: str, scratch: Path) -> Path:
+        """Return a copy of the file in `scratch`."""
+        copy = scratch / path.rpartition("/")[2]
+        with _failures():
+            self._filesystem.get_file(self._at(path), str(copy))
+        return copy
+
+    def _at(self, path: str) -> str:
+        return f"{self._root}/{path}"
+
+
+def store_of(settings: Settings) -> Store:
+    """Return where the settings let snapshots lie. Raises SourceFailed without a driver."""
+    url = settings.snapshots.url.get_secret_value()
+    if not url:
+        return FolderStore(settings.home)
+    if url.startswith("file://"):
+        return FolderStore(Path(unquote(urlsplit(url).path)))
+    try:
+        with _failures():
+            filesystem, root = fsspec.core.url_to_fs(url)
+    except (ImportError, ValueError) as error:
+        raise SourceFailed(
+            f"SCHED_SNAPSHOTS_URL ({urlsplit(url).scheme}://…) cannot be used: {error}"
+        ) from None
+    return RemoteStore(filesystem, root)
+
+
+@contextmanager
+def _failures() -> Iterator[None]:
+    """Say of a driver's own errors that it was the store's."""
+    try:
+        yield
+    except (SourceFailed, FileNotFoundError, ImportError, ValueError):
+        raise
+    except Exception as error:  # each driver has errors of its own
+        text = str(error).partition("\n")[0]
+        raise SourceFailed(f"the snapshots' store failed: {type(error).__name__}: {text}") from None
+
+
+def _written_at(info: dict[str, Any]) -> datetime | None:
+    for key in ("LastModified", "last_modified", "mtime", "created", "updated"):
+        found = info.get(key)
+        if isinstance(found, int | float):
+            found = datetime.fromtimestamp(found, UTC)
+        if isinstance(found, datetime):
+            return found if found.tzinfo else found.replace(tzinfo=UTC)
+    return None
+
+
+def _sync(path: Path, flags: int) -> None:
+    descriptor = os.open(path, flags)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def removed(store: Store, paths: Iterable[str]) -> int:
+    """Remove files whose rows are gone; return how many were there."""
+    return sum(store.remove(path) for path in paths)

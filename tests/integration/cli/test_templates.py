@@ -1,0 +1,199 @@
+"""`minutehand template …` and the check of templates at save, as a user calls them."""
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from email import message_from_bytes
+from email.policy import default
+from pathlib import Path
+
+import pytest
+
+from cli.main import run
+from tests.mail_server import MailServer, mail_server
+
+Call = Callable[..., tuple[int, str, str]]
+APP = {
+    "name": "shop",
+    "title": "The Shop",
+    "zone": "Europe/Paris",
+    "templates": {
+        "welcome": {
+            "subject": "Hello {{ recipient.name }}",
+            "text": "Dear {{ recipient.name }} of {{ small_app.title }}\n{{ unsubscribe_url }}",
+            "html": "<p>{{ recipient.name }}</p>",
+        },
+        "plain": {"subject": "Plain", "text": "{{ date }}"},
+    },
+}
+
+
+@pytest.fixture
+def home(tmp_path: Path, sqlite_template: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home folder with an empty database."""
+    folder = tmp_path / "home"
+    folder.mkdir()
+    shutil.copy(sqlite_template, folder / "minutehand.db")
+    monkeypatch.setenv("SCHED_HOME", str(folder))
+    return folder
+
+
+@pytest.fixture
+def call(home: Path, capsys: pytest.CaptureFixture[str]) -> Call:
+    """Call `minutehand`; returns exit code, stdout, stderr."""
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        code = run(arguments)
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return call
+
+
+@pytest.fixture
+def shop(call: Call, tmp_path: Path) -> Call:
+    """Call `minutehand` where the small app `shop` is."""
+    (tmp_path / "shop.json").write_text(json.dumps(APP))
+    assert call("app", "add", str(tmp_path / "shop.json"))[0] == 0
+    return call
+
+
+@pytest.fixture
+def smtp() -> Iterator[MailServer]:
+    """An SMTP server."""
+    with mail_server() as server:
+        yield server
+
+
+def test_all_faults_of_all_templates_are_told_beside_the_others(call: Call, tmp_path: Path) -> None:
+    wrong = {
+        "subject": "{{ recipent.name }}",
+        "text": "one\n{{ recipient.nme }}\n{{ 2 ** 9 }}",
+        "html": "{% if %}",
+    }
+    (tmp_path / "app.json").write_text(
+        json.dumps({"name": "shop", "zon": "UTC", "templates": {"welcome": wrong}})
+    )
+
+    code, _out, told = call("app", "add", str(tmp_path / "app.json"))
+
+    assert code == 2
+    faults = [line.removeprefix(f"error: {tmp_path}/app.json: ") for line in told.splitlines()]
+    assert faults == [
+        "zon 'UTC': is not a known key; did you mean \"zone\"?",
+        (
+            "templates.welcome.subject 'recipent': is not a known variable; did you mean"
+            ' "recipient"? (line 1)'
+        ),
+        (
+            "templates.welcome.text 'recipient.nme': is not a known variable; did you mean"
+            ' "recipient.name"? (line 2)'
+        ),
+        (
+            "templates.welcome.text: pow is not allowed; use {{ value }}, {% if %} and {% for %}"
+            " (line 3)"
+        ),
+        "templates.welcome.html: Expected an expression, got 'end of statement block' (line 1)",
+    ]
+    assert call("--app", "shop", "template", "list")[0] == 2
+
+
+def test_a_list_says_what_can_be_used(shop: Call) -> None:
+    _code, out, _err = shop("--app", "shop", "--json", "template", "list")
+
+    assert json.loads(out) == [
+        {"name": "plain", "subject": "Plain", "parts": ["text"], "state": "ok"},
+        {
+            "name": "welcome",
+            "subject": "Hello {{ recipient.name }}",
+            "parts": ["text", "html"],
+            "state": "ok",
+        },
+    ]
+
+
+def test_a_preview_has_sample_values_and_sends_nothing(shop: Call, home: Path) -> None:
+    code, out, _err = shop("--app", "shop", "template", "preview", "welcome")
+
+    assert code == 0
+    assert out == (
+        "To: ann@example.com\nSubject: Hello Ann Example\n\nDear Ann Example of The Shop\n\n"
+        "HTML: 18 characters; --html FILE writes them\n"
+    )
+    assert not (home / "mail").exists()
+
+
+def test_a_preview_has_a_users_values(shop: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SCHED_MAIL_UNSUBSCRIBE", "https://example.com/{app}/{recipient}")
+    shop("--app", "shop", "user", "add", "b&b", "--email", "ben@example.com", "--name", "B & B")
+
+    _code, out, _err = shop("--app", "shop", "template", "preview", "welcome", "--user", "b&b")
+    _code, text, _err = shop("--app=shop", "template", "preview", "welcome", "--user=b&b", "--text")
+    _code, page, _err = shop(
+        "--app=shop", "template", "preview", "welcome", "--user=b&b", "--html=-"
+    )
+
+    assert "To: ben@example.com\nSubject: Hello B & B\n" in out
+    assert "List-Unsubscribe: <https://example.com/shop/b%26b>\n" in out
+    assert text == "Dear B & B of The Shop\nhttps://example.com/shop/b%26b\n"
+    assert page == "<p>B &amp; B</p>"
+
+
+def test_html_is_written_to_a_file(shop: Call, tmp_path: Path) -> None:
+    file = tmp_path / "page.html"
+
+    code, out, _err = shop("--app", "shop", "template", "preview", "welcome", "--html", str(file))
+
+    assert code == 0
+    assert out == f"wrote 18 characters to {file}\n"
+    assert file.read_text() == "<p>Ann Example</p>"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("preview", "welcom"), 'did you mean "welcome"?'),
+        (("preview", "welcome", "--user", "eve"), 'user "eve" is not a known user'),
+        (("preview", "plain", "--html", "-"), "has no HTML part"),
+        (("preview", "welcome", "--html", "-", "--text"), "choose one"),
+        (("send-test", "welcome", "--to", "nobody"), "is not an e-mail address"),
+    ],
+)
+def test_what_cannot_be_shown_is_refused(shop: Call, arguments: tuple[str], told: str) -> None:
+    code, out, err = shop("--app", "shop", "template", *arguments)
+
+    assert (code, out) == (2, "")
+    assert told in err
+
+
+def test_a_test_mail_goes_to_one_address_and_no_delivery_is_noted(
+    shop: Call, smtp: MailServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SCHED_SMTP_URL", smtp.url)
+
+    code, out, _err = shop(
+        "--app", "shop", "template", "send-test", "welcome", "--to", "eve@example.com"
+    )
+
+    assert (code, out) == (0, "sent 1 message by 127.0.0.1\n")
+    assert smtp.recipients == ["eve@example.com"]
+    assert smtp.took[0][1]["Subject"] == "Hello Ann Example"
+
+
+def test_a_test_mail_that_nobody_took_is_a_failure(
+    shop: Call, smtp: MailServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SCHED_SMTP_URL", smtp.url)
+    smtp.answers["eve"] = "550 nobody here"
+
+    code, _out, err = shop("--app=shop", "template", "send-test", "plain", "--to=eve@example.com")
+
+    assert code == 1
+    assert err == "error: the test mail was not taken: 550 nobody here\n"
+
+
+def test_without_a_server_a_test_mail_is_a_file(shop: Call, home: Path) -> None:
+    shop("--app", "shop", "template", "send-test", "plain", "--to", "eve@example.com")
+
+    (file,) = (home / "mail").iterdir()
+    assert message_from_bytes(file.read_bytes(), policy=default)["To"] == "eve@example.com"
