@@ -177,6 +177,8 @@ def _actions(
         created_at=begin,
         steps=invocation.registry.user_specs(),
         tick=timedelta(seconds=invocation.settings.scheduler.tick_seconds),
+        # Nothing is sent.
+        celery=None,
     )
     actions: list[Simulated] = []
     problems: list[Problem] = []

@@ -30,6 +30,7 @@ from runtime.documents import read_yaml
 from runtime.folders import fault_of
 from runtime.sections import (
     AlertSettings,
+    CelerySettings,
     ClockSettings,
     HookSettings,
     Names,
@@ -185,6 +186,7 @@ class Settings(Section):
     fetch: FetchSettings = FetchSettings()
     hook: HookSettings = HookSettings()
     alert: AlertSettings = AlertSettings()
+    celery: CelerySettings = CelerySettings()
     clock: ClockSettings = ClockSettings()
     retention: RetentionSettings = RetentionSettings()
     secrets: SecretSettings = SecretSettings()
