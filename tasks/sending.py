@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Generic, TypeVar
+from uuid import UUID
 
 import sqlalchemy as sa
 
@@ -62,6 +63,16 @@ def send_reserved(engine: sa.Engine, messages: Sequence[Message]) -> Sent:
     count, error = hand_over(engine, theirs)
     # Another broker that is away keeps nothing of ours from being sent.
     return Sent(sent.count + count, sent.error or (error if has_same_broker else None))
+
+
+def send_released(engine: sa.Engine, ids: Sequence[UUID]) -> None:
+    """Send at once what waited for an operation, in that order; when it fails, the tick does."""
+    if not ids:
+        return
+    with engine.begin() as connection:
+        messages = outbox.reserve_sendable(connection, len(ids), only=ids)
+    messages.sort(key=lambda message: ids.index(message.id))
+    send_reserved(engine, messages)
 
 
 def send_backfills(engine: sa.Engine, turns: Sequence[Turn]) -> Sent:

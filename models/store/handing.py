@@ -255,6 +255,26 @@ def _end_unstarted(
         notices.send_soon(connection, conclude(connection, row, its, ending, alerts).owed)
 
 
+def await_message(
+    connection: sa.Connection, operation_id: UUID, attempt: int, delay: timedelta
+) -> None:
+    """Let an attempt wait for a message that the user's own application has sent already.
+
+    Celery's own retries come by such messages, after `delay`: nobody else may send one.
+    """
+    waits = (
+        sa.update(operations)
+        .where(operations.c.id == operation_id, operations.c.attempt == attempt)
+        .where(stands_in(operations.c.state, {OperationState.PENDING}))
+        .values(
+            state=OperationState.QUEUED,
+            handing_at=database_now(),
+            not_before=database_now(delay + TAKEN_WITHIN),
+        )
+    )
+    connection.execute(waits)
+
+
 def take_up(connection: sa.Connection, operation_id: UUID, attempt: int) -> bool:
     """Let a worker that follows after all claim what counted as handed over; False if it did not.
 
