@@ -176,7 +176,9 @@ def _parsed(invocation: Invocation, files: list[Path]) -> list[tuple[object, Sch
     with reading(invocation.engine) as connection:
         now = read_clock(connection)
     author = invocation.author
-    parse = ParseContext(default_zone=author.small_app.zone, now=now, steps=author.steps)
+    parse = ParseContext(
+        default_zone=author.small_app.zone, now=now, steps=author.steps, celery=author.celery
+    )
     documents = [one for file in files for one in read_documents(file)]
     problems: list[Problem] = []
     parsed = []

@@ -18,6 +18,7 @@ from runtime.config import Settings, load_settings
 from runtime.database import make_engine, reading
 from scheduler.draft import Author
 from scheduler.upkeep import migrate
+from tasks.celery_rules import rules_of
 from tasks.registry import Registry
 
 # Global options may stand before or after the command.
@@ -74,7 +75,8 @@ class Invocation:
         """Who changes actions: the account that runs the command."""
         tick = timedelta(seconds=self.settings.scheduler.tick_seconds)
         kept_for = self.settings.retention.kept_for
-        return Author(self.actor, self.small_app, self.registry.user_specs(), tick, kept_for)
+        specs, rules = self.registry.user_specs(), rules_of(self.settings)
+        return Author(self.actor, self.small_app, specs, tick, kept_for, rules)
 
 
 def existing(context: typer.Context) -> Invocation:

@@ -16,6 +16,7 @@ import typer
 
 from cli import (
     actions,
+    agent,
     apps,
     backfills,
     doctor,
@@ -57,6 +58,7 @@ cli.add_typer(events.commands, name="event")
 cli.command("backfill")(backfills.backfill)
 cli.command("up")(service.up)
 cli.command("worker")(service.worker)
+cli.command("agent")(agent.agent)
 cli.command("migrate")(service.migrate)
 cli.command("status")(status.status)
 cli.command("simulate")(simulating.simulate_files)

@@ -186,6 +186,8 @@ def _actions(
         created_at=begin,
         steps=invocation.registry.user_specs(),
         tick=timedelta(seconds=invocation.settings.scheduler.tick_seconds),
+        # Nothing is sent.
+        celery=None,
     )
     actions: dict[str, Simulated] = {}
     problems: list[Problem] = []

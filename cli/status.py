@@ -79,7 +79,7 @@ def standing(connection: sa.Connection, settings: Settings) -> dict[str, Any]:
         "clock_set_back": _clock_set_back(connection, now),
         "downtime": last_downtime(connection, now - DAY),
         "workers": [
-            {key: row[key] for key in ("name", "queues", "seen_at", "skew_s")}
+            {key: row[key] for key in ("name", "queues", "seen_at", "skew_s", "follows")}
             for row in ticks.live_workers(connection, seen_within)
         ],
         "actions": {
@@ -155,6 +155,7 @@ def _print_workers(found: dict[str, Any]) -> None:
     if not found["workers"]:
         print_line("workers     none")
     for row in found["workers"]:
-        print_line(f"worker      {row['name']} for {row['queues']}")
+        followed = "" if row["follows"] is None else f", follows {len(row['follows'])} tasks"
+        print_line(f"worker      {row['name']} for {row['queues']}{followed}")
         if abs(row["skew_s"] or 0.0) > found["max_skew_s"]:
             _print_skew("its machine", row["skew_s"])

@@ -4,6 +4,8 @@ Light to import: the rest of Minutehand is not loaded, so that a user's own `tas
 never collide with it.
 """
 
+from minutehand.followed import FollowedOperation, current_operation
+from minutehand.following import follow
 from minutehand.steps import (
     Recipient,
     SmallApp,
@@ -16,12 +18,15 @@ from minutehand.steps import (
 )
 
 __all__ = [
+    "FollowedOperation",
     "Recipient",
     "SmallApp",
     "StepContext",
     "StepFailed",
     "StepOutcome",
     "StepResult",
+    "current_operation",
+    "follow",
     "registered_steps",
     "step",
 ]

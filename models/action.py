@@ -12,7 +12,9 @@ from pydantic_core import InitErrorDetails
 from models.context import ParseContext, Reading
 from models.document import Document, read_document
 from models.errors import InvalidAction
+from models.hand_over import DEFAULT_QUEUE, STEP, HandOver, refusals
 from models.hooks import HooksModel
+from models.parameters import CeleryTaskParameters
 from models.plan import Plan
 from models.policy import PolicyModel
 from models.problems import line_error, problems_of
@@ -71,6 +73,8 @@ def parse_action(document: object, context: ParseContext) -> ScheduledActionMode
     """Return the action that `document` writes; raises InvalidAction with all problems at once."""
     action, problems = read_document(ScheduledActionModel, document, _strict(context))
     problems = without_the_unavailable(document, problems)
+    if context.celery is not None:
+        problems += refusals(document, context.celery)
     if action is None or problems:
         raise InvalidAction(problems)
     return action
@@ -111,11 +115,12 @@ def plan_of(action: ScheduledActionModel) -> Plan:
     """Return what the tick and the claim need of `action`."""
     policy = action.policy
     is_heavy = action.operations.is_heavy
+    hand_over, its_queue = _hand_over(action.operations)
     return Plan(
         active=action.active,
         triggers=action.when.triggers(policy.look_back, action.recipients),
         is_heavy=is_heavy,
-        queue=policy.queue or QUEUES[is_heavy],
+        queue=its_queue or policy.queue or (DEFAULT_QUEUE if hand_over else QUEUES[is_heavy]),
         catch_up=policy.catch_up,
         overlap=policy.overlap,
         max_waiting=policy.max_waiting,
@@ -125,7 +130,17 @@ def plan_of(action: ScheduledActionModel) -> Plan:
         starts_at=policy.starts_at,
         ends_at=policy.ends_at,
         hooks=action.hooks.plan,
+        hand_over=hand_over,
     )
+
+
+def _hand_over(operations: OperationModel) -> tuple[HandOver | None, str | None]:
+    """Return the task of the user's own that is sent, if the action is one, and its queue."""
+    step = operations.step(STEP)
+    if step is None:
+        return None, None
+    read = CeleryTaskParameters.model_validate(step.parameters)
+    return HandOver(read.task, read.args, read.kwargs, read.in_doubt), read.queue
 
 
 def document_hash(document: Mapping[str, Any]) -> str:

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 from pydantic import ValidationInfo
 
+from models.hand_over import NO_TASKS, CeleryRules
 from models.step_spec import StepSpec
 
 DEFAULT_TICK = timedelta(minutes=1)
@@ -20,7 +21,8 @@ class ParseContext:
     `default_zone` is the small app's; `now` is aware UTC; `steps` are the registered user steps
     (the built-in ones are always known). When an existing action is edited, `created_at` is when
     it was made and `previous` the stored document: a due date that it had already is not refused
-    for being past. `tick` is the shortest interval that the daemon can keep.
+    for being past. `tick` is the shortest interval that the daemon can keep. `celery` says which
+    tasks of the user's own may be sent; None leaves that to whoever sends them.
     """
 
     default_zone: str
@@ -29,6 +31,7 @@ class ParseContext:
     created_at: datetime | None = None
     previous: Mapping[str, object] | None = None
     tick: timedelta = DEFAULT_TICK
+    celery: CeleryRules | None = NO_TASKS
 
 
 @dataclass(frozen=True, slots=True)

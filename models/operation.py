@@ -33,17 +33,22 @@ UNSTARTED = frozenset({_S.PENDING, _S.QUEUED})
 ENDED = frozenset(_S) - UNSTARTED - {_S.RUNNING}
 # States that a run ends in, whatever became of it.
 OUTCOMES = frozenset({_S.SUCCESS, _S.PARTIAL, _S.FAILED, _S.CANCELLED})
+# What an action remembers: of what was handed over nothing more is known.
+CONCLUDED = OUTCOMES | {_S.HANDED_OVER}
 DONE = frozenset({_S.SUCCESS, _S.PARTIAL})
 # Ends after which the same operation may be tried once more.
 RETRIABLE = frozenset({_S.FAILED, _S.PARTIAL, _S.CANCELLED})
 
+UNSTARTED_MOVES = UNSTARTED | {
+    _S.RUNNING,
+    _S.SKIPPED,
+    _S.CANCELLED,
+    _S.DROPPED,
+    _S.HANDED_OVER,
+}
 LEGAL_MOVES: dict[OperationState, frozenset[OperationState]] = {
-    _S.PENDING: frozenset(
-        {_S.PENDING, _S.QUEUED, _S.RUNNING, _S.SKIPPED, _S.CANCELLED, _S.DROPPED, _S.FAILED}
-    ),
-    _S.QUEUED: frozenset(
-        {_S.PENDING, _S.QUEUED, _S.RUNNING, _S.SKIPPED, _S.CANCELLED, _S.DROPPED, _S.HANDED_OVER}
-    ),
+    _S.PENDING: UNSTARTED_MOVES | {_S.FAILED},
+    _S.QUEUED: UNSTARTED_MOVES,
     _S.RUNNING: frozenset({_S.PENDING, *OUTCOMES}),
     _S.FAILED: frozenset({_S.PENDING}),
     _S.PARTIAL: frozenset({_S.PENDING}),
@@ -52,7 +57,8 @@ LEGAL_MOVES: dict[OperationState, frozenset[OperationState]] = {
     _S.SUCCESS: frozenset(),
     _S.SKIPPED: frozenset(),
     _S.DROPPED: frozenset(),
-    _S.HANDED_OVER: frozenset(),
+    # A worker that follows after all claims it: its message was on the way.
+    _S.HANDED_OVER: frozenset({_S.QUEUED}),
 }
 
 

@@ -10,7 +10,16 @@ from pydantic_core import InitErrorDetails
 from models.context import Reading
 from models.document import Document
 from models.problems import line_error
-from models.values import Flag, Name, Names, Queue, Url, one_of, parse_flag, parse_list
+from models.values import (
+    CeleryQueue,
+    Flag,
+    Name,
+    Names,
+    Url,
+    one_of,
+    parse_flag,
+    parse_list,
+)
 
 PUBLISHED = ("data", "design", "permissions")
 _NAMES: TypeAdapter[tuple[str, ...]] = TypeAdapter(Names)
@@ -118,7 +127,7 @@ class CeleryTaskParameters(Document):  # type: ignore[no-redef]
     task: Name
     args: Annotated[tuple[JsonValue, ...], BeforeValidator(parse_list)] = ()
     kwargs: JsonObject = Field(default_factory=dict)
-    queue: Queue | None = None
+    queue: CeleryQueue | None = None
     in_doubt: Annotated[
         Literal["leave", "send_again"], BeforeValidator(one_of("leave", "send_again"))
     ] = "leave"

@@ -10,6 +10,7 @@ from typing import Literal
 
 from pydantic import AwareDatetime, TypeAdapter
 
+from models.hand_over import HandOver
 from models.recipients import RecipientFilterModel
 
 CatchUp = Literal["latest", "all"]
@@ -108,6 +109,8 @@ class Plan:
     starts_at: AwareDatetime | None = None
     ends_at: AwareDatetime | None = None
     hooks: HookPlan | None = None
+    # A task of the user's own Celery application: sent itself, in place of one of ours.
+    hand_over: HandOver | None = None
 
     @property
     def on_event(self) -> EventTrigger | None:

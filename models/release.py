@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from models.errors import Problem
 from models.values import flag_of
 
-LATER_STEPS = ("celery_task", "job")
+LATER_STEPS = ("job",)
 STEP_REMEDY = "this step is not available in this release; remove it or set it to false"
 
 

@@ -27,6 +27,7 @@ LONGEST_NAME = 200
 LONGEST_TEXT = 10_000
 LONGEST_URL = 2_000
 QUEUE_PATTERN = re.compile("[a-z0-9_-]{1,64}")
+CELERY_QUEUE_PATTERN = re.compile("[A-Za-z0-9_.:-]{1,200}")
 CONTROLS = frozenset({"Cc", "Cs", "Zl", "Zp"})
 INSTANT_EXAMPLE = 'write an ISO 8601 instant such as "2026-12-24T18:00:00+01:00"'
 _INSTANT = re.compile(
@@ -103,6 +104,13 @@ def parse_queue(value: object) -> str:
     if isinstance(value, str) and QUEUE_PATTERN.fullmatch(value):
         return value
     raise ValueError("write 1 to 64 of: small letters, digits, _ and -")
+
+
+def parse_celery_queue(value: object) -> str:
+    """Return the name `value` of a queue of the user's own application."""
+    if isinstance(value, str) and CELERY_QUEUE_PATTERN.fullmatch(value):
+        return value
+    raise ValueError("write 1 to 200 of: letters, digits, _ . : and -")
 
 
 def one_of(*choices: str) -> Callable[[object], object]:
@@ -188,6 +196,7 @@ Flag = Annotated[bool, BeforeValidator(parse_flag)]
 Name = Annotated[str, BeforeValidator(parse_name)]
 Names = Annotated[tuple[Name, ...], BeforeValidator(parse_list), AfterValidator(each_once)]
 Queue = Annotated[str, BeforeValidator(parse_queue)]
+CeleryQueue = Annotated[str, BeforeValidator(parse_celery_queue)]
 Text = Annotated[str, BeforeValidator(parse_text)]
 Address = Annotated[str, BeforeValidator(parse_address)]
 Url = Annotated[str, BeforeValidator(parse_url)]

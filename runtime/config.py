@@ -32,6 +32,7 @@ from runtime.folders import fault_of
 from runtime.mail_settings import MailSettings
 from runtime.sections import (
     AlertSettings,
+    CelerySettings,
     ClockSettings,
     HookSettings,
     Names,
@@ -167,6 +168,7 @@ class Settings(Section):
     snapshots: SnapshotSettings = SnapshotSettings()
     hook: HookSettings = HookSettings()
     alert: AlertSettings = AlertSettings()
+    celery: CelerySettings = CelerySettings()
     clock: ClockSettings = ClockSettings()
     retention: RetentionSettings = RetentionSettings()
     secrets: SecretSettings = SecretSettings()

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, field_validator
 
-from runtime.urls import check_sender, check_web_url
+from runtime.urls import check_broker_url, check_sender, check_web_url
 
 _QUIET = re.compile(r"([01]\d|2[0-3]):([0-5]\d)-([01]\d|2[0-3]):([0-5]\d)")
 
@@ -107,6 +107,22 @@ class SecretSettings(Section):
     folder: Path = Field(
         Path(), description="folder that files referred to must lie in; any folder by default"
     )
+
+
+class CelerySettings(Section):
+    """Tasks of the user's own Celery application."""
+
+    tasks: Names = Field((), description="names or patterns of tasks that actions may send")
+    broker_url: SecretStr = Field(
+        SecretStr(""), description="broker of that application; Minutehand's own by default"
+    )
+
+    @field_validator("broker_url")
+    @classmethod
+    def _is_a_broker(cls, value: SecretStr) -> SecretStr:
+        if value.get_secret_value():
+            check_broker_url(value.get_secret_value())
+        return value
 
 
 class ClockSettings(Section):

@@ -56,6 +56,8 @@ def _cancel(
         now = operations.get(connection, id)
         if now["state"] in ENDED:
             raise Refused(f"operation {id} has ended: it is {now['state']}")
+        if now["handing_at"] is not None and now["state"] == OperationState.PENDING:
+            raise Refused(f"operation {id} is just being sent; try again in a minute")
         if now["cancel_requested_at"] is not None:
             raise Refused(f"operation {id} was asked to end already: {now['reason']}")
         return None

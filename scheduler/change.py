@@ -4,7 +4,7 @@ So no change eats a minute that was due, and none runs the past. Used by the CLI
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from uuid import UUID, uuid4
@@ -156,7 +156,9 @@ def set_active(engine: sa.Engine, uid: UUID, *, active: bool, author: Author) ->
         document = read_json(row.document)
         if not isinstance(document, dict):
             raise Refused(f"the document of {row.name!r} is broken: {row.set_aside}")
-        changed, messages = _edit(connection, uid, {**document, "active": active}, author)
+        # What may be sent was asked when it was saved, and is asked again when it is sent.
+        by = replace(author, celery=None)
+        changed, messages = _edit(connection, uid, {**document, "active": active}, by)
     send_reserved(engine, messages)
     return changed
 

@@ -12,6 +12,7 @@ from models.action import ParseContext
 from models.context import DEFAULT_TICK
 from models.durations import format_span
 from models.errors import InvalidAction, Problem
+from models.hand_over import NO_TASKS, CeleryRules
 from models.json_text import read_json
 from models.plan import DueDateTrigger, Plan
 from models.policy import kept_too_short
@@ -27,7 +28,8 @@ Stored = sa.Row[Any]
 class Author:
     """Who changes, in which small app, the steps that the registry knows, and what is set.
 
-    That is the daemon's tick, and how long operations are kept (None: for ever).
+    That is the daemon's tick, how long operations are kept (None: for ever), and which tasks of the
+    user's own may be sent.
     """
 
     name: str
@@ -35,6 +37,7 @@ class Author:
     steps: Mapping[str, StepSpec]
     tick: timedelta = DEFAULT_TICK
     kept_for: timedelta | None = None
+    celery: CeleryRules | None = NO_TASKS
 
 
 def revisions_of(
@@ -92,6 +95,7 @@ def context_of(
         created_at=None if row is None else row.created_at,
         previous=previous,
         tick=author.tick,
+        celery=author.celery,
     )
 
 

@@ -59,6 +59,7 @@ def operation_row(
     action: Subject, plan: Plan, id: UUID, occurrence: datetime, triggerer: str
 ) -> dict[str, Any]:
     """Return a pending operation as a row."""
+    handed = plan.hand_over
     return {
         "id": id,
         "small_app_id": action.small_app_id,
@@ -69,7 +70,8 @@ def operation_row(
         "reason": None,
         "triggerer": triggerer,
         "queue": plan.queue,
-        "task": execute_task(is_heavy=plan.is_heavy),
+        "task": handed.task if handed else execute_task(is_heavy=plan.is_heavy),
+        "in_doubt": handed.in_doubt if handed else None,
         "overlap_key": None if plan.overlap == "allow" else str(action.uid),
     }
 

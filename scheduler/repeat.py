@@ -113,7 +113,7 @@ def again(
     """
     id, occurrence = operation["id"], operation["occurrence_at"]
     row = operation_row(subject_of(action), plan, id, occurrence, triggerer)
-    taken = ("revision", "triggerer", "queue", "task", "overlap_key")
+    taken = ("revision", "triggerer", "queue", "task", "in_doubt", "overlap_key")
     kept = _kept_steps(connection, action, operation)
     becomes = {key: row[key] for key in taken} | {
         "steps": kept,

@@ -7,7 +7,7 @@ from datetime import timedelta
 import sqlalchemy as sa
 
 from models.operation import OperationState
-from models.store import lost, overdue
+from models.store import handing, lost, overdue
 from models.store.telling import NO_ALERTS
 from runtime.clock import monotonic
 from runtime.sections import AlertSettings
@@ -57,6 +57,7 @@ class Sweeper:
         count = self._take_back(engine) if monotonic() >= self._trusted_from else 0
         with engine.begin() as connection:
             released = lost.release_stranded(connection)
+        self._decide_doubtful(engine)
         sent = dispatch_ready(engine) if send else Sent(0)
         late = self._alert_overdue(engine)
         told, error = Sent(0), sent.error
@@ -76,6 +77,17 @@ class Sweeper:
             count += len(taken)
             if len(taken) < BATCH:
                 return count
+
+    def _decide_doubtful(self, engine: sa.Engine) -> None:
+        """Decide what was being sent to the user's own application when its sender fell silent."""
+        while True:
+            with engine.begin() as connection:
+                decided = handing.decide_doubtful(connection, BATCH, self.alerts)
+            for operation, state in decided:
+                level = logging.ERROR if state == OperationState.FAILED else logging.WARNING
+                logger.log(level, "operation %s was left in doubt: now %s", operation, state)
+            if len(decided) < BATCH:
+                return
 
     def _alert_overdue(self, engine: sa.Engine) -> int:
         with engine.begin() as connection:

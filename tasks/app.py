@@ -60,7 +60,7 @@ def configure(settings: Settings) -> Celery:
         },
         task_default_queue=QUICK,
         task_create_missing_queues=True,
-        broker_transport_options=_transport_options(url),
+        broker_transport_options=transport_options(url),
     )
     return app
 
@@ -72,7 +72,8 @@ def settings_in_use() -> Settings:
     return _settings[0]
 
 
-def _transport_options(url: str) -> dict[str, object]:
+def transport_options(url: str) -> dict[str, object]:
+    """Return what keeps a connection to the broker of that URL bounded in time."""
     if not url.startswith("redis"):
         return {"confirm_publish": True}
     return {

@@ -5,7 +5,6 @@ import logging
 import os
 import socket
 from dataclasses import replace
-from datetime import timedelta
 from functools import lru_cache
 from typing import Any
 from uuid import UUID
@@ -16,8 +15,6 @@ from celery import Task
 from minutehand.steps import StepFailed
 from models.errors import LeaseLost, SchedulerError
 from models.operation import MOST_LOSSES, OperationState
-from models.sql import storable
-from models.store import outbox
 from models.store.claims import Claim, claim
 from models.store.endings import Ended, Ending, end
 from models.store.obstacles import NotClaimed
@@ -30,7 +27,8 @@ from tasks.persist import persist
 from tasks.registry import Registry
 from tasks.runner import Runner
 from tasks.script import Script
-from tasks.sending import send_notices, send_reserved
+from tasks.sending import send_notices, send_released
+from tasks.verdicts import failed
 
 logger = logging.getLogger("minutehand.worker")
 
@@ -97,7 +95,7 @@ def run_attempt(
         ended.state,
         f" ({told})" if told else "",
     )
-    _send_released(engine, [one.id for one in ended.released])
+    send_released(engine, [one.id for one in ended.released])
     send_notices(engine, ended.owed)
     return ended.state
 
@@ -184,28 +182,3 @@ def database_was_away(runner: Runner, error: sa.exc.DBAPIError) -> Ending:
     if not runner.runs_built_in_step or claimed.losses >= MOST_LOSSES:
         return failed(claimed, text, permanent=False)
     return Ending(OperationState.PENDING, error=text, reason="database unavailable", is_loss=True)
-
-
-def failed(claimed: Claim, error: str, *, permanent: bool) -> Ending:
-    """Return how an attempt ends that failed: tried again after its backoff, or failed."""
-    plan, error = claimed.plan, storable(error)
-    if permanent or claimed.failures + 1 >= plan.max_attempts:
-        return Ending(OperationState.FAILED, error=error, is_failure=True)
-    delay = plan.backoff[min(claimed.failures, len(plan.backoff) - 1)] if plan.backoff else None
-    return Ending(
-        OperationState.PENDING,
-        error=error,
-        reason="retry",
-        delay=delay or timedelta(0),
-        is_failure=True,
-    )
-
-
-def _send_released(engine: sa.Engine, ids: list[UUID]) -> None:
-    """Send at once what waited for this operation; when that fails, the next tick does."""
-    if not ids:
-        return
-    with engine.begin() as connection:
-        messages = outbox.reserve_sendable(connection, len(ids), only=ids)
-    messages.sort(key=lambda message: ids.index(message.id))
-    send_reserved(engine, messages)

@@ -10,6 +10,14 @@ HEAVY = "heavy"
 DEFAULT = "default"
 
 
+OUR_TASKS = frozenset({EXECUTE_HEAVY, EXECUTE_QUICK})
+
+
+def is_ours(task: str) -> bool:
+    """Return whether an operation's task is one of ours, not of the user's own application."""
+    return task in OUR_TASKS
+
+
 def execute_task(*, is_heavy: bool) -> str:
     """Return the name of the task that runs an operation of that weight."""
     return EXECUTE_HEAVY if is_heavy else EXECUTE_QUICK

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Generic, TypeVar
+from uuid import UUID
 
 import sqlalchemy as sa
 
@@ -14,8 +15,9 @@ from models.store.backfills import Turn
 from models.store.notices import Owed
 from models.store.outbox import Message
 from runtime.database import unhurried
-from tasks.app import publish
-from tasks.names import DEFAULT, DELIVER_NOTICE, METATASK_SCHEDULE, QUICK
+from tasks.app import publish, settings_in_use
+from tasks.handing import hand_over, shares_broker
+from tasks.names import DEFAULT, DELIVER_NOTICE, METATASK_SCHEDULE, QUICK, is_ours
 
 logger = logging.getLogger("minutehand.broker")
 
@@ -45,9 +47,32 @@ class _Kind(Generic[T]):
 def send_reserved(engine: sa.Engine, messages: Sequence[Message]) -> Sent:
     """Send operations that the caller has reserved; never raises for a broker that is down.
 
-    What was not sent for certain is released, so that the next tick sends it.
+    What was not sent for certain is released, so that the next tick sends it. Tasks of the user's
+    own are sent by themselves: the broker took them, or not, or that is in doubt.
     """
-    return _send(engine, messages, _OPERATIONS)
+    ours = [message for message in messages if is_ours(message.task)]
+    sent = _send(engine, ours, _OPERATIONS) if ours else Sent(0)
+    if len(ours) == len(messages):
+        return sent
+    theirs = [message for message in messages if not is_ours(message.task)]
+    has_same_broker = shares_broker(settings_in_use())
+    if has_same_broker and sent.error is not None:
+        with unhurried(engine) as connection:
+            outbox.release_unsent(connection, theirs)
+        return sent
+    count, error = hand_over(engine, theirs)
+    # Another broker that is away keeps nothing of ours from being sent.
+    return Sent(sent.count + count, sent.error or (error if has_same_broker else None))
+
+
+def send_released(engine: sa.Engine, ids: Sequence[UUID]) -> None:
+    """Send at once what waited for an operation, in that order; when it fails, the tick does."""
+    if not ids:
+        return
+    with engine.begin() as connection:
+        messages = outbox.reserve_sendable(connection, len(ids), only=ids)
+    messages.sort(key=lambda message: ids.index(message.id))
+    send_reserved(engine, messages)
 
 
 def send_backfills(engine: sa.Engine, turns: Sequence[Turn]) -> Sent:

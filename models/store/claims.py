@@ -53,7 +53,7 @@ def claim(
     sqlalchemy.exc.IntegrityError (operations_one_running) when another operation of the action
     starts at this very moment: to be called again, in a new transaction, which sees it.
     """
-    recorded = _recorded(connection, operation_id, attempt)
+    recorded = recorded_of(connection, operation_id, attempt)
     if recorded is None:
         return NotClaimed.TAKEN
     kept_back = keep_back(connection, recorded, attempt)
@@ -66,13 +66,14 @@ def claim(
     return _claimed(connection, recorded, attempt, worker, started)
 
 
-_is_wanted = sa.exists().where(
+# Whether the operation's action still wants it.
+is_wanted = sa.exists().where(
     actions.c.uid == operations.c.action_uid, actions.c.active, actions.c.deleted_at.is_(None)
 )
 _can_start = sa.and_(
     operations.c.attempt == sa.bindparam("its_attempt"),
     operations.c.state.in_(UNSTARTED),
-    _is_wanted,
+    is_wanted,
 )
 _other = operations.alias("other")
 _RECORDED = (
@@ -108,7 +109,8 @@ _RECORDED = (
 )
 
 
-def _recorded(connection: sa.Connection, operation_id: UUID, attempt: int) -> Recorded | None:
+def recorded_of(connection: sa.Connection, operation_id: UUID, attempt: int) -> Recorded | None:
+    """Return what was recorded with an operation, None when there is none of that id."""
     asked = {"its_id": operation_id, "its_attempt": attempt}
     row = connection.execute(_RECORDED, asked).one_or_none()
     if row is None:

@@ -9,7 +9,7 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from models.notices import TIME_BOX
-from models.operation import DONE, OUTCOMES, UNSTARTED, OperationState, StepState
+from models.operation import CONCLUDED, DONE, OUTCOMES, UNSTARTED, OperationState, StepState
 from models.sql import database_now, stands_in, upsert, upsert_one
 from models.store import telling
 from models.store.notices import Owed
@@ -92,12 +92,26 @@ def end(
     connection.execute(_ATTEMPT_ENDED, {**ours, **told})
     if story:
         write_lines(connection, operation_id, story)
-    standing = _remember(connection, row, ending)
+    return conclude(connection, row, (operation_id, attempt), ending, alerts)
+
+
+def conclude(
+    connection: sa.Connection,
+    row: sa.Row[Any],
+    its: tuple[UUID, int],
+    ending: Ending,
+    alerts: AlertSettings,
+) -> Ended:
+    """Write what the end of an attempt (id, number) means to its action and to who waits for it.
+
+    `row` is the ended operation's, with its plan.
+    """
     owed: list[Owed] = []
+    standing = _remember(connection, row, ending)
     if standing is not None:
         known = (row.action_uid, ending.state, ending.reason, row.finished_at, row.plan or "")
-        owed = telling.owe(connection, End(operation_id, attempt, *known), standing, alerts)
-    return Ended(ending.state, release_waiting(connection, operation_id), owed)
+        owed = telling.owe(connection, End(its[0], its[1], *known), standing, alerts)
+    return Ended(ending.state, release_waiting(connection, its[0]), owed)
 
 
 def _cancel_requested(connection: sa.Connection, operation_id: UUID) -> bool:
@@ -129,7 +143,7 @@ _recorded = sa.select(
     revisions.c.number.label("its_number"),
 ).subquery("recorded")
 # With the end itself: no statement more for those who have nobody to tell.
-_PLAN = (
+PLAN = (
     sa.select(_recorded.c.plan)
     .where(_recorded.c.its_action == operations.c.action_uid)
     .where(_recorded.c.its_number == operations.c.revision)
@@ -150,6 +164,7 @@ def _end_statement(state: OperationState, failures: int, losses: int) -> sa.Upda
         values |= {
             "attempt": operations.c.attempt + 1,
             "sendings": 0,
+            "handing_at": None,
             "worker": None,
             "heartbeat_at": None,
             "not_before": database_now(sa.bindparam("its_delay_s", type_=sa.Float)),
@@ -167,7 +182,7 @@ def _end_statement(state: OperationState, failures: int, losses: int) -> sa.Upda
         operations.c.first_started_at,
         operations.c.finished_at,
         operations.c.steps,
-        _PLAN if state in OUTCOMES else sa.null().label("plan"),
+        PLAN if state in OUTCOMES else sa.null().label("plan"),
     )
 
 
@@ -194,7 +209,7 @@ def _remember(connection: sa.Connection, row: sa.Row[Any], ending: Ending) -> sa
     if ending.checkpoint is not None:
         values["checkpoint"] = ending.checkpoint
     key = {"action_uid": row.action_uid, "subject": row.subject or ""}
-    if ending.state not in OUTCOMES:
+    if ending.state not in CONCLUDED:
         if values:
             upsert(connection, action_state, [{**key, **values}])
         return None
@@ -214,6 +229,8 @@ def _kept(state: OperationState, started_at: datetime) -> dict[str, Any]:
     match state:
         case OperationState.SUCCESS:
             return {"last_success_at": started_at, "failures_in_row": 0, "troubles_in_row": 0}
+        case OperationState.HANDED_OVER:
+            return {"failures_in_row": 0, "troubles_in_row": 0}
         case OperationState.PARTIAL:
             return {"failures_in_row": 0}
     return {}

@@ -64,7 +64,7 @@ def keep_back(connection: sa.Connection, recorded: Recorded, attempt: int) -> No
     """Apply tolerance, order and overlap, or what its subject is now; None when it may start."""
     reason = why_not(connection, recorded) if recorded.can_start else None
     if reason is not None:
-        return _skip(connection, recorded.id, attempt, reason)
+        return skip(connection, recorded.id, attempt, reason)
     if _comes_too_soon(connection, recorded):
         return _drop(connection, recorded.id, attempt)
     earlier = _earlier_in_order(connection, recorded)
@@ -192,7 +192,7 @@ def _yield_to_running(
     # What somebody asked for waits, and is waited for: each of it runs, and the schedule goes on.
     if not (recorded.is_asked_for or is_asked_for(found.triggerer)):
         if plan.overlap == "skip" and plan.catch_up == "latest":
-            return _skip(connection, recorded.id, attempt, f"overlap: {running} was running")
+            return skip(connection, recorded.id, attempt, f"overlap: {running} was running")
         if plan.overlap == "replace" and not _is_older(connection, recorded.id, running):
             _ask_to_cancel(connection, running, f"replaced by {recorded.id}")
     _wait(connection, recorded.id, attempt, running)
@@ -201,7 +201,8 @@ def _yield_to_running(
     return NotClaimed.WAITS
 
 
-def _skip(connection: sa.Connection, operation_id: UUID, attempt: int, reason: str) -> NotClaimed:
+def skip(connection: sa.Connection, operation_id: UUID, attempt: int, reason: str) -> NotClaimed:
+    """Skip an unstarted attempt for that reason; TAKEN if it is not unstarted any more."""
     skipped = (
         sa.update(operations)
         .where(*_mine(operation_id, attempt))
@@ -228,6 +229,7 @@ def _wait(connection: sa.Connection, operation_id: UUID, attempt: int, running: 
             state=OperationState.PENDING,
             attempt=operations.c.attempt + 1,
             waiting_for=running,
+            handing_at=None,
             reason=f"waits for {running}",
         )
     )

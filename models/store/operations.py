@@ -65,6 +65,15 @@ def asked_for(triggerer: sa.ColumnElement[str]) -> sa.ColumnElement[bool]:
     return sa.or_(*(triggerer.startswith(prefix) for prefix in ASKED_FOR))
 
 
+def is_being_sent(row: Columns) -> sa.ColumnElement[bool]:
+    """Return the condition that the user's own application may just now get an operation's message.
+
+    Nobody may say of it that it did not run until it is known who has it.
+    """
+    is_pending = stands_in(row["state"], {OperationState.PENDING})
+    return sa.and_(is_pending, row["handing_at"].is_not(None))
+
+
 def recorded_in(
     connection: sa.Connection, spans: Sequence[dict[str, Any]]
 ) -> list[dict[UUID, datetime]]:
@@ -107,6 +116,7 @@ def overtake(connection: sa.Connection, newest: Sequence[tuple[UUID, datetime]])
             # One that has begun (a retry, one given back) is not taken over by another occurrence.
             row["first_started_at"].is_(None),
             sa.not_(asked_for(row["triggerer"])),
+            sa.not_(is_being_sent(row)),
         ]
 
     values = {
@@ -130,6 +140,7 @@ def keep_newest(connection: sa.Connection, uid: UUID, max_waiting: int) -> int:
         .where(operations.c.action_uid == uid, stands_in(operations.c.state, UNSTARTED))
         .where(operations.c.first_started_at.is_(None))
         .where(sa.not_(asked_for(operations.c.triggerer)))
+        .where(sa.not_(is_being_sent(operations.c)))
         .order_by(operations.c.occurrence_at.desc())
         .offset(max_waiting + 1)
     )
@@ -154,6 +165,7 @@ def cancel_unstarted(connection: sa.Connection, uid: UUID, reason: str) -> int:
     cancelled = (
         sa.update(operations)
         .where(operations.c.action_uid == uid, stands_in(operations.c.state, UNSTARTED))
+        .where(sa.not_(is_being_sent(operations.c)))
         .values(
             state=OperationState.CANCELLED,
             reason=reason,

@@ -45,6 +45,8 @@ def reserve_sendable(
         sa.select(operations.c.id)
         .where(sa.text("state IN ('pending', 'queued') AND waiting_for IS NULL"))
         .where(operations.c.not_before <= database_now())
+        # What is on its way to the user's own application may have been taken: store/handing.py.
+        .where(operations.c.handing_at.is_(None))
         .order_by(operations.c.not_before)
         .limit(limit)
         .with_for_update(skip_locked=True)
@@ -93,7 +95,13 @@ def release_after_clock(connection: sa.Connection, ahead: timedelta) -> None:
         sa.update(operations)
         .where(stands_in(operations.c.state, UNSTARTED), operations.c.not_before > database_now())
         .where(ticks.clock_was_ahead(ahead))
-        .values(not_before=database_now())
+        # What is being sent keeps its reservation: nobody must think it doubtful too soon.
+        .values(
+            not_before=sa.case(
+                (operations.c.handing_at.is_(None), database_now()),
+                else_=database_now(RESERVED_FOR),
+            )
+        )
     )
 
 

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from models.operation import UNSTARTED, OperationState
 from models.sql import database_now
-from models.store.operations import RESERVED_FOR
+from models.store.operations import RESERVED_FOR, is_being_sent
 from models.store.outbox import Message
 from models.tables import operations
 
@@ -16,7 +16,7 @@ from models.tables import operations
 _NOTHING = (
     "reason", "error", "result", "finished_at", "cancel_requested_at", "queued_at", "started_at",
     "heartbeat_at", "worker", "waiting_for", "phase", "message", "progress", "processed", "total",
-    "eta_at",
+    "eta_at", "handing_at",
 )  # fmt: skip
 _ANEW = {
     **dict.fromkeys(_NOTHING),
@@ -58,6 +58,7 @@ def cancel_waiting(connection: sa.Connection, operation_id: UUID, reason: str) -
     cancelled = (
         sa.update(operations)
         .where(operations.c.id == operation_id, operations.c.state.in_(UNSTARTED))
+        .where(sa.not_(is_being_sent(operations.c)))
         .values(
             state=OperationState.CANCELLED,
             reason=reason,

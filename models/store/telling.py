@@ -90,7 +90,7 @@ def _changes(
     changes = []
     after = (hooks and hooks.alert_after) or alerts.after
     is_open = standing.alerted_at is not None
-    if is_open and end.state is OperationState.SUCCESS:
+    if is_open and end.state in {OperationState.SUCCESS, OperationState.HANDED_OVER}:
         changes.append(NoticeKind.RECOVERED)
     # More than that many when the number was lowered, or nobody was to be told before.
     if not is_open and hook_kind(end.state, end.reason) is NoticeKind.FAILURE:

@@ -1,5 +1,6 @@
 """What the daemons and workers report of themselves, and what holds for the installation."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -178,15 +179,24 @@ def set_fact(connection: sa.Connection, key: str, value: str) -> None:
 
 
 def worker_seen(
-    connection: sa.Connection, name: str, queues: str, pid: int, skew_s: float | None = None
+    connection: sa.Connection,
+    name: str,
+    queues: str,
+    pid: int,
+    skew_s: float | None = None,
+    follows: Sequence[str] | None = None,
 ) -> None:
-    """Note that a worker is alive, its queues, and how far its machine's clock is ahead of ours."""
+    """Note that a worker is alive, its queues, and how far its machine's clock is ahead of ours.
+
+    `follows` are the tasks of the user's own that it follows; None for a worker of ours.
+    """
     values = {
         "queues": queues,
         "pid": pid,
         "seen_at": database_now(),
         "stopped_at": None,
         "skew_s": skew_s,
+        "follows": sa.null() if follows is None else list(follows),
     }
     seen = sa.update(workers).where(workers.c.name == name).values(values)
     if connection.execute(seen).rowcount == 0:
@@ -200,6 +210,17 @@ def worker_stopped(connection: sa.Connection, name: str) -> None:
     connection.execute(
         sa.update(workers).where(workers.c.name == name).values(stopped_at=database_now())
     )
+
+
+def followed_tasks(connection: sa.Connection, within: timedelta) -> set[str]:
+    """Return the tasks of the user's own that workers seen within that span follow, by name."""
+    query = (
+        sa.select(workers.c.follows)
+        .where(workers.c.seen_at.between(database_now(-within), database_now(within)))
+        .where(workers.c.follows.is_not(None))
+    )
+    found = connection.execute(query).scalars()
+    return {name for names in found for name in names or ()}
 
 
 def live_workers(connection: sa.Connection, within: timedelta) -> list[dict[str, Any]]:

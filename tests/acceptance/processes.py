@@ -108,15 +108,19 @@ class Processes:
     started: list[Process] = field(default_factory=list)
 
     def start(
-        self, name: str, command: Sequence[str], settings: Mapping[str, str] | None = None
+        self,
+        name: str,
+        command: Sequence[str],
+        settings: Mapping[str, str] | None = None,
+        folder: Path | None = None,
     ) -> Process:
-        """Start a process in a session of its own."""
+        """Start a process in a session of its own, standing in `folder`."""
         log = self.folder / f"{len(self.started)}-{name}.log"
         with log.open("wb") as file:
             popen = subprocess.Popen(
                 command,
                 env=self._environment(settings or {}),
-                cwd=self.folder,
+                cwd=folder or self.folder,
                 stdin=subprocess.DEVNULL,
                 stdout=file,
                 stderr=file,

@@ -29,7 +29,7 @@ from scheduler.occurrence import next_occurrences
 from scheduler.ranges import Mode, Wanted
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
-from tasks.execute import _send_released
+from tasks.sending import send_released
 from tests.factories import (
     author,
     make_action,
@@ -601,7 +601,7 @@ def finish(engine: sa.Engine, running: list[Claim]) -> list[datetime]:
     for one in running:
         with engine.begin() as connection:
             ended = end(connection, one.id, one.attempt, Ending(OperationState.SUCCESS))
-        _send_released(engine, [message.id for message in ended.released])
+        send_released(engine, [message.id for message in ended.released])
     return [one.occurrence_at for one in running]
 
 

@@ -318,7 +318,7 @@ def test_a_plan_has_the_same_occurrences_as_long_as_when_and_whom_stay() -> None
         assert not plan.has_same_occurrences(changed(**change))
 
 
-@pytest.mark.parametrize("step", ["celery_task", "job"])
+@pytest.mark.parametrize("step", ["job"])
 def test_later_steps_are_refused_with_one_problem_and_may_be_false(step: str) -> None:
     assert list(problems(action(operations={step: {"x": 1}}))) == [f"operations.{step}"]
     assert parse(action(operations={step: "false", "maintenance": True}))

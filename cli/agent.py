@@ -1,0 +1,55 @@
+"""The process beside a worker that follows; `minutehand.follow` starts it."""
+
+import json
+import logging
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import sqlalchemy as sa
+import typer
+
+from cli.invocation import of
+from models.errors import Refused
+from models.store.schema import check_schema
+from runtime.database import make_engine, reading
+from runtime.logs import set_up_logs
+from tasks.agent import Agent, Worker, stop_on_signals
+from tasks.app import configure
+from tasks.persist import DATABASE_AWAY
+
+logger = logging.getLogger("minutehand.agent")
+
+
+def agent(
+    context: typer.Context,
+    socket: Annotated[Path, typer.Option(help="Where the worker's processes find it.")],
+) -> None:
+    """Stand beside a Celery worker that follows. Started by `minutehand.follow`, not by hand."""
+    settings = of(context).settings
+    set_up_logs(settings.log, "agent")
+    worker = _worker(sys.stdin.readline())
+    configure(settings)
+    engine = make_engine(settings)
+    _check(engine)
+    serving = Agent(engine, settings, worker)
+    stop_on_signals(serving)
+    serving.serve(socket)
+
+
+def _check(engine: sa.Engine) -> None:
+    """Refuse a database of another release; one that is away is waited for by each claim."""
+    try:
+        with reading(engine) as connection:
+            check_schema(connection)
+    except DATABASE_AWAY as error:
+        logger.warning("database unavailable at the start: %s", error.orig)
+
+
+def _worker(line: str) -> Worker:
+    try:
+        told = json.loads(line)
+        follows = tuple(str(name) for name in told["follows"])
+        return Worker(str(told["name"]), ",".join(told["queues"]), follows, int(told["pid"]))
+    except (ValueError, KeyError, TypeError):
+        raise Refused("the agent is started by minutehand.follow(app) in a worker") from None

@@ -1,0 +1,198 @@
+"""What `follow` does in a Celery worker: its tasks claim their operation before they run."""
+
+import functools
+import logging
+import os
+import threading
+from collections.abc import Callable
+from datetime import datetime
+from time import monotonic
+from typing import Any
+
+from celery import Celery, signals
+from celery.exceptions import Ignore, Reject, Retry, SoftTimeLimitExceeded
+
+from minutehand.agent_process import AgentProcess
+from minutehand.channel import AgentAway, Channel
+from minutehand.followed import CANCELLED, LOST, TIME_LIMIT, FollowedOperation, Interrupted
+
+logger = logging.getLogger("minutehand.follow")
+
+HEADER = "minutehand"
+# How long a task waits for an agent or a database that is away; then its message is put back.
+WAIT_S = 30.0
+AGAIN_S = 0.5
+ANSWER_S = WAIT_S + 15.0
+# Celery's own, which nobody sends by a schedule.
+CELERY_S_OWN = "celery."
+
+_agents: dict[int, AgentProcess] = {}
+
+
+def connect(app: Celery, home: str | os.PathLike[str] | None) -> None:
+    """Let workers of `app` follow from their start on; nothing happens in other processes."""
+
+    def begin(sender: Any, **_: object) -> None:
+        if sender.app is app:
+            _begin(app, home, sender)
+
+    def stop(**_: object) -> None:
+        agent = _agents.pop(id(app), None)
+        if agent is not None and agent.worker_pid == os.getpid():
+            agent.stop()
+
+    key = f"minutehand {id(app)}"
+    signals.worker_init.connect(begin, weak=False, dispatch_uid=f"{key} begin")
+    signals.worker_shutdown.connect(stop, weak=False, dispatch_uid=f"{key} stop")
+
+
+def _begin(app: Celery, home: str | os.PathLike[str] | None, worker: Any) -> None:
+    followed = {name: one for name, one in app.tasks.items() if not name.startswith(CELERY_S_OWN)}
+    told = {
+        "name": worker.hostname,
+        "queues": sorted(app.amqp.queues.consume_from),
+        "follows": sorted(followed),
+        "pid": os.getpid(),
+    }
+    agent = AgentProcess(home, told)
+    _agents[id(app)] = agent
+    for task in followed.values():
+        _wrap(task, agent)
+    agent.start()
+    logger.info("Minutehand follows %d tasks of %s", len(followed), worker.hostname)
+
+
+def _wrap(task: Any, agent: AgentProcess) -> None:
+    original = task.run
+    if hasattr(original, "__minutehand__"):
+        return
+
+    @functools.wraps(original)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        message = _message_of(task.request)
+        if message is None:
+            return original(*args, **kwargs)
+        return _run(task, functools.partial(original, *args, **kwargs), message, agent)
+
+    run.__minutehand__ = True  # type: ignore[attr-defined]
+    task.run = run
+
+
+def _message_of(request: Any) -> dict[str, Any] | None:
+    """Return what a message of ours says of its operation; None for any other call of a task."""
+    if request.called_directly or request.is_eager:
+        return None
+    told = (request.headers or {}).get(HEADER)
+    return told if isinstance(told, dict) and isinstance(told.get("attempt"), int) else None
+
+
+def _run(task: Any, call: Callable[[], Any], message: dict[str, Any], agent: AgentProcess) -> Any:
+    """Run a task under its operation's lease; raises Ignore where it must not run."""
+    operation = _claim(task, message, agent)
+    # Celery's own retries are messages of the next attempt: this one is then put back.
+    next_one = {**message, "attempt": message["attempt"] + 1}
+    task.request.headers = {**task.request.headers, HEADER: next_one}
+    try:
+        return _run_claimed(operation, call)
+    finally:
+        operation.close()
+
+
+def _run_claimed(operation: FollowedOperation, call: Callable[[], Any]) -> Any:
+    try:
+        returned = operation.run(call)
+    except Interrupted as interrupted:
+        if operation.interrupted_for == CANCELLED:
+            operation.end("cancelled")
+        raise Ignore(f"operation {operation.operation_id}: {interrupted}") from None
+    except BaseException as error:
+        outcome, told = _outcome_of(operation, error)
+        operation.end(outcome, **told)
+        raise
+    outcomes = {CANCELLED: "cancelled", TIME_LIMIT: "time box", LOST: LOST, None: "success"}
+    operation.end(outcomes[operation.stopped_for])
+    return returned
+
+
+def _outcome_of(
+    operation: FollowedOperation, error: BaseException
+) -> tuple[str, dict[str, str | float]]:
+    """Return how an attempt ends whose task raised `error`."""
+    match error:
+        case Retry():
+            return "retry", {"error": _text(error.exc or error), **_when(error)}
+        case Ignore():
+            return "success", {"message": "it raised Ignore"}
+        case Reject():
+            return "failed", {"error": f"rejected: {error.args[0] if error.args else error}"}
+        case SoftTimeLimitExceeded() if operation.interrupted_for == TIME_LIMIT:
+            return "time limit", {}
+        case Exception():
+            return "failed", {"error": _text(error)}
+    # The worker stops, or the task ends its process.
+    return "cut off", {"error": _text(error)}
+
+
+def _text(error: object) -> str:
+    return error if isinstance(error, str) else f"{type(error).__name__}: {error}"
+
+
+def _when(retry: Retry) -> dict[str, str | float]:
+    """Return when Celery sends a task again: an instant, or seconds from now."""
+    if isinstance(retry.when, datetime):
+        return {"at": retry.when.isoformat()}
+    return {"delay_s": float(retry.when or 0)}
+
+
+def _claim(task: Any, message: dict[str, Any], agent: AgentProcess) -> FollowedOperation:
+    """Claim the task's operation, waiting for agent and database; raises Ignore or Reject.
+
+    An attempt that is not there yet is one of Celery's retries that was faster than the record.
+    """
+    request = task.request
+    asked = {
+        "verb": "claim",
+        "id": request.id,
+        "attempt": message["attempt"],
+        "worker": f"{request.hostname}:{os.getpid()}",
+        "repeatable": bool(task.acks_late),
+        "wait_s": WAIT_S,
+    }
+    give_up_at = monotonic() + WAIT_S
+    channel = Channel(agent.path)
+    while True:
+        state, told = _ask(channel, asked)
+        if state == "claimed" and _ask(channel, {"verb": "started"})[0] == "started":
+            told["limits"]["is_child"] = os.getpid() != agent.worker_pid
+            return FollowedOperation(channel, told, SoftTimeLimitExceeded)
+        if state == "refused":
+            channel.close()
+            logger.info("operation %s is not run here: %s", request.id, told["reason"])
+            raise Ignore(f"operation {request.id} is not run here: {told['reason']}")
+        if monotonic() >= give_up_at:
+            channel.close()
+            _put_back(task, told)
+        threading.Event().wait(AGAIN_S)
+
+
+def _ask(channel: Channel, request: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    try:
+        answer = channel.ask(request, ANSWER_S)
+    except AgentAway as error:
+        return "away", {"reason": str(error)}
+    return str(answer["state"]), answer
+
+
+def _put_back(task: Any, told: dict[str, Any]) -> None:
+    """Put the message back on its queue: nothing may run that was not claimed."""
+    request = task.request
+    reason = f"operation {request.id} cannot be claimed now: {told.get('reason')}"
+    logger.error("%s; its message goes back on its queue", reason)
+    if task.acks_late:
+        raise Reject(reason, requeue=True)
+    # Celery has acknowledged it already: the same message once more.
+    again = task.signature_from_request(
+        request, request.args, request.kwargs, retries=request.retries
+    )
+    again.apply_async()
+    raise Ignore(reason)

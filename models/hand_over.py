@@ -1,0 +1,86 @@
+"""Tasks of the user's own Celery application: what is sent, and which ones may be."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any, Literal
+
+from pydantic import JsonValue
+
+from models.errors import Problem
+
+InDoubt = Literal["leave", "send_again"]
+STEP = "celery_task"
+# Celery's own default: an application that names no queue listens to this one.
+DEFAULT_QUEUE = "celery"
+# Of our own workers, who throw away a task that they do not know.
+OUR_QUEUES = frozenset({"quick", "heavy", "default"})
+SETTING = "SCHED_CELERY_TASKS"
+
+
+@dataclass(frozen=True, slots=True)
+class HandOver:
+    """A task of the user's own, as a plan keeps it: the daemon needs no more to send it."""
+
+    task: str
+    args: tuple[JsonValue, ...] = ()
+    kwargs: dict[str, JsonValue] = field(default_factory=dict)
+    in_doubt: InDoubt = "leave"
+
+
+@dataclass(frozen=True, slots=True)
+class CeleryRules:
+    """What an installation lets actions send: names or patterns of tasks, and not to these queues.
+
+    `reserved` is empty where the user's application has a broker of its own.
+    """
+
+    tasks: tuple[str, ...] = ()
+    reserved: frozenset[str] = OUR_QUEUES
+
+    def allows(self, task: str) -> bool:
+        """Whether a task of that name may be sent; nothing matches an empty list."""
+        return any(fnmatchcase(task, pattern) for pattern in self.tasks)
+
+
+NO_TASKS = CeleryRules()
+
+
+def refusals(document: object, rules: CeleryRules) -> list[Problem]:
+    """Return one problem for each part of an action's document that `rules` refuse."""
+    parameters = _parameters(document)
+    if parameters is None:
+        return []
+    task, queue = parameters.get("task"), parameters.get("queue")
+    path = f"operations.{STEP}"
+    found = []
+    if isinstance(task, str) and not rules.allows(task):
+        found.append(Problem(f"{path}.task", task, _not_allowed(rules.tasks)))
+    if queue in rules.reserved:
+        found.append(Problem(f"{path}.queue", queue, OURS))
+    elif queue is None and (other := _policy_queue(document)) in rules.reserved:
+        found.append(Problem("policy.queue", other, OURS))
+    return found
+
+
+OURS = (
+    "is a queue of Minutehand's own workers, who do not know this task; name one that your "
+    "application's workers listen to"
+)
+
+
+def _not_allowed(allowed: Sequence[str]) -> str:
+    told = f"allows {', '.join(allowed)} only" if allowed else "allows no task"
+    return f"{SETTING} {told}; add the name, or a pattern such as shop.tasks.*, to that setting"
+
+
+def _parameters(document: object) -> Mapping[str, Any] | None:
+    operations = document.get("operations") if isinstance(document, Mapping) else None
+    step = operations.get(STEP) if isinstance(operations, Mapping) else None
+    return step if isinstance(step, Mapping) else None
+
+
+def _policy_queue(document: object) -> object:
+    policy = document.get("policy") if isinstance(document, Mapping) else None
+    queue = policy.get("queue") if isinstance(policy, Mapping) else None
+    return queue if isinstance(queue, str) else None

@@ -1,0 +1,108 @@
+"""The example of a shop that comes from celery beat: its own worker, in its own folder."""
+
+import json
+import shutil
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import psutil
+
+from models.hand_over import CeleryRules
+from models.store import ticks
+from runtime.database import reading
+from scheduler.change import Changed, create_all
+from tests.acceptance.installation import Installation, yearly
+from tests.acceptance.processes import ROOT, Process, python, until
+from tests.factories import author, make_document
+
+EXAMPLE = ROOT / "examples" / "from_celery_beat"
+RULES = CeleryRules(("tasks.*",))
+
+
+class Shop:
+    """A copy of the example beside an installation that sends its tasks."""
+
+    def __init__(self, installation: Installation) -> None:
+        self.installation = installation
+        self.folder = installation.home / "shop"
+        shutil.copytree(EXAMPLE, self.folder, ignore=shutil.ignore_patterns("__pycache__"))
+        self.journal = self.folder / "journal.jsonl"
+        self.settings = {
+            "SHOP_BROKER_URL": installation.broker.url,
+            "SHOP_JOURNAL": str(self.journal),
+            "SCHED_CELERY_TASKS": "tasks.*",
+        }
+
+    def worker(
+        self, app: str = "followed", pool: str = "prefork", settings: Mapping[str, str] = {}
+    ) -> Process:
+        """Start the shop's worker as the shop does; it is ready on return."""
+        command = python("-m", "celery", "-A", app, "worker", "--pool", pool, "-c", "2")
+        options = ("-Q", "shop,orders", "-l", "INFO", "--without-gossip", "--without-mingle")
+        processes = self.installation.processes
+        its = {**self.settings, **settings}
+        worker = processes.start("shop", [*command, *options], its, folder=self.folder)
+        worker.said("ready.")
+        if app == "followed":
+            self.is_followed()
+        return worker
+
+    def is_followed(self) -> None:
+        """Wait until a worker says that it follows."""
+        until(lambda: bool(self.followed()), "the agent says what is followed")
+
+    def followed(self) -> list[str]:
+        """Return the tasks that live workers follow."""
+        with reading(self.installation.engine) as connection:
+            return sorted(ticks.followed_tasks(connection, timedelta(minutes=1)))
+
+    def agent(self, worker: Process) -> psutil.Process:
+        """Return the agent beside a worker."""
+        children = psutil.Process(worker.pid).children()
+        return next(one for one in children if "agent" in one.cmdline())
+
+    def pool(self, worker: Process) -> list[psutil.Process]:
+        """Return the processes of a worker's pool."""
+        children = psutil.Process(worker.pid).children()
+        return [one for one in children if "agent" not in one.cmdline()]
+
+    def action(self, task: str, name: str = "of the shop", **changes: Any) -> Changed:
+        """Store an action that sends a task of the shop; `step` changes the step."""
+        given = {"task": f"tasks.{task}", "args": ["Paris"], "queue": "shop"}
+        step = {**given, **changes.pop("step", {})}
+        when = yearly(self.installation.now(), -40)
+        document = make_document(
+            **{"name": name, "operations": {"celery_task": step}, "when": when, **changes}
+        )
+        by = replace(author(), celery=RULES)
+        return create_all(self.installation.engine, [document], by)[0]
+
+    def due(self, task: str, **changes: Any) -> UUID:
+        """Record an operation of such an action: the next tick sends it."""
+        return self.installation.operation(self.action(task, **changes))
+
+    def tick(self) -> str:
+        """Make one tick by a daemon of its own."""
+        script = str(ROOT / "scheduler_server.py")
+        done = self.installation.processes.run(python(script, "--once"), self.settings)
+        assert done.returncode == 0, done.stderr
+        return done.stderr
+
+    def said(self) -> list[str]:
+        """Return what the shop's tasks wrote: `close_day begins`, …"""
+        if not self.journal.exists():
+            return []
+        lines = [json.loads(line) for line in self.journal.read_text().splitlines()]
+        return [f"{line['task']} {line['said']}" for line in lines]
+
+    def says(self, *expected: str) -> None:
+        """Wait until the shop's tasks wrote just this."""
+        until(lambda: self.said() == list(expected), lambda: str(self.said()))
+
+    def gate(self, name: str = "gate") -> Path:
+        """Return the path of a file that a task waits for."""
+        return self.folder / name

@@ -1,0 +1,67 @@
+"""Tasks of the user's own: actions that send one, and what then waits at the broker."""
+
+import base64
+import json
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from models.hand_over import CeleryRules
+from models.store import ticks
+from models.tables import action_cursor
+from runtime.config import Settings
+from runtime.sections import CelerySettings
+from scheduler.change import Changed, create_all
+from tests.factories import author, make_document
+from tests.servers import Broker
+
+TASK = "shop.tasks.close_day"
+RULES = CeleryRules(("shop.*",))
+
+
+@dataclass(frozen=True)
+class CeleryMessage:
+    """A message that waits for a worker of the user's own application."""
+
+    headers: dict[str, Any]
+    args: list[Any]
+    kwargs: dict[str, Any]
+
+
+def allowing(settings: Settings, *tasks: str) -> Settings:
+    """Return settings under which these tasks may be sent."""
+    return settings.model_copy(update={"celery": CelerySettings(tasks=tasks)})
+
+
+def celery_action(
+    engine: sa.Engine, *, since: datetime | None = None, step: Any = None, **changes: Any
+) -> Changed:
+    """Store an action that sends a task of the user's own."""
+    operations = {"celery_task": {"task": TASK, **(step or {})}}
+    document = make_document(**{"name": "close the day", "operations": operations, **changes})
+    changed = create_all(engine, [document], replace(author(), celery=RULES))[0]
+    if since is not None:
+        with engine.begin() as connection:
+            its = sa.update(action_cursor).where(action_cursor.c.action_uid == changed.uid)
+            connection.execute(its.values(watermark=since, effective_from=since))
+    return changed
+
+
+def celery_messages(broker: Broker, queue: str = "celery") -> list[CeleryMessage]:
+    """Return what waits in a queue, oldest first."""
+    with broker.client() as client:
+        raws = client.lrange(queue, 0, -1)[::-1]
+    found = []
+    for raw in raws:
+        message = json.loads(raw)
+        args, kwargs, _ = json.loads(base64.b64decode(message["body"]))
+        found.append(CeleryMessage(message["headers"], args, kwargs))
+    return found
+
+
+def follow_by_name(engine: sa.Engine, *tasks: str) -> None:
+    """Say that a worker follows these tasks."""
+    with engine.begin() as connection:
+        ticks.worker_seen(connection, "shop@host", "celery", 1, follows=tasks)
