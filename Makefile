@@ -29,7 +29,7 @@ up: $(VENV)/.stamp ## Run everything here, with the demo small app; Ctrl-C stops
 	@exec $(BIN)/minutehand up --demo
 
 test: $(VENV)/.stamp-dev ## Pass every test, against a real PostgreSQL, Redis and SMTP server
-	$(BIN)/python -P -m pytest -q -n 3 --dist loadgroup
+	$(BIN)/python -P -m pytest -q -n 3
 
 chaos: $(VENV)/.stamp-dev ## Storm for minutes on each store; SECONDS=300 SEEDS=1,2 storms again as it was told
 	CHAOS_SECONDS=$(or $(SECONDS),180) CHAOS_SEEDS=$(SEEDS) $(BIN)/python -P -m pytest -q -s -m storm tests/chaos tests/integration/scheduler/test_explain_year.py

@@ -14,9 +14,11 @@ from runtime.config import Settings, load_settings
 from runtime.database import make_engine
 from tasks.app import configure
 from tests.legal_moves import hold_to_legal_moves
+from tests.scheduling import make_scheduler
 from tests.servers import Broker, PostgreSQL, free_port, temporary_folder
 
 _numbers = count(1)
+pytest_xdist_make_scheduler = make_scheduler
 
 
 @pytest.fixture(autouse=True)

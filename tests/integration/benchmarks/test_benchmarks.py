@@ -8,8 +8,6 @@ from benchmarks import bench_apply, bench_downtime, bench_due, bench_events, ben
 from benchmarks.harness import SMALL, Measure, Stack, stack
 from benchmarks.run_all import MEASURES
 
-pytestmark = pytest.mark.xdist_group("benchmarks")
-
 # The others wait for ticks of real daemons, and for workers: once is enough.
 IN_THIS_PROCESS = (bench_apply, bench_downtime, bench_due, bench_events, bench_idle)
 CASES = [

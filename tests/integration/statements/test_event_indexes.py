@@ -32,8 +32,6 @@ from tests.integration.statements.conftest import (
 from tests.integration.statements.plans import Statements
 from tests.servers import Broker
 
-pytestmark = pytest.mark.xdist_group("statements")
-
 USERS = 50_000
 ACTIONS = 40
 CLOCKS = 50_000

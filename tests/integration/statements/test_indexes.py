@@ -39,8 +39,6 @@ from tests.factories import author, make_action, make_operation, update_operatio
 from tests.integration.statements.conftest import MINUTE, STALE, WAITING, Filled
 from tests.integration.statements.plans import PARTIAL, Statements
 
-pytestmark = pytest.mark.xdist_group("statements")
-
 LEASE = timedelta(hours=1)
 # One in a thousand actions, as 1,000 in a million. PostgreSQL reads all cursors where a batch has
 # some on nearly every page.
