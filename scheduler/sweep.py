@@ -49,17 +49,18 @@ class Sweeper:
         """Take back no lease within one lease from now."""
         self._trusted_from = monotonic() + self.lease.total_seconds()
 
-    def sweep(self, engine: sa.Engine, *, send: bool) -> SweepReport:
+    def sweep(self, engine: sa.Engine, *, send: bool, overtook: bool = False) -> SweepReport:
         """Take back lost operations, release stranded ones, then send what may be sent.
 
-        Notices come last, when those of what is overdue are among them.
+        Notices come last, when those of what is overdue are among them. `overtook`: newer
+        operations took the place of unstarted ones.
         """
         count = self._take_back(engine) if monotonic() >= self._trusted_from else 0
         with engine.begin() as connection:
             released = lost.release_stranded(connection)
         self._decide_doubtful(engine)
         sent = dispatch_ready(engine) if send else Sent(0)
-        late = self._alert_overdue(engine)
+        late = self._alert_overdue(engine, overtook)
         told, error = Sent(0), sent.error
         if send and error is None:
             told = dispatch_notices(engine)
@@ -89,9 +90,9 @@ class Sweeper:
             if len(decided) < BATCH:
                 return
 
-    def _alert_overdue(self, engine: sa.Engine) -> int:
+    def _alert_overdue(self, engine: sa.Engine, overtook: bool) -> int:
         with engine.begin() as connection:
-            alerted = overdue.alert(connection, self.alerts, BATCH)
+            alerted = overdue.alert(connection, self.alerts, BATCH, overtook=overtook)
         for name, reason in alerted:
             logger.warning("action %r is overdue: %s", name, reason)
         return len(alerted)

@@ -271,7 +271,8 @@ def tick(
 
 
 def _sweep(engine: sa.Engine, report: TickReport, sweeper: Sweeper) -> None:
-    swept = sweeper.sweep(engine, send=report.broker_error is None)
+    overtook = report.overtaken > 0
+    swept = sweeper.sweep(engine, send=report.broker_error is None, overtook=overtook)
     report.sent += swept.sent
     report.lost, report.released = swept.lost, swept.released
     report.notices, report.overdue = swept.notices, swept.overdue

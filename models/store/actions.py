@@ -195,6 +195,7 @@ def perhaps_unhealthy(connection: sa.Connection, overdue: timedelta) -> list[dic
         actions.c.set_aside.is_not(None)
         | action_state.c.last_state.is_(None)
         | (action_state.c.last_state != "success")
+        | action_state.c.overdue_alerted_at.is_not(None)
         | actions.c.uid.in_(_late(overdue).with_only_columns(operations.c.action_uid)),
     )
     return [dict(row) for row in connection.execute(query).mappings()]
@@ -265,18 +266,20 @@ def _as_uid(text: str) -> UUID | None:
         return None
 
 
+def _expected() -> sa.Select[Any]:
+    return sa.select(operations).where(NEVER_STARTED, operations.c.triggerer.startswith(SCHEDULED))
+
+
 def _late(overdue: timedelta) -> sa.Select[Any]:
-    return sa.select(operations).where(
-        NEVER_STARTED,
-        operations.c.recorded_at < database_now(-overdue),
-        operations.c.triggerer.startswith(SCHEDULED),
-    )
+    return _expected().where(operations.c.recorded_at < database_now(-overdue))
 
 
 def _listing(overdue: timedelta) -> sa.Select[Any]:
     state = (action_state.c.action_uid == actions.c.uid) & (action_state.c.subject == "")
     its_own = operations.c.action_uid == actions.c.uid
-    late = _late(overdue).where(its_own)
+    is_late = operations.c.recorded_at < database_now(-overdue)
+    # Where each takes the place of the one before, none grows old.
+    late = _expected().where(its_own, is_late | action_state.c.overdue_alerted_at.is_not(None))
     return (
         sa.select(
             actions,
@@ -289,7 +292,7 @@ def _listing(overdue: timedelta) -> sa.Select[Any]:
             action_state.c.failures_in_row,
             action_state.c.troubles_in_row,
             late.with_only_columns(sa.func.min(operations.c.occurrence_at))
-            .correlate(actions)
+            .correlate(actions, action_state)
             .scalar_subquery()
             .label("overdue_since"),
             # Asked only of those that never ran: others have a long history.

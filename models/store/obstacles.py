@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from models.operation import UNSTARTED, OperationState, is_asked_for
 from models.plan import Plan
 from models.sql import database_now, read_clock, stands_in
-from models.store.operations import SCHEDULED, asked_for
+from models.store.operations import MORE_WAITED, SCHEDULED, asked_for
 from models.store.subjects import why_not
 from models.tables import actions, operations
 
@@ -255,7 +255,7 @@ def _skip_waiting_beyond(connection: sa.Connection, uid: UUID, most: int) -> Non
             .where(operations.c.id.in_(too_many), operations.c.waiting_for.is_not(None))
             .values(
                 state=OperationState.SKIPPED,
-                reason=f"overlap: more than {most} waited",
+                reason=f"{MORE_WAITED}{most} waited",
                 waiting_for=None,
                 finished_at=database_now(),
             )

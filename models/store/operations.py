@@ -26,6 +26,9 @@ RESERVED_FOR = timedelta(seconds=30)
 UNKNOWN = "unknown"
 # What the triggerer of an operation that a schedule recorded begins with.
 SCHEDULED = "Scheduled action"
+# Why one was skipped that never started: a newer one took its place.
+OVERTAKEN = "overtaken"
+MORE_WAITED = "overlap: more than "
 
 
 def record(connection: sa.Connection, rows: Sequence[dict[str, Any]]) -> set[UUID]:
@@ -121,7 +124,7 @@ def overtake(connection: sa.Connection, newest: Sequence[tuple[UUID, datetime]])
 
     values = {
         "state": OperationState.SKIPPED,
-        "reason": "overtaken",
+        "reason": OVERTAKEN,
         "waiting_for": None,
         "finished_at": database_now(),
     }
@@ -152,7 +155,7 @@ def keep_newest(connection: sa.Connection, uid: UUID, max_waiting: int) -> int:
         .where(operations.c.id.in_(too_many), stands_in(operations.c.state, UNSTARTED))
         .values(
             state=OperationState.SKIPPED,
-            reason=f"overlap: more than {max_waiting} waited",
+            reason=f"{MORE_WAITED}{max_waiting} waited",
             waiting_for=None,
             finished_at=database_now(),
         )

@@ -6,12 +6,12 @@ from typing import Any
 import sqlalchemy as sa
 
 from models.notices import NoticeKind, quiet_until, targets_of
-from models.operation import UNSTARTED
+from models.operation import UNSTARTED, OperationState
 from models.plan import hooks_of
 from models.sql import database_now, insert_ignoring, read_clock, stands_in
 from models.store import notices, ticks
 from models.store.notices import Told
-from models.store.operations import SCHEDULED
+from models.store.operations import MORE_WAITED, OVERTAKEN, SCHEDULED
 from models.store.telling import alert_targets
 from models.tables import action_state, actions, operations, small_apps
 from models.values import format_instant
@@ -27,13 +27,19 @@ NEVER_STARTED = sa.and_(
 GONE = timedelta(minutes=1)
 
 
-def alert(connection: sa.Connection, alerts: AlertSettings, limit: int) -> list[tuple[str, str]]:
+def alert(
+    connection: sa.Connection, alerts: AlertSettings, limit: int, *, overtook: bool = False
+) -> list[tuple[str, str]]:
     """Owe an alert for each action that is overdue and not known as such; return name and reason.
 
     An action that ran within the same span is not overdue, though one of its operations waits.
+    `overtook`: newer operations took the place of unstarted ones, none of which grows old then.
     The condition of the update, and the notice's id, let one of two daemons do it.
     """
-    found = connection.execute(_OVERDUE, _asked(alerts) | {"most": limit}).all()
+    asked = _asked(alerts) | {"most": limit}
+    found = list(connection.execute(_OVERDUE, asked))
+    if overtook:
+        found += connection.execute(_OVERTAKEN, asked)
     if not found:
         return []
     now = read_clock(connection)
@@ -47,14 +53,15 @@ def alert(connection: sa.Connection, alerts: AlertSettings, limit: int) -> list[
 
 
 def _asked(alerts: AlertSettings) -> dict[str, float]:
-    return {"late_s": -alerts.overdue.total_seconds()}
+    late_s = -alerts.overdue.total_seconds()
+    return {"late_s": late_s, "window_s": 2 * late_s}
 
 
 def _late() -> sa.ColumnElement[datetime]:
     return database_now(sa.bindparam("late_s", type_=sa.Float))
 
 
-_OVERDUE = (
+_EXPECTED = (
     sa.select(
         operations.c.id,
         operations.c.action_uid,
@@ -73,14 +80,31 @@ _OVERDUE = (
         action_state,
         (action_state.c.action_uid == operations.c.action_uid) & (action_state.c.subject == ""),
     )
-    .where(NEVER_STARTED, operations.c.recorded_at < _late())
-    .where(operations.c.triggerer.startswith(SCHEDULED))
+    .where(NEVER_STARTED, operations.c.triggerer.startswith(SCHEDULED))
     .where(actions.c.active, actions.c.deleted_at.is_(None))
     .where(action_state.c.overdue_alerted_at.is_(None))
     .where(action_state.c.last_run_at.is_(None) | (action_state.c.last_run_at < _late()))
     .order_by(operations.c.recorded_at)
     .limit(sa.bindparam("most"))
 )
+_OVERDUE = _EXPECTED.where(operations.c.recorded_at < _late())
+_older, _other = operations.alias("older"), operations.alias("other")
+# Of what is due at least so often one lies in any such window.
+_WERE_OVERTAKEN = sa.select(_older.c.action_uid).where(
+    # Every app by its id: so the index by what was recorded lately is used.
+    _older.c.small_app_id.in_(sa.select(small_apps.c.id)),
+    _older.c.recorded_at < _late(),
+    _older.c.recorded_at >= database_now(sa.bindparam("window_s", type_=sa.Float)),
+    _older.c.state == OperationState.SKIPPED,
+    _older.c.first_started_at.is_(None),
+    (_older.c.reason == OVERTAKEN) | _older.c.reason.startswith(MORE_WAITED),
+)
+_RUNS_OR_RAN = sa.exists().where(
+    _other.c.action_uid == operations.c.action_uid,
+    _other.c.first_started_at.is_not(None),
+    stands_in(_other.c.state, {OperationState.RUNNING}) | (_other.c.finished_at > _late()),
+)
+_OVERTAKEN = _EXPECTED.where(operations.c.action_uid.in_(_WERE_OVERTAKEN), sa.not_(_RUNS_OR_RAN))
 
 
 def _queues(connection: sa.Connection) -> set[str]:

@@ -323,6 +323,24 @@ def test_what_is_overdue_is_found_among_the_unstarted(
     assert_indexed(statements, "operations_overdue")
 
 
+def test_what_is_overdue_is_found_among_what_was_overtaken(
+    filled: Filled, statements: Statements
+) -> None:
+    _, first, second = make(filled, "overtaken")
+    long_ago = filled.now - 20 * MINUTE
+    update_operation(
+        filled.engine, second, state="skipped", reason="overtaken", recorded_at=long_ago
+    )
+    update_operation(filled.engine, second, finished_at=filled.now)
+    update_operation(filled.engine, first, triggerer='Scheduled action "overtaken"')
+
+    with statements.captured(), filled.engine.begin() as connection:
+        alerted = overdue.alert(connection, AlertSettings(), 500, overtook=True)
+
+    assert alerted == [("overtaken", "no worker listens to queue quick")]
+    assert_indexed(statements, "operations_overdue", "operations_recent")
+
+
 def test_an_action_is_found_with_its_health(filled: Filled, statements: Statements) -> None:
     action, _, _ = make(filled, "healthy")
 

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from models.health import health_of
 from models.operation import OperationState
-from models.sql import read_clock
-from models.store import overdue, ticks
+from models.sql import database_now, read_clock
+from models.store import actions, overdue, ticks
 from models.store.claims import claim
 from models.store.endings import Ending, end
 from models.tables import action_state, notices
@@ -19,10 +20,18 @@ from scheduler import change
 from scheduler.change import Changed
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
-from tests.factories import author, make_action, make_operation, update_operation
+from tests.factories import (
+    author,
+    cursor_of,
+    make_action,
+    make_operation,
+    rows_of,
+    update_operation,
+)
 
 MINUTE = timedelta(minutes=1)
 OPS = AlertSettings(mail=("ops@example.com",))
+SOON = AlertSettings(mail=("ops@example.com",), overdue_minutes=3)
 
 
 def make_waiting(engine: sa.Engine, minutes: int = 20, **changes: Any) -> Changed:
@@ -121,6 +130,62 @@ def test_it_is_told_when_it_runs_again(engine: sa.Engine) -> None:
             end(connection, id, 1, Ending(OperationState.SUCCESS), alerts=OPS)
 
     assert told(engine) == [("overdue", "ops@example.com"), ("seen", "ops@example.com")]
+
+
+def tick_each_minute(engine: sa.Engine, action: Changed, minutes: int) -> None:
+    """Tick so often; each time everything grows a minute older."""
+    start = cursor_of(engine, action)["watermark"].replace(second=0, microsecond=0)
+    sweeper = Sweeper(MINUTE, SOON)
+    for minute in range(1, minutes + 1):
+        tick(engine, start + minute * MINUTE, sweeper)
+        for row in rows_of(engine, action):
+            older = {"recorded_at": row["recorded_at"] - MINUTE}
+            if row["finished_at"] is not None:
+                older["finished_at"] = row["finished_at"] - MINUTE
+            update_operation(engine, row["id"], **older)
+
+
+@pytest.mark.usefixtures("broker")
+@pytest.mark.parametrize("overlap", ["skip", "queue", "replace"])
+def test_what_is_overtaken_again_and_again_is_overdue(engine: sa.Engine, overlap: str) -> None:
+    action = make_action(engine, policy={"overlap": overlap})
+
+    tick_each_minute(engine, action, 3)
+    before = told(engine)
+    tick_each_minute(engine, action, 4)
+
+    assert (before, told(engine)) == ([], [("overdue", "ops@example.com")])
+    with reading(engine) as connection:
+        found = actions.find(connection, 1, action.name)
+        (unwell,) = actions.perhaps_unhealthy(connection, SOON.overdue)
+    assert not health_of(found, 3).is_healthy
+    assert "overdue" in health_of(unwell, 3).sentence
+
+
+@pytest.mark.usefixtures("broker")
+@pytest.mark.parametrize("end_at_last", [False, True], ids=["runs", "just ended"])
+def test_what_is_overtaken_while_one_runs_for_long_is_not_overdue(
+    engine: sa.Engine, end_at_last: bool
+) -> None:
+    action = make_action(engine)
+    tick_each_minute(engine, action, 1)
+    (row,) = rows_of(engine, action)
+    with engine.begin() as connection:
+        claim(connection, row["id"], 1, "tests")
+    update_operation(
+        engine,
+        row["id"],
+        heartbeat_at=database_now(),
+        first_started_at=row["recorded_at"] - 40 * MINUTE,
+    )
+
+    tick_each_minute(engine, action, 6)
+    if end_at_last:
+        with engine.begin() as connection:
+            end(connection, row["id"], 1, Ending(OperationState.SUCCESS))
+        tick_each_minute(engine, action, 2)
+
+    assert told(engine) == []
 
 
 @pytest.mark.usefixtures("broker")
