@@ -73,7 +73,7 @@ def begin(
     for row in rows:
         if row.attempt != wanted[row.id] or not _may_start(connection, row):
             continue
-        handed = Plan.from_json(row.plan).hand_over
+        handed = _hand_over_of(row.plan)
         if handed is None or not rules.allows(handed.task):
             _fail(connection, (row.id, row.attempt), _refused(handed), alerts)
             continue
@@ -105,6 +105,13 @@ _READY = (
     .where(operations.c.handing_at.is_(None), operations.c.waiting_for.is_(None))
     .with_for_update(of=operations, skip_locked=True)
 )
+
+
+def _hand_over_of(plan: str) -> HandOver | None:
+    try:
+        return Plan.from_json(plan).hand_over
+    except ValueError:
+        return None
 
 
 def _may_start(connection: sa.Connection, row: sa.Row[Any]) -> bool:

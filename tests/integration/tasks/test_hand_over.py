@@ -355,6 +355,24 @@ def test_another_broker_that_is_away_keeps_nothing_of_ours_back(
     assert row_of(engine, theirs)["state"] == "pending"
 
 
+def test_another_broker_gets_the_tasks_of_the_application_that_has_it(
+    engine: sa.Engine, settings: Settings, broker: Broker
+) -> None:
+    url = type(settings.broker_url)(broker.url.replace("/0", "/1"))
+    celery = allowing(settings, "shop.*").celery.model_copy(update={"broker_url": url})
+    configure(settings.model_copy(update={"celery": celery}))
+    # There, the names of our queues are anybody's.
+    id = due(engine, celery_action(engine, step={"queue": "shop"}))
+
+    dispatch_ready(engine)
+
+    assert row_of(engine, id)["state"] == "handed_over"
+    assert celery_messages(broker, "shop") == []
+    with broker.client() as client:
+        client.select(1)
+        assert client.llen("shop") == 1
+
+
 def test_many_due_at_once_are_each_sent_once(engine: sa.Engine, broker: Broker) -> None:
     action = celery_action(engine, policy={"overlap": "allow", "catch_up": "all"})
     ids = {due(engine, action, at=NOON + n * MINUTE) for n in range(120)}
