@@ -38,16 +38,21 @@ class Shop:
         }
 
     def worker(
-        self, app: str = "followed", pool: str = "prefork", settings: Mapping[str, str] = {}
+        self,
+        app: str = "followed",
+        pool: str = "prefork",
+        settings: Mapping[str, str] = {},
+        *,
+        is_seen: bool = True,
     ) -> Process:
-        """Start the shop's worker as the shop does; it is ready on return."""
+        """Start the shop's worker as the shop does; it is ready, and seen to follow, on return."""
         command = python("-m", "celery", "-A", app, "worker", "--pool", pool, "-c", "2")
         options = ("-Q", "shop,orders", "-l", "INFO", "--without-gossip", "--without-mingle")
         processes = self.installation.processes
         its = {**self.settings, **settings}
         worker = processes.start("shop", [*command, *options], its, folder=self.folder)
         worker.said("ready.")
-        if app == "followed":
+        if app == "followed" and is_seen:
             self.is_followed()
         return worker
 

@@ -219,6 +219,22 @@ def test_a_daemon_that_dies_between_sending_and_marking_leaves_it_uncertain(
         assert connection.execute(sa.select(notices.c.kind)).scalars().all() == ["failure"]
 
 
+def test_an_alert_of_a_doubt_is_closed_by_what_is_handed_over_next(engine: sa.Engine) -> None:
+    hooks = {"on_failure": [{"mail": "ann@example.com"}], "alert_after": 1}
+    action = celery_action(engine, hooks=hooks)
+    begun(engine, due(engine, action))
+    sweep(engine)
+
+    due(engine, action, at=NOON + MINUTE)
+    sweep(engine)
+
+    with reading(engine) as connection:
+        kinds = connection.execute(sa.select(notices.c.kind)).scalars().all()
+        known = connection.execute(sa.select(action_state)).mappings().one()
+    assert sorted(kinds) == ["alert", "failure", "recovered"]
+    assert (known["alerted_at"], known["failures_in_row"], known["run_number"]) == (None, 0, 2)
+
+
 def test_send_again_sends_what_is_uncertain_in_the_same_attempt(
     engine: sa.Engine, broker: Broker
 ) -> None:
