@@ -11,16 +11,20 @@ from cli import preview
 from cli.findings import Finding, fault, ok, warning
 from cron import tz_release
 from models.errors import SchedulerError
+from models.plan import Plan
 from models.store import actions, ticks
 from models.store.clocks import read_both
+from models.store.handing import FOLLOWED_WITHIN
 from models.store.schema import SchemaNewer, check_schema
 from models.tables import action_cursor, installation
 from models.tables import actions as table
 from runtime.config import Settings
 from runtime.database import READ_ONLY, is_made
 from scheduler.release import TZ_RELEASE
+from tasks.celery_rules import rules_of
 
 SYSTEM_TZ = Path("/usr/share/zoneinfo/tzdata.zi")
+_HANDED_OVER = '"hand_over":{'
 _QUEUE = re.compile(r'"queue":"([^"]+)"')
 # More would tell the same, and take long.
 MOST_PLANS = 10_000
@@ -77,6 +81,7 @@ def _all_stored(connection: sa.Connection, settings: Settings) -> Iterator[Findi
     plans = _active_plans(connection)
     yield from _workers(connection, settings, plans)
     yield from _hooks(settings, plans)
+    yield from _celery_tasks(connection, settings, plans)
     yield _retention(connection, settings)
     yield from _actions(connection, settings)
 
@@ -147,7 +152,9 @@ def _active_plans(connection: sa.Connection) -> list[str]:
 def _workers(connection: sa.Connection, settings: Settings, plans: list[str]) -> Iterator[Finding]:
     live = ticks.live_workers(connection, timedelta(seconds=settings.worker.lease_s))
     listened = {queue for row in live for queue in row["queues"].split(",")}
-    used = {found[1] for plan in plans if (found := _QUEUE.search(plan))}
+    # Of the queues of the user's own application nothing is known unless somebody follows.
+    ours = [plan for plan in plans if _HANDED_OVER not in plan]
+    used = {found[1] for plan in ours if (found := _QUEUE.search(plan))}
     if settings.alert.mail or settings.alert.webhook.get_secret_value():
         # Notices are delivered there.
         used.add("quick")
@@ -167,6 +174,25 @@ def _hooks(settings: Settings, plans: list[str]) -> Iterator[Finding]:
     has_webhooks = bool(alerts) or any('"kind":"webhook"' in plan for plan in plans)
     if has_webhooks and not settings.hook.secret.get_secret_value():
         yield warning("hooks", "webhooks go out unsigned", "set SCHED_HOOK_SECRET")
+
+
+def _celery_tasks(
+    connection: sa.Connection, settings: Settings, plans: list[str]
+) -> Iterator[Finding]:
+    """Yield what there is to say of tasks of the user's own: allowed here, followed or not."""
+    handed = [Plan.from_json(plan).hand_over for plan in plans if _HANDED_OVER in plan]
+    wanted = {one.task for one in handed if one is not None}
+    rules = rules_of(settings)
+    for task in sorted(wanted):
+        if not rules.allows(task):
+            remedy = "add it to SCHED_CELERY_TASKS, for the daemon too"
+            yield fault("celery tasks", f"{task} may not be sent", remedy)
+    unfollowed = wanted - ticks.followed_tasks(connection, FOLLOWED_WITHIN)
+    if wanted and not unfollowed:
+        yield ok("celery tasks", f"{len(wanted)}, all followed by live workers")
+    elif wanted:
+        text = f"no worker follows {', '.join(sorted(unfollowed))}: what becomes of it is unknown"
+        yield warning("celery tasks", text, "add `minutehand.follow(app)` to its application")
 
 
 def _retention(connection: sa.Connection, settings: Settings) -> Finding:

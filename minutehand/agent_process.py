@@ -31,7 +31,11 @@ STOP_S = 10.0
 class AgentProcess:
     """The agent of one worker, started again when it dies; told who the worker is."""
 
-    def __init__(self, home: str | os.PathLike[str] | None, told: dict[str, Any]) -> None:
+    def __init__(
+        self, home: str | os.PathLike[str] | None, told: dict[str, Any], wait_s: float
+    ) -> None:
+        # How long a task waits for what is away.
+        self.wait_s = wait_s
         self.folder = Path(tempfile.mkdtemp(prefix="minutehand-"))
         self.path = str(self.folder / "agent.sock")
         # Whoever is not this process is a child of its pool.

@@ -19,22 +19,24 @@ from minutehand.followed import CANCELLED, LOST, TIME_LIMIT, FollowedOperation, 
 logger = logging.getLogger("minutehand.follow")
 
 HEADER = "minutehand"
-# How long a task waits for an agent or a database that is away; then its message is put back.
-WAIT_S = 30.0
 AGAIN_S = 0.5
-ANSWER_S = WAIT_S + 15.0
+# Beyond what the agent itself may wait for the database.
+ANSWER_MARGIN_S = 15.0
 # Celery's own, which nobody sends by a schedule.
 CELERY_S_OWN = "celery."
 
 _agents: dict[int, AgentProcess] = {}
 
 
-def connect(app: Celery, home: str | os.PathLike[str] | None) -> None:
+def connect(app: Celery, home: str | os.PathLike[str] | None, wait_s: float) -> None:
     """Let workers of `app` follow from their start on; nothing happens in other processes."""
+
+    # One that stands for another, as `current_app` does.
+    app = getattr(app, "_get_current_object", lambda: app)()
 
     def begin(sender: Any, **_: object) -> None:
         if sender.app is app:
-            _begin(app, home, sender)
+            _begin(app, AgentProcess(home, _told(app, sender), wait_s))
 
     def stop(**_: object) -> None:
         agent = _agents.pop(id(app), None)
@@ -46,20 +48,25 @@ def connect(app: Celery, home: str | os.PathLike[str] | None) -> None:
     signals.worker_shutdown.connect(stop, weak=False, dispatch_uid=f"{key} stop")
 
 
-def _begin(app: Celery, home: str | os.PathLike[str] | None, worker: Any) -> None:
-    followed = {name: one for name, one in app.tasks.items() if not name.startswith(CELERY_S_OWN)}
-    told = {
+def _told(app: Celery, worker: Any) -> dict[str, Any]:
+    """Return what the agent tells of the worker."""
+    return {
         "name": worker.hostname,
         "queues": sorted(app.amqp.queues.consume_from),
-        "follows": sorted(followed),
+        "follows": sorted(_followed(app)),
         "pid": os.getpid(),
     }
-    agent = AgentProcess(home, told)
+
+
+def _followed(app: Celery) -> dict[str, Any]:
+    return {name: one for name, one in app.tasks.items() if not name.startswith(CELERY_S_OWN)}
+
+
+def _begin(app: Celery, agent: AgentProcess) -> None:
     _agents[id(app)] = agent
-    for task in followed.values():
+    for task in _followed(app).values():
         _wrap(task, agent)
     agent.start()
-    logger.info("Minutehand follows %d tasks of %s", len(followed), worker.hostname)
 
 
 def _wrap(task: Any, agent: AgentProcess) -> None:
@@ -156,13 +163,14 @@ def _claim(task: Any, message: dict[str, Any], agent: AgentProcess) -> FollowedO
         "attempt": message["attempt"],
         "worker": f"{request.hostname}:{os.getpid()}",
         "repeatable": bool(task.acks_late),
-        "wait_s": WAIT_S,
+        "wait_s": agent.wait_s,
     }
-    give_up_at = monotonic() + WAIT_S
+    give_up_at = monotonic() + agent.wait_s
+    answer_s = agent.wait_s + ANSWER_MARGIN_S
     channel = Channel(agent.path)
     while True:
-        state, told = _ask(channel, asked)
-        if state == "claimed" and _ask(channel, {"verb": "started"})[0] == "started":
+        state, told = _ask(channel, asked, answer_s)
+        if state == "claimed" and _ask(channel, {"verb": "started"}, answer_s)[0] == "started":
             told["limits"]["is_child"] = os.getpid() != agent.worker_pid
             return FollowedOperation(channel, told, SoftTimeLimitExceeded)
         if state == "refused":
@@ -175,9 +183,9 @@ def _claim(task: Any, message: dict[str, Any], agent: AgentProcess) -> FollowedO
         threading.Event().wait(AGAIN_S)
 
 
-def _ask(channel: Channel, request: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+def _ask(channel: Channel, request: dict[str, Any], answer_s: float) -> tuple[str, dict[str, Any]]:
     try:
-        answer = channel.ask(request, ANSWER_S)
+        answer = channel.ask(request, answer_s)
     except AgentAway as error:
         return "away", {"reason": str(error)}
     return str(answer["state"]), answer

@@ -33,8 +33,6 @@ UNSTARTED = frozenset({_S.PENDING, _S.QUEUED})
 ENDED = frozenset(_S) - UNSTARTED - {_S.RUNNING}
 # States that a run ends in, whatever became of it.
 OUTCOMES = frozenset({_S.SUCCESS, _S.PARTIAL, _S.FAILED, _S.CANCELLED})
-# What an action remembers: of what was handed over nothing more is known.
-CONCLUDED = OUTCOMES | {_S.HANDED_OVER}
 DONE = frozenset({_S.SUCCESS, _S.PARTIAL})
 # Ends after which the same operation may be tried once more.
 RETRIABLE = frozenset({_S.FAILED, _S.PARTIAL, _S.CANCELLED})

@@ -73,7 +73,8 @@ def _queued(row: Row, standing: Standing) -> str:
     queue = row["queue"]
     told = f"was sent to queue {queue} at {_at(row['queued_at'])}"
     if queue not in standing.queues:
-        remedy = f"`minutehand worker --queues {queue}` starts one"
+        ours = f"`minutehand worker --queues {queue}` starts one"
+        remedy = "start one of your application" if row["in_doubt"] else ours
         return f"{told}, but no worker listens to queue {queue}; {remedy}"
     return f"{told} and waits for a free worker"
 

@@ -40,6 +40,8 @@ RETRY_S = 1.0
 # Operations of one action may start at the same moment: all but one see the other at the next try.
 MOST_TRIES = 5
 WATCH_S = 0.5
+CHECK_S = 0.05
+QUIET_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +83,16 @@ class Agent:
                 if parent and os.getppid() != parent:
                     logger.warning("the worker is gone; what its processes still run is awaited")
                     break
-            while self._sessions and not self.stop.wait(WATCH_S):
-                pass
+            self._wait_for_sessions()
             server.shutdown()
         self._say_goodbye()
+
+    def _wait_for_sessions(self) -> None:
+        """Wait until nothing is held, nor asked for: what was asked may not be accepted yet."""
+        quiet_since = monotonic()
+        while not self.stop.wait(CHECK_S) and monotonic() - quiet_since < QUIET_S:
+            if self._sessions:
+                quiet_since = monotonic()
 
     def counted(self) -> "_Counted":
         """Return a block that counts as a session."""

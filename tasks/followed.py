@@ -58,10 +58,13 @@ def try_to_claim(
         "started_at": utc_now().isoformat(),
     }
     shown = {"steps": [step], "phase": STEP, "message": None, "processed": None, "total": None}
+    if _comes_early(connection, its):
+        # Asked now: put back while we claim it, it would look as if its action were paused.
+        return EARLY
     handing.take_up(connection, *its)
     found = claim(connection, *its, worker, lambda _document, _steps: {**shown, "progress": 0.0})
     if isinstance(found, NotClaimed):
-        return EARLY if _comes_early(connection, its) else str(found)
+        return str(found)
     return Held(found.id, found.attempt, found.plan, found.failures, found.losses, step), found
 
 

@@ -9,7 +9,7 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from models.notices import TIME_BOX
-from models.operation import CONCLUDED, DONE, OUTCOMES, UNSTARTED, OperationState, StepState
+from models.operation import DONE, OUTCOMES, UNSTARTED, OperationState, StepState
 from models.sql import database_now, stands_in, upsert, upsert_one
 from models.store import telling
 from models.store.notices import Owed
@@ -209,7 +209,7 @@ def _remember(connection: sa.Connection, row: sa.Row[Any], ending: Ending) -> sa
     if ending.checkpoint is not None:
         values["checkpoint"] = ending.checkpoint
     key = {"action_uid": row.action_uid, "subject": row.subject or ""}
-    if ending.state not in CONCLUDED:
+    if ending.state not in OUTCOMES:
         if values:
             upsert(connection, action_state, [{**key, **values}])
         return None
@@ -229,8 +229,6 @@ def _kept(state: OperationState, started_at: datetime) -> dict[str, Any]:
     match state:
         case OperationState.SUCCESS:
             return {"last_success_at": started_at, "failures_in_row": 0, "troubles_in_row": 0}
-        case OperationState.HANDED_OVER:
-            return {"failures_in_row": 0, "troubles_in_row": 0}
         case OperationState.PARTIAL:
             return {"failures_in_row": 0}
     return {}

@@ -14,12 +14,13 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from models.hand_over import SETTING, CeleryRules, HandOver
-from models.operation import UNSTARTED, OperationState
+from models.operation import OperationState
 from models.plan import Plan
 from models.sql import database_now, stands_in
 from models.store import notices, ticks
 from models.store.claims import is_wanted, recorded_of
 from models.store.endings import PLAN, Ending, conclude
+from models.store.handed_over import hand_over
 from models.store.obstacles import refuse, skip
 from models.store.operations import RESERVED_FOR
 from models.store.outbox import Message
@@ -73,7 +74,7 @@ def begin(
     for row in rows:
         if row.attempt != wanted[row.id] or not _may_start(connection, row):
             continue
-        handed = Plan.from_json(row.plan).hand_over
+        handed = _hand_over_of(row.plan)
         if handed is None or not rules.allows(handed.task):
             _fail(connection, (row.id, row.attempt), _refused(handed), alerts)
             continue
@@ -105,6 +106,13 @@ _READY = (
     .where(operations.c.handing_at.is_(None), operations.c.waiting_for.is_(None))
     .with_for_update(of=operations, skip_locked=True)
 )
+
+
+def _hand_over_of(plan: str) -> HandOver | None:
+    try:
+        return Plan.from_json(plan).hand_over
+    except ValueError:
+        return None
 
 
 def _may_start(connection: sa.Connection, row: sa.Row[Any]) -> bool:
@@ -148,8 +156,8 @@ def settle(
     for one in accepted:
         if one.hand_over.task in followed:
             _change(connection, one, _QUEUED)
-        else:
-            _hand_over(connection, (one.id, one.attempt), UNFOLLOWED, alerts)
+    others = [(one.id, one.attempt) for one in accepted if one.hand_over.task not in followed]
+    hand_over(connection, others, UNFOLLOWED, alerts)
     for one in refused:
         _change(connection, one, _RELEASED)
 
@@ -190,7 +198,7 @@ def decide_doubtful(
     for row in connection.execute(overdue).all():
         its = (row.id, row.attempt)
         if row.state == OperationState.QUEUED:
-            _hand_over(connection, its, NOT_TAKEN, alerts)
+            hand_over(connection, [its], NOT_TAKEN, alerts)
             decided.append((row.id, "handed_over"))
         elif row.in_doubt == "send_again":
             again = sa.update(operations).where(operations.c.id == row.id)
@@ -213,32 +221,20 @@ def _fail(
     _end_unstarted(connection, its, ending, alerts)
 
 
-def _hand_over(
-    connection: sa.Connection, its: tuple[UUID, int], reason: str, alerts: AlertSettings
-) -> None:
-    ending = Ending(OperationState.HANDED_OVER, reason=reason)
-    _end_unstarted(connection, its, ending, alerts)
-
-
 def _end_unstarted(
     connection: sa.Connection, its: tuple[UUID, int], ending: Ending, alerts: AlertSettings
 ) -> None:
     """End an operation that no worker of ours started, in that attempt; no-op if one did."""
     id, attempt = its
-    is_sent = ending.state is OperationState.HANDED_OVER
     ended = (
         sa.update(operations)
         .where(operations.c.id == id, operations.c.attempt == attempt)
-        .where(stands_in(operations.c.state, UNSTARTED))
+        .where(stands_in(operations.c.state, {OperationState.PENDING}))
         .values(
             state=ending.state,
             reason=ending.reason,
             error=ending.error,
             failures=operations.c.failures + int(ending.is_failure),
-            sendings=operations.c.sendings + int(is_sent),
-            queued_at=sa.func.coalesce(operations.c.queued_at, database_now())
-            if is_sent
-            else operations.c.queued_at,
             finished_at=database_now(),
         )
         .returning(

@@ -70,6 +70,7 @@ _EXPECTED = (
         operations.c.recorded_at,
         operations.c.queue,
         operations.c.state,
+        operations.c.in_doubt,
         actions.c.name.label("action"),
         actions.c.plan,
         small_apps.c.name.label("small_app"),
@@ -126,9 +127,11 @@ def _mark(connection: sa.Connection, row: sa.Row[Any]) -> bool:
 
 
 def _reason(row: sa.Row[Any], listened: set[str]) -> str:
-    if row.queue not in listened:
+    is_unsent = row.state == "pending"
+    # Who listens to a queue of the user's own is known of those who follow only.
+    if row.queue not in listened and not (is_unsent and row.in_doubt):
         return f"no worker listens to queue {row.queue}"
-    if row.state == "pending":
+    if is_unsent:
         return "it could not be sent; is the broker there?"
     return f"it waits in queue {row.queue}"
 

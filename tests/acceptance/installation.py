@@ -290,11 +290,11 @@ class Installation:
                     client.lpush(queue, _again(raw))
             return int(client.llen(queue))
 
-    def put_messages(self, raws: list[bytes], id: UUID | None = None) -> None:
+    def put_messages(self, raws: list[bytes], id: UUID | None = None, queue: str = "quick") -> None:
         """Put messages that were kept into the queue, as if late; with `id`, for that one."""
         with self.broker.client() as client:
             for raw in raws:
-                client.lpush("quick", _again(raw, id))
+                client.lpush(queue, _again(raw, id))
 
     def kept_messages(self, queue: str = "quick") -> list[bytes]:
         """Return the raw messages that wait in a queue."""

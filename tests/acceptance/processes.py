@@ -131,13 +131,16 @@ class Processes:
         return process
 
     def run(
-        self, command: Sequence[str], settings: Mapping[str, str] | None = None
+        self,
+        command: Sequence[str],
+        settings: Mapping[str, str] | None = None,
+        folder: Path | None = None,
     ) -> subprocess.CompletedProcess[str]:
-        """Run a command to its end."""
+        """Run a command to its end, standing in `folder`."""
         return subprocess.run(
             command,
             env=self._environment(settings or {}),
-            cwd=self.folder,
+            cwd=folder or self.folder,
             check=False,
             capture_output=True,
             text=True,

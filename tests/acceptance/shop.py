@@ -38,18 +38,31 @@ class Shop:
         }
 
     def worker(
-        self, app: str = "followed", pool: str = "prefork", settings: Mapping[str, str] = {}
+        self,
+        app: str = "followed",
+        pool: str = "prefork",
+        settings: Mapping[str, str] = {},
+        *,
+        is_seen: bool = True,
     ) -> Process:
-        """Start the shop's worker as the shop does; it is ready on return."""
+        """Start the shop's worker as the shop does; it is ready, and seen to follow, on return."""
         command = python("-m", "celery", "-A", app, "worker", "--pool", pool, "-c", "2")
         options = ("-Q", "shop,orders", "-l", "INFO", "--without-gossip", "--without-mingle")
         processes = self.installation.processes
         its = {**self.settings, **settings}
         worker = processes.start("shop", [*command, *options], its, folder=self.folder)
         worker.said("ready.")
-        if app == "followed":
+        if app == "followed" and is_seen:
             self.is_followed()
         return worker
+
+    def is_hasty(self, wait_s: float) -> None:
+        """Let the shop's tasks wait so long for an agent or a database that is away."""
+        line = "minutehand.follow(app)"
+        file = self.folder / "followed.py"
+        text = file.read_text()
+        assert line in text
+        file.write_text(text.replace(line, f"minutehand.follow(app, wait_s={wait_s})"))
 
     def is_followed(self) -> None:
         """Wait until a worker says that it follows."""

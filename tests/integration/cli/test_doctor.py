@@ -21,6 +21,7 @@ from runtime.clock import monotonic
 from runtime.config import Settings
 from runtime.database import reading
 from scheduler.loop import Daemon
+from tests.celery_messages import TASK, celery_action, follow_by_name
 from tests.factories import make_action
 from tests.mail_server import mail_server
 from tests.servers import Broker, free_port, temporary_folder
@@ -274,3 +275,22 @@ def test_it_changes_nothing(engine: sa.Engine, settings: Settings, examine: Exam
     with reading(engine) as connection:
         assert ticks.fact(connection, "doctor") is None
         assert connection.execute(sa.select(sa.func.count()).select_from(actions)).scalar() == 1
+
+
+def test_tasks_of_the_user_s_own_are_allowed_and_followed_or_named(
+    engine: sa.Engine, settings: Settings, examine: Examine
+) -> None:
+    celery_action(engine)
+
+    _, refused = examine()
+    _, unfollowed = examine(SCHED_CELERY_TASKS="shop.*")
+    follow_by_name(engine, TASK)
+    _, followed = examine(SCHED_CELERY_TASKS="shop.*")
+
+    assert refused["celery tasks"][0]["level"] == "fault"
+    assert f"{TASK} may not be sent" in refused["celery tasks"][0]["text"]
+    (warned,) = unfollowed["celery tasks"]
+    assert (warned["level"], TASK in warned["text"]) == ("warning", True)
+    assert [one["level"] for one in followed["celery tasks"]] == ["ok"]
+    # Nobody of ours need listen to a queue of theirs.
+    assert not any("queue celery" in one["text"] for one in unfollowed["workers"])

@@ -219,6 +219,22 @@ def test_a_daemon_that_dies_between_sending_and_marking_leaves_it_uncertain(
         assert connection.execute(sa.select(notices.c.kind)).scalars().all() == ["failure"]
 
 
+def test_an_alert_of_a_doubt_is_closed_by_what_is_handed_over_next(engine: sa.Engine) -> None:
+    hooks = {"on_failure": [{"mail": "ann@example.com"}], "alert_after": 1}
+    action = celery_action(engine, hooks=hooks)
+    begun(engine, due(engine, action))
+    sweep(engine)
+
+    due(engine, action, at=NOON + MINUTE)
+    sweep(engine)
+
+    with reading(engine) as connection:
+        kinds = connection.execute(sa.select(notices.c.kind)).scalars().all()
+        known = connection.execute(sa.select(action_state)).mappings().one()
+    assert sorted(kinds) == ["alert", "failure", "recovered"]
+    assert (known["alerted_at"], known["failures_in_row"], known["run_number"]) == (None, 0, 2)
+
+
 def test_send_again_sends_what_is_uncertain_in_the_same_attempt(
     engine: sa.Engine, broker: Broker
 ) -> None:
@@ -353,6 +369,24 @@ def test_another_broker_that_is_away_keeps_nothing_of_ours_back(
 
     assert sent.error is None
     assert row_of(engine, theirs)["state"] == "pending"
+
+
+def test_another_broker_gets_the_tasks_of_the_application_that_has_it(
+    engine: sa.Engine, settings: Settings, broker: Broker
+) -> None:
+    url = type(settings.broker_url)(broker.url.replace("/0", "/1"))
+    celery = allowing(settings, "shop.*").celery.model_copy(update={"broker_url": url})
+    configure(settings.model_copy(update={"celery": celery}))
+    # There, the names of our queues are anybody's.
+    id = due(engine, celery_action(engine, step={"queue": "shop"}))
+
+    dispatch_ready(engine)
+
+    assert row_of(engine, id)["state"] == "handed_over"
+    assert celery_messages(broker, "shop") == []
+    with broker.client() as client:
+        client.select(1)
+        assert client.llen("shop") == 1
 
 
 def test_many_due_at_once_are_each_sent_once(engine: sa.Engine, broker: Broker) -> None:

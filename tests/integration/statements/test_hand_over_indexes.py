@@ -1,0 +1,100 @@
+"""What a tick and a claim execute for tasks of the user's own finds its rows by an index."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from models.hand_over import CeleryRules
+from models.sql import database_now
+from models.store import handing, outbox
+from scheduler.change import create_all
+from scheduler.dispatch import dispatch_ready
+from tasks import followed
+from tasks.app import configure, settings_in_use
+from tests.celery_messages import TASK, allowing, follow_by_name
+from tests.factories import author, make_document, make_operation, update_operation
+from tests.integration.statements.conftest import MINUTE, Filled
+from tests.integration.statements.plans import Statements
+
+pytestmark = pytest.mark.xdist_group("statements")
+
+RULES = CeleryRules(("shop.*",))
+
+
+@pytest.fixture(autouse=True)
+def _allowed(filled: Filled) -> Iterator[None]:
+    before = settings_in_use()
+    configure(allowing(before, "shop.*"))
+    yield
+    configure(before)
+
+
+@pytest.fixture
+def statements(filled: Filled) -> Statements:
+    """Nothing captured yet."""
+    return Statements(filled.engine)
+
+
+def due(filled: Filled, name: str, **step: Any) -> UUID:
+    """Record an operation that may be sent now."""
+    document = make_document(name=name, operations={"celery_task": {"task": TASK, **step}})
+    action = create_all(filled.engine, [document], replace(author(), celery=RULES))[0]
+    id = make_operation(filled.engine, action, filled.now - MINUTE, "Scheduled action")
+    update_operation(filled.engine, id, not_before=database_now(-1.0))
+    return id
+
+
+def begun(filled: Filled, id: UUID) -> None:
+    with filled.engine.begin() as connection:
+        handing.begin(connection, outbox.reserve_sendable(connection, 1, only=[id]), RULES)
+    update_operation(filled.engine, id, not_before=database_now(-1.0))
+
+
+def assert_indexed(statements: Statements, *indexes: str) -> None:
+    assert statements.seen
+    assert statements.scans() == []
+    assert set(indexes) <= statements.indexes()
+
+
+def test_sending_tasks_of_the_user_s_own(filled: Filled, statements: Statements) -> None:
+    for number in range(3):
+        due(filled, f"sent {number}")
+
+    with statements.captured():
+        dispatch_ready(filled.engine)
+
+    assert_indexed(statements, "operations_to_send")
+
+
+def test_deciding_what_is_in_doubt(filled: Filled, statements: Statements) -> None:
+    begun(filled, due(filled, "left"))
+    begun(filled, due(filled, "again", in_doubt="send_again"))
+
+    with statements.captured(), filled.engine.begin() as connection:
+        decided = handing.decide_doubtful(connection, 10)
+
+    assert sorted(state for _, state in decided) == ["failed", "sent again"]
+    assert_indexed(statements, "operations_to_send")
+
+
+def test_claiming_ending_and_waiting_for_celery_s_retry(
+    filled: Filled, statements: Statements
+) -> None:
+    follow_by_name(filled.engine, TASK)
+    id = due(filled, "followed")
+    dispatch_ready(filled.engine)
+    alerts = settings_in_use().alert
+
+    with statements.captured(), filled.engine.begin() as connection:
+        early = followed.try_to_claim(connection, (id, 2), "shop", repeatable=False)
+        found = followed.try_to_claim(connection, (id, 1), "shop", repeatable=False)
+        assert not isinstance(found, str)
+        followed.resume(connection, id, 1)
+        followed.beat(connection, found[0], {"done": 1, "total": 2})
+        followed.write_end(connection, found[0], {"outcome": "retry"}, alerts)
+
+    assert early == "taken"
+    assert_indexed(statements)
