@@ -4,6 +4,7 @@ Light to import: the rest of Minutehand is not loaded, so that a user's own `tas
 never collide with it.
 """
 
+from minutehand.readers import reader, registered_readers
 from minutehand.steps import (
     Recipient,
     SmallApp,
@@ -22,6 +23,8 @@ __all__ = [
     "StepFailed",
     "StepOutcome",
     "StepResult",
+    "reader",
+    "registered_readers",
     "registered_steps",
     "step",
 ]

@@ -8,7 +8,7 @@ import pytest
 from runtime.clock import monotonic
 from runtime.config import Settings
 from runtime.data_sections import FetchSettings
-from small_apps.downloads import download, probe
+from small_apps.downloads import Wanted, download, probe
 from small_apps.failures import SourceFailed, Stopped
 from small_apps.sources import fetch, source_of
 from small_apps.watch import Watch
@@ -26,7 +26,7 @@ def web() -> Iterator[WebSource]:
 
 def fetched(web: WebSource, folder: Path, path: str = "/a", fetch: FetchSettings = OPEN) -> bytes:
     """Download `path` and return what came."""
-    download(web.url + path, folder / "a", fetch, Watch())
+    download(Wanted(web.url + path), folder / "a", fetch, Watch())
     return (folder / "a").read_bytes()
 
 
@@ -34,7 +34,7 @@ def test_what_comes_is_kept_whole_with_its_validators(web: WebSource, tmp_path: 
     headers = {"ETag": '"x"', "Last-Modified": "Mon, 23 Nov 2026 06:00:00 GMT"}
     web.pages["/a"] = Page(b"id\n1\n", headers={**headers, "Content-Type": "text/csv"})
 
-    answer = download(f"{web.url}/a", tmp_path / "a", OPEN, Watch())
+    answer = download(Wanted(f"{web.url}/a"), tmp_path / "a", OPEN, Watch())
 
     assert (tmp_path / "a").read_bytes() == b"id\n1\n"
     assert answer.validators == {
@@ -89,7 +89,7 @@ def test_a_name_that_leads_to_a_private_address_is_refused(web: WebSource, tmp_p
     url = web.url.replace("127.0.0.1", "localhost")
 
     with pytest.raises(SourceFailed, match="localhost leads to the private address") as failed:
-        download(f"{url}/a", tmp_path / "a", FetchSettings(), Watch())
+        download(Wanted(f"{url}/a"), tmp_path / "a", FetchSettings(), Watch())
 
     assert failed.value.permanent
     assert web.requests == []
@@ -99,7 +99,7 @@ def test_the_name_that_was_asked_for_is_the_host(web: WebSource, tmp_path: Path)
     web.pages["/a"] = Page(b"id\n1\n")
     url = web.url.replace("127.0.0.1", "localhost")
 
-    download(f"{url}/a", tmp_path / "a", OPEN, Watch())
+    download(Wanted(f"{url}/a"), tmp_path / "a", OPEN, Watch())
 
     assert web.downloads("/a") == 1
 
@@ -172,7 +172,7 @@ def test_a_stop_ends_a_download(web: WebSource, tmp_path: Path) -> None:
     web.pages["/a"] = Page(b"x" * 10_000, trickle_s=0.01)
 
     with pytest.raises(Stopped):
-        download(f"{web.url}/a", tmp_path / "a", OPEN, Watch(should_stop=lambda: True))
+        download(Wanted(f"{web.url}/a"), tmp_path / "a", OPEN, Watch(should_stop=lambda: True))
 
     assert list(tmp_path.iterdir()) == []
 
@@ -180,7 +180,7 @@ def test_a_stop_ends_a_download(web: WebSource, tmp_path: Path) -> None:
 def test_a_probe_asks_for_one_byte(web: WebSource) -> None:
     web.pages["/a"] = Page(b"x", status=206, headers={"ETag": '"x"'})
 
-    answer = probe(f"{web.url}/a", OPEN)
+    answer = probe(Wanted(f"{web.url}/a"), OPEN)
 
     assert answer is not None
     assert answer.validators == {"etag": '"x"'}
@@ -188,6 +188,6 @@ def test_a_probe_asks_for_one_byte(web: WebSource) -> None:
 
 
 def test_a_probe_that_fails_says_nothing(web: WebSource) -> None:
-    assert probe(f"{web.url}/absent", OPEN) is None
-    assert probe(f"http://127.0.0.1:{free_port()}/a", OPEN) is None
-    assert probe(f"{web.url}/a", FetchSettings()) is None
+    assert probe(Wanted(f"{web.url}/absent"), OPEN) is None
+    assert probe(Wanted(f"http://127.0.0.1:{free_port()}/a"), OPEN) is None
+    assert probe(Wanted(f"{web.url}/a"), FetchSettings()) is None
