@@ -1,8 +1,8 @@
 """SQL sources: one query on a connection of the configuration, read only, bounded, streamed."""
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -32,9 +32,9 @@ def query(sql: str, name: str, target: Path, settings: Settings, watch: Watch) -
         with engine.connect() as connection:
             driver = connection.connection.driver_connection
             with _ended_in_time(_cancel_of(driver), settings.fetch.timeout_s, watch):
-                rows = _rows(connection, sql, name)
                 bounds = Bounds(f"connection {name}", settings.fetch, watch)
-                return write_rows(rows, target, bounds)
+                with closing(_rows(connection, sql, name)) as rows:
+                    return write_rows(rows, target, bounds)
     except sa.exc.SQLAlchemyError as error:
         if watch.is_stopped:
             raise Stopped from None
@@ -109,10 +109,17 @@ def _ended_in_time(cancel: Callable[[], object], timeout_s: float, watch: Watch)
         timer.cancel()
 
 
-def _rows(connection: sa.Connection, sql: str, name: str) -> Iterator[dict[str, Any]]:
+def _rows(connection: sa.Connection, sql: str, name: str) -> Generator[dict[str, Any], None, None]:
     # Without parameters a driver takes the text as it is, percent signs and colons too.
     options = {"stream_results": True, "max_row_buffer": ROWS_AT_ONCE, "no_parameters": True}
-    result = connection.execution_options(**options).exec_driver_sql(sql)
+    with connection.execution_options(**options).exec_driver_sql(sql) as result:
+        columns = _columns(result, name)
+        for rows in result.partitions(ROWS_AT_ONCE):
+            for row in rows:
+                yield dict(zip(columns, row, strict=True))
+
+
+def _columns(result: sa.CursorResult[Any], name: str) -> Sequence[str]:
     if not result.returns_rows:
         raise SourceFailed(f"connection {name}: the statement gives no rows", permanent=True)
     columns = list(result.keys())
@@ -122,9 +129,7 @@ def _rows(connection: sa.Connection, sql: str, name: str) -> Iterator[dict[str, 
             f'connection {name}: the query names the column "{twice[0]}" twice; write AS',
             permanent=True,
         )
-    for rows in result.partitions(ROWS_AT_ONCE):
-        for row in rows:
-            yield dict(zip(columns, row, strict=True))
+    return columns
 
 
 def _failed(

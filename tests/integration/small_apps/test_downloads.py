@@ -1,7 +1,9 @@
 """Downloads from a real web server: bounds, redirects, addresses, what is left behind."""
 
+import socket
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -191,3 +193,75 @@ def test_a_probe_that_fails_says_nothing(web: WebSource) -> None:
     assert probe(Wanted(f"{web.url}/absent"), OPEN) is None
     assert probe(Wanted(f"http://127.0.0.1:{free_port()}/a"), OPEN) is None
     assert probe(Wanted(f"{web.url}/a"), FetchSettings()) is None
+
+
+def test_a_source_sends_its_headers(web: WebSource, tmp_path: Path) -> None:
+    web.pages["/a"] = Page(status=302, headers={"Location": "/b"})
+    web.pages["/b"] = Page(b"id\n1\n")
+    wanted = Wanted(f"{web.url}/a", {"Authorization": "Bearer s3cret", "User-Agent": "mine"})
+
+    download(wanted, tmp_path / "a", OPEN, Watch())
+
+    assert [one.get("authorization") for one in web.headers] == ["Bearer s3cret"] * 2
+    assert web.headers[0]["user-agent"] == "minutehand"
+
+
+def test_headers_are_not_sent_to_another_origin_nor_back(web: WebSource, tmp_path: Path) -> None:
+    with web_source() as other:
+        web.pages["/a"] = Page(status=302, headers={"Location": f"{other.url}/b"})
+        other.pages["/b"] = Page(status=302, headers={"Location": f"{web.url}/c"})
+        web.pages["/c"] = Page(b"id\n1\n")
+
+        download(
+            Wanted(f"{web.url}/a", {"X-Token": "s3cret", "Cookie": "a=b"}),
+            tmp_path / "a",
+            OPEN,
+            Watch(),
+        )
+
+    assert [one.get("x-token") for one in web.headers] == ["s3cret", None]
+    assert [one.get("cookie") for one in web.headers] == ["a=b", None]
+    assert "x-token" not in other.headers[0]
+    assert other.headers[0]["accept-encoding"] == "identity"
+
+
+def test_a_name_that_means_another_address_a_moment_later_is_not_followed(
+    web: WebSource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first look-up is checked, and the connection goes to what it said."""
+    from small_apps import addresses
+
+    port = int(web.url.rpartition(":")[2])
+    asked: list[str] = []
+
+    look_up: Any = socket.getaddrinfo
+
+    def rebinding(host: str, *rest: Any, **named: Any) -> Any:
+        if host != "rebind.test":
+            return look_up(host, *rest, **named)
+        asked.append(host)
+        # The second answer would lead to the server of this test.
+        answer = "192.0.2.1" if len(asked) == 1 else "127.0.0.1"
+        return [(2, 1, 6, "", (answer, port))]
+
+    monkeypatch.setattr(socket, "getaddrinfo", rebinding)
+    is_public = addresses.is_public
+    monkeypatch.setattr(addresses, "is_public", lambda a: a == "192.0.2.1" or is_public(a))
+    settings = FetchSettings(timeout_s=0.3)
+
+    with pytest.raises(SourceFailed):
+        download(Wanted(f"http://rebind.test:{port}/a"), tmp_path / "a", settings, Watch())
+
+    assert asked == ["rebind.test"]
+    assert web.requests == []
+
+
+def test_the_address_behind_a_secret_url_is_not_told(web: WebSource, tmp_path: Path) -> None:
+    wanted = Wanted(f"{web.url}/s3cret", {}, "env:REPORTS_URL")
+
+    for settings in (OPEN, FetchSettings()):
+        with pytest.raises(SourceFailed) as failed:
+            download(wanted, tmp_path / "a", settings, Watch())
+        assert "env:REPORTS_URL" in str(failed.value)
+        assert "127.0.0.1" not in str(failed.value)
+        assert "s3cret" not in str(failed.value)
