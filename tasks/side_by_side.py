@@ -36,6 +36,7 @@ class SideBySide(Generic[T]):
         if not acts:
             return
         watches = {name: self._watch(name) for name in acts}
+        pending: set[Future[T]] = set()
         pool = ThreadPoolExecutor(min(self._limit, len(acts)), thread_name_prefix="source")
         try:
             names = {pool.submit(act, watches[name]): name for name, act in acts.items()}
@@ -49,8 +50,8 @@ class SideBySide(Generic[T]):
                     _stop(watches, pending)
         finally:
             _stop(watches, set())
-            # Not waited for: one that hears nothing must not hold up the end of the operation.
-            pool.shutdown(wait=False, cancel_futures=True)
+            # One that hears nothing must not hold up the end of the operation.
+            pool.shutdown(wait=not pending, cancel_futures=True)
 
     def _watch(self, name: str) -> Watch:
         return Watch(self._should_stop, partial(self._keep, name))
