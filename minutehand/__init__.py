@@ -6,6 +6,7 @@ never collide with it.
 
 from minutehand.followed import FollowedOperation, current_operation
 from minutehand.following import follow
+from minutehand.readers import reader, registered_readers
 from minutehand.steps import (
     Recipient,
     SmallApp,
@@ -27,6 +28,8 @@ __all__ = [
     "StepResult",
     "current_operation",
     "follow",
+    "reader",
+    "registered_readers",
     "registered_steps",
     "step",
 ]

@@ -40,7 +40,6 @@ EXAMPLES = {
     "template": '"template": "welcome"',
     "delay": '"delay": "P7D"',
     "starting_at": '"starting_at": "2026-12-24T18:00:00Z"',
-    "format": '"format": "csv" or "json"; the suffix does not tell',
     "source": '"source": {"file": "sales.csv"}',
     "subject": '"subject": "News of the week"',
     "text": '"text": "Dear {{ user.name }}, …"',

@@ -3,9 +3,7 @@
 import re
 from collections.abc import Mapping
 from functools import partial
-from pathlib import PurePosixPath
-from typing import Annotated, Any, Literal
-from urllib.parse import urlsplit
+from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 from pydantic_core import InitErrorDetails
@@ -14,15 +12,13 @@ from models.context import Reading
 from models.document import Document, read_document
 from models.errors import InvalidDocument
 from models.problems import line_error
-from models.values import Flag, Name, Url, Zone, one_of, parse_name, parse_text
+from models.sources import DomainModel
+from models.values import Flag, Name, Zone, parse_name, parse_text
 
 DEFAULT_APP = "default"
-FORMATS = {".csv": "csv", ".json": "json"}
 LONGEST_TEMPLATE = 100_000
 LONGEST_SUBJECT = 500
 _APP_NAME = re.compile("[a-z0-9][a-z0-9_-]{0,63}")
-
-Format = Literal["csv", "json"]
 
 
 class InvalidSmallApp(InvalidDocument):
@@ -49,14 +45,6 @@ def _wrong_key(key: object) -> str | None:
     return None
 
 
-def _file(value: object) -> str:
-    path = parse_name(value, most=500)
-    parts = PurePosixPath(path)
-    if parts.is_absolute() or ".." in parts.parts or "\\" in path or re.match("[A-Za-z]:", path):
-        raise ValueError('write a path inside the data folder, such as "sales/2026.csv"')
-    return path
-
-
 def _mapping(value: object) -> object:
     if not isinstance(value, dict):
         raise ValueError("write an object in { }: one key for each name")
@@ -64,38 +52,6 @@ def _mapping(value: object) -> object:
 
 
 Body = Annotated[str, BeforeValidator(partial(parse_text, most=LONGEST_TEMPLATE))]
-
-
-class SourceModel(Document):
-    """Where a domain's data comes from: a file under the data folder, or a URL; one of the two."""
-
-    file: Annotated[str, BeforeValidator(_file)] | None = None
-    url: Url | None = None
-
-    @classmethod
-    def contradictions(cls, raw: Mapping[str, Any], _reading: Reading, /) -> list[InitErrorDetails]:
-        """Return the fault of a source that is not exactly one of file and URL."""
-        if ("file" in raw) == ("url" in raw):
-            remedy = (
-                'write either {"file": "sales.csv"} or {"url": "https://example.com/sales.csv"}'
-            )
-            return [line_error((), dict(raw), remedy)]
-        return []
-
-
-class DomainModel(Document):
-    """A data domain: its source, and the format of what is read there."""
-
-    source: SourceModel
-    format: Annotated[Format, BeforeValidator(one_of("csv", "json"))]
-
-    @classmethod
-    def completed(cls, raw: dict[str, Any], _reading: Reading, /) -> dict[str, Any]:
-        """Return `raw` with the format that the source's suffix tells."""
-        if "format" in raw:
-            return raw
-        found = FORMATS.get(_suffix(raw.get("source")))
-        return {**raw, "format": found} if found else raw
 
 
 class TemplateModel(Document):
@@ -146,15 +102,3 @@ def parse_small_app(document: object) -> SmallAppModel:
 def stored_small_app(app: SmallAppModel) -> dict[str, Any]:
     """Return the document to store: JSON, as it was written, formats resolved."""
     return app.model_dump(mode="json", exclude_unset=True)
-
-
-def _suffix(source: object) -> str:
-    if not isinstance(source, Mapping):
-        return ""
-    path = source.get("file")
-    if not isinstance(path, str):
-        try:
-            path = urlsplit(str(source.get("url", ""))).path
-        except ValueError:
-            return ""
-    return PurePosixPath(path).suffix.lower()

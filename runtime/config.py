@@ -26,7 +26,7 @@ from pydantic import (
     model_validator,
 )
 
-from runtime.data_sections import FetchSettings, SnapshotSettings
+from runtime.data_sections import Connections, FetchSettings, SnapshotSettings
 from runtime.documents import read_yaml
 from runtime.folders import fault_of
 from runtime.mail_settings import MailSettings
@@ -44,7 +44,7 @@ from runtime.urls import check_broker_url, check_database_url, check_smtp_url
 PREFIX = "SCHED_"
 DEFAULT_HOME = Path(".minutehand")
 # The ends of the names of settings whose values are not told.
-SECRETS = ("_url", "secret", "webhook")
+SECRETS = ("url", "secret", "webhook")
 # A unix socket's path may have 107 bytes on Linux and 103 on macOS.
 LONGEST_SOCKET_PATH = 100
 
@@ -166,6 +166,9 @@ class Settings(Section):
     mail: MailSettings = MailSettings()
     fetch: FetchSettings = FetchSettings()
     snapshots: SnapshotSettings = SnapshotSettings()
+    connections: Connections = Field(
+        {}, description="databases that sources may query, by name: an SQLAlchemy URL or reference"
+    )
     hook: HookSettings = HookSettings()
     alert: AlertSettings = AlertSettings()
     celery: CelerySettings = CelerySettings()
@@ -330,7 +333,9 @@ def _explain(error: ValidationError, names: Mapping[tuple[str, ...], str], file:
         text = fault["msg"].removeprefix("Value error, ")
         shown = (
             ""
-            if path[-1].endswith(SECRETS) or isinstance(fault["input"], dict | Section)
+            if path[-1].endswith(SECRETS)
+            or path[0] == "connections"
+            or isinstance(fault["input"], dict | Section)
             else f" {fault['input']!r}"
         )
         lines.append(f"{where or f'{file}: ' + '.'.join(path)}{shown}: {text}")

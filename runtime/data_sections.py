@@ -1,8 +1,40 @@
 """Settings of what a refresh reads and where its snapshots lie."""
 
-from pydantic import Field, SecretStr
+import json
+from typing import Annotated
+
+import sqlalchemy as sa
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
 
 from runtime.sections import Section
+
+
+def _object(value: object) -> object:
+    """Return the object that a variable holds as JSON; anything else as it is."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError:
+        raise ValueError('write JSON such as {"warehouse": "env:WAREHOUSE_URL"}') from None
+
+
+def _urls(value: dict[str, SecretStr]) -> dict[str, SecretStr]:
+    for name, url in value.items():
+        text = url.get_secret_value()
+        if text.startswith(("env:", "file:")):
+            continue
+        try:
+            sa.make_url(text)
+        except (sa.exc.ArgumentError, ValueError):
+            raise ValueError(
+                f"{name}: write an SQLAlchemy URL such as postgresql://HOST/NAME, "
+                "or where it lies: env:NAME or file:/absolute/path"
+            ) from None
+    return value
+
+
+Connections = Annotated[dict[str, SecretStr], BeforeValidator(_object), AfterValidator(_urls)]
 
 
 class FetchSettings(Section):

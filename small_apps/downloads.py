@@ -1,9 +1,9 @@
 """HTTP(S) sources: a probe of one byte, and downloads with bounded size, time and redirects."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import uuid4
 
@@ -23,6 +23,20 @@ HEADERS = {"User-Agent": "minutehand", "Accept-Encoding": "identity"}
 
 
 @dataclass(frozen=True, slots=True)
+class Wanted:
+    """What to ask for: a URL, headers of the source's own, and the name to show for it."""
+
+    url: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+    name: str | None = None
+
+    @property
+    def shown(self) -> str:
+        """The URL for people, without secrets."""
+        return self.name or shown_url(self.url)
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """What a server said about a resource."""
 
@@ -39,11 +53,11 @@ def shown_url(url: str) -> str:
     return str(parsed.copy_with(username=None, password=None, query=None, fragment=None))
 
 
-def probe(url: str, settings: FetchSettings) -> Answer | None:
+def probe(wanted: Wanted, settings: FetchSettings) -> Answer | None:
     """Return what a GET of the first byte says; None when it fails, so that data are read."""
     timeout_s = min(settings.timeout_s, PROBE_TIMEOUT_S)
     try:
-        with _opened(url, settings, timeout_s, {"Range": "bytes=0-0"}) as response:
+        with _opened(wanted, settings, timeout_s, {"Range": "bytes=0-0"}) as response:
             return _answer(response)
     except SourceFailed:
         return None
@@ -54,16 +68,16 @@ def private_part(target: Path) -> Path:
     return target.with_name(f"{target.name}.{uuid4()}.part")
 
 
-def download(url: str, target: Path, settings: FetchSettings, watch: Watch) -> Answer:
-    """Write what `url` gives to `target`, whole or not at all. Raises SourceFailed, Stopped."""
+def download(wanted: Wanted, target: Path, settings: FetchSettings, watch: Watch) -> Answer:
+    """Write what is wanted to `target`, whole or not at all. Raises SourceFailed, Stopped."""
     target.parent.mkdir(parents=True, exist_ok=True)
     part = private_part(target)
     try:
         with (
-            _opened(url, settings, settings.timeout_s, {}) as response,
+            _opened(wanted, settings, settings.timeout_s, {}) as response,
             part.open("wb") as stream,
         ):
-            for chunk in _bounded(response, shown_url(url), settings, watch):
+            for chunk in _bounded(response, wanted.shown, settings, watch):
                 stream.write(chunk)
             stream.flush()
             os.fsync(stream.fileno())
@@ -76,10 +90,10 @@ def download(url: str, target: Path, settings: FetchSettings, watch: Watch) -> A
 
 @contextmanager
 def _opened(
-    url: str, settings: FetchSettings, timeout_s: float, headers: dict[str, str]
+    wanted: Wanted, settings: FetchSettings, timeout_s: float, headers: dict[str, str]
 ) -> Iterator[httpx.Response]:
     """Yield the last answer of the redirects, its body unread; every failure is SourceFailed."""
-    shown = shown_url(url)
+    shown = wanted.shown
     client = httpx.Client(
         transport=Guard(allow_private=settings.allow_private, setting=FETCHING),
         timeout=timeout_s,
@@ -87,28 +101,56 @@ def _opened(
         trust_env=False,
     )
     try:
-        with client, closing(_followed(client, url, headers)) as response:
+        with client, closing(_followed(client, wanted, headers)) as response:
             if response.status_code not in (200, 206):
                 raise SourceFailed(
                     f"{shown} answered {response.status_code} {response.reason_phrase}"
                 )
             yield response
+    except SourceFailed as error:
+        raise _unnamed(error, wanted) from None
     except httpx.TimeoutException:
         raise SourceFailed(f"{shown} gave no answer within {timeout_s:g} s") from None
     except (httpx.HTTPError, httpx.InvalidURL) as error:
-        raise SourceFailed(f"{shown}: {error or type(error).__name__}") from None
+        failed = SourceFailed(f"{shown}: {error or type(error).__name__}")
+        raise _unnamed(failed, wanted) from None
 
 
-def _followed(client: httpx.Client, url: str, headers: dict[str, str]) -> httpx.Response:
+def _unnamed(error: SourceFailed, wanted: Wanted) -> SourceFailed:
+    """Return the failure; of a URL that is a secret it does not tell the host."""
+    if wanted.name is None:
+        return error
+    text = str(error)
+    try:
+        host = httpx.URL(wanted.url).host
+    except httpx.InvalidURL:
+        host = wanted.url
+    if wanted.url in text or (host and host in text):
+        text = f"{wanted.name}: its server cannot be asked"
+    return SourceFailed(text, permanent=error.permanent)
+
+
+def _followed(client: httpx.Client, wanted: Wanted, headers: dict[str, str]) -> httpx.Response:
     # Not httpx's own following: that reads the whole body of every redirect.
-    request = client.build_request("GET", url, headers=HEADERS | headers)
+    own = HEADERS | headers
+    request = client.build_request("GET", wanted.url, headers=dict(wanted.headers) | own)
+    origin = _origin(request.url)
     for _hop in range(MOST_REDIRECTS + 1):
         response = client.send(request, stream=True)
         if response.next_request is None:
             return response
         response.close()
         request = response.next_request
-    raise SourceFailed(f"{shown_url(url)} redirects more than {MOST_REDIRECTS} times")
+        if _origin(request.url) != origin:
+            # What the source was trusted with is not for whoever it sends us to.
+            for name in wanted.headers:
+                request.headers.pop(name, None)
+            request.headers.update(own)
+    raise SourceFailed(f"{wanted.shown} redirects more than {MOST_REDIRECTS} times")
+
+
+def _origin(url: httpx.URL) -> tuple[str, str, int | None]:
+    return url.scheme, url.host, url.port
 
 
 def _bounded(

@@ -1,7 +1,7 @@
 """A source's file to a snapshot's file: read, typed, merged and measured, all by DuckDB."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import file_digest
 from pathlib import Path
 from typing import Any
@@ -42,6 +42,10 @@ class Data:
     watch: Watch = field(default_factory=Watch)
     faults: Faults = field(default_factory=Faults)
 
+    def with_watch(self, watch: Watch) -> "Data":
+        """Return the same data, watched anew."""
+        return replace(self, watch=watch)
+
 
 @dataclass(frozen=True, slots=True)
 class Imported:
@@ -81,6 +85,9 @@ def import_data(settings: FetchSettings, data: Data, target: Path, last: Path | 
         raise SourceFailed(
             f"{data.shown} needs more than SCHED_FETCH_MEMORY_MB={settings.memory_mb}: {told}"
         ) from None
+    except duckdb.Error as error:
+        told = str(error).partition("\n")[0]
+        raise SourceFailed(f"{data.shown}: {told}") from None
     with target.open("rb") as stream:
         return Imported(file_digest(stream, "sha256").hexdigest(), figures, table.faults)
 
@@ -102,6 +109,8 @@ def _read(engine: Engine, file: Path, data: Data, ends: Ends) -> Table:
 
 def _check(table: Table, data: Data, settings: FetchSettings) -> None:
     """Leave out what the rules refuse. Raises SourceFailed when that is too much."""
+    if data.faults.unit == "row":
+        table.faults.unit = "row"
     table.faults.add(data.faults.count, data.faults.samples)
     declare(table, data.rules.columns, data.shown)
     check_key(table, data.rules.key, data.shown)

@@ -16,8 +16,9 @@ from uuid import UUID
 from runtime.config import Settings
 from small_apps import scratch
 from small_apps.columnar import opened
+from small_apps.failures import SourceFailed
 from small_apps.importing import Data, Imported, import_data, load
-from small_apps.stores import FolderStore, removed, store_of
+from small_apps.stores import FolderStore, Store, removed, store_of
 
 Row = dict[str, Any]
 FOLDER = "snapshots"
@@ -46,6 +47,7 @@ class Place:
 class Written:
     """A snapshot's file: where, how much, and what is in it and what was left out."""
 
+    id: UUID
     path: str
     byte_count: int
     imported: Imported
@@ -72,13 +74,23 @@ def write(settings: Settings, place: Place, data: Data, last: str | None = None)
     """
     store = store_of(settings)
     with scratch.scratch(settings.home, folder_name(place.app)) as folder:
-        before = store.local(last, folder) if last and data.rules.key else None
+        before = _last(store, last, folder) if last and data.rules.key else None
         made = folder / "made.parquet"
         imported = import_data(settings.fetch, data, made, before)
         size = made.stat().st_size
         data.watch.check()
         store.put(made, place.path)
-    return Written(place.path, size, imported)
+    return Written(place.id, place.path, size, imported)
+
+
+def _last(store: Store, path: str, folder: Path) -> Path:
+    try:
+        return store.local(path, folder)
+    except FileNotFoundError:
+        raise SourceFailed(
+            "the last snapshot is missing, so that nothing can be added to it; bring its file "
+            'back, or refresh once with "mode": "full"'
+        ) from None
 
 
 def read(settings: Settings, path: str) -> Iterator[Row]:

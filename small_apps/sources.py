@@ -1,4 +1,4 @@
-"""Where a domain's data come from: a file under the data root, or a URL."""
+"""Where a domain's data come from: a file, a URL, a query, or a reader of one's own."""
 
 import os
 import stat
@@ -8,17 +8,25 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from minutehand.steps import StepContext
+from models.references import is_reference
 from runtime.config import Settings
-from small_apps import downloads
+from runtime.references import SecretMissing, resolved
+from small_apps import downloads, readers
+from small_apps.downloads import Wanted
 from small_apps.failures import SourceFailed
 from small_apps.formats import format_of
 from small_apps.importing import Data, Rules
+from small_apps.query import query
+from small_apps.rows import Bounds
 from small_apps.watch import Watch
+
+PLACES = ("file", "url", "sql", "reader")
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One source: a `file` relative to the data root, or a `url`; `format` may be told by either.
+    """One source: a `file` relative to the data root, a `url`, a query `sql`, or a `reader`.
 
     `key` tells this source from another one that the domain had before.
     """
@@ -26,13 +34,22 @@ class Source:
     key: str
     file: str | None = None
     url: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    sql: str | None = None
+    connection: str = ""
+    reader: str | None = None
+    parameters: Mapping[str, Any] = field(default_factory=dict)
     format: str | None = None
     rules: Rules = field(default_factory=Rules)
 
     @property
     def shown(self) -> str:
         """The source's name for people, without secrets."""
-        return downloads.shown_url(self.url) if self.url else str(self.file)
+        if self.url:
+            return self.url if is_reference(self.url) else downloads.shown_url(self.url)
+        if self.reader:
+            return f"reader {self.reader}"
+        return f"connection {self.connection}" if self.sql else str(self.file)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +71,31 @@ class Fetched:
 
 def source_of(document: Mapping[str, Any]) -> Source:
     """Return the source that a domain's stored document names. Raises SourceFailed."""
-    given = {key: document.get(key) for key in ("file", "url", "format")}
-    if bool(given["file"]) == bool(given["url"]):
-        raise SourceFailed('the source needs either "file" or "url"', permanent=True)
-    key = sha256(repr(sorted(given.items(), key=str)).encode()).hexdigest()[:16]
-    return Source(key, file=given["file"], url=given["url"], format=given["format"])
+    if sum(bool(document.get(place)) for place in PLACES) != 1:
+        text = 'the source needs exactly one of "file", "url", "sql" and "reader"'
+        raise SourceFailed(text, permanent=True)
+    known = ("file", "url", "headers", "sql", "connection", "reader", "parameters", "format")
+    given = {key: document[key] for key in known if document.get(key) is not None}
+    rules = Rules(document.get("columns", {}), tuple(document.get("key", ())))
+    told = repr(sorted(document.items(), key=str))
+    return Source(key=sha256(told.encode()).hexdigest()[:16], rules=rules, **given)
+
+
+def wanted_of(source: Source, settings: Settings) -> Wanted:
+    """Return what to ask a URL's server for, secrets resolved. Raises SourceFailed."""
+    try:
+        url = resolved(str(source.url), settings.secrets) if is_reference(source.url) else None
+        headers = {
+            name: resolved(value, settings.secrets) if is_reference(value) else value
+            for name, value in source.headers.items()
+        }
+    except SecretMissing as error:
+        raise SourceFailed(str(error)) from None
+    if any(not text.isascii() or not text.isprintable() for text in headers.values()):
+        raise SourceFailed(f"{source.shown}: a header's secret holds what no header may hold")
+    if url is None:
+        return Wanted(str(source.url), headers)
+    return Wanted(url.strip(), headers, source.shown)
 
 
 def resolve_file(data_root: Path, name: str) -> Path:
@@ -98,29 +135,70 @@ def file_validators(source: Source, state: os.stat_result) -> dict[str, str]:
     }
 
 
-def fetch(source: Source, kept: Path, settings: Settings, watch: Watch) -> Fetched:
-    """Bring the source's data to this machine: a URL is downloaded, a file stays put.
+def fetch(
+    source: Source,
+    kept: Path,
+    settings: Settings,
+    watch: Watch,
+    context: StepContext | None = None,
+) -> Fetched:
+    """Bring the source's data to this machine: a file stays put, all else is downloaded.
 
     Two refreshes may do so at once, so what was downloaded becomes `kept` only when it was read.
-    Raises SourceFailed and Stopped.
+    A reader gets the `context`. Raises SourceFailed and Stopped.
     """
-    if source.url is None:
+    if source.file is not None:
         return _local(source, settings, watch)
     private = downloads.private_part(kept)
-    answer = downloads.download(source.url, private, settings.fetch, watch)
+    private.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        if source.url is not None:
+            return _downloaded(source, private, kept, settings, watch)
+        return _rows_of(source, private, kept, settings, watch, context)
+    except BaseException:
+        private.unlink(missing_ok=True)
+        raise
+
+
+def _downloaded(
+    source: Source, private: Path, kept: Path, settings: Settings, watch: Watch
+) -> Fetched:
+    wanted = wanted_of(source, settings)
+    answer = downloads.download(wanted, private, settings.fetch, watch)
     validators = {"source": source.key, **answer.validators} if answer.validators else {}
-    format_name = source.format or format_of(_path_of(source.url), answer.media_type)
+    format_name = source.format or format_of(_path_of(wanted.url), answer.media_type)
     data = Data(private, format_name, source.shown, source.rules, watch)
     return Fetched(data, validators, kept)
 
 
+def _rows_of(
+    source: Source,
+    private: Path,
+    kept: Path,
+    settings: Settings,
+    watch: Watch,
+    context: StepContext | None,
+) -> Fetched:
+    if source.sql is not None:
+        faults = query(source.sql, source.connection, private, settings, watch)
+    elif context is None:
+        raise SourceFailed(f"{source.shown} is read by a refresh alone", permanent=True)
+    else:
+        bounds = Bounds(source.shown, settings.fetch, watch)
+        name = str(source.reader)
+        faults = readers.read(name, source.parameters, private, context, settings, bounds)
+    return Fetched(Data(private, "jsonl", source.shown, source.rules, watch, faults), {}, kept)
+
+
 def fetch_again(source: Source, kept: Path, settings: Settings, watch: Watch) -> Fetched:
     """Return what an earlier refresh downloaded to `kept`, unasked whether it is still so."""
-    if source.url is None:
+    if source.file is not None:
         return _local(source, settings, watch)
     if not kept.exists():
         raise SourceFailed(f"{source.shown} was not downloaded yet; refresh from the source first")
-    format_name = source.format or format_of(_path_of(source.url))
+    format_name = source.format or "jsonl"
+    if source.url is not None and source.format is None:
+        format_name = format_of(_path_of(source.url))
     return Fetched(Data(kept, format_name, source.shown, source.rules, watch), {})
 
 

@@ -8,6 +8,7 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from models.store import running
+from models.store.eta import estimate
 from models.store.running import MOST_LOG_LINES, Story
 from runtime.clock import monotonic, utc_now
 from tasks.persist import persist
@@ -27,6 +28,7 @@ class Progress:
         self._values: dict[str, Any] = {}
         self._lines: deque[dict[str, Any]] = deque(maxlen=MOST_LOG_LINES)
         self._has_new_lines = False
+        self._is_estimated = False
         self._written_at = monotonic()
 
     def report(
@@ -70,8 +72,16 @@ class Progress:
         return Story({**values, "steps": self.script.stories}, lines)
 
     def _write_if_old(self) -> None:
-        if monotonic() - self._written_at >= WRITE_EVERY_S:
-            self.write()
+        if monotonic() - self._written_at < WRITE_EVERY_S:
+            return
+        if not self._is_estimated:
+            self._values |= self._estimated()
+        self.write()
+
+    def _estimated(self) -> dict[str, Any]:
+        """Return when the operation should be done; asked once, of those that take their time."""
+        self._is_estimated = True
+        return {"eta_at": persist(self.engine, lambda c: estimate(c, self.operation_id))}
 
 
 class LineHandler(logging.Handler):

@@ -27,6 +27,8 @@ class WebSource:
     url: str
     pages: dict[str, Page] = field(default_factory=dict)
     requests: list[tuple[str, str | None]] = field(default_factory=list)
+    # The headers of each request, by lower-case name.
+    headers: list[dict[str, str]] = field(default_factory=list)
     stopping: threading.Event = field(default_factory=threading.Event)
 
     def downloads(self, path: str) -> int:
@@ -58,6 +60,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         source = cast(_Server, self.server).source
         source.requests.append((self.path, self.headers.get("Range")))
+        source.headers.append({name.lower(): text for name, text in self.headers.items()})
         page = source.pages.get(self.path, Page(status=404))
         self.send_response(page.status)
         for name, value in page.headers.items():

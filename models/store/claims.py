@@ -127,6 +127,8 @@ _START = (
         started_at=database_now(),
         first_started_at=sa.func.coalesce(operations.c.first_started_at, database_now()),
         heartbeat_at=database_now(),
+        # An attempt that was lost may have left one.
+        eta_at=None,
         waiting_for=None,
         reason=None,
         error=None,

@@ -159,6 +159,7 @@ def _end_statement(state: OperationState, failures: int, losses: int) -> sa.Upda
         "state": state,
         "failures": operations.c.failures + failures,
         "losses": operations.c.losses + losses,
+        "eta_at": None,
     }
     if state is OperationState.PENDING:
         values |= {
@@ -170,7 +171,7 @@ def _end_statement(state: OperationState, failures: int, losses: int) -> sa.Upda
             "not_before": database_now(sa.bindparam("its_delay_s", type_=sa.Float)),
         }
     else:
-        values |= {"finished_at": database_now(), "eta_at": None}
+        values |= {"finished_at": database_now()}
     if state is OperationState.CANCELLED:
         # Who asked for it has said why.
         reason = sa.bindparam("its_reason", type_=operations.c.reason.type)

@@ -10,6 +10,7 @@ from minutehand.steps import SmallApp
 from models.errors import NotFound
 from models.problems import unknown_name
 from models.small_app import DEFAULT_APP, SmallAppModel, stored_small_app
+from models.sources import stored_source
 from models.sql import database_now, insert_ignoring, upsert
 from models.tables import domains, small_apps, templates
 
@@ -143,9 +144,7 @@ def _replace_domains(connection: sa.Connection, small_app_id: int, model: SmallA
         {
             "small_app_id": small_app_id,
             "name": name,
-            "source": _written(
-                {**domain.source.model_dump(exclude_none=True), "format": domain.format}
-            ),
+            "source": _written(stored_source(domain)),
         }
         for name, domain in model.domains.items()
     ]

@@ -60,10 +60,25 @@ def domains_of(connection: sa.Connection, small_app_id: int) -> list[Domain]:
     ]
 
 
+@dataclass(frozen=True, slots=True)
+class MergedInto:
+    """Which snapshot of staging a new one was made of; None: of none."""
+
+    id: UUID | None
+
+
 def stage(
-    connection: sa.Connection, small_app_id: int, snapshot: Snapshot, operation_id: UUID
+    connection: sa.Connection,
+    small_app_id: int,
+    snapshot: Snapshot,
+    operation_id: UUID,
+    base: MergedInto | None = None,
 ) -> bool:
-    """Record `snapshot` and let its domain's staging point to it; False when the domain is gone."""
+    """Record `snapshot` and let its domain's staging point to it.
+
+    Returns False when the domain is gone, or when `base` is not what staging shows any more: rows
+    that came meanwhile would be lost.
+    """
     connection.execute(
         sa.insert(snapshots).values(
             id=snapshot.id,
@@ -82,6 +97,8 @@ def stage(
     moved = _of(small_app_id, snapshot.domain).values(
         staging_id=snapshot.id, refreshed_at=database_now()
     )
+    if base is not None:
+        moved = moved.where(domains.c.staging_id.is_not_distinct_from(base.id))
     return connection.execute(moved).rowcount == 1
 
 

@@ -1,20 +1,22 @@
 """refresh: a new snapshot of each domain into staging, or the one there when nothing changed.
 
 Three phases, each over all domains: probe, download, import. A domain that fails stops no other.
+Domains are probed and downloaded side by side; readers of a user's own, and imports, one by one.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Any, cast
+from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError, Future
+from enum import Enum
+from functools import partial
+from typing import TypeVar, cast
 from uuid import uuid4
 
-from minutehand.steps import StepFailed, StepOutcome, StepResult
+from minutehand.steps import StepFailed, StepResult
 from models.parameters import RefreshParameters
 from models.problems import unknown_name
 from models.store import running
 from models.store import snapshots as stored
-from models.store.snapshots import Domain, Snapshot
+from models.store.snapshots import Domain, MergedInto, Snapshot
 from runtime.database import reading
 from small_apps import freshness, sources
 from small_apps import snapshots as files
@@ -23,6 +25,10 @@ from small_apps.snapshots import Place, Written
 from small_apps.sources import Fetched
 from small_apps.watch import Watch
 from tasks.context import WorkContext
+from tasks.refresh_report import Report
+from tasks.side_by_side import SideBySide
+
+T = TypeVar("T")
 
 
 def run(context: WorkContext) -> StepResult:
@@ -31,13 +37,13 @@ def run(context: WorkContext) -> StepResult:
     with reading(context.engine) as connection:
         domains = stored.domains_of(connection, context.small_app.id)
     chosen = _chosen(parameters, domains)
-    refresh = _Refresh(context, parameters, len(chosen))
+    refresh = _Refresh(context, parameters, Report(len(chosen)))
     try:
         changed = refresh.probe(chosen)
         refresh.import_all(refresh.download(changed))
     except Stopped:
-        refresh.stopped = True
-    return refresh.result()
+        refresh.report.stopped = True
+    return refresh.report.result()
 
 
 def _chosen(parameters: RefreshParameters, domains: Sequence[Domain]) -> list[Domain]:
@@ -59,88 +65,93 @@ def _chosen(parameters: RefreshParameters, domains: Sequence[Domain]) -> list[Do
     return [known[name] for name in names]
 
 
-@dataclass
+class _Probed(Enum):
+    REUSED = 1
+    CHANGED = 2
+    # Unchanged, but the snapshot's file is missing.
+    LOST = 3
+
+
 class _Refresh:
-    context: WorkContext
-    parameters: RefreshParameters
-    total: int
-    rewritten: dict[str, int] = field(default_factory=dict)
-    reused: list[str] = field(default_factory=list)
-    failed: dict[str, str] = field(default_factory=dict)
-    left_out: dict[str, Any] = field(default_factory=dict)
-    is_permanent: bool = True
-    is_bootstrap: bool = False
-    stopped: bool = False
+    def __init__(self, context: WorkContext, parameters: RefreshParameters, report: Report) -> None:
+        self.context = context
+        self.parameters = parameters
+        self.report = report
 
     def probe(self, domains: Sequence[Domain]) -> list[Domain]:
         """Return those of `domains` that must be read; the others are reused."""
         if self.parameters.from_ == "downloaded":
             return list(domains)
-        changed = []
-        for domain in domains:
-            self._progress("probe", domain.name)
-            with self._isolated(domain):
-                if not self._is_reused(domain):
-                    changed.append(domain)
-        return changed
+        found: dict[str, _Probed] = {}
+
+        def take(domain: Domain, probed: _Probed) -> None:
+            found[domain.name] = probed
+            self.report.is_bootstrap |= probed is _Probed.LOST
+            if probed is _Probed.REUSED and domain.staging:
+                self._confirm(domain.staging)
+
+        self._side_by_side("probe", domains, self._probe, take)
+        changed = (_Probed.CHANGED, _Probed.LOST)
+        return [domain for domain in domains if found.get(domain.name) in changed]
 
     def download(self, domains: Sequence[Domain]) -> list[tuple[Domain, Fetched]]:
         """Return what came, of the domains that could be fetched."""
-        fetched = []
+        fetched: dict[str, Fetched] = {}
+
+        def take(domain: Domain, data: Fetched) -> None:
+            fetched[domain.name] = data
+
+        is_reader = {domain.name: "reader" in domain.source for domain in domains}
+        others = [domain for domain in domains if not is_reader[domain.name]]
+        self._side_by_side("download", others, self._fetch, take)
+        # A user's code runs where the lease can interrupt it.
         for domain in domains:
-            self._progress("download", domain.name)
-            with self._isolated(domain):
-                fetched.append((domain, self._fetch(domain)))
-        return fetched
+            if is_reader[domain.name]:
+                self._here("download", domain, self._fetch, take)
+        return [(one, fetched[one.name]) for one in domains if one.name in fetched]
 
     def import_all(self, fetched: Sequence[tuple[Domain, Fetched]]) -> None:
         """Write a snapshot of each and let staging point to it."""
         for domain, data in fetched:
-            self._progress("import", domain.name)
-            with self._isolated(domain):
-                self._import(domain, data)
+            write = partial(self._write, data)
+            self._side_by_side("import", [domain], write, partial(self._take, data))
         self._progress("import", None)
 
-    def _is_reused(self, domain: Domain) -> bool:
-        source = sources.source_of(domain.source)
-        staging = domain.staging
+    def _probe(self, domain: Domain, _watch: Watch) -> _Probed:
+        source, staging = sources.source_of(domain.source), domain.staging
         if staging is None or self.parameters.force:
-            return False
+            return _Probed.CHANGED
         probed = freshness.probe(source, self.context.settings)
         if not freshness.is_unchanged(staging.validators, probed):
-            return False
-        if not files.is_there(self.context.settings, staging.path, staging.byte_count):
-            self.is_bootstrap = True
-            return False
-        self._confirm(staging)
-        return True
+            return _Probed.CHANGED
+        is_there = files.is_there(self.context.settings, staging.path, staging.byte_count)
+        return _Probed.REUSED if is_there else _Probed.LOST
 
-    def _fetch(self, domain: Domain) -> Fetched:
+    def _fetch(self, domain: Domain, watch: Watch) -> Fetched:
         source, settings = sources.source_of(domain.source), self.context.settings
         kept = files.download_path(settings.home, self.context.small_app.name, domain.name)
-        watch = self._watch("download", domain.name, "bytes")
         if self.parameters.from_ == "downloaded":
             return sources.fetch_again(source, kept, settings, watch)
-        return sources.fetch(source, kept, settings, watch)
+        return sources.fetch(source, kept, settings, watch, self.context)
 
-    def _import(self, domain: Domain, fetched: Fetched) -> None:
-        settings, place = self.context.settings, self._place(domain)
+    def _write(self, fetched: Fetched, domain: Domain, watch: Watch) -> Written:
+        place = Place(self.context.small_app.name, domain.name, uuid4())
+        last = domain.staging.path if domain.staging else None
         try:
-            written = files.write(settings, place, fetched.data)
+            return files.write(self.context.settings, place, fetched.data.with_watch(watch), last)
         finally:
             fetched.keep()
-        faults = written.imported.faults
-        if faults.count:
-            self.left_out[domain.name] = faults.told()
+
+    def _take(self, fetched: Fetched, domain: Domain, written: Written) -> None:
+        self.report.leave_out(domain.name, written.imported.faults)
         staging = domain.staging
         if staging and self._is_same(staging, written):
-            files.remove(settings, [written.path])
+            files.remove(self.context.settings, [written.path])
             self._confirm(staging, fetched.validators)
             return
-        self._stage(_snapshot(place, written, fetched))
-
-    def _place(self, domain: Domain) -> Place:
-        return Place(self.context.small_app.name, domain.name, uuid4())
+        snapshot = _snapshot(domain, written, fetched)
+        is_merged = bool(fetched.data.rules.key)
+        self._stage(snapshot, MergedInto(staging.id if staging else None) if is_merged else None)
 
     def _is_same(self, staging: Snapshot, written: Written) -> bool:
         # A source that cannot say whether it changed would else fill the disk with copies.
@@ -150,96 +161,90 @@ class _Refresh:
             and files.is_there(self.context.settings, staging.path, staging.byte_count)
         )
 
-    def _stage(self, snapshot: Snapshot) -> None:
+    def _stage(self, snapshot: Snapshot, base: MergedInto | None) -> None:
         context = self.context
         with context.engine.begin() as connection:
             running.beat(connection, context.operation_id, context.attempt)
-            if not stored.stage(connection, context.small_app.id, snapshot, context.operation_id):
-                raise SourceFailed(f"domain {snapshot.domain} was deleted meanwhile")
-        self.rewritten[snapshot.domain] = snapshot.row_count
+            app, operation = context.small_app.id, context.operation_id
+            if not stored.stage(connection, app, snapshot, operation, base):
+                raise SourceFailed(f"domain {snapshot.domain} was changed or deleted meanwhile")
+        self.report.rewritten[snapshot.domain] = snapshot.row_count
 
     def _confirm(self, staging: Snapshot, validators: dict[str, str] | None = None) -> None:
         context = self.context
         with context.engine.begin() as connection:
             running.beat(connection, context.operation_id, context.attempt)
             stored.confirm(connection, context.small_app.id, staging, validators)
-        self.reused.append(staging.domain)
+        self.report.reused.append(staging.domain)
 
-    @contextmanager
-    def _isolated(self, domain: Domain) -> Iterator[None]:
+    def _side_by_side(
+        self,
+        phase: str,
+        domains: Sequence[Domain],
+        act: Callable[[Domain, Watch], T],
+        take: Callable[[Domain, T], None],
+    ) -> None:
+        """Let `act` work on each domain in a thread; `take` what it returns in this one."""
+        known = {domain.name: domain for domain in domains}
+
+        def done(name: str, future: Future[T]) -> None:
+            self._isolated(known[name], lambda: take(known[name], future.result()))
+            self._progress(phase, name)
+
+        context = self.context
+        if context.should_stop():
+            raise Stopped
+        self._progress(phase, ", ".join(known) or None)
+        together: SideBySide[T] = SideBySide(
+            context.settings.fetch.parallel, context.should_stop, partial(self._note, phase)
+        )
+        together.run({name: partial(act, known[name]) for name in known}, done)
+        if self.report.stopped:
+            raise Stopped
+
+    def _here(
+        self,
+        phase: str,
+        domain: Domain,
+        act: Callable[[Domain, Watch], T],
+        take: Callable[[Domain, T], None],
+    ) -> None:
+        """Let `act` work on one domain in this thread."""
         if self.context.should_stop():
             raise Stopped
+        self._progress(phase, domain.name)
+        watch = Watch(self.context.should_stop, partial(self._note, phase, domain.name))
+        self._isolated(domain, lambda: take(domain, act(domain, watch)))
+        if self.report.stopped:
+            raise Stopped
+
+    def _isolated(self, domain: Domain, act: Callable[[], None]) -> None:
         try:
-            yield
+            act()
+        except (Stopped, CancelledError):
+            self.report.stopped = True
         except SourceFailed as error:
             self._fail(domain, str(error), permanent=error.permanent)
         except OSError as error:
             self._fail(domain, f"{error.strerror or error}", permanent=False)
 
     def _fail(self, domain: Domain, text: str, *, permanent: bool) -> None:
-        self.failed[domain.name] = text
-        self.is_permanent &= permanent
+        self.report.fail(domain.name, text, permanent=permanent)
         self.context.logger.warning("refresh of %s failed: %s", domain.name, text)
-
-    @property
-    def _done(self) -> int:
-        return len(self.rewritten) + len(self.reused) + len(self.failed)
 
     def _progress(self, phase: str, name: str | None) -> None:
         message = f"{phase} {name}" if name else None
-        self.context.progress(self._done, self.total, message, phase)
+        self.context.progress(self.report.done, self.report.total, message, phase)
 
-    def _watch(self, phase: str, name: str, unit: str) -> Watch:
-        def progress(done: int, total: int | None) -> None:
-            of = f" of {total:,}" if total else ""
-            self.context.progress(message=f"{phase} {name}: {done:,}{of} {unit}", phase=phase)
-
-        should_stop: Callable[[], bool] = self.context.should_stop
-        return Watch(should_stop, progress)
-
-    def result(self) -> StepResult:
-        """Return the step's result. Raises StepFailed when every domain failed."""
-        if self.failed and len(self.failed) == self.total:
-            text = "; ".join(f"{name}: {text}" for name, text in self.failed.items())
-            raise StepFailed(text, permanent=self.is_permanent)
-        is_partial = bool(self.failed or self.left_out) or self.stopped
-        return StepResult(
-            message=self._sentence(),
-            outcome=StepOutcome.PARTIAL if is_partial else StepOutcome.SUCCESS,
-            details=self._details(),
-        )
-
-    def _sentence(self) -> str:
-        parts = []
-        if self.rewritten:
-            shown = (f"{name} ({rows:,} rows)" for name, rows in self.rewritten.items())
-            parts.append(f"rewrote {', '.join(shown)}")
-        if self.reused:
-            parts.append(f"reused {', '.join(self.reused)}")
-        parts += [
-            f"{told['rows']:,} rows of {name} left out" for name, told in self.left_out.items()
-        ]
-        parts += [f"{name} failed: {text}" for name, text in self.failed.items()]
-        if self.stopped:
-            parts.append(f"stopped after {self._done} of {self.total}")
-        return "; ".join(parts) or "the small app has no domains"
-
-    def _details(self) -> dict[str, Any]:
-        kind = "complete" if self.rewritten else "cached"
-        return {
-            "run_type": "bootstrap" if self.is_bootstrap else kind,
-            "rewritten": list(self.rewritten),
-            "reused": self.reused,
-            "rows": self.rewritten,
-            "failed": self.failed,
-            "left_out": self.left_out,
-        }
+    def _note(self, phase: str, name: str, done: int, total: int | None) -> None:
+        of = f" of {total:,}" if total else ""
+        self.context.progress(message=f"{phase} {name}: {done:,}{of}", phase=phase)
 
 
-def _snapshot(place: Place, written: Written, fetched: Fetched) -> Snapshot:
+def _snapshot(domain: Domain, written: Written, fetched: Fetched) -> Snapshot:
     return Snapshot(
-        id=place.id,
-        domain=place.domain,
+        id=written.id,
+        domain=domain.name,
         path=written.path,
         row_count=written.imported.row_count,
         byte_count=written.byte_count,

@@ -1,14 +1,16 @@
 """Downloads from a real web server: bounds, redirects, addresses, what is left behind."""
 
+import socket
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from runtime.clock import monotonic
 from runtime.config import Settings
 from runtime.data_sections import FetchSettings
-from small_apps.downloads import download, probe
+from small_apps.downloads import Wanted, download, probe
 from small_apps.failures import SourceFailed, Stopped
 from small_apps.sources import fetch, source_of
 from small_apps.watch import Watch
@@ -26,7 +28,7 @@ def web() -> Iterator[WebSource]:
 
 def fetched(web: WebSource, folder: Path, path: str = "/a", fetch: FetchSettings = OPEN) -> bytes:
     """Download `path` and return what came."""
-    download(web.url + path, folder / "a", fetch, Watch())
+    download(Wanted(web.url + path), folder / "a", fetch, Watch())
     return (folder / "a").read_bytes()
 
 
@@ -34,7 +36,7 @@ def test_what_comes_is_kept_whole_with_its_validators(web: WebSource, tmp_path: 
     headers = {"ETag": '"x"', "Last-Modified": "Mon, 23 Nov 2026 06:00:00 GMT"}
     web.pages["/a"] = Page(b"id\n1\n", headers={**headers, "Content-Type": "text/csv"})
 
-    answer = download(f"{web.url}/a", tmp_path / "a", OPEN, Watch())
+    answer = download(Wanted(f"{web.url}/a"), tmp_path / "a", OPEN, Watch())
 
     assert (tmp_path / "a").read_bytes() == b"id\n1\n"
     assert answer.validators == {
@@ -89,7 +91,7 @@ def test_a_name_that_leads_to_a_private_address_is_refused(web: WebSource, tmp_p
     url = web.url.replace("127.0.0.1", "localhost")
 
     with pytest.raises(SourceFailed, match="localhost leads to the private address") as failed:
-        download(f"{url}/a", tmp_path / "a", FetchSettings(), Watch())
+        download(Wanted(f"{url}/a"), tmp_path / "a", FetchSettings(), Watch())
 
     assert failed.value.permanent
     assert web.requests == []
@@ -99,7 +101,7 @@ def test_the_name_that_was_asked_for_is_the_host(web: WebSource, tmp_path: Path)
     web.pages["/a"] = Page(b"id\n1\n")
     url = web.url.replace("127.0.0.1", "localhost")
 
-    download(f"{url}/a", tmp_path / "a", OPEN, Watch())
+    download(Wanted(f"{url}/a"), tmp_path / "a", OPEN, Watch())
 
     assert web.downloads("/a") == 1
 
@@ -172,7 +174,7 @@ def test_a_stop_ends_a_download(web: WebSource, tmp_path: Path) -> None:
     web.pages["/a"] = Page(b"x" * 10_000, trickle_s=0.01)
 
     with pytest.raises(Stopped):
-        download(f"{web.url}/a", tmp_path / "a", OPEN, Watch(should_stop=lambda: True))
+        download(Wanted(f"{web.url}/a"), tmp_path / "a", OPEN, Watch(should_stop=lambda: True))
 
     assert list(tmp_path.iterdir()) == []
 
@@ -180,7 +182,7 @@ def test_a_stop_ends_a_download(web: WebSource, tmp_path: Path) -> None:
 def test_a_probe_asks_for_one_byte(web: WebSource) -> None:
     web.pages["/a"] = Page(b"x", status=206, headers={"ETag": '"x"'})
 
-    answer = probe(f"{web.url}/a", OPEN)
+    answer = probe(Wanted(f"{web.url}/a"), OPEN)
 
     assert answer is not None
     assert answer.validators == {"etag": '"x"'}
@@ -188,6 +190,78 @@ def test_a_probe_asks_for_one_byte(web: WebSource) -> None:
 
 
 def test_a_probe_that_fails_says_nothing(web: WebSource) -> None:
-    assert probe(f"{web.url}/absent", OPEN) is None
-    assert probe(f"http://127.0.0.1:{free_port()}/a", OPEN) is None
-    assert probe(f"{web.url}/a", FetchSettings()) is None
+    assert probe(Wanted(f"{web.url}/absent"), OPEN) is None
+    assert probe(Wanted(f"http://127.0.0.1:{free_port()}/a"), OPEN) is None
+    assert probe(Wanted(f"{web.url}/a"), FetchSettings()) is None
+
+
+def test_a_source_sends_its_headers(web: WebSource, tmp_path: Path) -> None:
+    web.pages["/a"] = Page(status=302, headers={"Location": "/b"})
+    web.pages["/b"] = Page(b"id\n1\n")
+    wanted = Wanted(f"{web.url}/a", {"Authorization": "Bearer s3cret", "User-Agent": "mine"})
+
+    download(wanted, tmp_path / "a", OPEN, Watch())
+
+    assert [one.get("authorization") for one in web.headers] == ["Bearer s3cret"] * 2
+    assert web.headers[0]["user-agent"] == "minutehand"
+
+
+def test_headers_are_not_sent_to_another_origin_nor_back(web: WebSource, tmp_path: Path) -> None:
+    with web_source() as other:
+        web.pages["/a"] = Page(status=302, headers={"Location": f"{other.url}/b"})
+        other.pages["/b"] = Page(status=302, headers={"Location": f"{web.url}/c"})
+        web.pages["/c"] = Page(b"id\n1\n")
+
+        download(
+            Wanted(f"{web.url}/a", {"X-Token": "s3cret", "Cookie": "a=b"}),
+            tmp_path / "a",
+            OPEN,
+            Watch(),
+        )
+
+    assert [one.get("x-token") for one in web.headers] == ["s3cret", None]
+    assert [one.get("cookie") for one in web.headers] == ["a=b", None]
+    assert "x-token" not in other.headers[0]
+    assert other.headers[0]["accept-encoding"] == "identity"
+
+
+def test_a_name_that_means_another_address_a_moment_later_is_not_followed(
+    web: WebSource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first look-up is checked, and the connection goes to what it said."""
+    from small_apps import addresses
+
+    port = int(web.url.rpartition(":")[2])
+    asked: list[str] = []
+
+    look_up: Any = socket.getaddrinfo
+
+    def rebinding(host: str, *rest: Any, **named: Any) -> Any:
+        if host != "rebind.test":
+            return look_up(host, *rest, **named)
+        asked.append(host)
+        # The second answer would lead to the server of this test.
+        answer = "192.0.2.1" if len(asked) == 1 else "127.0.0.1"
+        return [(2, 1, 6, "", (answer, port))]
+
+    monkeypatch.setattr(socket, "getaddrinfo", rebinding)
+    is_public = addresses.is_public
+    monkeypatch.setattr(addresses, "is_public", lambda a: a == "192.0.2.1" or is_public(a))
+    settings = FetchSettings(timeout_s=0.3)
+
+    with pytest.raises(SourceFailed):
+        download(Wanted(f"http://rebind.test:{port}/a"), tmp_path / "a", settings, Watch())
+
+    assert asked == ["rebind.test"]
+    assert web.requests == []
+
+
+def test_the_address_behind_a_secret_url_is_not_told(web: WebSource, tmp_path: Path) -> None:
+    wanted = Wanted(f"{web.url}/s3cret", {}, "env:REPORTS_URL")
+
+    for settings in (OPEN, FetchSettings()):
+        with pytest.raises(SourceFailed) as failed:
+            download(wanted, tmp_path / "a", settings, Watch())
+        assert "env:REPORTS_URL" in str(failed.value)
+        assert "127.0.0.1" not in str(failed.value)
+        assert "s3cret" not in str(failed.value)

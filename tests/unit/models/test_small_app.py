@@ -85,7 +85,7 @@ def domain(source: object, **more: Any) -> dict[str, Any]:
         (domain({"url": "file:///a.csv"}), "domains.d.source.url", "http or https"),
         (domain({"url": "https://[x/a.csv"}), "domains.d.source.url", "http or https"),
         (domain({"file": "a.csv", "sheet": 1}), "domains.d.source.sheet", "known key"),
-        (domain({"file": "a.txt"}), "domains.d.format", '"csv" or "json"'),
+        (domain({"file": "a.txt"}), "domains.d.format", '"jsonl" or "parquet"'),
         (domain({"file": "a.csv"}, format="xml"), "domains.d.format", '"csv", "json"'),
         (app(templates={"t": {"subject": "s"}}), "templates.t.text", "is required"),
         (app(templates={"t": {"subject": "a\nb", "text": "x"}}), "templates.t.subject", "line"),

@@ -52,7 +52,7 @@ def test_a_pipe_is_refused_and_not_waited_on(settings: Settings) -> None:
 
 @pytest.mark.parametrize("document", [{}, {"file": "a.csv", "url": "https://example.com/a.csv"}])
 def test_a_source_is_one_file_or_one_url(document: dict[str, str]) -> None:
-    with pytest.raises(SourceFailed, match='either "file" or "url"'):
+    with pytest.raises(SourceFailed, match="exactly one of"):
         source_of(document)
 
 

@@ -1,0 +1,52 @@
+"""How a reader of one's own is registered: Python that brings the rows of a domain."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel
+
+from minutehand.steps import NoParameters
+
+Row = Mapping[str, Any]
+# Gets the StepContext, its `parameters` those of the source; returns fresh rows each time.
+Factory = Callable[[Any], Iterable[Row]]
+# Returns the row to keep, or None to drop it; an exception leaves that row out, and is told.
+Mapper = Callable[[Row], Row | None]
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredReader:
+    """A reader of one's own: its name in `source`, its factory, mapper and parameters."""
+
+    name: str
+    factory: Factory
+    mapper: Mapper | None
+    parameters: type[BaseModel]
+
+
+_registered: dict[str, RegisteredReader] = {}
+
+
+def reader(
+    name: str, *, mapper: Mapper | None = None, parameters: type[BaseModel] | None = None
+) -> Callable[[Factory], Factory]:
+    """Register the decorated factory as the reader `name`.
+
+    The factory gets a StepContext whose `parameters` are the source's, as `parameters` reads them,
+    and returns a fresh iterable of rows each time. Raises ValueError for a name that is taken.
+    """
+
+    def register(factory: Factory) -> Factory:
+        known = _registered.get(name)
+        if known is not None and known.factory.__module__ != factory.__module__:
+            raise ValueError(f"reader {name!r} is registered twice")
+        _registered[name] = RegisteredReader(name, factory, mapper, parameters or NoParameters)
+        return factory
+
+    return register
+
+
+def registered_readers() -> dict[str, RegisteredReader]:
+    """Return the readers registered so far in this process, by name."""
+    return dict(_registered)

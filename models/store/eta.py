@@ -1,0 +1,40 @@
+"""What an estimate is learned from: how long the action's last successful operations took."""
+
+from datetime import datetime, timedelta
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from models.eta import MOST_KNOWN, eta_of
+from models.operation import OperationState
+from models.tables import operations
+
+# How far back is looked, where many did not succeed.
+MOST_SEEN = 100
+
+_recent = (
+    sa.select(operations.c.state, operations.c.started_at, operations.c.finished_at)
+    .where(operations.c.action_uid == sa.bindparam("its_action"))
+    .order_by(operations.c.occurrence_at.desc())
+    .limit(MOST_SEEN)
+    .subquery("recent")
+)
+_STARTED = sa.select(operations.c.action_uid, operations.c.started_at).where(
+    operations.c.id == sa.bindparam("its_id")
+)
+_DURATIONS = (
+    sa.select(_recent.c.started_at, _recent.c.finished_at)
+    .where(_recent.c.state == OperationState.SUCCESS, _recent.c.finished_at.is_not(None))
+    .where(_recent.c.started_at.is_not(None))
+    .limit(MOST_KNOWN)
+)
+
+
+def estimate(connection: sa.Connection, operation_id: UUID) -> datetime | None:
+    """Return when the running operation should be done; None while too little is known."""
+    row = connection.execute(_STARTED, {"its_id": operation_id}).one_or_none()
+    if row is None or row.started_at is None:
+        return None
+    spans = connection.execute(_DURATIONS, {"its_action": row.action_uid}).all()
+    durations: list[timedelta] = [one.finished_at - one.started_at for one in spans]
+    return eta_of(row.started_at, durations)

@@ -1,0 +1,108 @@
+"""When a running operation will be done, on both stores."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+import minutehand
+from minutehand.steps import _registered
+from models.store.eta import MOST_SEEN, estimate
+from runtime.config import Settings
+from runtime.database import reading
+from scheduler.change import Changed
+from tasks import progress
+from tasks.execute import run_attempt
+from tasks.registry import Registry
+from tests.factories import make_action, make_operation, row_of, update_operation
+from tests.integration.tasks.test_execute import make_running_action
+
+NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+
+
+@pytest.fixture(autouse=True)
+def _own_steps() -> Iterator[None]:
+    before = dict(_registered)
+    yield
+    _registered.clear()
+    _registered.update(before)
+
+
+def make_ended(
+    engine: sa.Engine, action: Changed, number: int, seconds: float, state: str = "success"
+) -> None:
+    """Record an operation that took so long."""
+    id = make_operation(engine, action, NOON - number * MINUTE)
+    started_at = NOON - number * MINUTE
+    if state != "skipped":
+        update_operation(engine, id, state="running", worker="w", heartbeat_at=NOON)
+    update_operation(
+        engine,
+        id,
+        state=state,
+        started_at=started_at,
+        finished_at=started_at + timedelta(seconds=seconds),
+    )
+
+
+def estimated(engine: sa.Engine, action: Changed) -> timedelta | None:
+    """Return how long after its start a running operation of the action should be done."""
+    id = make_operation(engine, action, NOON + MINUTE)
+    running: dict[str, Any] = {"state": "running", "worker": "w", "heartbeat_at": NOON}
+    update_operation(engine, id, started_at=NOON, **running)
+    with reading(engine) as connection:
+        found = estimate(connection, id)
+    return None if found is None else found - NOON
+
+
+def test_nothing_is_said_before_three_succeeded(engine: sa.Engine) -> None:
+    action = make_action(engine)
+    for number in (1, 2):
+        make_ended(engine, action, number, 60)
+    make_ended(engine, action, 3, 60, state="failed")
+    make_ended(engine, action, 4, 60, state="partial")
+
+    assert estimated(engine, action) is None
+
+
+def test_three_that_succeeded_say_how_long_it_takes(engine: sa.Engine) -> None:
+    action, other = make_action(engine), make_action(engine, name="other")
+    for number, seconds in enumerate((60, 90, 70), 1):
+        make_ended(engine, action, number, seconds)
+        make_ended(engine, other, number, 1)
+
+    assert estimated(engine, action) == timedelta(seconds=70)
+
+
+def test_what_lies_far_back_is_not_looked_at(engine: sa.Engine) -> None:
+    action = make_action(engine)
+    for number in range(1, MOST_SEEN + 1):
+        make_ended(engine, action, number, 1, state="skipped")
+    for number in range(3):
+        make_ended(engine, action, MOST_SEEN + 2 + number, 60)
+
+    assert estimated(engine, action) is None
+
+
+def test_a_running_operation_shows_it_and_an_ended_one_does_not(
+    engine: sa.Engine, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "WRITE_EVERY_S", 0.0)
+    shown: list[Any] = []
+
+    @minutehand.step("slow")
+    def slow(context: minutehand.StepContext) -> None:
+        context.progress(1, 2)
+        shown.append(row_of(engine, context.operation_id))
+
+    action = make_running_action(engine, Registry(), operations={"slow": True})
+    for number in (1, 2, 3):
+        make_ended(engine, action, number, 120)
+    id = make_operation(engine, action, NOON)
+
+    assert run_attempt(engine, settings, Registry(), (id, 1), "tests") == "success"
+    assert shown[0]["eta_at"] - shown[0]["started_at"] == timedelta(seconds=120)
+    assert row_of(engine, id)["eta_at"] is None
