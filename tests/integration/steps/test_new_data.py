@@ -188,7 +188,8 @@ def test_who_had_the_mail_gets_no_second_one_from_a_next_attempt(
     assert "`minutehand operation retry` sends it" in first.message
     assert smtp.recipients == EVERYBODY
     assert second.message == (
-        "published a (1 rows), b (2 rows); mail about it: sent 1 message by 127.0.0.1; 1 had it already"
+        "published a (1 rows), b (2 rows);"
+        " mail about it: sent 1 message by 127.0.0.1; 1 had it already"
     )
 
 
