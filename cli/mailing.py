@@ -20,7 +20,7 @@ from mail.message import (
 )
 from mail.templates import InvalidTemplate, MailTemplate, render
 from mail.transport import open_transport
-from mail.values import Occasion, values_of
+from mail.values import Occasion, sample_of, values_of
 from minutehand.steps import Recipient
 from models.errors import InvalidDocument, NotFound, Refused, SchedulerError
 from models.problems import unknown_name
@@ -72,7 +72,8 @@ def rendered(invocation: Invocation, name: str, user: str | None) -> Rendered:
     app = invocation.small_app
     url = unsubscribe_url(invocation.settings.mail.unsubscribe, recipient.id, app.name)
     try:
-        content = render(template, values_of(_occasion(invocation), recipient, url))
+        values = {**sample_of(name), **values_of(_occasion(invocation), recipient, url)}
+        content = render(template, values)
     except InvalidTemplate as error:
         raise Refused(str(error)) from None
     return Rendered(name, recipient, content, url)

@@ -25,7 +25,7 @@ from models.plan import (
     hooks_of,
 )
 from models.sql import read_clock
-from models.store import small_apps, users
+from models.store import app_documents, small_apps, users
 from runtime.database import reading
 from scheduler.event_preview import next_due
 from scheduler.events import trigger_delay
@@ -235,11 +235,14 @@ def print_upcoming(shown: Mapping[str, Any]) -> None:
 
 def warnings(connection: sa.Connection, app: SmallApp, action: ScheduledActionModel) -> list[str]:
     """Return what an action names that its small app does not have."""
+    documents = app_documents.names_of(connection, app.id)
     known = KnownNames(
         users=users.user_ids(connection, app.id),
         groups=users.group_names(connection, app.id),
         domains=small_apps.domain_names(connection, app.id),
         templates=small_apps.templates_of(connection, app.id),
+        design=documents["design"],
+        permissions=documents["permissions"],
         kept_recipients=len(users.recipients_of(connection, app.id, action.recipients))
         if action.recipients and not (action.when.is_event and action.recipients.names_nobody)
         else None,

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from mail.grammar import Fault
 from mail.templates import PARTS, MailTemplate, faults_of
-from mail.values import SAMPLE
+from mail.values import sample_of
 from models.errors import Problem
 from models.problems import path_of
 from models.small_app import InvalidSmallApp, SmallAppModel, parse_small_app
@@ -49,7 +49,7 @@ def _of_parts(name: str, parts: Mapping[str, object]) -> Iterator[Problem]:
         source = parts.get(part)
         if not isinstance(source, str):
             continue
-        for fault in faults_of(part, source, SAMPLE):
+        for fault in faults_of(part, source, sample_of(name)):
             yield Problem(path_of(("templates", name, part)), fault.value, _remedy(fault))
 
 

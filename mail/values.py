@@ -1,6 +1,6 @@
 """What a template may read: of the occasion, and of the recipient."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -40,6 +40,21 @@ def values_of(
     }
 
 
+# The name of a small app's own template for the mail about new data; it may read more than others.
+NEW_DATA = "new_data"
+
+
+def news_of(
+    domains: Mapping[str, int], design: Sequence[str], permissions: Sequence[str]
+) -> dict[str, Any]:
+    """Return the variables of what was published: domains with their rows, names of documents."""
+    return {
+        "domains": [{"name": name, "rows": rows} for name, rows in domains.items()],
+        "design": list(design),
+        "permissions": list(permissions),
+    }
+
+
 SAMPLE: Mapping[str, Any] = values_of(
     Occasion(
         app="shop",
@@ -51,3 +66,9 @@ SAMPLE: Mapping[str, Any] = values_of(
     Recipient("ann", "ann@example.com", "Ann Example"),
     "https://example.com/unsubscribe?who=ann",
 )
+SAMPLE_NEWS = news_of({"sales": 1200, "stores": 48}, ["start"], [])
+
+
+def sample_of(template: str) -> Mapping[str, Any]:
+    """Return sample values for the template of that name."""
+    return {**SAMPLE, **SAMPLE_NEWS} if template == NEW_DATA else SAMPLE

@@ -26,6 +26,8 @@ class KnownNames:
     groups: Collection[str] | None = None
     domains: Collection[str] | None = None
     templates: Collection[str] | None = None
+    design: Collection[str] | None = None
+    permissions: Collection[str] | None = None
     kept_recipients: int | None = None
 
 
@@ -38,7 +40,6 @@ def warnings_of(action: ScheduledActionModel, known: KnownNames) -> list[str]:
         *_nobody(action, known),
         *_left_out(action),
         *_in_vain(action),
-        *_not_yet(action),
     ]
 
 
@@ -61,13 +62,16 @@ def _unknown_recipients(action: ScheduledActionModel, known: KnownNames) -> Iter
 
 
 def _unknown_domains(action: ScheduledActionModel, known: KnownNames) -> Iterator[str]:
-    if known.domains is None:
-        return
-    for step, parameter in (("refresh", "domains"), ("publish", "data")):
+    for step, parameter, what, there in (
+        ("refresh", "domains", "domain", known.domains),
+        ("publish", "data", "domain", known.domains),
+        ("publish", "design", "design", known.design),
+        ("publish", "permissions", "permissions", known.permissions),
+    ):
         found = action.operations.step(step)
         names = found.parameters.get(parameter) if found is not None else None
-        if isinstance(names, list):
-            yield from _unknown(f"operations.{step}.{parameter}", "domain", names, known.domains)
+        if isinstance(names, list) and there is not None:
+            yield from _unknown(f"operations.{step}.{parameter}", what, names, there)
 
 
 def _unknown_template(action: ScheduledActionModel, known: KnownNames) -> Iterator[str]:
@@ -133,10 +137,3 @@ def _is_over(action: ScheduledActionModel) -> bool:
         (starts_at is None or starts_at <= due_at) and (ends_at is None or due_at < ends_at)
         for due_at in due_dates
     )
-
-
-def _not_yet(action: ScheduledActionModel) -> Iterator[str]:
-    """Say what the document may hold and this release does not carry out."""
-    publish = action.operations.step("publish")
-    if publish is not None and publish.parameters.get("notify"):
-        yield "operations.publish.notify: this release sends no mail about new data"

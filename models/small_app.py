@@ -8,10 +8,12 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field
 from pydantic_core import InitErrorDetails
 
+from models.app_documents import KINDS, Documents
 from models.context import Reading
 from models.document import Document, read_document
 from models.errors import InvalidDocument
 from models.problems import line_error
+from models.recipients import RecipientFilterModel
 from models.sources import DomainModel
 from models.values import Flag, Name, Zone, parse_name, parse_text
 
@@ -35,7 +37,7 @@ def _app_name(value: object) -> str:
 
 
 def _wrong_key(key: object) -> str | None:
-    """Return what is wrong with the name of a domain or template; it is part of paths."""
+    """Return what is wrong with the name of a domain, template or document."""
     try:
         name = parse_name(key)
     except ValueError as error:
@@ -63,9 +65,10 @@ class TemplateModel(Document):
 
 
 class SmallAppModel(Document):
-    """A small app: a tenant with its own zone, domains and templates.
+    """A small app: a tenant with its own zone, domains and templates, design and permissions.
 
-    `notify` false silences the "new data available" mails of this app.
+    `notify` false silences the "new data available" mails of this app that nobody asked for by
+    name; `notify_recipients` says whose they are, by default everybody's.
     """
 
     name: Annotated[str, BeforeValidator(_app_name)]
@@ -77,18 +80,28 @@ class SmallAppModel(Document):
     templates: Annotated[dict[str, TemplateModel], BeforeValidator(_mapping)] = Field(
         default_factory=dict
     )
+    design: Documents = Field(default_factory=dict)
+    permissions: Documents = Field(default_factory=dict)
     notify: Flag = True
+    notify_recipients: RecipientFilterModel | None = None
 
     @classmethod
     def contradictions(cls, raw: Mapping[str, Any], _reading: Reading, /) -> list[InitErrorDetails]:
-        """Return the faults of the names of domains and templates."""
-        return [
+        """Return the faults of the names of domains, templates and documents."""
+        return _nobody(raw.get("notify_recipients")) + [
             line_error((part, str(key)), key, remedy)
-            for part in ("domains", "templates")
+            for part in ("domains", "templates", *KINDS)
             if isinstance(raw.get(part), Mapping)
             for key in raw[part]
             if (remedy := _wrong_key(key)) is not None
         ]
+
+
+def _nobody(recipients: object) -> list[InitErrorDetails]:
+    if not isinstance(recipients, Mapping) or any(recipients.get(k) for k in ("users", "groups")):
+        return []
+    remedy = 'names nobody; write {"groups": ["all"]}, or set "notify" to false'
+    return [line_error(("notify_recipients",), dict(recipients), remedy)]
 
 
 def parse_small_app(document: object) -> SmallAppModel:

@@ -72,6 +72,8 @@ domains = sa.Table(
     sa.Column("production_id", HyphenatedUuid, sa.ForeignKey("snapshots.id")),
     _at("refreshed_at"),
     _at("published_at"),
+    # The operation that moved production last: what it owes a mail about, also when it is cut off.
+    sa.Column("published_by", HyphenatedUuid),
 )
 
 snapshots = sa.Table(
@@ -103,6 +105,7 @@ app_documents = sa.Table(
     _text("production", optional=True),
     _at("staged_at", optional=False),
     _at("published_at"),
+    sa.Column("published_by", HyphenatedUuid),
     _states("kind", ["design", "permissions"]),
 )
 

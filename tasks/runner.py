@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from minutehand.steps import NoParameters, Recipient, StepOutcome, StepResult
 from models.action import ScheduledActionModel
-from models.operation import OperationState, StepState
+from models.operation import RERUN, RETRY, OperationState, StepState
 from models.steps import BUILT_IN_STEPS, StepModel
 from models.store import users
 from models.store.endings import Ending
@@ -22,7 +22,8 @@ from tasks.progress import LineHandler, Progress
 from tasks.registry import Registry
 from tasks.script import Script
 
-MANUAL = "Manual run"
+# Who asked for it was a person: neither the schedule nor a range of its past.
+BY_PERSONS = ("Manual run by ", RERUN, RETRY)
 # One for all operations: a logger lives as long as its process, which runs one at a time.
 STEP_LOGGER = "minutehand.operation"
 
@@ -144,7 +145,7 @@ class Runner:
             logger=logging.getLogger(STEP_LOGGER),
             engine=self.engine,
             settings=self.settings,
-            is_manual=claim.triggerer.startswith(MANUAL),
+            is_manual=claim.triggerer.startswith(BY_PERSONS),
             reporter=self.progress,
             time_left_source=self.lease.time_left,
             should_stop_source=self.lease.should_stop,

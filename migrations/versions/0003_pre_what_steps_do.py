@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from models.sql import UTCDateTime
+from models.sql import HyphenatedUuid, UTCDateTime
 
 revision = "0003_pre_what_steps_do"
 down_revision = "0002_pre_time_in_full"
@@ -23,6 +23,8 @@ def upgrade() -> None:
     op.add_column("small_apps", sa.Column("maintained_at", UTCDateTime(), nullable=True))
     # The tasks of a user's own Celery application that a worker follows, as a JSON list.
     op.add_column("workers", sa.Column("follows", sa.JSON(), nullable=True))
+    # Which operation moved production last.
+    op.add_column("domains", sa.Column("published_by", HyphenatedUuid(), nullable=True))
     op.create_table(
         "app_documents",
         sa.Column("small_app_id", sa.Integer(), nullable=False),
@@ -32,6 +34,7 @@ def upgrade() -> None:
         sa.Column("production", sa.Text(), nullable=True),
         sa.Column("staged_at", UTCDateTime(), nullable=False),
         sa.Column("published_at", UTCDateTime(), nullable=True),
+        sa.Column("published_by", HyphenatedUuid(), nullable=True),
         sa.CheckConstraint(
             "kind IN ('design', 'permissions')", name=op.f("app_documents_kind_check")
         ),

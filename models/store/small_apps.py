@@ -12,6 +12,7 @@ from models.problems import unknown_name
 from models.small_app import DEFAULT_APP, SmallAppModel, stored_small_app
 from models.sources import stored_source
 from models.sql import database_now, insert_ignoring, upsert
+from models.store import app_documents
 from models.tables import domains, small_apps, templates
 
 
@@ -27,8 +28,8 @@ def apply(connection: sa.Connection, model: SmallAppModel) -> tuple[SmallApp, Ap
     """Make the small app what `model` says; return it, and what that took.
 
     The document is the whole truth: domains and templates that it leaves out are removed, their
-    snapshots by the next maintenance. A small app that was deleted comes back. Changing the zone
-    changes no action.
+    snapshots by the next maintenance; design and permissions are staged. A small app
+    that was deleted comes back. Changing the zone changes no action.
     """
     document = _written(stored_small_app(model))
     created = insert_ignoring(connection, small_apps).values(
@@ -52,6 +53,8 @@ def apply(connection: sa.Connection, model: SmallAppModel) -> tuple[SmallApp, Ap
         connection.execute(its_row.values(maintained_at=None))
     _replace_domains(connection, row.id, model)
     _replace_templates(connection, row.id, model)
+    documents = {"design": model.design, "permissions": model.permissions}
+    app_documents.stage(connection, row.id, documents)
     return app, Applied.CREATED if is_new else Applied.CHANGED
 
 
@@ -110,6 +113,13 @@ def note_maintained(connection: sa.Connection, small_app_id: int) -> bool:
     never = (small_apps.c.id == small_app_id) & small_apps.c.maintained_at.is_(None)
     noted = sa.update(small_apps).where(never).values(maintained_at=database_now())
     return connection.execute(noted).rowcount == 1
+
+
+def lock(connection: sa.Connection, small_app_id: int) -> None:
+    """Let no other transaction change or publish the small app until this one ends."""
+    row = sa.select(small_apps.c.id).where(small_apps.c.id == small_app_id)
+    # Whoever records operations of it at this moment is not held up.
+    connection.execute(row.with_for_update(key_share=True))
 
 
 def document_of(connection: sa.Connection, small_app_id: int) -> dict[str, Any]:

@@ -38,6 +38,8 @@ class Domain:
     production: Snapshot | None
     refreshed_at: datetime | None
     published_at: datetime | None
+    # The operation that moved production last.
+    published_by: UUID | None = None
 
 
 def domains_of(connection: sa.Connection, small_app_id: int) -> list[Domain]:
@@ -55,6 +57,7 @@ def domains_of(connection: sa.Connection, small_app_id: int) -> list[Domain]:
             production=found.get(row.production_id),
             refreshed_at=row.refreshed_at,
             published_at=row.published_at,
+            published_by=row.published_by,
         )
         for row in rows
     ]
@@ -116,8 +119,10 @@ def confirm(
         )
 
 
-def publish(connection: sa.Connection, small_app_id: int, names: Sequence[str]) -> list[str]:
-    """Move production to staging for the domains `names`; return those that were moved.
+def publish(
+    connection: sa.Connection, small_app_id: int, names: Sequence[str], operation_id: UUID
+) -> None:
+    """Move production to staging for the domains `names`, and note by which operation.
 
     Domains whose production is there already, or whose staging is empty, are left alone.
     """
@@ -129,10 +134,13 @@ def publish(connection: sa.Connection, small_app_id: int, names: Sequence[str]) 
             domains.c.staging_id.is_not(None),
             domains.c.production_id.is_distinct_from(domains.c.staging_id),
         )
-        .values(production_id=domains.c.staging_id, published_at=database_now())
-        .returning(domains.c.name)
+        .values(
+            production_id=domains.c.staging_id,
+            published_at=database_now(),
+            published_by=operation_id,
+        )
     )
-    return sorted(connection.execute(moved).scalars())
+    connection.execute(moved)
 
 
 def paths(connection: sa.Connection, small_app_id: int) -> set[str]:

@@ -104,6 +104,7 @@ class Work:
         attempt: int = 1,
         should_stop: Callable[[], bool] = lambda: False,
         attempts_left: int = 0,
+        is_manual: bool = False,
         **settings: Any,
     ) -> WorkContext:
         """Return a context in which a step can run; `settings` replace some of the fixture's."""
@@ -122,7 +123,7 @@ class Work:
             logger=logging.getLogger("test"),
             engine=self.engine,
             settings=self.settings.model_copy(update=settings),
-            is_manual=False,
+            is_manual=is_manual,
             reporter=self.progress,
             time_left_source=lambda: timedelta(hours=1),
             should_stop_source=should_stop,

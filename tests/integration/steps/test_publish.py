@@ -1,12 +1,17 @@
 """publish, on both stores."""
 
 from typing import Any
+from uuid import UUID
 
 import pytest
+import sqlalchemy as sa
 
 from minutehand.steps import StepFailed, StepResult
 from models.errors import LeaseLost
 from models.parameters import PublishParameters, RefreshParameters
+from models.store import app_documents
+from models.tables import operations
+from runtime.database import reading
 from tasks.steps import publish, refresh
 from tests.integration.steps.conftest import Work
 
@@ -94,10 +99,105 @@ def test_a_damaged_snapshot_is_not_published(staged: Work) -> None:
     assert staged.domains()["b"].production is None
 
 
-def test_design_and_permissions_have_nothing_staged(work: Work) -> None:
+def test_a_small_app_with_nothing_of_the_kind_says_so(work: Work) -> None:
     result = ran(work, design=True, permissions=True)
 
-    assert result.message == "design: nothing staged; permissions: nothing staged"
+    assert result.message == "the small app has nothing of the kind to publish"
+
+
+def with_documents(staged: Work) -> None:
+    """Stage two documents of design, and one of permissions, beside the domains."""
+    staged.apply(
+        domains=DOMAINS,
+        design={"start": {"color": "blue"}, "menu": {}},
+        permissions={"sales": {"groups": ["manager"]}},
+    )
+
+
+def production(work: Work) -> dict[str, dict[str, Any]]:
+    with reading(work.engine) as connection:
+        return app_documents.shown(connection, work.app.id, "production")
+
+
+def test_documents_are_published_with_the_data(staged: Work) -> None:
+    with_documents(staged)
+
+    result = ran(staged, data=True, design=True, permissions=["sales"])
+
+    assert result.message == (
+        "published a (1 rows), b (2 rows); published design menu, start;"
+        " published permissions sales"
+    )
+    assert production(staged) == {
+        "design": {"start": {"color": "blue"}, "menu": {}},
+        "permissions": {"sales": {"groups": ["manager"]}},
+    }
+    again = ran(staged, data=True, design=True, permissions=["sales"])
+    assert again.message == (
+        "a, b published already; design menu, start published already;"
+        " permissions sales published already"
+    )
+
+
+def test_a_document_that_was_left_out_is_removed_and_told(staged: Work) -> None:
+    with_documents(staged)
+    ran(staged, design=True)
+    staged.apply(domains=DOMAINS, design={"start": {"color": "blue"}})
+
+    result = ran(staged, design=["menu", "start"])
+
+    assert result.message == "removed design menu; design start published already"
+    assert set(production(staged)["design"]) == {"start"}
+
+
+def test_an_unknown_document_publishes_nothing_and_the_nearest_is_named(staged: Work) -> None:
+    with_documents(staged)
+
+    with pytest.raises(StepFailed, match="design 'strat' is not a known design") as failed:
+        ran(staged, data=True, design=["strat"])
+
+    assert 'did you mean "start"?' in str(failed.value)
+    assert failed.value.permanent
+    assert staged.domains()["a"].production is None
+
+
+def test_data_that_cannot_be_published_holds_the_documents_back(staged: Work) -> None:
+    with_documents(staged)
+    staging = staged.domains()["a"].staging
+    assert staging is not None
+    (staged.settings.home / staging.path).unlink()
+
+    with pytest.raises(StepFailed, match="staged snapshot of a is damaged"):
+        ran(staged, data=True, design=True)
+
+    assert production(staged)["design"] == {}
+
+
+def test_everything_of_a_small_app_that_was_never_refreshed_is_its_documents(work: Work) -> None:
+    work.apply(domains=DOMAINS, design={"start": {}})
+
+    result = ran(work, data=True, design=True, permissions=True)
+
+    assert result.message == "published design start; a, b never refreshed"
+
+
+def test_a_next_attempt_says_what_the_one_before_published(staged: Work) -> None:
+    with_documents(staged)
+    first = staged.context(PublishParameters(data=True, design=True))
+    publish.run(first)
+    update_attempt(staged, first.operation_id)
+
+    parameters = PublishParameters(data=True, design=True)
+    second = staged.context(parameters, operation_id=first.operation_id, attempt=2)
+
+    assert publish.run(second).details["published"] == ["a", "b"]
+
+
+def update_attempt(work: Work, operation_id: UUID) -> None:
+    """Let the operation be in its second attempt."""
+    with work.engine.begin() as connection:
+        mine = sa.update(operations).where(operations.c.id == operation_id)
+        connection.execute(mine.values(attempt=2))
 
 
 def test_a_worker_that_lost_its_lease_publishes_nothing(staged: Work) -> None:

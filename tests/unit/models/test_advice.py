@@ -11,6 +11,8 @@ KNOWN = KnownNames(
     groups=["managers"],
     domains=["orders"],
     templates=["inactive", "inactivated", "news"],
+    design=["start"],
+    permissions=["sales"],
     kept_recipients=1,
 )
 MAIL = {"send_email": {"template": "news"}}
@@ -26,7 +28,12 @@ def test_nothing_is_said_about_a_sound_action() -> None:
             operations={
                 **MAIL,
                 "refresh": {"domains": ["orders"]},
-                "publish": {"data": ["orders"]},
+                "publish": {
+                    "data": ["orders"],
+                    "design": ["start"],
+                    "permissions": ["sales"],
+                    "notify": True,
+                },
             },
             recipients={"users": ["ann@example.com"], "groups": ["managers", "all"]},
             policy={"overlap": "queue", "max_waiting": 5},
@@ -54,6 +61,16 @@ def test_nothing_is_said_about_a_sound_action() -> None:
             'operations.refresh.domains "order": no domain has this name now; did you mean '
             '"orders"?',
             id="domain_to_refresh",
+        ),
+        pytest.param(
+            {"operations": {"publish": {"design": ["strat"]}}},
+            'operations.publish.design "strat": no design has this name now; did you mean "start"?',
+            id="design",
+        ),
+        pytest.param(
+            {"operations": {"publish": {"permissions": ["zz"]}}},
+            'operations.publish.permissions "zz": no permissions has this name now',
+            id="permissions",
         ),
         pytest.param(
             {"operations": {"publish": {"data": ["zz"]}}},

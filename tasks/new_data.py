@@ -1,0 +1,75 @@
+"""The mail that new data is available: who gets it, what it says, and when there is none."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from mail.checks import problems_of_template
+from mail.message import Content, unsubscribe_url
+from mail.new_data import DEFAULT
+from mail.templates import MailTemplate, render
+from mail.values import NEW_DATA, Occasion, news_of, values_of
+from minutehand.steps import Recipient, StepFailed, StepOutcome, StepResult
+from models.recipients import EVERYBODY, RecipientFilterModel
+from models.store import small_apps, users
+from runtime.database import reading
+from tasks.context import WorkContext
+from tasks.delivery import deliver
+
+STEP = "publish"
+DEFAULT_RECIPIENTS = {"groups": [EVERYBODY]}
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """What an operation published: domains with their rows, the names of documents."""
+
+    domains: Mapping[str, int] = field(default_factory=dict)
+    design: Sequence[str] = ()
+    permissions: Sequence[str] = ()
+
+    def __bool__(self) -> bool:
+        """Whether there is something new."""
+        return bool(self.domains or self.design or self.permissions)
+
+
+def tell(context: WorkContext, asked: bool | None, news: News) -> StepResult | None:
+    """Mail what is new to whom the small app says; return what came of it, None for no mail.
+
+    `asked` is what the action says: true and false hold in any case. Without it the mail goes out
+    when a person ran the action, unless the small app's `notify` is false. Those who had the mail
+    of this operation are passed over. What keeps it from going out is a partial result: what was
+    published is published.
+    """
+    with reading(context.engine) as connection:
+        app = small_apps.document_of(connection, context.small_app.id)
+        own = small_apps.templates_of(connection, context.small_app.id).get(NEW_DATA)
+        rule = app.get("notify_recipients", DEFAULT_RECIPIENTS)
+        filtered = RecipientFilterModel.model_validate(rule)
+        recipients = users.recipients_of(connection, context.small_app.id, filtered)
+    is_wanted = context.is_manual and app.get("notify", True) if asked is None else asked
+    if not news or not is_wanted or (asked is None and not recipients):
+        return None
+    template = DEFAULT if own is None else MailTemplate(NEW_DATA, **own)
+    # There is no next attempt for it: the step does not fail.
+    sending = replace(context, recipients=recipients, attempts_left=0)
+    try:
+        return _deliver(sending, template, app.get("title") or context.small_app.name, news)
+    except StepFailed as failed:
+        return StepResult(f"failed: {failed}", StepOutcome.PARTIAL, {"error": str(failed)})
+
+
+def _deliver(context: WorkContext, template: MailTemplate, title: str, news: News) -> StepResult:
+    """Send the mail. Raises StepFailed."""
+    problems = problems_of_template(template)
+    if problems:
+        raise StepFailed("; ".join(map(str, problems)), permanent=True)
+    app, at = context.small_app, context.occurrence_at
+    occasion = Occasion(app.name, title, app.zone, at, str(context.operation_id))
+    values: dict[str, Any] = news_of(news.domains, news.design, news.permissions)
+
+    def compose(recipient: Recipient) -> Content:
+        way_out = unsubscribe_url(context.settings.mail.unsubscribe, recipient.id, app.name)
+        return render(template, {**values, **values_of(occasion, recipient, way_out)})
+
+    return deliver(context, STEP, compose)
