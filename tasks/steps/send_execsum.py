@@ -1,54 +1,72 @@
 """send_execsum: the executive summary of what is published, one message to each recipient."""
 
-from typing import Any
+from datetime import timedelta
+from hashlib import sha256
+from zoneinfo import ZoneInfo
 
-from mail.message import Content
+from mail.message import Content, Image
 from minutehand.steps import Recipient, StepResult
 from models.sql import read_clock
 from models.store import small_apps, snapshots
+from models.store.troubles import troubles_since
 from runtime.database import reading
+from small_apps.charts import columns_png, load_matplotlib
+from small_apps.history import Past, Point
 from small_apps.summary import Summary, summarise
-from small_apps.summary_page import render_html, render_text
+from small_apps.summary_page import MOST_CARDS, render_html, render_text
 from tasks.context import WorkContext
 from tasks.delivery import deliver
 
 STEP = "send_execsum"
+# What the first summary tells of troubles.
+FIRST_LOOK_BACK = timedelta(days=7)
 
 
 def run(context: WorkContext) -> StepResult:
     """Send the summary; what it is compared with next time goes into the checkpoint."""
-    before = _compared_with(context)
-    with reading(context.engine) as connection:
-        document = small_apps.document_of(connection, context.small_app.id)
-        domains = snapshots.domains_of(connection, context.small_app.id)
-        now = read_clock(connection)
-    parts, after = summarise(domains, before)
-    title = document.get("title") or context.small_app.name
-    content = _content(Summary(title, now, context.small_app.zone, parts))
+    id = str(context.operation_id)
+    past = Past.of_checkpoint(context.checkpoint.get(STEP) or {}, id)
+    summary, kept = _summary(context, past)
+    content = _content(context, summary)
 
     def compose(_recipient: Recipient) -> Content:
         return content
 
     result = deliver(context, STEP, compose)
-    context.checkpoint[STEP] = {
-        "operation_id": str(context.operation_id),
-        "before": before,
-        "after": after,
-    }
+    context.checkpoint[STEP] = past.checkpoint(id, summary.now, kept)
     return result
 
 
-def _compared_with(context: WorkContext) -> dict[str, Any]:
-    """Return the figures of the last summary; another try of ours compares with the same ones."""
-    last = context.checkpoint.get(STEP) or {}
-    is_ours = last.get("operation_id") == str(context.operation_id)
-    figures: dict[str, Any] = last.get("before" if is_ours else "after") or {}
-    return figures
+def _summary(context: WorkContext, past: Past) -> tuple[Summary, dict[str, object]]:
+    app = context.small_app
+    with reading(context.engine) as connection:
+        now = read_clock(connection)
+        document = small_apps.document_of(connection, app.id)
+        domains = snapshots.domains_of(connection, app.id)
+        watched = past.last_at or now - FIRST_LOOK_BACK
+        troubles = troubles_since(connection, app.id, watched, context.operation_id)
+    parts, kept = summarise(domains, past, now)
+    title = document.get("title") or app.name
+    summary = Summary(title, now, app.zone, parts, past.last_at, watched, tuple(troubles))
+    return summary, kept
 
 
-def _content(summary: Summary) -> Content:
+def _content(context: WorkContext, summary: Summary) -> Content:
+    pictures: dict[str, str] = {}
+    images: list[Image] = []
+    zone = ZoneInfo(summary.zone)
+    for part in summary.domains[:MOST_CARDS]:
+        if part.trend is None:
+            continue
+        load_matplotlib(context.settings.home)
+        png = columns_png([Point(at.astimezone(zone), value) for at, value in part.trend.points])
+        if png is not None:
+            name = f"chart-{len(images) + 1}.{sha256(png).hexdigest()[:12]}@minutehand"
+            pictures[part.name] = name
+            images.append(Image(name, png))
     return Content(
         subject=f"{summary.title}: summary of {summary.local_time}",
         text=render_text(summary),
-        html=render_html(summary),
+        html=render_html(summary, pictures),
+        images=tuple(images),
     )

@@ -1,0 +1,100 @@
+"""Which columns of a domain matter to somebody who looks at them on a phone, and what of each.
+
+Nobody says it, so names and figures must: keys, codes and coordinates are passed over, amounts come
+before flags, and of prices and rates the mean is told, for their sum means nothing.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+MOST_FIGURES = 4
+_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
+_KEYS = frozenset(
+    (
+        "code", "day", "hash", "hour", "id", "index", "key", "lat", "latitude", "lng", "lon",
+        "longitude", "minute", "month", "no", "nr", "number", "phone", "postcode", "sku", "uuid",
+        "week", "year", "zip",
+    )
+)  # fmt: skip
+_MEASURES = frozenset(
+    (
+        "amount", "amounts", "balance", "budget", "cost", "costs", "count", "duration", "income",
+        "margin", "orders", "paid", "profit", "qty", "quantity", "revenue", "sales", "sold",
+        "spend", "stock", "total", "turnover", "units", "value", "visits", "volume",
+    )
+)  # fmt: skip
+_RATES = frozenset(
+    (
+        "age", "average", "avg", "discount", "level", "mean", "median", "pct", "percent",
+        "percentage", "price", "rate", "rating", "ratio", "score", "share", "temp", "temperature",
+    )
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class KeyFigure:
+    """One numeric column: its sum or mean, the change of that since the last summary, its range."""
+
+    column: str
+    value: float
+    is_mean: bool
+    change: float | None
+    mean: float
+    least: float
+    most: float
+
+
+def key_figures(figures: Mapping[str, Any], before: Mapping[str, float]) -> Iterator[KeyFigure]:
+    """Yield the figures that matter most, at most four, the most telling first.
+
+    `before` holds what the last summary told, by column.
+    """
+    columns: Mapping[str, Any] = figures.get("columns", {})
+    found = [(name, told) for name, told in columns.items() if _is_candidate(name, told)]
+    # Sorting is stable: of equals, the leftmost column of the data is first.
+    found.sort(key=lambda one: -_weight(*one))
+    for column, told in found[:MOST_FIGURES]:
+        is_mean = bool(_RATES & set(_words(column)))
+        mean = told["sum"] / told["filled"]
+        value = mean if is_mean else told["sum"]
+        yield KeyFigure(
+            column=column,
+            value=value,
+            is_mean=is_mean,
+            change=value - before[column] if column in before else None,
+            mean=mean,
+            least=told["min"],
+            most=told["max"],
+        )
+
+
+def _is_candidate(column: str, told: Mapping[str, Any]) -> bool:
+    values = [told.get(name) for name in ("sum", "min", "max", "filled")]
+    if told.get("kind") != "number" or not all(isinstance(one, int | float) for one in values):
+        return False
+    words = _words(column)
+    if not told["filled"] or (words and words[-1] in _KEYS):
+        return False
+    return bool(_MEASURES & set(words)) or not _is_sequence(told)
+
+
+def _is_sequence(told: Mapping[str, Any]) -> bool:
+    """Return whether each number of a range stands there once: a key, whatever its name."""
+    least, most, count = told["min"], told["max"], told["filled"]
+    is_whole = all(float(one).is_integer() for one in (least, most, told["sum"]))
+    is_full = count > 2 and most - least + 1 == count
+    return is_whole and is_full and 2 * told["sum"] == count * (least + most)
+
+
+def _weight(column: str, told: Mapping[str, Any]) -> int:
+    words = set(_words(column))
+    weight = 2 * bool(words & _MEASURES) + bool(words & _RATES)
+    is_flag: bool = (told["min"], told["max"]) in {(0, 1), (0, 0), (1, 1)}
+    is_constant: bool = told["min"] == told["max"]
+    return weight - 4 * is_flag - is_constant
+
+
+def _words(column: str) -> list[str]:
+    return [word.lower() for word in _WORDS.findall(column)]

@@ -1,0 +1,59 @@
+"""Numbers and spans of time as people read them."""
+
+from datetime import datetime, timedelta
+
+# What is smaller than this comes from adding in another order.
+NO_CHANGE = 1e-9
+# From here on digits are no longer read: a word stands for nine of them.
+BILLION = 1e9
+MINUS = "−"  # noqa: RUF001
+_SUPERSCRIPTS = str.maketrans("0123456789+", "⁰¹²³⁴⁵⁶⁷⁸⁹ ")
+
+
+def shown_number(value: float) -> str:
+    """Return `value` for people: thousands apart, at most two digits after the point."""
+    size = abs(value)
+    if 0 < size < 0.01:
+        return f"{MINUS if value < 0 else ''}{size:.2g}"
+    sign = MINUS if value < 0 else ""
+    if size >= BILLION * 1e6:
+        digits, _, power = f"{size:.2e}".partition("e")
+        return f"{sign}{digits} × 10{str(int(power)).translate(_SUPERSCRIPTS)}"  # noqa: RUF001
+    if size >= BILLION:
+        return f"{sign}{size / BILLION:,.2f} billion"
+    if abs(size - round(size)) < 0.005:
+        return f"{sign}{round(size):,}"
+    return f"{sign}{size:,.2f}"
+
+
+def short_number(value: float) -> str:
+    """Return `value` in at most seven characters, for a chart: `1.2k`, `−34M`."""
+    size, sign = abs(value), MINUS if value < 0 else ""
+    for power, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if size >= 1e15:
+            return f"{sign}{size:.0e}".replace("e+", "e")
+        if size >= power:
+            return f"{sign}{size / power:.3g}{letter}"
+    return f"{sign}{size:.3g}"
+
+
+def shown_change(value: float) -> str:
+    """Return a change since the last summary: `+120`, `−3.50`, `no change`."""
+    if abs(value) < NO_CHANGE:
+        return "no change"
+    return f"+{shown_number(value)}" if value > 0 else shown_number(value)
+
+
+def age(since: datetime, now: datetime) -> str:
+    """Return in words how long ago `since` was: `3 hours ago`."""
+    seconds = max(now - since, timedelta(0)).total_seconds()
+    for unit, length in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
+        count = int(seconds // length)
+        if count:
+            return f"{count} {unit}{'s' if count > 1 else ''} ago"
+    return "just now"
+
+
+def counted(count: int, what: str) -> str:
+    """Return `1 domain`, `3 domains`."""
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
