@@ -274,3 +274,19 @@ def test_it_changes_nothing(engine: sa.Engine, settings: Settings, examine: Exam
     with reading(engine) as connection:
         assert ticks.fact(connection, "doctor") is None
         assert connection.execute(sa.select(sa.func.count()).select_from(actions)).scalar() == 1
+
+
+def test_a_reference_that_cannot_be_read_here_is_named(
+    engine: sa.Engine, examine: Examine, tmp_path: Path
+) -> None:
+    (tmp_path / "there").write_text("https://example.com/hooks/s3cret")
+    hooks = [{"webhook": "env:CHAT_HOOK"}, {"webhook": f"file:{tmp_path / 'there'}"}]
+    make_action(engine, hooks={"on_failure": hooks})
+
+    _, found = examine(SCHED_HOOK_SECRET="file:/not/there")
+
+    told = [one["text"] for one in found["hooks"]]
+    assert told == [
+        "SCHED_HOOK_SECRET: file:/not/there cannot be read: No such file or directory",
+        "env:CHAT_HOOK is not set; set the variable CHAT_HOOK for this worker",
+    ]
