@@ -10,16 +10,20 @@ from urllib.parse import urlsplit
 from pydantic import BeforeValidator, Field
 from pydantic_core import InitErrorDetails
 
+from models.app_people import Groups, People, Users, faults_of_people
+from models.app_settings import AppSettings
 from models.context import Reading
 from models.document import Document, read_document
 from models.errors import InvalidDocument
 from models.problems import line_error
 from models.values import Flag, Name, Url, Zone, one_of, parse_name, parse_text
+from models.zones import parse_zone
 
 DEFAULT_APP = "default"
 FORMATS = {".csv": "csv", ".json": "json"}
 LONGEST_TEMPLATE = 100_000
 LONGEST_SUBJECT = 500
+PEOPLE = {"users", "groups", "users_complete"}
 _APP_NAME = re.compile("[a-z0-9][a-z0-9_-]{0,63}")
 
 Format = Literal["csv", "json"]
@@ -107,9 +111,10 @@ class TemplateModel(Document):
 
 
 class SmallAppModel(Document):
-    """A small app: a tenant with its own zone, domains and templates.
+    """A small app: a tenant with its own zone, domains, templates, people and settings.
 
-    `notify` false silences the "new data available" mails of this app.
+    `notify` false silences the "new data available" mails of this app. People are not part of the
+    document that is stored: they have tables of their own, which others change too.
     """
 
     name: Annotated[str, BeforeValidator(_app_name)]
@@ -122,11 +127,21 @@ class SmallAppModel(Document):
         default_factory=dict
     )
     notify: Flag = True
+    owner: Name | None = None
+    settings: AppSettings = Field(default_factory=dict)
+    users: Users = ()
+    groups: Groups | None = None
+    users_complete: Flag = False
+
+    @property
+    def people(self) -> People:
+        """What the document says of users and groups."""
+        return People(self.users, self.groups, self.users_complete)
 
     @classmethod
     def contradictions(cls, raw: Mapping[str, Any], _reading: Reading, /) -> list[InitErrorDetails]:
-        """Return the faults of the names of domains and templates."""
-        return [
+        """Return the faults of the names of domains and templates, and of the people."""
+        return faults_of_people(raw) + [
             line_error((part, str(key)), key, remedy)
             for part in ("domains", "templates")
             if isinstance(raw.get(part), Mapping)
@@ -136,16 +151,26 @@ class SmallAppModel(Document):
 
 
 def parse_small_app(document: object) -> SmallAppModel:
-    """Return the small app that `document` writes; raises InvalidSmallApp with all problems."""
-    app, problems = read_document(SmallAppModel, document, Reading())
+    """Return the small app that `document` writes; raises InvalidSmallApp with all problems.
+
+    Instants of users without an offset are read in its zone.
+    """
+    app, problems = read_document(SmallAppModel, document, Reading(default_zone=_zone(document)))
     if app is None or problems:
         raise InvalidSmallApp(problems)
     return app
 
 
 def stored_small_app(app: SmallAppModel) -> dict[str, Any]:
-    """Return the document to store: JSON, as it was written, formats resolved."""
-    return app.model_dump(mode="json", exclude_unset=True)
+    """Return the document to store: JSON, as it was written, formats resolved, without people."""
+    return app.model_dump(mode="json", exclude_unset=True, exclude=PEOPLE)
+
+
+def _zone(document: object) -> str:
+    try:
+        return parse_zone(document.get("zone", "UTC")) if isinstance(document, dict) else "UTC"
+    except ValueError:
+        return "UTC"
 
 
 def _suffix(source: object) -> str:
