@@ -7,7 +7,7 @@ from uuid import UUID
 
 import typer
 
-from cli import explaining, foreseeing, preview, running
+from cli import explaining, foreseeing, owners, preview, running
 from cli.documents import located, read_documents
 from cli.invocation import Invocation, existing, of
 from cli.output import instant, plain, print_json, print_line, print_table
@@ -26,6 +26,9 @@ commands.command("run")(running.run)
 
 Files = Annotated[list[Path], typer.Argument(help="JSON or JSON Lines files; - is stdin.")]
 Name = Annotated[str, typer.Argument(help="Name or uid of an action.", metavar="ACTION")]
+
+Optional = Annotated[str | None, typer.Argument(help="Name or uid.", metavar="ACTION")]
+Owner = Annotated[str | None, typer.Option(help="Instead of ACTION: all of this owner.")]
 
 LIST_COLUMNS = {
     "name": "NAME",
@@ -84,6 +87,7 @@ def list_actions(
     unhealthy: Annotated[
         bool, typer.Option("--unhealthy", help="Only those that are not well.")
     ] = False,
+    owner: Annotated[str | None, typer.Option(help="Only those of this owner.")] = None,
 ) -> None:
     """List the actions of the small app."""
     invocation = existing(context)
@@ -91,7 +95,8 @@ def list_actions(
     with reading(invocation.engine) as connection:
         rows = actions.listed(connection, invocation.small_app.id, alert.overdue)
         now = read_clock(connection)
-    shown = [preview.summary(row, now, alert.after) for row in rows]
+    wanted = [row for row in rows if owner is None or row["owner"] == owner]
+    shown = [preview.summary(row, now, alert.after) for row in wanted]
     if unhealthy:
         shown = [one for one in shown if not one["is_healthy"]]
     if invocation.as_json:
@@ -147,21 +152,25 @@ def next_command(
 
 
 @commands.command("pause")
-def pause(context: typer.Context, action: Name) -> None:
+def pause(context: typer.Context, action: Optional = None, owner: Owner = None) -> None:
     """Pause an action: what was due is decided first, unstarted operations are skipped."""
-    _set_active(existing(context), action, active=False)
+    _switch(existing(context), action, owner, active=False)
 
 
 @commands.command("resume")
-def resume(context: typer.Context, action: Name) -> None:
+def resume(context: typer.Context, action: Optional = None, owner: Owner = None) -> None:
     """Switch an action on again; nothing of the pause is caught up."""
-    _set_active(existing(context), action, active=True)
+    _switch(existing(context), action, owner, active=True)
 
 
 @commands.command("delete")
-def delete(context: typer.Context, action: Name) -> None:
+def delete(context: typer.Context, action: Optional = None, owner: Owner = None) -> None:
     """Delete an action: unstarted operations are cancelled, a running one ends, history stays."""
     invocation = existing(context)
+    owners.one_of(action, owner)
+    if action is None:
+        owners.delete(invocation, str(owner))
+        return
     with reading(invocation.engine) as connection:
         row = actions.find(connection, invocation.small_app.id, action)
     cancelled = change.delete(invocation.engine, row["uid"], invocation.author)
@@ -169,6 +178,14 @@ def delete(context: typer.Context, action: Name) -> None:
         print_json({"uid": row["uid"], "name": row["name"], "cancelled": cancelled})
     else:
         print_line(f"deleted {row['name']} ({row['uid']}), {cancelled} operations cancelled")
+
+
+def _switch(invocation: Invocation, action: str | None, owner: str | None, *, active: bool) -> None:
+    owners.one_of(action, owner)
+    if action is None:
+        owners.switch(invocation, str(owner), active=active)
+    else:
+        _set_active(invocation, action, active=active)
 
 
 def _parsed(invocation: Invocation, files: list[Path]) -> list[tuple[object, ScheduledActionModel]]:

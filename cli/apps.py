@@ -1,23 +1,35 @@
 """`minutehand app …`: tenants, with their data, users and actions."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
+import sqlalchemy as sa
 import typer
 
+from cli.app_views import applied_as_json, print_app, print_applied, shown
 from cli.documents import located, read_documents
-from cli.invocation import of
+from cli.invocation import Invocation, existing, of
 from cli.output import print_json, print_line, print_table
-from models.errors import InvalidDocument, Refused
-from models.store import audit, small_apps
+from models.errors import InvalidDocument, Problem, Refused
+from models.problems import listed
+from models.small_app import DEFAULT_APP, SmallAppModel
+from models.store import app_apply, app_overview, small_apps
+from models.store.app_apply import AppliedApp
 from runtime.database import reading
+from scheduler.deletion import delete_app
+from scheduler.draft import Author
 from scheduler.upkeep import give_maintenance
 
 commands = typer.Typer(
     help="Small apps: tenants with data, users and actions.", no_args_is_help=True
 )
 
-COLUMNS = {"name": "NAME", "zone": "ZONE", "domains": "DOMAINS"}
+COLUMNS = {"name": "NAME", "zone": "ZONE", "owner": "OWNER", "domains": "DOMAINS"}
+MOST_NAMED = 12
+
+Located = tuple[str, SmallAppModel]
+Name = Annotated[str, typer.Argument(help="Name of a small app.", metavar="APP")]
 
 
 @commands.command("add")
@@ -25,32 +37,44 @@ def add(
     context: typer.Context,
     file: Annotated[Path, typer.Argument(help="A JSON or YAML file; - is stdin.")],
 ) -> None:
-    """Store a small app with its domains and templates, or bring it up to the document."""
+    """Store a new small app with its domains, templates and people; refuse a name that is taken."""
     invocation = of(context)
-    documents = read_documents(file)
-    if len(documents) != 1:
-        raise Refused(f"{file} holds {len(documents)} documents; write one small app")
-    where, document = documents[0]
-    from mail.checks import checked_small_app
-
-    try:
-        model = checked_small_app(document)
-    except InvalidDocument as error:
-        raise located(where, error) from None
+    models = _parsed([file])
+    if len(models) != 1:
+        raise Refused(f"{file} holds {len(models)} documents; write one small app, or `app apply`")
     with invocation.engine.begin() as connection:
-        app, applied = small_apps.apply(connection, model)
-        give_maintenance(connection, app)
-        audit.write(
-            connection,
-            small_app_id=app.id,
-            actor=invocation.actor,
-            verb=f"app.{applied}",
-            objects={app.name: None},
-        )
+        name = models[0][1].name
+        if small_apps.stored_named(connection, name) is not None:
+            raise Refused(
+                f'small app "{name}" is there already; use `minutehand app apply` to change it'
+            )
+        done = _apply(connection, models, invocation)
     if invocation.as_json:
-        print_json({"name": app.name, "zone": app.zone, "change": applied})
+        print_json(applied_as_json(done[0]))
     else:
-        print_line(f"{applied} small app {app.name}, zone {app.zone}")
+        print_applied(done[0])
+
+
+@commands.command("apply")
+def apply(
+    context: typer.Context,
+    files: Annotated[list[Path], typer.Argument(help="JSON or YAML files; - is stdin.")],
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what it would change.")] = False,
+) -> None:
+    """Create small apps, or bring them up to their documents; all or none."""
+    invocation = of(context)
+    models = _parsed(files)
+    with invocation.engine.connect() as connection, connection.begin() as transaction:
+        done = _apply(connection, models, invocation)
+        if dry_run:
+            transaction.rollback()
+    if invocation.as_json:
+        print_json([applied_as_json(one) for one in done])
+        return
+    for one in done:
+        print_applied(one)
+    if dry_run:
+        print_line("nothing was stored")
 
 
 @commands.command("list")
@@ -62,6 +86,7 @@ def list_apps(context: typer.Context) -> None:
             {
                 "name": app.name,
                 "zone": app.zone,
+                "owner": small_apps.document_of(connection, app.id).get("owner"),
                 "domains": small_apps.domain_names(connection, app.id),
             }
             for app in small_apps.listed(connection)
@@ -70,3 +95,76 @@ def list_apps(context: typer.Context) -> None:
         print_json(rows)
     else:
         print_table([row | {"domains": ", ".join(row["domains"])} for row in rows], COLUMNS)
+
+
+@commands.command("show")
+def show(context: typer.Context, name: Name) -> None:
+    """Show a small app: how it stands, its last operations, its document."""
+    invocation = existing(context)
+    with reading(invocation.engine) as connection:
+        found = shown(connection, small_apps.get(connection, name))
+    if invocation.as_json:
+        print_json(found)
+    else:
+        print_app(found)
+
+
+@commands.command("delete")
+def delete(
+    context: typer.Context,
+    name: Name,
+    yes: Annotated[bool, typer.Option("--yes", help="Also when it ends active actions.")] = False,
+) -> None:
+    """Delete a small app and all of its actions; history, users and data stay."""
+    invocation = existing(context)
+    if name == DEFAULT_APP:
+        raise Refused(f'small app "{DEFAULT_APP}" cannot be deleted; delete its actions')
+    with reading(invocation.engine) as connection:
+        app = small_apps.get(connection, name)
+        ended = app_overview.active_names(connection, app.id, MOST_NAMED + 1)
+    if ended and not yes:
+        raise Refused(f'small app "{name}" has active actions: {listed(ended)}; add --yes')
+    deleted = delete_app(invocation.engine, Author(invocation.actor, app, {}))
+    counts = {"actions": len(deleted.names), "cancelled": deleted.cancelled}
+    if invocation.as_json:
+        print_json({"name": name, **counts})
+        return
+    told = f"{counts['actions']} actions deleted, {counts['cancelled']} operations cancelled"
+    print_line(f"deleted small app {name}: {told}")
+
+
+def _parsed(files: Sequence[Path]) -> list[Located]:
+    """Return the models of all documents, with where each stands; raises all problems of all."""
+    from mail.checks import checked_small_app
+
+    problems: list[Problem] = []
+    documents: list[tuple[str, object]] = []
+    for file in files:
+        try:
+            documents += read_documents(file)
+        except InvalidDocument as error:
+            problems += error.problems
+    models: list[Located] = []
+    seen: dict[str, str] = {}
+    for where, document in documents:
+        try:
+            model = checked_small_app(document)
+        except InvalidDocument as error:
+            problems += located(where, error).problems
+            continue
+        models.append((where, model))
+        first = seen.setdefault(model.name, where)
+        if first != where:
+            problems.append(Problem(f"{where}: name", model.name, f"stands in {first} already"))
+    if problems:
+        raise InvalidDocument(problems)
+    return models
+
+
+def _apply(
+    connection: sa.Connection, models: Sequence[Located], invocation: Invocation
+) -> list[AppliedApp]:
+    done = app_apply.apply_all(connection, models, invocation.actor)
+    for one in done:
+        give_maintenance(connection, one.app)
+    return done

@@ -8,6 +8,7 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from cli import preview
+from cli.checks_references import references_in, unresolved, unresolved_settings
 from cli.findings import Finding, fault, ok, warning
 from cron import tz_release
 from models.errors import SchedulerError
@@ -174,6 +175,8 @@ def _hooks(settings: Settings, plans: list[str]) -> Iterator[Finding]:
     has_webhooks = bool(alerts) or any('"kind":"webhook"' in plan for plan in plans)
     if has_webhooks and not settings.hook.secret.get_secret_value():
         yield warning("hooks", "webhooks go out unsigned", "set SCHED_HOOK_SECRET")
+    yield from unresolved_settings(settings)
+    yield from unresolved("hooks", references_in(plans), settings)
 
 
 def _celery_tasks(

@@ -2,14 +2,19 @@
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any
 from uuid import UUID
 
 from pydantic import BaseModel
+
+
+def _no_settings() -> Mapping[str, Any]:
+    return MappingProxyType({})
 
 
 class StepOutcome(StrEnum):
@@ -39,11 +44,15 @@ class StepFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class SmallApp:
-    """The tenant an action belongs to; `zone` is an IANA name."""
+    """The tenant an action belongs to; `zone` is an IANA name.
+
+    `settings` are the values that its document gives to steps, to read only; steps get them.
+    """
 
     id: int
     name: str
     zone: str
+    settings: Mapping[str, Any] = field(default_factory=_no_settings, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

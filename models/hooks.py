@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from functools import partial
 from typing import Annotated, Any
+from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator
 from pydantic_core import InitErrorDetails
@@ -11,9 +12,11 @@ from models.context import Reading
 from models.document import Document
 from models.plan import HookPlan, Target
 from models.problems import line_error
-from models.values import Address, Url, parse_list, parse_whole
+from models.references import is_reference, parse_reference
+from models.values import Address, parse_list, parse_url, parse_whole
 
 MOST_HOOKS = 20
+BY_REFERENCE = 'write "env:NAME" or "file:/absolute/path" and let it lie there'
 
 
 def _at_most(value: object) -> object:
@@ -23,11 +26,32 @@ def _at_most(value: object) -> object:
     return hooks
 
 
+def has_password(url: object) -> bool:
+    """Return whether a text is a URL with a password in it."""
+    try:
+        return isinstance(url, str) and urlsplit(url).password is not None
+    except ValueError:
+        return False
+
+
+def _webhook(value: object) -> str:
+    """Return a URL, or a reference to one that is a secret: `env:NAME`, `file:PATH`."""
+    if is_reference(value):
+        return parse_reference(value)
+    try:
+        return parse_url(value)
+    except ValueError as error:
+        raise ValueError(f"{error}; or keep it out of here: {BY_REFERENCE}") from None
+
+
 class HookModel(Document):
-    """One way to be told: a mail to an address, or a POST to a URL; exactly one of the two."""
+    """One way to be told: a mail to an address, or a POST to a URL; exactly one of the two.
+
+    The URL may stand elsewhere: then the document, and all that is stored, holds the reference.
+    """
 
     mail: Address | None = None
-    webhook: Url | None = None
+    webhook: Annotated[str, BeforeValidator(_webhook)] | None = None
 
     @property
     def target(self) -> Target:
@@ -42,6 +66,11 @@ class HookModel(Document):
         if ("mail" in raw) == ("webhook" in raw):
             remedy = 'write either {"mail": "ann@example.com"} or {"webhook": "https://…"}'
             return [line_error((), dict(raw), remedy)]
+        webhook = raw.get("webhook")
+        if has_password(webhook):
+            # Shown without it: errors are stored and logged.
+            remedy = f"holds a password, which everybody could read here; {BY_REFERENCE}"
+            return [line_error(("webhook",), None, remedy)]
         return []
 
 

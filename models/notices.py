@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 
 from models.operation import OperationState
 from models.plan import HookPlan, Target
+from models.references import is_reference
 from models.zones import instant_of
 
 TIME_BOX = "time box"
@@ -65,11 +66,11 @@ def notice_id(about: UUID, end: str, kind: NoticeKind, target: Target) -> UUID:
 
 
 def shown_target(target: Target) -> str:
-    """Return where a notice goes, as people may see it: of a URL the host only.
+    """Return where a notice goes, as people may see it: of a URL the host only, or the reference.
 
     The rest is often what lets one in.
     """
-    if target.kind == "mail":
+    if target.kind == "mail" or is_reference(target.to):
         return target.to
     parts = urlsplit(target.to)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"

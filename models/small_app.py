@@ -9,6 +9,8 @@ from pydantic import BeforeValidator, Field
 from pydantic_core import InitErrorDetails
 
 from models.app_documents import KINDS, Documents
+from models.app_people import Groups, People, Users, faults_of_people
+from models.app_settings import AppSettings
 from models.context import Reading
 from models.document import Document, read_document
 from models.errors import InvalidDocument
@@ -16,10 +18,12 @@ from models.problems import line_error
 from models.recipients import RecipientFilterModel
 from models.sources import DomainModel
 from models.values import Flag, Name, Zone, parse_name, parse_text
+from models.zones import parse_zone
 
 DEFAULT_APP = "default"
 LONGEST_TEMPLATE = 100_000
 LONGEST_SUBJECT = 500
+PEOPLE = {"users", "groups", "users_complete"}
 _APP_NAME = re.compile("[a-z0-9][a-z0-9_-]{0,63}")
 
 
@@ -65,10 +69,11 @@ class TemplateModel(Document):
 
 
 class SmallAppModel(Document):
-    """A small app: a tenant with its own zone, domains and templates, design and permissions.
+    """A small app: a tenant with its own zone, domains, templates, people and settings.
 
     `notify` false silences the "new data available" mails of this app that nobody asked for by
-    name; `notify_recipients` says whose they are, by default everybody's.
+    name; `notify_recipients` says whose they are, by default everybody's. People are not part of
+    the document that is stored: they have tables of their own, which others change too.
     """
 
     name: Annotated[str, BeforeValidator(_app_name)]
@@ -84,17 +89,31 @@ class SmallAppModel(Document):
     permissions: Documents = Field(default_factory=dict)
     notify: Flag = True
     notify_recipients: RecipientFilterModel | None = None
+    owner: Name | None = None
+    settings: AppSettings = Field(default_factory=dict)
+    users: Users = ()
+    groups: Groups | None = None
+    users_complete: Flag = False
+
+    @property
+    def people(self) -> People:
+        """What the document says of users and groups."""
+        return People(self.users, self.groups, self.users_complete)
 
     @classmethod
     def contradictions(cls, raw: Mapping[str, Any], _reading: Reading, /) -> list[InitErrorDetails]:
-        """Return the faults of the names of domains, templates and documents."""
-        return _nobody(raw.get("notify_recipients")) + [
-            line_error((part, str(key)), key, remedy)
-            for part in ("domains", "templates", *KINDS)
-            if isinstance(raw.get(part), Mapping)
-            for key in raw[part]
-            if (remedy := _wrong_key(key)) is not None
-        ]
+        """Return the faults of the names in it, of its people, and of who is told of new data."""
+        return (
+            faults_of_people(raw)
+            + _nobody(raw.get("notify_recipients"))
+            + [
+                line_error((part, str(key)), key, remedy)
+                for part in ("domains", "templates", *KINDS)
+                if isinstance(raw.get(part), Mapping)
+                for key in raw[part]
+                if (remedy := _wrong_key(key)) is not None
+            ]
+        )
 
 
 def _nobody(recipients: object) -> list[InitErrorDetails]:
@@ -105,13 +124,23 @@ def _nobody(recipients: object) -> list[InitErrorDetails]:
 
 
 def parse_small_app(document: object) -> SmallAppModel:
-    """Return the small app that `document` writes; raises InvalidSmallApp with all problems."""
-    app, problems = read_document(SmallAppModel, document, Reading())
+    """Return the small app that `document` writes; raises InvalidSmallApp with all problems.
+
+    Instants of users without an offset are read in its zone.
+    """
+    app, problems = read_document(SmallAppModel, document, Reading(default_zone=_zone(document)))
     if app is None or problems:
         raise InvalidSmallApp(problems)
     return app
 
 
 def stored_small_app(app: SmallAppModel) -> dict[str, Any]:
-    """Return the document to store: JSON, as it was written, formats resolved."""
-    return app.model_dump(mode="json", exclude_unset=True)
+    """Return the document to store: JSON, as it was written, formats resolved, without people."""
+    return app.model_dump(mode="json", exclude_unset=True, exclude=PEOPLE)
+
+
+def _zone(document: object) -> str:
+    try:
+        return parse_zone(document.get("zone", "UTC")) if isinstance(document, dict) else "UTC"
+    except ValueError:
+        return "UTC"

@@ -20,6 +20,14 @@ class _Loader(yaml.SafeLoader):
         return super().compose_node(parent, index)
 
 
+def _as_written(loader: _Loader, node: yaml.ScalarNode) -> str:
+    """Return an instant as the text that it is in JSON."""
+    return str(loader.construct_scalar(node))
+
+
+_Loader.add_constructor("tag:yaml.org,2002:timestamp", _as_written)
+
+
 def read_yaml(text: str) -> Any:
     """Return what a YAML text says; raises InvalidYaml."""
     try:

@@ -6,10 +6,20 @@ from pathlib import Path
 from typing import Annotated
 from zoneinfo import ZoneInfo
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, field_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationInfo,
+    field_validator,
+)
 
 from runtime.urls import check_broker_url, check_sender, check_web_url
 
+# As models/references.py has it for documents.
+_REFERENCE = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*|file:/.+")
 _QUIET = re.compile(r"([01]\d|2[0-3]):([0-5]\d)-([01]\d|2[0-3]):([0-5]\d)")
 
 
@@ -33,7 +43,7 @@ class Section(BaseModel):
 class HookSettings(Section):
     """How hooks and alerts are delivered."""
 
-    secret: SecretStr = Field(SecretStr(""), description="signs webhooks; unsigned without one")
+    secret: SecretStr = Field(SecretStr(""), description="signs webhooks, or env:NAME, file:PATH")
     timeout_s: float = Field(10, gt=0, le=60, description="seconds a webhook may take in all")
     allow_private: bool = Field(False, description="whether webhooks may go to private addresses")
     max_tries: int = Field(8, ge=1, le=100, description="tries of one delivery")
@@ -43,7 +53,9 @@ class AlertSettings(Section):
     """Who is told of trouble with any action, and when."""
 
     mail: Names = Field((), description="addresses, by commas")
-    webhook: SecretStr = Field(SecretStr(""), description="URL of a webhook")
+    webhook: SecretStr = Field(
+        SecretStr(""), description="URL of a webhook, or env:NAME, file:PATH"
+    )
     after: int = Field(3, ge=1, le=1000, description="failures in a row that raise an alert")
     quiet_hours: str | None = Field(None, description="hours without alerts, such as 22:00-07:00")
     timezone: str = Field("UTC", description="zone of the quiet hours")
@@ -61,9 +73,12 @@ class AlertSettings(Section):
 
     @field_validator("webhook", "ping_url")
     @classmethod
-    def _is_a_url(cls, value: SecretStr) -> SecretStr:
-        if value.get_secret_value():
-            check_web_url(value.get_secret_value())
+    def _is_a_url(cls, value: SecretStr, info: ValidationInfo) -> SecretStr:
+        text = value.get_secret_value()
+        # The workers read what the webhook refers to; the daemon asks for the other one itself.
+        is_referred_to = info.field_name == "webhook" and _REFERENCE.fullmatch(text) is not None
+        if text and not is_referred_to:
+            check_web_url(text)
         return value
 
     @field_validator("quiet_hours")

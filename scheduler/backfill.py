@@ -114,7 +114,7 @@ def cancel(engine: sa.Engine, uid: UUID, actor: str) -> tuple[list[UUID], int]:
     """
     with engine.begin() as connection:
         row = cursors.lock(connection, uid)
-        stopped = backfills.cancel_active(connection, uid, actor)
+        stopped = backfills.cancel_active(connection, [uid], f"cancelled by {actor}")
         if not stopped:
             raise Refused(f"{row.name!r} has no active backfill")
         count = sum(

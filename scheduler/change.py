@@ -11,13 +11,14 @@ from uuid import UUID, uuid4
 
 import sqlalchemy as sa
 
-from models.errors import InvalidAction, NotFound, Refused
+from models.errors import Refused
 from models.json_text import read_json
 from models.plan import Plan
 from models.sql import read_clock
-from models.store import actions, audit, cursors, operations
+from models.store import actions, audit, cursors, small_apps
 from models.store.outbox import Message
 from runtime.database import reading
+from scheduler.deletion import delete
 from scheduler.draft import (
     Author,
     Stored,
@@ -26,16 +27,19 @@ from scheduler.draft import (
     has_due_date_in,
     revisions_of,
 )
-from scheduler.record import Recorded, advance, record
-from scheduler.revise import (
-    Revision,
-    adopt_edit,
-    decide_until,
-    restart,
-    revision_of,
-    was_edited,
-)
+from scheduler.revise import Revision, decide_until, restart, revision_of, settle
 from tasks.sending import send_reserved
+
+__all__ = [
+    "Change",
+    "Changed",
+    "StoreAll",
+    "apply_all",
+    "create_all",
+    "delete",
+    "rows_named",
+    "set_active",
+]
 
 # The stored action of each document, None where there is none.
 Rows = Sequence[Stored | None]
@@ -163,22 +167,6 @@ def set_active(engine: sa.Engine, uid: UUID, *, active: bool, author: Author) ->
     return changed
 
 
-def delete(engine: sa.Engine, uid: UUID, author: Author) -> int:
-    """Delete an action softly; return how many unstarted operations were cancelled.
-
-    What was due before is recorded, and cancelled with the rest; one that runs goes on to its end.
-    """
-    with engine.begin() as connection:
-        locked = cursors.lock(connection, uid)
-        now = read_clock(connection)
-        row, _ = _settle(connection, locked, now)
-        if row.set_aside is None:
-            decide_until(connection, row, now)
-        actions.mark_deleted(connection, uid, now)
-        _audit(connection, author, "delete", {uid: row.name})
-        return operations.cancel_unstarted(connection, uid, "the action was deleted")
-
-
 def _edit(
     connection: sa.Connection, uid: UUID, document: object, author: Author
 ) -> tuple[Changed, tuple[Message, ...]]:
@@ -193,7 +181,7 @@ def _revise(
     connection: sa.Connection, row: Stored, revision: Revision, author: Author, now: datetime
 ) -> tuple[Changed, tuple[Message, ...]]:
     """Decide the current revision of a locked action up to `now`, then make `revision` its next."""
-    row, recorded = _settle(connection, row, now)
+    row, recorded = settle(connection, row, now)
     uid, name = row.action_uid, revision.columns["name"]
     if row.set_aside is None and revision.columns["document_hash"] == row.document_hash:
         unchanged = Changed(uid, name, revision.plan, Change.UNCHANGED, row.revision)
@@ -212,28 +200,6 @@ def _revise(
     return Changed(uid, name, revision.plan, Change.CHANGED, number), recorded.messages
 
 
-def _settle(connection: sa.Connection, row: Stored, now: datetime) -> tuple[Stored, Recorded]:
-    """Take over an edit by plain SQL that no tick has seen yet, as a tick would.
-
-    A broken one sets the action aside: the change that comes next puts it back. Returns the row as
-    it is then. Raises NotFound for an action that was deleted meanwhile.
-    """
-    if row.deleted_at is not None:
-        raise NotFound(f"action {row.name!r} was deleted")
-    if row.edited_at is None or row.set_aside is not None or not was_edited(row):
-        return row, Recorded()
-    try:
-        with connection.begin_nested():
-            recorded, decided = adopt_edit(connection, row, now)
-            recorded += record(connection, [decided])
-            advance(connection, [decided])
-    except (InvalidAction, ValueError) as error:
-        until = min(row.edited_at, now)
-        recorded = decide_until(connection, row, until)
-        actions.set_aside(connection, row.action_uid, str(error), until)
-    return cursors.lock(connection, row.action_uid), recorded
-
-
 def rows_named(
     connection: sa.Connection, documents: Sequence[object], author: Author, *, locks: bool
 ) -> Rows:
@@ -248,6 +214,8 @@ def _insert_all(
     connection: sa.Connection, revisions: Sequence[Revision], author: Author, now: datetime
 ) -> list[Changed]:
     """Store new actions, many with each statement."""
+    if revisions:
+        small_apps.hold(connection, author.small_app.id)
     made = [Changed(uuid4(), one.columns["name"], one.plan, Change.CREATED, 1) for one in revisions]
     for start in range(0, len(made), ACTIONS_AT_ONCE):
         some = slice(start, start + ACTIONS_AT_ONCE)

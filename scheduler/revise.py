@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 from models.action import ParseContext, document_hash, parse_action, plan_of, stored_document
 from models.context import LEAST_TICK
+from models.errors import InvalidAction, NotFound
 from models.json_text import read_json
 from models.plan import Plan
 from models.step_spec import StepSpec
@@ -18,7 +19,7 @@ from models.steps import BUILT_IN_STEPS
 from models.store import actions, cursors, small_apps
 from scheduler.event_decide import decide_until as decide_events_until
 from scheduler.occurrence import decide
-from scheduler.record import Decided, Recorded, Subject, record
+from scheduler.record import Decided, Recorded, Subject, advance, record
 
 
 class AnyParameters(BaseModel):
@@ -139,6 +140,30 @@ def adopt_edit(
     action = Subject(row.action_uid, row.small_app_id, revision.columns["name"], number)
     decision = decide(revision.plan, row.action_uid, edited_at, now)
     return before, Decided(action, revision.plan, decision)
+
+
+def settle(
+    connection: sa.Connection, row: sa.Row[Any], now: datetime
+) -> tuple[sa.Row[Any], Recorded]:
+    """Take over an edit by plain SQL that no tick has seen yet, as a tick would.
+
+    A broken one sets the action aside: the change that comes next puts it back. Returns the row as
+    it is then. Raises NotFound for an action that was deleted meanwhile.
+    """
+    if row.deleted_at is not None:
+        raise NotFound(f"action {row.name!r} was deleted")
+    if row.edited_at is None or row.set_aside is not None or not was_edited(row):
+        return row, Recorded()
+    try:
+        with connection.begin_nested():
+            recorded, decided = adopt_edit(connection, row, now)
+            recorded += record(connection, [decided])
+            advance(connection, [decided])
+    except (InvalidAction, ValueError) as error:
+        until = min(row.edited_at, now)
+        recorded = decide_until(connection, row, until)
+        actions.set_aside(connection, row.action_uid, str(error), until)
+    return cursors.lock(connection, row.action_uid), recorded
 
 
 def was_edited(row: sa.Row[Any]) -> bool:

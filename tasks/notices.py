@@ -66,7 +66,7 @@ def _not_delivered(
 def _hand_over(notice: Notice, settings: Settings) -> None:
     if notice.target.kind == "webhook":
         payload = {"id": str(notice.id), **notice.payload}
-        post(notice.target, notice.id, payload, settings.hook)
+        post(notice.target, notice.id, payload, settings)
         return
     try:
         message = build_message(

@@ -1,26 +1,37 @@
-"""A webhook: one signed POST, bounded in time, to an address that was checked."""
+"""A webhook: one signed POST, bounded in time, to an address that was checked.
+
+Where the URL is a secret that the target refers to, no error and no log line holds a part of it.
+"""
 
 import hashlib
 import hmac
 import json
+import logging
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime
 from threading import Thread
 from typing import Any
+from urllib.parse import unquote, urlsplit
 from uuid import UUID
 
 import httpx
 
 from models.notices import shown_target
 from models.plan import Target
+from models.references import is_reference
 from runtime.clock import utc_now
+from runtime.config import Settings
+from runtime.references import SecretMissing, resolved
 from runtime.sections import HookSettings
+from runtime.urls import check_web_url
 from small_apps.failures import SourceFailed
 from small_apps.guard import Guard
 
 SIGNATURE = "Minutehand-Signature"
 PRIVATE = "SCHED_HOOK_ALLOW_PRIVATE"
+# It tells whole URLs, whoever set up the logs of this process.
+logging.getLogger("httpx").setLevel(logging.WARNING)
 # What a receiver may answer beside 2xx and still be asked again.
 TRY_AGAIN = frozenset({408, 429})
 
@@ -40,11 +51,12 @@ def signature(secret: str, body: bytes, now: datetime) -> str:
     return f"t={seconds},v1={hmac.new(secret.encode(), signed, hashlib.sha256).hexdigest()}"
 
 
-def post(target: Target, id: UUID, payload: Mapping[str, Any], settings: HookSettings) -> None:
+def post(target: Target, id: UUID, payload: Mapping[str, Any], settings: Settings) -> None:
     """Hand the payload over; 2xx is delivered, and nothing of the answer's body is read.
 
-    Raises Undelivered: permanent for any other 4xx than 408 and 429 and for private addresses.
-    Redirects are not followed. Takes no longer than the setting, whatever the receiver does.
+    Raises Undelivered: permanent for any other 4xx than 408 and 429, for private addresses and for
+    a reference to what is no URL. Redirects are not followed. Takes no longer than the setting,
+    whatever the receiver does.
     """
     body = json.dumps(payload, ensure_ascii=False, separators=(",", ":")).encode()
     headers = {
@@ -52,10 +64,51 @@ def post(target: Target, id: UUID, payload: Mapping[str, Any], settings: HookSet
         "User-Agent": "minutehand",
         "Idempotency-Key": str(id),
     }
-    secret = settings.secret.get_secret_value()
+    secret = _secret(settings)
     if secret:
         headers[SIGNATURE] = signature(secret, body, utc_now())
-    _check(_Call(target, body, headers, settings).status(), shown_target(target))
+    url = _url(target, settings)
+    try:
+        status = _Call(target, url, body, headers, settings.hook).status()
+    except Undelivered as error:
+        if not is_reference(target.to):
+            raise
+        raise Undelivered(without(url, str(error)), permanent=error.permanent) from None
+    _check(status, shown_target(target))
+
+
+def without(url: str, text: str) -> str:
+    """Return a text in which `…` stands for each part of the URL."""
+    parts = urlsplit(url)
+    pieces = {url, parts.netloc, parts.hostname, parts.path, parts.query, parts.fragment}
+    pieces |= {parts.username, parts.password, *parts.path.split("/"), *parts.query.split("&")}
+    known = {piece for piece in pieces if piece and len(piece) > 1}
+    for piece in sorted(known | {unquote(one) for one in known}, key=len, reverse=True):
+        text = text.replace(piece, "…")
+    return text
+
+
+def _secret(settings: Settings) -> str:
+    try:
+        return resolved(settings.hook.secret.get_secret_value(), settings.secrets)
+    except SecretMissing as error:
+        # Not for good: what is put right at the worker delivers it at a later try.
+        raise Undelivered(f"SCHED_HOOK_SECRET: {error}", permanent=False) from None
+
+
+def _url(target: Target, settings: Settings) -> str:
+    if not is_reference(target.to):
+        return target.to
+    try:
+        url = resolved(target.to, settings.secrets)
+    except SecretMissing as error:
+        raise Undelivered(str(error), permanent=False) from None
+    try:
+        check_web_url(url)
+    except ValueError:
+        told = f"{target.to} holds no http or https URL; let it hold one such as https://…"
+        raise Undelivered(told, permanent=True) from None
+    return url
 
 
 def _check(status: int, host: str) -> None:
@@ -72,9 +125,14 @@ class _Call:
     """One POST in a thread of its own: a time-out of each read would let a trickle go on."""
 
     def __init__(
-        self, target: Target, body: bytes, headers: Mapping[str, str], settings: HookSettings
+        self,
+        target: Target,
+        url: str,
+        body: bytes,
+        headers: Mapping[str, str],
+        settings: HookSettings,
     ) -> None:
-        self._request = {"url": target.to, "content": body, "headers": dict(headers)}
+        self._request = {"url": url, "content": body, "headers": dict(headers)}
         self._settings = settings
         self._host = shown_target(target)
         self._status: int | None = None
@@ -109,6 +167,8 @@ class _Call:
             self._error = Undelivered(str(error), permanent=error.permanent)
         except httpx.TimeoutException:
             return
-        except (httpx.HTTPError, httpx.InvalidURL, OSError, RuntimeError) as error:
+        except (httpx.HTTPError, httpx.InvalidURL, OSError, RuntimeError, ValueError) as error:
             text = f"{self._host}: {error or type(error).__name__}"
-            self._error = Undelivered(text, permanent=isinstance(error, httpx.InvalidURL))
+            self._error = Undelivered(
+                text, permanent=isinstance(error, httpx.InvalidURL | ValueError)
+            )

@@ -134,21 +134,6 @@ def _end_revision(
     )
 
 
-def mark_deleted(connection: sa.Connection, uid: UUID, now: datetime) -> None:
-    """Delete an action softly: its name is free again, its history stays."""
-    connection.execute(
-        sa.update(actions)
-        .where(actions.c.uid == uid)
-        .values(deleted_at=now, updated_at=now, event=None)
-    )
-    connection.execute(
-        sa.update(action_cursor)
-        .where(action_cursor.c.action_uid == uid)
-        .values(next_occurrence_at=None, watermark=now)
-    )
-    _end_revision(connection, uid, "deleted", now)
-
-
 def find(
     connection: sa.Connection, small_app_id: int, name_or_uid: str, overdue: timedelta = OVERDUE
 ) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from models.errors import NotFound
 from models.operation import UNSTARTED, OperationState
-from models.sql import UTCDateTime, database_now, stands_in
+from models.sql import UTCDateTime, database_now, is_among, stands_in
 from models.store.operations import RESERVED_FOR, asked_for
 from models.tables import backfills, operations
 
@@ -119,12 +119,14 @@ def finish(connection: sa.Connection, id: UUID, state: str, error: str | None = 
     connection.execute(ended.values(state=state, error=error, finished_at=database_now()))
 
 
-def cancel_active(connection: sa.Connection, uid: UUID, actor: str) -> list[tuple[UUID, str]]:
-    """Cancel an action's active backfills; return the id and the actor of each."""
+def cancel_active(
+    connection: sa.Connection, uids: Sequence[UUID], reason: str
+) -> list[tuple[UUID, str]]:
+    """Cancel the active backfills of actions; return the id and the actor of each."""
     cancelled = (
         sa.update(backfills)
-        .where(backfills.c.action_uid == uid, backfills.c.state == ACTIVE)
-        .values(state="cancelled", error=f"cancelled by {actor}", finished_at=database_now())
+        .where(is_among(connection, backfills.c.action_uid, uids), backfills.c.state == ACTIVE)
+        .values(state="cancelled", error=reason, finished_at=database_now())
         .returning(backfills.c.id, backfills.c.actor)
     )
     return [(row.id, row.actor) for row in connection.execute(cancelled)]

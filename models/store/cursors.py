@@ -95,14 +95,18 @@ def named(
     uids = sorted(uid for some in _parts(names) for uid in _uids(connection, small_app_id, some))
     found: dict[str, sa.Row[Any]] = {}
     for part in _parts(uids):
-        if locks:
-            connection.execute(_actions_locked(connection, part)).all()
-            its_cursor = is_among(connection, action_cursor.c.action_uid, part)
-            in_order = sa.select(action_cursor.c.action_uid).order_by(action_cursor.c.action_uid)
-            connection.execute(in_order.where(its_cursor).with_for_update(key_share=True))
-        rows = _read_locked(connection, part)
+        rows = lock_all(connection, part) if locks else _read_locked(connection, part)
         found |= {row.name: row for row in rows if row.deleted_at is None}
     return found
+
+
+def lock_all(connection: sa.Connection, uids: Sequence[UUID]) -> Sequence[sa.Row[Any]]:
+    """Return these actions' cursors, earliest first, each locked as `lock` does."""
+    connection.execute(_actions_locked(connection, uids)).all()
+    its_cursor = is_among(connection, action_cursor.c.action_uid, uids)
+    in_order = sa.select(action_cursor.c.action_uid).order_by(action_cursor.c.action_uid)
+    connection.execute(in_order.where(its_cursor).with_for_update(key_share=True))
+    return _read_locked(connection, uids)
 
 
 def _uids(connection: sa.Connection, small_app_id: int, names: Sequence[str]) -> Sequence[UUID]:

@@ -163,11 +163,12 @@ def keep_newest(connection: sa.Connection, uid: UUID, max_waiting: int) -> int:
     return connection.execute(skipped).rowcount
 
 
-def cancel_unstarted(connection: sa.Connection, uid: UUID, reason: str) -> int:
-    """Cancel the unstarted operations of an action; return how many."""
+def cancel_unstarted(connection: sa.Connection, uids: Sequence[UUID], reason: str) -> int:
+    """Cancel the unstarted operations of actions; return how many."""
+    its_action = is_among(connection, operations.c.action_uid, uids)
     cancelled = (
         sa.update(operations)
-        .where(operations.c.action_uid == uid, stands_in(operations.c.state, UNSTARTED))
+        .where(its_action, stands_in(operations.c.state, UNSTARTED))
         .where(sa.not_(is_being_sent(operations.c)))
         .values(
             state=OperationState.CANCELLED,

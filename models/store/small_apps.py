@@ -1,19 +1,21 @@
 """Small apps with their domains and templates, as their documents say."""
 
 import json
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
 
 import sqlalchemy as sa
 
 from minutehand.steps import SmallApp
+from models.app_settings import read_only
 from models.errors import NotFound
 from models.problems import unknown_name
 from models.small_app import DEFAULT_APP, SmallAppModel, stored_small_app
 from models.sources import stored_source
 from models.sql import database_now, insert_ignoring, upsert
 from models.store import app_documents
-from models.tables import domains, small_apps, templates
+from models.tables import actions, domains, small_apps, templates
 
 
 class Applied(StrEnum):
@@ -25,7 +27,7 @@ class Applied(StrEnum):
 
 
 def apply(connection: sa.Connection, model: SmallAppModel) -> tuple[SmallApp, Applied]:
-    """Make the small app what `model` says; return it, and what that took.
+    """Make the small app what `model` says, but for its people; return it, and what that took.
 
     The document is the whole truth: domains and templates that it leaves out are removed, their
     snapshots by the next maintenance; design and permissions are staged. A small app
@@ -37,7 +39,8 @@ def apply(connection: sa.Connection, model: SmallAppModel) -> tuple[SmallApp, Ap
     )
     is_new = connection.execute(created.returning(small_apps.c.id)).first() is not None
     row = connection.execute(
-        sa.select(small_apps).where(small_apps.c.name == model.name).with_for_update()
+        # Not its key: a tick that records an operation of this app need not wait.
+        sa.select(small_apps).where(small_apps.c.name == model.name).with_for_update(key_share=True)
     ).one()
     app = SmallApp(row.id, model.name, model.zone)
     if not is_new and row.document == document and row.deleted_at is None:
@@ -131,6 +134,52 @@ def document_of(connection: sa.Connection, small_app_id: int) -> dict[str, Any]:
         raise NotFound(f"no small app has the id {small_app_id}")
     document: dict[str, Any] = json.loads(text)
     return document
+
+
+def stored_named(connection: sa.Connection, name: str) -> dict[str, Any] | None:
+    """Return the stored document of the small app `name`, None where there is none (any more)."""
+    query = sa.select(small_apps.c.document).where(
+        small_apps.c.name == name, small_apps.c.deleted_at.is_(None)
+    )
+    text = connection.execute(query).scalar_one_or_none()
+    return None if text is None else dict(json.loads(text))
+
+
+def settings_of(connection: sa.Connection, small_app_id: int) -> Mapping[str, Any]:
+    """Return the small app's settings, which nobody can change. Raises NotFound."""
+    found: Mapping[str, Any] = read_only(document_of(connection, small_app_id).get("settings", {}))
+    return found
+
+
+def hold(connection: sa.Connection, small_app_id: int) -> None:
+    """Let nobody delete the small app until the transaction ends. Raises NotFound if it is gone."""
+    there = sa.select(small_apps.c.name, small_apps.c.deleted_at)
+    row = connection.execute(
+        there.where(small_apps.c.id == small_app_id).with_for_update(read=True)
+    ).one()
+    if row.deleted_at is not None:
+        raise NotFound(f'small app "{row.name}" was deleted')
+
+
+def mark_deleted(connection: sa.Connection, small_app_id: int) -> bool:
+    """Delete a small app softly; False, and nothing is done, while it has actions.
+
+    Its people, its documents and its data stay, for the day on which it comes back.
+    """
+    gone = sa.update(small_apps).where(
+        small_apps.c.id == small_app_id, small_apps.c.deleted_at.is_(None)
+    )
+    # Those who add actions hold the row: after this none can come, and one that came is seen.
+    savepoint = connection.begin_nested()
+    connection.execute(gone.values(deleted_at=database_now()))
+    has_actions = sa.exists().where(
+        actions.c.small_app_id == small_app_id, actions.c.deleted_at.is_(None)
+    )
+    if connection.execute(sa.select(has_actions)).scalar_one():
+        savepoint.rollback()
+        return False
+    savepoint.commit()
+    return True
 
 
 def domain_names(connection: sa.Connection, small_app_id: int) -> list[str]:

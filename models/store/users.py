@@ -78,6 +78,28 @@ def import_users(
     return Imported(created=len(models) - updated, updated=updated)
 
 
+def add_groups(connection: sa.Connection, small_app_id: int, names: Sequence[str]) -> None:
+    """Make groups; those that are there already stay as they are."""
+    if names:
+        rows = [{"small_app_id": small_app_id, "name": name} for name in names]
+        connection.execute(insert_ignoring(connection, groups), rows)
+
+
+def remove(
+    connection: sa.Connection, small_app_id: int, ids: Sequence[str], group_names: Sequence[str]
+) -> None:
+    """Remove users and groups with their memberships; what operations tell of them stays."""
+    members, of_app = group_members.c, group_members.c.small_app_id == small_app_id
+    for some in _batches(ids):
+        connection.execute(sa.delete(group_members).where(of_app, members.user_id.in_(some)))
+        its_own = users.c.small_app_id == small_app_id
+        connection.execute(sa.delete(users).where(its_own, users.c.id.in_(some)))
+    for some in _batches(group_names):
+        connection.execute(sa.delete(group_members).where(of_app, members.group_name.in_(some)))
+        its_own = groups.c.small_app_id == small_app_id
+        connection.execute(sa.delete(groups).where(its_own, groups.c.name.in_(some)))
+
+
 def listed(connection: sa.Connection, small_app_id: int) -> list[User]:
     """Return all users of the small app, by id."""
     return _users(connection, small_app_id, users.c.small_app_id == small_app_id)
@@ -218,9 +240,7 @@ def _replace_groups(
     connection: sa.Connection, small_app_id: int, models: Sequence[UserModel]
 ) -> None:
     names = sorted({group for model in models for group in model.groups})
-    if names:
-        made = [{"small_app_id": small_app_id, "name": name} for name in names]
-        connection.execute(insert_ignoring(connection, groups), made)
+    add_groups(connection, small_app_id, names)
     for some in _batches([model.id for model in models]):
         connection.execute(
             sa.delete(group_members).where(

@@ -294,3 +294,19 @@ def test_tasks_of_the_user_s_own_are_allowed_and_followed_or_named(
     assert [one["level"] for one in followed["celery tasks"]] == ["ok"]
     # Nobody of ours need listen to a queue of theirs.
     assert not any("queue celery" in one["text"] for one in unfollowed["workers"])
+
+
+def test_a_reference_that_cannot_be_read_here_is_named(
+    engine: sa.Engine, examine: Examine, tmp_path: Path
+) -> None:
+    (tmp_path / "there").write_text("https://example.com/hooks/s3cret")
+    hooks = [{"webhook": "env:CHAT_HOOK"}, {"webhook": f"file:{tmp_path / 'there'}"}]
+    make_action(engine, hooks={"on_failure": hooks})
+
+    _, found = examine(SCHED_HOOK_SECRET="file:/not/there")
+
+    told = [one["text"] for one in found["hooks"]]
+    assert told == [
+        "SCHED_HOOK_SECRET: file:/not/there cannot be read: No such file or directory",
+        "env:CHAT_HOOK is not set; set the variable CHAT_HOOK for this worker",
+    ]

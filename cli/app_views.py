@@ -1,0 +1,69 @@
+"""What commands print of small apps."""
+
+import json
+from typing import Any
+
+import sqlalchemy as sa
+
+from cli.output import instant, print_line, print_table
+from minutehand.steps import SmallApp
+from models.store import app_overview, operations, small_apps
+from models.store.app_apply import AppliedApp
+
+RECENT = 5
+DOMAIN_COLUMNS = {
+    "name": "DOMAIN",
+    "staged_rows": "STAGED",
+    "refreshed_at": "REFRESHED",
+    "published_rows": "PUBLISHED",
+    "published_at": "AT",
+}
+
+
+def shown(connection: sa.Connection, app: SmallApp) -> dict[str, Any]:
+    """Return a small app as JSON: its document, how it stands, its last operations."""
+    recent = operations.recent(connection, RECENT, small_app_id=app.id)
+    return {
+        "name": app.name,
+        "zone": app.zone,
+        "document": small_apps.document_of(connection, app.id),
+        **app_overview.overview(connection, app.id),
+        "operations": [
+            {key: row[key] for key in ("id", "action_name", "occurrence_at", "state", "error")}
+            for row in recent
+        ],
+    }
+
+
+def print_app(app: dict[str, Any]) -> None:
+    """Print a small app for people."""
+    print_line(f"{app['name']}, zone {app['zone']}")
+    counts = app["actions"]
+    told = f"{counts['total']}, {counts['active']} active"
+    print_line(f"actions     {told}, {app['running']} operations running")
+    if app["next"] is not None:
+        print_line(f"next        {instant(app['next']['at'])}  {app['next']['action']}")
+    print_line(f"people      {app['users']} users, {app['groups']} groups")
+    if app["domains"]:
+        print_table(app["domains"], DOMAIN_COLUMNS)
+    for one in app["operations"]:
+        told = f"{instant(one['occurrence_at'])}  {one['state']:<9} {one['id']}"
+        print_line(f"{told}  {one['action_name']}")
+    print_line(json.dumps(app["document"], indent=2, ensure_ascii=False))
+
+
+def applied_as_json(one: AppliedApp) -> dict[str, Any]:
+    """Return what became of a small app, as JSON."""
+    return {
+        "name": one.app.name,
+        "zone": one.app.zone,
+        "change": one.change,
+        "changes": list(one.changes),
+    }
+
+
+def print_applied(one: AppliedApp) -> None:
+    """Print what became of a small app, and what changed."""
+    print_line(f"{one.change} small app {one.app.name}, zone {one.app.zone}")
+    for change in one.changes:
+        print_line(f"  {change}")

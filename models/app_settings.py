@@ -1,0 +1,30 @@
+"""An admin's own values of a small app: any JSON object, given to templates and steps to read."""
+
+import json
+from types import MappingProxyType
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, JsonValue
+
+LONGEST_SETTINGS = 100_000
+
+
+def _settings(value: object) -> object:
+    if not isinstance(value, dict):
+        raise ValueError('write an object in { }: {"currency": "EUR"}')
+    length = len(json.dumps(value, default=str))
+    if length > LONGEST_SETTINGS:
+        raise ValueError(f"are {length} characters long; write at most {LONGEST_SETTINGS}")
+    return value
+
+
+AppSettings = Annotated[dict[str, JsonValue], BeforeValidator(_settings)]
+
+
+def read_only(value: Any) -> Any:
+    """Return a JSON value that nobody can change: mappings and tuples for objects and lists."""
+    if isinstance(value, dict):
+        return MappingProxyType({key: read_only(item) for key, item in value.items()})
+    if isinstance(value, list):
+        return tuple(read_only(item) for item in value)
+    return value

@@ -1,0 +1,43 @@
+"""Actions that go: which ones, and what remains of them."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from models.sql import is_among
+from models.tables import action_cursor, actions, revisions
+
+
+def mark_deleted(connection: sa.Connection, uids: Sequence[UUID], now: datetime) -> None:
+    """Delete actions softly: their names are free again, their history stays."""
+    connection.execute(
+        sa.update(actions)
+        .where(is_among(connection, actions.c.uid, uids))
+        .values(deleted_at=now, updated_at=now, event=None)
+    )
+    connection.execute(
+        sa.update(action_cursor)
+        .where(is_among(connection, action_cursor.c.action_uid, uids))
+        .values(next_occurrence_at=None, watermark=now)
+    )
+    newest = sa.select(actions.c.revision).where(actions.c.uid == revisions.c.action_uid)
+    connection.execute(
+        sa.update(revisions)
+        .where(is_among(connection, revisions.c.action_uid, uids))
+        .where(revisions.c.number == newest.scalar_subquery(), revisions.c.ended_at.is_(None))
+        .values(ended_at=now, end_reason="deleted")
+    )
+
+
+def of_owner(
+    connection: sa.Connection, small_app_id: int, owner: str | None, limit: int
+) -> list[UUID]:
+    """Return the uids of up to `limit` actions of a small app, or of one owner in it, by uid."""
+    query = sa.select(actions.c.uid).where(
+        actions.c.small_app_id == small_app_id, actions.c.deleted_at.is_(None)
+    )
+    if owner is not None:
+        query = query.where(actions.c.owner == owner)
+    return list(connection.execute(query.order_by(actions.c.uid).limit(limit)).scalars())

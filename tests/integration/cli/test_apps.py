@@ -1,0 +1,215 @@
+"""`minutehand app …` and `--owner` as a user calls them."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.main import run
+from tests.factories import make_document
+from tests.integration.cli.test_commands import Call, Result
+
+Write = Callable[..., str]
+SHOP: dict[str, Any] = {
+    "name": "shop",
+    "title": "The Shop",
+    "zone": "Europe/Paris",
+    "owner": "team sales",
+    "domains": {"orders": {"source": {"file": "orders.csv"}}},
+    "settings": {"currency": "EUR"},
+    "users": [{"id": "ann@example.com", "groups": ["staff"]}],
+}
+YAML = """
+name: shop
+zone: Europe/Paris
+domains:
+  orders: {source: {file: orders.csv}}
+users:
+  - {id: ann@example.com, activated_at: 2026-01-05T09:00:00Z}
+groups:
+  manager: [ann@example.com]
+"""
+
+
+@pytest.fixture
+def call(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    sqlite_template: Path,
+) -> Call:
+    """Call `minutehand` on a home folder with an empty database."""
+    (tmp_path / "home").mkdir()
+    shutil.copy(sqlite_template, tmp_path / "home" / "minutehand.db")
+    monkeypatch.setenv("SCHED_HOME", str(tmp_path / "home"))
+
+    def call(*arguments: str) -> Result:
+        code = run(arguments)
+        captured = capsys.readouterr()
+        return Result(code, captured.out, captured.err)
+
+    return call
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    """Write a document to a file; return its path."""
+
+    def write(document: object, name: str = "action.json") -> str:
+        path = tmp_path / name
+        path.write_text(document if isinstance(document, str) else json.dumps(document))
+        return str(path)
+
+    return write
+
+
+@pytest.fixture
+def shop(call: Call, write: Write) -> Result:
+    return call("app", "add", write(SHOP, "shop.json"))
+
+
+def test_a_small_app_is_added_once(call: Call, write: Write, shop: Result) -> None:
+    again = call("app", "add", write(SHOP, "shop.json"))
+
+    assert (shop.code, shop.out) == (
+        0,
+        "created small app shop, zone Europe/Paris\n  1 users created\n  1 groups created\n",
+    )
+    assert again.code == 2
+    assert "`minutehand app apply`" in again.err
+
+
+def test_yaml_is_read_as_json_is(call: Call, write: Write) -> None:
+    done = call("app", "apply", write(YAML, "shop.yaml"))
+
+    assert done.code == 0
+    users = call("--app", "shop", "user", "list", "--json").json
+    assert [(one["groups"], one["activated_at"]) for one in users] == [
+        (["manager"], "2026-01-05T09:00:00Z")
+    ]
+
+
+def test_apply_says_of_each_what_became_of_it(call: Call, write: Write, shop: Result) -> None:
+    changed = {**SHOP, "settings": {"currency": "USD"}, "title": "Shop"}
+    both = write([changed, {"name": "other"}], "both.json")
+
+    rehearsed = call("app", "apply", both, "--dry-run")
+    done = call("app", "apply", both, "--json")
+    again = call("app", "apply", both)
+
+    assert rehearsed.out == (
+        'changed small app shop, zone Europe/Paris\n  setting "currency" changed\n'
+        "  title Shop, was The Shop\ncreated small app other, zone UTC\nnothing was stored\n"
+    )
+    assert [one["change"] for one in done.json] == ["changed", "created"]
+    assert again.out == (
+        "unchanged small app shop, zone Europe/Paris\nunchanged small app other, zone UTC\n"
+    )
+
+
+def test_all_problems_of_all_files_are_told_and_nothing_is_stored(call: Call, write: Write) -> None:
+    files = [
+        write({"name": "good"}, "good.json"),
+        write({"name": "Bad"}, "bad.json"),
+        write("{", "broken.json"),
+        write({"name": "good", "zone": "Pariss"}, "twice.json"),
+        write({"name": "good"}, "again.json"),
+    ]
+
+    done = call("app", "apply", *files)
+
+    assert done.code == 2
+    told = sorted(line.split(":")[1].rsplit("/", 1)[-1] for line in done.err.splitlines())
+    assert told == ["again.json", "bad.json", "broken.json", "twice.json"]
+    assert "zone 'Pariss'" in done.err
+    assert [one["name"] for one in call("app", "list", "--json").json] == ["default"]
+
+
+def test_show_tells_how_it_stands(call: Call, write: Write, shop: Result) -> None:
+    call("--app", "shop", "action", "add", write(make_document()))
+
+    found = call("app", "show", "shop", "--json").json
+    printed = call("app", "show", "shop")
+
+    assert found["document"]["settings"] == {"currency": "EUR"}
+    assert (found["users"], found["groups"]) == (1, 1)
+    assert found["actions"] == {"total": 1, "active": 1}
+    assert found["domains"] == [
+        {
+            "name": "orders",
+            "staged_rows": None,
+            "refreshed_at": None,
+            "published_rows": None,
+            "published_at": None,
+        }
+    ]
+    assert printed.code == 0
+    assert "actions     1, 1 active" in printed.out
+    assert call("app", "show", "shp").code == 2
+
+
+def test_a_small_app_with_active_actions_is_deleted_only_when_told_so(
+    call: Call, write: Write, shop: Result
+) -> None:
+    call("--app", "shop", "action", "add", write(make_document()))
+
+    asked = call("app", "delete", "shop")
+    done = call("app", "delete", "shop", "--yes", "--json")
+
+    assert asked.code == 2
+    assert '"every minute"; add --yes' in asked.err
+    assert (done.code, done.json) == (0, {"name": "shop", "actions": 1, "cancelled": 0})
+    assert call("app", "show", "shop").code == 2
+    assert call("app", "delete", "shop").code == 2
+
+
+def test_the_default_small_app_stays(call: Call) -> None:
+    refused = call("app", "delete", "default", "--yes")
+
+    assert refused.code == 2
+    assert "cannot be deleted" in refused.err
+
+
+@pytest.fixture
+def owned(call: Call, write: Write) -> None:
+    documents = [
+        make_document(name=name, owner=owner)
+        for name, owner in [("in", "channel:42"), ("out", "channel:42"), ("other", "channel:4")]
+    ]
+    assert call("action", "add", write(documents)).code == 0
+
+
+@pytest.mark.usefixtures("owned")
+def test_actions_of_an_owner_are_listed_paused_and_deleted(call: Call) -> None:
+    names = [one["name"] for one in call("action", "list", "--owner", "channel:42", "--json").json]
+    paused = call("action", "pause", "--owner", "channel:42")
+    resumed = call("action", "resume", "--owner", "channel:42", "--json")
+    deleted = call("action", "delete", "--owner", "channel:42")
+
+    assert names == ["in", "out"]
+    assert paused.out == "paused 2 of 2 actions of channel:42\n"
+    assert [one["change"] for one in resumed.json] == ["changed", "changed"]
+    assert deleted.out == "deleted 2 actions of channel:42, 0 operations cancelled\n  in\n  out\n"
+    assert [one["name"] for one in call("action", "list", "--json").json] == ["other"]
+
+
+@pytest.mark.usefixtures("owned")
+@pytest.mark.parametrize("verb", ["pause", "resume", "delete"])
+def test_an_owner_of_nothing_and_two_names_are_refused(call: Call, verb: str) -> None:
+    nothing = call("action", verb, "--owner", "channel:43")
+    both = call("action", verb, "in", "--owner", "channel:42")
+    neither = call("action", verb)
+
+    assert (nothing.code, both.code, neither.code) == (2, 2, 2)
+    assert "no action has the owner" in nothing.err
+    assert "either an action or --owner" in both.err
+
+
+def test_the_example_is_a_small_app(call: Call) -> None:
+    example = Path(__file__).parents[3] / "examples" / "demo" / "app.json"
+
+    assert call("app", "add", str(example)).code == 0
+    assert json.loads(example.read_text())["name"] in call("app", "list").out

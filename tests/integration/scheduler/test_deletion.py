@@ -1,0 +1,237 @@
+"""Delete many actions: those of an owner, those of a small app; killed on the way."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from datetime import timedelta
+from threading import Thread
+from typing import Any
+from uuid import UUID
+
+import pytest
+import sqlalchemy as sa
+
+from models.errors import NotFound, Refused
+from models.operation import OperationState
+from models.small_app import parse_small_app
+from models.sql import read_clock
+from models.store import backfills, small_apps
+from models.tables import actions, audit, operations, revisions
+from runtime.clock import wait_for
+from runtime.config import Settings
+from runtime.database import reading
+from scheduler import deletion
+from scheduler.change import create_all
+from scheduler.deletion import delete_all, delete_app
+from scheduler.draft import Author
+from scheduler.sweep import Sweeper
+from scheduler.tick import tick
+from tests.factories import author, make_action, make_document, make_many, make_operation, row_of
+
+
+@pytest.fixture
+def shop(engine: sa.Engine) -> Author:
+    """Who changes actions of a small app `shop`."""
+    with engine.begin() as connection:
+        app, _ = small_apps.apply(connection, parse_small_app({"name": "shop"}))
+    return Author("tests", app, {})
+
+
+def make(engine: sa.Engine, who: Author, count: int, **changes: Any) -> list[UUID]:
+    documents = [make_document(**changes, name=f"action {n}") for n in range(count)]
+    return [one.uid for one in create_all(engine, documents, who)]
+
+
+def left(engine: sa.Engine) -> list[str]:
+    query = sa.select(actions.c.name).where(actions.c.deleted_at.is_(None))
+    with reading(engine) as connection:
+        return sorted(connection.execute(query).scalars())
+
+
+def test_deleting_by_owner_takes_the_owners_actions_along_and_no_other(
+    engine: sa.Engine, shop: Author
+) -> None:
+    make_action(engine, name="pop3 in", owner="channel:pop3:42")
+    make_action(engine, name="pop3 out", owner="channel:pop3:42")
+    make_action(engine, name="other", owner="channel:pop3:4")
+    make_action(engine, name="nobody's")
+    make(engine, shop, 1, owner="channel:pop3:42")
+
+    deleted = delete_all(engine, author(), "channel:pop3:42")
+
+    assert sorted(deleted.names) == ["pop3 in", "pop3 out"]
+    assert left(engine) == ["action 0", "nobody's", "other"]
+    assert delete_all(engine, author(), "channel:pop3:42").names == ()
+
+
+def test_what_was_due_is_decided_and_unstarted_operations_are_cancelled(engine: sa.Engine) -> None:
+    with reading(engine) as connection:
+        now = read_clock(connection)
+    since = now - timedelta(minutes=3)
+    action = make_action(engine, since=since, owner="o", policy={"overlap": "allow"})
+    waits = make_operation(engine, action, now - timedelta(minutes=30))
+
+    deleted = delete_all(engine, author(), "o")
+
+    assert deleted.cancelled == 2
+    assert row_of(engine, waits)["state"] == OperationState.CANCELLED
+    with reading(engine) as connection:
+        states = connection.execute(sa.select(operations.c.state)).scalars().all()
+        ended = connection.execute(sa.select(revisions.c.end_reason)).scalars().all()
+        verbs = connection.execute(sa.select(audit.c.verb)).scalars().all()
+    assert sorted(states)[:2] == ["cancelled", "cancelled"]
+    assert set(states) <= {"cancelled", "missed"}
+    assert ended == ["deleted"]
+    assert verbs[-1] == "action.delete"
+
+
+def test_the_backfill_of_a_deleted_action_is_cancelled(engine: sa.Engine) -> None:
+    action = make_action(engine, owner="o")
+    with engine.begin() as connection:
+        now = read_clock(connection)
+        row = {
+            "id": UUID(int=7),
+            "small_app_id": 1,
+            "action_uid": action.uid,
+            "since": now - timedelta(days=1),
+            "until": now,
+            "mode": "missing",
+            "cursor": now - timedelta(days=1),
+            "pace": None,
+            "actor": "tests",
+        }
+        backfills.insert(connection, row)
+
+    delete_all(engine, author(), "o")
+
+    with reading(engine) as connection:
+        found = backfills.get(connection, UUID(int=7))
+    assert (found["state"], found["error"]) == ("cancelled", "the action was deleted")
+
+
+def test_a_small_app_goes_with_all_its_actions_some_at_a_time(
+    engine: sa.Engine, shop: Author, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deletion, "AT_ONCE", 3)
+    make(engine, shop, 8)
+    make_action(engine, name="of another app")
+
+    deleted = delete_app(engine, shop)
+
+    assert len(deleted.names) == 8
+    assert left(engine) == ["of another app"]
+    with reading(engine) as connection, pytest.raises(NotFound):
+        small_apps.get(connection, "shop")
+
+
+def test_nothing_can_be_added_to_a_small_app_that_was_deleted(
+    engine: sa.Engine, shop: Author
+) -> None:
+    delete_app(engine, shop)
+
+    with pytest.raises(NotFound, match='"shop" was deleted'):
+        make(engine, shop, 1)
+
+
+def test_a_small_app_that_comes_back_has_none_of_its_actions(
+    engine: sa.Engine, shop: Author
+) -> None:
+    make(engine, shop, 2)
+    delete_app(engine, shop)
+
+    with engine.begin() as connection:
+        small_apps.apply(connection, parse_small_app({"name": "shop"}))
+
+    assert left(engine) == []
+    make(engine, shop, 1)
+    assert left(engine) == ["action 0"]
+
+
+def test_an_action_that_is_added_at_the_last_moment_is_deleted_too(
+    engine: sa.Engine, shop: Author
+) -> None:
+    with engine.begin() as connection:
+        small_apps.hold(connection, shop.small_app.id)
+    make(engine, shop, 1)
+
+    with engine.begin() as connection:
+        assert not small_apps.mark_deleted(connection, shop.small_app.id)
+
+    delete_app(engine, shop)
+    assert left(engine) == []
+
+
+def test_whoever_adds_and_whoever_deletes_at_once_leave_no_action_behind(
+    engine: sa.Engine, shop: Author
+) -> None:
+    ends: list[object] = []
+
+    def add() -> None:
+        for number in range(40):
+            try:
+                create_all(engine, [make_document(name=f"late {number}")], shop)
+            except (NotFound, Refused) as error:
+                ends.append(error)
+                return
+
+    adder = Thread(target=add)
+    adder.start()
+    assert wait_for(lambda: len(left(engine)) > 2, 20)
+    try:
+        delete_app(engine, shop)
+    except Refused:
+        adder.join()
+        delete_app(engine, shop)
+    adder.join()
+
+    assert left(engine) == []
+
+
+def test_the_tick_goes_on_while_many_are_deleted(engine: sa.Engine, shop: Author) -> None:
+    make_many(engine, 2_000, owner="many")
+    other = make(engine, shop, 1)
+    with reading(engine) as connection:
+        now = read_clock(connection) + timedelta(minutes=1)
+    deleter = Thread(target=delete_all, args=(engine, author(), "many"))
+    deleter.start()
+
+    tick(engine, now, Sweeper(timedelta(seconds=45)))
+    deleter.join()
+
+    assert left(engine) == ["action 0"]
+    with reading(engine) as connection:
+        mine = operations.c.action_uid == other[0]
+        assert connection.execute(sa.select(sa.func.count()).where(mine)).scalar_one() == 1
+        unstarted = operations.c.state.in_(("pending", "queued")) & (
+            operations.c.action_uid != other[0]
+        )
+        assert connection.execute(sa.select(operations.c.id).where(unstarted)).all() == []
+
+
+@pytest.fixture
+def command(settings: Settings) -> Callable[..., list[str]]:
+    def make_command(*words: str) -> list[str]:
+        return [sys.executable, "-m", "minutehand", "--home", str(settings.home), *words]
+
+    return make_command
+
+
+def test_one_that_is_killed_on_the_way_is_finished_by_asking_again(
+    settings: Settings, engine: sa.Engine, command: Callable[..., list[str]]
+) -> None:
+    make_many(engine, 4_000, owner="many")
+    url = settings.database_url.get_secret_value()
+    environment = {**os.environ, **({"SCHED_DATABASE_URL": url} if url else {})}
+    words = command("action", "delete", "--owner", "many", "--json")
+    process = subprocess.Popen(words, env=environment, stdout=subprocess.DEVNULL)
+    assert wait_for(lambda: len(left(engine)) < 4_000, 60)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    rest = len(left(engine))
+    assert rest % deletion.AT_ONCE == 0
+
+    done = subprocess.run(words, env=environment, check=False, capture_output=True, timeout=120)
+
+    assert (done.returncode, len(left(engine))) == ((0, 0) if rest else (2, 0))
