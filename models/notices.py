@@ -28,6 +28,15 @@ class NoticeKind(StrEnum):
     SEEN = "seen"
 
 
+# What is no longer true when the other is told.
+OPPOSITE = {
+    NoticeKind.ALERT: NoticeKind.RECOVERED,
+    NoticeKind.RECOVERED: NoticeKind.ALERT,
+    NoticeKind.OVERDUE: NoticeKind.SEEN,
+    NoticeKind.SEEN: NoticeKind.OVERDUE,
+}
+
+
 def is_trouble(state: OperationState, reason: str | None) -> bool:
     """Whether an end is one that somebody has to know of: a stop in time is none."""
     if state is OperationState.FAILED:

@@ -73,6 +73,7 @@ _EXPECTED = (
         actions.c.name.label("action"),
         actions.c.plan,
         small_apps.c.name.label("small_app"),
+        action_state.c.run_number,
     )
     .join(actions, actions.c.uid == operations.c.action_uid)
     .join(small_apps, small_apps.c.id == operations.c.small_app_id)
@@ -141,9 +142,13 @@ def _owe(
     now: datetime,
 ) -> None:
     targets = targets_of(NoticeKind.OVERDUE, hooks_of(row.plan), alert_targets(alerts))
+    notices.withdraw_stale(connection, row.action_uid, NoticeKind.SEEN)
     # Without quiet hours it is sent by the sweep that found it.
     not_before = quiet_until(now, alerts.quiet, alerts.timezone) or now
-    told = Told(row.small_app_id, row.action_uid, row.id, "overdue", row.id, not_before)
+    # One operation may be overdue again, after another one of its action ran.
+    told = Told(
+        row.small_app_id, row.action_uid, row.id, f"overdue {row.run_number}", row.id, not_before
+    )
     payload = {
         "kind": NoticeKind.OVERDUE,
         "small_app": row.small_app,

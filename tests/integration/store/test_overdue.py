@@ -132,6 +132,22 @@ def test_it_is_told_when_it_runs_again(engine: sa.Engine) -> None:
     assert told(engine) == [("overdue", "ops@example.com"), ("seen", "ops@example.com")]
 
 
+def test_the_same_one_may_be_overdue_again(engine: sa.Engine) -> None:
+    action = make_waiting(engine, policy={"overlap": "allow"})
+    alert(engine)
+    with reading(engine) as connection:
+        now = read_clock(connection).replace(microsecond=0)
+    id = make_operation(engine, action, now)
+    with engine.begin() as connection:
+        claim(connection, id, 1, "tests")
+        end(connection, id, 1, Ending(OperationState.SUCCESS), alerts=OPS)
+        connection.execute(sa.update(action_state).values(last_run_at=now - 20 * MINUTE))
+
+    alert(engine)
+
+    assert [kind for kind, _ in told(engine)] == ["overdue", "seen", "overdue"]
+
+
 def tick_each_minute(engine: sa.Engine, action: Changed, minutes: int) -> None:
     """Tick so often; each time everything grows a minute older."""
     start = cursor_of(engine, action)["watermark"].replace(second=0, microsecond=0)
