@@ -99,6 +99,16 @@ def test_an_action_that_ran_meanwhile_is_not_overdue(engine: sa.Engine) -> None:
     assert alert(engine) == []
 
 
+def test_a_run_of_a_clock_that_was_ahead_says_nothing(engine: sa.Engine) -> None:
+    action = make_waiting(engine)
+    with engine.begin() as connection:
+        tomorrow = read_clock(connection) + timedelta(days=1)
+        state = {"action_uid": action.uid, "last_run_at": tomorrow}
+        connection.execute(sa.insert(action_state).values(state))
+
+    assert len(alert(engine)) == 1
+
+
 def test_a_paused_action_is_not_overdue(engine: sa.Engine) -> None:
     action = make_waiting(engine)
     change.set_active(engine, action.uid, active=False, author=author())
