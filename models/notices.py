@@ -10,7 +10,6 @@ from zoneinfo import ZoneInfo
 
 from models.operation import OperationState
 from models.plan import HookPlan, Target
-from models.zones import instant_of
 
 TIME_BOX = "time box"
 # Pauses between the tries of one delivery; the last repeats.
@@ -104,7 +103,15 @@ def quiet_until(now: datetime, hours: tuple[time, time] | None, zone: str) -> da
     if not is_quiet:
         return None
     day = local.date() + timedelta(days=1 if is_over_midnight and clock >= start else 0)
-    first = instant_of(datetime.combine(day, end), zone)
-    # The clock may show the end twice, and `now` lie between.
-    again = datetime.combine(day, end, local.tzinfo).replace(fold=1)
-    return first if first > now else again.astimezone(UTC)
+    first, last = _shown_at(datetime.combine(day, end, ZoneInfo(zone)))
+    return first if first > now else last
+
+
+def _shown_at(wall: datetime) -> tuple[datetime, datetime]:
+    """Return when the clock of a zone shows `wall` first and last; the end of a gap it lies in."""
+    first, last = (wall.replace(fold=fold).astimezone(UTC) for fold in (0, 1))
+    if first <= last:
+        return first, last
+    while last.astimezone(wall.tzinfo).replace(tzinfo=None) < wall.replace(tzinfo=None):
+        last += timedelta(minutes=1)
+    return last, last
