@@ -11,7 +11,7 @@ from cli import preview
 from cli.findings import Finding, fault, ok, warning
 from cron import tz_release
 from models.errors import SchedulerError
-from models.store import actions, ticks
+from models.store import actions, backfills, ticks
 from models.store.clocks import read_both
 from models.store.schema import SchemaNewer, check_schema
 from models.tables import action_cursor, installation
@@ -19,8 +19,10 @@ from models.tables import actions as table
 from runtime.config import Settings
 from runtime.database import READ_ONLY, is_made
 from scheduler.release import TZ_RELEASE
+from tasks.names import DEFAULT, QUICK
 
 SYSTEM_TZ = Path("/usr/share/zoneinfo/tzdata.zi")
+HOOKS = '"hooks":{'
 _QUEUE = re.compile(r'"queue":"([^"]+)"')
 # More would tell the same, and take long.
 MOST_PLANS = 10_000
@@ -148,9 +150,12 @@ def _workers(connection: sa.Connection, settings: Settings, plans: list[str]) ->
     live = ticks.live_workers(connection, timedelta(seconds=settings.worker.lease_s))
     listened = {queue for row in live for queue in row["queues"].split(",")}
     used = {found[1] for plan in plans if (found := _QUEUE.search(plan))}
-    if settings.alert.mail or settings.alert.webhook.get_secret_value():
+    has_alerts = settings.alert.mail or settings.alert.webhook.get_secret_value()
+    if has_alerts or any(HOOKS in plan for plan in plans):
         # Notices are delivered there.
-        used.add("quick")
+        used.add(QUICK)
+    if backfills.any_active(connection):
+        used.add(DEFAULT)
     for queue in sorted(used - listened):
         remedy = f"start `minutehand worker --queues {queue}`"
         yield fault("workers", f"no worker listens to queue {queue}", remedy)

@@ -16,6 +16,7 @@ import sqlalchemy as sa
 
 from cli import daemon
 from cli.main import run
+from cli.service import parse_queues
 from models.sql import read_clock
 from models.store import ticks
 from models.tables import action_state, actions, operations
@@ -388,6 +389,13 @@ def test_a_home_folder_that_cannot_be_used_is_a_failure(call: Call, tmp_path: Pa
 
     assert result.code == 1
     assert result.err.strip().endswith(f"error: {tmp_path}/home/up.lock: Is a directory")
+
+
+def test_queues_are_named_by_commas(call: Call) -> None:
+    refused = call("worker", "--queues", "quick,,heavy")
+
+    assert (refused.code, parse_queues(" quick, default ,quick")) == (2, "quick,default")
+    assert "write names by commas" in refused.err
 
 
 def test_migrate_says_what_it_did(call: Call, tmp_path: Path) -> None:
