@@ -13,7 +13,7 @@ from cli.findings import Finding, fault, ok, warning
 from cron import tz_release
 from models.errors import SchedulerError
 from models.plan import Plan
-from models.store import actions, ticks
+from models.store import actions, backfills, ticks
 from models.store.clocks import read_both
 from models.store.handing import FOLLOWED_WITHIN
 from models.store.schema import SchemaNewer, check_schema
@@ -23,8 +23,10 @@ from runtime.config import Settings
 from runtime.database import READ_ONLY, is_made
 from scheduler.release import TZ_RELEASE
 from tasks.celery_rules import rules_of
+from tasks.names import DEFAULT, QUICK
 
 SYSTEM_TZ = Path("/usr/share/zoneinfo/tzdata.zi")
+HOOKS = '"hooks":{'
 _HANDED_OVER = '"hand_over":{'
 _QUEUE = re.compile(r'"queue":"([^"]+)"')
 # More would tell the same, and take long.
@@ -156,9 +158,12 @@ def _workers(connection: sa.Connection, settings: Settings, plans: list[str]) ->
     # Of the queues of the user's own application nothing is known unless somebody follows.
     ours = [plan for plan in plans if _HANDED_OVER not in plan]
     used = {found[1] for plan in ours if (found := _QUEUE.search(plan))}
-    if settings.alert.mail or settings.alert.webhook.get_secret_value():
+    has_alerts = settings.alert.mail or settings.alert.webhook.get_secret_value()
+    if has_alerts or any(HOOKS in plan for plan in plans):
         # Notices are delivered there.
-        used.add("quick")
+        used.add(QUICK)
+    if backfills.any_active(connection):
+        used.add(DEFAULT)
     for queue in sorted(used - listened):
         remedy = f"start `minutehand worker --queues {queue}`"
         yield fault("workers", f"no worker listens to queue {queue}", remedy)

@@ -126,8 +126,17 @@ def _told(error: Exception) -> tuple[str, int]:
             return str(error), REFUSED
         case SchedulerError():
             return str(error), FAILED
+        case _:
+            return _unavailable(error), FAILED
+
+
+def _unavailable(error: Exception) -> str:
+    """Return what to say of a database or a file that is away; raises what nobody foresaw."""
+    match error:
         case sa.exc.OperationalError() | sa.exc.InterfaceError() | sa.exc.InternalError():
             first = str(error.orig).strip().splitlines() or [str(error)]
-            return f"database unavailable (SCHED_DATABASE_URL): {first[0]}", FAILED
+            return f"database unavailable (SCHED_DATABASE_URL): {first[0]}"
+        case OSError() if error.filename is not None:
+            return f"{error.filename}: {error.strerror}"
         case _:
             raise error

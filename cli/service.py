@@ -13,7 +13,7 @@ import typer
 from cli import demo_app
 from cli.invocation import Invocation, of
 from cli.output import print_json, print_line
-from models.errors import SchedulerError
+from models.errors import Refused, SchedulerError
 from runtime.children import Child, end_with_parent, folder_lock, own_command, stop_all
 from runtime.clock import wait_for
 from runtime.config import Settings
@@ -131,12 +131,21 @@ def worker(
     from cli.worker import serve
 
     settings = of(context).settings
+    queues = parse_queues(queues)
     name = queues.replace(",", "-")
     set_up_logs(settings.log, name)
     end_with_parent()
     own = {HEAVY: settings.worker.heavy, DEFAULT: settings.worker.default}
     processes = own.get(queues, settings.worker.quick)
     raise typer.Exit(serve(settings, queues, concurrency or processes, name))
+
+
+def parse_queues(text: str) -> str:
+    """Return queues as everybody compares them: by commas alone. Raises Refused for none."""
+    names = [name.strip() for name in text.split(",")]
+    if not all(names):
+        raise Refused(f"--queues {text!r}: write names by commas, such as quick,heavy")
+    return ",".join(dict.fromkeys(names))
 
 
 def migrate(context: typer.Context) -> None:

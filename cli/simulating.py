@@ -19,6 +19,7 @@ from models.json_text import InvalidJson, read_json
 from models.values import parse_instant
 from runtime.clock import utc_now
 from scheduler.expected import differences
+from scheduler.occurrence import BEGINNING
 from scheduler.simulate import SENT, Fate, Simulated, Timetable, busiest, simulate
 
 SECOND = timedelta(seconds=1)
@@ -52,6 +53,8 @@ def simulate_files(
     end = _instant("--to", until, zone) or begin + WEEK
     if end <= begin:
         raise Refused(f"--to {instant(end)} is not after --from {instant(begin)}")
+    if begin <= BEGINNING:
+        raise Refused(f"--from {instant(begin)} is where cron rules begin; write a later instant")
     timetable = Timetable(
         tuple(_span(one, zone) for one in down or ()),
         timedelta(seconds=invocation.settings.scheduler.tick_seconds),

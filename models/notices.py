@@ -11,7 +11,6 @@ from zoneinfo import ZoneInfo
 from models.operation import OperationState
 from models.plan import HookPlan, Target
 from models.references import is_reference
-from models.zones import instant_of
 
 TIME_BOX = "time box"
 # Pauses between the tries of one delivery; the last repeats.
@@ -27,6 +26,15 @@ class NoticeKind(StrEnum):
     RECOVERED = "recovered"
     OVERDUE = "overdue"
     SEEN = "seen"
+
+
+# What is no longer true when the other is told.
+OPPOSITE = {
+    NoticeKind.ALERT: NoticeKind.RECOVERED,
+    NoticeKind.RECOVERED: NoticeKind.ALERT,
+    NoticeKind.OVERDUE: NoticeKind.SEEN,
+    NoticeKind.SEEN: NoticeKind.OVERDUE,
+}
 
 
 def is_trouble(state: OperationState, reason: str | None) -> bool:
@@ -96,7 +104,15 @@ def quiet_until(now: datetime, hours: tuple[time, time] | None, zone: str) -> da
     if not is_quiet:
         return None
     day = local.date() + timedelta(days=1 if is_over_midnight and clock >= start else 0)
-    first = instant_of(datetime.combine(day, end), zone)
-    # The clock may show the end twice, and `now` lie between.
-    again = datetime.combine(day, end, local.tzinfo).replace(fold=1)
-    return first if first > now else again.astimezone(UTC)
+    first, last = _shown_at(datetime.combine(day, end, ZoneInfo(zone)))
+    return first if first > now else last
+
+
+def _shown_at(wall: datetime) -> tuple[datetime, datetime]:
+    """Return when the clock of a zone shows `wall` first and last; the end of a gap it lies in."""
+    first, last = (wall.replace(fold=fold).astimezone(UTC) for fold in (0, 1))
+    if first <= last:
+        return first, last
+    while last.astimezone(wall.tzinfo).replace(tzinfo=None) < wall.replace(tzinfo=None):
+        last += timedelta(minutes=1)
+    return last, last

@@ -259,7 +259,8 @@ def _read_file(file: Path) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
-        raise InvalidSetting(f"{file} cannot be read: {error}") from None
+        told = " ".join(str(error).split())
+        raise InvalidSetting(f"{file} cannot be read: {told}") from None
     if values is None:
         return {}
     if not isinstance(values, dict):

@@ -149,7 +149,17 @@ def _of_revision(asked: _Asked) -> Explanation:
     gone = _gone(asked, revision)
     if gone is not None:
         return gone
-    plan = Plan.from_json(revision["plan"])
+    try:
+        return _of_plan(asked, revision, Plan.from_json(revision["plan"]))
+    except ValueError as error:
+        # Broken by hand, or of a zone that this tz release does not have.
+        told = " ".join(str(error).split())
+        text = f"the plan of revision {revision['number']} cannot be read: {told}"
+        return asked.answer(SET_ASIDE, text)
+
+
+def _of_plan(asked: _Asked, revision: sa.RowMapping, plan: Plan) -> Explanation:
+    action = asked.known.action
     if plan.on_event is not None:
         return _of_event(asked, plan, revision)
     if not has_occurrence(plan, action["uid"], asked.instant):

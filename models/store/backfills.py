@@ -45,6 +45,12 @@ def of_action(connection: sa.Connection, uid: UUID, limit: int) -> list[dict[str
     return [dict(row) for row in connection.execute(newest).mappings()]
 
 
+def any_active(connection: sa.Connection) -> bool:
+    """Return whether a backfill is not over."""
+    active = sa.exists().where(stands_in(backfills.c.state, {ACTIVE}))
+    return bool(connection.execute(sa.select(active)).scalar_one())
+
+
 def reserve_sendable(connection: sa.Connection, limit: int) -> list[Turn]:
     """Reserve up to `limit` backfills that nobody works on, for 30 s; the caller commits."""
     ready = (

@@ -191,6 +191,21 @@ def withdraw_held(connection: sa.Connection, uid: UUID, kind: NoticeKind) -> set
     return {Target(**target) for target in connection.execute(held).scalars()}
 
 
+def withdraw_stale(connection: sa.Connection, uid: UUID, kind: NoticeKind) -> None:
+    """End an action's notices of that kind that wait for another try: the opposite holds now.
+
+    Told after it, perhaps hours later, they would be taken for the newer ones.
+    """
+    stale = (
+        sa.update(notices)
+        .where(notices.c.action_uid == uid, notices.c.kind == kind, notices.c.tries > 0, OWED)
+        .where(notices.c.not_before > database_now())
+    )
+    told = "over before it could be delivered"
+    ended = stale.values(state="done", finished_at=database_now(), error=told)
+    connection.execute(ended)
+
+
 def of_operation(connection: sa.Connection, operation_id: UUID) -> list[dict[str, Any]]:
     """Return the notices about an operation, the oldest first."""
     query = (

@@ -74,6 +74,7 @@ _EXPECTED = (
         actions.c.name.label("action"),
         actions.c.plan,
         small_apps.c.name.label("small_app"),
+        action_state.c.run_number,
     )
     .join(actions, actions.c.uid == operations.c.action_uid)
     .join(small_apps, small_apps.c.id == operations.c.small_app_id)
@@ -84,7 +85,11 @@ _EXPECTED = (
     .where(NEVER_STARTED, operations.c.triggerer.startswith(SCHEDULED))
     .where(actions.c.active, actions.c.deleted_at.is_(None))
     .where(action_state.c.overdue_alerted_at.is_(None))
-    .where(action_state.c.last_run_at.is_(None) | (action_state.c.last_run_at < _late()))
+    # One that lies ahead is of a clock that was: it says nothing of now.
+    .where(
+        action_state.c.last_run_at.is_(None)
+        | sa.not_(action_state.c.last_run_at.between(_late(), database_now()))
+    )
     .order_by(operations.c.recorded_at)
     .limit(sa.bindparam("most"))
 )
@@ -144,9 +149,13 @@ def _owe(
     now: datetime,
 ) -> None:
     targets = targets_of(NoticeKind.OVERDUE, hooks_of(row.plan), alert_targets(alerts))
+    notices.withdraw_stale(connection, row.action_uid, NoticeKind.SEEN)
     # Without quiet hours it is sent by the sweep that found it.
     not_before = quiet_until(now, alerts.quiet, alerts.timezone) or now
-    told = Told(row.small_app_id, row.action_uid, row.id, "overdue", row.id, not_before)
+    # One operation may be overdue again, after another one of its action ran.
+    told = Told(
+        row.small_app_id, row.action_uid, row.id, f"overdue {row.run_number}", row.id, not_before
+    )
     payload = {
         "kind": NoticeKind.OVERDUE,
         "small_app": row.small_app,

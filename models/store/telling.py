@@ -7,7 +7,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.notices import NoticeKind, hook_kind, quiet_until, targets_of
+from models.notices import OPPOSITE, NoticeKind, hook_kind, quiet_until, targets_of
 from models.operation import OperationState
 from models.plan import HookPlan, Target, hooks_of
 from models.sql import database_now
@@ -78,8 +78,8 @@ def owe(
 
 
 _CLOSES = {
-    NoticeKind.RECOVERED: (NoticeKind.ALERT, action_state.c.alerted_at),
-    NoticeKind.SEEN: (NoticeKind.OVERDUE, action_state.c.overdue_alerted_at),
+    NoticeKind.RECOVERED: action_state.c.alerted_at,
+    NoticeKind.SEEN: action_state.c.overdue_alerted_at,
 }
 
 
@@ -134,11 +134,11 @@ def _as_alert(
     if kind is NoticeKind.ALERT:
         connection.execute(state.values(alerted_at=database_now()))
     else:
-        opened, column = _CLOSES[kind]
-        connection.execute(state.values({column.name: None}))
-        if until is not None:
-            withdrawn = notices.withdraw_held(connection, told.action_uid, opened)
-            targets = tuple(one for one in targets if one not in withdrawn)
+        connection.execute(state.values({_CLOSES[kind].name: None}))
+    notices.withdraw_stale(connection, told.action_uid, OPPOSITE[kind])
+    if until is not None:
+        withdrawn = notices.withdraw_held(connection, told.action_uid, OPPOSITE[kind])
+        targets = tuple(one for one in targets if one not in withdrawn)
     return replace(told, not_before=until), targets
 
 

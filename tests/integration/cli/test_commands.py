@@ -16,6 +16,7 @@ import sqlalchemy as sa
 
 from cli import daemon
 from cli.main import run
+from cli.service import parse_queues
 from models.sql import read_clock
 from models.store import ticks
 from models.store.schema import HEAD
@@ -382,6 +383,22 @@ def test_a_database_that_is_away_is_a_failure(call: Call, monkeypatch: pytest.Mo
     assert result.err.startswith("error: database unavailable (SCHED_DATABASE_URL)")
 
 
+def test_a_home_folder_that_cannot_be_used_is_a_failure(call: Call, tmp_path: Path) -> None:
+    (tmp_path / "home" / "up.lock").mkdir()
+
+    result = call("up")
+
+    assert result.code == 1
+    assert result.err.strip().endswith(f"error: {tmp_path}/home/up.lock: Is a directory")
+
+
+def test_queues_are_named_by_commas(call: Call) -> None:
+    refused = call("worker", "--queues", "quick,,heavy")
+
+    assert (refused.code, parse_queues(" quick, default ,quick")) == (2, "quick,default")
+    assert "write names by commas" in refused.err
+
+
 def test_migrate_says_what_it_did(call: Call, tmp_path: Path) -> None:
     (tmp_path / "home" / "minutehand.db").unlink()
 
@@ -497,6 +514,7 @@ def test_expectations_beside_a_file_decide_the_exit_code(
             "is not after --from",
             id="empty",
         ),
+        pytest.param(["--from", "1970-01-01T00:00:00Z"], "write a later instant", id="beginning"),
         pytest.param(["--down", "2027-01-01T00:00:00Z"], "write FROM/TO", id="down"),
         pytest.param(["--check"], "no expectations: write them to", id="check"),
     ],

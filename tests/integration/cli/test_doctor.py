@@ -20,7 +20,9 @@ from models.tables import action_state, actions
 from runtime.clock import monotonic
 from runtime.config import Settings
 from runtime.database import reading
+from scheduler import backfill
 from scheduler.loop import Daemon
+from scheduler.ranges import Wanted
 from tests.celery_messages import TASK, celery_action, follow_by_name
 from tests.factories import make_action
 from tests.mail_server import mail_server
@@ -116,6 +118,35 @@ def test_a_queue_without_a_worker_is_named(
     assert code == 1
     assert one["text"] == "no worker listens to queue heavy"
     assert one["remedy"] == "start `minutehand worker --queues heavy`"
+
+
+@pytest.mark.parametrize(
+    ("queue", "is_filled", "hooks"),
+    [
+        pytest.param("quick", False, {"on_failure": [{"mail": "ann@example.com"}]}, id="hooks"),
+        pytest.param("default", True, {}, id="backfill"),
+    ],
+)
+def test_a_queue_that_nothing_is_due_on_may_be_missed_too(
+    engine: sa.Engine,
+    settings: Settings,
+    examine: Examine,
+    queue: str,
+    is_filled: bool,
+    hooks: dict[str, Any],
+) -> None:
+    action = make_action(engine, operations={"refresh": True}, hooks=hooks)
+    alive(engine, settings, "heavy")
+    if is_filled:
+        with engine.begin() as connection:
+            last = read_clock(connection)
+        wanted = Wanted(action.uid, last - timedelta(minutes=5), last)
+        backfill.start(engine, wanted, "ann", timedelta(days=90))
+
+    _, found = examine()
+
+    (one,) = found["workers"]
+    assert one["text"] == f"no worker listens to queue {queue}"
 
 
 def test_an_outdated_schema(engine: sa.Engine, examine: Examine) -> None:

@@ -326,6 +326,21 @@ def test_an_instant_that_no_cron_rule_knows_is_no_occurrence(
     assert why(action, datetime(year, 1, 1, tzinfo=UTC)).verdict == "not_an_occurrence"
 
 
+@pytest.mark.parametrize(("found", "made"), [("{", "["), ("Europe/Paris", "Europe/Nowhere")])
+def test_a_revision_that_somebody_broke_is_told(
+    engine: sa.Engine, why: Why, found: str, made: str
+) -> None:
+    action = make_weekly(engine)
+    broken = sa.func.replace(revisions.c.plan, found, made)
+    with engine.begin() as connection:
+        connection.execute(sa.update(revisions).values(plan=broken))
+
+    answer = why(action, SEVEN)
+
+    assert answer.verdict == "set_aside"
+    assert "the plan of revision 1 cannot be read" in answer.text
+
+
 def test_who_asks_for_a_subject_is_told_of_what_is_about_nobody(
     engine: sa.Engine, settings: Settings
 ) -> None:

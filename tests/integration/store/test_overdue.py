@@ -99,6 +99,16 @@ def test_an_action_that_ran_meanwhile_is_not_overdue(engine: sa.Engine) -> None:
     assert alert(engine) == []
 
 
+def test_a_run_of_a_clock_that_was_ahead_says_nothing(engine: sa.Engine) -> None:
+    action = make_waiting(engine)
+    with engine.begin() as connection:
+        tomorrow = read_clock(connection) + timedelta(days=1)
+        state = {"action_uid": action.uid, "last_run_at": tomorrow}
+        connection.execute(sa.insert(action_state).values(state))
+
+    assert len(alert(engine)) == 1
+
+
 def test_a_paused_action_is_not_overdue(engine: sa.Engine) -> None:
     action = make_waiting(engine)
     change.set_active(engine, action.uid, active=False, author=author())
@@ -130,6 +140,22 @@ def test_it_is_told_when_it_runs_again(engine: sa.Engine) -> None:
             end(connection, id, 1, Ending(OperationState.SUCCESS), alerts=OPS)
 
     assert told(engine) == [("overdue", "ops@example.com"), ("seen", "ops@example.com")]
+
+
+def test_the_same_one_may_be_overdue_again(engine: sa.Engine) -> None:
+    action = make_waiting(engine, policy={"overlap": "allow"})
+    alert(engine)
+    with reading(engine) as connection:
+        now = read_clock(connection).replace(microsecond=0)
+    id = make_operation(engine, action, now)
+    with engine.begin() as connection:
+        claim(connection, id, 1, "tests")
+        end(connection, id, 1, Ending(OperationState.SUCCESS), alerts=OPS)
+        connection.execute(sa.update(action_state).values(last_run_at=now - 20 * MINUTE))
+
+    alert(engine)
+
+    assert [kind for kind, _ in told(engine)] == ["overdue", "seen", "overdue"]
 
 
 def tick_each_minute(engine: sa.Engine, action: Changed, minutes: int) -> None:

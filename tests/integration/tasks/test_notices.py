@@ -17,6 +17,7 @@ import sqlalchemy as sa
 import minutehand
 from cli.main import run
 from minutehand.steps import StepOutcome, StepResult, _registered
+from models.notices import OPPOSITE, NoticeKind
 from models.operation import OperationState
 from models.sql import read_clock
 from models.store import notices as stored
@@ -284,6 +285,48 @@ def test_a_recovery_in_the_quiet_hours_cancels_both(crew: Crew) -> None:
         ("alert", "done", "over before the quiet hours ended"),
         ("alert", "owed", None),
     ]
+
+
+def test_of_two_recoveries_in_the_quiet_hours_none_is_told_before_the_end(crew: Crew) -> None:
+    """Who was told of the alert before the quiet hours is told nothing new by the next one."""
+    crew.settings = with_settings(
+        crew.settings, alert=AlertSettings(mail=("ops@example.com",), after=1)
+    )
+    action = crew.make()
+    crew.run(action, "failed")
+    crew.deliver()
+    crew.settings = with_settings(crew.settings, alert=around_now(crew.engine))
+
+    crew.run(action, "success")
+    crew.run(action, "failed")
+
+    states = [(row["kind"], row["state"]) for row in crew.rows()]
+    assert states == [("alert", "done"), ("recovered", "done")]
+
+
+@pytest.mark.parametrize(
+    ("ends", "stale"), [(["failed", "success"], "alert"), (["success", "failed"], "recovered")]
+)
+def test_what_is_over_is_not_told_after_its_opposite(
+    crew: Crew, set_up: Callable[..., Settings], ends: list[str], stale: str
+) -> None:
+    away = {"SCHED_SMTP_URL": "smtp://127.0.0.1:1", "SCHED_ALERT_MAIL": "ops@example.com"}
+    crew.settings = set_up(**away, SCHED_ALERT_AFTER="1")
+    action = crew.make()
+    if stale == "recovered":
+        crew.run(action, "failed")
+        crew.deliver(set_up())
+    crew.run(action, ends[0])
+    assert crew.deliver() == ["put off"]
+
+    crew.run(action, ends[1])
+
+    last = crew.rows()[-2:]
+    assert [(row["kind"], row["state"]) for row in last] == [
+        (stale, "done"),
+        (OPPOSITE[NoticeKind(stale)], "owed"),
+    ]
+    assert last[0]["error"] == "over before it could be delivered"
 
 
 def test_who_ended_it_sends_the_message_at_once(crew: Crew, broker: Broker) -> None:

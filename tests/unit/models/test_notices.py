@@ -88,6 +88,12 @@ def test_quiet_hours_end_on_the_clock_of_their_zone(
     assert found == (until and datetime.fromisoformat(until).replace(tzinfo=UTC))
 
 
+def test_quiet_hours_may_be_of_any_zone_that_the_settings_take() -> None:
+    now = datetime(2027, 1, 4, 23, tzinfo=UTC)
+
+    assert quiet_until(now, NIGHT, "Factory") == datetime(2027, 1, 5, 7, tzinfo=UTC)
+
+
 def test_pauses_between_tries_grow_and_the_last_repeats() -> None:
     assert [backoff(tries) for tries in (1, 2, 7, 50)] == [
         timedelta(minutes=1),

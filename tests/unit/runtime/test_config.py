@@ -117,8 +117,9 @@ def test_a_right_value_is_taken(tmp_path: Path, variable: str, value: str) -> No
 def test_a_file_that_is_no_plain_yaml_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "config.yaml").write_text(text)
 
-    with pytest.raises(InvalidSetting, match=r"config\.yaml cannot be read"):
+    with pytest.raises(InvalidSetting, match=r"config\.yaml cannot be read") as refused:
         load_settings(tmp_path, {})
+    assert len(str(refused.value).splitlines()) == 1
 
 
 @pytest.mark.parametrize("name", ["a#b", "a?b", "a%41b", "a b"])
