@@ -13,7 +13,7 @@ from cli.invocation import Invocation, existing
 from cli.output import instant, print_json, print_line
 from cli.waiting import say_unsent
 from models.errors import Refused
-from models.operation import DONE, ENDED, OperationState
+from models.operation import ENDED, WENT_WELL, OperationState
 from models.plan import Plan
 from models.store import actions, backfills
 from models.values import parse_instant
@@ -107,7 +107,7 @@ def _start(
         counts = ", ".join(f"{count} {state}" for state, count in shown["operations"].items())
         if timeout_s is not None:
             print_line(f"  operations: {counts or 'none'}")
-    is_well = shown["state"] == "done" and set(shown["operations"]) <= set(DONE)
+    is_well = shown["state"] == "done" and set(shown["operations"]) <= set(WENT_WELL)
     if timeout_s is not None and not is_well:
         raise typer.Exit(1)
 

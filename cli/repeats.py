@@ -10,7 +10,7 @@ from cli.invocation import Invocation, existing
 from cli.operations import operation_uuid
 from cli.waiting import done_of, finish, say_unsent
 from models.errors import NotFound, Refused
-from models.operation import DONE, OperationState
+from models.operation import WENT_WELL, OperationState
 from scheduler import cancel as cancelling
 from scheduler import repeat
 from scheduler.repeat import Repeated
@@ -74,7 +74,7 @@ def _repeat_each(
     shown = _each(ids, act)
     if unsent:
         say_unsent(invocation, unsent[0])
-    finish(invocation, shown, timeout_s, DONE)
+    finish(invocation, shown, timeout_s, WENT_WELL)
 
 
 def _each(ids: list[str], act: Callable[[UUID], dict[str, Any]]) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ from cli.invocation import Invocation, existing
 from cli.output import print_json, print_line
 from cli.waiting import finish, say_unsent, wait_for_end
 from models.errors import Refused
-from models.operation import DONE, OperationState
+from models.operation import WENT_WELL, OperationState
 from models.store import actions, operations
 from runtime.database import reading
 from scheduler import manual
@@ -60,7 +60,7 @@ def _run_one(
     if timeout_s is not None:
         state = wait_for_end(invocation.engine, operation_id, timeout_s)
     _print(invocation, operation_id, state)
-    if timeout_s is not None and state not in DONE:
+    if timeout_s is not None and state not in WENT_WELL:
         raise typer.Exit(1)
 
 
@@ -83,7 +83,7 @@ def _run_all(invocation: Invocation, timeout_s: float | None) -> None:
             for one in asked
         ],
         timeout_s,
-        DONE,
+        WENT_WELL,
     )
 
 

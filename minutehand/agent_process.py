@@ -9,6 +9,7 @@ import logging
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -26,6 +27,8 @@ LONGEST_PAUSE_S = 30.0
 # An agent that lived this long is started again at once.
 HEALTHY_S = 60.0
 STOP_S = 10.0
+START_S = 15.0
+CHECK_S = 0.05
 
 
 class AgentProcess:
@@ -49,8 +52,15 @@ class AgentProcess:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Start the agent and a thread that starts it again when it dies."""
+        """Start the agent and a thread that starts it again when it dies.
+
+        Returns when it answers: who is ready to take messages is then known to follow. One that
+        does not answer in time is waited for by each task.
+        """
         self._start()
+        give_up_at = monotonic() + START_S
+        while not self._answers() and monotonic() < give_up_at:
+            self._stop.wait(CHECK_S)
         threading.Thread(target=self._watch, name="minutehand agent", daemon=True).start()
 
     def stop(self) -> None:
@@ -70,6 +80,10 @@ class AgentProcess:
     def pid(self) -> int | None:
         """The agent's process id."""
         return None if self._process is None else self._process.pid
+
+    def _answers(self) -> bool:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+            return probe.connect_ex(self.path) == 0
 
     def _start(self) -> None:
         process = subprocess.Popen(  # noqa: S603 - the command is ours

@@ -34,6 +34,8 @@ ENDED = frozenset(_S) - UNSTARTED - {_S.RUNNING}
 # States that a run ends in, whatever became of it.
 OUTCOMES = frozenset({_S.SUCCESS, _S.PARTIAL, _S.FAILED, _S.CANCELLED})
 DONE = frozenset({_S.SUCCESS, _S.PARTIAL})
+# Ends that are no trouble to whoever asked for the operation.
+WENT_WELL = DONE | {_S.HANDED_OVER}
 # Ends after which the same operation may be tried once more.
 RETRIABLE = frozenset({_S.FAILED, _S.PARTIAL, _S.CANCELLED})
 

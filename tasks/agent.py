@@ -67,8 +67,10 @@ class Agent:
 
     def serve(self, path: Path) -> None:
         """Answer at `path` until told to stop; then wait for those who still hold something."""
+        agent, clock = self, SkewWatch(self.settings.clock.max_skew_s)
+        # Who finds us listening is known to follow.
+        self._show(clock)
         path.unlink(missing_ok=True)
-        agent = self
 
         class Handler(socketserver.StreamRequestHandler):
             def handle(self) -> None:
@@ -77,7 +79,7 @@ class Agent:
 
         with _Server(str(path), Handler) as server:
             threading.Thread(target=server.serve_forever, daemon=True).start()
-            threading.Thread(target=self._show, daemon=True).start()
+            threading.Thread(target=self._keep_showing, args=(clock,), daemon=True).start()
             parent = int(os.environ.get(PARENT, "0"))
             while not self.stop.wait(WATCH_S):
                 if parent and os.getppid() != parent:
@@ -103,20 +105,20 @@ class Agent:
         with self._lock:
             self._sessions += more
 
-    def _show(self) -> None:
+    def _show(self, clock: SkewWatch) -> None:
         """Say in the table `workers` that the worker lives, and what it follows."""
-        clock = SkewWatch(self.settings.clock.max_skew_s)
         one = self.worker
-        while not self.stop.is_set():
-            try:
-                with self.engine.begin() as connection:
-                    _, skew_s = read_both(connection)
-                    clock.note(skew_s)
-                    its = (one.name, one.queues, one.pid, skew_s, one.follows)
-                    ticks.worker_seen(connection, *its)
-            except sa.exc.SQLAlchemyError as error:
-                logger.warning("database unavailable: %s", error)
-            self.stop.wait(self.settings.worker.heartbeat_s)
+        try:
+            with self.engine.begin() as connection:
+                _, skew_s = read_both(connection)
+                clock.note(skew_s)
+                ticks.worker_seen(connection, one.name, one.queues, one.pid, skew_s, one.follows)
+        except sa.exc.SQLAlchemyError as error:
+            logger.warning("database unavailable: %s", error)
+
+    def _keep_showing(self, clock: SkewWatch) -> None:
+        while not self.stop.wait(self.settings.worker.heartbeat_s):
+            self._show(clock)
 
     def _say_goodbye(self) -> None:
         try:

@@ -7,9 +7,9 @@ A line `$ command` is run, the lines under it are what it prints. They are compa
   a page shows is remembered: a later command means the one that was really printed.
 
 A ```json, ```python or ```yaml block after a paragraph with "as `NAME`" is saved as that file.
-`make up` starts `minutehand up --demo` in the background, `minutehand up` itself; each line that is
-shown has to come. `export` holds for what follows. `source …` does nothing: the commands are on the
-path already.
+`make up` starts `minutehand up --demo` in the background, `minutehand up` and `celery` themselves;
+each line that is shown has to come. `export` holds for what follows, with `$PWD` for the folder.
+`source …` does nothing: the commands are on the path already.
 """
 
 import json
@@ -28,7 +28,7 @@ from runtime.clock import wait_for
 
 ROOT = Path(__file__).parents[2]
 TIMEOUT_S = 60.0
-BACKGROUND = ("make up", "minutehand up")
+BACKGROUND = ("make up", "minutehand up", "celery ")
 UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 LOOSE = {
     UUID: UUID,
@@ -129,7 +129,8 @@ class Terminal:
         if text.startswith("source "):
             return
         if text.startswith("export "):
-            self.environment |= dict(word.split("=", 1) for word in shlex.split(text)[1:])
+            words = shlex.split(text.replace("$PWD", str(self.folder)))[1:]
+            self.environment |= dict(word.split("=", 1) for word in words)
         elif text.startswith(BACKGROUND):
             self._start(text, part.shown)
         else:
@@ -139,9 +140,13 @@ class Terminal:
         """Stop what runs in the background as Ctrl-C does; it ends without an error."""
         if self._shell is not None:
             self._shell.communicate(timeout=TIMEOUT_S)
-        for child in self.children:
-            child.send_signal(signal.SIGINT)
-        codes = [child.wait(TIMEOUT_S) for child in self.children]
+        codes = []
+        # What was started last needs what was started before it.
+        for child in reversed(self.children):
+            # Celery's exit code is 1 after a Ctrl-C that ended all well.
+            is_celery = "celery" in str(child.args)
+            child.send_signal(signal.SIGTERM if is_celery else signal.SIGINT)
+            codes.append(child.wait(TIMEOUT_S))
         assert codes == [0] * len(self.children), "a background command failed"
 
     def _start(self, text: str, shown: tuple[str, ...]) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from models.action import ParseContext, parse_action
 from models.expectations import parse_expectations
+from models.hand_over import CeleryRules
 from models.small_app import parse_small_app
 from models.steps import BUILT_IN_STEPS
 from models.users import parse_users
@@ -23,7 +24,9 @@ BLOCKS: list[Any] = [
         re.findall(r"```json\n(.*?)```", page.read_text(encoding="utf-8"), re.S), 1
     )
 ]
-CONTEXT = ParseContext("Europe/Paris", datetime(2026, 11, 21, tzinfo=UTC))
+CONTEXT = ParseContext(
+    "Europe/Paris", datetime(2026, 11, 21, tzinfo=UTC), celery=CeleryRules(("tasks.*",))
+)
 DULL = {"name": "dull", "operations": {"maintenance": True}, "when": {"cron_rule": "@daily"}}
 
 
