@@ -4,16 +4,19 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+import fsspec
 import pytest
 import sqlalchemy as sa
 from pydantic import BaseModel, SecretStr
 
 import minutehand
 from minutehand import readers
-from minutehand.steps import StepContext, StepFailed, StepOutcome, StepResult
+from minutehand.steps import NoParameters, StepContext, StepFailed, StepOutcome, StepResult
+from models.parameters import PublishParameters, RefreshParameters
 from models.store import snapshots as stored
-from runtime.data_sections import FetchSettings
-from tasks.steps import refresh
+from runtime.config import RetentionSettings
+from runtime.data_sections import FetchSettings, SnapshotSettings
+from tasks.steps import maintenance, publish, refresh
 from tests.integration.steps.conftest import Work
 from tests.integration.steps.test_refresh import OPEN, ran, staged_rows
 from tests.web_source import Page, WebSource
@@ -216,19 +219,12 @@ def test_a_stop_ends_a_reader_and_keeps_the_last_snapshot(work: Work, register: 
 
     register(endless)
     work.apply(domains={"a": CRM})
-    context = work.context(work_parameters(), should_stop=lambda: len(read) > 5_000)
+    context = work.context(RefreshParameters(), should_stop=lambda: len(read) > 5_000)
 
     result = refresh.run(context)
 
     assert result.message == "stopped after 0 of 1"
     assert work.domains()["a"].staging is None
-
-
-def work_parameters() -> Any:
-    """Return the parameters of a refresh of everything."""
-    from models.parameters import RefreshParameters
-
-    return RefreshParameters()
 
 
 def test_rows_of_a_query_come_into_staging(work: Work) -> None:
@@ -338,7 +334,7 @@ def test_domains_are_downloaded_side_by_side_within_the_limit(work: Work, web: W
         return False
 
     context = work.context(
-        work_parameters(),
+        RefreshParameters(),
         should_stop=count,
         fetch=FetchSettings(allow_private=True, parallel=3),
     )
@@ -362,7 +358,7 @@ def test_an_interruption_ends_the_downloads(work: Work, web: WebSource) -> None:
             raise Interrupted
         return False
 
-    context = work.context(work_parameters(), should_stop=interrupt, fetch=OPEN)
+    context = work.context(RefreshParameters(), should_stop=interrupt, fetch=OPEN)
     with pytest.raises(Interrupted):
         refresh.run(context)
 
@@ -372,3 +368,31 @@ def test_an_interruption_ends_the_downloads(work: Work, web: WebSource) -> None:
             assert not thread.is_alive()
     assert work.domains()["a"].staging is None
     assert not list((work.settings.home / "downloads").rglob("*.part"))
+
+
+def test_refresh_publish_and_maintenance_work_in_an_object_store(work: Work) -> None:
+    memory = fsspec.filesystem("memory")
+    memory.store.clear()
+    elsewhere: dict[str, Any] = {"snapshots": SnapshotSettings(url=SecretStr("memory://bucket/x"))}
+    work.apply(domains={"a": {"source": {"file": "a.csv"}}})
+    for text in ("id\n1\n", "id\n1\n2\n", "id\n1\n2\n3\n"):
+        work.write("a.csv", text)
+        ran(work, settings=elsewhere)
+    all_ = PublishParameters.model_validate({"data": True})
+    published = publish.run(work.context(all_, **elsewhere))
+
+    keep_one: dict[str, Any] = {"retention": RetentionSettings(snapshots=1)}
+    pruned = maintenance.run(work.context(NoParameters(), **elsewhere, **keep_one))
+    memory.store.clear()
+    damaged = maintenance.run(work.context(NoParameters(), **elsewhere))
+
+    assert published.message == "published a (3 rows)"
+    assert pruned.details == {
+        **pruned.details, "problems": [], "pruned": {**pruned.details["pruned"], "snapshots": 1}
+    }  # fmt: skip
+    assert pruned.details["pruned"]["files"] == 1
+    assert damaged.details["problems"] == [
+        "the staging snapshot of a is damaged; refresh with force",
+        "the production snapshot of a is damaged; refresh with force",
+    ]
+    assert not (work.settings.home / "snapshots").exists()
