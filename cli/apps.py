@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from cli import app_data
 from cli.documents import located, read_documents
 from cli.invocation import of
 from cli.output import print_json, print_line, print_table
@@ -16,6 +17,8 @@ from scheduler.upkeep import give_maintenance
 commands = typer.Typer(
     help="Small apps: tenants with data, users and actions.", no_args_is_help=True
 )
+
+commands.command("data")(app_data.data)
 
 COLUMNS = {"name": "NAME", "zone": "ZONE", "domains": "DOMAINS"}
 

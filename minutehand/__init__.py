@@ -4,6 +4,7 @@ Light to import: the rest of Minutehand is not loaded, so that a user's own `tas
 never collide with it.
 """
 
+from minutehand.production import Production, open_production
 from minutehand.steps import (
     Recipient,
     SmallApp,
@@ -16,12 +17,14 @@ from minutehand.steps import (
 )
 
 __all__ = [
+    "Production",
     "Recipient",
     "SmallApp",
     "StepContext",
     "StepFailed",
     "StepOutcome",
     "StepResult",
+    "open_production",
     "registered_steps",
     "step",
 ]
