@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import sqlalchemy as sa
 import typer
 
+from cli import app_data
 from cli.app_views import applied_as_json, print_app, print_applied, shown
 from cli.documents import located, read_documents
 from cli.invocation import Invocation, existing, of
@@ -24,6 +25,8 @@ from scheduler.upkeep import give_maintenance
 commands = typer.Typer(
     help="Small apps: tenants with data, users and actions.", no_args_is_help=True
 )
+
+commands.command("data")(app_data.data)
 
 COLUMNS = {"name": "NAME", "zone": "ZONE", "owner": "OWNER", "domains": "DOMAINS"}
 MOST_NAMED = 12

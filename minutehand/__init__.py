@@ -6,6 +6,7 @@ never collide with it.
 
 from minutehand.followed import FollowedOperation, current_operation
 from minutehand.following import follow
+from minutehand.production import Production, open_production
 from minutehand.readers import reader, registered_readers
 from minutehand.steps import (
     Recipient,
@@ -20,6 +21,7 @@ from minutehand.steps import (
 
 __all__ = [
     "FollowedOperation",
+    "Production",
     "Recipient",
     "SmallApp",
     "StepContext",
@@ -28,6 +30,7 @@ __all__ = [
     "StepResult",
     "current_operation",
     "follow",
+    "open_production",
     "reader",
     "registered_readers",
     "registered_steps",

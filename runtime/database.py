@@ -55,8 +55,21 @@ def is_made(engine: sa.Engine) -> bool:
 
 @contextmanager
 def reading(engine: sa.Engine) -> Iterator[sa.Connection]:
-    """Yield a connection that sees one snapshot and writes nothing."""
+    """Yield a connection that writes nothing; each statement sees one snapshot."""
     with engine.connect().execution_options(**READ_ONLY) as connection, connection.begin():
+        yield connection
+
+
+@contextmanager
+def one_snapshot(engine: sa.Engine) -> Iterator[sa.Connection]:
+    """Yield a connection whose statements all see the same instant of the database.
+
+    `reading` promises that of each statement alone on PostgreSQL.
+    """
+    options: dict[str, Any] = dict(READ_ONLY)
+    if engine.dialect.name == "postgresql":
+        options["isolation_level"] = "REPEATABLE READ"
+    with engine.connect().execution_options(**options) as connection, connection.begin():
         yield connection
 
 

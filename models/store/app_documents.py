@@ -7,6 +7,7 @@ places is gone, and stays until the next save, so that whoever removed it can st
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -108,6 +109,14 @@ def published_by(connection: sa.Connection, small_app_id: int, operation_id: UUI
         .order_by(app_documents.c.kind, app_documents.c.name)
     )
     return [Moved(row.kind, row.name, row.production is None) for row in rows]
+
+
+def published_at(connection: sa.Connection, small_app_id: int) -> datetime | None:
+    """Return when a document of the small app was published last, None for never."""
+    newest = sa.select(sa.func.max(app_documents.c.published_at))
+    its_own = newest.where(app_documents.c.small_app_id == small_app_id)
+    found: datetime | None = connection.execute(its_own).scalar_one()
+    return found
 
 
 def shown(connection: sa.Connection, small_app_id: int, place: str) -> dict[str, dict[str, Any]]:

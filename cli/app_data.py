@@ -1,0 +1,90 @@
+"""`minutehand app data`: the rows of a domain, as readers see them."""
+
+import csv
+import json
+import sys
+from collections.abc import Iterable, Mapping
+from datetime import date, datetime, time
+from decimal import Decimal
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+from cli.invocation import existing
+from cli.output import instant
+
+Row = Mapping[str, Any]
+
+
+class Format(StrEnum):
+    """How rows are printed."""
+
+    JSONL = "jsonl"
+    CSV = "csv"
+
+
+def data(
+    context: typer.Context,
+    app: Annotated[str, typer.Argument(help="A small app.", metavar="APP")],
+    domain: Annotated[str, typer.Argument(help="One of its domains.", metavar="DOMAIN")],
+    *,
+    staging: Annotated[
+        bool, typer.Option("--staging", help="What was refreshed and is not published yet.")
+    ] = False,
+    format: Annotated[Format, typer.Option(help="jsonl or csv.")] = Format.JSONL,
+) -> None:
+    """Print the rows of a domain that are published, all of one version."""
+    from small_apps.production import open_version
+
+    invocation = existing(context)
+    engine, settings = invocation.engine, invocation.settings
+    with open_version(
+        engine, settings, app, "staging" if staging else "production", [domain]
+    ) as version:
+        if format is Format.CSV:
+            _print_csv(version.rows(domain))
+        else:
+            for row in version.rows(domain):
+                sys.stdout.write(json.dumps(row, ensure_ascii=False, default=_as_json) + "\n")
+
+
+def _print_csv(rows: Iterable[Row]) -> None:
+    """Print rows under a head of their columns; lines end as everywhere in a terminal."""
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    for number, row in enumerate(rows):
+        if number == 0:
+            writer.writerow(row)
+        writer.writerow([_cell(value) for value in row.values()])
+
+
+def _cell(value: object) -> object:
+    match value:
+        case None | str():
+            return value
+        case bool() | list() | dict():
+            return json.dumps(value, ensure_ascii=False, default=_as_json)
+        case int() | float():
+            return value
+        case _:
+            return _as_json(value)
+
+
+def _as_json(value: object) -> object:
+    """Return a value that JSON does not have: an exact number, an instant, a date, else text."""
+    match value:
+        case Decimal():
+            return _number(value)
+        case datetime():
+            return instant(value) if value.tzinfo is not None else value.isoformat()
+        case date() | time():
+            return value.isoformat()
+        case _:
+            return str(value)
+
+
+def _number(value: Decimal) -> int | float | str:
+    """Return the number, as text where JSON's readers would round it."""
+    if value == value.to_integral_value():
+        return int(value)
+    return float(value) if Decimal(repr(float(value))) == value else str(value)

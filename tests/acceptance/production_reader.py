@@ -1,0 +1,33 @@
+"""Reads production in a loop until a file appears; one line for each read: what it saw."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import minutehand
+
+
+def seen(home: Path) -> dict[str, Any]:
+    """Return the version that each part of production says."""
+    with minutehand.open_production("default", home=home) as production:
+        parts = {
+            name: sorted({row["version"] for row in production.rows(name)})
+            for name in production.domains
+        }
+        return {**parts, "design": [production.design["start"]["version"]]}
+
+
+def main(home: Path, lines: Path, stop: Path) -> None:
+    """Read until `stop` exists; what goes wrong is a line too."""
+    with lines.open("a", buffering=1) as file:
+        while not stop.exists():
+            try:
+                line = seen(home)
+            except Exception as error:  # any error is what the test looks for
+                line = {"error": f"{type(error).__name__}: {error}"}
+            file.write(json.dumps(line) + "\n")
+
+
+if __name__ == "__main__":
+    main(*map(Path, sys.argv[1:]))

@@ -1,0 +1,13 @@
+"""What the tests of data need: a small app and its steps, as the steps' own tests have them."""
+
+import pytest
+import sqlalchemy as sa
+
+from runtime.config import Settings
+from tests.integration.steps.conftest import Work
+
+
+@pytest.fixture
+def work(engine: sa.Engine, settings: Settings) -> Work:
+    """A small app `shop` without domains, and a factory of contexts."""
+    return Work(engine, settings)
