@@ -131,7 +131,7 @@ def trouble(action: str = "nightly", **more: Any) -> Trouble:
         (make_summary(make_domain()), "Its one domain is published, and nothing failed."),
         (
             make_summary(make_domain(), make_domain("b"), past=past_of({"a": {"rows": 3}})),
-            "All 2 domains are published, none changed since 16 November, and nothing failed.",
+            "Both domains are published, none changed since 16 November, and nothing failed.",
         ),
         (
             make_summary(
