@@ -14,6 +14,7 @@ from benchmarks import (
     bench_events,
     bench_idle,
     bench_lateness,
+    bench_mail,
     bench_many_due,
     bench_simulate,
     bench_start,
@@ -33,6 +34,7 @@ MEASURES: tuple[Measure, ...] = (
     bench_events.measure,
     bench_worker.measure,
     bench_simulate.measure,
+    bench_mail.measure,
 )
 
 

@@ -125,6 +125,10 @@ class SmtpTransport:
         except _Broken:
             self.drop()
             raise
+        except MailRefused:
+            # Whoever says no is there.
+            self._breaks = 0
+            raise
         finally:
             self._sent += 1
             self._used_at = monotonic()
@@ -189,10 +193,12 @@ def _transact(client: smtplib.SMTP, payload: Payload) -> None:
     try:
         answer = client.data(payload.content)
     except smtplib.SMTPDataError as error:
-        answer = (error.smtp_code, _said(error.smtp_error).encode())
+        # Said before the text was asked for.
+        _expect(client, (error.smtp_code, _said(error.smtp_error).encode()))
+        raise _Broken(_reason(error)) from None
     except (smtplib.SMTPException, OSError) as error:
         raise _Broken(_reason(error), uncertain=True) from None
-    _expect(client, answer)
+    _expect(client, answer, is_sent=True)
 
 
 def _options(client: smtplib.SMTP, payload: Payload) -> list[str]:
@@ -214,14 +220,19 @@ def _options(client: smtplib.SMTP, payload: Payload) -> list[str]:
 
 
 def _expect(
-    client: smtplib.SMTP, answer: tuple[int, bytes], *, is_about_sender: bool = False
+    client: smtplib.SMTP,
+    answer: tuple[int, bytes],
+    *,
+    is_about_sender: bool = False,
+    is_sent: bool = False,
 ) -> None:
+    """Raise what an answer other than yes means; `is_sent`: the server has the message's text."""
     code, text = answer[0], f"{answer[0]} {_said(answer[1])}"
     if 200 <= code < 300:
         return
     # 421 is about the connection (often: so many messages are enough), not about the message.
     if code == 421 or code < 0:
-        raise _Broken(text)
+        raise _Broken(text, uncertain=is_sent)
     with suppress(smtplib.SMTPException, OSError):
         client.rset()
     if is_about_sender and code >= 500:

@@ -7,6 +7,7 @@ filters that cannot multiply text are there.
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from jinja2 import Template, TemplateError, nodes
@@ -122,10 +123,17 @@ def _bounded_depth(where: str) -> Iterator[None]:
         raise InvalidTemplate(where, "is nested too deeply; write it flatter") from None
 
 
+# Each recipient of a mail has the same template: it is compiled once.
+@lru_cache(maxsize=32)
+def _compiled(part: str, source: str, name: str) -> Template:
+    sandbox = HTML if part == "html" else PLAIN
+    where = f"{name} {part}"
+    return _compile(sandbox, _parse(sandbox, source, where), where)
+
+
 def _render(part: str, source: str, values: Mapping[str, Any], name: str) -> str:
     where = f"{name} {part}"
-    sandbox = HTML if part == "html" else PLAIN
-    compiled = _compile(sandbox, _parse(sandbox, source, where), where)
+    compiled = _compiled(part, source, name)
     try:
         with _bounded_depth(where):
             return generated(compiled, values)

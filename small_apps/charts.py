@@ -68,18 +68,20 @@ def _write(
     axes: Any, places: Sequence[int], heights: Sequence[float], points: Sequence[Point]
 ) -> None:
     low, high = axes.get_ylim()
-    ends = {0, len(points) - 1}
-    shown = ends if len(points) > _LEAST_SLOTS else set(range(len(points)))
     style: dict[str, Any] = {"color": _INK, "clip_on": False, "fontproperties": _font()}
+    are_few = len(points) <= _LEAST_SLOTS
     for n, place in enumerate(places):
         # Long numbers at the ends must not leave the picture.
         side = "right" if n == len(points) - 1 else "left" if place == 0 else "center"
         x = place + {"right": 0.4, "left": -0.4, "center": 0.0}[side]
-        if n in shown:
+        if are_few:
             top = max(heights[n], 0.0) + (high - low) * 0.05
             axes.text(x, top, short_number(points[n].value), ha=side, **style)
-        if n in ends:
-            axes.text(x, low - (high - low) * 0.06, _day(points[n]), ha=side, va="top", **style)
+        if n in {0, len(points) - 1}:
+            told = _day(points[n])
+            # Narrow columns have no room for a number above each.
+            told += "" if are_few else f": {short_number(points[n].value)}"
+            axes.text(x, low - (high - low) * 0.06, told, ha=side, va="top", **style)
 
 
 def _font() -> Any:

@@ -83,11 +83,9 @@ class Summary:
             return "Nothing is published yet"
         if total == 1:
             return "Its one domain is published"
-        return (
-            f"All {total} domains are published"
-            if done == total
-            else (f"{done} of {total} domains {'is' if done == 1 else 'are'} published")
-        )
+        if done == total:
+            return f"{'Both' if total == 2 else f'All {total}'} domains are published"
+        return f"{done} of {total} domains {'is' if done == 1 else 'are'} published"
 
     def _changed(self) -> str:
         if self.since is None or not any(one.row_count is not None for one in self.domains):

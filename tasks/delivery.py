@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from hashlib import sha256
 
 from mail.failures import MailRefused, MailServerFailed
@@ -18,9 +17,9 @@ from mail.message import (
 from mail.templates import InvalidTemplate
 from mail.transport import Transport, open_transport
 from minutehand.steps import Recipient, StepFailed, StepResult
-from models.sql import read_clock
+from models.errors import LeaseLost
 from models.store import deliveries, running
-from models.store.deliveries import Delivery
+from models.store.deliveries import Delivery, Reserved
 from runtime.database import reading
 from tasks.context import WorkContext
 from tasks.delivery_report import Report, result_of
@@ -49,34 +48,34 @@ def deliver(context: WorkContext, step: str, compose: Callable[[Recipient], Cont
             waiting.append(one)
     report.wanted = len(waiting)
     with open_transport(context.settings) as transport:
-        _send_all(_Sending(context, step, compose, transport, domain), waiting, report)
+        sending = _Sending(context, step, compose, transport, domain)
+        try:
+            _send_all(sending, waiting, report)
+        finally:
+            sending.record()
         report.told = transport.told(len(report.sent))
     return result_of(report, context.attempts_left)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass
 class _Sending:
     context: WorkContext
     step: str
     compose: Callable[[Recipient], Content]
     transport: Transport
     domain: str
+    # What the server took and no record tells yet: it is written with the next reservation.
+    _taken: Delivery | None = None
 
     def send(self, recipient: Recipient) -> bool:
         """Send to one; False when another attempt did. Raises MailRefused, MailServerFailed."""
-        context = self.context
-        delivery = Delivery(context.operation_id, self.step, recipient.id)
         content = self.compose(recipient)
-        with context.engine.begin() as connection:
-            # Only the attempt that owns the operation may send; raises LeaseLost.
-            running.beat(connection, context.operation_id, context.attempt)
-            address, proposed = recipient.address or "", self._id_for(recipient)
-            message_id = deliveries.reserve(connection, delivery, address, proposed)
-            now = read_clock(connection)
-        if message_id is None:
+        delivery = Delivery(self.context.operation_id, self.step, recipient.id)
+        reserved = self._reserve(delivery, recipient)
+        if reserved is None:
             return False
         try:
-            envelope = self._envelope(recipient, message_id, now)
+            envelope = self._envelope(recipient, reserved)
             self.transport.send(build_message(content, envelope))
         except InvalidAddress as error:
             self._mark_failed(delivery, str(error), is_permanent=True)
@@ -88,15 +87,40 @@ class _Sending:
             # However permanent: it is the settings that have to change, not the address.
             self._mark_failed(delivery, str(error), is_permanent=False)
             raise
-        with context.engine.begin() as connection:
-            deliveries.mark(connection, delivery, "sent")
+        self._taken = delivery
         return True
 
-    def _envelope(self, recipient: Recipient, message_id: str, now: datetime) -> Envelope:
+    def record(self) -> None:
+        """Write that the last message was taken, where that is not written yet."""
+        if self._taken is not None:
+            with self.context.engine.begin() as connection:
+                deliveries.mark(connection, self._taken, "sent")
+            self._taken = None
+
+    def _reserve(self, delivery: Delivery, recipient: Recipient) -> Reserved | None:
+        """Note what was taken and what is sent next. Raises LeaseLost, the former noted."""
+        reserved, lost = None, None
+        address, proposed = recipient.address or "", self._id_for(recipient)
+        with self.context.engine.begin() as connection:
+            if self._taken is not None:
+                deliveries.mark(connection, self._taken, "sent")
+            try:
+                # Only the attempt that owns the operation may send.
+                running.beat(connection, self.context.operation_id, self.context.attempt)
+            except LeaseLost as error:
+                lost = error
+            else:
+                reserved = deliveries.reserve(connection, delivery, address, proposed)
+        self._taken = None
+        if lost is not None:
+            raise lost
+        return reserved
+
+    def _envelope(self, recipient: Recipient, reserved: Reserved) -> Envelope:
         mail, app = self.context.settings.mail, self.context.small_app.name
         way_out = unsubscribe_url(mail.unsubscribe, recipient.id, app)
         return Envelope(
-            mail.sender, recipient.address or "", recipient.name, message_id, now,
+            mail.sender, recipient.address or "", recipient.name, *reserved,
             mail.reply_to, way_out,
         )  # fmt: skip
 
@@ -114,6 +138,8 @@ def _send_all(sending: _Sending, waiting: Sequence[Recipient], report: Report) -
     pace = Pace(context.settings.mail.rate)
     for done, recipient in enumerate(waiting):
         context.progress(done, len(waiting), phase="send")
+        if not pace.is_due:
+            sending.record()
         if not pace.wait(context.should_stop):
             report.stopped = True
             return

@@ -17,6 +17,11 @@ class Pace:
     rate: int | None
     _next_at: float | None = field(default=None, init=False)
 
+    @property
+    def is_due(self) -> bool:
+        """Whether the next may pass at once."""
+        return self._next_at is None or monotonic() >= self._next_at
+
     def wait(self, should_stop: Callable[[], bool]) -> bool:
         """Return True when the next may pass, False as soon as `should_stop()` holds."""
         pause = Event()

@@ -7,12 +7,14 @@ can tell that it has the message; nobody who is marked `sent` is sent it again.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from datetime import datetime
+from typing import Literal, NamedTuple
 from uuid import UUID
 
 import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
 
-from models.sql import database_now, insert_ignoring
+from models.sql import database_now
 from models.tables import deliveries
 
 
@@ -50,14 +52,22 @@ def settled(connection: sa.Connection, operation_id: UUID, step: str) -> Settled
     )
 
 
+class Reserved(NamedTuple):
+    """A delivery that may be sent: under which Message-ID, and when, by the database's clock."""
+
+    message_id: str
+    at: datetime
+
+
 def reserve(
     connection: sa.Connection, delivery: Delivery, address: str, message_id: str
-) -> str | None:
-    """Mark the delivery `sending`; return the Message-ID to send under, None when it was sent.
+) -> Reserved | None:
+    """Mark the delivery `sending`; return how to send it, None when it was sent.
 
     The Message-ID is that of the first attempt, whatever is proposed later.
     """
-    proposed = insert_ignoring(connection, deliveries).values(
+    insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
+    proposed = insert(deliveries).values(
         operation_id=delivery.operation_id,
         step=delivery.step,
         recipient=delivery.recipient,
@@ -66,20 +76,20 @@ def reserve(
         state="sending",
         updated_at=database_now(),
     )
-    connection.execute(proposed)
-    mine = (
-        sa.update(deliveries)
-        .where(*_is(delivery), deliveries.c.state != "sent")
-        .values(
-            state="sending",
-            address=address,
-            error=None,
-            is_permanent=False,
-            updated_at=database_now(),
-        )
-        .returning(deliveries.c.message_id)
+    again = proposed.on_conflict_do_update(
+        index_elements=list(deliveries.primary_key),
+        set_={
+            "state": "sending",
+            "address": address,
+            "error": None,
+            "is_permanent": False,
+            "updated_at": database_now(),
+        },
+        where=deliveries.c.state != "sent",
     )
-    return connection.execute(mine).scalar_one_or_none()
+    mine = again.returning(deliveries.c.message_id, deliveries.c.updated_at)
+    row = connection.execute(mine).one_or_none()
+    return None if row is None else Reserved(row.message_id, row.updated_at)
 
 
 def mark(

@@ -18,6 +18,7 @@ from models.parameters import (
 from models.store import deliveries
 from models.store.deliveries import Delivery
 from models.tables import deliveries as table
+from models.tables import operations
 from runtime.clock import monotonic
 from runtime.mail_settings import MailSettings
 from tasks.context import WorkContext
@@ -412,3 +413,36 @@ def test_each_message_says_where_its_recipient_unsubscribes(
     assert smtp.took[0][1]["List-Unsubscribe-Post"] == "List-Unsubscribe=One-Click"
     assert smtp.took[0][1]["Reply-To"] == "help@example.com"
     assert smtp.took[0][1]["Bcc"] is None
+
+
+def test_who_was_sent_before_a_template_failed_is_on_record(
+    mailing: Work, smtp: MailServer
+) -> None:
+    text = "{{ 1 / (recipient.name|length - 4) }}"
+    mailing.apply(templates={"welcome": {"subject": "s", "text": text}})
+    four = Recipient("benn", "ben@example.com", None)
+
+    with pytest.raises(StepFailed, match="welcome text: division by zero") as failed:
+        send_email.run(context_of(mailing, smtp, [ANN, four]))
+
+    assert failed.value.permanent
+    assert rows(mailing) == {"ann": ("sent", None)}
+
+
+def test_who_was_sent_before_the_lease_was_lost_is_on_record(
+    mailing: Work, smtp: MailServer
+) -> None:
+    operation_id = mailing.operation()
+
+    def taken_over() -> bool:
+        if smtp.took:
+            with mailing.engine.begin() as connection:
+                its = operations.c.id == operation_id
+                connection.execute(sa.update(operations).where(its).values(attempt=2))
+        return False
+
+    with pytest.raises(LeaseLost):
+        send_email.run(context_of(mailing, smtp, operation_id=operation_id, should_stop=taken_over))
+
+    assert smtp.recipients == ["ann@example.com"]
+    assert rows(mailing) == {"ann": ("sent", None)}

@@ -131,7 +131,7 @@ def trouble(action: str = "nightly", **more: Any) -> Trouble:
         (make_summary(make_domain()), "Its one domain is published, and nothing failed."),
         (
             make_summary(make_domain(), make_domain("b"), past=past_of({"a": {"rows": 3}})),
-            "All 2 domains are published, none changed since 16 November, and nothing failed.",
+            "Both domains are published, none changed since 16 November, and nothing failed.",
         ),
         (
             make_summary(
@@ -141,8 +141,8 @@ def trouble(action: str = "nightly", **more: Any) -> Trouble:
                 troubles=(trouble(failed=2, missed=1), trouble("weekly", partial=1)),
             ),
             (
-                "1 of 2 domains is published, 1 changed since 16 November, and 4 operations "
-                "went wrong (2 failed, 1 partial, 1 missed)."
+                "1 of 2 domains is published, 1 changed since 16 November, and 4 operations went"
+                " wrong (2 failed, 1 partial, 1 missed)."
             ),
         ),
         (
