@@ -17,7 +17,7 @@ from models.store.schema import check_schema, current_revision, migrate
 from runtime.config import Settings, load_settings
 from runtime.database import make_engine, reading
 from scheduler.draft import Author
-from tasks.registry import Registry
+from tasks.registry import Registry, registry_of
 
 # Global options may stand before or after the command.
 FLAGS = {"--json"}
@@ -55,7 +55,7 @@ class Invocation:
     @cached_property
     def registry(self) -> Registry:
         """The steps that this process knows."""
-        return Registry(self.settings.step_modules)
+        return registry_of(self.settings.step_modules)
 
     @cached_property
     def small_app(self) -> SmallApp:
@@ -67,6 +67,11 @@ class Invocation:
     def actor(self) -> str:
         """Who runs the command."""
         return account()
+
+    @property
+    def remover(self) -> Author:
+        """Who deletes: no step needs to be known for that, and none is loaded."""
+        return Author(self.actor, self.small_app, {})
 
     @property
     def author(self) -> Author:

@@ -25,6 +25,7 @@ from cli import (
     service,
     simulating,
     status,
+    steps,
     users,
 )
 from cli.invocation import Invocation, hoisted
@@ -52,6 +53,7 @@ for verb in (repeats.rerun, repeats.retry, repeats.cancel):
 cli.add_typer(apps.commands, name="app")
 cli.add_typer(users.commands, name="user")
 cli.add_typer(events.commands, name="event")
+cli.add_typer(steps.commands, name="step")
 cli.command("backfill")(backfills.backfill)
 cli.command("up")(service.up)
 cli.command("worker")(service.worker)

@@ -21,6 +21,7 @@ def upgrade() -> None:
     )
     # The tasks of a user's own Celery application that a worker follows, as a JSON list.
     op.add_column("workers", sa.Column("follows", sa.JSON(), nullable=True))
+    op.add_column("workers", sa.Column("step_failures", sa.JSON(), nullable=True))
     op.create_table(
         "app_documents",
         sa.Column("small_app_id", sa.Integer(), nullable=False),

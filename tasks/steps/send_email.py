@@ -49,7 +49,11 @@ def _template(context: WorkContext, name: str) -> MailTemplate:
 def _shared_values(context: WorkContext) -> Mapping[str, Any]:
     local: datetime = context.occurrence_at.astimezone(ZoneInfo(context.small_app.zone))
     return {
-        "small_app": {"name": context.small_app.name, "zone": context.small_app.zone},
+        "small_app": {
+            "name": context.small_app.name,
+            "zone": context.small_app.zone,
+            "settings": context.small_app.settings,
+        },
         "occurrence_at": context.occurrence_at.strftime("%Y-%m-%dT%H:%M:%SZ"),
         "date": local.strftime("%Y-%m-%d"),
         "time": local.strftime("%H:%M"),
