@@ -173,7 +173,7 @@ def delete(context: typer.Context, action: Optional = None, owner: Owner = None)
         return
     with reading(invocation.engine) as connection:
         row = actions.find(connection, invocation.small_app.id, action)
-    cancelled = change.delete(invocation.engine, row["uid"], invocation.author)
+    cancelled = change.delete(invocation.engine, row["uid"], invocation.remover)
     if invocation.as_json:
         print_json({"uid": row["uid"], "name": row["name"], "cancelled": cancelled})
     else:

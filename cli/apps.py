@@ -42,9 +42,12 @@ def add(
 ) -> None:
     """Store a new small app with its domains, templates and people; refuse a name that is taken."""
     invocation = of(context)
+    count = len(read_documents(file)) if str(file) != "-" else 1
+    if count != 1:
+        raise Refused(f"{file} holds {count} documents; write one small app, or use `app apply`")
     models = _parsed([file])
     if len(models) != 1:
-        raise Refused(f"{file} holds {len(models)} documents; write one small app, or `app apply`")
+        raise Refused("- holds several documents; write one small app, or use `app apply`")
     with invocation.engine.begin() as connection:
         name = models[0][1].name
         if small_apps.stored_named(connection, name) is not None:

@@ -170,6 +170,9 @@ def _workers(connection: sa.Connection, settings: Settings, plans: list[str]) ->
     if used <= listened:
         yield ok("workers", f"{len(live)} for {', '.join(sorted(listened)) or 'no queue'}")
     for row in live:
+        for module, error in (row["step_failures"] or {}).items():
+            text = f"worker {row['name']} could not import {module}: {error}"
+            yield fault("steps", text, "correct the module, then restart the worker")
         if abs(row["skew_s"] or 0.0) > settings.clock.max_skew_s:
             text = f"the machine of worker {row['name']} is {row['skew_s']:+.1f} s off the database"
             yield warning("clock", text, "set it right (NTP)")

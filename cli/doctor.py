@@ -20,10 +20,12 @@ from runtime.database import make_engine
 from runtime.folders import fault_of
 from tasks import probe
 from tasks.names import DEFAULT, HEAVY, QUICK
+from tasks.registry import Registry
 
 # All checks look at the same time; connecting to PostgreSQL alone may take five seconds.
 WITHIN_S = 12.0
 MAIL_WITHIN_S = 5.0
+STEPS_WITHIN_S = 10.0
 MANY_MESSAGES = 10_000
 LITTLE_SPACE = 1024 * 2**20
 NO_SPACE = 50 * 2**20
@@ -65,6 +67,7 @@ def _checks(settings: Settings) -> dict[str, Check]:
         "database": whole(lambda: _check_database(settings)),
         "broker": whole(lambda: _check_broker(settings)),
         "mail": whole(lambda: _check_mail(settings)),
+        "steps": whole(lambda: _check_steps(settings)),
     }
 
 
@@ -126,3 +129,11 @@ def _check_mail(settings: Settings) -> Iterator[Finding]:
         yield ok("mail", transport.probe(settings, MAIL_WITHIN_S))
     except transport.MailServerFailed as error:
         yield fault("mail", str(error), "check SCHED_SMTP_URL, and whether the server runs")
+
+
+def _check_steps(settings: Settings) -> Iterator[Finding]:
+    registry = Registry(settings.step_modules, packages=True, within_s=STEPS_WITHIN_S)
+    for told in registry.failures:
+        yield fault("steps", told, "correct or remove it, here and for the workers; then restart")
+    if not registry.failures:
+        yield ok("steps", f"{len(registry.user_specs())} of your own")

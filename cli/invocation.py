@@ -19,7 +19,7 @@ from runtime.database import make_engine, reading
 from scheduler.draft import Author
 from scheduler.upkeep import migrate
 from tasks.celery_rules import rules_of
-from tasks.registry import Registry
+from tasks.registry import Registry, registry_of
 
 # Global options may stand before or after the command.
 FLAGS = {"--json"}
@@ -57,7 +57,7 @@ class Invocation:
     @cached_property
     def registry(self) -> Registry:
         """The steps that this process knows."""
-        return Registry(self.settings.step_modules)
+        return registry_of(self.settings.step_modules)
 
     @cached_property
     def small_app(self) -> SmallApp:
@@ -69,6 +69,11 @@ class Invocation:
     def actor(self) -> str:
         """Who runs the command."""
         return account()
+
+    @property
+    def remover(self) -> Author:
+        """Who deletes: no step needs to be known for that, and none is loaded."""
+        return Author(self.actor, self.small_app, {})
 
     @property
     def author(self) -> Author:

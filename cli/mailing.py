@@ -1,6 +1,7 @@
 """Previews of templates and mails to try them: what `minutehand template …` does."""
 
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -48,9 +49,16 @@ def stored(invocation: Invocation) -> dict[str, dict[str, Any]]:
         return small_apps.templates_of(connection, app_id)
 
 
-def row(template: MailTemplate) -> dict[str, Any]:
+def settings_of(invocation: Invocation) -> Mapping[str, Any]:
+    """Return the small app's settings."""
+    app_id = invocation.small_app.id
+    with reading(invocation.engine) as connection:
+        return small_apps.settings_of(connection, app_id)
+
+
+def row(template: MailTemplate, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return a template's line of the list."""
-    count = len(problems_of_template(template))
+    count = len(problems_of_template(template, settings))
     return {
         "name": template.name,
         "subject": template.subject,
@@ -65,14 +73,16 @@ def rendered(invocation: Invocation, name: str, user: str | None) -> Rendered:
     if name not in found:
         raise NotFound(f'template "{name}" {unknown_name("template", name, found)}')
     template = MailTemplate(name, **found[name])
-    problems = problems_of_template(template)
+    settings = settings_of(invocation)
+    problems = problems_of_template(template, settings)
     if problems:
         raise InvalidDocument(problems)
     recipient = SAMPLE_RECIPIENT if user is None else _recipient(invocation, user)
     app = invocation.small_app
     url = unsubscribe_url(invocation.settings.mail.unsubscribe, recipient.id, app.name)
     try:
-        values = {**sample_of(name), **values_of(_occasion(invocation), recipient, url)}
+        occasion = _occasion(invocation, settings)
+        values = {**sample_of(name, settings), **values_of(occasion, recipient, url)}
         content = render(template, values)
     except InvalidTemplate as error:
         raise Refused(str(error)) from None
@@ -89,14 +99,14 @@ def _recipient(invocation: Invocation, id: str) -> Recipient:
     raise NotFound(f'user "{id}" {unknown_name("user", id, sorted(known))}')
 
 
-def _occasion(invocation: Invocation) -> Occasion:
+def _occasion(invocation: Invocation, settings: Mapping[str, Any]) -> Occasion:
     """Return an occasion of this minute; its operation is none that is stored."""
     app = invocation.small_app
     with reading(invocation.engine) as connection:
         title = small_apps.document_of(connection, app.id).get("title") or app.name
         now = read_clock(connection)
     at = now.replace(second=0, microsecond=0)
-    return Occasion(app.name, title, app.zone, at, str(uuid4()))
+    return Occasion(app.name, title, app.zone, at, str(uuid4()), settings)
 
 
 def write_html(made: Rendered, file: Path) -> None:

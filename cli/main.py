@@ -26,6 +26,7 @@ from cli import (
     service,
     simulating,
     status,
+    steps,
     templates,
     users,
 )
@@ -55,6 +56,7 @@ cli.add_typer(apps.commands, name="app")
 cli.add_typer(templates.commands, name="template")
 cli.add_typer(users.commands, name="user")
 cli.add_typer(events.commands, name="event")
+cli.add_typer(steps.commands, name="step")
 cli.command("backfill")(backfills.backfill)
 cli.command("up")(service.up)
 cli.command("worker")(service.worker)

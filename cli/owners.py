@@ -27,7 +27,7 @@ def one_of(action: str | None, owner: str | None) -> None:
 
 def delete(invocation: Invocation, owner: str) -> None:
     """Delete all actions of an owner, and print their names. Raises NotFound for none."""
-    deleted = delete_all(invocation.engine, invocation.author, owner)
+    deleted = delete_all(invocation.engine, invocation.remover, owner)
     if not deleted.names:
         raise _nothing(owner)
     names = sorted(deleted.names)

@@ -79,7 +79,10 @@ def standing(connection: sa.Connection, settings: Settings) -> dict[str, Any]:
         "clock_set_back": _clock_set_back(connection, now),
         "downtime": last_downtime(connection, now - DAY),
         "workers": [
-            {key: row[key] for key in ("name", "queues", "seen_at", "skew_s", "follows")}
+            {
+                key: row[key]
+                for key in ("name", "queues", "seen_at", "skew_s", "follows", "step_failures")
+            }
             for row in ticks.live_workers(connection, seen_within)
         ],
         "actions": {
@@ -159,3 +162,5 @@ def _print_workers(found: dict[str, Any]) -> None:
         print_line(f"worker      {row['name']} for {row['queues']}{followed}")
         if abs(row["skew_s"] or 0.0) > found["max_skew_s"]:
             _print_skew("its machine", row["skew_s"])
+        for module, error in (row["step_failures"] or {}).items():
+            print_line(f"            module {module} failed to import: {error}")

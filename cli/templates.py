@@ -25,7 +25,8 @@ def list_templates(context: typer.Context) -> None:
 
     invocation = existing(context)
     stored = mailing.stored(invocation)
-    rows = [mailing.row(MailTemplate(name, **parts)) for name, parts in stored.items()]
+    settings = mailing.settings_of(invocation)
+    rows = [mailing.row(MailTemplate(name, **parts), settings) for name, parts in stored.items()]
     if invocation.as_json:
         print_json(rows)
     else:

@@ -25,6 +25,7 @@ from runtime.skew import SkewWatch
 from tasks.app import configure
 from tasks.lease import stopping
 from tasks.names import DEFAULT
+from tasks.registry import registry_of
 from tasks.transport import outlive_lost_connections
 
 logger = logging.getLogger("minutehand.worker")
@@ -44,6 +45,7 @@ class Presence:
         self.settings = settings
         self.name = name
         self.queues = queues
+        self._step_failures: dict[str, str] | None = None
 
     def tell(self, **_: object) -> None:
         """Log that the worker is ready."""
@@ -52,6 +54,8 @@ class Presence:
     def start(self, **_: object) -> None:
         """Begin to say that the worker lives; called in each new process of the pool."""
         threading.Thread(target=self._keep, name="presence", daemon=True).start()
+        # Not in the process that forks, and not before it is up: a module may take its time.
+        threading.Thread(target=self._load_steps, name="steps", daemon=True).start()
 
     def stop(self) -> None:
         """Say that the worker stopped of its own; called when its pool has ended."""
@@ -61,17 +65,25 @@ class Presence:
         except sa.exc.SQLAlchemyError as error:
             logger.warning("database unavailable while stopping: %s", error)
 
+    def _load_steps(self) -> None:
+        """Load the modules of steps, which the first operation would wait for."""
+        self._step_failures = registry_of(self.settings.step_modules).failed
+
     def _keep(self) -> None:
         engine = make_engine(self.settings)
         pause = threading.Event()
         pid = os.getppid()
         clock = SkewWatch(self.settings.clock.max_skew_s)
+        is_told = False
         while not stopping.is_set():
             try:
                 with engine.begin() as connection:
                     _, skew_s = read_both(connection)
                     clock.note(skew_s)
                     ticks.worker_seen(connection, self.name, self.queues, pid, skew_s)
+                    if self._step_failures is not None and not is_told:
+                        ticks.note_step_failures(connection, self.name, self._step_failures)
+                is_told = self._step_failures is not None
             except sa.exc.SQLAlchemyError as error:
                 logger.warning("database unavailable: %s", error)
             pause.wait(self.settings.worker.heartbeat_s)

@@ -1,6 +1,7 @@
 """Check the templates of a small app: when its document is saved, and again when they are used."""
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from mail.grammar import Fault
 from mail.templates import PARTS, MailTemplate, faults_of
@@ -30,26 +31,30 @@ def template_problems(document: object) -> list[Problem]:
     templates = document.get("templates") if isinstance(document, Mapping) else None
     if not isinstance(templates, Mapping):
         return []
+    settings = document.get("settings") if isinstance(document, Mapping) else None
+    known = settings if isinstance(settings, Mapping) else {}
     return [
         problem
         for name, template in templates.items()
         if isinstance(template, Mapping)
-        for problem in _of_parts(str(name), template)
+        for problem in _of_parts(str(name), template, known)
     ]
 
 
-def problems_of_template(template: MailTemplate) -> list[Problem]:
-    """Return every problem of a stored template."""
+def problems_of_template(template: MailTemplate, settings: Mapping[str, Any]) -> list[Problem]:
+    """Return every problem of a stored template of a small app with these settings."""
     parts = {part: getattr(template, part) for part in PARTS}
-    return list(_of_parts(template.name, parts))
+    return list(_of_parts(template.name, parts, settings))
 
 
-def _of_parts(name: str, parts: Mapping[str, object]) -> Iterator[Problem]:
+def _of_parts(
+    name: str, parts: Mapping[str, object], settings: Mapping[str, Any]
+) -> Iterator[Problem]:
     for part in PARTS:
         source = parts.get(part)
         if not isinstance(source, str):
             continue
-        for fault in faults_of(part, source, sample_of(name)):
+        for fault in faults_of(part, source, sample_of(name, settings)):
             yield Problem(path_of(("templates", name, part)), fault.value, _remedy(fault))
 
 

@@ -1,7 +1,7 @@
 """What a template may read: of the occasion, and of the recipient."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -18,6 +18,7 @@ class Occasion:
     zone: str
     at: datetime
     operation_id: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
 
 def values_of(
@@ -31,7 +32,12 @@ def values_of(
             "address": recipient.address or "",
             "name": recipient.name or recipient.id,
         },
-        "small_app": {"name": occasion.app, "title": occasion.title, "zone": occasion.zone},
+        "small_app": {
+            "name": occasion.app,
+            "title": occasion.title,
+            "zone": occasion.zone,
+            "settings": occasion.settings,
+        },
         "occurrence_at": occasion.at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "date": local.strftime("%Y-%m-%d"),
         "time": local.strftime("%H:%M"),
@@ -69,6 +75,7 @@ SAMPLE: Mapping[str, Any] = values_of(
 SAMPLE_NEWS = news_of({"sales": 1200, "stores": 48}, ["start"], [])
 
 
-def sample_of(template: str) -> Mapping[str, Any]:
-    """Return sample values for the template of that name."""
-    return {**SAMPLE, **SAMPLE_NEWS} if template == NEW_DATA else SAMPLE
+def sample_of(template: str, settings: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return sample values for the template of that name, with the small app's own settings."""
+    news = SAMPLE_NEWS if template == NEW_DATA else {}
+    return {**SAMPLE, **news, "small_app": {**SAMPLE["small_app"], "settings": settings}}

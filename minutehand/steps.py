@@ -1,11 +1,13 @@
 """What a step is given (`StepContext`) and gives back (`StepResult`), and how one is registered."""
 
 import logging
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
+from inspect import iscoroutinefunction, signature
 from types import MappingProxyType
 from typing import Any
 from uuid import UUID
@@ -132,6 +134,7 @@ class RegisteredStep:
     sends: bool
 
 
+_NAME = re.compile("[A-Za-z][A-Za-z0-9_.-]{0,99}")
 _registered: dict[str, RegisteredStep] = {}
 
 
@@ -145,18 +148,47 @@ def step(
 ) -> Callable[[StepFunction], StepFunction]:
     """Register the decorated function as the step `name`.
 
-    `heavy` sends the action to the heavy queue; `repeatable=False` says that a step that was cut
-    off must not begin again; `sends` says that the action must name recipients.
-    Raises ValueError for a name that is taken.
+    The function takes the StepContext and returns a StepResult or None. `heavy` sends the action
+    to the heavy queue; `repeatable=False` says that a step that was cut off must not begin again;
+    `sends` says that the action must name recipients. Raises TypeError or ValueError for what is
+    no step, and for a name that another module has registered.
     """
+    _check_step(name, parameters)
 
     def register(function: StepFunction) -> StepFunction:
-        if name in _registered and _registered[name].function.__module__ != function.__module__:
-            raise ValueError(f"step {name!r} is registered twice")
+        _check_function(name, function)
+        known = _registered.get(name)
+        if known is not None and known.function.__module__ != function.__module__:
+            raise ValueError(
+                f"step {name!r} of {function.__module__} is registered by "
+                f"{known.function.__module__} already; give it another name"
+            )
         _registered[name] = RegisteredStep(name, function, parameters, heavy, repeatable, sends)
         return function
 
     return register
+
+
+def _check_step(name: object, parameters: object) -> None:
+    if callable(name):
+        raise TypeError('a step has a name: write @minutehand.step("name")')
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise ValueError(
+            f"step name {name!r}: write 1 to 100 letters, digits, _, - and ., with a letter first"
+        )
+    if not (isinstance(parameters, type) and issubclass(parameters, BaseModel)):
+        raise TypeError(f"step {name!r}: parameters must be a class derived from BaseModel")
+
+
+def _check_function(name: str, function: object) -> None:
+    if not callable(function) or iscoroutinefunction(function):
+        raise TypeError(f"step {name!r} must be a plain function, not a coroutine")
+    try:
+        signature(function).bind(None)
+    except TypeError:
+        raise TypeError(f"step {name!r} must take one argument, the context") from None
+    except ValueError:
+        return
 
 
 def registered_steps() -> dict[str, RegisteredStep]:

@@ -1,6 +1,6 @@
 """What is known of a step before it runs: the same for built-in steps and for a user's own."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pydantic import BaseModel
@@ -26,3 +26,20 @@ class StepSpec:
     alone: bool = False
     order: int = USER_ORDER
     if_true: Mapping[str, object] = field(default_factory=dict)
+
+
+class KnownSteps(dict[str, StepSpec]):
+    """The steps of one's own that a process knows, by name, and why it does not know others.
+
+    `failures` tell of the modules that could not be loaded, one sentence each.
+    """
+
+    def __init__(self, specs: Mapping[str, StepSpec], failures: Sequence[str] = ()) -> None:
+        super().__init__(specs)
+        self.failures = tuple(failures)
+
+
+def why_unknown(steps: Mapping[str, StepSpec]) -> str:
+    """Return what to add to "is not known": the modules that could not be loaded, if any."""
+    failures = steps.failures if isinstance(steps, KnownSteps) else ()
+    return "".join(f"; {told}" for told in failures)

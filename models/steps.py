@@ -24,7 +24,7 @@ from models.parameters import (
     SendEmailParameters,
 )
 from models.problems import line_error, line_errors, raise_all, unknown_keys, unknown_name
-from models.step_spec import StepSpec
+from models.step_spec import StepSpec, why_unknown
 from models.values import flag_of
 
 EVERYTHING = {"data": True, "design": True, "permissions": True}
@@ -140,7 +140,7 @@ def _read_step(name: str, value: object, reading: Reading) -> Iterator[StepModel
     flag = flag_of(value)
     spec = known.get(name)
     if spec is None and not reading.tolerant:
-        raise ValueError(unknown_name("step", name, known))
+        raise ValueError(unknown_name("step", name, known) + why_unknown(reading.steps))
     if flag is False:
         return
     if flag is None and not isinstance(value, Mapping):
@@ -163,6 +163,9 @@ def _checked(spec: StepSpec, raw: dict[str, Any], reading: Reading) -> dict[str,
     except ValidationError as error:
         raise_all(spec.name, faults + line_errors(error))
         raise
+    except Exception as error:  # a validator of somebody else's step must not end the command
+        told = f"cannot be checked, {type(error).__name__}: {error}; correct the step's parameters"
+        raise ValueError(told) from None
     raise_all(spec.name, faults)
     if spec.name not in BUILT_IN_STEPS:
         return raw

@@ -439,6 +439,8 @@ workers = sa.Table(
     sa.Column("skew_s", sa.Float),
     # The tasks of a user's own Celery application that this worker follows: a list of names.
     sa.Column("follows", sa.JSON),
+    # The modules of steps that it could not load, each with the reason.
+    sa.Column("step_failures", sa.JSON),
 )
 
 tokens = sa.Table(

@@ -5,7 +5,6 @@ import logging
 import os
 import socket
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
@@ -24,7 +23,7 @@ from tasks.engines import engine_of
 from tasks.lease import Interrupted, Lease
 from tasks.names import EXECUTE_HEAVY, EXECUTE_QUICK
 from tasks.persist import persist
-from tasks.registry import Registry
+from tasks.registry import Registry, registry_of
 from tasks.runner import Runner
 from tasks.script import Script
 from tasks.sending import send_notices, send_released
@@ -34,11 +33,6 @@ logger = logging.getLogger("minutehand.worker")
 
 # Operations of one action may start at the same moment: all but one see the other at the next try.
 MOST_TRIES = 5
-
-
-@lru_cache(maxsize=1)
-def _registry(modules: tuple[str, ...]) -> Registry:
-    return Registry(modules)
 
 
 @app.task(name=EXECUTE_HEAVY, bind=True)
@@ -56,7 +50,7 @@ def execute_scheduled_action_quick(self: "Task[Any, Any]", operation_id: str, at
 def _execute(task: "Task[Any, Any]", operation_id: str, attempt: int) -> str:
     settings = settings_in_use()
     worker = f"{task.request.hostname or socket.gethostname()}:{os.getpid()}"
-    registry = _registry(settings.step_modules)
+    registry = registry_of(settings.step_modules)
     engine = engine_of(os.getpid(), settings)
     return run_attempt(engine, settings, registry, (UUID(operation_id), attempt), worker)
 

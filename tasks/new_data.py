@@ -61,11 +61,11 @@ def tell(context: WorkContext, asked: bool | None, news: News) -> StepResult | N
 
 def _deliver(context: WorkContext, template: MailTemplate, title: str, news: News) -> StepResult:
     """Send the mail. Raises StepFailed."""
-    problems = problems_of_template(template)
+    app, at, id = context.small_app, context.occurrence_at, str(context.operation_id)
+    problems = problems_of_template(template, app.settings)
     if problems:
         raise StepFailed("; ".join(map(str, problems)), permanent=True)
-    app, at = context.small_app, context.occurrence_at
-    occasion = Occasion(app.name, title, app.zone, at, str(context.operation_id))
+    occasion = Occasion(app.name, title, app.zone, at, id, app.settings)
     values: dict[str, Any] = news_of(news.domains, news.design, news.permissions)
 
     def compose(recipient: Recipient) -> Content:

@@ -1,57 +1,75 @@
-"""Step names to functions: the built-in ones, then a user's own from `SCHED_STEP_MODULES`."""
+"""Step names to functions: the built-in ones, then a user's own, from packages and settings."""
 
 import importlib
 import logging
-from collections.abc import Callable, Mapping
-from pathlib import Path
-from types import ModuleType
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from threading import Lock
 from typing import Any
 
-from minutehand.steps import StepResult, registered_steps
+from minutehand.steps import RegisteredStep, StepResult, _registered, registered_steps
 from models.errors import UnknownStep
-from models.step_spec import StepSpec
+from models.step_spec import KnownSteps, StepSpec
 from models.steps import BUILT_IN_STEPS
+from tasks.loading import WITHIN_S, Origin, load, origins_of
 
 logger = logging.getLogger("minutehand.steps")
 
-ROOT = Path(__file__).resolve().parent.parent
-OWN_NAMES = {
-    "cli", "cron", "mail", "migrations", "minutehand", "models", "runtime", "scheduler",
-    "scheduler_server", "small_apps", "tasks",
-}  # fmt: skip
 RUNNABLE = ("refresh", "publish", "send_email", "send_execsum", "maintenance")
 
 
-def _is_ours(module: ModuleType) -> bool:
-    """Whether a module is part of this program, which has its name before any other."""
-    file = getattr(module, "__file__", None)
-    own = (ROOT / module.__name__ / "__init__.py", ROOT / f"{module.__name__}.py")
-    return module.__name__ in OWN_NAMES and file is not None and Path(file).resolve() in own
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A module that was loaded, and the steps that it registered."""
+
+    origin: Origin
+    steps: tuple[str, ...]
 
 
 class Registry:
-    """The steps this process knows; a module that fails to import stops nobody but its users."""
+    """The steps this process knows; a module that fails to import stops nobody but its users.
 
-    def __init__(self, modules: tuple[str, ...] = ()) -> None:
+    `failed` says of each such module why. What it had registered before it failed is taken back.
+    """
+
+    def __init__(
+        self, modules: tuple[str, ...] = (), *, packages: bool = False, within_s: float = WITHIN_S
+    ) -> None:
         self.failed: dict[str, str] = {}
-        for module in modules:
-            self._load(module)
+        self.loaded: list[Loaded] = []
+        for origin in origins_of(modules, packages=packages):
+            self._load(origin, within_s)
 
-    def _load(self, module: str) -> None:
-        try:
-            top = module.partition(".")[0]
-            if _is_ours(importlib.import_module(top)):
-                raise ImportError(
-                    f"Minutehand has a package {top!r} of its own; give yours another name"
-                )
-            importlib.import_module(module)
-        except Exception as error:  # a broken package must not stop the worker
-            self.failed[module] = f"{type(error).__name__}: {error}"
-            logger.error("step module %s cannot be imported: %s", module, self.failed[module])
+    def _load(self, origin: Origin, within_s: float) -> None:
+        before = registered_steps()
+        error = load(origin, within_s) or self._clash(before)
+        if error is None:
+            steps = tuple(name for name in registered_steps() if name not in before)
+            self.loaded.append(Loaded(origin, steps))
+            return
+        _registered.clear()
+        _registered.update(before)
+        self.failed[origin.module] = error
+        logger.error("%s cannot be imported: %s", origin.told, error)
 
-    def user_specs(self) -> Mapping[str, StepSpec]:
-        """Return the specs of the registered user steps, by name."""
-        return {
+    def _clash(self, before: dict[str, RegisteredStep]) -> str | None:
+        """Return what is wrong with the names of the steps that were just registered."""
+        for name in registered_steps():
+            if name in BUILT_IN_STEPS and name not in before:
+                return f"step {name!r} is one of Minutehand's own; give it another name"
+        return None
+
+    @property
+    def failures(self) -> tuple[str, ...]:
+        """What could not be loaded and why, one sentence each."""
+        return tuple(
+            f"module {module} failed to import: {error}" for module, error in self.failed.items()
+        )
+
+    def user_specs(self) -> KnownSteps:
+        """Return the specs of the registered user steps, by name, with what could not be loaded."""
+        specs = {
             name: StepSpec(
                 name=name,
                 parameters=step.parameters,
@@ -62,6 +80,7 @@ class Registry:
             for name, step in registered_steps().items()
             if name not in BUILT_IN_STEPS
         }
+        return KnownSteps(specs, self.failures)
 
     def function(self, name: str) -> Callable[[Any], StepResult | None]:
         """Return the function that runs the step; raises UnknownStep, by name."""
@@ -71,5 +90,19 @@ class Registry:
         own = registered_steps().get(name)
         if own is not None:
             return own.function
-        hint = "".join(f"; {module}: {error}" for module, error in self.failed.items())
+        hint = "".join(f"; {told}" for told in self.failures)
         raise UnknownStep(f"this worker does not know the step {name!r}{hint}")
+
+
+_loading = Lock()
+
+
+def registry_of(modules: tuple[str, ...]) -> Registry:
+    """Return this process's registry: loaded once, whoever asks first."""
+    with _loading:
+        return _registry(modules)
+
+
+@lru_cache(maxsize=1)
+def _registry(modules: tuple[str, ...]) -> Registry:
+    return Registry(modules, packages=True)

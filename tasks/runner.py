@@ -6,12 +6,14 @@ from dataclasses import replace
 from typing import Any
 
 import sqlalchemy as sa
+from pydantic import ValidationError
 
-from minutehand.steps import NoParameters, Recipient, StepOutcome, StepResult
+from minutehand.steps import NoParameters, Recipient, StepFailed, StepOutcome, StepResult
 from models.action import ScheduledActionModel
 from models.operation import RERUN, RETRY, OperationState, StepState
+from models.problems import problems_of
 from models.steps import BUILT_IN_STEPS, StepModel
-from models.store import users
+from models.store import small_apps, users
 from models.store.endings import Ending
 from models.store.running import Story
 from runtime.config import Settings
@@ -99,8 +101,7 @@ class Runner:
 
     def _run_step(self, index: int, step: StepModel, context: WorkContext) -> StepResult:
         function = self.registry.function(step.name)
-        if step.spec is not None:
-            context.parameters = step.spec.parameters.model_validate(step.parameters)
+        self._equip(step, context)
         if index != self.script.announced:
             self.progress.begin_step(index)
         self._running, self.script.announced = index, None
@@ -115,6 +116,21 @@ class Runner:
         told = {"message": result.message, "details": result.details}
         self.script.end(index, StepState(result.outcome), **told)
         return result
+
+    def _equip(self, step: StepModel, context: WorkContext) -> None:
+        """Give the step its parameters, and the settings of its small app."""
+        spec = step.spec
+        if spec is None:
+            return
+        try:
+            context.parameters = spec.parameters.model_validate(step.parameters)
+        except ValidationError as error:
+            # A new version of a step asks for more than what was saved.
+            told = "; ".join(str(one) for one in problems_of(error))
+            raise StepFailed(f"step {step.name}: {told}", permanent=True) from None
+        app = self.lease.claim.small_app
+        settings = persist(self.engine, lambda c: small_apps.settings_of(c, app.id))
+        context.small_app = replace(app, settings=settings)
 
     def _recipients(self, action: ScheduledActionModel) -> list[Recipient]:
         rule, subject = action.recipients, self.lease.claim.subject

@@ -23,6 +23,7 @@ def upgrade() -> None:
     op.add_column("small_apps", sa.Column("maintained_at", UTCDateTime(), nullable=True))
     # The tasks of a user's own Celery application that a worker follows, as a JSON list.
     op.add_column("workers", sa.Column("follows", sa.JSON(), nullable=True))
+    op.add_column("workers", sa.Column("step_failures", sa.JSON(), nullable=True))
     # Which operation moved production last.
     op.add_column("domains", sa.Column("published_by", HyphenatedUuid(), nullable=True))
     op.create_table(

@@ -205,6 +205,12 @@ def worker_seen(
         connection.execute(first.values(name=name, started_at=database_now(), **values))
 
 
+def note_step_failures(connection: sa.Connection, name: str, failures: dict[str, str]) -> None:
+    """Note which modules of steps a worker could not load, each with the reason."""
+    noted = sa.update(workers).where(workers.c.name == name)
+    connection.execute(noted.values(step_failures=failures or sa.null()))
+
+
 def worker_stopped(connection: sa.Connection, name: str) -> None:
     """Note that a worker stopped of its own."""
     connection.execute(

@@ -37,7 +37,7 @@ def _template(context: WorkContext, name: str) -> MailTemplate:
             f"template {name!r} {unknown_name('template', name, stored)}", permanent=True
         )
     template = MailTemplate(name, **stored[name])
-    problems = problems_of_template(template)
+    problems = problems_of_template(template, context.small_app.settings)
     if problems:
         raise StepFailed("; ".join(map(str, problems)), permanent=True)
     return template
@@ -48,4 +48,4 @@ def _occasion(context: WorkContext) -> Occasion:
     with reading(context.engine) as connection:
         title = small_apps.document_of(connection, app.id).get("title")
     at, id = context.occurrence_at, str(context.operation_id)
-    return Occasion(app.name, title or app.name, app.zone, at, id)
+    return Occasion(app.name, title or app.name, app.zone, at, id, app.settings)

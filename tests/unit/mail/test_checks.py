@@ -9,7 +9,9 @@ from models.small_app import InvalidSmallApp
 
 def told(text: str) -> list[str]:
     """Return the problems of a template with `text`, without its path."""
-    found = problems_of_template(MailTemplate("t", "s", text))
+    found = problems_of_template(
+        MailTemplate("t", "s", text), {"greeting": "Hello", "team": {"name": "A"}}
+    )
     return [str(problem).removeprefix("templates.t.text").lstrip(": ") for problem in found]
 
 
@@ -21,6 +23,7 @@ def told(text: str) -> list[str]:
         "{% for key, value in recipient|items %}{{ key }}{{ value|upper }}{% endfor %}",
         "{{ nick|default('friend') }} {{ recipient.nick|d('') }}",
         "{% if nick is defined %}yes{% endif %}{% if nick is undefined %}no{% endif %}",
+        "{{ small_app.settings.greeting }}, {{ small_app.settings.team.name }}",
         "{% if recipient.name == 'Ann' and time < '12:00' %}{{ occurrence_at }}{% endif %}",
     ],
 )
@@ -35,6 +38,11 @@ def test_what_is_known_is_no_problem(text: str) -> None:
         ("\n\n{{ recipient.nmae }}", "recipient.nmae", "recipient.name"),
         ("{{ recipient['adress'] }}", "recipient.adress", "recipient.address"),
         ("{% if dat %}{% endif %}", "dat", "date"),
+        (
+            "{{ small_app.settings.greetng }}",
+            "small_app.settings.greetng",
+            "small_app.settings.greeting",
+        ),
         ("{% for c in tim %}{% endfor %}", "tim", "time"),
         ("{{ ('a' ~ small_ap)|upper }}", "small_ap", "small_app"),
         ("{{ date|default(tim) }}", "tim", "time"),

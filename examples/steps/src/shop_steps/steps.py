@@ -1,0 +1,45 @@
+"""count_files: how many files a folder holds, and whether that is too many."""
+
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, field_validator
+
+import minutehand
+
+
+class CountFiles(BaseModel):
+    """What an action writes of the step; checked when the action is saved."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    folder: str
+    most: int = 100
+
+    @field_validator("folder")
+    @classmethod
+    def _is_absolute(cls, value: str) -> str:
+        if not value.startswith("/"):
+            raise ValueError("write an absolute path, such as /srv/inbox")
+        return value
+
+
+@minutehand.step("count_files", parameters=CountFiles)
+def count_files(context: minutehand.StepContext) -> minutehand.StepResult:
+    """Count the files of a folder; fail for good when there are too many."""
+    parameters = CountFiles.model_validate(context.parameters)
+    folder = Path(parameters.folder)
+    if not folder.is_dir():
+        # Somebody may mount it in a minute: try again.
+        raise minutehand.StepFailed(f"{folder} is not there")
+    names = sorted(path.name for path in folder.iterdir())
+    for done, name in enumerate(names):
+        if context.should_stop():
+            return minutehand.StepResult(f"stopped at {name}", minutehand.StepOutcome.PARTIAL)
+        context.progress(done, len(names), message=name, phase="count")
+    if len(names) > parameters.most:
+        raise minutehand.StepFailed(f"{len(names)} files are too many", permanent=True)
+    before = context.checkpoint.get("count")
+    context.checkpoint["count"] = len(names)
+    unit = context.small_app.settings.get("file_word", "files")
+    context.logger.info("before there were %s", before)
+    return minutehand.StepResult(f"{len(names)} {unit}", details={"count": len(names)})

@@ -1,0 +1,51 @@
+"""The step alone: no database, no worker."""
+
+from pathlib import Path
+
+import pytest
+from shop_steps.steps import CountFiles, count_files
+
+from minutehand import StepFailed, StepOutcome
+from minutehand.testing import make_context
+
+
+@pytest.fixture
+def inbox(tmp_path: Path) -> Path:
+    for name in ("a", "b", "c"):
+        (tmp_path / name).touch()
+    return tmp_path
+
+
+def test_the_files_are_counted_and_remembered(inbox: Path) -> None:
+    context = make_context(CountFiles(folder=str(inbox)), settings={"file_word": "letters"})
+
+    result = count_files(context)
+
+    assert (result.message, result.details) == ("3 letters", {"count": 3})
+    assert context.checkpoint == {"count": 3}
+    assert [one.message for one in context.reported] == ["a", "b", "c"]
+
+
+def test_too_many_are_a_failure_for_good(inbox: Path) -> None:
+    with pytest.raises(StepFailed, match="3 files are too many") as failed:
+        count_files(make_context(CountFiles(folder=str(inbox), most=2)))
+
+    assert failed.value.permanent
+
+
+def test_a_folder_that_is_away_may_come_back(tmp_path: Path) -> None:
+    with pytest.raises(StepFailed) as failed:
+        count_files(make_context(CountFiles(folder=str(tmp_path / "away"))))
+
+    assert not failed.value.permanent
+
+
+def test_it_stops_when_it_is_asked_to(inbox: Path) -> None:
+    result = count_files(make_context(CountFiles(folder=str(inbox)), stops_after=1))
+
+    assert (result.outcome, result.message) == (StepOutcome.PARTIAL, "stopped at b")
+
+
+def test_a_folder_has_an_absolute_path() -> None:
+    with pytest.raises(ValueError, match="absolute path"):
+        CountFiles(folder="inbox")

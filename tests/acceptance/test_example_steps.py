@@ -1,0 +1,104 @@
+"""The example package of steps, installed as a user installs it, run by a real worker."""
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pydantic import SecretStr
+
+from runtime.config import Settings
+from tests.acceptance.installation import Installation
+from tests.acceptance.processes import ROOT, until
+from tests.servers import Broker
+
+EXAMPLE = ROOT / "examples" / "steps"
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder into which the example was installed, without a network."""
+    source = tmp_path_factory.mktemp("source") / "steps"
+    shutil.copytree(EXAMPLE, source)
+    target = tmp_path_factory.mktemp("site")
+    words = ["pip", "install", "-q", "--no-deps", "--no-build-isolation", "--no-index"]
+    command = [sys.executable, "-m", *words, "--target", str(target), str(source)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    return target
+
+
+@pytest.fixture
+def with_example(
+    store: str, own_broker: Broker, home_of: Callable[[str], Settings], site: Path
+) -> Iterator[Installation]:
+    """An installation where the example is installed, and a module that is broken is named."""
+    settings = home_of(store).model_copy(update={"broker_url": SecretStr(own_broker.url)})
+    modules = site / "broken_steps_here.py"
+    modules.write_text("import sys\nsys.exit('no licence')\n")
+    environment = {
+        "PYTHONPATH": str(site),
+        "SCHED_STEP_MODULES": "broken_steps_here",
+        "SCHED_WORKER_LEASE_S": "6",
+    }
+    made = Installation(store, settings, own_broker, environment)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+@pytest.fixture
+def inbox(tmp_path: Path) -> Path:
+    folder = tmp_path / "inbox"
+    folder.mkdir()
+    for name in ("a", "b"):
+        (folder / name).touch()
+    return folder
+
+
+def test_its_step_is_found_and_run_beside_a_module_that_is_broken(
+    with_example: Installation, inbox: Path, tmp_path: Path
+) -> None:
+    minutehand = with_example
+    document = tmp_path / "count.json"
+    document.write_text(
+        '{"name": "count", "when": {"every": "PT1H"},'
+        f' "operations": {{"count_files": {{"folder": "{inbox}"}}}}}}'
+    )
+    minutehand.cli("action", "add", str(document))
+    worker = minutehand.worker(is_awaited=True)
+
+    asked = minutehand.cli("action", "run", "count", "--wait")
+    listed = minutehand.cli("step", "list")
+    worker.said("broken_steps_here cannot be imported")
+
+    shown = minutehand.cli("operation", "show", asked["id"])
+    assert (shown["state"], shown["steps"][0]["message"]) == ("success", "2 files")
+    [own] = [one for one in listed["steps"] if one["name"] == "count_files"]
+    assert own["from"] == "entry point 'shop' of shop-steps 1.0.0"
+    assert own["parameters"]["properties"]["most"]["default"] == 100
+    assert listed["failures"] == [
+        {"module": "broken_steps_here", "error": "SystemExit: no licence"}
+    ]
+
+    def told() -> list[object]:
+        return [one["step_failures"] for one in minutehand.cli("status")["workers"]]
+
+    failures = {"broken_steps_here": "SystemExit: no licence"}
+    until(lambda: told() == [failures], lambda: f"the worker tells it: {told()}", 20)
+
+
+def test_its_own_tests_pass_where_it_is_installed(site: Path) -> None:
+    words = [sys.executable, "-P", "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    done = subprocess.run(
+        [*words, "--rootdir", str(EXAMPLE), "-c", "/dev/null", str(EXAMPLE / "tests")],
+        env={"PYTHONPATH": str(site), "PATH": "", "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout

@@ -1,0 +1,197 @@
+"""Modules of somebody else's: what each may do while it is imported, and what becomes of it."""
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from minutehand.steps import _registered, registered_steps
+from models.action import ParseContext, parse_action
+from models.errors import InvalidAction, UnknownStep
+from tasks.registry import Registry
+from tests.factories import make_document
+from tests.unit.models.wrong_documents import NOW
+
+Write = Callable[[str], str]
+_numbers = count()
+GOOD = """
+import minutehand
+from pydantic import BaseModel, field_validator
+
+class Parameters(BaseModel):
+    folder: str
+    most: int = 5
+
+    @field_validator("folder")
+    @classmethod
+    def _absolute(cls, value):
+        if value == "odd":
+            raise KeyError("odd")
+        if not value.startswith("/"):
+            raise ValueError("write an absolute path")
+        return value
+
+@minutehand.step("NAME", parameters=Parameters, heavy=True, repeatable=False, sends=False)
+def run(context):
+    return None
+"""
+
+
+@pytest.fixture
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Write]:
+    """Write a module that can be imported; return its name."""
+    before = dict(_registered)
+    path, folder = list(sys.path), os.getcwd()
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def write(text: str) -> str:
+        name = f"somebodys_steps_{next(_numbers)}"
+        (tmp_path / f"{name}.py").write_text(text)
+        return name
+
+    yield write
+    _registered.clear()
+    _registered.update(before)
+    sys.path[:] = path
+    os.chdir(folder)
+
+
+def good(name: str) -> str:
+    return GOOD.replace("NAME", name)
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        pytest.param("import sys\nsys.exit(3)", "SystemExit: 3", id="exits"),
+        pytest.param("raise BaseException('away')", "BaseException: away", id="base_exception"),
+        pytest.param("raise KeyboardInterrupt", "KeyboardInterrupt", id="interrupt"),
+        pytest.param("import threading\nthreading.Event().wait()", "longer than 0.3 s", id="hangs"),
+        pytest.param("x = ", "SyntaxError", id="no_python"),
+        pytest.param("import not_there_at_all", "No module named 'not_there_at_all'", id="misses"),
+        pytest.param(good("refresh"), "is one of Minutehand's own", id="built_in"),
+        pytest.param(
+            "import minutehand\n@minutehand.step('a b')\ndef run(context): ...",
+            "step name 'a b'",
+            id="name",
+        ),
+        pytest.param(
+            "import minutehand\n@minutehand.step\ndef run(context): ...",
+            'write @minutehand.step("name")',
+            id="bare",
+        ),
+        pytest.param(
+            "import minutehand\n@minutehand.step('a')\ndef run(): ...",
+            "must take one argument",
+            id="no_argument",
+        ),
+        pytest.param(
+            "import minutehand\n@minutehand.step('a')\nasync def run(context): ...",
+            "not a coroutine",
+            id="coroutine",
+        ),
+        pytest.param(
+            "import minutehand\n@minutehand.step('a', parameters=dict)\ndef run(context): ...",
+            "derived from BaseModel",
+            id="parameters",
+        ),
+    ],
+)
+def test_a_broken_module_stops_nobody_but_its_users(module: Write, text: str, error: str) -> None:
+    broken, sound = module(text), module(good("sound"))
+
+    registry = Registry((broken, sound), within_s=0.3)
+
+    assert error in registry.failed[broken]
+    assert list(registry.failed) == [broken]
+    assert set(registry.user_specs()) - set(_before()) == {"sound"}
+    with pytest.raises(UnknownStep, match=f"module {broken} failed to import"):
+        registry.function("of_broken")
+
+
+def _before() -> set[str]:
+    return {name for name in registered_steps() if name != "sound"}
+
+
+def test_what_a_module_registered_before_it_failed_is_taken_back(module: Write) -> None:
+    broken = module(good("half") + "\nraise RuntimeError('then')")
+
+    registry = Registry((broken,))
+
+    assert "half" not in registry.user_specs()
+
+
+def test_what_a_module_prints_does_not_reach_stdout(
+    module: Write, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Registry((module("print('loud')"),))
+
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "loud" in captured.err
+
+
+def test_the_working_directory_and_the_order_of_the_module_path_stay(module: Write) -> None:
+    path, folder = list(sys.path), os.getcwd()
+
+    Registry((module("import os, sys\nos.chdir('/')\nsys.path.insert(0, '/somewhere')"),))
+
+    assert os.getcwd() == folder
+    assert sys.path == [*path, "/somewhere"]
+
+
+def test_two_packages_with_a_step_of_one_name_are_both_named(module: Write) -> None:
+    first, second = module(good("taken")), module(good("taken"))
+
+    registry = Registry((first, second))
+
+    assert f"step 'taken' of {second} is registered by {first} already" in registry.failed[second]
+    assert registry.function("taken").__module__ == first
+
+
+def test_a_module_is_loaded_once_however_often_it_is_named(module: Write) -> None:
+    name = module(good("once"))
+
+    assert [one.steps for one in Registry((name, name)).loaded] == [("once",)]
+
+
+def test_what_a_step_is_comes_from_its_decorator(module: Write) -> None:
+    spec = Registry((module(good("own")),)).user_specs()["own"]
+
+    assert (spec.is_heavy, spec.repeatable, spec.needs_recipients) == (True, False, False)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "problem"),
+    [
+        ({"folder": "in"}, "operations.own.folder 'in': write an absolute path"),
+        ({"folder": "/in", "mst": 1}, "operations.own.mst 1: is not a known key; did you mean"),
+        ({"folder": "/in", "most": "x"}, "operations.own.most 'x': write a whole number"),
+        ({}, "operations.own.folder: is required"),
+        ({"folder": "odd"}, 'operations.own {"folder": "odd"}: cannot be checked, KeyError'),
+    ],
+)
+def test_an_actions_parameters_are_checked_when_it_is_saved(
+    module: Write, parameters: dict[str, object], problem: str
+) -> None:
+    steps = Registry((module(good("own")),)).user_specs()
+
+    with pytest.raises(InvalidAction) as refused:
+        parse_action(make_document(operations={"own": parameters}), ParseContext("UTC", NOW, steps))
+
+    assert problem in str(refused.value)
+
+
+def test_an_unknown_step_is_told_with_what_could_not_be_loaded(module: Write) -> None:
+    broken = module("raise RuntimeError('no licence')")
+    steps = Registry((broken,)).user_specs()
+
+    with pytest.raises(InvalidAction) as refused:
+        parse_action(make_document(operations={"own": True}), ParseContext("UTC", NOW, steps))
+
+    told = str(refused.value)
+    assert "operations.own" in told
+    assert f"module {broken} failed to import: RuntimeError: no licence" in told
