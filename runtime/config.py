@@ -185,6 +185,10 @@ class Settings(Section):
             _URL_CHECKS[str(info.field_name)](text)
         return value
 
+    def __hash__(self) -> int:
+        # By what tells installations apart: `connections` is a mapping, which has no hash.
+        return hash((self.home, self.database_url))
+
     @property
     def uses_embedded_broker(self) -> bool:
         """Whether the broker is the Valkey server that `minutehand up` starts."""

@@ -9,7 +9,6 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import lru_cache
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -22,8 +21,7 @@ from models.store import audit, backfills, cursors, operations
 from models.store.backfills import Turn
 from models.store.outbox import Message
 from models.values import format_instant
-from runtime.config import Settings
-from runtime.database import make_engine, reading
+from runtime.database import reading
 from scheduler.fingerprint import operation_id
 from scheduler.occurrence import next_occurrence, next_occurrences
 from scheduler.ranges import (
@@ -43,6 +41,7 @@ from scheduler.repeat import again, repeatable_plan
 from scheduler.revise import subject_of
 from scheduler.spans import take_out
 from tasks.app import app, settings_in_use
+from tasks.engines import engine_of
 from tasks.lease import stopping
 from tasks.names import METATASK_SCHEDULE
 from tasks.sending import Sent, send_backfills, send_reserved
@@ -236,16 +235,10 @@ def _run(
     return (*first, *(message for message in repeated if message is not None))
 
 
-@lru_cache(maxsize=1)
-def _engine_of(_pid: int, settings: Settings) -> sa.Engine:
-    # By pid: a forked child must not share its parent's connections.
-    return make_engine(settings)
-
-
 @app.task(name=METATASK_SCHEDULE)
 def metatask_schedule(backfill_id: str, attempt: int) -> str:
     """Work off a backfill, in that attempt; return what became of it."""
-    told = run_turn(_engine_of(os.getpid(), settings_in_use()), (UUID(backfill_id), attempt))
+    told = run_turn(engine_of(os.getpid(), settings_in_use()), (UUID(backfill_id), attempt))
     logger.info("backfill %s attempt %d: %s", backfill_id, attempt, told)
     return told
 

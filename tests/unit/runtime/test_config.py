@@ -284,3 +284,11 @@ def test_mail_can_be_paced_answered_and_left(tmp_path: Path) -> None:
     assert settings.mail.rate == 90
     assert settings.mail.reply_to == "Help <help@example.com>"
     assert settings.mail.unsubscribe == "mailto:out@example.com?subject={app}%20{recipient}"
+
+
+def test_settings_can_be_a_key_also_with_connections(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text("connections: {warehouse: 'sqlite:////tmp/w.db'}")
+
+    settings = load_settings(tmp_path, {})
+
+    assert hash(settings) == hash(load_settings(tmp_path, {}))
