@@ -111,9 +111,7 @@ def test_a_right_value_is_taken(tmp_path: Path, variable: str, value: str) -> No
     load_settings(tmp_path, {variable: value})
 
 
-@pytest.mark.parametrize(
-    "text", ["a: &x [*x]\n", "a: 2026-13-45\n", "a: " + "[" * 5_000, "a: \x00\n", "? {}\n: 1\n"]
-)
+@pytest.mark.parametrize("text", ["a: &x [*x]\n", "a: " + "[" * 5_000, "a: \x00\n", "? {}\n: 1\n"])
 def test_a_file_that_is_no_plain_yaml_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "config.yaml").write_text(text)
 
