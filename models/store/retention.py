@@ -12,6 +12,7 @@ from models.sql import database_now, read_clock, stands_in
 from models.store.ticks import EVENTS_DECIDED, instant_fact
 from models.tables import (
     action_cursor,
+    action_state,
     actions,
     attempts,
     backfills,
@@ -22,6 +23,7 @@ from models.tables import (
     operation_logs,
     operations,
     ticks,
+    workers,
 )
 
 HOUR_S = 3_600
@@ -170,6 +172,34 @@ def prune_ticks(connection: sa.Connection, age: timedelta, limit: int) -> int:
     """Delete tick reports older than `age`, of the whole installation."""
     old = sa.select(ticks.c.id).where(ticks.c.finished_at < database_now(-age)).limit(limit)
     return _delete(connection, ticks, old)
+
+
+def prune_workers(connection: sa.Connection, age: timedelta, limit: int) -> int:
+    """Delete workers of the whole installation that were seen last more than `age` ago."""
+    gone = sa.select(workers.c.name).where(workers.c.seen_at < database_now(-age)).limit(limit)
+    names = connection.execute(gone).scalars().all()
+    connection.execute(sa.delete(workers).where(workers.c.name.in_(names)))
+    return len(names)
+
+
+def prune_memories(connection: sa.Connection, small_app_id: int, age: timedelta, limit: int) -> int:
+    """Delete what actions knew that were deleted more than `age` ago and do not run any more."""
+    its_action = actions.c.uid == action_state.c.action_uid
+    is_not_over = sa.exists().where(
+        operations.c.action_uid == actions.c.uid, operations.c.state.not_in(ENDED)
+    )
+    key = (action_state.c.action_uid, action_state.c.subject)
+    old = (
+        sa.select(*key)
+        .join(actions, its_action)
+        .where(
+            actions.c.small_app_id == small_app_id,
+            actions.c.deleted_at < database_now(-age),
+            sa.not_(is_not_over),
+        )
+        .limit(limit)
+    )
+    return connection.execute(sa.delete(action_state).where(sa.tuple_(*key).in_(old))).rowcount
 
 
 def _delete(connection: sa.Connection, table: sa.Table, chosen: sa.Select[Any]) -> int:

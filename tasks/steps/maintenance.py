@@ -67,7 +67,9 @@ def _history(context: WorkContext) -> dict[str, Batch]:
         "missed_spans": lambda c: retention.prune_missed_spans(c, app, age, BATCH),
         "backfills": lambda c: retention.prune_backfills(c, app, age, BATCH),
         "notices": lambda c: retention.prune_notices(c, app, age, BATCH),
+        "memories": lambda c: retention.prune_memories(c, app, age, BATCH),
         "ticks": lambda c: retention.prune_ticks(c, tick_age, BATCH),
+        "workers": lambda c: retention.prune_workers(c, tick_age, BATCH),
     }
 
 

@@ -18,6 +18,7 @@ from models.store.deliveries import Delivery
 from models.store.ticks import EVENTS_DECIDED, set_fact
 from models.tables import (
     action_cursor,
+    action_state,
     actions,
     attempts,
     backfills,
@@ -29,6 +30,7 @@ from models.tables import (
     operations,
     snapshots,
     ticks,
+    workers,
 )
 from models.tables import deliveries as deliveries_table
 from runtime.config import RetentionSettings
@@ -206,6 +208,45 @@ def test_old_ticks_and_missed_spans_go(work: Work) -> None:
     result = ran(work)
 
     assert result.message == "pruned 1 missed spans, 1 ticks"
+
+
+def test_workers_that_nobody_sees_any_more_go(work: Work) -> None:
+    with work.engine.begin() as connection:
+        for name, days in (("gone", 8), ("young", 6)):
+            at = database_now(-days * DAY_S)
+            row = {"name": name, "queues": "quick", "pid": 1, "started_at": at, "seen_at": at}
+            connection.execute(sa.insert(workers).values(**row))
+
+    assert ran(work).message == "pruned 1 workers"
+    assert ids(work, workers.c.name) == {"young"}
+
+
+@pytest.mark.parametrize(
+    ("days", "state", "stays"),
+    [
+        pytest.param(91, "success", False, id="long_deleted"),
+        pytest.param(89, "success", True, id="deleted_lately"),
+        pytest.param(None, "success", True, id="there"),
+        pytest.param(91, "running", True, id="still_runs"),
+    ],
+)
+def test_what_an_action_knew_goes_once_it_is_long_deleted(
+    work: Work, days: float | None, state: str, stays: bool
+) -> None:
+    id_ = work.operation(state=state, recorded_at=database_now())
+    with work.engine.begin() as connection:
+        its = sa.select(operations.c.action_uid).where(operations.c.id == id_)
+        uid = connection.execute(its).scalar_one()
+        for subject in ("", "ann"):
+            row = {"action_uid": uid, "subject": subject, "run_number": 7}
+            connection.execute(sa.insert(action_state).values(**row))
+        at = None if days is None else database_now(-days * DAY_S)
+        deleted = sa.update(actions).where(actions.c.uid == uid)
+        connection.execute(deleted.values(deleted_at=at))
+
+    ran(work)
+
+    assert ids(work, action_state.c.subject) == ({"", "ann"} if stays else set())
 
 
 def make_backfill(work: Work, days: float, **columns: object) -> UUID:

@@ -1,0 +1,86 @@
+"""`minutehand app data`: rows of production and staging, as a user calls it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.main import run
+from models.parameters import PublishParameters, RefreshParameters
+from tasks.steps import publish, refresh
+from tests.integration.steps.conftest import Work
+
+ROWS = 'id,day,paid,open,note\n1,2026-11-23,12.50,true,"a, b"\n2,2026-11-24,,false,\n'
+
+
+@pytest.fixture
+def shop(home_of: Any, monkeypatch: pytest.MonkeyPatch) -> Work:
+    """A small app whose domain has two rows in production and three in staging."""
+    from runtime.database import make_engine
+
+    settings = home_of("sqlite")
+    monkeypatch.setenv("SCHED_HOME", str(settings.home))
+    work = Work(make_engine(settings), settings)
+    work.apply(domains={"sales": {"source": {"file": "sales.csv"}}})
+    work.write("sales.csv", ROWS)
+    refresh.run(work.context(RefreshParameters()))
+    publish.run(work.context(PublishParameters(data=True)))
+    work.write("sales.csv", ROWS + "3,2026-11-25,1,true,\n")
+    refresh.run(work.context(RefreshParameters(force=True)))
+    return work
+
+
+@pytest.mark.usefixtures("shop")
+def test_published_rows_are_json_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["app", "data", "shop", "sales"]) == 0
+
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert rows == [
+        {"id": 1, "day": "2026-11-23", "paid": 12.5, "open": True, "note": "a, b"},
+        {"id": 2, "day": "2026-11-24", "paid": None, "open": False, "note": ""},
+    ]
+
+
+@pytest.mark.usefixtures("shop")
+def test_staging_is_what_was_refreshed_last(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["app", "data", "shop", "sales", "--staging"]) == 0
+
+    assert len(capsys.readouterr().out.splitlines()) == 3
+
+
+@pytest.mark.usefixtures("shop")
+def test_rows_are_csv_where_that_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["app", "data", "shop", "sales", "--format", "csv"]) == 0
+
+    head, first, second = capsys.readouterr().out.splitlines()
+    assert head == "id,day,paid,open,note"
+    assert first.startswith("1,2026-11-23,12.5")
+    assert first.endswith(',true,"a, b"')
+    assert second == "2,2026-11-24,,false,"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "told"),
+    [
+        pytest.param(["shoop", "sales"], 2, 'did you mean "shop"?', id="small_app"),
+        pytest.param(["shop", "sale"], 2, 'did you mean "sales"?', id="domain"),
+        pytest.param(["shop", "fresh"], 2, "publish it first", id="never_published"),
+        pytest.param(["shop", "sales"], 1, "is damaged; refresh with force", id="damaged"),
+    ],
+)
+def test_what_cannot_be_read_is_told_in_one_line(
+    shop: Work, capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, told: str
+) -> None:
+    sales = {"source": {"file": "sales.csv"}}
+    shop.apply(domains={"sales": sales, "fresh": {"source": {"file": "fresh.csv"}}})
+    shown = shop.domains()["sales"].production
+    assert shown is not None
+    if code == 1:
+        Path(shop.settings.home / shown.path).unlink()
+
+    assert run(["app", "data", *arguments]) == code
+
+    error = capsys.readouterr().err
+    assert told in error
+    assert len(error.splitlines()) == 1
