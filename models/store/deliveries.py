@@ -8,7 +8,8 @@ can tell that it has the message; nobody who is marked `sent` is sent it again.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, NamedTuple
+from functools import cache
+from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
 import sqlalchemy as sa
@@ -66,30 +67,36 @@ def reserve(
 
     The Message-ID is that of the first attempt, whatever is proposed later.
     """
-    insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
-    proposed = insert(deliveries).values(
-        operation_id=delivery.operation_id,
-        step=delivery.step,
-        recipient=delivery.recipient,
-        address=address,
-        message_id=message_id,
-        state="sending",
-        updated_at=database_now(),
-    )
+    row = connection.execute(
+        _reserving(connection.dialect.name),
+        {
+            "operation_id": delivery.operation_id,
+            "step": delivery.step,
+            "recipient": delivery.recipient,
+            "address": address,
+            "message_id": message_id,
+        },
+    ).one_or_none()
+    return None if row is None else Reserved(row.message_id, row.updated_at)
+
+
+# Made once: it runs for each mail.
+@cache
+def _reserving(dialect: str) -> Any:
+    insert = postgresql.insert if dialect == "postgresql" else sqlite.insert
+    proposed = insert(deliveries).values(state="sending", updated_at=database_now())
     again = proposed.on_conflict_do_update(
         index_elements=list(deliveries.primary_key),
         set_={
             "state": "sending",
-            "address": address,
+            "address": proposed.excluded.address,
             "error": None,
             "is_permanent": False,
             "updated_at": database_now(),
         },
         where=deliveries.c.state != "sent",
     )
-    mine = again.returning(deliveries.c.message_id, deliveries.c.updated_at)
-    row = connection.execute(mine).one_or_none()
-    return None if row is None else Reserved(row.message_id, row.updated_at)
+    return again.returning(deliveries.c.message_id, deliveries.c.updated_at)
 
 
 def mark(
@@ -102,15 +109,24 @@ def mark(
 ) -> None:
     """Write what became of a delivery; `is_permanent`: no next attempt tries that address."""
     connection.execute(
-        sa.update(deliveries)
-        .where(*_is(delivery))
-        .values(state=state, error=error, is_permanent=is_permanent, updated_at=database_now())
+        _MARK,
+        {
+            "its_operation": delivery.operation_id,
+            "its_step": delivery.step,
+            "its_recipient": delivery.recipient,
+            "state": state,
+            "error": error,
+            "is_permanent": is_permanent,
+        },
     )
 
 
-def _is(delivery: Delivery) -> tuple[sa.ColumnElement[bool], ...]:
-    return (
-        deliveries.c.operation_id == delivery.operation_id,
-        deliveries.c.step == delivery.step,
-        deliveries.c.recipient == delivery.recipient,
+_MARK = (
+    sa.update(deliveries)
+    .where(
+        deliveries.c.operation_id == sa.bindparam("its_operation"),
+        deliveries.c.step == sa.bindparam("its_step"),
+        deliveries.c.recipient == sa.bindparam("its_recipient"),
     )
+    .values(updated_at=database_now())
+)

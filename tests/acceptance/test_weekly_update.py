@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import NAMESPACE_OID, uuid5
 
+import pytest
 import sqlalchemy as sa
 
 from models.tables import action_cursor
@@ -75,3 +76,19 @@ def test_the_weekly_update_is_recorded_sent_and_run_once_under_its_documented_id
         True, True, True,
     ]  # fmt: skip
     assert len(to) == 3
+
+
+@pytest.mark.parametrize("store", ["sqlite"])
+def test_from_the_second_weekly_update_on_the_mails_have_charts(
+    installation: Installation,
+) -> None:
+    add_the_demo(installation)
+    installation.worker("heavy")
+
+    for _ in range(2):
+        installation.cli("action", "run", "weekly update", "--app", "demo", "--wait")
+
+    mails = [path.read_text() for path in (installation.home / "mail").glob("*.eml")]
+    summaries = [mail for mail in mails if ".send_execsum." in mail]
+    assert len(summaries) == 6
+    assert sum("Content-Type: image/png" in mail for mail in summaries) == 3

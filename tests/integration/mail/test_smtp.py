@@ -1,5 +1,6 @@
 """The SMTP transport against a real server: connections, TLS, what answers and breaks mean."""
 
+import shutil
 import ssl
 import subprocess
 from collections.abc import Callable, Iterator
@@ -55,6 +56,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A certificate for 127.0.0.1 with its key in one file, made by `openssl`."""
     folder = tmp_path_factory.mktemp("certificate")
     key, made = folder / "key.pem", folder / "both.pem"
+    assert shutil.which("openssl"), "install openssl: mail over TLS is tested with its certificate"
     command = (
         "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 "
         f"-subj /CN=127.0.0.1 -addext subjectAltName=IP:127.0.0.1 -keyout {key} -out {made}"
