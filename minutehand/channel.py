@@ -18,6 +18,7 @@ class Channel:
         self._lock = threading.Lock()
         self._socket: socket.socket | None = None
         self._rest = b""
+        self._number = 0
 
     @property
     def is_open(self) -> bool:
@@ -25,17 +26,28 @@ class Channel:
         return self._socket is not None
 
     def ask(self, request: dict[str, Any], timeout_s: float) -> dict[str, Any]:
-        """Return the agent's answer, connecting first where necessary; raises AgentAway."""
+        """Return the agent's answer, connecting first where necessary; raises AgentAway.
+
+        A slow agent keeps the connection, for its end would say that this process is gone. What it
+        answers too late is passed over.
+        """
         with self._lock:
+            self._number += 1
+            line = json.dumps({**request, "n": self._number}, default=str).encode() + b"\n"
             try:
                 connected = self._connected()
                 connected.settimeout(timeout_s)
-                connected.sendall(json.dumps(request, default=str).encode() + b"\n")
-                answer: dict[str, Any] = json.loads(self._line(connected))
+                connected.sendall(line)
+            except OSError as error:
+                self._close()
+                raise AgentAway(f"{type(error).__name__}: {error}") from error
+            try:
+                return self._answer(connected)
+            except TimeoutError as error:
+                raise AgentAway(f"no answer within {timeout_s:g} s") from error
             except (OSError, ValueError) as error:
                 self._close()
                 raise AgentAway(f"{type(error).__name__}: {error}") from error
-            return answer
 
     def close(self) -> None:
         """Close the connection; what is held over it and has not ended counts as left behind."""
@@ -54,6 +66,12 @@ class Channel:
                 raise
             self._socket = opened
         return self._socket
+
+    def _answer(self, connected: socket.socket) -> dict[str, Any]:
+        while True:
+            answer: dict[str, Any] = json.loads(self._line(connected))
+            if answer.get("n") == self._number:
+                return answer
 
     def _line(self, connected: socket.socket) -> bytes:
         while b"\n" not in self._rest:

@@ -76,9 +76,12 @@ class FollowedOperation:
         phase: str | None = None,
     ) -> None:
         """Report how far the task is; written at most once a second, cheap to call often."""
-        given = {"done": done, "total": total, "message": message, "phase": phase}
+        counts = {"done": done, "total": total}
+        given: dict[str, Any] = {key: int(one) for key, one in counts.items() if one is not None}
+        texts = {"message": message, "phase": phase}
+        given |= {key: str(one) for key, one in texts.items() if one is not None}
         with self._lock:
-            self._progress.update((key, one) for key, one in given.items() if one is not None)
+            self._progress.update(given)
 
     def time_left(self) -> timedelta:
         """Return how long the operation may still run; never negative."""
@@ -106,9 +109,9 @@ class FollowedOperation:
         beats = threading.Thread(target=self._keep, name="minutehand lease", daemon=True)
         previous = _set_handler(self._on_signal)
         mark = _current.set(self)
-        beats.start()
         try:
             with self._open_to_interruption():
+                beats.start()
                 return call()
         finally:
             _current.reset(mark)
@@ -199,7 +202,7 @@ class FollowedOperation:
             return
         logger.error("operation %s: its task does not end (%s)", self.operation_id, self._asked)
         if self._asked != LOST:
-            self.end("failed" if is_time else "cancelled", error=TIME_LIMIT if is_time else None)
+            self.end(TIME_LIMIT if is_time else "cancelled")
         if self._limits["is_child"]:
             os.kill(os.getpid(), signal.SIGKILL)
 

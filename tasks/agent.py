@@ -158,7 +158,9 @@ class Session:
         """Answer until the other side is gone; what it left behind is given back, or lost."""
         try:
             for line in self.source:
-                answer = self._answer(json.loads(line))
+                asked = json.loads(line)
+                # By its number the other side knows which question this answers.
+                answer = {**self._answer(asked), "n": asked.get("n")}
                 self.sink.write(json.dumps(answer, default=str).encode() + b"\n")
         except (OSError, ValueError) as error:
             logger.warning("a connection broke: %s", error)

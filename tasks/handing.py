@@ -17,6 +17,7 @@ from redis.exceptions import RedisError, ResponseError
 from models.store import handing
 from models.store.handing import Handed
 from models.store.outbox import Message
+from runtime.clock import monotonic
 from runtime.config import Settings
 from tasks.app import ORIGIN, app, settings_in_use, transport_options
 from tasks.celery_rules import celery_broker_url, rules_of
@@ -26,6 +27,8 @@ logger = logging.getLogger("minutehand.broker")
 # So many are on their way at a time: when their sender is killed, no more are in doubt.
 AT_A_TIME = 50
 CONNECT_S = 2
+# A broker of its own that is away must not hold up what is sent to ours, again and again.
+LEFT_ALONE_S = 5.0
 HEADER = "minutehand"
 BROKER_ERRORS = (KombuError, OperationalError, RedisError, AMQPError, OSError)
 # What is raised before a connection stands, and what a server answers that took nothing.
@@ -49,6 +52,10 @@ def hand_over(engine: sa.Engine, messages: Sequence[Message]) -> tuple[int, str 
     """
     settings = settings_in_use()
     rules, url, count = rules_of(settings), celery_broker_url(settings), 0
+    failed_at = _failed_at.get(url)
+    if not shares_broker(settings) and failed_at and monotonic() - failed_at < LEFT_ALONE_S:
+        # Their reservation runs out: a later tick sends them.
+        return 0, "the broker of the Celery application was unavailable a moment ago"
     for chunk in _chunks(messages):
         with engine.begin() as connection:
             handed = handing.begin(connection, chunk, rules, settings.alert)
@@ -58,6 +65,7 @@ def hand_over(engine: sa.Engine, messages: Sequence[Message]) -> tuple[int, str 
         count += len(outcome.accepted)
         if outcome.error is not None:
             _tell(outcome, len(handed))
+            _failed_at[url] = monotonic()
             return count, outcome.error
     return count, None
 
@@ -89,8 +97,8 @@ def send_each(url: str, handed: Sequence[Handed]) -> Outcome:
         return Outcome(refused=list(handed), error=_text(error))
     for number, one in enumerate(handed):
         if one.queue in missing:
+            logger.warning("the broker has no queue %s; start a worker that listens", one.queue)
             outcome.refused.append(one)
-            outcome.error = f"the broker has no queue {one.queue}; start a worker that listens"
             continue
         try:
             _link(url).send(one)
@@ -162,6 +170,7 @@ class _Link:
 
 
 _links: dict[str, Any] = {}
+_failed_at: dict[str, float] = {}
 
 
 def _link(url: str) -> _Link:

@@ -11,10 +11,10 @@ import pytest
 import sqlalchemy as sa
 from pydantic import SecretStr
 
-from minutehand.channel import Channel
+from minutehand.channel import AgentAway, Channel
 from models.sql import database_now
 from models.store import ticks
-from models.tables import attempts, workers
+from models.tables import attempts, operations, workers
 from runtime.clock import wait_for
 from runtime.config import Settings
 from runtime.database import make_engine, reading
@@ -39,7 +39,8 @@ class Asked:
         self.channel = Channel(str(path))
 
     def ask(self, verb: str, **told: Any) -> dict[str, Any]:
-        return self.channel.ask({"verb": verb, **told}, ANSWER_S)
+        answer = self.channel.ask({"verb": verb, **told}, ANSWER_S)
+        return {key: one for key, one in answer.items() if key != "n"}
 
     def claim(self, id: UUID, attempt: int = 1, *, repeatable: bool = False) -> dict[str, Any]:
         how = {"worker": "shop@host:1", "repeatable": repeatable, "wait_s": 0.0}
@@ -52,7 +53,8 @@ class Asked:
 
 def serving(engine: sa.Engine, settings: Settings, path: Path) -> Iterator[Agent]:
     agent = Agent(engine, settings, WORKER)
-    thread = threading.Thread(target=agent.serve, args=(path,))
+    # One that a failed test leaves behind must not keep the others from ending.
+    thread = threading.Thread(target=agent.serve, args=(path,), daemon=True)
     thread.start()
     assert wait_for(path.exists, 10)
     yield agent
@@ -310,3 +312,20 @@ def test_a_database_that_is_away_is_told_after_the_wait(settings: Settings, path
     next(running, None)
     assert told["state"] == "away"
     assert "database unavailable" in told["reason"]
+
+
+def test_an_answer_that_comes_too_late_is_none_to_the_next_question_and_loses_nothing(
+    engine: sa.Engine, settings: Settings, task: Asked
+) -> None:
+    id = make_sent(engine, settings)
+    task.start(id)
+    with engine.begin() as connection:
+        # The agent's heartbeat waits for this row.
+        locked = sa.select(operations.c.id).where(operations.c.id == id).with_for_update()
+        connection.execute(locked)
+        with pytest.raises(AgentAway, match="no answer within"):
+            task.channel.ask({"verb": "beat", "progress": {"message": "late"}}, 0.2)
+
+    assert task.ask("nonsense")["reason"] == "nothing is held to nonsense"
+    assert row_of(engine, id)["message"] == "late"
+    assert task.ask("end", outcome="success") == {"state": "success"}
