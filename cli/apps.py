@@ -30,6 +30,8 @@ commands.command("data")(app_data.data)
 
 COLUMNS = {"name": "NAME", "zone": "ZONE", "owner": "OWNER", "domains": "DOMAINS"}
 MOST_NAMED = 12
+# With its mails and its people a small app is longer than an action.
+LONGEST_APP = 64 * 2**20
 
 Located = tuple[str, SmallAppModel]
 Name = Annotated[str, typer.Argument(help="Name of a small app.", metavar="APP")]
@@ -42,7 +44,7 @@ def add(
 ) -> None:
     """Store a new small app with its domains, templates and people; refuse a name that is taken."""
     invocation = of(context)
-    count = len(read_documents(file)) if str(file) != "-" else 1
+    count = len(read_documents(file, LONGEST_APP)) if str(file) != "-" else 1
     if count != 1:
         raise Refused(f"{file} holds {count} documents; write one small app, or use `app apply`")
     models = _parsed([file])
@@ -147,7 +149,7 @@ def _parsed(files: Sequence[Path]) -> list[Located]:
     documents: list[tuple[str, object]] = []
     for file in files:
         try:
-            documents += read_documents(file)
+            documents += read_documents(file, LONGEST_APP)
         except InvalidDocument as error:
             problems += error.problems
     models: list[Located] = []

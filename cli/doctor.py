@@ -57,6 +57,8 @@ def _print(findings: Sequence[Finding]) -> None:
 
 
 def _checks(settings: Settings) -> dict[str, Check]:
+    # Before the others: while modules are imported nothing else may print.
+    registry = Registry(settings.step_modules, packages=True, within_s=STEPS_WITHIN_S)
 
     def whole(check: Callable[[], Iterator[Finding]]) -> Check:
         return lambda: list(check())
@@ -67,7 +69,7 @@ def _checks(settings: Settings) -> dict[str, Check]:
         "database": whole(lambda: _check_database(settings)),
         "broker": whole(lambda: _check_broker(settings)),
         "mail": whole(lambda: _check_mail(settings)),
-        "steps": whole(lambda: _check_steps(settings)),
+        "steps": whole(lambda: _check_steps(registry)),
     }
 
 
@@ -131,8 +133,7 @@ def _check_mail(settings: Settings) -> Iterator[Finding]:
         yield fault("mail", str(error), "check SCHED_SMTP_URL, and whether the server runs")
 
 
-def _check_steps(settings: Settings) -> Iterator[Finding]:
-    registry = Registry(settings.step_modules, packages=True, within_s=STEPS_WITHIN_S)
+def _check_steps(registry: Registry) -> Iterator[Finding]:
     for told in registry.failures:
         yield fault("steps", told, "correct or remove it, here and for the workers; then restart")
     if not registry.failures:

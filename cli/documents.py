@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from models.errors import InvalidDocument, Problem
-from models.json_text import InvalidJson, read_json
+from models.json_text import LONGEST_DOCUMENT, InvalidJson, read_json
 from runtime.documents import InvalidYaml, read_yaml
 
 LONGEST_FILE = 512 * 2**20
@@ -20,16 +20,23 @@ def read_text(file: Path) -> str:
         raise InvalidDocument([Problem(str(file), None, f"cannot be read: {reason}")]) from None
 
 
-def read_documents(file: Path) -> list[tuple[str, object]]:
-    """Return the documents of a file, each with where it stands; raises InvalidDocument."""
+def read_documents(file: Path, longest: int = LONGEST_DOCUMENT) -> list[tuple[str, object]]:
+    """Return the documents of a file, each with where it stands; raises InvalidDocument.
+
+    `longest` is how many bytes of JSON it may hold, in JSON Lines each line.
+    """
     text = read_text(file)
     if file.suffix in {".jsonl", ".ndjson"}:
         return [
-            (f"{file} line {number}", _read(line, f"{file} line {number}"))
+            (f"{file} line {number}", _read(line, f"{file} line {number}", longest))
             for number, line in enumerate(text.split("\n"), 1)
             if line.strip()
         ]
-    value = _read_yaml(text, file) if file.suffix in {".yaml", ".yml"} else _read(text, str(file))
+    value = (
+        _read_yaml(text, file)
+        if file.suffix in {".yaml", ".yml"}
+        else _read(text, str(file), longest)
+    )
     if isinstance(value, list):
         return [(f"{file}[{number}]", item) for number, item in enumerate(value)]
     return [(str(file), value)]
@@ -41,9 +48,9 @@ def located(where: str, error: InvalidDocument) -> InvalidDocument:
     return InvalidDocument(problems)
 
 
-def _read(text: str, where: str) -> object:
+def _read(text: str, where: str, longest: int) -> object:
     try:
-        return read_json(text)
+        return read_json(text, longest=longest)
     except InvalidJson as error:
         raise located(where, error) from None
 

@@ -112,8 +112,9 @@ def cancel(engine: sa.Engine, uid: UUID, actor: str) -> tuple[list[UUID], int]:
     Refused when none is active.
     """
     with engine.begin() as connection:
-        row = cursors.lock(connection, uid)
+        # In the order of a worker that fills: it holds its backfill, and then locks the action.
         stopped = backfills.cancel_active(connection, [uid], f"cancelled by {actor}")
+        row = cursors.lock(connection, uid)
         if not stopped:
             raise Refused(f"{row.name!r} has no active backfill")
         count = sum(

@@ -1,9 +1,10 @@
 """StepContext as our own steps get it: with the database and the settings besides."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Protocol
+from functools import cached_property
+from typing import Any, Protocol
 
 import sqlalchemy as sa
 
@@ -18,6 +19,29 @@ class Reporter(Protocol):
         self, done: int | None, total: int | None, message: str | None, phase: str | None
     ) -> None:
         """Take what is not None; write at most once a second."""
+
+
+class LazySettings(Mapping[str, Any]):
+    """The settings of a small app: asked for when a step first reads one."""
+
+    def __init__(self, load: Callable[[], Mapping[str, Any]]) -> None:
+        self._load = load
+
+    @cached_property
+    def _settings(self) -> Mapping[str, Any]:
+        return self._load()
+
+    def __getitem__(self, key: str) -> Any:
+        return self._settings[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._settings)
+
+    def __len__(self) -> int:
+        return len(self._settings)
+
+    def __repr__(self) -> str:
+        return repr(dict(self._settings))
 
 
 @dataclass

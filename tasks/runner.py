@@ -17,7 +17,7 @@ from models.store import small_apps, users
 from models.store.endings import Ending
 from models.store.running import Story
 from runtime.config import Settings
-from tasks.context import WorkContext
+from tasks.context import LazySettings, WorkContext
 from tasks.lease import Lease
 from tasks.persist import persist
 from tasks.progress import LineHandler, Progress
@@ -129,7 +129,9 @@ class Runner:
             told = "; ".join(str(one) for one in problems_of(error))
             raise StepFailed(f"step {step.name}: {told}", permanent=True) from None
         app = self.lease.claim.small_app
-        settings = persist(self.engine, lambda c: small_apps.settings_of(c, app.id))
+        settings = LazySettings(
+            lambda: persist(self.engine, lambda c: small_apps.settings_of(c, app.id))
+        )
         context.small_app = replace(app, settings=settings)
 
     def _recipients(self, action: ScheduledActionModel) -> list[Recipient]:

@@ -341,3 +341,19 @@ def test_a_reference_that_cannot_be_read_here_is_named(
         "SCHED_HOOK_SECRET: file:/not/there cannot be read: No such file or directory",
         "env:CHAT_HOOK is not set; set the variable CHAT_HOOK for this worker",
     ]
+
+
+def test_modules_of_steps_that_cannot_be_loaded_are_named(
+    engine: sa.Engine, settings: Settings, examine: Examine, tmp_path: Path
+) -> None:
+    alive(engine, settings, "quick")
+    with engine.begin() as connection:
+        (worker,) = ticks.live_workers(connection, timedelta(minutes=1))
+        ticks.note_step_failures(connection, worker["name"], {"there_not_here": "OSError: away"})
+
+    code, found = examine(SCHED_STEP_MODULES="not_there_at_all")
+
+    told = [one["text"] for one in found["steps"]]
+    assert code == 1
+    assert f"worker {worker['name']} could not import there_not_here: OSError: away" in told
+    assert any("module not_there_at_all failed to import" in text for text in told)

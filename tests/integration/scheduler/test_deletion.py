@@ -17,12 +17,13 @@ from models.errors import NotFound, Refused
 from models.operation import OperationState
 from models.small_app import parse_small_app
 from models.sql import read_clock
-from models.store import backfills, small_apps
+from models.store import backfills, cursors, small_apps
 from models.tables import actions, audit, operations, revisions
 from runtime.clock import wait_for
 from runtime.config import Settings
 from runtime.database import reading
 from scheduler import deletion
+from scheduler.backfill import cancel as cancel_backfill
 from scheduler.change import create_all
 from scheduler.deletion import delete_all, delete_app
 from scheduler.draft import Author
@@ -89,26 +90,64 @@ def test_what_was_due_is_decided_and_unstarted_operations_are_cancelled(engine: 
 
 def test_the_backfill_of_a_deleted_action_is_cancelled(engine: sa.Engine) -> None:
     action = make_action(engine, owner="o")
-    with engine.begin() as connection:
-        now = read_clock(connection)
-        row = {
-            "id": UUID(int=7),
-            "small_app_id": 1,
-            "action_uid": action.uid,
-            "since": now - timedelta(days=1),
-            "until": now,
-            "mode": "missing",
-            "cursor": now - timedelta(days=1),
-            "pace": None,
-            "actor": "tests",
-        }
-        backfills.insert(connection, row)
+    backfill = make_backfill(engine, action.uid)
 
     delete_all(engine, author(), "o")
 
     with reading(engine) as connection:
-        found = backfills.get(connection, UUID(int=7))
+        found = backfills.get(connection, backfill)
     assert (found["state"], found["error"]) == ("cancelled", "the action was deleted")
+
+
+@pytest.mark.parametrize("stop", ["delete", "cancel"])
+def test_whoever_stops_a_backfill_that_is_worked_off_waits_for_its_batch(
+    engine: sa.Engine, stop: str
+) -> None:
+    """A batch holds its backfill and then locks the action: the other order would be a deadlock."""
+    action = make_action(engine, owner="o")
+    backfill = make_backfill(engine, action.uid)
+    errors: list[Exception] = []
+
+    def stop_it() -> None:
+        try:
+            if stop == "delete":
+                delete_all(engine, author(), "o")
+            else:
+                cancel_backfill(engine, action.uid, "tests")
+        except Exception as error:
+            errors.append(error)
+
+    stopper = Thread(target=stop_it)
+    with engine.begin() as connection:
+        assert backfills.hold(connection, (backfill, 1)) is not None
+        stopper.start()
+        assert wait_for(lambda: waits_for_lock(engine), 20)
+        cursors.lock(connection, action.uid)
+    stopper.join()
+
+    assert errors == []
+    with reading(engine) as connection:
+        assert backfills.get(connection, backfill)["state"] == "cancelled"
+
+
+def make_backfill(engine: sa.Engine, uid: UUID) -> UUID:
+    id = UUID(int=7)
+    with engine.begin() as connection:
+        now = read_clock(connection)
+        since = now - timedelta(days=1)
+        ends = {"since": since, "until": now, "cursor": since}
+        row = {"id": id, "small_app_id": 1, "action_uid": uid, "mode": "missing", "actor": "tests"}
+        backfills.insert(connection, row | ends | {"pace": None})
+    return id
+
+
+def waits_for_lock(engine: sa.Engine) -> bool:
+    """Whether a transaction waits for another; on SQLite all who write do, one by one."""
+    if engine.dialect.name == "sqlite":
+        return True
+    with reading(engine) as connection:
+        query = sa.text("SELECT count(*) FROM pg_locks WHERE NOT granted")
+        return bool(connection.execute(query).scalar_one())
 
 
 def test_a_small_app_goes_with_all_its_actions_some_at_a_time(
