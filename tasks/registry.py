@@ -16,6 +16,8 @@ from tasks.loading import WITHIN_S, Origin, load, origins_of
 
 logger = logging.getLogger("minutehand.steps")
 
+# Where modules register what they have, by name: what one that fails put there is taken back.
+SHELVES: tuple[dict[str, Any], ...] = (_registered,)
 RUNNABLE = ("refresh", "publish", "send_email", "send_execsum", "maintenance")
 
 
@@ -42,14 +44,15 @@ class Registry:
             self._load(origin, within_s)
 
     def _load(self, origin: Origin, within_s: float) -> None:
-        before = registered_steps()
+        before, kept = registered_steps(), [dict(shelf) for shelf in SHELVES]
         error = load(origin, within_s) or self._clash(before)
         if error is None:
             steps = tuple(name for name in registered_steps() if name not in before)
             self.loaded.append(Loaded(origin, steps))
             return
-        _registered.clear()
-        _registered.update(before)
+        for shelf, things in zip(SHELVES, kept, strict=True):
+            shelf.clear()
+            shelf.update(things)
         self.failed[origin.module] = error
         logger.error("%s cannot be imported: %s", origin.told, error)
 
