@@ -7,7 +7,7 @@ import sqlalchemy as sa
 
 from cli.output import instant, print_line, print_table
 from minutehand.steps import SmallApp
-from models.store import app_overview, operations, small_apps
+from models.store import app_overview, app_status, operations, small_apps
 from models.store.app_apply import AppliedApp
 
 RECENT = 5
@@ -28,6 +28,7 @@ def shown(connection: sa.Connection, app: SmallApp) -> dict[str, Any]:
         "zone": app.zone,
         "document": small_apps.document_of(connection, app.id),
         **app_overview.overview(connection, app.id),
+        "data": app_status.status_of(connection, app.id),
         "operations": [
             {key: row[key] for key in ("id", "action_name", "occurrence_at", "state", "error")}
             for row in recent
@@ -45,11 +46,23 @@ def print_app(app: dict[str, Any]) -> None:
         print_line(f"next        {instant(app['next']['at'])}  {app['next']['action']}")
     print_line(f"people      {app['users']} users, {app['groups']} groups")
     if app["domains"]:
+        print_line(f"data        {_data_in_words(app['data'])}")
         print_table(app["domains"], DOMAIN_COLUMNS)
     for one in app["operations"]:
         told = f"{instant(one['occurrence_at'])}  {one['state']:<9} {one['id']}"
         print_line(f"{told}  {one['action_name']}")
     print_line(json.dumps(app["document"], indent=2, ensure_ascii=False))
+
+
+def _data_in_words(data: dict[str, Any]) -> str:
+    told = [data["status"]]
+    if data["phase"]:
+        told.append(": ".join(filter(None, (data["phase"], data["message"]))))
+    if data["eta"] is not None:
+        told.append(f"done by {instant(data['eta'])}")
+    if data["last_error"]:
+        told.append(f"last error: {data['last_error']}")
+    return ", ".join(told)
 
 
 def applied_as_json(one: AppliedApp) -> dict[str, Any]:

@@ -8,7 +8,8 @@ from functools import lru_cache
 from threading import Lock
 from typing import Any
 
-from minutehand.steps import RegisteredStep, StepResult, _registered, registered_steps
+from minutehand import readers, steps
+from minutehand.steps import RegisteredStep, StepResult, registered_steps
 from models.errors import UnknownStep
 from models.step_spec import KnownSteps, StepSpec
 from models.steps import BUILT_IN_STEPS
@@ -17,7 +18,7 @@ from tasks.loading import WITHIN_S, Origin, load, origins_of
 logger = logging.getLogger("minutehand.steps")
 
 # Where modules register what they have, by name: what one that fails put there is taken back.
-SHELVES: tuple[dict[str, Any], ...] = (_registered,)
+SHELVES: tuple[dict[str, Any], ...] = (steps._registered, readers._registered)
 RUNNABLE = ("refresh", "publish", "send_email", "send_execsum", "maintenance")
 
 
@@ -47,8 +48,8 @@ class Registry:
         before, kept = registered_steps(), [dict(shelf) for shelf in SHELVES]
         error = load(origin, within_s) or self._clash(before)
         if error is None:
-            steps = tuple(name for name in registered_steps() if name not in before)
-            self.loaded.append(Loaded(origin, steps))
+            new = tuple(name for name in registered_steps() if name not in before)
+            self.loaded.append(Loaded(origin, new))
             return
         for shelf, things in zip(SHELVES, kept, strict=True):
             shelf.clear()

@@ -136,7 +136,9 @@ def test_show_tells_how_it_stands(call: Call, write: Write, shop: Result) -> Non
 
     assert found["document"]["settings"] == {"currency": "EUR"}
     assert (found["users"], found["groups"]) == (1, 1)
-    assert found["actions"] == {"total": 1, "active": 1}
+    # Its maintenance is one.
+    assert found["actions"] == {"total": 2, "active": 2}
+    assert (found["data"]["status"], found["data"]["blocking_maintenance"]) == ("empty", False)
     assert found["domains"] == [
         {
             "name": "orders",
@@ -147,7 +149,8 @@ def test_show_tells_how_it_stands(call: Call, write: Write, shop: Result) -> Non
         }
     ]
     assert printed.code == 0
-    assert "actions     1, 1 active" in printed.out
+    assert "actions     2, 2 active" in printed.out
+    assert "data        empty" in printed.out
     assert call("app", "show", "shp").code == 2
 
 
