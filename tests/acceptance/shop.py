@@ -52,7 +52,7 @@ class Shop:
         its = {**self.settings, **settings}
         worker = processes.start("shop", [*command, *options], its, folder=self.folder)
         worker.said("ready.")
-        if app == "followed" and is_seen:
+        if app != "shop" and is_seen:
             self.is_followed()
         return worker
 
