@@ -216,7 +216,7 @@ def test_what_waits_is_told_in_the_terms_of_a_user_s_own_application(engine: sa.
     dispatch_ready(engine)
 
     assert unsent == [("close the day", "it could not be sent; is the broker there?")]
-    told = waits(row_of(engine, id), Standing(None, frozenset()), NOON, None)
+    told = waits(rows_of(engine, action)[0], Standing(None, frozenset()), NOON, None)
     assert told.endswith("but no worker listens to queue celery; start one of your application")
 
 
