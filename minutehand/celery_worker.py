@@ -175,7 +175,8 @@ def _claim(task: Any, message: dict[str, Any], agent: AgentProcess) -> FollowedO
             return FollowedOperation(channel, told, SoftTimeLimitExceeded)
         if state == "refused":
             channel.close()
-            logger.info("operation %s is not run here: %s", request.id, told["reason"])
+            level = logging.ERROR if told["reason"].startswith("unknown") else logging.INFO
+            logger.log(level, "operation %s is not run here: %s", request.id, told["reason"])
             raise Ignore(f"operation {request.id} is not run here: {told['reason']}")
         if monotonic() >= give_up_at:
             channel.close()

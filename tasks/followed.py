@@ -27,6 +27,11 @@ from tasks.verdicts import failed
 # A message of an attempt that is not there yet: its task was put back a moment ago.
 EARLY = "early"
 CELERY_RETRY = "Celery's retry"
+# Pruned long ago, or of another installation.
+UNKNOWN = (
+    "unknown: the agent's database has no such operation; check SCHED_DATABASE_URL or SCHED_HOME of"
+    " this worker"
+)
 
 
 @dataclass
@@ -64,7 +69,8 @@ def try_to_claim(
     handing.take_up(connection, *its)
     found = claim(connection, *its, worker, lambda _document, _steps: {**shown, "progress": 0.0})
     if isinstance(found, NotClaimed):
-        return str(found)
+        is_known = found is not NotClaimed.TAKEN or recorded_of(connection, *its) is not None
+        return str(found) if is_known else UNKNOWN
     return Held(found.id, found.attempt, found.plan, found.failures, found.losses, step), found
 
 

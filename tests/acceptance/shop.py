@@ -23,6 +23,9 @@ EXAMPLE = ROOT / "examples" / "from_celery_beat"
 RULES = CeleryRules(("tasks.*",))
 
 
+RAN_ONCE = ["close_day begins", "close_day ends"]
+
+
 class Shop:
     """A copy of the example beside an installation that sends its tasks."""
 
@@ -52,7 +55,7 @@ class Shop:
         its = {**self.settings, **settings}
         worker = processes.start("shop", [*command, *options], its, folder=self.folder)
         worker.said("ready.")
-        if app == "followed" and is_seen:
+        if app != "shop" and is_seen:
             self.is_followed()
         return worker
 
@@ -119,3 +122,33 @@ class Shop:
     def gate(self, name: str = "gate") -> Path:
         """Return the path of a file that a task waits for."""
         return self.folder / name
+
+
+def killed(shop: Shop, worker: Process) -> None:
+    """Kill a worker and its pool together, but not its agent."""
+    processes = [psutil.Process(worker.pid), *shop.pool(worker)]
+    for one in processes:
+        one.suspend()
+    for one in processes:
+        one.kill()
+    worker.popen.wait()
+
+
+def asks_its_agent(shop: Shop, worker: Process, before: int) -> None:
+    """Wait until a process of the pool has a connection to its agent more than before."""
+    until(lambda: connections(shop, worker) > before, "a task asks for its operation")
+
+
+def connections(shop: Shop, worker: Process) -> int:
+    """Return how many unix sockets a worker's pool has."""
+    return sum(len(one.net_connections("unix")) for one in shop.pool(worker))
+
+
+def threads(shop: Shop, worker: Process) -> int:
+    """Return how many threads a worker's pool has."""
+    return sum(one.num_threads() for one in shop.pool(worker))
+
+
+def begins(shop: Shop, task: str = "close_day") -> None:
+    """Wait until a task of the shop has begun."""
+    until(lambda: f"{task} begins" in shop.said(), lambda: f"{task} begins: {shop.said()}")

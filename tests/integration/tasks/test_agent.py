@@ -123,7 +123,9 @@ def test_an_attempt_is_claimed_once(
     other = Asked(path)
 
     assert other.claim(id) == {"state": "refused", "reason": "taken"}
-    assert other.claim(uuid4()) == {"state": "refused", "reason": "taken"}
+    unknown = other.claim(uuid4())
+    assert unknown["state"] == "refused"
+    assert "no such operation; check SCHED_DATABASE_URL or SCHED_HOME" in unknown["reason"]
     other.channel.close()
     assert row_of(engine, id)["state"] == "running"
 

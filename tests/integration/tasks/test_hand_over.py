@@ -9,17 +9,20 @@ import sqlalchemy as sa
 
 from models.errors import Refused
 from models.sql import database_now
-from models.store import handing, outbox
+from models.store import handing, outbox, overdue
 from models.store.claims import claim
+from models.store.decided import Standing
 from models.store.obstacles import NotClaimed
 from models.tables import action_state, notices
 from runtime.config import Settings
 from runtime.database import reading
+from runtime.sections import AlertSettings
 from scheduler import change
 from scheduler.cancel import cancel
 from scheduler.change import Changed
 from scheduler.dispatch import dispatch_ready
 from scheduler.manual import run_now
+from scheduler.outcome import waits
 from scheduler.repeat import retry
 from scheduler.sweep import Sweeper
 from scheduler.tick import TickReport, tick
@@ -200,6 +203,21 @@ def test_a_broker_that_is_down_for_certain_leaves_it_pending_and_gets_it_when_it
     assert (waiting["state"], waiting["handing_at"]) == ("pending", None)
     assert row_of(engine, id)["state"] == "handed_over"
     assert len(celery_messages(broker)) == 1
+
+
+def test_what_waits_is_told_in_the_terms_of_a_user_s_own_application(engine: sa.Engine) -> None:
+    action = celery_action(engine)
+    id = due(engine, action)
+    hour_ago = database_now(-3600.0)
+    update_operation(engine, id, recorded_at=hour_ago, triggerer="Scheduled action")
+    with engine.begin() as connection:
+        unsent = overdue.alert(connection, AlertSettings(), 1)
+    follow_by_name(engine, TASK)
+    dispatch_ready(engine)
+
+    assert unsent == [("close the day", "it could not be sent; is the broker there?")]
+    told = waits(rows_of(engine, action)[0], Standing(None, frozenset()), NOON, None)
+    assert told.endswith("but no worker listens to queue celery; start one of your application")
 
 
 def test_a_daemon_that_dies_between_sending_and_marking_leaves_it_uncertain(
