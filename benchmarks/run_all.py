@@ -15,6 +15,7 @@ from benchmarks import (
     bench_idle,
     bench_lateness,
     bench_many_due,
+    bench_refresh,
     bench_simulate,
     bench_start,
     bench_worker,
@@ -33,6 +34,7 @@ MEASURES: tuple[Measure, ...] = (
     bench_events.measure,
     bench_worker.measure,
     bench_simulate.measure,
+    bench_refresh.measure,
 )
 
 

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from cli.app_doubts import doubts
 from cli.documents import located, read_documents
 from cli.invocation import of
 from cli.output import print_json, print_line, print_table
@@ -44,10 +45,14 @@ def add(
             verb=f"app.{applied}",
             objects={app.name: None},
         )
+    warned = doubts(invocation, model)
     if invocation.as_json:
-        print_json({"name": app.name, "zone": app.zone, "change": applied})
-    else:
-        print_line(f"{applied} small app {app.name}, zone {app.zone}")
+        told = {"name": app.name, "zone": app.zone, "change": applied}
+        print_json(told | ({"warnings": warned} if warned else {}))
+        return
+    print_line(f"{applied} small app {app.name}, zone {app.zone}")
+    for warning in warned:
+        print_line(f"  warning: {warning}")
 
 
 @commands.command("list")

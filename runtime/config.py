@@ -26,7 +26,7 @@ from pydantic import (
     model_validator,
 )
 
-from runtime.data_sections import Connections, FetchSettings, SnapshotSettings
+from runtime.data_sections import Connections, FetchSettings, NamedUrls, SnapshotSettings
 from runtime.documents import read_yaml
 from runtime.folders import fault_of
 from runtime.sections import (
@@ -178,7 +178,8 @@ class Settings(Section):
     fetch: FetchSettings = FetchSettings()
     snapshots: SnapshotSettings = SnapshotSettings()
     connections: Connections = Field(
-        {}, description="databases that sources may query, by name: an SQLAlchemy URL or reference"
+        NamedUrls(),
+        description="databases that sources may query, by name: an SQLAlchemy URL or reference",
     )
     hook: HookSettings = HookSettings()
     alert: AlertSettings = AlertSettings()
@@ -337,8 +338,10 @@ def _explain(error: ValidationError, names: Mapping[tuple[str, ...], str], file:
     for fault in error.errors():
         path = tuple(str(part) for part in fault["loc"])
         # A fault between two keys is found at their section: name the variable that was set.
-        where = names.get(path[:2]) or next(
-            (n for p, n in names.items() if p[: len(path)] == path), None
+        where = (
+            names.get(path[:2])
+            or names.get(path[:1])
+            or next((n for p, n in names.items() if p[: len(path)] == path), None)
         )
         text = fault["msg"].removeprefix("Value error, ")
         shown = (
