@@ -63,10 +63,11 @@ class Sizes:
     subjects: int = 100
     simulated: int = 1_000
     mails: int = 2_000
+    imported_rows: int = 1_000_000
 
 
 FULL = Sizes()
-SMALL = Sizes(2_000, 20, 50, 100, 300, 10, 1, 30, 10, 100, 1, 5, 500, 20, 10, 10, 10)
+SMALL = Sizes(2_000, 20, 50, 100, 300, 10, 1, 30, 10, 100, 1, 5, 500, 20, 10, 10, 10, 2_000)
 
 
 @dataclass(frozen=True)

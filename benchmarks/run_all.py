@@ -16,6 +16,7 @@ from benchmarks import (
     bench_lateness,
     bench_mail,
     bench_many_due,
+    bench_refresh,
     bench_simulate,
     bench_start,
     bench_worker,
@@ -35,6 +36,7 @@ MEASURES: tuple[Measure, ...] = (
     bench_worker.measure,
     bench_simulate.measure,
     bench_mail.measure,
+    bench_refresh.measure,
 )
 
 

@@ -1,6 +1,7 @@
 """What commands print of small apps."""
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -65,18 +66,21 @@ def _data_in_words(data: dict[str, Any]) -> str:
     return ", ".join(told)
 
 
-def applied_as_json(one: AppliedApp) -> dict[str, Any]:
-    """Return what became of a small app, as JSON."""
+def applied_as_json(one: AppliedApp, warnings: Sequence[str]) -> dict[str, Any]:
+    """Return what became of a small app, with what its admin should look at."""
     return {
         "name": one.app.name,
         "zone": one.app.zone,
         "change": one.change,
         "changes": list(one.changes),
+        "warnings": list(warnings),
     }
 
 
-def print_applied(one: AppliedApp) -> None:
-    """Print what became of a small app, and what changed."""
-    print_line(f"{one.change} small app {one.app.name}, zone {one.app.zone}")
-    for change in one.changes:
+def print_applied(told: dict[str, Any]) -> None:
+    """Print what became of a small app, what changed, and the warnings."""
+    print_line(f"{told['change']} small app {told['name']}, zone {told['zone']}")
+    for change in told["changes"]:
         print_line(f"  {change}")
+    for warning in told["warnings"]:
+        print_line(f"  warning: {warning}")

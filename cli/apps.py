@@ -8,6 +8,7 @@ import sqlalchemy as sa
 import typer
 
 from cli import app_data
+from cli.app_doubts import doubts
 from cli.app_views import applied_as_json, print_app, print_applied, shown
 from cli.documents import located, read_documents
 from cli.invocation import Invocation, existing, of
@@ -57,10 +58,11 @@ def add(
                 f'small app "{name}" is there already; use `minutehand app apply` to change it'
             )
         done = _apply(connection, models, invocation)
+    (told,) = _told(invocation, models, done)
     if invocation.as_json:
-        print_json(applied_as_json(done[0]))
+        print_json(told)
     else:
-        print_applied(done[0])
+        print_applied(told)
 
 
 @commands.command("apply")
@@ -76,10 +78,11 @@ def apply(
         done = _apply(connection, models, invocation)
         if dry_run:
             transaction.rollback()
+    told = _told(invocation, models, done)
     if invocation.as_json:
-        print_json([applied_as_json(one) for one in done])
+        print_json(told)
         return
-    for one in done:
+    for one in told:
         print_applied(one)
     if dry_run:
         print_line("nothing was stored")
@@ -176,3 +179,12 @@ def _apply(
     for one in done:
         give_maintenance(connection, one.app)
     return done
+
+
+def _told(
+    invocation: Invocation, models: Sequence[Located], done: Sequence[AppliedApp]
+) -> list[dict[str, Any]]:
+    return [
+        applied_as_json(one, doubts(invocation, model))
+        for (_, model), one in zip(models, done, strict=True)
+    ]

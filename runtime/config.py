@@ -26,7 +26,7 @@ from pydantic import (
     model_validator,
 )
 
-from runtime.data_sections import Connections, FetchSettings, SnapshotSettings
+from runtime.data_sections import Connections, FetchSettings, NamedUrls, SnapshotSettings
 from runtime.documents import read_yaml
 from runtime.folders import fault_of
 from runtime.mail_settings import MailSettings
@@ -167,7 +167,8 @@ class Settings(Section):
     fetch: FetchSettings = FetchSettings()
     snapshots: SnapshotSettings = SnapshotSettings()
     connections: Connections = Field(
-        {}, description="databases that sources may query, by name: an SQLAlchemy URL or reference"
+        NamedUrls(),
+        description="databases that sources may query, by name: an SQLAlchemy URL or reference",
     )
     hook: HookSettings = HookSettings()
     alert: AlertSettings = AlertSettings()
@@ -184,10 +185,6 @@ class Settings(Section):
         if text:
             _URL_CHECKS[str(info.field_name)](text)
         return value
-
-    def __hash__(self) -> int:
-        # By what tells installations apart: `connections` is a mapping, which has no hash.
-        return hash((self.home, self.database_url))
 
     @property
     def uses_embedded_broker(self) -> bool:
@@ -332,8 +329,10 @@ def _explain(error: ValidationError, names: Mapping[tuple[str, ...], str], file:
     for fault in error.errors():
         path = tuple(str(part) for part in fault["loc"])
         # A fault between two keys is found at their section: name the variable that was set.
-        where = names.get(path[:2]) or next(
-            (n for p, n in names.items() if p[: len(path)] == path), None
+        where = (
+            names.get(path[:2])
+            or names.get(path[:1])
+            or next((n for p, n in names.items() if p[: len(path)] == path), None)
         )
         text = fault["msg"].removeprefix("Value error, ")
         shown = (

@@ -9,6 +9,13 @@ from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
 from runtime.sections import Section
 
 
+class NamedUrls(dict[str, SecretStr]):
+    """URLs by name, never changed: settings are the key of what is kept for each process."""
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(frozenset(self.items()))
+
+
 def _object(value: object) -> object:
     """Return the object that a variable holds as JSON; anything else as it is."""
     if not isinstance(value, str):
@@ -19,7 +26,7 @@ def _object(value: object) -> object:
         raise ValueError('write JSON such as {"warehouse": "env:WAREHOUSE_URL"}') from None
 
 
-def _urls(value: dict[str, SecretStr]) -> dict[str, SecretStr]:
+def _urls(value: dict[str, SecretStr]) -> NamedUrls:
     for name, url in value.items():
         text = url.get_secret_value()
         if text.startswith(("env:", "file:")):
@@ -31,7 +38,7 @@ def _urls(value: dict[str, SecretStr]) -> dict[str, SecretStr]:
                 f"{name}: write an SQLAlchemy URL such as postgresql://HOST/NAME, "
                 "or where it lies: env:NAME or file:/absolute/path"
             ) from None
-    return value
+    return NamedUrls(value)
 
 
 Connections = Annotated[dict[str, SecretStr], BeforeValidator(_object), AfterValidator(_urls)]

@@ -284,9 +284,21 @@ def test_mail_can_be_paced_answered_and_left(tmp_path: Path) -> None:
     assert settings.mail.unsubscribe == "mailto:out@example.com?subject={app}%20{recipient}"
 
 
-def test_settings_can_be_a_key_also_with_connections(tmp_path: Path) -> None:
-    (tmp_path / "config.yaml").write_text("connections: {warehouse: 'sqlite:////tmp/w.db'}")
+def test_connections_come_from_the_file_or_as_json(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text("connections: {a: 'env:A_URL', b: 'sqlite:///b.db'}\n")
+    in_file = load_settings(tmp_path, {})
+    by_variable = load_settings(tmp_path, {"SCHED_CONNECTIONS": '{"c": "postgresql://h/c"}'})
 
-    settings = load_settings(tmp_path, {})
+    assert list(in_file.connections) == ["a", "b"]
+    assert list(by_variable.connections) == ["c"]
+    # One engine is kept for each process and its settings.
+    assert hash(in_file) != hash(by_variable)
+    assert hash(in_file) == hash(load_settings(tmp_path, {}))
 
-    assert hash(settings) == hash(load_settings(tmp_path, {}))
+
+@pytest.mark.parametrize("value", ["s3cret", '{"a": "s3cret@@"}', '["s3cret"]', '{"a": 5}'])
+def test_a_wrong_connection_is_refused_and_not_told(tmp_path: Path, value: str) -> None:
+    with pytest.raises(InvalidSetting, match="SCHED_CONNECTIONS") as refused:
+        load_settings(tmp_path, {"SCHED_CONNECTIONS": value})
+
+    assert "s3cret" not in str(refused.value)

@@ -1,0 +1,66 @@
+"""Measure the import of a large CSV file: rows a second, and the memory it takes at most."""
+
+import json
+import subprocess
+import sys
+
+from benchmarks.harness import ROOT, Figure, Sizes, Stack, main
+
+# In a process of its own, so that the memory is the import's alone.
+_IMPORT = """
+import json, resource, sys
+from pathlib import Path
+from time import perf_counter
+from uuid import uuid4
+from runtime.config import Settings
+from small_apps import snapshots
+from small_apps.importing import Data
+from small_apps.snapshots import Place
+
+def peak_mb():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+settings, file = Settings(home=Path(sys.argv[1])), Path(sys.argv[1], "source.csv")
+before = peak_mb()
+started = perf_counter()
+written = snapshots.write(settings, Place("bench", "orders", uuid4()), Data(file, "csv", "source"))
+took = perf_counter() - started
+rows = written.imported.row_count
+print(json.dumps({"rows": rows, "seconds": took, "before_mb": before, "peak_mb": peak_mb()}))
+"""
+
+
+def measure(stack: Stack, sizes: Sizes) -> list[Figure]:
+    """Return rows a second, and the peak of memory, of one import of a CSV file."""
+    database = stack.empty()
+    file = database.settings.home / "source.csv"
+    with file.open("w") as stream:
+        stream.write("id,name,amount,day,paid\n")
+        stream.writelines(
+            f"{n},name {n % 977},{n % 1000}.{n % 100:02},2026-11-{n % 28 + 1:02},true\n"
+            for n in range(sizes.imported_rows)
+        )
+    command = [sys.executable, "-c", _IMPORT, str(database.settings.home)]
+    done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
+    told = json.loads(done.stdout)
+    assert told["rows"] == sizes.imported_rows
+    size_mb = file.stat().st_size / 1e6
+    stack.drop(database)
+    what = f"import of {sizes.imported_rows:,} rows of CSV"
+    details = {"file": f"{size_mb:.0f} MB", "seconds": round(told["seconds"], 2)}
+    return [
+        Figure(
+            f"{what}: rows a second", round(told["rows"] / told["seconds"]), "rows/s", "", details
+        ),
+        Figure(
+            f"{what}: memory at most",
+            round(told["peak_mb"]),
+            "MB",
+            "",
+            {"before": f"{told['before_mb']:.0f} MB"},
+        ),
+    ]
+
+
+if __name__ == "__main__":
+    main(measure)
