@@ -21,6 +21,8 @@ from models.values import Flag, Name, Zone, parse_name, parse_text
 from models.zones import parse_zone
 
 DEFAULT_APP = "default"
+# Owner of the actions that every small app is given.
+GIVEN = "minutehand"
 LONGEST_TEMPLATE = 100_000
 LONGEST_SUBJECT = 500
 PEOPLE = {"users", "groups", "users_complete"}

@@ -14,6 +14,7 @@ import sqlalchemy as sa
 from minutehand.steps import SmallApp
 from models.action import ParseContext
 from models.errors import InvalidAction
+from models.small_app import GIVEN
 from models.sql import read_clock
 from models.store import actions, audit, schema, small_apps
 from scheduler.revise import revision_of
@@ -21,7 +22,7 @@ from scheduler.revise import revision_of
 logger = logging.getLogger("minutehand.upkeep")
 
 NAME = "maintenance"
-OWNER = "minutehand"
+OWNER = GIVEN
 
 
 def maintenance_document(zone: str) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from models.operation import OperationState
+from models.small_app import GIVEN
 from models.sql import stands_in
 from models.store.cursors import FILE_ME
 from models.tables import action_cursor, actions, domains, groups, operations, snapshots, users
@@ -23,9 +24,12 @@ def overview(connection: sa.Connection, small_app_id: int) -> dict[str, Any]:
 
 
 def active_names(connection: sa.Connection, small_app_id: int, limit: int) -> list[str]:
-    """Return the names of up to `limit` active actions of a small app, in order."""
+    """Return the names of up to `limit` active actions that somebody gave a small app, in order."""
     query = sa.select(actions.c.name).where(
-        actions.c.small_app_id == small_app_id, actions.c.active, actions.c.deleted_at.is_(None)
+        actions.c.small_app_id == small_app_id,
+        actions.c.active,
+        actions.c.deleted_at.is_(None),
+        actions.c.owner.is_distinct_from(GIVEN),
     )
     return list(connection.execute(query.order_by(actions.c.name).limit(limit)).scalars())
 

@@ -164,7 +164,7 @@ def test_a_small_app_with_active_actions_is_deleted_only_when_told_so(
 
     assert asked.code == 2
     assert '"every minute"; add --yes' in asked.err
-    assert (done.code, done.json) == (0, {"name": "shop", "actions": 1, "cancelled": 0})
+    assert (done.code, done.json) == (0, {"name": "shop", "actions": 2, "cancelled": 0})
     assert call("app", "show", "shop").code == 2
     assert call("app", "delete", "shop").code == 2
 
