@@ -10,6 +10,7 @@ from mail.new_data import DEFAULT
 from mail.templates import MailTemplate, render
 from mail.values import NEW_DATA, Occasion, news_of, values_of
 from minutehand.steps import Recipient, StepFailed, StepOutcome, StepResult
+from models.context import Reading
 from models.recipients import EVERYBODY, RecipientFilterModel
 from models.store import small_apps, users
 from runtime.database import reading
@@ -45,7 +46,7 @@ def tell(context: WorkContext, asked: bool | None, news: News) -> StepResult | N
         app = small_apps.document_of(connection, context.small_app.id)
         own = small_apps.templates_of(connection, context.small_app.id).get(NEW_DATA)
         rule = app.get("notify_recipients", DEFAULT_RECIPIENTS)
-        filtered = RecipientFilterModel.model_validate(rule)
+        filtered = RecipientFilterModel.model_validate(rule, context=Reading(tolerant=True))
         recipients = users.recipients_of(connection, context.small_app.id, filtered)
     is_wanted = context.is_manual and app.get("notify", True) if asked is None else asked
     if not news or not is_wanted or (asked is None and not recipients):

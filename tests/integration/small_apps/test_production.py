@@ -1,5 +1,7 @@
 """Readers see one whole version of a small app, on both stores."""
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -153,6 +155,25 @@ def test_a_program_reads_production_by_the_light_package(
     with minutehand.open_production("shop", home=settings.home) as version:
         assert [row["version"] for row in version.rows("a")] == [1, 1]
         assert UUID(version.snapshot_id("a"))
+
+
+def test_a_program_with_a_module_of_such_a_name_is_told(tmp_path: Path) -> None:
+    """A Celery application often has a `models.py` of its own: ours must not take its place."""
+    (tmp_path / "models.py").write_text("MINE = True\n")
+    program = (
+        "import models, minutehand\n"
+        "try:\n"
+        "    minutehand.open_production('shop')\n"
+        "except ImportError as error:\n"
+        "    print(models.MINE, error)\n"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+
+    assert "True this program has loaded a module 'models' of its own" in done.stdout
+    assert str(tmp_path / "models.py") in done.stdout
 
 
 def test_a_folder_without_a_minutehand_is_named_and_left_empty(
