@@ -11,6 +11,7 @@ from functools import partial
 from typing import TypeVar, cast
 from uuid import uuid4
 
+from minutehand.readers import registered_readers
 from minutehand.steps import StepFailed, StepResult
 from models.parameters import RefreshParameters
 from models.problems import unknown_name
@@ -26,6 +27,7 @@ from small_apps.sources import Fetched
 from small_apps.watch import Watch
 from tasks.context import WorkContext
 from tasks.refresh_report import Report
+from tasks.registry import Registry
 from tasks.side_by_side import SideBySide
 
 T = TypeVar("T")
@@ -229,8 +231,17 @@ class _Refresh:
             self._fail(domain, f"{error.strerror or error}", permanent=False)
 
     def _fail(self, domain: Domain, text: str, *, permanent: bool) -> None:
+        text += self._missing_modules(domain)
         self.report.fail(domain.name, text, permanent=permanent)
         self.context.logger.warning("refresh of %s failed: %s", domain.name, text)
+
+    def _missing_modules(self, domain: Domain) -> str:
+        """Return why a reader may be unknown: modules that cannot be imported."""
+        name = domain.source.get("reader")
+        if name is None or name in registered_readers():
+            return ""
+        failed = Registry(self.context.settings.step_modules).failed
+        return "".join(f"; {module}: {error}" for module, error in failed.items())
 
     def _progress(self, phase: str, name: str | None) -> None:
         message = f"{phase} {name}" if name else None

@@ -197,6 +197,15 @@ def test_an_unknown_reader_is_told_with_the_nearest(work: Work, register: Regist
     assert failed.value.permanent
 
 
+def test_a_module_that_cannot_be_imported_is_told_with_the_reader_it_had(
+    work: Work, register: Register
+) -> None:
+    work.apply(domains={"a": CRM})
+
+    with pytest.raises(StepFailed, match=r'reader "crm" .*; absent_readers: ModuleNotFoundError'):
+        ran(work, settings={"step_modules": ("absent_readers",)})
+
+
 def test_what_a_reader_gave_can_be_imported_again(work: Work, register: Register) -> None:
     register(lambda _context: [{"id": 1}])
     work.apply(domains={"a": CRM})
