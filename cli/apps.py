@@ -43,7 +43,10 @@ def add(
     context: typer.Context,
     file: Annotated[Path, typer.Argument(help="A JSON or YAML file; - is stdin.")],
 ) -> None:
-    """Store a new small app with its domains, templates and people; refuse a name that is taken."""
+    """Store a new small app with its domains, templates and people; refuse a name that is taken.
+
+    The small app `default` is taken once somebody gave it a document.
+    """
     invocation = of(context)
     count = len(read_documents(file, LONGEST_APP)) if str(file) != "-" else 1
     if count != 1:
@@ -53,7 +56,7 @@ def add(
         raise Refused("- holds several documents; write one small app, or use `app apply`")
     with invocation.engine.begin() as connection:
         name = models[0][1].name
-        if small_apps.stored_named(connection, name) is not None:
+        if small_apps.stored_named(connection, name) not in (None, small_apps.UNTOUCHED):
             raise Refused(
                 f'small app "{name}" is there already; use `minutehand app apply` to change it'
             )

@@ -81,9 +81,10 @@ class Presence:
                     _, skew_s = read_both(connection)
                     clock.note(skew_s)
                     ticks.worker_seen(connection, self.name, self.queues, pid, skew_s)
-                    if self._step_failures is not None and not is_told:
-                        ticks.note_step_failures(connection, self.name, self._step_failures)
-                is_told = self._step_failures is not None
+                    failures = None if is_told else self._step_failures
+                    if failures is not None:
+                        ticks.note_step_failures(connection, self.name, failures)
+                is_told = is_told or failures is not None
             except sa.exc.SQLAlchemyError as error:
                 logger.warning("database unavailable: %s", error)
             pause.wait(self.settings.worker.heartbeat_s)

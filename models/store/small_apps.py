@@ -17,6 +17,9 @@ from models.sql import database_now, insert_ignoring, upsert
 from models.store import app_documents
 from models.tables import actions, domains, small_apps, templates
 
+# The document of the small app that every installation begins with.
+UNTOUCHED = stored_small_app(SmallAppModel(name=DEFAULT_APP, zone="UTC"))
+
 
 class Applied(StrEnum):
     """What applying a document did."""
@@ -63,11 +66,10 @@ def apply(connection: sa.Connection, model: SmallAppModel) -> tuple[SmallApp, Ap
 
 def ensure_default(connection: sa.Connection) -> SmallApp:
     """Return the small app `default` (UTC), made when there is none yet."""
-    model = SmallAppModel(name=DEFAULT_APP, zone="UTC")
     made = insert_ignoring(connection, small_apps).values(
-        name=model.name,
-        zone=model.zone,
-        document=_written(stored_small_app(model)),
+        name=UNTOUCHED["name"],
+        zone=UNTOUCHED["zone"],
+        document=_written(UNTOUCHED),
         created_at=database_now(),
     )
     connection.execute(made)

@@ -17,6 +17,7 @@ import sqlalchemy as sa
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from models.errors import SchedulerError
+from models.small_app import GIVEN
 from models.sql import read_clock
 from models.store import actions as actions_store
 from models.tables import actions
@@ -55,7 +56,8 @@ class Editor:
         Event().wait(wait_s if wait_s > 0.5 else wait_s + TICK.total_seconds())
 
     def _names(self) -> list[str]:
-        query = sa.select(actions.c.name).where(actions.c.deleted_at.is_(None))
+        query = sa.select(actions.c.name).where(actions.c.owner.is_distinct_from(GIVEN))
+        query = query.where(actions.c.deleted_at.is_(None))
         with reading(self.engine) as connection:
             names = list(connection.execute(query).scalars())
         self.random.shuffle(names)

@@ -32,7 +32,7 @@ def write_version(installation: Installation, number: int) -> None:
         "design": {"start": {"version": number}},
     }
     app.write_text(json.dumps(document))
-    installation.cli("app", "add", str(app))
+    installation.cli("app", "apply", str(app))
 
 
 def renewal(installation: Installation, action: Changed, number: int) -> UUID:

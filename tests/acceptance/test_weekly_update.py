@@ -4,7 +4,7 @@ import shutil
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from uuid import NAMESPACE_OID, uuid5
+from uuid import NAMESPACE_OID, UUID, uuid5
 
 import pytest
 import sqlalchemy as sa
@@ -58,7 +58,7 @@ def test_the_weekly_update_is_recorded_sent_and_run_once_under_its_documented_id
     sent = rows(installation)
     messages = installation.broker.messages("heavy")
     installation.worker("heavy")
-    installation.becomes(installation.rows()[0]["id"], "success")
+    installation.becomes(UUID(id), "success")
 
     assert [(row["id"], row["state"]) for row in unsent] == [(id, "pending")]
     assert [(row["id"], row["state"]) for row in sent] == [(id, "queued")]

@@ -13,6 +13,7 @@ from tests.factories import make_document
 from tests.integration.cli.test_commands import Call, Result
 
 Write = Callable[..., str]
+FAR = {"every": "PT1H", "starting_at": "2100-01-01T00:00:00Z"}
 SHOP: dict[str, Any] = {
     "name": "shop",
     "title": "The Shop",
@@ -80,6 +81,16 @@ def test_a_small_app_is_added_once(call: Call, write: Write, shop: Result) -> No
     )
     assert again.code == 2
     assert "`minutehand app apply`" in again.err
+
+
+def test_the_small_app_default_is_added_once_too(call: Call, write: Write) -> None:
+    document = write({**SHOP, "name": "default"})
+
+    added = call("app", "add", document)
+    again = call("app", "add", document)
+
+    assert (added.code, again.code) == (0, 2)
+    assert call("app", "show", "default", "--json").json["zone"] == "Europe/Paris"
 
 
 def test_yaml_is_read_as_json_is(call: Call, write: Write) -> None:
@@ -157,7 +168,7 @@ def test_show_tells_how_it_stands(call: Call, write: Write, shop: Result) -> Non
 def test_a_small_app_with_active_actions_is_deleted_only_when_told_so(
     call: Call, write: Write, shop: Result
 ) -> None:
-    call("--app", "shop", "action", "add", write(make_document()))
+    call("--app", "shop", "action", "add", write(make_document(when=FAR)))
 
     asked = call("app", "delete", "shop")
     done = call("app", "delete", "shop", "--yes", "--json")
@@ -179,7 +190,7 @@ def test_the_default_small_app_stays(call: Call) -> None:
 @pytest.fixture
 def owned(call: Call, write: Write) -> None:
     documents = [
-        make_document(name=name, owner=owner)
+        make_document(name=name, owner=owner, when=FAR)
         for name, owner in [("in", "channel:42"), ("out", "channel:42"), ("other", "channel:4")]
     ]
     assert call("action", "add", write(documents)).code == 0
