@@ -9,6 +9,7 @@ from typing import Any
 
 from amqp.exceptions import AMQPError
 from celery import Celery
+from kombu import Connection
 from kombu.exceptions import KombuError, OperationalError
 from redis.exceptions import RedisError
 
@@ -86,6 +87,11 @@ def transport_options(url: str) -> dict[str, object]:
     }
 
 
+def connect(connection: Connection) -> None:
+    """Open the connection, as its own `connect()`, which waits two seconds before another try."""
+    connection.ensure_connection(max_retries=1, interval_start=0, reraise_as_library_errors=False)
+
+
 def publish(messages: Sequence[Message]) -> Iterator[Sequence[Message]]:
     """Send messages, yielding those of each flush once the broker has taken them.
 
@@ -149,7 +155,7 @@ def _producer() -> Any:
     if _producers.get("key") != key:
         _disconnect()
         connection = app.connection_for_write()
-        connection.connect()
+        connect(connection)
         _producers.update(key=key, producer=app.amqp.Producer(connection, auto_declare=False))
     return _producers["producer"]
 

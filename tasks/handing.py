@@ -19,7 +19,7 @@ from models.store.handing import Handed
 from models.store.outbox import Message
 from runtime.clock import monotonic
 from runtime.config import Settings
-from tasks.app import ORIGIN, app, settings_in_use, transport_options
+from tasks.app import ORIGIN, app, connect, settings_in_use, transport_options
 from tasks.celery_rules import celery_broker_url, rules_of
 
 logger = logging.getLogger("minutehand.broker")
@@ -131,7 +131,7 @@ class _Link:
     def __init__(self, url: str) -> None:
         options = transport_options(url)
         self.connection = Connection(url, connect_timeout=CONNECT_S, transport_options=options)
-        self.connection.connect()
+        connect(self.connection)
         self.producer: Any = Producer(self.connection.default_channel, auto_declare=False)
         self.is_amqp = "amqp" in url.partition("://")[0]
 
