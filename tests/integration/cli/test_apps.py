@@ -1,18 +1,14 @@
 """`minutehand app …` and `--owner` as a user calls them."""
 
 import json
-import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cli.main import run
 from tests.factories import make_document
-from tests.integration.cli.test_commands import Call, Result
+from tests.integration.cli.conftest import Call, Result, Write
 
-Write = Callable[..., str]
 FAR = {"every": "PT1H", "starting_at": "2100-01-01T00:00:00Z"}
 SHOP: dict[str, Any] = {
     "name": "shop",
@@ -33,38 +29,6 @@ users:
 groups:
   manager: [ann@example.com]
 """
-
-
-@pytest.fixture
-def call(
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    sqlite_template: Path,
-) -> Call:
-    """Call `minutehand` on a home folder with an empty database."""
-    (tmp_path / "home").mkdir()
-    shutil.copy(sqlite_template, tmp_path / "home" / "minutehand.db")
-    monkeypatch.setenv("SCHED_HOME", str(tmp_path / "home"))
-
-    def call(*arguments: str) -> Result:
-        code = run(arguments)
-        captured = capsys.readouterr()
-        return Result(code, captured.out, captured.err)
-
-    return call
-
-
-@pytest.fixture
-def write(tmp_path: Path) -> Write:
-    """Write a document to a file; return its path."""
-
-    def write(document: object, name: str = "action.json") -> str:
-        path = tmp_path / name
-        path.write_text(document if isinstance(document, str) else json.dumps(document))
-        return str(path)
-
-    return write
 
 
 @pytest.fixture

@@ -3,12 +3,10 @@
 import json
 import shutil
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
-from typing import Any
 from uuid import UUID
 
 import pytest
@@ -25,56 +23,11 @@ from runtime.config import load_settings
 from runtime.database import make_engine, reading
 from scheduler.fingerprint import operation_id
 from tests.factories import make_document
+from tests.integration.cli.conftest import Call, Result, Write
 from tests.unit.models.wrong_documents import WRONG_DOCUMENTS, Wrong
 
 DEMO = Path(__file__).parents[3] / "examples" / "demo"
 WEEKLY = DEMO / "actions" / "weekly-update.json"
-
-
-@dataclass
-class Result:
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-Call = Callable[..., Result]
-
-
-@pytest.fixture
-def call(
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    sqlite_template: Path,
-) -> Call:
-    """Call `minutehand` on a home folder with an empty database."""
-    (tmp_path / "home").mkdir()
-    shutil.copy(sqlite_template, tmp_path / "home" / "minutehand.db")
-    monkeypatch.setenv("SCHED_HOME", str(tmp_path / "home"))
-
-    def call(*arguments: str) -> Result:
-        code = run(arguments)
-        captured = capsys.readouterr()
-        return Result(code, captured.out, captured.err)
-
-    return call
-
-
-@pytest.fixture
-def write(tmp_path: Path) -> Callable[[object], str]:
-    """Write a document to a file; return its path."""
-
-    def write(document: object, name: str = "action.json") -> str:
-        path = tmp_path / name
-        path.write_text(document if isinstance(document, str) else json.dumps(document))
-        return str(path)
-
-    return write
 
 
 def count(tmp_path: Path, table: sa.Table) -> int:
@@ -115,7 +68,7 @@ NO_PATH = {"a text", "every huge", "nested too deep"}
     ids=lambda wrong: wrong.id,
 )
 def test_a_wrong_document_is_refused_and_nothing_is_stored(
-    call: Call, write: Callable[[object], str], tmp_path: Path, wrong: Wrong
+    call: Call, write: Write, tmp_path: Path, wrong: Wrong
 ) -> None:
     result = call("action", "add", write(wrong.document))
 
@@ -128,7 +81,7 @@ def test_a_wrong_document_is_refused_and_nothing_is_stored(
 
 
 def test_all_errors_of_all_files_are_reported_and_none_is_stored(
-    call: Call, write: Callable[..., str], tmp_path: Path
+    call: Call, write: Write, tmp_path: Path
 ) -> None:
     files = [
         write(make_document(), "good.json"),
@@ -144,7 +97,7 @@ def test_all_errors_of_all_files_are_reported_and_none_is_stored(
     assert count(tmp_path, actions) == 0
 
 
-def test_a_taken_name_is_refused(call: Call, write: Callable[[object], str]) -> None:
+def test_a_taken_name_is_refused(call: Call, write: Write) -> None:
     file = write(make_document())
     call("action", "add", file)
 
@@ -154,7 +107,7 @@ def test_a_taken_name_is_refused(call: Call, write: Callable[[object], str]) -> 
     assert "use `minutehand action apply`" in result.err
 
 
-def test_apply_creates_changes_and_leaves_alone(call: Call, write: Callable[[object], str]) -> None:
+def test_apply_creates_changes_and_leaves_alone(call: Call, write: Write) -> None:
     first = call("action", "apply", write(make_document()), "--json").json[0]
     same = call("--json", "action", "apply", write(make_document())).json[0]
     other = make_document(when={"cron_rule": "5 * * * *"})
@@ -165,14 +118,14 @@ def test_apply_creates_changes_and_leaves_alone(call: Call, write: Callable[[obj
     assert first["uid"] == changed["uid"]
 
 
-def test_json_lines_hold_many_actions(call: Call, write: Callable[..., str]) -> None:
+def test_json_lines_hold_many_actions(call: Call, write: Write) -> None:
     text = "\n".join(json.dumps(make_document(name=f"n{number}")) for number in range(20))
 
     assert call("action", "apply", write(text, "many.jsonl")).code == 0
     assert len(call("action", "list", "--json").json) == 20
 
 
-def test_pause_and_resume_are_revisions(call: Call, write: Callable[[object], str]) -> None:
+def test_pause_and_resume_are_revisions(call: Call, write: Write) -> None:
     call("action", "add", write(make_document()))
 
     assert call("action", "pause", "every minute").out.startswith("paused every minute")
@@ -183,7 +136,7 @@ def test_pause_and_resume_are_revisions(call: Call, write: Callable[[object], st
     assert call("action", "show", "every minute", "--json").json["revision"] == 3
 
 
-def test_delete_frees_the_name(call: Call, write: Callable[[object], str]) -> None:
+def test_delete_frees_the_name(call: Call, write: Write) -> None:
     file = write(make_document())
     uid = call("action", "add", file, "--json").json[0]["uid"]
 
@@ -194,7 +147,7 @@ def test_delete_frees_the_name(call: Call, write: Callable[[object], str]) -> No
 
 
 def test_a_manual_run_without_a_broker_is_recorded_and_stays_pending(
-    call: Call, write: Callable[[object], str]
+    call: Call, write: Write
 ) -> None:
     call("action", "add", write(make_document()))
 
@@ -211,7 +164,7 @@ def test_a_manual_run_without_a_broker_is_recorded_and_stays_pending(
     assert call("operation", "state", shown[0]["id"]).out == "pending\n"
 
 
-def test_waiting_in_vain_is_a_failure(call: Call, write: Callable[[object], str]) -> None:
+def test_waiting_in_vain_is_a_failure(call: Call, write: Write) -> None:
     call("action", "add", write(make_document()))
 
     assert call("action", "run", "every minute", "--wait", "--timeout", "0").code == 1
@@ -254,9 +207,7 @@ def test_one_tick_at_an_instant_records_the_documented_id(call: Call, tmp_path: 
     assert 'Scheduled action "weekly update"' in shown.out
 
 
-def test_a_row_broken_by_hand_is_shown_by_status(
-    call: Call, write: Callable[[object], str], tmp_path: Path
-) -> None:
+def test_a_row_broken_by_hand_is_shown_by_status(call: Call, write: Write, tmp_path: Path) -> None:
     call("action", "add", write(make_document()))
     engine = make_engine(load_settings(tmp_path / "home", {}))
     with engine.begin() as connection:
@@ -271,7 +222,7 @@ def test_a_row_broken_by_hand_is_shown_by_status(
 
 
 def test_the_unhealthy_are_listed_with_the_reason_and_counted(
-    call: Call, write: Callable[[object], str], tmp_path: Path
+    call: Call, write: Write, tmp_path: Path
 ) -> None:
     for name in ("well", "fails", "waits"):
         call("action", "add", write(make_document(name=name)))
@@ -410,7 +361,7 @@ def test_migrate_says_what_it_did(call: Call, tmp_path: Path) -> None:
     assert (again["before"], again["maintained"]) == (again["after"], [])
 
 
-def test_lines_end_with_a_newline_only(call: Call, write: Callable[..., str]) -> None:
+def test_lines_end_with_a_newline_only(call: Call, write: Write) -> None:
     lines = [
         json.dumps(make_document(name=name, description="a\u2028b"), ensure_ascii=False)
         for name in ("one", "two")
@@ -429,7 +380,7 @@ def test_lines_end_with_a_newline_only(call: Call, write: Callable[..., str]) ->
     ],
 )
 def test_yaml_that_hangs_or_breaks_is_refused(
-    call: Call, write: Callable[..., str], text: str, reason: str
+    call: Call, write: Write, text: str, reason: str
 ) -> None:
     result = call("action", "apply", write(text, "action.yaml"))
 
@@ -438,7 +389,7 @@ def test_yaml_that_hangs_or_breaks_is_refused(
 
 
 def test_a_terminal_that_knows_ascii_only_is_told_all_the_same(
-    call: Call, write: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+    call: Call, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     call("action", "apply", write(make_document(name="été")))
     printed = BytesIO()
@@ -481,9 +432,7 @@ def simulated(call: Call, *arguments: str) -> Result:
     )
 
 
-def test_a_simulation_needs_no_database(
-    call: Call, write: Callable[..., str], tmp_path: Path
-) -> None:
+def test_a_simulation_needs_no_database(call: Call, write: Write, tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "home")
 
     found = simulated(call, "--json", str(WEEKLY)).json
@@ -495,7 +444,7 @@ def test_a_simulation_needs_no_database(
 
 @pytest.mark.parametrize(("wanted", "code"), [(31, 0), (30, 1)])
 def test_expectations_beside_a_file_decide_the_exit_code(
-    call: Call, write: Callable[..., str], wanted: int, code: int
+    call: Call, write: Write, wanted: int, code: int
 ) -> None:
     document = make_document(name="daily", when={"cron_rule": "0 3 * * *", "timezone": "UTC"})
     file = write(document, "daily.json")
@@ -525,9 +474,7 @@ def test_a_simulation_of_nonsense_is_refused(call: Call, arguments: list[str], t
     assert told in refused.err
 
 
-def test_a_pattern_of_files_may_take_in_the_expectations(
-    call: Call, write: Callable[..., str]
-) -> None:
+def test_a_pattern_of_files_may_take_in_the_expectations(call: Call, write: Write) -> None:
     document = make_document(name="daily", when={"cron_rule": "0 3 * * *", "timezone": "UTC"})
     file = write(document, "daily.json")
     beside = write([{"action": "daily", "sent": 30}], "daily.expect.json")
@@ -537,7 +484,7 @@ def test_a_pattern_of_files_may_take_in_the_expectations(
     assert (alone.code, "holds expectations" in alone.err) == (2, True)
 
 
-def test_two_simulated_actions_cannot_have_one_name(call: Call, write: Callable[..., str]) -> None:
+def test_two_simulated_actions_cannot_have_one_name(call: Call, write: Write) -> None:
     file = write(make_document(name="daily"), "daily.json")
 
     refused = simulated(call, file, file)
@@ -546,7 +493,7 @@ def test_two_simulated_actions_cannot_have_one_name(call: Call, write: Callable[
     assert "name 'daily': is the name of another action too" in refused.err
 
 
-def test_wrong_expectations_name_their_file(call: Call, write: Callable[..., str]) -> None:
+def test_wrong_expectations_name_their_file(call: Call, write: Write) -> None:
     file = write(make_document(name="daily"), "daily.json")
     write([{"action": "dayly", "sent": 1}], "daily.expect.json")
 

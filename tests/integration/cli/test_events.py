@@ -11,9 +11,7 @@ from models.tables import action_cursor
 from runtime.config import load_settings
 from runtime.database import make_engine
 from tests.factories import make_document
-from tests.integration.cli.test_commands import Call, call, write
-
-__all__ = ["call", "write"]
+from tests.integration.cli.conftest import Call
 
 AFTER_SEEN = {"after": "instance.user.last_seen", "delay": "P1Y2M7DT30S"}
 

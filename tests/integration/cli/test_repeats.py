@@ -3,20 +3,14 @@
 `operation rerun|retry|cancel`, `backfill` and `action run --all`.
 """
 
-import json
-import shutil
-from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 from uuid import UUID, uuid4
 from zoneinfo import ZoneInfo
 
 import pytest
 import sqlalchemy as sa
 
-from cli.main import run
 from models.operation import OperationState
 from models.sql import read_clock
 from models.store.claims import claim
@@ -27,6 +21,7 @@ from runtime.database import make_engine
 from scheduler import backfill
 from scheduler.change import Changed
 from tests.factories import make_action, make_operation, row_of
+from tests.integration.cli.conftest import Call
 from tests.servers import Broker
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
@@ -34,38 +29,10 @@ HOUR = timedelta(hours=1)
 HOURLY = {"cron_rule": "0 * * * *", "timezone": "Asia/Tokyo"}
 
 
-@dataclass
-class Result:
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-Call = Callable[..., Result]
-
-
 @pytest.fixture
-def engine(
-    tmp_path: Path, sqlite_template: Path, broker: Broker, monkeypatch: pytest.MonkeyPatch
-) -> sa.Engine:
-    shutil.copy(sqlite_template, tmp_path / "minutehand.db")
-    monkeypatch.setenv("SCHED_HOME", str(tmp_path))
+def engine(home: Path, broker: Broker, monkeypatch: pytest.MonkeyPatch) -> sa.Engine:
     monkeypatch.setenv("SCHED_BROKER_URL", broker.url)
-    return make_engine(load_settings(tmp_path, {}))
-
-
-@pytest.fixture
-def call(engine: sa.Engine, capsys: pytest.CaptureFixture[str]) -> Call:
-    def call(*arguments: str) -> Result:
-        code = run(arguments)
-        captured = capsys.readouterr()
-        return Result(code, captured.out, captured.err)
-
-    return call
+    return make_engine(load_settings(home, {}))
 
 
 def make_failed(engine: sa.Engine, action: Changed, occurrence: datetime = NOON) -> UUID:
