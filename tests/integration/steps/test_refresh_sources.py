@@ -247,6 +247,19 @@ def test_rows_of_a_query_come_into_staging(work: Work) -> None:
     assert staged_rows(work, "a") == [{"name": "shop", "zone": "Europe/Paris"}]
 
 
+def test_a_driver_that_raises_what_it_should_not_fails_its_domain_alone(work: Work) -> None:
+    url = f"sqlite:///{work.settings.home}/shop.db?detect_types=2"
+    query = {"sql": "SELECT 'soon' AS \"at [timestamp]\"", "connection": "own"}
+    work.apply(domains={"a": {"source": query}, "b": {"source": {"file": "b.csv"}}})
+    work.write("b.csv", "id\n1\n")
+
+    result = ran(work, settings={"connections": {"own": SecretStr(url)}})
+
+    assert result.outcome is StepOutcome.PARTIAL
+    assert result.details["rewritten"] == ["b"]
+    assert result.details["failed"]["a"].startswith("ValueError: ")
+
+
 def test_a_url_and_its_header_may_be_secrets(
     work: Work, web: WebSource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
