@@ -3,7 +3,7 @@
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -143,9 +143,10 @@ def test_a_server_that_says_nothing_is_given_up(web: WebSource, tmp_path: Path) 
         fetched(web, tmp_path, fetch=FetchSettings(allow_private=True, timeout_s=0.3))
 
 
-@pytest.mark.parametrize("stops", [False, True])
-def test_a_server_that_trickles_its_headers_is_given_up(tmp_path: Path, stops: bool) -> None:
-    asked, over = threading.Event(), threading.Event()
+@contextmanager
+def trickled_headers(asked: threading.Event) -> Iterator[str]:
+    """Yield the URL of a server whose headers have no end; `asked` is set when they begin."""
+    over = threading.Event()
 
     def serve(listening: socket.socket) -> None:
         with suppress(OSError), listening.accept()[0] as client:
@@ -155,26 +156,39 @@ def test_a_server_that_trickles_its_headers_is_given_up(tmp_path: Path, stops: b
             while not over.wait(0.05):
                 client.sendall(b"X-More: 1\r\n")
 
-    watch = Watch()
-
-    def stop_once_asked() -> None:
-        if asked.wait(60) and stops:
-            watch.stop()
-
     with socket.create_server(("127.0.0.1", 0)) as listening:
         server = threading.Thread(target=serve, args=(listening,))
         server.start()
-        settings = FetchSettings(allow_private=True, timeout_s=600 if stops else 0.3)
-        stopper = threading.Thread(target=stop_once_asked)
-        stopper.start()
-        url = f"http://127.0.0.1:{listening.getsockname()[1]}/a"
         try:
-            with pytest.raises(Stopped if stops else SourceFailed):
-                download(Wanted(url), tmp_path / "a", settings, watch)
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}/a"
         finally:
             over.set()
             server.join()
-            stopper.join()
+
+
+def test_headers_that_trickle_are_given_up(tmp_path: Path) -> None:
+    settings = FetchSettings(allow_private=True, timeout_s=0.3)
+
+    with trickled_headers(threading.Event()) as url:
+        assert probe(Wanted(url), settings) is None
+    with trickled_headers(threading.Event()) as url, pytest.raises(SourceFailed, match="TIMEOUT_S"):
+        download(Wanted(url), tmp_path / "a", settings, Watch())
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_stop_ends_a_download_before_its_first_byte(tmp_path: Path) -> None:
+    asked, watch = threading.Event(), Watch()
+
+    def stop_once_asked() -> None:
+        if asked.wait(60):
+            watch.stop()
+
+    stopper = threading.Thread(target=stop_once_asked)
+    stopper.start()
+    with trickled_headers(asked) as url, pytest.raises(Stopped):
+        download(Wanted(url), tmp_path / "a", OPEN, watch)
+    stopper.join()
 
     assert list(tmp_path.iterdir()) == []
 
