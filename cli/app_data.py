@@ -2,6 +2,7 @@
 
 import csv
 import json
+import math
 import sys
 from collections.abc import Iterable, Mapping
 from datetime import date, datetime, time
@@ -46,7 +47,21 @@ def data(
             _print_csv(version.rows(domain))
         else:
             for row in version.rows(domain):
-                sys.stdout.write(json.dumps(row, ensure_ascii=False, default=_as_json) + "\n")
+                told = json.dumps(_finite(row), ensure_ascii=False, default=_as_json)
+                sys.stdout.write(told + "\n")
+
+
+def _finite(value: object) -> object:
+    """Return a value without the numbers that JSON does not have: they are null."""
+    match value:
+        case float():
+            return value if math.isfinite(value) else None
+        case dict():
+            return {key: _finite(item) for key, item in value.items()}
+        case list():
+            return [_finite(item) for item in value]
+        case _:
+            return value
 
 
 def _print_csv(rows: Iterable[Row]) -> None:

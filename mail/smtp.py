@@ -152,6 +152,10 @@ class SmtpTransport:
                 said = _said(error.smtp_error)
                 text = f"{self.server.host} refused the user {self.server.user!r}: {said}"
                 raise MailServerFailed(text, permanent=error.smtp_code >= 500) from None
+            except UnicodeEncodeError:
+                # Its text would show a letter of the password.
+                text = f"{self.server.host}: write the user and the password in ASCII letters"
+                raise MailServerFailed(text, permanent=True) from None
             except smtplib.SMTPNotSupportedError as error:
                 raise MailServerFailed(f"{self.server.host}: {error}", permanent=True) from None
             except (smtplib.SMTPException, OSError) as error:

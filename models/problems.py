@@ -1,5 +1,6 @@
 """Faults of a document in our own words: the one place where pydantic's errors are translated."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cache
@@ -12,6 +13,7 @@ from models.errors import Problem
 
 ROOT = "document"
 LONGEST_SEGMENT = 60
+_PASSWORD = re.compile(r"(://[^/\s:@]*:)[^/\s]*@")
 
 REMEDIES = {
     "missing": "is required; add the key",
@@ -139,8 +141,14 @@ def problems_of(error: ValidationError) -> list[Problem]:
     for details in line_errors(error):
         loc = details.get("loc", ())
         remedy = str(details["ctx"]["error"])
-        found.setdefault(path_of(loc), Problem(path_of(loc), details["input"], remedy))
+        value = _without_password(details["input"])
+        found.setdefault(path_of(loc), Problem(path_of(loc), value, remedy))
     return list(found.values())
+
+
+def _without_password(value: object) -> object:
+    """Return a value as it may be shown: a URL, right or wrong, without the password in it."""
+    return _PASSWORD.sub(r"\1***@", value) if isinstance(value, str) else value
 
 
 @cache

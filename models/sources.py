@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from pydantic import BeforeValidator, Field
 from pydantic_core import InitErrorDetails
@@ -30,7 +30,9 @@ LONGEST_SQL = 100_000
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
 # What carries the request itself, and is not a source's to say.
 _OWN_HEADERS = {"host", "content-length", "transfer-encoding", "connection", "range"}
-_SECRET_HEADERS = re.compile("authorization|cookie|token|secret|api-?key|password", re.IGNORECASE)
+_SECRET = re.compile(
+    "auth(?!ors?([-_]|$))|cookie|token|secret|api[-_]?key|passw|credential|signature", re.IGNORECASE
+)
 
 Format = Literal["csv", "json", "jsonl", "parquet"]
 Mode = Literal["full", "append"]
@@ -78,7 +80,7 @@ def _check_header(name: str, value: object) -> None:
         raise ValueError("is no header that a source may send; leave it out")
     if is_reference(value):
         parse_reference(value)
-    elif _SECRET_HEADERS.search(name):
+    elif _SECRET.search(name):
         raise ValueError('is a secret; write where it lies: "env:NAME" or "file:/absolute/path"')
     elif not parse_name(value, most=1_000).isascii():
         raise ValueError("holds a character that no header may hold; write ASCII")
@@ -117,7 +119,8 @@ class SourceModel(Document):
                 'write either {"file": "sales.csv"}, {"url": "https://example.com/sales.csv"}, '
                 '{"sql": "SELECT …", "connection": "warehouse"} or {"reader": "crm"}'
             )
-            return [line_error((), dict(raw), remedy)]
+            # Not the source itself: its headers may hold a secret in clear.
+            return [line_error((), places or None, remedy)]
         faults = [
             line_error((key,), raw[key], f'goes with "{place}"; leave it out')
             for key, place in _GOES_WITH.items()
@@ -208,9 +211,16 @@ def warnings_of_domains(
     connections: Collection[str],
     readers: Collection[str],
 ) -> list[str]:
-    """Return one sentence for each connection and reader that nobody knows now."""
+    """Return one sentence for each connection and reader that nobody knows now.
+
+    And for each parameter of a reader or a URL that looks like a secret in clear.
+    """
     told = []
     for name, domain in domains.items():
+        told += [
+            f'domains.{name}.source.{where}: looks like a secret in clear; write "env:NAME" {what}'
+            for where, what in _clear_secrets(domain.source)
+        ]
         for key, known in (("connection", connections), ("reader", readers)):
             wanted = getattr(domain.source, key)
             if wanted is None or wanted in known:
@@ -219,3 +229,14 @@ def warnings_of_domains(
             hint = f'; did you mean "{near}"?' if near else ""
             told.append(f'domains.{name}.source.{key} "{wanted}": not known now{hint}')
     return told
+
+
+def _clear_secrets(source: SourceModel) -> Iterator[tuple[str, str]]:
+    """Yield where a secret seems to stand in clear, and what to write a reference for."""
+    for key, value in (source.parameters or {}).items():
+        if _SECRET.search(key) and isinstance(value, str) and value and not is_reference(value):
+            yield f"parameters.{key}", "instead"
+    if source.url is not None and not is_reference(source.url):
+        for key, value in parse_qsl(urlsplit(source.url).query):
+            if _SECRET.search(key) and value:
+                yield f"url, {key}", "for the whole URL"

@@ -1,9 +1,10 @@
 """What a reference to a secret stands for: read when it is used, never stored, logged or shown."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
+from urllib.parse import quote, quote_plus
 
 from runtime.sections import SecretSettings
 
@@ -25,6 +26,14 @@ def resolved(text: str, settings: SecretSettings, environ: Mapping[str, str] | N
     if kind == "env":
         return _of_environment(name, settings, os.environ if environ is None else environ)
     return _of_file(Path(name), settings) if kind == "file" else text
+
+
+def hidden(text: str, secrets: Iterable[str]) -> str:
+    """Return `text` with every secret in it hidden, also one that stands there as in a URL."""
+    for secret in sorted(filter(None, secrets), key=len, reverse=True):
+        for written in (secret, quote(secret, safe=""), quote(secret), quote_plus(secret)):
+            text = text.replace(written, "***")
+    return text
 
 
 def _of_environment(name: str, settings: SecretSettings, environ: Mapping[str, str]) -> str:

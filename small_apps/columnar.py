@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from shutil import disk_usage
 from typing import Any
 
 import duckdb
@@ -17,6 +18,8 @@ from small_apps.failures import Stopped
 from small_apps.watch import Watch
 
 SPILL = "spill"
+# An import holds its rows a few times, unpacked and as wide as the engine makes them.
+SPILL_TO_SOURCE = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,9 @@ class Engine:
                 return self.connection.execute(sql, list(parameters))
         except duckdb.InterruptException:
             raise Stopped from None
+        except UnicodeDecodeError:
+            # DuckDB shows a fault's surroundings, and cuts them off within a letter.
+            raise duckdb.InvalidInputException("its text cannot be read") from None
 
 
 @contextmanager
@@ -58,10 +64,29 @@ def opened(folder: Path, settings: FetchSettings, watch: Watch | None = None) ->
     }
     with duckdb.connect(":memory:", config=config) as connection:
         connection.execute("SET TimeZone = 'UTC'")
+        # In the configuration it is shown and not kept to.
+        most = _most_spilled(folder, settings)
+        connection.execute(f"SET max_temp_directory_size = '{most}B'")
         connection.execute(f"SET allowed_directories = [{literal(str(folder))}]")
         connection.execute("SET enable_external_access = false")
         connection.execute("SET lock_configuration = true")
         yield Engine(connection, watch or Watch())
+
+
+def told_of_memory(error: duckdb.OutOfMemoryException, settings: FetchSettings) -> str:
+    """Return what there was not enough of."""
+    if "max_temp_directory_size" in str(error):
+        return (
+            f"more than {SPILL_TO_SOURCE} times SCHED_FETCH_MAX_BYTES={settings.max_bytes} "
+            "once it is unpacked, or than half of the free disk"
+        )
+    told = str(error).partition("\n")[0]
+    return f"more than SCHED_FETCH_MEMORY_MB={settings.memory_mb}: {told}"
+
+
+def _most_spilled(folder: Path, settings: FetchSettings) -> int:
+    """Return how much of the disk one engine may take: a small Parquet file unpacks to anything."""
+    return min(SPILL_TO_SOURCE * settings.max_bytes, disk_usage(folder).free // 2)
 
 
 def quoted(name: str) -> str:

@@ -9,9 +9,9 @@ from uuid import uuid4
 
 import httpx
 
-from runtime.clock import monotonic
 from runtime.data_sections import FetchSettings
 from small_apps.addresses import FETCHING
+from small_apps.deadline import Deadline
 from small_apps.failures import SourceFailed
 from small_apps.guard import Guard
 from small_apps.watch import Watch
@@ -57,7 +57,7 @@ def probe(wanted: Wanted, settings: FetchSettings) -> Answer | None:
     """Return what a GET of the first byte says; None when it fails, so that data are read."""
     timeout_s = min(settings.timeout_s, PROBE_TIMEOUT_S)
     try:
-        with _opened(wanted, settings, timeout_s, {"Range": "bytes=0-0"}) as response:
+        with _opened(wanted, settings, Deadline(timeout_s), {"Range": "bytes=0-0"}) as response:
             return _answer(response)
     except SourceFailed:
         return None
@@ -72,9 +72,11 @@ def download(wanted: Wanted, target: Path, settings: FetchSettings, watch: Watch
     """Write what is wanted to `target`, whole or not at all. Raises SourceFailed, Stopped."""
     target.parent.mkdir(parents=True, exist_ok=True)
     part = private_part(target)
+    deadline = Deadline(settings.timeout_s)
     try:
         with (
-            _opened(wanted, settings, settings.timeout_s, {}) as response,
+            watch.interrupted_by(deadline.cut),
+            _opened(wanted, settings, deadline, {}, watch) as response,
             part.open("wb") as stream,
         ):
             for chunk in _bounded(response, wanted.shown, settings, watch):
@@ -90,28 +92,37 @@ def download(wanted: Wanted, target: Path, settings: FetchSettings, watch: Watch
 
 @contextmanager
 def _opened(
-    wanted: Wanted, settings: FetchSettings, timeout_s: float, headers: dict[str, str]
+    wanted: Wanted,
+    settings: FetchSettings,
+    deadline: Deadline,
+    headers: dict[str, str],
+    watch: Watch | None = None,
 ) -> Iterator[httpx.Response]:
     """Yield the last answer of the redirects, its body unread; every failure is SourceFailed."""
     shown = wanted.shown
     client = httpx.Client(
         transport=Guard(allow_private=settings.allow_private, setting=FETCHING),
-        timeout=timeout_s,
+        timeout=deadline.seconds,
         # A proxy of the environment would connect for us, past the check of the address.
         trust_env=False,
     )
     try:
-        with client, closing(_followed(client, wanted, headers)) as response:
+        with deadline, client, closing(_followed(client, wanted, headers, deadline)) as response:
             if response.status_code not in (200, 206):
                 raise SourceFailed(
                     f"{shown} answered {response.status_code} {response.reason_phrase}"
                 )
             yield response
+            if deadline.is_over:
+                raise httpx.ReadTimeout("the connection was cut off")
     except SourceFailed as error:
         raise _unnamed(error, wanted) from None
-    except httpx.TimeoutException:
-        raise SourceFailed(f"{shown} gave no answer within {timeout_s:g} s") from None
     except (httpx.HTTPError, httpx.InvalidURL) as error:
+        if watch is not None:
+            watch.check()
+        if deadline.is_over or isinstance(error, httpx.TimeoutException):
+            text = f"{shown} took longer than SCHED_FETCH_TIMEOUT_S={settings.timeout_s:g}"
+            raise SourceFailed(text) from None
         failed = SourceFailed(f"{shown}: {error or type(error).__name__}")
         raise _unnamed(failed, wanted) from None
 
@@ -130,12 +141,15 @@ def _unnamed(error: SourceFailed, wanted: Wanted) -> SourceFailed:
     return SourceFailed(text, permanent=error.permanent)
 
 
-def _followed(client: httpx.Client, wanted: Wanted, headers: dict[str, str]) -> httpx.Response:
+def _followed(
+    client: httpx.Client, wanted: Wanted, headers: dict[str, str], deadline: Deadline
+) -> httpx.Response:
     # Not httpx's own following: that reads the whole body of every redirect.
     own = HEADERS | headers
     request = client.build_request("GET", wanted.url, headers=dict(wanted.headers) | own)
     origin = _origin(request.url)
     for _hop in range(MOST_REDIRECTS + 1):
+        request.extensions = request.extensions | {"trace": deadline.trace}
         response = client.send(request, stream=True)
         if response.next_request is None:
             return response
@@ -156,7 +170,6 @@ def _origin(url: httpx.URL) -> tuple[str, str, int | None]:
 def _bounded(
     response: httpx.Response, shown: str, settings: FetchSettings, watch: Watch
 ) -> Iterator[bytes]:
-    end = monotonic() + settings.timeout_s
     total = int(response.headers.get("content-length", 0)) or None
     done = 0
     _check_size(total or 0, shown, settings)
@@ -164,10 +177,6 @@ def _bounded(
     for chunk in response.iter_bytes():
         done += len(chunk)
         _check_size(done, shown, settings)
-        if monotonic() > end:
-            raise SourceFailed(
-                f"{shown} took longer than SCHED_FETCH_TIMEOUT_S={settings.timeout_s:g}"
-            )
         watch.check()
         watch.progress(done, total)
         yield chunk

@@ -9,7 +9,7 @@ from typing import Any
 import duckdb
 
 from runtime.data_sections import FetchSettings
-from small_apps.columnar import Engine, opened
+from small_apps.columnar import Engine, opened, told_of_memory
 from small_apps.columns import check_key, declare, settle
 from small_apps.failures import SourceFailed
 from small_apps.faults import Faults
@@ -81,10 +81,7 @@ def import_data(settings: FetchSettings, data: Data, target: Path, last: Path | 
             )
             figures = figures_of(engine, target)
     except duckdb.OutOfMemoryException as error:
-        told = str(error).partition("\n")[0]
-        raise SourceFailed(
-            f"{data.shown} needs more than SCHED_FETCH_MEMORY_MB={settings.memory_mb}: {told}"
-        ) from None
+        raise SourceFailed(f"{data.shown} needs {told_of_memory(error, settings)}") from None
     except duckdb.Error as error:
         told = str(error).partition("\n")[0]
         raise SourceFailed(f"{data.shown}: {told}") from None

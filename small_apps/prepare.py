@@ -15,6 +15,8 @@ from small_apps.watch import Watch
 
 CHUNK = 1 << 20
 GZIP_MARK = b"\x1f\x8b"
+# A packed part may be of 20 bytes, and what follows it is copied each time.
+PACKED_AT_ONCE = 1 << 14
 # 16 more than the largest window: the form of gzip's own.
 GZIP_WINDOW = 31
 
@@ -120,7 +122,7 @@ def _unpacked(
     chunks = _chained(first, rest)
     is_packed = first.startswith(GZIP_MARK)
     size = 0
-    for chunk in _gunzipped(chunks, shown) if is_packed else chunks:
+    for chunk in _gunzipped(chunks, shown, watch) if is_packed else chunks:
         watch.check()
         size += len(chunk)
         if size > settings.max_bytes:
@@ -138,11 +140,18 @@ def _chained(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
         yield from rest
 
 
-def _gunzipped(chunks: Iterable[bytes], shown: str) -> Iterator[bytes]:
+def _sliced(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    for chunk in chunks:
+        for start in range(0, len(chunk), PACKED_AT_ONCE):
+            yield chunk[start : start + PACKED_AT_ONCE]
+
+
+def _gunzipped(chunks: Iterable[bytes], shown: str, watch: Watch) -> Iterator[bytes]:
     """Yield what gzip packed, in bounded pieces; one file may hold several packed parts."""
     unpacker = zlib.decompressobj(GZIP_WINDOW)
     try:
-        for packed in chunks:
+        for packed in _sliced(chunks):
+            watch.check()
             pending = packed
             while pending:
                 if unpacker.eof:

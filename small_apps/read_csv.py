@@ -1,7 +1,9 @@
 """CSV to a table of text: by DuckDB, which leaves out the rows that do not fit the header."""
 
 import csv
+import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import duckdb
@@ -13,6 +15,8 @@ from small_apps.prepare import Ends
 from small_apps.tables import Table, cells, checked_names, made
 
 LONGEST_LINE = 2 << 20
+# For each cell too many DuckDB keeps the whole line, in memory that it does not count.
+MOST_KEPT = 64 << 20
 csv.field_size_limit(LONGEST_LINE)
 
 
@@ -26,22 +30,66 @@ def load_csv(engine: Engine, file: Path, shown: str, ends: Ends, name: str = "ra
     # A blank line is no row; only where one column is all there is, DuckDB takes it for one.
     blank = f" WHERE {places[0]} IS NOT NULL" if len(places) == 1 else ""
     types = ", ".join(f"{literal(place)}: 'VARCHAR'" for place in places)
-    try:
+
+    def read(of_others: str) -> None:
         engine.run(
-            f"CREATE TABLE {name} AS SELECT {wanted} FROM read_csv(?, columns = {{{types}}}, "
-            "auto_detect = false, header = true, delim = ',', quote = '\"', escape = '\"', "
-            "allow_quoted_nulls = false, store_rejects = true, rejects_limit = 0, "
-            f"max_line_size = {LONGEST_LINE}, buffer_size = {4 * LONGEST_LINE}){blank}",
+            f"CREATE OR REPLACE TABLE {name} AS SELECT {wanted} FROM read_csv(?, "
+            f"columns = {{{types}}}, auto_detect = false, header = true, delim = ',', "
+            "quote = '\"', escape = '\"', allow_quoted_nulls = false, "
+            f"max_line_size = {LONGEST_LINE}, buffer_size = {4 * LONGEST_LINE}, "
+            f"{of_others}){blank}",
             [str(file)],
         )
+
+    try:
+        read("ignore_errors = true")
+        is_whole = _took_every_line(engine, name, file, ends)
+        if not is_whole:
+            _check_widths(file, len(columns), shown)
+            read("store_rejects = true, rejects_limit = 0")
     except duckdb.OutOfMemoryException:
         raise
     except duckdb.Error as error:
         raise SourceFailed(f"{shown}: no CSV: {_first_line(error)}", permanent=True) from None
     table = made(Table(engine, name, columns, ("VARCHAR",) * len(columns)))
     table.lines = lambda rows: _lines_of(file, len(columns), rows)
-    _take_rejects(table, file)
+    if not is_whole:
+        _take_rejects(table, file)
     return table
+
+
+def _took_every_line(engine: Engine, name: str, file: Path, ends: Ends) -> bool:
+    """Return whether each line after the first became a row; most files are like that."""
+    with file.open("rb") as stream:
+        stream.seek(-1, os.SEEK_END)
+        is_open = stream.read(1) not in b"\r\n"
+    (rows,) = engine.one(f"SELECT count(*) FROM {name}")
+    return bool(rows + 1 == ends.crlf + ends.lf + ends.cr + is_open)
+
+
+def _check_widths(file: Path, width: int, shown: str) -> None:
+    """Raise SourceFailed where lines have so many cells too many that telling each is too much."""
+    kept = 0
+    for line, found in _records(file):
+        extra = len(found) - width
+        if extra > 0:
+            kept += extra * (sum(map(len, found)) + len(found))
+        if kept > MOST_KEPT:
+            what = f"{len(found):,} cells, where the first line names {width:,} columns"
+            text = f"{shown}, line {line} {short(found)}: {what}"
+            raise SourceFailed(text, permanent=True)
+
+
+def _records(file: Path) -> Iterator[tuple[int, list[str]]]:
+    """Yield each record with the line on which it ends; what is none is passed over."""
+    with file.open(encoding="utf-8", newline="") as stream:
+        reader = csv.reader(stream)
+        while True:
+            with suppress(csv.Error):
+                found = next(reader, None)
+                if found is None:
+                    return
+                yield reader.line_num, found
 
 
 def _header(file: Path, shown: str) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from minutehand.steps import StepContext, StepFailed
 from models.problems import path_of, remedy_of, unknown_name
 from models.references import is_reference
 from runtime.config import Settings
-from runtime.references import SecretMissing, resolved
+from runtime.references import SecretMissing, hidden, resolved
 from small_apps.failures import SourceFailed, Stopped
 from small_apps.faults import Faults
 from small_apps.rows import Bounds, write_rows
@@ -32,17 +32,21 @@ def read(
     and Stopped.
     """
     found = _registered(name)
-    own = replace(context, parameters=_parameters(found, given, settings))
+    secrets = _secrets(found, given, settings)
     rows: Any = ()
     try:
+        own = replace(context, parameters=_parameters(found, {**given, **secrets}))
         rows = found.factory(own)
-        return write_rows(rows, target, bounds, found.mapper)
-    except (SourceFailed, Stopped):
+        return _hidden(write_rows(rows, target, bounds, found.mapper), secrets)
+    except Stopped:
         raise
-    except StepFailed as error:
-        raise SourceFailed(f"reader {name}: {error}", permanent=error.permanent) from error
-    except Exception as error:  # a user's own code
-        raise SourceFailed(f"reader {name}: {type(error).__name__}: {error}") from error
+    except (SourceFailed, StepFailed) as error:
+        told = str(error) if isinstance(error, SourceFailed) else f"reader {name}: {error}"
+        text = hidden(told, secrets.values())
+        raise SourceFailed(text, permanent=error.permanent) from None
+    except (Exception, SystemExit) as error:  # a user's own code, which may tell its parameters
+        told = hidden(f"{type(error).__name__}: {error}", secrets.values())
+        raise SourceFailed(f"reader {name}: {told}") from None
     finally:
         close = getattr(rows, "close", None)
         if callable(close):
@@ -57,16 +61,34 @@ def _registered(name: str) -> RegisteredReader:
     return known[name]
 
 
-def _parameters(found: RegisteredReader, given: Mapping[str, Any], settings: Settings) -> BaseModel:
+def _secrets(
+    found: RegisteredReader, given: Mapping[str, Any], settings: Settings
+) -> dict[str, str]:
+    """Return what the references among the parameters stand for."""
     try:
-        values = {
-            key: resolved(value, settings.secrets) if is_reference(value) else value
+        return {
+            key: resolved(value, settings.secrets)
             for key, value in given.items()
+            if is_reference(value)
         }
-        return found.parameters.model_validate(values)
     except SecretMissing as error:
         raise SourceFailed(f"reader {found.name}: {error}") from None
+
+
+def _parameters(found: RegisteredReader, values: Mapping[str, Any]) -> BaseModel:
+    try:
+        return found.parameters.model_validate(values)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         told = f"{path_of(first['loc'])} {remedy_of(first)}"
         raise SourceFailed(f"reader {found.name}: parameters.{told}", permanent=True) from None
+
+
+def _hidden(faults: Faults, secrets: Mapping[str, str]) -> Faults:
+    """Return the faults; what a mapper raised may tell a secret too."""
+    known = secrets.values()
+    faults.samples = [
+        replace(one, value=hidden(one.value, known), why=hidden(one.why, known))
+        for one in faults.samples
+    ]
+    return faults

@@ -91,11 +91,16 @@ def wanted_of(source: Source, settings: Settings) -> Wanted:
         }
     except SecretMissing as error:
         raise SourceFailed(str(error)) from None
-    if any(not text.isascii() or not text.isprintable() for text in headers.values()):
-        raise SourceFailed(f"{source.shown}: a header's secret holds what no header may hold")
+    if not all(map(_may_be_sent, headers.values())):
+        text = "a header's secret holds what no header may hold, or begins or ends with a blank"
+        raise SourceFailed(f"{source.shown}: {text}")
     if url is None:
         return Wanted(str(source.url), headers)
     return Wanted(url.strip(), headers, source.shown)
+
+
+def _may_be_sent(text: str) -> bool:
+    return text.isascii() and text.isprintable() and text == text.strip()
 
 
 def resolve_file(data_root: Path, name: str) -> Path:

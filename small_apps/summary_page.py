@@ -17,6 +17,13 @@ MOST_TROUBLES = 10
 LONGEST_ERROR = 160
 
 
+def in_order(summary: Summary) -> tuple[DomainSummary, ...]:
+    """Return the domains as they are shown; where not all have a card, what changed comes first."""
+    if len(summary.domains) <= MOST_CARDS:
+        return summary.domains
+    return tuple(sorted(summary.domains, key=lambda part: not part.has_changed))
+
+
 @dataclass(frozen=True, slots=True)
 class Shown:
     """A summary with the names of its pictures, by domain."""
@@ -27,12 +34,12 @@ class Shown:
     @property
     def cards(self) -> tuple[DomainSummary, ...]:
         """The domains with a card each."""
-        return self.summary.domains[:MOST_CARDS]
+        return in_order(self.summary)[:MOST_CARDS]
 
     @property
     def lines(self) -> tuple[DomainSummary, ...]:
         """The other domains."""
-        return self.summary.domains[MOST_CARDS:]
+        return in_order(self.summary)[MOST_CARDS:]
 
 
 def render_text(summary: Summary) -> str:

@@ -83,6 +83,8 @@ def checked_names(names: Iterable[str], fault: Callable[[str], SourceFailed]) ->
     for name, count in Counter(found).items():
         if not name.strip():
             raise fault("has a column without a name")
+        if "\0" in name:
+            raise fault(f"has a column whose name holds a zero byte: {name!r}")
         if count > 1:
             raise fault("names a column twice")
     folded: dict[str, str] = {}

@@ -46,7 +46,7 @@ def deliver(context: WorkContext, step: str, compose: Callable[[Recipient], Cont
             report.refused[one.id] = error
         elif one.id not in settled.had_it:
             waiting.append(one)
-    report.wanted = len(waiting)
+    report.wanted, report.refused_before = len(waiting), len(report.refused)
     with open_transport(context.settings) as transport:
         sending = _Sending(context, step, compose, transport, domain)
         try:

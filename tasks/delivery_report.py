@@ -19,6 +19,8 @@ class Report:
     """
 
     wanted: int = 0
+    # How many of `refused` an earlier attempt found: they are not among the wanted.
+    refused_before: int = 0
     told: str = ""
     sent: list[str] = field(default_factory=list)
     had_it: list[str] = field(default_factory=list)
@@ -43,7 +45,8 @@ def result_of(report: Report, attempts_left: int) -> StepResult:
     is a next attempt for those put off, and where nobody could be served at all.
     """
     if report.cut_short is not None:
-        waiting = report.wanted - len(report.sent) - len(report.refused)
+        refused_now = len(report.refused) - report.refused_before
+        waiting = report.wanted - len(report.sent) - refused_now
         raise StepFailed(
             f"{report.told}, {waiting} still wait: {report.cut_short}",
             permanent=report.cut_short.permanent,

@@ -32,9 +32,9 @@ class Applied(StrEnum):
 def apply(connection: sa.Connection, model: SmallAppModel) -> tuple[SmallApp, Applied]:
     """Make the small app what `model` says, but for its people; return it, and what that took.
 
-    The document is the whole truth: domains and templates that it leaves out are removed, their
-    snapshots by the next maintenance; design and permissions are staged. A small app
-    that was deleted comes back. Changing the zone changes no action.
+    The document is the whole truth: domains and templates that it leaves out are removed, of
+    their snapshots the next maintenance keeps the newest; design and permissions are staged. A
+    small app that was deleted comes back. Changing the zone changes no action.
     """
     document = _written(stored_small_app(model))
     created = insert_ignoring(connection, small_apps).values(

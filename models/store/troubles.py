@@ -8,7 +8,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.operation import OperationState
+from models.operation import OperationState, StepState
 from models.tables import actions, missed_spans, operations
 
 # So many of the newest ends are looked through for each action's last error.
@@ -45,9 +45,9 @@ def troubles_since(
         one = found.setdefault(uid, {"action": name, "last_at": last_at, "error": None})
         one[state] = one.get(state, 0) + int(count)
         one["last_at"] = max(one["last_at"], last_at)
-    for uid, error in connection.execute(_errors(small_app_id, since, but)):
-        if uid in found:
-            found[uid]["error"] = found[uid]["error"] or error
+    for uid, error, steps in connection.execute(_errors(small_app_id, since, but)):
+        if uid in found and found[uid]["error"] is None:
+            found[uid]["error"] = error or _why_partial(steps or ())
     zeros = {"failed": 0, "partial": 0, "missed": 0}
     troubles = [Trouble(**(zeros | one)) for one in found.values()]
     return sorted(troubles, key=lambda one: (one.last_at, one.action), reverse=True)
@@ -97,7 +97,16 @@ def _spans(small_app_id: int, since: datetime) -> sa.Select[Any]:
 
 
 def _errors(small_app_id: int, since: datetime, but: UUID) -> sa.Select[Any]:
-    query = sa.select(operations.c.action_uid, operations.c.error)
-    mine = _ended_after(small_app_id, since, but)
-    newest = query.where(*mine, operations.c.error.is_not(None))
+    query = sa.select(operations.c.action_uid, operations.c.error, operations.c.steps)
+    newest = query.where(*_ended_after(small_app_id, since, but))
     return newest.order_by(operations.c.finished_at.desc()).limit(MOST_READ)
+
+
+def _why_partial(steps: Iterable[dict[str, Any]]) -> str | None:
+    """Return why a step was partial: the domains that failed, else what it said; None for none."""
+    for step in steps:
+        if step["state"] == StepState.PARTIAL:
+            failed: dict[str, str] = (step.get("details") or {}).get("failed") or {}
+            told = "; ".join(f"{name}: {text}" for name, text in failed.items())
+            return told or step.get("message") or None
+    return None

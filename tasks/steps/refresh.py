@@ -200,7 +200,7 @@ class _Refresh:
         together: SideBySide[T] = SideBySide(
             context.settings.fetch.parallel, context.should_stop, partial(self._note, phase)
         )
-        together.run({name: partial(act, known[name]) for name in known}, done)
+        together.run({name: partial(_told, act, known[name]) for name in known}, done)
         if self.report.stopped:
             raise Stopped
 
@@ -250,6 +250,16 @@ class _Refresh:
     def _note(self, phase: str, name: str, done: int, total: int | None) -> None:
         of = f" of {total:,}" if total else ""
         self.context.progress(message=f"{phase} {name}: {done:,}{of}", phase=phase)
+
+
+def _told(act: Callable[[Domain, Watch], T], domain: Domain, watch: Watch) -> T:
+    """Return what `act` does, which reads no database of ours; all it raises is the domain's."""
+    try:
+        return act(domain, watch)
+    except (SourceFailed, Stopped, OSError):
+        raise
+    except Exception as error:  # a domain that fails stops no other, however it fails
+        raise SourceFailed(f"{type(error).__name__}: {error}") from error
 
 
 def _snapshot(domain: Domain, written: Written, fetched: Fetched) -> Snapshot:

@@ -13,7 +13,7 @@ from runtime.database import reading
 from small_apps.charts import columns_png, load_matplotlib
 from small_apps.history import Past, Point
 from small_apps.summary import Summary, summarise
-from small_apps.summary_page import MOST_CARDS, render_html, render_text
+from small_apps.summary_page import MOST_CARDS, in_order, render_html, render_text
 from tasks.context import WorkContext
 from tasks.delivery import deliver
 
@@ -55,7 +55,7 @@ def _content(context: WorkContext, summary: Summary) -> Content:
     pictures: dict[str, str] = {}
     images: list[Image] = []
     zone = ZoneInfo(summary.zone)
-    for part in summary.domains[:MOST_CARDS]:
+    for part in in_order(summary)[:MOST_CARDS]:
         if part.trend is None:
             continue
         load_matplotlib(context.settings.home)

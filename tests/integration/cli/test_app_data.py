@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 
 from cli.main import run
@@ -40,6 +41,21 @@ def test_published_rows_are_json_lines(capsys: pytest.CaptureFixture[str]) -> No
         {"id": 1, "day": "2026-11-23", "paid": 12.5, "open": True, "note": "a, b"},
         {"id": 2, "day": "2026-11-24", "paid": None, "open": False, "note": ""},
     ]
+
+
+def test_numbers_that_json_does_not_have_are_null(
+    shop: Work, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = shop.settings.effective_data_root / "odd.parquet"
+    with duckdb.connect() as engine:
+        row = "SELECT 'nan'::DOUBLE AS a, ['inf'::DOUBLE, 1] AS b, 0.5::DOUBLE AS c"
+        engine.execute(f"COPY ({row}) TO '{file}' (FORMAT parquet)")
+    shop.apply(domains={"odd": {"source": {"file": "odd.parquet"}}})
+    refresh.run(shop.context(RefreshParameters()))
+
+    assert run(["app", "data", "shop", "odd", "--staging"]) == 0
+
+    assert capsys.readouterr().out == '{"a": null, "b": [null, 1.0], "c": 0.5}\n'
 
 
 @pytest.mark.usefixtures("shop")

@@ -198,6 +198,16 @@ def test_what_was_told_goodbye_after_its_text_is_not_sent_again_at_once(smtp: Ma
     assert smtp.sessions == 1
 
 
+def test_a_password_that_smtp_cannot_say_is_told_without_it() -> None:
+    with mail_server("mh", "right") as server:
+        server.url = server.url.replace("right", "geh%C3%A4im")
+        with sending(server) as send, pytest.raises(MailServerFailed) as failed:
+            send("ann")
+
+    assert failed.value.permanent
+    assert str(failed.value) == "127.0.0.1: write the user and the password in ASCII letters"
+
+
 def test_a_refused_sender_is_no_fault_of_the_recipients(smtp: MailServer) -> None:
     smtp.sender_answer = "550 not from you"
 

@@ -2,7 +2,8 @@
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, cast
+from urllib.parse import urlencode
 
 import fsspec
 import pytest
@@ -245,6 +246,66 @@ def test_rows_of_a_query_come_into_staging(work: Work) -> None:
 
     assert result.message == "rewrote a (1 rows)"
     assert staged_rows(work, "a") == [{"name": "shop", "zone": "Europe/Paris"}]
+
+
+def test_what_a_reader_raises_tells_no_secret(
+    work: Work, register: Register, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CRM_TOKEN", "s3cret/&")
+
+    def factory(context: StepContext) -> Iterator[dict[str, int]]:
+        token = cast(Since, context.parameters).token
+        yield {"id": 1}
+        url = f"https://crm.example.com/?{urlencode({'token': token})}"
+        raise ConnectionError(f"{url} with {token}")
+
+    register(factory, parameters=Since)
+    source = {"reader": "crm", "parameters": {"token": "env:CRM_TOKEN"}}
+    work.apply(domains={"a": {"source": source}})
+
+    with pytest.raises(StepFailed) as raised:
+        ran(work)
+
+    expected = "a: reader crm: ConnectionError: https://crm.example.com/?token=*** with ***"
+    assert str(raised.value) == expected
+
+
+def test_a_reader_that_exits_fails_its_domain_alone(work: Work, register: Register) -> None:
+    def factory(_context: StepContext) -> Iterator[dict[str, int]]:
+        yield {"id": 1}
+        raise SystemExit(3)
+
+    register(factory)
+    work.apply(domains={"a": CRM, "b": {"source": {"file": "b.csv"}}})
+    work.write("b.csv", "id\n1\n")
+
+    assert ran(work).message == "rewrote b (1 rows); a failed: reader crm: SystemExit: 3"
+
+
+def test_a_header_that_cannot_be_sent_tells_no_secret(
+    work: Work, web: WebSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REPORTS_TOKEN", "s3cret ")
+    source = {"url": f"{web.url}/a.csv", "headers": {"Authorization": "env:REPORTS_TOKEN"}}
+    work.apply(domains={"a": {"source": source}})
+
+    with pytest.raises(StepFailed, match="begins or ends with a blank") as raised:
+        ran(work, settings={"fetch": OPEN})
+
+    assert "s3cret" not in str(raised.value)
+
+
+def test_a_driver_that_raises_what_it_should_not_fails_its_domain_alone(work: Work) -> None:
+    url = f"sqlite:///{work.settings.home}/shop.db?detect_types=2"
+    query = {"sql": "SELECT 'soon' AS \"at [timestamp]\"", "connection": "own"}
+    work.apply(domains={"a": {"source": query}, "b": {"source": {"file": "b.csv"}}})
+    work.write("b.csv", "id\n1\n")
+
+    result = ran(work, settings={"connections": {"own": SecretStr(url)}})
+
+    assert result.outcome is StepOutcome.PARTIAL
+    assert result.details["rewritten"] == ["b"]
+    assert result.details["failed"]["a"].startswith("ValueError: ")
 
 
 def test_a_url_and_its_header_may_be_secrets(

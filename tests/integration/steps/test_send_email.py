@@ -172,6 +172,20 @@ def test_no_server_fails_for_now_and_sends_nothing(mailing: Work) -> None:
     assert rows(mailing)["ann"][0] == "failed"
 
 
+def test_who_was_refused_before_is_not_counted_among_those_who_wait(
+    mailing: Work, smtp: MailServer
+) -> None:
+    smtp.answers["ann"] = "550 nobody here"
+    smtp.answers["ben"] = "450 busy"
+    operation_id = mailing.operation()
+    with pytest.raises(StepFailed):
+        send_email.run(context_of(mailing, smtp, operation_id=operation_id))
+    away = SecretStr(f"smtp://127.0.0.1:{free_port()}")
+
+    with pytest.raises(StepFailed, match=r"0 messages by .*, 1 still wait: "):
+        send_email.run(context_of(mailing, None, smtp_url=away, operation_id=operation_id))
+
+
 def test_a_wrong_password_fails_for_good_without_showing_it(mailing: Work) -> None:
     with mail_server(user="minutehand", password="right") as server:
         server.url = server.url.replace("right", "wrong")

@@ -83,6 +83,19 @@ def test_troubles_are_counted_by_action_the_latest_first(shop: Shop) -> None:
     ]
 
 
+def test_a_partial_operation_tells_which_domains_failed(shop: Shop) -> None:
+    refresh = {
+        "name": "refresh", "state": "partial", "message": "rewrote a (2 rows); b failed: gone",
+        "details": {"failed": {"b": "gone"}},
+    }  # fmt: skip
+    mail = {"name": "send_email", "state": "partial", "message": "sent 1 message; 2 refused"}
+    nightly, weekly = shop.action("nightly"), shop.action("weekly")
+    shop.operation(nightly, "partial", 2 * HOUR, steps=[refresh])
+    shop.operation(weekly, "partial", 3 * HOUR, steps=[{**refresh, "state": "success"}, mail])
+
+    assert [one.error for one in shop.troubles()] == ["b: gone", "sent 1 message; 2 refused"]
+
+
 def test_what_is_older_or_went_well_is_no_trouble(shop: Shop) -> None:
     uid = shop.action("nightly")
     for state in ("failed", "partial", "missed"):

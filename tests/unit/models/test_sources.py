@@ -138,3 +138,48 @@ def test_names_that_nobody_knows_are_doubts() -> None:
         'domains.a.source.connection "warehose": not known now; did you mean "warehouse"?',
         'domains.b.source.reader "crm": not known now',
     ]
+
+
+def test_what_looks_like_a_secret_in_clear_is_warned_of_and_not_shown() -> None:
+    parameters = {"api_key": "s3cret", "token": "env:CRM_TOKEN", "region": "eu", "author": "ann"}
+    app = parse_small_app(
+        {
+            "name": "shop",
+            "domains": {
+                "a": {"source": {"reader": "crm", "parameters": parameters}},
+                "b": {"source": {"url": "https://example.com/b.csv?token=s3cret&day=1"}},
+            },
+        }
+    )
+
+    assert warnings_of_domains(app.domains, [], ["crm"]) == [
+        (
+            "domains.a.source.parameters.api_key: looks like a secret in clear; "
+            'write "env:NAME" instead'
+        ),
+        (
+            "domains.b.source.url, token: looks like a secret in clear; "
+            'write "env:NAME" for the whole URL'
+        ),
+    ]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        pytest.param({"url": "https://ann:s3cret@example.com/a.csv"}, id="url"),
+        pytest.param(
+            {"url": "https://example.com/a.csv", "headers": {"X-Auth": "s3cret"}}, id="header"
+        ),
+        pytest.param(
+            {"url": "https://a.b/a.csv", "file": "a.csv", "headers": {"Cookie": "s3cret"}},
+            id="two_places",
+        ),
+    ],
+)
+def test_a_secret_in_clear_is_refused_and_not_shown(source: object) -> None:
+    with pytest.raises(InvalidSmallApp) as refused:
+        parse_small_app(domain(source))
+
+    assert "s3cret" not in str(refused.value)
+    assert "s3cret" not in str([problem.value for problem in refused.value.problems])

@@ -1,15 +1,19 @@
 """What a source's file becomes: rows, kinds, figures, and what is left out."""
 
 import gzip
+import resource
 from collections.abc import Callable
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
+import duckdb
 import pytest
 
 from runtime.clock import monotonic
-from small_apps.failures import SourceFailed
+from small_apps.failures import SourceFailed, Stopped
+from small_apps.prepare import prepare
+from small_apps.watch import Watch
 from tests.unit.small_apps.conftest import Importing
 
 
@@ -400,3 +404,55 @@ def test_an_import_larger_than_its_memory_goes_to_the_disk(
     rows = importing(memory_mb=64, threads=1)(text)
 
     assert len(rows) == 1_200_000
+
+
+def test_a_small_parquet_file_does_not_fill_the_disk(importing: Callable[..., Importing]) -> None:
+    with duckdb.connect() as engine:
+        folder = importing().settings.home
+        wide = "SELECT repeat('x', 1000) || (i % 7) AS a FROM range(300000) r(i)"
+        engine.execute(f"COPY ({wide}) TO '{folder}/b.parquet' (FORMAT parquet, COMPRESSION zstd)")
+    content = (folder / "b.parquet").read_bytes()
+    assert len(content) < 1_000_000
+
+    with pytest.raises(SourceFailed, match="more than 32 times SCHED_FETCH_MAX_BYTES=1000000"):
+        importing(memory_mb=64, max_bytes=1_000_000)(content, "parquet")
+
+
+def test_a_title_above_a_wide_table_is_told_and_takes_no_memory(imported: Importing) -> None:
+    line = ",".join("x" * 2 for _ in range(500))
+    text = "Sales of 2026\n" + f"{line}\n" * 5_000
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+    with pytest.raises(SourceFailed, match="500 cells, where the first line names 1 columns"):
+        imported(text)
+
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak < 300_000
+
+
+def test_a_few_lines_that_are_too_wide_are_left_out(imported: Importing) -> None:
+    rows = imported("a,b\n" + "1,2\n" * 20 + "1,2,3\n")
+
+    assert len(rows) == 20
+    assert imported.left_out["samples"][0]["why"] == "3 cells, not 2"
+
+
+@pytest.mark.parametrize("page", ["<html>Bitte warten - später</html>", "Über uns: später"])
+def test_a_page_in_place_of_json_is_told(imported: Importing, page: str) -> None:
+
+    with pytest.raises(SourceFailed, match="line 1, column 1: no JSON"):
+        imported(page, "json")
+
+
+def test_a_name_that_no_column_can_have_is_told(imported: Importing) -> None:
+    with pytest.raises(SourceFailed, match=r"name holds a zero byte: 'a\\x00'"):
+        imported("a\0,b\n1,2\n")
+
+
+def test_gzip_of_very_many_parts_can_be_stopped(imported: Importing) -> None:
+    file = imported.settings.home / "given"
+    file.write_bytes(gzip.compress(b"") * 100_000)
+    asked = iter([False] * 20)
+    watch = Watch(should_stop=lambda: next(asked, True))
+
+    with pytest.raises(Stopped):
+        prepare(file, file.with_name("made"), "given", imported.settings.fetch, watch)

@@ -11,7 +11,7 @@ from models.store.troubles import Trouble
 from small_apps.history import LONGEST_TREND, Past
 from small_apps.numbers import age, short_number, shown_change, shown_number
 from small_apps.summary import Summary, summarise
-from small_apps.summary_page import MOST_CARDS, render_html, render_text
+from small_apps.summary_page import MOST_CARDS, in_order, render_html, render_text
 
 NOW = datetime(2026, 11, 23, 6, 0, tzinfo=UTC)
 
@@ -189,6 +189,17 @@ def test_of_thirty_domains_ten_have_a_card_and_all_are_told() -> None:
     assert "20 more domains" in page
     assert all(one.name in page for one in domains)
     assert len(page) < 60_000
+
+
+def test_where_not_all_have_a_card_what_changed_comes_first() -> None:
+    domains = [make_domain(f"domain {n:02}") for n in range(30)]
+    past = past_of({f"domain {n:02}": {"rows": 3 - n // 29, "sums": {}} for n in range(30)})
+
+    many = in_order(make_summary(*domains, past=past))
+    few = in_order(make_summary(*domains[20:], past=past))
+
+    assert [one.name for one in many[:2]] == ["domain 29", "domain 00"]
+    assert [one.name for one in few] == [one.name for one in domains[20:]]
 
 
 def test_a_chart_is_shown_and_told_in_words() -> None:
