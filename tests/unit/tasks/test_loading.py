@@ -195,3 +195,19 @@ def test_an_unknown_step_is_told_with_what_could_not_be_loaded(module: Write) ->
     told = str(refused.value)
     assert "operations.own" in told
     assert f"module {broken} failed to import: RuntimeError: no licence" in told
+
+
+def test_a_package_that_names_no_module_stops_nobody_but_its_users(
+    module: Write, tmp_path: Path
+) -> None:
+    told = tmp_path / "shop_of_steps-1.0.dist-info"
+    told.mkdir()
+    (told / "METADATA").write_text("Metadata-Version: 2.1\nName: shop-of-steps\nVersion: 1.0\n")
+    (told / "entry_points.txt").write_text("[minutehand.steps]\nshop = shop-steps.steps\n")
+    good = module(GOOD.replace("NAME", "good_one"))
+
+    registry = Registry((good,), packages=True)
+
+    assert "good_one" in registry.user_specs()
+    [failure] = registry.failures
+    assert failure.startswith("module shop-steps.steps failed to import: ModuleNotFoundError")
