@@ -177,6 +177,7 @@ class Session:
                 return self._resume(asked)
             case "started" if self.held is not None:
                 self.held.has_started = True
+                self.held.killed_at = asked.get("killed_at")
                 return {"state": "started"}
             case "beat" if self.held is not None:
                 return self._beat(self.held, asked)

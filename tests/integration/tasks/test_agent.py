@@ -15,7 +15,7 @@ from minutehand.channel import AgentAway, Channel
 from models.sql import database_now
 from models.store import ticks
 from models.tables import attempts, operations, workers
-from runtime.clock import wait_for
+from runtime.clock import monotonic, wait_for
 from runtime.config import Settings
 from runtime.database import make_engine, reading
 from scheduler.cancel import cancel
@@ -168,6 +168,20 @@ def test_who_is_gone_in_a_task_that_may_repeat_is_tried_three_times(
 
     row = row_of(engine, id)
     assert (row["state"], row["attempt"], row["losses"]) == ("failed", 4, 4)
+
+
+def test_who_was_gone_at_celery_s_own_time_limit_has_failed_and_is_not_tried_as_lost(
+    engine: sa.Engine, settings: Settings, task: Asked
+) -> None:
+    id = make_sent(engine, settings)
+    assert task.claim(id, repeatable=True)["state"] == "claimed"
+    task.ask("started", killed_at=monotonic())
+
+    task.channel.close()
+
+    row = becomes(engine, id, "failed")
+    assert (row["losses"], row["failures"]) == (0, 1)
+    assert row["error"] == "Celery's own time limit ended the task"
 
 
 def test_the_attempt_that_celery_sends_itself_may_be_faster_than_the_record(
