@@ -217,7 +217,7 @@ def _ask(channel: Channel, request: dict[str, Any], answer_s: float) -> tuple[st
     try:
         answer = channel.ask(request, answer_s)
     except AgentAway as error:
-        return "away", {"reason": str(error)}
+        return "away", {"reason": f"Minutehand's agent beside this worker: {error}"}
     return str(answer["state"]), answer
 
 
