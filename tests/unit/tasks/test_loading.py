@@ -30,6 +30,8 @@ class Parameters(BaseModel):
     def _absolute(cls, value):
         if value == "odd":
             raise KeyError("odd")
+        if value == "exit":
+            raise SystemExit(5)
         if not value.startswith("/"):
             raise ValueError("write an absolute path")
         return value
@@ -172,6 +174,7 @@ def test_what_a_step_is_comes_from_its_decorator(module: Write) -> None:
         ({"folder": "/in", "most": "x"}, "operations.own.most 'x': write a whole number"),
         ({}, "operations.own.folder: is required"),
         ({"folder": "odd"}, 'operations.own {"folder": "odd"}: cannot be checked, KeyError'),
+        ({"folder": "exit"}, 'operations.own {"folder": "exit"}: cannot be checked, SystemExit: 5'),
     ],
 )
 def test_an_actions_parameters_are_checked_when_it_is_saved(
