@@ -93,6 +93,32 @@ def _wrap(task: Any, agent: AgentProcess) -> None:
 
     run.__minutehand__ = True  # type: ignore[attr-defined]
     task.run = run
+    task.retry = _noted(task, task.retry)
+
+
+def _noted(task: Any, retry: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `retry` of a task so that the message it sends belongs to the operation.
+
+    It is known even where the task goes on after it, or catches what it raises.
+    """
+
+    @functools.wraps(retry)
+    def noted(*args: Any, **options: Any) -> Any:
+        operation = current_operation()
+        if operation is None:
+            return retry(*args, **options)
+        if options.get("headers"):
+            ours = {HEADER: (task.request.headers or {}).get(HEADER)}
+            options["headers"] = {**options["headers"], **ours}
+        try:
+            sent = retry(*args, **options)
+        except Retry as error:
+            operation.sent_again = error
+            raise
+        operation.sent_again = sent
+        return sent
+
+    return noted
 
 
 def _message_of(request: Any) -> dict[str, Any] | None:
@@ -123,9 +149,13 @@ def _run_claimed(task: Any, operation: FollowedOperation, call: Callable[[], Any
             operation.end("cancelled")
         raise Ignore(f"operation {operation.operation_id}: {interrupted}") from None
     except BaseException as error:
-        outcome, told = _outcome_of(task, operation, error)
+        outcome, told = _outcome_of(task, operation, operation.sent_again or error)
         operation.end(outcome, **told)
         raise
+    if operation.sent_again is not None:
+        outcome, told = _outcome_of(task, operation, operation.sent_again)
+        operation.end(outcome, **told)
+        return returned
     outcomes = {CANCELLED: "cancelled", TIME_LIMIT: "time box", LOST: LOST, None: "success"}
     operation.end(outcomes[operation.stopped_for])
     return returned

@@ -54,6 +54,21 @@ def deep(self, depth):
     write("deep", "Paris", str(depth))
     if depth:
         self.run(depth - 1)
+
+
+@app.task(name="tasks.again", bind=True)
+def again(self, how):
+    write("again", how, str(self.request.retries))
+    if self.request.retries == 0:
+        if how == "goes on":
+            self.retry(countdown=0, throw=False)
+        if how == "with headers":
+            raise self.retry(countdown=0, headers={"shop": "Paris"})
+        if how == "catches it":
+            try:
+                raise self.retry(countdown=0)
+            except Exception:
+                pass
 """
 
 
@@ -125,3 +140,15 @@ def test_a_task_that_calls_itself_stays_one_operation(shop: Shop) -> None:
 
     assert shop.installation.becomes(id, "success")["attempt"] == 1
     assert shop.said() == ["deep 2", "deep 1", "deep 0"]
+
+
+def test_a_retry_that_a_task_sends_in_its_own_way_is_the_next_attempt(shop: Shop) -> None:
+    shop.worker("odd")
+    ways = ["goes on", "with headers", "catches it"]
+    ids = [shop.due("again", name=way, step={"args": [way]}) for way in ways]
+
+    shop.tick()
+
+    assert shop.installation.all_end(ids) == ["success"] * 3
+    assert [shop.installation.row(id)["attempt"] for id in ids] == [2] * 3
+    assert sorted(shop.said()) == ["again 0"] * 3 + ["again 1"] * 3
