@@ -171,7 +171,8 @@ def _outcome_of(
         case Ignore():
             return "success", {"message": "it raised Ignore"}
         case Reject():
-            reason, requeue = error.args
+            # A class of the user's own may have neither.
+            reason, requeue = getattr(error, "reason", None), getattr(error, "requeue", False)
             is_put_back = requeue and task.acks_late
             return "put back" if is_put_back else "failed", {"error": f"rejected: {reason}"}
         case SoftTimeLimitExceeded() if operation.interrupted_for == TIME_LIMIT:
