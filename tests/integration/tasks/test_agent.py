@@ -219,6 +219,25 @@ def test_a_task_that_fails_is_tried_again_by_its_policy(
     assert (ended["state"], ended["error"]) == ("failed", "no paper")
 
 
+def test_an_agent_that_was_not_told_what_may_be_sent_leaves_the_next_one_to_the_tick(
+    engine: sa.Engine, settings: Settings, task: Asked, path: Path
+) -> None:
+    action = celery_action(engine, policy={"overlap": "queue"})
+    first, second = (make_operation(engine, action, NOON + n * MINUTE) for n in range(2))
+    task.start(first)
+    waits = Asked(path)
+    assert waits.claim(second)["state"] == "refused"
+    waits.channel.close()
+
+    task.ask("end", outcome="success")
+
+    row = row_of(engine, second)
+    assert (row["state"], row["waiting_for"], row["error"]) == ("pending", None, None)
+    configure(allowing(settings, "shop.*"))
+    assert dispatch_ready(engine).count == 1
+    configure(settings)
+
+
 @pytest.mark.parametrize(
     ("outcome", "state", "reason"),
     [
