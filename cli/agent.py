@@ -11,7 +11,8 @@ import typer
 
 from cli.invocation import of
 from models.errors import Refused
-from models.store.schema import check_schema
+from models.store.schema import SchemaNewer, SchemaOutdated, check_schema
+from runtime.config import Settings
 from runtime.database import make_engine, reading
 from runtime.logs import set_up_logs
 from tasks.agent import Agent, Worker, stop_on_signals
@@ -31,17 +32,21 @@ def agent(
     worker = _worker(sys.stdin.readline())
     configure(settings)
     engine = make_engine(settings)
-    _check(engine)
+    _check(engine, settings)
     serving = Agent(engine, settings, worker)
     stop_on_signals(serving)
     serving.serve(socket)
 
 
-def _check(engine: sa.Engine) -> None:
+def _check(engine: sa.Engine, settings: Settings) -> None:
     """Refuse a database of another release; one that is away is waited for by each claim."""
     try:
         with reading(engine) as connection:
             check_schema(connection)
+    except (SchemaOutdated, SchemaNewer) as error:
+        url = settings.effective_database_url.set(query={}).render_as_string(hide_password=True)
+        told = f"the worker's SCHED_HOME and SCHED_DATABASE_URL lead its agent to {url}"
+        raise type(error)(f"{error}; {told}") from None
     except DATABASE_AWAY as error:
         logger.warning("database unavailable at the start: %s", error.orig)
 

@@ -4,7 +4,6 @@ from typing import Any
 
 import typer
 from pydantic import BaseModel
-from pydantic.errors import PydanticInvalidForJsonSchema
 
 from cli.invocation import of
 from cli.output import print_error, print_json, print_line, print_table
@@ -59,8 +58,8 @@ def _described(spec: StepSpec) -> dict[str, Any]:
 
 
 def _schema(parameters: type[BaseModel]) -> dict[str, Any] | None:
-    """Return the JSON schema of parameters, None for those that have none."""
+    """Return the JSON schema of parameters, None for those that have none, or that are broken."""
     try:
         return parameters.model_json_schema()
-    except PydanticInvalidForJsonSchema:
+    except Exception:  # a model of somebody else's must not hide the other steps
         return None

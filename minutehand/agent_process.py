@@ -39,6 +39,8 @@ class AgentProcess:
     ) -> None:
         # How long a task waits for what is away.
         self.wait_s = wait_s
+        # Celery's own, of all tasks of the worker.
+        self.time_limit_s: float | None = None
         self.folder = Path(tempfile.mkdtemp(prefix="minutehand-"))
         self.path = str(self.folder / "agent.sock")
         # Whoever is not this process is a child of its pool.

@@ -14,7 +14,14 @@ from celery.exceptions import Ignore, Reject, Retry, SoftTimeLimitExceeded
 
 from minutehand.agent_process import AgentProcess
 from minutehand.channel import AgentAway, Channel
-from minutehand.followed import CANCELLED, LOST, TIME_LIMIT, FollowedOperation, Interrupted
+from minutehand.followed import (
+    CANCELLED,
+    LOST,
+    TIME_LIMIT,
+    FollowedOperation,
+    Interrupted,
+    current_operation,
+)
 
 logger = logging.getLogger("minutehand.follow")
 
@@ -36,7 +43,9 @@ def connect(app: Celery, home: str | os.PathLike[str] | None, wait_s: float) -> 
 
     def begin(sender: Any, **_: object) -> None:
         if sender.app is app:
-            _begin(app, AgentProcess(home, _told(app, sender), wait_s))
+            agent = AgentProcess(home, _told(app, sender), wait_s)
+            agent.time_limit_s = getattr(sender, "time_limit", None)
+            _begin(app, agent)
 
     def stop(**_: object) -> None:
         agent = _agents.pop(id(app), None)
@@ -77,12 +86,39 @@ def _wrap(task: Any, agent: AgentProcess) -> None:
     @functools.wraps(original)
     def run(*args: Any, **kwargs: Any) -> Any:
         message = _message_of(task.request)
-        if message is None:
+        # A task that calls itself is a part of the operation that it runs.
+        if message is None or current_operation() is not None:
             return original(*args, **kwargs)
         return _run(task, functools.partial(original, *args, **kwargs), message, agent)
 
     run.__minutehand__ = True  # type: ignore[attr-defined]
     task.run = run
+    task.retry = _noted(task, task.retry)
+
+
+def _noted(task: Any, retry: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `retry` of a task so that the message it sends belongs to the operation.
+
+    It is known even where the task goes on after it, or catches what it raises.
+    """
+
+    @functools.wraps(retry)
+    def noted(*args: Any, **options: Any) -> Any:
+        operation = current_operation()
+        if operation is None:
+            return retry(*args, **options)
+        if options.get("headers"):
+            ours = {HEADER: (task.request.headers or {}).get(HEADER)}
+            options["headers"] = {**options["headers"], **ours}
+        try:
+            sent = retry(*args, **options)
+        except Retry as error:
+            operation.sent_again = error
+            raise
+        operation.sent_again = sent
+        return sent
+
+    return noted
 
 
 def _message_of(request: Any) -> dict[str, Any] | None:
@@ -100,12 +136,12 @@ def _run(task: Any, call: Callable[[], Any], message: dict[str, Any], agent: Age
     next_one = {**message, "attempt": message["attempt"] + 1}
     task.request.headers = {**task.request.headers, HEADER: next_one}
     try:
-        return _run_claimed(operation, call)
+        return _run_claimed(task, operation, call)
     finally:
         operation.close()
 
 
-def _run_claimed(operation: FollowedOperation, call: Callable[[], Any]) -> Any:
+def _run_claimed(task: Any, operation: FollowedOperation, call: Callable[[], Any]) -> Any:
     try:
         returned = operation.run(call)
     except Interrupted as interrupted:
@@ -113,16 +149,20 @@ def _run_claimed(operation: FollowedOperation, call: Callable[[], Any]) -> Any:
             operation.end("cancelled")
         raise Ignore(f"operation {operation.operation_id}: {interrupted}") from None
     except BaseException as error:
-        outcome, told = _outcome_of(operation, error)
+        outcome, told = _outcome_of(task, operation, operation.sent_again or error)
         operation.end(outcome, **told)
         raise
+    if operation.sent_again is not None:
+        outcome, told = _outcome_of(task, operation, operation.sent_again)
+        operation.end(outcome, **told)
+        return returned
     outcomes = {CANCELLED: "cancelled", TIME_LIMIT: "time box", LOST: LOST, None: "success"}
     operation.end(outcomes[operation.stopped_for])
     return returned
 
 
 def _outcome_of(
-    operation: FollowedOperation, error: BaseException
+    task: Any, operation: FollowedOperation, error: BaseException
 ) -> tuple[str, dict[str, str | float]]:
     """Return how an attempt ends whose task raised `error`."""
     match error:
@@ -131,17 +171,29 @@ def _outcome_of(
         case Ignore():
             return "success", {"message": "it raised Ignore"}
         case Reject():
-            return "failed", {"error": f"rejected: {error.args[0] if error.args else error}"}
+            # A class of the user's own may have neither.
+            reason, requeue = getattr(error, "reason", None), getattr(error, "requeue", False)
+            is_put_back = requeue and task.acks_late
+            return "put back" if is_put_back else "failed", {"error": f"rejected: {reason}"}
         case SoftTimeLimitExceeded() if operation.interrupted_for == TIME_LIMIT:
             return "time limit", {}
-        case Exception():
-            return "failed", {"error": _text(error)}
-    # The worker stops, or the task ends its process.
-    return "cut off", {"error": _text(error)}
+    is_cut_off = isinstance(error, SystemExit) and _is_of_a_worker_that_stops(error)
+    return "cut off" if is_cut_off else "failed", {"error": _text(error)}
+
+
+def _is_of_a_worker_that_stops(error: SystemExit) -> bool:
+    """Whether Celery ends this process: by an error of its own, or by a signal to its pool."""
+    is_by_signal = isinstance(error.code, int) and error.code < 0
+    return type(error) is not SystemExit or is_by_signal
 
 
 def _text(error: object) -> str:
-    return error if isinstance(error, str) else f"{type(error).__name__}: {error}"
+    if isinstance(error, str):
+        return error
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:  # the user's own __str__
+        return type(error).__name__
 
 
 def _when(retry: Retry) -> dict[str, str | float]:
@@ -165,12 +217,13 @@ def _claim(task: Any, message: dict[str, Any], agent: AgentProcess) -> FollowedO
         "repeatable": bool(task.acks_late),
         "wait_s": agent.wait_s,
     }
+    started = {"verb": "started", "killed_at": _killed_at(task, agent)}
     give_up_at = monotonic() + agent.wait_s
     answer_s = agent.wait_s + ANSWER_MARGIN_S
     channel = Channel(agent.path)
     while True:
         state, told = _ask(channel, asked, answer_s)
-        if state == "claimed" and _ask(channel, {"verb": "started"}, answer_s)[0] == "started":
+        if state == "claimed" and _ask(channel, started, answer_s)[0] == "started":
             told["limits"]["is_child"] = os.getpid() != agent.worker_pid
             return FollowedOperation(channel, told, SoftTimeLimitExceeded)
         if state == "refused":
@@ -184,11 +237,18 @@ def _claim(task: Any, message: dict[str, Any], agent: AgentProcess) -> FollowedO
         threading.Event().wait(AGAIN_S)
 
 
+def _killed_at(task: Any, agent: AgentProcess) -> float | None:
+    """Return when Celery's own time limit ends this process, by the machine's monotonic clock."""
+    of_message = (getattr(task.request, "timelimit", None) or (None,))[0]
+    limit_s = of_message or task.time_limit or agent.time_limit_s
+    return None if limit_s is None else monotonic() + float(limit_s)
+
+
 def _ask(channel: Channel, request: dict[str, Any], answer_s: float) -> tuple[str, dict[str, Any]]:
     try:
         answer = channel.ask(request, answer_s)
     except AgentAway as error:
-        return "away", {"reason": str(error)}
+        return "away", {"reason": f"Minutehand's agent beside this worker: {error}"}
     return str(answer["state"]), answer
 
 

@@ -163,7 +163,10 @@ def _checked(spec: StepSpec, raw: dict[str, Any], reading: Reading) -> dict[str,
     except ValidationError as error:
         raise_all(spec.name, faults + line_errors(error))
         raise
-    except Exception as error:  # a validator of somebody else's step must not end the command
+    except (
+        Exception,
+        SystemExit,
+    ) as error:  # a validator of somebody else's step must not end the command
         told = f"cannot be checked, {type(error).__name__}: {error}; correct the step's parameters"
         raise ValueError(told) from None
     raise_all(spec.name, faults)

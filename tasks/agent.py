@@ -177,6 +177,7 @@ class Session:
                 return self._resume(asked)
             case "started" if self.held is not None:
                 self.held.has_started = True
+                self.held.killed_at = asked.get("killed_at")
                 return {"state": "started"}
             case "beat" if self.held is not None:
                 return self._beat(self.held, asked)
@@ -265,7 +266,9 @@ class Session:
     def _tell(self, held: Held, ended: Ended) -> None:
         self.held = None
         logger.info("operation %s attempt %d ended: %s", held.id, held.attempt, ended.state)
-        send_released(self.agent.engine, [one.id for one in ended.released])
+        # A worker that was not told what may be sent, nor where to, leaves it to the next tick.
+        if self.agent.settings.celery.tasks:
+            send_released(self.agent.engine, [one.id for one in ended.released])
         send_notices(self.agent.engine, ended.owed)
 
     def _persist(self, act: Callable[[sa.Connection], T]) -> T:

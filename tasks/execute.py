@@ -27,7 +27,7 @@ from tasks.registry import Registry, registry_of
 from tasks.runner import Runner
 from tasks.script import Script
 from tasks.sending import send_notices, send_released
-from tasks.verdicts import failed
+from tasks.verdicts import failed, text_of
 
 logger = logging.getLogger("minutehand.worker")
 
@@ -133,7 +133,7 @@ def _run_steps(runner: Runner) -> Ending:
             raise LeaseLost("the lease was lost while a step ran") from None
     except LeaseLost:
         raise
-    except (Exception, SystemExit) as error:  # a step's own fault: it fails its operation only
+    except BaseException as error:  # a step's own fault: it fails its operation only
         ending = ending_of(runner, error)
     keeps_checkpoint = ending.state in {
         OperationState.SUCCESS,
@@ -143,14 +143,16 @@ def _run_steps(runner: Runner) -> Ending:
     if not keeps_checkpoint:
         return ending
     try:
-        json.dumps(runner.checkpoint)
+        if not isinstance(runner.checkpoint, dict):
+            raise TypeError(f"a {type(runner.checkpoint).__name__}, not a dict")
+        json.dumps(runner.checkpoint, allow_nan=False)
     except (TypeError, ValueError) as error:
         text = f"the checkpoint cannot be kept, for it is no JSON: {error}"
         return failed(runner.lease.claim, text, permanent=True)
     return replace(ending, checkpoint=runner.checkpoint)
 
 
-def ending_of(runner: Runner, error: Exception | SystemExit) -> Ending:
+def ending_of(runner: Runner, error: BaseException) -> Ending:
     """Return how an attempt ends whose step raised `error`."""
     claimed = runner.lease.claim
     match error:
@@ -162,7 +164,7 @@ def ending_of(runner: Runner, error: Exception | SystemExit) -> Ending:
         case sa.exc.OperationalError() | sa.exc.InterfaceError() | sa.exc.InternalError():
             return database_was_away(runner, error)
     logger.error("operation %s failed", claimed.id, exc_info=error)
-    return failed(claimed, f"{type(error).__name__}: {error}", permanent=False)
+    return failed(claimed, text_of(error), permanent=False)
 
 
 def database_was_away(runner: Runner, error: sa.exc.DBAPIError) -> Ending:

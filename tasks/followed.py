@@ -20,13 +20,16 @@ from models.store.obstacles import NotClaimed
 from models.store.running import Story
 from models.tables import operations
 from models.values import format_instant
-from runtime.clock import utc_now
+from runtime.clock import monotonic, utc_now
 from runtime.sections import AlertSettings
 from tasks.verdicts import failed
 
 # A message of an attempt that is not there yet: its task was put back a moment ago.
 EARLY = "early"
 CELERY_RETRY = "Celery's retry"
+PUT_BACK = "put back by its task"
+# Celery looks once a second whether a task is over its limit; we begin to count a little later.
+ABOUT_S = 0.5
 # Pruned long ago, or of another installation.
 UNKNOWN = (
     "unknown: the agent's database has no such operation; check SCHED_DATABASE_URL or SCHED_HOME of"
@@ -46,6 +49,8 @@ class Held:
     step: dict[str, Any]
     # Whether its task may have begun; before that nothing is lost.
     has_started: bool = False
+    # When Celery's own time limit ends its process, by the machine's monotonic clock.
+    killed_at: float | None = None
 
 
 def try_to_claim(
@@ -166,6 +171,8 @@ def _ending(held: Held, told: Mapping[str, Any]) -> Ending:
             return failed(held, str(error), permanent=False)
         case "retry":
             return Ending(OperationState.PENDING, error=error, reason=CELERY_RETRY)
+        case "put back":
+            return Ending(OperationState.PENDING, reason=PUT_BACK)
         case "cut off":
             return left_behind(held, str(error))
     if outcome not in _SAID:
@@ -177,6 +184,8 @@ def left_behind(held: Held, error: str, *, cancel_requested: bool = False) -> En
     """Return how an attempt ends whose process is gone, or is going."""
     if not held.has_started:
         return Ending(OperationState.PENDING, reason="given back: its task had not begun")
+    if held.killed_at is not None and monotonic() >= held.killed_at - ABOUT_S:
+        return failed(held, "Celery's own time limit ended the task", permanent=False)
     repeatable = bool(held.step.get("repeatable"))
     state = after_loss(held.losses, repeatable=repeatable, cancel_requested=cancel_requested)
     text = f"lost: {error}"

@@ -44,18 +44,32 @@ def origins_of(modules: Sequence[str], *, packages: bool) -> list[Origin]:
     """
     found = [Origin(module, f"SCHED_STEP_MODULES {module}") for module in modules]
     if packages:
-        points = entry_points(group=GROUP)
-        found += [_of_package(point) for point in sorted(points, key=_package_first)]
+        found += [one for _, one in sorted(map(_of_package, entry_points(group=GROUP)), key=_order)]
     return list({(one.module, one.attribute): one for one in reversed(found)}.values())[::-1]
 
 
-def _package_first(point: EntryPoint) -> tuple[str, str]:
-    return (point.dist.name if point.dist else "", point.name)
+def _order(named: tuple[str, Origin]) -> str:
+    return named[0]
 
 
-def _of_package(point: EntryPoint) -> Origin:
-    package = f"{point.dist.name} {point.dist.version}" if point.dist else "a package"
-    return Origin(point.module, f"entry point {point.name!r} of {package}", point.attr or "")
+def _of_package(point: EntryPoint) -> tuple[str, Origin]:
+    """Return what an entry point names, after what it is to be sorted by."""
+    package, version = _package_of(point)
+    told = f"entry point {point.name!r} of {f'{package} {version}' if package else 'a package'}"
+    try:
+        module, attribute = point.module, point.attr or ""
+    except AttributeError:
+        # No name of a module, such as one with a hyphen: its import says so.
+        module, attribute = point.value, ""
+    return f"{package}\0{point.name}", Origin(module, told, attribute)
+
+
+def _package_of(point: EntryPoint) -> tuple[str, str]:
+    """Return a package's name and version; empty for one that is installed in part."""
+    try:
+        return (point.dist.name or "", point.dist.version) if point.dist else ("", "")
+    except Exception:  # whatever is wrong with it, it stops nobody but its users
+        return "", ""
 
 
 def load(origin: Origin, within_s: float = WITHIN_S) -> str | None:

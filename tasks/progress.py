@@ -39,10 +39,14 @@ class Progress:
         phase: str | None = None,
     ) -> None:
         """Take what is not None; raises LeaseLost when the row is no longer ours."""
-        given = {"processed": done, "total": total, "message": message, "phase": phase}
-        self._values.update((key, value) for key, value in given.items() if value is not None)
+        # Of whatever kind a step counts in: no store need know it.
+        counts = {"processed": done, "total": total}
+        self._values |= {key: int(one) for key, one in counts.items() if one is not None}
+        texts = {"message": message, "phase": phase}
+        self._values |= {key: str(one) for key, one in texts.items() if one is not None}
         if done is not None and total:
-            self._values["progress"] = self.script.progress(min(1.0, max(0.0, done / total)))
+            share = float(done) / float(total)
+            self._values["progress"] = self.script.progress(min(1.0, max(0.0, share)))
         self._write_if_old()
 
     def log(self, line: dict[str, Any]) -> None:

@@ -46,10 +46,15 @@ class Runner:
         self.registry = registry
         self.lease = lease
         self.script = script
-        self.checkpoint: dict[str, Any] = {}
         self.progress = Progress(engine, lease.claim.id, lease.claim.attempt, script)
         self.results: dict[str, Any] = {}
         self._running: int | None = None
+        self._given: WorkContext | None = None
+
+    @property
+    def checkpoint(self) -> dict[str, Any]:
+        """What the steps keep for the next operation: changed in place, or put in its place."""
+        return (self._given or self.lease.claim.memory).checkpoint
 
     @property
     def runs_built_in_step(self) -> bool:
@@ -61,7 +66,7 @@ class Runner:
     def run(self) -> Ending:
         """Run the steps; return how the attempt ends. Raises what a step raises."""
         action = self.script.action
-        context = self._context(action)
+        self._given = context = self._context(action)
         handler = LineHandler(self.progress)
         logger = logging.getLogger(STEP_LOGGER)
         # The row keeps what the terminal may be too quiet for.
@@ -109,7 +114,7 @@ class Runner:
         may_repeat = step.spec is None or step.spec.repeatable
         self.lease.unrepeatable = None if may_repeat else step.name
         with self.lease.interruptible():
-            result = _as_json(function(context) or StepResult())
+            result = _result_of(step.name, function(context))
         self.lease.unrepeatable = None
         self._running = None
         self.results[step.name] = result.details
@@ -147,7 +152,6 @@ class Runner:
 
     def _context(self, action: ScheduledActionModel) -> WorkContext:
         claim = self.lease.claim
-        self.checkpoint = claim.memory.checkpoint
         return WorkContext(
             operation_id=claim.id,
             occurrence_at=claim.occurrence_at,
@@ -159,7 +163,7 @@ class Runner:
             recipients=self._recipients(action),
             run_number=claim.memory.run_number + 1,
             last_success_at=claim.memory.last_success_at,
-            checkpoint=self.checkpoint,
+            checkpoint=claim.memory.checkpoint,
             logger=logging.getLogger(STEP_LOGGER),
             engine=self.engine,
             settings=self.settings,
@@ -171,7 +175,21 @@ class Runner:
         )
 
 
-def _as_json(result: StepResult) -> StepResult:
-    """Return the result with details that JSON can hold: what it cannot becomes text."""
-    details = json.loads(json.dumps(result.details, default=str, skipkeys=True))
-    return replace(result, details=details)
+def _result_of(name: str, returned: object) -> StepResult:
+    """Return what a step reports, with details that JSON can hold: what it cannot becomes text.
+
+    Raises StepFailed for what says neither success nor partial: nobody may take it for success.
+    """
+    result = StepResult() if returned is None else returned
+    if not isinstance(result, StepResult):
+        told = f"a {type(result).__name__}, not a StepResult or None"
+        raise StepFailed(f"step {name} returned {told}", permanent=True)
+    try:
+        outcome = StepOutcome(result.outcome)
+    except ValueError:
+        told = f"outcome {result.outcome!r}: write success or partial, or raise StepFailed"
+        raise StepFailed(f"step {name} returned {told}", permanent=True) from None
+    written = json.dumps(result.details or {}, default=str, skipkeys=True)
+    # PostgreSQL knows no NaN.
+    details = json.loads(written, parse_constant=str)
+    return StepResult("" if result.message is None else str(result.message), outcome, details)

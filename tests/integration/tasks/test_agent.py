@@ -15,7 +15,7 @@ from minutehand.channel import AgentAway, Channel
 from models.sql import database_now
 from models.store import ticks
 from models.tables import attempts, operations, workers
-from runtime.clock import wait_for
+from runtime.clock import monotonic, wait_for
 from runtime.config import Settings
 from runtime.database import make_engine, reading
 from scheduler.cancel import cancel
@@ -170,6 +170,20 @@ def test_who_is_gone_in_a_task_that_may_repeat_is_tried_three_times(
     assert (row["state"], row["attempt"], row["losses"]) == ("failed", 4, 4)
 
 
+def test_who_was_gone_at_celery_s_own_time_limit_has_failed_and_is_not_tried_as_lost(
+    engine: sa.Engine, settings: Settings, task: Asked
+) -> None:
+    id = make_sent(engine, settings)
+    assert task.claim(id, repeatable=True)["state"] == "claimed"
+    task.ask("started", killed_at=monotonic())
+
+    task.channel.close()
+
+    row = becomes(engine, id, "failed")
+    assert (row["losses"], row["failures"]) == (0, 1)
+    assert row["error"] == "Celery's own time limit ended the task"
+
+
 def test_the_attempt_that_celery_sends_itself_may_be_faster_than_the_record(
     engine: sa.Engine, settings: Settings, task: Asked, path: Path
 ) -> None:
@@ -203,6 +217,25 @@ def test_a_task_that_fails_is_tried_again_by_its_policy(
     with reading(engine) as connection:
         (ended,) = connection.execute(sa.select(attempts)).mappings()
     assert (ended["state"], ended["error"]) == ("failed", "no paper")
+
+
+def test_an_agent_that_was_not_told_what_may_be_sent_leaves_the_next_one_to_the_tick(
+    engine: sa.Engine, settings: Settings, task: Asked, path: Path
+) -> None:
+    action = celery_action(engine, policy={"overlap": "queue"})
+    first, second = (make_operation(engine, action, NOON + n * MINUTE) for n in range(2))
+    task.start(first)
+    waits = Asked(path)
+    assert waits.claim(second)["state"] == "refused"
+    waits.channel.close()
+
+    task.ask("end", outcome="success")
+
+    row = row_of(engine, second)
+    assert (row["state"], row["waiting_for"], row["error"]) == ("pending", None, None)
+    configure(allowing(settings, "shop.*"))
+    assert dispatch_ready(engine).count == 1
+    configure(settings)
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,8 @@ class Parameters(BaseModel):
     def _absolute(cls, value):
         if value == "odd":
             raise KeyError("odd")
+        if value == "exit":
+            raise SystemExit(5)
         if not value.startswith("/"):
             raise ValueError("write an absolute path")
         return value
@@ -172,6 +174,7 @@ def test_what_a_step_is_comes_from_its_decorator(module: Write) -> None:
         ({"folder": "/in", "most": "x"}, "operations.own.most 'x': write a whole number"),
         ({}, "operations.own.folder: is required"),
         ({"folder": "odd"}, 'operations.own {"folder": "odd"}: cannot be checked, KeyError'),
+        ({"folder": "exit"}, 'operations.own {"folder": "exit"}: cannot be checked, SystemExit: 5'),
     ],
 )
 def test_an_actions_parameters_are_checked_when_it_is_saved(
@@ -195,3 +198,19 @@ def test_an_unknown_step_is_told_with_what_could_not_be_loaded(module: Write) ->
     told = str(refused.value)
     assert "operations.own" in told
     assert f"module {broken} failed to import: RuntimeError: no licence" in told
+
+
+def test_a_package_that_names_no_module_stops_nobody_but_its_users(
+    module: Write, tmp_path: Path
+) -> None:
+    told = tmp_path / "shop_of_steps-1.0.dist-info"
+    told.mkdir()
+    (told / "METADATA").write_text("Metadata-Version: 2.1\nName: shop-of-steps\nVersion: 1.0\n")
+    (told / "entry_points.txt").write_text("[minutehand.steps]\nshop = shop-steps.steps\n")
+    good = module(GOOD.replace("NAME", "good_one"))
+
+    registry = Registry((good,), packages=True)
+
+    assert "good_one" in registry.user_specs()
+    [failure] = registry.failures
+    assert failure.startswith("module shop-steps.steps failed to import: ModuleNotFoundError")

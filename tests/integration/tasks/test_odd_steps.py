@@ -1,0 +1,127 @@
+"""What a step of somebody else's raises, returns, counts and keeps: each operation ends for it."""
+
+from asyncio import CancelledError
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+import pytest
+import sqlalchemy as sa
+
+import minutehand
+from minutehand.steps import _registered
+from runtime.config import Settings
+from scheduler.change import create_all
+from tasks.execute import run_attempt
+from tasks.registry import Registry
+from tests.factories import author, make_document, make_operation, row_of
+
+NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
+
+Run = Callable[[Callable[[minutehand.StepContext], Any]], dict[str, Any]]
+
+
+@pytest.fixture
+def run(engine: sa.Engine, settings: Settings) -> Iterator[Run]:
+    """Run a function as the step of an operation; return the operation's row."""
+    before = dict(_registered)
+
+    def run_it(function: Callable[[minutehand.StepContext], Any]) -> dict[str, Any]:
+        minutehand.step("odd")(function)
+        registry = Registry()
+        document = make_document(name=str(id(function)), operations={"odd": True})
+        action = create_all(engine, [document], author(registry.user_specs()))[0]
+        operation: UUID = make_operation(engine, action, NOON)
+        run_attempt(engine, settings, registry, (operation, 1), "tests")
+        return dict(row_of(engine, operation))
+
+    yield run_it
+    _registered.clear()
+    _registered.update(before)
+
+
+class Mute(Exception):
+    def __str__(self) -> str:
+        raise ValueError("nothing to say")
+
+
+@pytest.mark.parametrize(
+    ("raised", "told"),
+    [
+        (CancelledError("by its loop"), "CancelledError: by its loop"),
+        (KeyboardInterrupt(), "KeyboardInterrupt: "),
+        (BaseExceptionGroup("both", [KeyboardInterrupt()]), "BaseExceptionGroup: both"),
+        (Mute(), "Mute"),
+    ],
+    ids=["cancelled", "interrupt", "group", "mute"],
+)
+def test_whatever_a_step_raises_fails_its_operation_at_once(
+    run: Run, raised: BaseException, told: str
+) -> None:
+    def odd(context: minutehand.StepContext) -> None:
+        raise raised
+
+    row = run(odd)
+
+    assert (row["state"], row["losses"]) == ("failed", 0)
+    assert row["error"].startswith(told)
+
+
+@pytest.mark.parametrize(
+    ("returned", "told"),
+    [
+        ({"rows": 2}, "step odd returned a dict, not a StepResult or None"),
+        (False, "step odd returned a bool, not a StepResult or None"),
+        (
+            minutehand.StepResult("no", "failed"),  # type: ignore[arg-type]
+            "step odd returned outcome 'failed': write success or partial, or raise StepFailed",
+        ),
+    ],
+    ids=["dict", "bool", "outcome"],
+)
+def test_what_is_no_result_is_taken_for_no_success(run: Run, returned: object, told: str) -> None:
+    row = run(lambda context: returned)
+
+    assert (row["state"], row["error"]) == ("failed", told)
+    assert row["steps"][0]["state"] == "failed"
+
+
+def test_figures_that_json_does_not_know_are_kept_as_text(run: Run) -> None:
+    row = run(lambda context: minutehand.StepResult(details={"mean": float("nan"), "at": NOON}))
+
+    assert row["state"] == "success"
+    assert row["result"] == {"odd": {"mean": "NaN", "at": str(NOON)}}
+
+
+def test_progress_is_counted_in_numbers_of_any_kind(run: Run) -> None:
+    def odd(context: minutehand.StepContext) -> None:
+        context.progress(np.int64(2), np.int64(8), message=NOON, phase="counts")  # type: ignore[arg-type]
+
+    row = run(odd)
+
+    assert row["state"] == "success"
+    assert (row["processed"], row["total"]) == (2, 8)
+
+
+def test_a_checkpoint_put_in_place_of_the_old_one_is_kept(run: Run, engine: sa.Engine) -> None:
+    def odd(context: minutehand.StepContext) -> None:
+        context.checkpoint = {"last": 5}
+
+    uid = run(odd)["action_uid"]
+
+    with engine.connect() as connection:
+        asked = sa.text("SELECT checkpoint FROM action_state WHERE action_uid = :uid")
+        found = connection.execute(asked, {"uid": str(uid)}).scalar_one()
+    assert "5" in str(found)
+
+
+def test_a_checkpoint_with_a_number_that_json_does_not_know_fails_and_says_so(run: Run) -> None:
+    def odd(context: minutehand.StepContext) -> None:
+        context.checkpoint["mean"] = float("nan")
+
+    row = run(odd)
+
+    assert row["state"] == "failed"
+    assert "the checkpoint cannot be kept, for it is no JSON" in row["error"]
