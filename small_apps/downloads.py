@@ -68,6 +68,14 @@ def private_part(target: Path) -> Path:
     return target.with_name(f"{target.name}.{uuid4()}.part")
 
 
+def keep(part: Path, target: Path) -> None:
+    """Let a download become `target`; what came from another place before is removed."""
+    part.replace(target)
+    for other in target.parent.iterdir():
+        if other.stem == target.stem and other != target:
+            other.unlink(missing_ok=True)
+
+
 def download(wanted: Wanted, target: Path, settings: FetchSettings, watch: Watch) -> Answer:
     """Write what is wanted to `target`, whole or not at all. Raises SourceFailed, Stopped."""
     target.parent.mkdir(parents=True, exist_ok=True)

@@ -61,9 +61,9 @@ def folder_name(name: str) -> str:
     return f"{quoted[:80].rstrip('%')}-{sha256(name.encode()).hexdigest()[:16]}"
 
 
-def download_path(home: Path, app: str, domain: str) -> Path:
-    """Return where a domain's last download is kept."""
-    return home / DOWNLOADS / folder_name(app) / folder_name(domain)
+def download_path(home: Path, app: str, domain: str, place: str) -> Path:
+    """Return where what a domain last downloaded from that place is kept."""
+    return home / DOWNLOADS / folder_name(app) / f"{folder_name(domain)}.{place}"
 
 
 def write(settings: Settings, place: Place, data: Data, last: str | None = None) -> Written:

@@ -43,6 +43,12 @@ class Source:
     rules: Rules = field(default_factory=Rules)
 
     @property
+    def place(self) -> str:
+        """Tells where the data come from, whatever they are taken for, from any other place."""
+        place = (self.url, self.sql, self.connection, self.reader, sorted(self.parameters.items()))
+        return sha256(repr(place).encode()).hexdigest()[:16]
+
+    @property
     def shown(self) -> str:
         """The source's name for people, without secrets."""
         if self.url:
@@ -66,7 +72,7 @@ class Fetched:
     def keep(self) -> None:
         """Keep a download for `from: downloaded`; it is not private any longer."""
         if self.kept is not None:
-            self.data.file.replace(self.kept)
+            downloads.keep(self.data.file, self.kept)
 
 
 def source_of(document: Mapping[str, Any]) -> Source:

@@ -131,7 +131,8 @@ class _Refresh:
 
     def _fetch(self, domain: Domain, watch: Watch) -> Fetched:
         source, settings = sources.source_of(domain.source), self.context.settings
-        kept = files.download_path(settings.home, self.context.small_app.name, domain.name)
+        app = self.context.small_app.name
+        kept = files.download_path(settings.home, app, domain.name, source.place)
         if self.parameters.from_ == "downloaded":
             return sources.fetch_again(source, kept, settings, watch)
         return sources.fetch(source, kept, settings, watch, self.context)

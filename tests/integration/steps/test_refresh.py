@@ -292,6 +292,22 @@ def test_what_was_downloaded_can_be_imported_again_without_the_server(
     assert result.message == "rewrote a (1 rows)"
 
 
+def test_what_was_downloaded_from_another_place_is_not_taken_for_this_one_s(
+    work: Work, web: WebSource
+) -> None:
+    web.pages |= {f"/{name}.json": Page(b'[{"id": 1}]') for name in ("old", "new")}
+    work.apply(domains={"a": {"source": {"url": f"{web.url}/old.json"}}})
+    ran(work, settings={"fetch": OPEN})
+    work.apply(domains={"a": {"source": {"url": f"{web.url}/new.json"}}})
+
+    with pytest.raises(StepFailed, match=r"/new\.json was not downloaded yet"):
+        ran(work, settings={"fetch": OPEN}, **{"from": "downloaded"})
+    ran(work, settings={"fetch": OPEN})
+
+    kept = [path for path in (work.settings.home / "downloads").rglob("*") if path.is_file()]
+    assert len(kept) == 1
+
+
 def test_private_addresses_are_refused_by_default(work: Work, web: WebSource) -> None:
     work.apply(domains={"a": {"source": {"url": f"{web.url}/a.json"}, "format": "json"}})
 
