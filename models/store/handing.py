@@ -135,6 +135,7 @@ def _refused(handed: HandOver | None) -> str:
 
 def _header(row: sa.Row[Any]) -> dict[str, Any]:
     return {
+        "id": str(row.id),
         "attempt": row.attempt,
         "occurrence_at": format_instant(row.occurrence_at),
         "subject": row.subject,

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.acceptance.installation import Installation
+from tests.acceptance.processes import until
 from tests.acceptance.shop import Shop
 
 # All of them may be begun again when their worker is lost.
@@ -54,6 +55,17 @@ def deep(self, depth):
     write("deep", "Paris", str(depth))
     if depth:
         self.run(depth - 1)
+
+
+@app.task(name="tasks.parent", bind=True)
+def parent(self):
+    child.apply_async(headers=self.request.headers)
+    write("parent", "Paris", "ends")
+
+
+@app.task(name="tasks.child")
+def child():
+    write("child", "Paris", "runs")
 
 
 @app.task(name="tasks.again", bind=True)
@@ -152,3 +164,13 @@ def test_a_retry_that_a_task_sends_in_its_own_way_is_the_next_attempt(shop: Shop
     assert shop.installation.all_end(ids) == ["success"] * 3
     assert [shop.installation.row(id)["attempt"] for id in ids] == [2] * 3
     assert sorted(shop.said()) == ["again 0"] * 3 + ["again 1"] * 3
+
+
+def test_a_task_that_is_sent_with_its_parent_s_headers_runs_as_it_always_did(shop: Shop) -> None:
+    shop.worker("odd")
+    id = shop.due("parent", step={"args": []})
+
+    shop.tick()
+
+    assert shop.installation.becomes(id, "success")["attempt"] == 1
+    until(lambda: sorted(shop.said()) == ["child runs", "parent ends"], lambda: str(shop.said()))

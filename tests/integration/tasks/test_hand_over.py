@@ -88,6 +88,7 @@ def test_a_due_task_is_sent_under_its_operation_s_id_with_its_arguments(
     # Whether its result is kept is the task's own choice.
     assert message.headers["ignore_result"] is False
     assert message.headers["minutehand"] == {
+        "id": str(row["id"]),
         "attempt": 1,
         "occurrence_at": "2027-01-04T12:00:00Z",
         "subject": None,
