@@ -1,10 +1,10 @@
 from contextlib import suppress
-from time import process_time
 
 import pytest
 
 from cron import CronSchedule, InvalidRule
 from cron.rule import _parsed, normalised, parse_rule
+from tests.unit.cron.work import lines_run
 
 REFUSED = [
     pytest.param("", "is empty", id="empty"),
@@ -133,10 +133,8 @@ def test_what_is_parsed_is_kept_but_not_without_bound() -> None:
     ],
 )
 def test_no_text_takes_long_to_read(text: str) -> None:
-    start = process_time()
-
-    for _ in range(50):
+    def read() -> None:
         with suppress(InvalidRule):
             parse_rule(f"{text[:192]} * * * *")
 
-    assert process_time() - start < 0.1
+    assert lines_run(read) < 10_000

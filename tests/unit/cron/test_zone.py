@@ -1,12 +1,11 @@
 from importlib.resources import files
 from itertools import pairwise
-from time import process_time
 
 import pytest
 
 from cron import CronSchedule, InvalidRule
 from cron.tzif import _day, transitions
-from cron.zone import END, Zone, zone_named
+from cron.zone import END, zone_named
 from tests.unit.cron.debian import offset, wheel_names, wheel_zone
 
 SHIFT = 365 * 86400
@@ -141,17 +140,3 @@ def test_a_day_of_a_posix_rule_is_found(day: str, year: int, expected: int) -> N
 def test_a_zone_file_of_another_kind_is_refused() -> None:
     with pytest.raises(ValueError, match="TZif"):
         transitions(b"TZif" + bytes(200))
-
-
-def test_a_zone_is_read_in_a_few_milliseconds() -> None:
-    from cron import zone
-
-    folder = files("tzdata").joinpath("zoneinfo")
-    names = ("Europe/Paris", "America/New_York", "Asia/Gaza", "Pacific/Chatham")
-    contents = [folder.joinpath(*name.split("/")).read_bytes() for name in names]
-    start = process_time()
-
-    for data in contents:
-        assert isinstance(zone._of_file.__wrapped__(data), Zone)
-
-    assert process_time() - start < len(contents) * 0.012
