@@ -118,11 +118,11 @@ def resolve_file(data_root: Path, name: str) -> Path:
     try:
         found = (root / name).resolve(strict=True)
     except OSError as error:
-        raise SourceFailed(f"{name}: {error.strerror} (in {data_root})") from None
+        raise SourceFailed(f"{name}: {error.strerror} in the data root (SCHED_DATA_ROOT)") from None
     except (RuntimeError, ValueError) as error:
         raise SourceFailed(f"{name!r}: {error}", permanent=True) from None
     if not found.is_relative_to(root):
-        raise SourceFailed(f"{name} lies outside the data root {data_root}", permanent=True)
+        raise SourceFailed(f"{name} lies outside the data root (SCHED_DATA_ROOT)", permanent=True)
     return found
 
 

@@ -31,7 +31,7 @@ def test_nothing_outside_the_data_root_is_reached(settings: Settings, name: str)
     (root / "link.csv").symlink_to(settings.home / "outside.csv")
     (root / "folder").symlink_to(settings.home)
 
-    with pytest.raises(SourceFailed, match="outside the data root"):
+    with pytest.raises(SourceFailed, match=r"outside the data root \(SCHED_DATA_ROOT\)$"):
         resolve_file(root, name)
 
 
