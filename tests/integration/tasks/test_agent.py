@@ -1,5 +1,6 @@
 """The agent beside a worker of the user's own, asked as that worker's processes ask it."""
 
+import socket
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -51,12 +52,18 @@ class Asked:
         assert self.ask("started") == {"state": "started"}
 
 
+def listens(path: Path) -> bool:
+    """Whether a connection is taken: the file is there a moment before."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as opened:
+        return opened.connect_ex(str(path)) == 0
+
+
 def serving(engine: sa.Engine, settings: Settings, path: Path) -> Iterator[Agent]:
     agent = Agent(engine, settings, WORKER)
     # One that a failed test leaves behind must not keep the others from ending.
     thread = threading.Thread(target=agent.serve, args=(path,), daemon=True)
     thread.start()
-    assert wait_for(path.exists, 10)
+    assert wait_for(lambda: listens(path), 10)
     yield agent
     agent.stop.set()
     thread.join()
