@@ -16,16 +16,17 @@ from minutehand.agent_process import AgentProcess
 from minutehand.channel import AgentAway, Channel
 from minutehand.followed import (
     CANCELLED,
+    HEADER,
     LOST,
     TIME_LIMIT,
     FollowedOperation,
     Interrupted,
     current_operation,
 )
+from minutehand.raised import text_of
 
 logger = logging.getLogger("minutehand.follow")
 
-HEADER = "minutehand"
 AGAIN_S = 0.5
 # Beyond what the agent itself may wait for the database.
 ANSWER_MARGIN_S = 15.0
@@ -190,13 +191,8 @@ def _is_of_a_worker_that_stops(error: SystemExit) -> bool:
     return type(error) is not SystemExit or is_by_signal
 
 
-def _text(error: object) -> str:
-    if isinstance(error, str):
-        return error
-    try:
-        return f"{type(error).__name__}: {error}"
-    except Exception:  # the user's own __str__
-        return type(error).__name__
+def _text(error: BaseException | str) -> str:
+    return error if isinstance(error, str) else text_of(error)
 
 
 def _when(retry: Retry) -> dict[str, str | float]:

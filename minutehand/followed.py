@@ -27,6 +27,8 @@ ANSWER_S = 30.0
 END_S = 660.0
 AGAIN_S = 0.5
 INTERRUPT = signal.SIGUSR2
+# Of a message: what it tells of its operation.
+HEADER = "minutehand"
 CANCELLED, TIME_LIMIT, LOST = "cancelled", "time limit", "lost"
 
 _current: ContextVar["FollowedOperation | None"] = ContextVar("minutehand_operation", default=None)

@@ -11,6 +11,7 @@ from uuid import UUID
 import sqlalchemy as sa
 from celery import Task
 
+from minutehand.raised import text_of
 from minutehand.steps import StepFailed
 from models.errors import LeaseLost, SchedulerError
 from models.operation import MOST_LOSSES, OperationState
@@ -27,7 +28,7 @@ from tasks.registry import Registry, registry_of
 from tasks.runner import Runner
 from tasks.script import Script
 from tasks.sending import send_notices, send_released
-from tasks.verdicts import failed, text_of
+from tasks.verdicts import failed
 
 logger = logging.getLogger("minutehand.worker")
 

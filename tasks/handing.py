@@ -14,6 +14,7 @@ from kombu import Connection, Producer, Queue
 from kombu.exceptions import KombuError, OperationalError
 from redis.exceptions import RedisError, ResponseError
 
+from minutehand.followed import HEADER
 from models.store import handing
 from models.store.handing import Handed
 from models.store.outbox import Message
@@ -29,7 +30,6 @@ AT_A_TIME = 50
 CONNECT_S = 2
 # A broker of its own that is away must not hold up what is sent to ours, again and again.
 LEFT_ALONE_S = 5.0
-HEADER = "minutehand"
 BROKER_ERRORS = (KombuError, OperationalError, RedisError, AMQPError, OSError)
 # What is raised before a connection stands, and what a server answers that took nothing.
 NOTHING_TAKEN = (ConnectionRefusedError, FileNotFoundError, gaierror, ResponseError)

@@ -31,11 +31,3 @@ def failed(claimed: Tried, error: str, *, permanent: bool) -> Ending:
         delay=delay or timedelta(0),
         is_failure=True,
     )
-
-
-def text_of(error: BaseException) -> str:
-    """Return an error as text: its kind and what it says, if it can say it."""
-    try:
-        return f"{type(error).__name__}: {error}"
-    except Exception:  # somebody else's __str__
-        return type(error).__name__
