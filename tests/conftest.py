@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
+from minutehand.steps import _registered
 from models.store.schema import migrate
 from runtime.config import Settings, load_settings
 from runtime.database import make_engine
@@ -27,6 +28,15 @@ def _same_umask_after() -> Iterator[None]:
     before = os.umask(0o022)
     yield
     os.umask(before)
+
+
+@pytest.fixture
+def own_steps() -> Iterator[None]:
+    """Steps that a test registers are forgotten after it."""
+    before = dict(_registered)
+    yield
+    _registered.clear()
+    _registered.update(before)
 
 
 @pytest.fixture(scope="session")

@@ -134,12 +134,19 @@ def killed(shop: Shop, worker: Process) -> None:
     worker.popen.wait()
 
 
-def asks_its_agent(shop: Shop, worker: Process, before: int) -> None:
-    """Wait until a process of the pool has a connection to its agent more than before."""
-    until(lambda: connections(shop, worker) > before, "a task asks for its operation")
+def asked_of_a_frozen_agent(shop: Shop) -> tuple[Process, psutil.Process, UUID]:
+    """Return a worker, its agent that stands still, and the operation its task asks for."""
+    worker = shop.worker()
+    agent, before = shop.agent(worker), _connections(shop, worker)
+    agent.suspend()
+    id = shop.due("close_day")
+    shop.tick()
+    # One more than before: the task's.
+    until(lambda: _connections(shop, worker) > before, "a task asks for its operation")
+    return worker, agent, id
 
 
-def connections(shop: Shop, worker: Process) -> int:
+def _connections(shop: Shop, worker: Process) -> int:
     """Return how many unix sockets a worker's pool has."""
     return sum(len(one.net_connections("unix")) for one in shop.pool(worker))
 

@@ -10,9 +10,8 @@ from tests.acceptance.processes import ROOT, kill, python, until
 from tests.acceptance.shop import (
     RAN_ONCE,
     Shop,
-    asks_its_agent,
+    asked_of_a_frozen_agent,
     begins,
-    connections,
     killed,
     threads,
 )
@@ -25,12 +24,7 @@ def shop(installation: Installation) -> Shop:
 
 
 def test_killed_before_the_claim_it_is_given_back_and_runs_once(shop: Shop) -> None:
-    worker = shop.worker()
-    agent, before = shop.agent(worker), connections(shop, worker)
-    agent.suspend()
-    id = shop.due("close_day")
-    shop.tick()
-    asks_its_agent(shop, worker, before)
+    worker, agent, id = asked_of_a_frozen_agent(shop)
     killed(shop, worker)
 
     agent.resume()
@@ -46,12 +40,7 @@ def test_killed_before_the_claim_it_is_given_back_and_runs_once(shop: Shop) -> N
 def test_killed_before_the_claim_with_its_agent_the_record_says_that_nobody_started_it(
     shop: Shop,
 ) -> None:
-    worker = shop.worker()
-    agent, before = shop.agent(worker), connections(shop, worker)
-    agent.suspend()
-    id = shop.due("close_day")
-    shop.tick()
-    asks_its_agent(shop, worker, before)
+    worker, agent, id = asked_of_a_frozen_agent(shop)
     killed(shop, worker)
     kill(agent.pid)
 
@@ -268,12 +257,7 @@ def test_a_message_goes_back_on_its_queue_while_the_database_is_away(shop: Shop,
 
 
 def test_a_task_does_not_run_unclaimed_while_its_agent_does_not_answer(shop: Shop) -> None:
-    worker = shop.worker()
-    agent, before = shop.agent(worker), connections(shop, worker)
-    agent.suspend()
-    id = shop.due("close_day")
-    shop.tick()
-    asks_its_agent(shop, worker, before)
+    _worker, agent, id = asked_of_a_frozen_agent(shop)
     assert shop.said() == []
 
     agent.resume()

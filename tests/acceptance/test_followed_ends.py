@@ -47,6 +47,7 @@ def later(self, gate):
 @app.task(name="tasks.slow", acks_late=True, time_limit=1)
 def slow():
     write("slow", "Paris", "begins")
+    # Its time limit ends it after one.
     time.sleep(30)
 
 

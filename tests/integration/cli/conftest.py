@@ -3,17 +3,15 @@
 import json
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 from cli.main import run
 
 
-@dataclass
-class Result:
+class Result(NamedTuple):
     """What a command answered."""
 
     code: int

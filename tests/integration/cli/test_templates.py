@@ -1,18 +1,16 @@
 """`minutehand template …` and the check of templates at save, as a user calls them."""
 
 import json
-import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from email import message_from_bytes
 from email.policy import default
 from pathlib import Path
 
 import pytest
 
-from cli.main import run
+from tests.integration.cli.conftest import Call
 from tests.mail_server import MailServer, mail_server
 
-Call = Callable[..., tuple[int, str, str]]
 APP = {
     "name": "shop",
     "title": "The Shop",
@@ -26,28 +24,6 @@ APP = {
         "plain": {"subject": "Plain", "text": "{{ date }}"},
     },
 }
-
-
-@pytest.fixture
-def home(tmp_path: Path, sqlite_template: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home folder with an empty database."""
-    folder = tmp_path / "home"
-    folder.mkdir()
-    shutil.copy(sqlite_template, folder / "minutehand.db")
-    monkeypatch.setenv("SCHED_HOME", str(folder))
-    return folder
-
-
-@pytest.fixture
-def call(home: Path, capsys: pytest.CaptureFixture[str]) -> Call:
-    """Call `minutehand`; returns exit code, stdout, stderr."""
-
-    def call(*arguments: str) -> tuple[int, str, str]:
-        code = run(arguments)
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
 
 
 @pytest.fixture

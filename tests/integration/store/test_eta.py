@@ -1,6 +1,5 @@
 """When a running operation will be done, on both stores."""
 
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -8,7 +7,6 @@ import pytest
 import sqlalchemy as sa
 
 import minutehand
-from minutehand.steps import _registered
 from models.store.eta import MOST_SEEN, estimate
 from runtime.config import Settings
 from runtime.database import reading
@@ -23,12 +21,7 @@ NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
 
 
-@pytest.fixture(autouse=True)
-def _own_steps() -> Iterator[None]:
-    before = dict(_registered)
-    yield
-    _registered.clear()
-    _registered.update(before)
+pytestmark = pytest.mark.usefixtures("own_steps")
 
 
 def make_ended(

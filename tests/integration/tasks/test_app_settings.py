@@ -1,6 +1,5 @@
 """The settings of a small app, where steps and templates read them."""
 
-from collections.abc import Iterator
 from email import message_from_bytes
 from email.policy import default
 
@@ -9,7 +8,7 @@ import sqlalchemy as sa
 from pydantic import BaseModel
 
 import minutehand
-from minutehand.steps import StepResult, _registered
+from minutehand.steps import StepResult
 from models.small_app import parse_small_app
 from models.store import small_apps, users
 from models.tables import actions
@@ -28,12 +27,7 @@ APP = {
 }
 
 
-@pytest.fixture(autouse=True)
-def _own_steps() -> Iterator[None]:
-    before = dict(_registered)
-    yield
-    _registered.clear()
-    _registered.update(before)
+pytestmark = pytest.mark.usefixtures("own_steps")
 
 
 def set_up(engine: sa.Engine, **changes: object) -> Changed:

@@ -29,11 +29,8 @@ MINUTE = timedelta(minutes=1)
 
 
 @pytest.fixture(autouse=True)
-def _own_steps() -> Iterator[None]:
-    before = dict(_registered)
+def _own_steps(own_steps: None) -> Iterator[None]:
     yield
-    _registered.clear()
-    _registered.update(before)
     lease.stopping.clear()
 
 

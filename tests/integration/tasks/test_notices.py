@@ -16,7 +16,7 @@ import sqlalchemy as sa
 
 import minutehand
 from cli.main import run
-from minutehand.steps import StepOutcome, StepResult, _registered
+from minutehand.steps import StepOutcome, StepResult
 from models.notices import OPPOSITE, NoticeKind
 from models.operation import OperationState
 from models.sql import read_clock
@@ -45,12 +45,7 @@ HOOK = {"webhook": "https://example.com/hooks"}
 MAIL = {"mail": "ann@example.com"}
 
 
-@pytest.fixture(autouse=True)
-def _own_steps() -> Iterator[None]:
-    before = dict(_registered)
-    yield
-    _registered.clear()
-    _registered.update(before)
+pytestmark = pytest.mark.usefixtures("own_steps")
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """What a step of somebody else's raises, returns, counts and keeps: each operation ends for it."""
 
 from asyncio import CancelledError
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -11,7 +11,6 @@ import pytest
 import sqlalchemy as sa
 
 import minutehand
-from minutehand.steps import _registered
 from runtime.config import Settings
 from scheduler.change import create_all
 from tasks.execute import run_attempt
@@ -24,9 +23,8 @@ Run = Callable[[Callable[[minutehand.StepContext], Any]], dict[str, Any]]
 
 
 @pytest.fixture
-def run(engine: sa.Engine, settings: Settings) -> Iterator[Run]:
+def run(own_steps: None, engine: sa.Engine, settings: Settings) -> Run:
     """Run a function as the step of an operation; return the operation's row."""
-    before = dict(_registered)
 
     def run_it(function: Callable[[minutehand.StepContext], Any]) -> dict[str, Any]:
         minutehand.step("odd")(function)
@@ -37,9 +35,7 @@ def run(engine: sa.Engine, settings: Settings) -> Iterator[Run]:
         run_attempt(engine, settings, registry, (operation, 1), "tests")
         return dict(row_of(engine, operation))
 
-    yield run_it
-    _registered.clear()
-    _registered.update(before)
+    return run_it
 
 
 class Mute(Exception):

@@ -13,7 +13,7 @@ import pytest
 import sqlalchemy as sa
 
 import minutehand
-from minutehand.steps import StepResult, _registered
+from minutehand.steps import StepResult
 from models.tables import metadata, notices
 from runtime.config import Settings, load_settings
 from runtime.database import reading
@@ -31,12 +31,9 @@ TOKEN = "T0PS3CR3Tpath"
 
 
 @pytest.fixture
-def web() -> Iterator[Receiver]:
-    before = dict(_registered)
+def web(own_steps: None) -> Iterator[Receiver]:
     with receiver() as server:
         yield server
-    _registered.clear()
-    _registered.update(before)
 
 
 def set_up(settings: Settings, **environ: str) -> Settings:

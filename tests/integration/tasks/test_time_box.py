@@ -1,6 +1,5 @@
 """A stop in time: partial, no failure, and the next operation goes on from the checkpoint."""
 
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
@@ -23,12 +22,7 @@ TOLD = {"on_failure": [{"mail": "ann@example.com"}], "on_success": [{"mail": "an
 ITEMS = 5
 
 
-@pytest.fixture(autouse=True)
-def _own_steps() -> Iterator[None]:
-    before = dict(_registered)
-    yield
-    _registered.clear()
-    _registered.update(before)
+pytestmark = pytest.mark.usefixtures("own_steps")
 
 
 def run(engine: sa.Engine, settings: Settings, id: UUID, attempt: int = 1) -> str:
