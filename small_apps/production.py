@@ -10,7 +10,7 @@ from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import chain
+from itertools import chain, islice
 from types import TracebackType
 from typing import Any, Literal, Self
 
@@ -134,7 +134,7 @@ class OpenVersion:
             self._stack.callback(rows.close)
         try:
             # Its first row: whoever has read one holds the file.
-            first = list(_first(rows))
+            first = list(islice(rows, 1))
         except Exception as error:
             if files.is_there(self._settings, snapshot.path, snapshot.byte_count):
                 raise
@@ -194,9 +194,3 @@ def _check_named(
         if name not in shown:
             remedy = "publish it first" if place == "production" else "refresh it first"
             raise Refused(f'domain "{name}" has nothing in {place} yet; {remedy}')
-
-
-def _first(rows: Iterator[Row]) -> Iterator[Row]:
-    for row in rows:
-        yield row
-        return
