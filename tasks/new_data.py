@@ -2,20 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
-from mail.checks import problems_of_template
-from mail.message import Content, unsubscribe_url
 from mail.new_data import DEFAULT
-from mail.templates import MailTemplate, render
-from mail.values import NEW_DATA, Occasion, news_of, values_of
-from minutehand.steps import Recipient, StepFailed, StepOutcome, StepResult
+from mail.templates import MailTemplate
+from mail.values import NEW_DATA, news_of
+from minutehand.steps import StepFailed, StepOutcome, StepResult
 from models.context import Reading
 from models.recipients import EVERYBODY, RecipientFilterModel
 from models.store import small_apps, users
 from runtime.database import reading
 from tasks.context import WorkContext
-from tasks.delivery import deliver
+from tasks.templated import deliver_template
 
 STEP = "publish"
 DEFAULT_RECIPIENTS = {"groups": [EVERYBODY]}
@@ -54,23 +51,9 @@ def tell(context: WorkContext, asked: bool | None, news: News) -> StepResult | N
     template = DEFAULT if own is None else MailTemplate(NEW_DATA, **own)
     # There is no next attempt for it: the step does not fail.
     sending = replace(context, recipients=recipients, attempts_left=0)
+    title = app.get("title") or context.small_app.name
+    values = news_of(news.domains, news.design, news.permissions)
     try:
-        return _deliver(sending, template, app.get("title") or context.small_app.name, news)
+        return deliver_template(sending, STEP, template, title, values)
     except StepFailed as failed:
         return StepResult(f"failed: {failed}", StepOutcome.PARTIAL, {"error": str(failed)})
-
-
-def _deliver(context: WorkContext, template: MailTemplate, title: str, news: News) -> StepResult:
-    """Send the mail. Raises StepFailed."""
-    app, at, id = context.small_app, context.occurrence_at, str(context.operation_id)
-    problems = problems_of_template(template, app.settings)
-    if problems:
-        raise StepFailed("; ".join(map(str, problems)), permanent=True)
-    occasion = Occasion(app.name, title, app.zone, at, id, app.settings)
-    values: dict[str, Any] = news_of(news.domains, news.design, news.permissions)
-
-    def compose(recipient: Recipient) -> Content:
-        way_out = unsubscribe_url(context.settings.mail.unsubscribe, recipient.id, app.name)
-        return render(template, {**values, **values_of(occasion, recipient, way_out)})
-
-    return deliver(context, STEP, compose)
