@@ -2,7 +2,7 @@
 
 import sys
 
-from cli.daemon import main
+from processes.daemon import main
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))

@@ -8,7 +8,7 @@ from datetime import timedelta
 from uuid import UUID
 
 from benchmarks.harness import Database, Figure, Sizes, Stack, main, timed
-from models.plan import Plan
+from models.action.plan import Plan
 from scheduler.loop import Daemon
 from scheduler.occurrence import next_occurrence
 

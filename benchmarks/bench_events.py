@@ -13,8 +13,8 @@ from benchmarks.harness import Database, Figure, Sizes, Stack, Stopwatch, main, 
 from minutehand.steps import SmallApp
 from models.store import ticks
 from models.tables import action_cursor
-from scheduler.change import create_all
-from scheduler.draft import Author
+from scheduler.changes.change import create_all
+from scheduler.changes.validation import Author
 from scheduler.events import Delay, delay_of
 from scheduler.sweep import Sweeper
 from scheduler.tick import TickReport, tick

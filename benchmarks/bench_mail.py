@@ -12,9 +12,9 @@ from pydantic import SecretStr
 
 from benchmarks.harness import Database, Figure, Sizes, Stack, main, middle, process, until
 from minutehand.steps import Recipient
-from models.parameters import SendEmailParameters
-from tasks.steps import send_email
-from tests.integration.steps.conftest import Work
+from models.action.parameters import SendEmailParameters
+from small_apps.steps import send_email
+from tests.integration.small_apps.steps.conftest import Work
 from tests.servers import free_port
 
 TEMPLATE = {

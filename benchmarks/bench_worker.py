@@ -14,9 +14,9 @@ from benchmarks.filling import document
 from benchmarks.harness import Database, Figure, Sizes, Stack, main, middle, process
 from minutehand.steps import SmallApp
 from models.store import operations
-from scheduler.change import create_all
+from scheduler.changes.change import create_all
+from scheduler.changes.validation import Author
 from scheduler.dispatch import dispatch_ready
-from scheduler.draft import Author
 from scheduler.fingerprint import operation_id
 from scheduler.record import Subject, operation_row
 from tasks.registry import Registry

@@ -16,10 +16,10 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from models.action import ParseContext, document_hash
-from models.plan import Plan
-from models.store import cursors
+from models.action.plan import Plan
+from models.store.actions import cursors
+from scheduler.changes.revisions import revision_of
 from scheduler.occurrence import next_occurrence
-from scheduler.revise import revision_of
 
 # Whole hours from UTC, so that a rule's minute is the same in each.
 ZONES = (

@@ -27,12 +27,12 @@ import psutil
 import sqlalchemy as sa
 
 from benchmarks.filling import Filling, analyze, fill_actions, park
+from broker.app import configure
 from models.sql import read_clock
 from models.store.schema import migrate
 from runtime.clock import utc_now, wait_for
 from runtime.config import Settings, load_settings
 from runtime.database import make_engine, reading
-from tasks.app import configure
 from tests.servers import Broker, PostgreSQL, free_port, temporary_folder
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -7,6 +7,7 @@ from uuid import UUID
 
 import typer
 
+from broker.app import configure
 from cli import explaining, foreseeing, owners, preview, running
 from cli.documents import located, read_documents
 from cli.invocation import Invocation, existing, of
@@ -14,11 +15,11 @@ from cli.output import instant, plain, print_json, print_line, print_table
 from models.action import ParseContext, ScheduledActionModel, parse_action, plan_of
 from models.errors import InvalidAction, InvalidDocument, Problem
 from models.sql import read_clock
-from models.store import actions, backfills, operations
+from models.store import actions, operations
+from models.store.operations import backfills
 from runtime.database import reading
-from scheduler import change
-from scheduler.change import Changed
-from tasks.app import configure
+from scheduler.changes import change
+from scheduler.changes.change import Changed
 
 commands = typer.Typer(help="Scheduled actions: what to do, when, for whom.", no_args_is_help=True)
 commands.command("explain")(explaining.explain)

@@ -9,15 +9,15 @@ from typing import Annotated
 import sqlalchemy as sa
 import typer
 
+from broker.app import configure
+from celery_steps.agent import Agent, Worker, stop_on_signals
 from cli.invocation import of
 from models.errors import Refused
 from models.store.schema import SchemaNewer, SchemaOutdated, check_schema
 from runtime.config import Settings
 from runtime.database import make_engine, reading
+from runtime.db_retry import DATABASE_AWAY
 from runtime.logs import set_up_logs
-from tasks.agent import Agent, Worker, stop_on_signals
-from tasks.app import configure
-from tasks.persist import DATABASE_AWAY
 
 logger = logging.getLogger("minutehand.agent")
 

@@ -36,7 +36,7 @@ def data(
     format: Annotated[Format, typer.Option(help="jsonl or csv.")] = Format.JSONL,
 ) -> None:
     """Print the rows of a domain that are published, all of one version."""
-    from small_apps.production import open_version
+    from small_apps.snapshots.production import open_version
 
     invocation = existing(context)
     engine, settings = invocation.engine, invocation.settings

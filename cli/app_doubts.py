@@ -2,8 +2,8 @@
 
 from cli.invocation import Invocation
 from minutehand.readers import registered_readers
-from models.small_app import SmallAppModel
-from models.sources import warnings_of_domains
+from small_apps.document import SmallAppModel
+from small_apps.document.sources import warnings_of_domains
 
 
 def doubts(invocation: Invocation, model: SmallAppModel) -> list[str]:

@@ -8,8 +8,9 @@ import sqlalchemy as sa
 
 from cli.output import instant, print_line, print_table
 from minutehand.steps import SmallApp
-from models.store import app_overview, app_status, operations, small_apps
-from models.store.app_apply import AppliedApp
+from models.store import operations
+from small_apps.store import app_overview, app_status, small_apps
+from small_apps.store.app_apply import AppliedApp
 
 RECENT = 5
 DOMAIN_COLUMNS = {

@@ -15,13 +15,13 @@ from cli.invocation import Invocation, existing, of
 from cli.output import print_json, print_line, print_table
 from models.errors import InvalidDocument, Problem, Refused
 from models.problems import listed
-from models.small_app import DEFAULT_APP, SmallAppModel
-from models.store import app_apply, app_overview, small_apps
-from models.store.app_apply import AppliedApp
 from runtime.database import reading
-from scheduler.deletion import delete_app
-from scheduler.draft import Author
-from scheduler.upkeep import give_maintenance
+from scheduler.changes.default_actions import give_maintenance
+from scheduler.changes.deletion import delete_app
+from scheduler.changes.validation import Author
+from small_apps.document import DEFAULT_APP, SmallAppModel
+from small_apps.store import app_apply, app_overview, small_apps
+from small_apps.store.app_apply import AppliedApp
 
 commands = typer.Typer(
     help="Small apps: tenants with data, users and actions.", no_args_is_help=True
@@ -149,7 +149,7 @@ def delete(
 
 def _parsed(files: Sequence[Path]) -> list[Located]:
     """Return the models of all documents, with where each stands; raises all problems of all."""
-    from mail.checks import checked_small_app
+    from small_apps.mail.checks import checked_small_app
 
     problems: list[Problem] = []
     documents: list[tuple[str, object]] = []

@@ -8,20 +8,21 @@ from uuid import UUID
 
 import typer
 
+from broker.app import configure
 from cli import preview
 from cli.invocation import Invocation, existing
 from cli.output import instant, print_json, print_line
 from cli.waiting import say_unsent
+from models.action.plan import Plan
 from models.errors import Refused
 from models.operation import ENDED, WENT_WELL, OperationState
-from models.plan import Plan
-from models.store import actions, backfills
+from models.store import actions
+from models.store.operations import backfills
 from models.values import parse_instant
 from runtime.clock import wait_for
 from runtime.database import reading
-from scheduler import backfill as filling
-from scheduler.ranges import Mode, Wanted, parse_pace, triggerer
-from tasks.app import configure
+from scheduler.on_demand import backfill as filling
+from scheduler.on_demand.backfill_range import Mode, Wanted, parse_pace, triggerer
 
 ACTIVE = "active"
 

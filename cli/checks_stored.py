@@ -7,23 +7,24 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
+from broker.celery_rules import rules_of
+from broker.names import DEFAULT, QUICK
 from cli import preview
 from cli.checks_references import references_in, unresolved, unresolved_settings
 from cli.findings import Finding, fault, ok, warning
 from cron import tz_release
+from models.action.plan import Plan
 from models.errors import SchedulerError
-from models.plan import Plan
-from models.store import actions, backfills, ticks
+from models.store import actions, ticks
 from models.store.clocks import read_both
-from models.store.handing import FOLLOWED_WITHIN
+from models.store.operations import backfills
+from models.store.operations.handing import FOLLOWED_WITHIN
 from models.store.schema import SchemaNewer, check_schema
 from models.tables import action_cursor, installation
 from models.tables import actions as table
 from runtime.config import Settings
 from runtime.database import READ_ONLY, is_made
-from scheduler.release import TZ_RELEASE
-from tasks.celery_rules import rules_of
-from tasks.names import DEFAULT, QUICK
+from scheduler.kernel_release import TZ_RELEASE
 
 SYSTEM_TZ = Path("/usr/share/zoneinfo/tzdata.zi")
 HOOKS = '"hooks":{'

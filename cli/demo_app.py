@@ -5,14 +5,15 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+from broker.app import configure
 from cli.documents import read_documents, read_text
 from cli.invocation import Invocation
-from models.small_app import parse_small_app
-from models.store import small_apps, users
+from models.store.people import users
 from models.users import parse_users, read_user_rows
-from scheduler import change
-from scheduler.upkeep import give_maintenance
-from tasks.app import configure
+from scheduler.changes import change
+from scheduler.changes.default_actions import give_maintenance
+from small_apps.document import parse_small_app
+from small_apps.store import small_apps
 
 logger = logging.getLogger("minutehand.demo")
 

@@ -9,17 +9,17 @@ from tempfile import NamedTemporaryFile
 
 import typer
 
+from broker import probe
+from broker.names import DEFAULT, HEAVY, QUICK
 from cli.checks_stored import check_database
 from cli.findings import Check, Finding, Level, fault, look, ok, warning
 from cli.invocation import of
 from cli.output import print_json, print_line
-from mail import transport
 from models.errors import BrokerUnavailable
 from runtime.config import InvalidSetting, Settings, unknown_variables
 from runtime.database import make_engine
 from runtime.folders import fault_of
-from tasks import probe
-from tasks.names import DEFAULT, HEAVY, QUICK
+from small_apps.mail import transport
 from tasks.registry import Registry
 
 # All checks look at the same time; connecting to PostgreSQL alone may take five seconds.

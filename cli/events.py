@@ -12,9 +12,9 @@ from cli.output import instant, print_json, print_line
 from models.errors import InvalidDocument, NotFound, Problem, Refused
 from models.events import ACTIVATED, CREATED, EVENTS, LAST_SEEN, event_id, event_name
 from models.sql import read_clock
-from models.store import events, users
+from models.store.people import events, users
 from models.values import parse_instant
-from scheduler.event_preview import too_late_for
+from scheduler.events.preview import too_late_for
 
 commands = typer.Typer(help="Events: what happened to users.", no_args_is_help=True)
 

@@ -9,8 +9,8 @@ import typer
 from cli.invocation import Invocation, existing
 from cli.output import in_zone, instant, plain, print_json, print_line
 from cli.preview import zone_of
+from models.action.plan import Plan
 from models.errors import NotFound, Refused
-from models.plan import Plan
 from models.store import actions
 from models.values import parse_instant
 from runtime.database import reading

@@ -11,8 +11,8 @@ from cli.output import in_zone, instant, print_json, print_line
 from cli.preview import YEAR, daylight_notes, zone_of
 from models.sql import read_clock
 from runtime.database import reading
-from scheduler.change import Change
-from scheduler.foresee import Foreseen, Load, foresee, load
+from scheduler.changes.change import Change
+from scheduler.changes.plan import Foreseen, Load, foresee, load
 
 WORDS = {
     Change.CREATED: "would create",

@@ -10,15 +10,15 @@ from pathlib import Path
 import sqlalchemy as sa
 import typer
 
+from broker.celery_rules import rules_of
 from minutehand.steps import SmallApp
 from models.errors import NotFound
-from models.store import small_apps
 from models.store.schema import check_schema, current_revision
 from runtime.config import Settings, load_settings
 from runtime.database import make_engine, reading
-from scheduler.draft import Author
-from scheduler.upkeep import migrate
-from tasks.celery_rules import rules_of
+from scheduler.changes.default_actions import migrate
+from scheduler.changes.validation import Author
+from small_apps.store import small_apps
 from tasks.registry import Registry, registry_of
 
 # Global options may stand before or after the command.

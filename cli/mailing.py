@@ -9,9 +9,15 @@ from uuid import uuid4
 
 from cli.invocation import Invocation
 from cli.output import print_line
-from mail.checks import problems_of_template
-from mail.failures import MailRefused, MailServerFailed
-from mail.message import (
+from minutehand.steps import Recipient
+from models.errors import InvalidDocument, NotFound, Refused, SchedulerError
+from models.problems import unknown_name
+from models.sql import read_clock
+from models.store.people import users
+from runtime.database import reading
+from small_apps.mail.checks import problems_of_template
+from small_apps.mail.failures import MailRefused, MailServerFailed
+from small_apps.mail.message import (
     Content,
     Envelope,
     InvalidAddress,
@@ -19,15 +25,10 @@ from mail.message import (
     parse_address,
     unsubscribe_url,
 )
-from mail.templates import InvalidTemplate, MailTemplate, render
-from mail.transport import open_transport
-from mail.values import Occasion, sample_of, values_of
-from minutehand.steps import Recipient
-from models.errors import InvalidDocument, NotFound, Refused, SchedulerError
-from models.problems import unknown_name
-from models.sql import read_clock
-from models.store import small_apps, users
-from runtime.database import reading
+from small_apps.mail.templates import InvalidTemplate, MailTemplate, render
+from small_apps.mail.transport import open_transport
+from small_apps.mail.values import Occasion, sample_of, values_of
+from small_apps.store import small_apps
 
 SAMPLE_RECIPIENT = Recipient("ann@example.com", "ann@example.com", "Ann Example")
 

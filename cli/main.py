@@ -33,9 +33,9 @@ from cli import (
 from cli.invocation import Invocation, hoisted
 from cli.output import print_error, print_line
 from models.errors import InvalidDocument, NotFound, Refused, SchedulerError
-from runtime.children import AlreadyRunning
 from runtime.config import InvalidSetting
 from runtime.folders import PRIVATE_UMASK
+from runtime.supervisor import AlreadyRunning
 
 FAILED = 1
 REFUSED = 2

@@ -7,10 +7,10 @@ import typer
 
 from cli.invocation import existing
 from cli.output import instant, plain, print_json, print_line, print_table
+from models.action.plan import Target
 from models.errors import NotFound
 from models.notices import shown_target
 from models.operation import OperationState
-from models.plan import Target
 from models.store import actions, notices, operations
 from runtime.database import reading
 

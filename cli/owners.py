@@ -5,14 +5,14 @@ from uuid import UUID
 
 import typer
 
+from broker.app import configure
 from cli.invocation import Invocation
 from cli.output import print_error, print_json, print_line
 from models.errors import NotFound, Refused
-from models.store import deletion
+from models.store.actions import deletion
 from runtime.database import reading
-from scheduler.change import Change, set_active
-from scheduler.deletion import delete_all
-from tasks.app import configure
+from scheduler.changes.change import Change, set_active
+from scheduler.changes.deletion import delete_all
 
 # Names that are printed; `--json` has all of them.
 MOST_NAMED = 100

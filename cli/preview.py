@@ -13,9 +13,8 @@ from cli.output import in_zone, instant, print_json, print_line
 from cron import ClockChange, CronSchedule, clock_changes, in_words
 from minutehand.steps import SmallApp
 from models.action import ScheduledActionModel, load_action
-from models.advice import KnownNames, warnings_of
-from models.health import Health, health_of
-from models.plan import (
+from models.action.health import Health, health_of
+from models.action.plan import (
     CronTrigger,
     DueDateTrigger,
     EventTrigger,
@@ -24,12 +23,14 @@ from models.plan import (
     Trigger,
     hooks_of,
 )
+from models.action.warnings import KnownNames, warnings_of
 from models.sql import read_clock
-from models.store import app_documents, small_apps, users
+from models.store.people import users
 from runtime.database import reading
-from scheduler.event_preview import next_due
 from scheduler.events import trigger_delay
+from scheduler.events.preview import next_due
 from scheduler.occurrence import next_occurrences
+from small_apps.store import app_documents, small_apps
 
 # Daylight saving is told so far ahead.
 YEAR = timedelta(days=366)

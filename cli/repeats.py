@@ -6,16 +6,16 @@ from uuid import UUID
 
 import typer
 
+from broker.app import configure
+from broker.sending import Sent
 from cli.invocation import Invocation, existing
 from cli.operations import operation_uuid
 from cli.waiting import done_of, finish, say_unsent
 from models.errors import NotFound, Refused
 from models.operation import WENT_WELL, OperationState
-from scheduler import cancel as cancelling
-from scheduler import repeat
-from scheduler.repeat import Repeated
-from tasks.app import configure
-from tasks.sending import Sent
+from scheduler.on_demand import cancel as cancelling
+from scheduler.on_demand import restart
+from scheduler.on_demand.restart import Repeated
 
 Ids = Annotated[list[str], typer.Argument(help="Ids of operations.", metavar="ID...")]
 Wait = Annotated[bool, typer.Option("--wait", help="Wait for their ends.")]
@@ -27,14 +27,14 @@ def rerun(
     context: typer.Context, operation_ids: Ids, wait: Wait = False, timeout: Timeout = 3600.0
 ) -> None:
     """Run missed operations after all, under the current revision of their action."""
-    _repeat_each(existing(context), operation_ids, repeat.rerun, timeout if wait else None)
+    _repeat_each(existing(context), operation_ids, restart.rerun, timeout if wait else None)
 
 
 def retry(
     context: typer.Context, operation_ids: Ids, wait: Wait = False, timeout: Timeout = 3600.0
 ) -> None:
     """Try failed, partial or cancelled operations once more, under the current revision."""
-    _repeat_each(existing(context), operation_ids, repeat.retry, timeout if wait else None)
+    _repeat_each(existing(context), operation_ids, restart.retry, timeout if wait else None)
 
 
 def cancel(

@@ -5,6 +5,7 @@ from uuid import UUID
 
 import typer
 
+from broker.app import configure
 from cli import preview
 from cli.invocation import Invocation, existing
 from cli.output import print_json, print_line
@@ -13,8 +14,7 @@ from models.errors import Refused
 from models.operation import WENT_WELL, OperationState
 from models.store import actions, operations
 from runtime.database import reading
-from scheduler import manual
-from tasks.app import configure
+from scheduler.on_demand import manual
 
 
 def run(

@@ -10,19 +10,20 @@ from typing import Annotated
 import sqlalchemy as sa
 import typer
 
+from broker.app import configure
+from broker.names import DEFAULT, HEAVY, QUICK
 from cli import demo_app
 from cli.invocation import Invocation, of
 from cli.output import print_json, print_line
 from models.errors import Refused, SchedulerError
-from runtime.children import Child, end_with_parent, folder_lock, own_command, stop_all
 from runtime.clock import wait_for
 from runtime.config import Settings
 from runtime.database import make_engine
 from runtime.embedded import broker_answers, broker_command, stop_orphan
 from runtime.logs import set_up_logs
-from scheduler import manual, upkeep
-from tasks.app import configure
-from tasks.names import DEFAULT, HEAVY, QUICK
+from runtime.supervisor import Child, end_with_parent, folder_lock, own_command, stop_all
+from scheduler.changes import default_actions
+from scheduler.on_demand import manual
 
 logger = logging.getLogger("minutehand.up")
 
@@ -52,7 +53,7 @@ def up(
         signal.signal(number, lambda *_: stop.set())
     with ExitStack() as stack:
         stack.enter_context(folder_lock(settings.home))
-        upkeep.migrate(make_engine(settings))
+        default_actions.migrate(make_engine(settings))
         if load_demo:
             demo_app.load(invocation)
         broker = _start_broker(settings, stack)
@@ -128,7 +129,7 @@ def worker(
     ] = None,
 ) -> None:
     """Run a Celery worker that executes operations."""
-    from cli.worker import serve
+    from processes.worker import serve
 
     settings = of(context).settings
     queues = parse_queues(queues)
@@ -151,7 +152,7 @@ def parse_queues(text: str) -> str:
 def migrate(context: typer.Context) -> None:
     """Bring the database to this release's schema, and give each small app its maintenance."""
     invocation: Invocation = of(context)
-    done = upkeep.migrate(make_engine(invocation.settings))
+    done = default_actions.migrate(make_engine(invocation.settings))
     if invocation.as_json:
         print_json({"before": done.before, "after": done.after, "maintained": done.maintained})
         return

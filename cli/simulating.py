@@ -14,13 +14,13 @@ from cli.output import in_zone, instant, print_json, print_line
 from cli.preview import daylight_notes, zone_of
 from models.action import ParseContext, parse_action, plan_of
 from models.errors import InvalidAction, InvalidDocument, Problem, Refused
-from models.expectations import parse_expectations
 from models.json_text import InvalidJson, read_json
 from models.values import parse_instant
 from runtime.clock import utc_now
-from scheduler.expected import differences
 from scheduler.occurrence import BEGINNING
 from scheduler.simulate import SENT, Fate, Simulated, Timetable, busiest, simulate
+from scheduler.simulate.assertions import differences
+from scheduler.simulate.expectations import parse_expectations
 
 SECOND = timedelta(seconds=1)
 WEEK = timedelta(days=7)

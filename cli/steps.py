@@ -8,9 +8,9 @@ from pydantic import BaseModel
 from cli.invocation import of
 from cli.output import print_error, print_json, print_line, print_table
 from minutehand.steps import registered_steps
+from models.action.steps import BUILT_IN_STEPS
 from models.problems import known_keys
 from models.step_spec import StepSpec
-from models.steps import BUILT_IN_STEPS
 from tasks.registry import Registry
 
 commands = typer.Typer(help="Steps: what actions can do.", no_args_is_help=True)

@@ -21,7 +21,7 @@ User = Annotated[str | None, typer.Option(help="Whose values (default: sample on
 def list_templates(context: typer.Context) -> None:
     """List the templates of the small app, and whether they can be used."""
     from cli import mailing
-    from mail.templates import MailTemplate
+    from small_apps.mail.templates import MailTemplate
 
     invocation = existing(context)
     stored = mailing.stored(invocation)

@@ -11,7 +11,8 @@ from cli.invocation import Invocation, existing, of
 from cli.output import instant, print_json, print_line, print_table
 from models.errors import InvalidDocument, Refused
 from models.sql import read_clock
-from models.store import audit, users
+from models.store import audit
+from models.store.people import users
 from models.users import UserModel, parse_user, parse_users, read_user_rows
 from runtime.database import reading
 

@@ -7,13 +7,13 @@ from uuid import UUID
 import sqlalchemy as sa
 import typer
 
+from broker.sending import Sent
 from cli.invocation import Invocation
 from cli.output import print_error, print_json, print_line
 from models.operation import ENDED, OperationState
 from models.store import operations
 from runtime.clock import monotonic, wait_for
 from runtime.database import reading
-from tasks.sending import Sent
 
 
 def wait_for_end(engine: sa.Engine, operation_id: UUID, timeout_s: float) -> OperationState | str:

@@ -14,6 +14,7 @@ from celery.exceptions import Ignore, Reject, Retry, SoftTimeLimitExceeded
 
 from minutehand.agent_process import AgentProcess
 from minutehand.channel import AgentAway, Channel
+from minutehand.error_text import text_of
 from minutehand.followed import (
     CANCELLED,
     HEADER,
@@ -23,7 +24,6 @@ from minutehand.followed import (
     Interrupted,
     current_operation,
 )
-from minutehand.raised import text_of
 
 logger = logging.getLogger("minutehand.follow")
 

@@ -57,7 +57,7 @@ def open_production(
     """
     _check_names()
     config, database = _loaded("runtime.config"), _loaded("runtime.database")
-    reading = _loaded("small_apps.production")
+    reading = _loaded("small_apps.snapshots.production")
     settings = config.load_settings(None if home is None else Path(home))
     engine = database.make_engine(settings)
     if not database.is_made(engine):

@@ -13,9 +13,9 @@ from pydantic import (
 )
 from pydantic_core import InitErrorDetails
 
-from models.context import Reading, reading_of
 from models.errors import Problem
 from models.json_text import TOO_DEEP, unstorable
+from models.parsing import Reading, reading_of
 from models.problems import line_errors, null_values, problems_of, raise_all, unknown_keys
 
 

@@ -7,9 +7,9 @@ from typing import Annotated, Any
 from dateutil.relativedelta import relativedelta
 from pydantic import BeforeValidator
 
-from models.context import Reading
 from models.document import Document
 from models.durations import format_delay, parse_delay
+from models.parsing import Reading
 from models.problems import listed, nearest
 from models.values import Zone, parse_name
 

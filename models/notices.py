@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 from uuid import NAMESPACE_OID, UUID, uuid5
 from zoneinfo import ZoneInfo
 
+from models.action.plan import HookPlan, Target
 from models.operation import OperationState
-from models.plan import HookPlan, Target
 from models.references import is_reference
 
 TIME_BOX = "time box"

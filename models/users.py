@@ -15,12 +15,12 @@ from pydantic import (
     ValidationInfo,
 )
 
-from models.context import Reading, reading_of
+from models.action.recipients import EVERYBODY
 from models.document import Document, read_document
 from models.errors import InvalidDocument, Problem
 from models.json_text import InvalidJson, read_json
+from models.parsing import Reading, reading_of
 from models.problems import ROOT
-from models.recipients import EVERYBODY
 from models.values import (
     Address,
     Flag,

@@ -18,7 +18,7 @@ from pydantic import (
     ValidationInfo,
 )
 
-from models.context import reading_of
+from models.parsing import reading_of
 from models.problems import listed, nearest
 from models.zones import instant_of, parse_zone
 

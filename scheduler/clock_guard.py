@@ -6,10 +6,12 @@ from datetime import datetime, timedelta
 
 import sqlalchemy as sa
 
-from models.store import backfills, cursors, notices, outbox, ticks
+from models.store import notices, ticks
+from models.store.actions import cursors
+from models.store.operations import backfills, outbox
 from models.store.ticks import Found
 from runtime.database import unhurried
-from scheduler.event_tick import withdraw_what_lies_ahead
+from scheduler.events.tick import withdraw_what_lies_ahead
 from scheduler.sweep import Sweeper
 
 logger = logging.getLogger("minutehand.tick")

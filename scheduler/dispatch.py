@@ -5,8 +5,9 @@ from typing import TypeVar
 
 import sqlalchemy as sa
 
-from models.store import backfills, notices, outbox
-from tasks.sending import Sent, send_backfills, send_notices, send_reserved
+from broker.sending import Sent, send_backfills, send_notices, send_reserved
+from models.store import notices
+from models.store.operations import backfills, outbox
 
 T = TypeVar("T")
 

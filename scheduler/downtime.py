@@ -12,8 +12,9 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from models.sql import read_clock
-from models.store import downtime, missed, ticks
-from models.store.downtime import Span
+from models.store import ticks
+from models.store.actions import downtime, missed
+from models.store.actions.downtime import Span
 from models.store.ticks import Found
 from models.values import format_instant
 from runtime.database import reading

@@ -12,8 +12,8 @@ from typing import TypeVar
 
 import sqlalchemy as sa
 
+from models.action.policy import kept_too_short
 from models.durations import format_span
-from models.policy import kept_too_short
 from models.store import actions, ticks
 from models.store.clocks import read_both
 from models.store.schema import check_schema
@@ -21,11 +21,11 @@ from runtime.clock import monotonic, utc_now
 from runtime.config import Settings
 from runtime.database import reading, unhurried
 from runtime.skew import SkewWatch
+from scheduler.changes.default_actions import migrate
+from scheduler.kernel_release import adopt_release
 from scheduler.ping import Ping
-from scheduler.release import adopt_release
 from scheduler.sweep import Sweeper
 from scheduler.tick import TickReport, tick
-from scheduler.upkeep import migrate
 
 logger = logging.getLogger("minutehand.daemon")
 

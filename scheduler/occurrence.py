@@ -11,7 +11,7 @@ from uuid import UUID
 
 from cron import CronSchedule
 from models.action import ScheduledActionModel, plan_of
-from models.plan import CronTrigger, Plan
+from models.action.plan import CronTrigger, Plan
 from scheduler.schedule import ONE_SECOND, Schedule, schedule_of
 
 MOST_SENT = 1_000

@@ -8,14 +8,15 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
+from broker.names import execute_task
+from models.action.plan import Plan
 from models.operation import OperationState
-from models.plan import Plan
-from models.store import cursors, operations
-from models.store.outbox import Message
+from models.store import operations
+from models.store.actions import cursors
+from models.store.operations.outbox import Message
 from scheduler.fingerprint import operation_id
+from scheduler.missed_spans import rowless_ends
 from scheduler.occurrence import Decision, MissedSpan, next_occurrence
-from scheduler.spans import rowless_ends
-from tasks.names import execute_task
 
 SECOND = timedelta(seconds=1)
 

@@ -10,7 +10,7 @@ from typing import Protocol
 from uuid import UUID
 
 from cron import CronSchedule
-from models.plan import CronTrigger, DueDateTrigger, EventTrigger, IntervalTrigger, Trigger
+from models.action.plan import CronTrigger, DueDateTrigger, EventTrigger, IntervalTrigger, Trigger
 from scheduler.fingerprint import jitter_offset
 
 ONE_SECOND = timedelta(seconds=1)

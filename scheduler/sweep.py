@@ -6,13 +6,14 @@ from datetime import timedelta
 
 import sqlalchemy as sa
 
+from broker.sending import Sent
 from models.operation import OperationState
-from models.store import handing, lost, overdue
-from models.store.telling import NO_ALERTS
+from models.store.notices import overdue
+from models.store.notices.alerting import NO_ALERTS
+from models.store.operations import handing, recovery
 from runtime.clock import monotonic
 from runtime.sections import AlertSettings
 from scheduler.dispatch import dispatch_backfills, dispatch_notices, dispatch_ready
-from tasks.sending import Sent
 
 logger = logging.getLogger("minutehand.sweep")
 
@@ -57,7 +58,7 @@ class Sweeper:
         """
         count = self._take_back(engine) if monotonic() >= self._trusted_from else 0
         with engine.begin() as connection:
-            released = lost.release_stranded(connection)
+            released = recovery.release_stranded(connection)
         self._decide_doubtful(engine)
         sent = dispatch_ready(engine) if send else Sent(0)
         late = self._alert_overdue(engine, overtook)
@@ -71,7 +72,7 @@ class Sweeper:
         count = 0
         while True:
             with engine.begin() as connection:
-                taken = lost.take_back_lost(connection, self.lease, BATCH, self.alerts)
+                taken = recovery.take_back_lost(connection, self.lease, BATCH, self.alerts)
             for operation, state in taken:
                 level = logging.ERROR if state == OperationState.FAILED else logging.WARNING
                 logger.log(level, "operation %s lost its worker: now %s", operation, state)

@@ -8,19 +8,27 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.plan import Plan
+from broker.sending import send_reserved
+from models.action.plan import Plan
 from models.sql import read_clock
-from models.store import actions, cursors, outbox
-from models.store.outbox import Message
+from models.store import actions
+from models.store.actions import cursors
+from models.store.operations import outbox
+from models.store.operations.outbox import Message
 from runtime.clock import monotonic
 from scheduler import downtime
+from scheduler.changes.revisions import (
+    adopt_edit,
+    decide_until,
+    decided_since,
+    subject_of,
+    was_edited,
+)
 from scheduler.clock_guard import look
-from scheduler.event_tick import EventTick
+from scheduler.events.tick import EventTick
 from scheduler.occurrence import MOST_SENT, Decision, decide
 from scheduler.record import Decided, Recorded, advance, record
-from scheduler.revise import adopt_edit, decide_until, decided_since, subject_of, was_edited
 from scheduler.sweep import Sweeper
-from tasks.sending import send_reserved
 
 logger = logging.getLogger("minutehand.tick")
 

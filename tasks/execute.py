@@ -11,24 +11,24 @@ from uuid import UUID
 import sqlalchemy as sa
 from celery import Task
 
-from minutehand.raised import text_of
+from broker.app import app, settings_in_use
+from broker.names import EXECUTE_HEAVY, EXECUTE_QUICK
+from broker.sending import send_notices, send_released
+from minutehand.error_text import text_of
 from minutehand.steps import StepFailed
 from models.errors import LeaseLost, SchedulerError
 from models.operation import MOST_LOSSES, OperationState
-from models.store.claims import Claim, claim
-from models.store.endings import Ended, Ending, end
-from models.store.obstacles import NotClaimed
+from models.store.operations.admission import NotClaimed
+from models.store.operations.claims import Claim, claim
+from models.store.operations.finish import Ended, Ending, end
+from models.store.operations.retry_policy import failed
 from runtime.config import Settings
-from tasks.app import app, settings_in_use
+from runtime.db_retry import persist
 from tasks.engines import engine_of
 from tasks.lease import Interrupted, Lease
-from tasks.names import EXECUTE_HEAVY, EXECUTE_QUICK
-from tasks.persist import persist
 from tasks.registry import Registry, registry_of
 from tasks.runner import Runner
-from tasks.script import Script
-from tasks.sending import send_notices, send_released
-from tasks.verdicts import failed
+from tasks.step_states import Script
 
 logger = logging.getLogger("minutehand.worker")
 

@@ -20,10 +20,10 @@ import sqlalchemy as sa
 from models.errors import LeaseLost
 from models.notices import TIME_BOX as STOPPED_IN_TIME
 from models.operation import OperationState
-from models.store import running
-from models.store.claims import Claim
-from models.store.endings import Ending, end
-from models.store.telling import NO_ALERTS
+from models.store.notices.alerting import NO_ALERTS
+from models.store.operations import running
+from models.store.operations.claims import Claim
+from models.store.operations.finish import Ending, end
 from runtime.clock import monotonic
 from runtime.config import WorkerSettings
 from runtime.sections import AlertSettings

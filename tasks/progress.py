@@ -7,12 +7,12 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.store import running
-from models.store.eta import estimate
-from models.store.running import MOST_LOG_LINES, Story
+from models.store.operations import running
+from models.store.operations.eta import estimate
+from models.store.operations.running import MOST_LOG_LINES, Story
 from runtime.clock import monotonic, utc_now
-from tasks.persist import persist
-from tasks.script import Script
+from runtime.db_retry import persist
+from tasks.step_states import Script
 
 WRITE_EVERY_S = 1.0
 

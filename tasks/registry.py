@@ -10,9 +10,9 @@ from typing import Any
 
 from minutehand import readers, steps
 from minutehand.steps import RegisteredStep, StepResult, registered_steps
+from models.action.steps import BUILT_IN_STEPS
 from models.errors import UnknownStep
 from models.step_spec import KnownSteps, StepSpec
-from models.steps import BUILT_IN_STEPS
 from tasks.loading import WITHIN_S, Origin, load, origins_of
 
 logger = logging.getLogger("minutehand.steps")
@@ -89,7 +89,9 @@ class Registry:
     def function(self, name: str) -> Callable[[Any], StepResult | None]:
         """Return the function that runs the step; raises UnknownStep, by name."""
         if name in RUNNABLE:
-            run: Callable[[Any], StepResult] = importlib.import_module(f"tasks.steps.{name}").run
+            run: Callable[[Any], StepResult] = importlib.import_module(
+                f"small_apps.steps.{name}"
+            ).run
             return run
         own = registered_steps().get(name)
         if own is not None:

@@ -10,19 +10,20 @@ from pydantic import ValidationError
 
 from minutehand.steps import NoParameters, Recipient, StepFailed, StepOutcome, StepResult
 from models.action import ScheduledActionModel
+from models.action.steps import BUILT_IN_STEPS, StepModel
 from models.operation import RERUN, RETRY, OperationState, StepState
 from models.problems import problems_of
-from models.steps import BUILT_IN_STEPS, StepModel
-from models.store import small_apps, users
-from models.store.endings import Ending
-from models.store.running import Story
+from models.store.operations.finish import Ending
+from models.store.operations.running import Story
+from models.store.people import users
 from runtime.config import Settings
-from tasks.context import LazySettings, WorkContext
+from runtime.db_retry import persist
+from small_apps.step_context import LazySettings, WorkContext
+from small_apps.store import small_apps
 from tasks.lease import Lease
-from tasks.persist import persist
 from tasks.progress import LineHandler, Progress
 from tasks.registry import Registry
-from tasks.script import Script
+from tasks.step_states import Script
 
 # Who asked for it was a person: neither the schedule nor a range of its past.
 BY_PERSONS = ("Manual run by ", RERUN, RETRY)

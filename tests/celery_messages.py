@@ -8,12 +8,12 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from models.hand_over import CeleryRules
+from models.celery_task import CeleryRules
 from models.store import ticks
 from models.tables import action_cursor
 from runtime.config import Settings
 from runtime.sections import CelerySettings
-from scheduler.change import Changed, create_all
+from scheduler.changes.change import Changed, create_all
 from tests.factories import author, make_document
 from tests.servers import Broker
 

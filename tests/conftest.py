@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
+from broker.app import configure
 from minutehand.steps import _registered
 from models.store.schema import migrate
 from runtime.config import Settings, load_settings
 from runtime.database import make_engine
-from tasks.app import configure
 from tests.legal_moves import hold_to_legal_moves
 from tests.scheduling import make_scheduler
 from tests.servers import Broker, PostgreSQL, free_port, temporary_folder

@@ -15,11 +15,11 @@ from models.store import actions, operations
 from models.tables import action_cursor
 from models.tables import operations as operations_table
 from runtime.database import reading
-from scheduler.change import Changed, create_all
-from scheduler.draft import Author
+from scheduler.changes.change import Changed, create_all
+from scheduler.changes.revisions import revision_of
+from scheduler.changes.validation import Author
 from scheduler.fingerprint import operation_id
 from scheduler.record import Subject, operation_row
-from scheduler.revise import revision_of
 
 DEFAULT_APP = SmallApp(1, "default", "UTC")
 

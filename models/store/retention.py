@@ -5,9 +5,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from models.action.plan import Plan
 from models.durations import format_span, parse_delay
 from models.operation import ENDED
-from models.plan import Plan
 from models.sql import database_now, read_clock, stands_in
 from models.store.ticks import EVENTS_DECIDED, instant_fact
 from models.tables import (

@@ -17,14 +17,14 @@ import sqlalchemy as sa
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from models.errors import SchedulerError
-from models.small_app import GIVEN
 from models.sql import read_clock
 from models.store import actions as actions_store
 from models.tables import actions
 from runtime.config import load_settings
 from runtime.database import make_engine, reading
-from scheduler.change import apply_all, delete, set_active
-from scheduler.draft import Author
+from scheduler.changes.change import apply_all, delete, set_active
+from scheduler.changes.validation import Author
+from small_apps.document import GIVEN
 from tests.factories import DEFAULT_APP
 
 TICK = timedelta(seconds=5)

@@ -13,15 +13,15 @@ from uuid import UUID, uuid4
 
 import sqlalchemy as sa
 
+from broker.app import configure
 from models.operation import ENDED
 from models.sql import database_now, read_clock
 from models.store import operations as operations_store
 from models.tables import action_cursor, operations, ticks
 from runtime.config import Settings
 from runtime.database import make_engine, reading
-from scheduler.change import Changed, create_all
+from scheduler.changes.change import Changed, create_all
 from scheduler.dispatch import dispatch_ready
-from tasks.app import configure
 from tasks.registry import Registry
 from tests.acceptance import steps_for_tests
 from tests.acceptance.processes import ROOT, Process, Processes, python, until

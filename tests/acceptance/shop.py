@@ -11,10 +11,10 @@ from uuid import UUID
 
 import psutil
 
-from models.hand_over import CeleryRules
+from models.celery_task import CeleryRules
 from models.store import ticks
 from runtime.database import reading
-from scheduler.change import Changed, create_all
+from scheduler.changes.change import Changed, create_all
 from tests.acceptance.installation import Installation, yearly
 from tests.acceptance.processes import ROOT, Process, python, until
 from tests.factories import author, make_document

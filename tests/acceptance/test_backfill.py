@@ -9,11 +9,11 @@ import psutil
 import sqlalchemy as sa
 
 from models.sql import database_now
-from models.store import backfills
+from models.store.operations import backfills
 from models.tables import actions
 from models.tables import backfills as backfills_table
 from runtime.database import reading
-from scheduler.change import Changed
+from scheduler.changes.change import Changed
 from scheduler.fingerprint import operation_id
 from tests.acceptance.installation import MINUTE, Installation
 from tests.acceptance.processes import until

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from models.tables import missed_spans
 from runtime.database import reading
-from scheduler.change import Changed
+from scheduler.changes.change import Changed
 from tests.acceptance.clocks import MINUTE, Clock, right_after_a_heartbeat, set_clock
 from tests.acceptance.installation import Installation
 from tests.acceptance.judgement import run_twice, violations

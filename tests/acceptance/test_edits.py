@@ -8,7 +8,7 @@ import pytest
 import sqlalchemy as sa
 
 from models.tables import actions, revisions
-from scheduler.change import create_all
+from scheduler.changes.change import create_all
 from tests.acceptance.editor import WHO, due_at_each_tick
 from tests.acceptance.installation import Installation
 from tests.acceptance.judgement import violations

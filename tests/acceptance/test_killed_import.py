@@ -4,11 +4,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-from models.store import small_apps
-from models.store import snapshots as stored
-from models.store.snapshots import Domain
 from runtime.database import reading
 from small_apps import snapshots
+from small_apps.store import small_apps
+from small_apps.store import snapshots as stored
+from small_apps.store.snapshots import Domain
 from tests.acceptance.installation import Installation
 from tests.acceptance.processes import kill, until
 

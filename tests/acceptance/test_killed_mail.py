@@ -7,12 +7,12 @@ from uuid import UUID
 import pytest
 import sqlalchemy as sa
 
-from models.small_app import parse_small_app
-from models.store import small_apps
-from models.store.users import import_users
+from models.store.people.users import import_users
 from models.tables import deliveries
 from models.users import parse_users
 from runtime.database import reading
+from small_apps.document import parse_small_app
+from small_apps.store import small_apps
 from tests.acceptance.installation import Installation
 from tests.acceptance.processes import until
 from tests.mail_server import mail_server

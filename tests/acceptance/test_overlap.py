@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 
 from models.operation import OperationState
-from scheduler.change import Changed
+from scheduler.changes.change import Changed
 from tests.acceptance.installation import Installation
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from scheduler.change import Changed, create_all
+from scheduler.changes.change import Changed, create_all
 from tests.acceptance.installation import Installation
 from tests.acceptance.processes import Process, python, until
 from tests.factories import author, make_document

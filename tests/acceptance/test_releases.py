@@ -8,7 +8,7 @@ from cron import tz_release
 from models.store import ticks
 from models.tables import action_cursor
 from runtime.database import reading
-from scheduler.release import KERNEL, TZ_RELEASE
+from scheduler.kernel_release import KERNEL, TZ_RELEASE
 from tests.acceptance.installation import Installation
 from tests.acceptance.processes import ROOT, python
 

@@ -13,9 +13,9 @@ from pydantic import SecretStr
 
 from models.store.actions import find
 from models.store.schema import migrate
-from models.store.small_apps import get
 from models.tables import action_cursor
 from runtime.config import load_settings
+from small_apps.store.small_apps import get
 from tests.acceptance.installation import Installation
 from tests.acceptance.processes import Process, kill, until
 from tests.servers import Broker

@@ -15,9 +15,9 @@ from models.errors import SchedulerError
 from models.tables import action_cursor, actions, revisions
 from runtime.clock import monotonic
 from runtime.database import reading
-from scheduler.change import apply_all, create_all, delete, set_active
-from scheduler.draft import Author
-from scheduler.manual import run_now
+from scheduler.changes.change import apply_all, create_all, delete, set_active
+from scheduler.changes.validation import Author
+from scheduler.on_demand.manual import run_now
 from tasks.registry import Registry
 from tests.acceptance.installation import Installation
 from tests.chaos import storm_steps

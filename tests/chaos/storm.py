@@ -10,13 +10,13 @@ from threading import Event
 import redis
 import sqlalchemy as sa
 
+from broker.app import configure
 from models.operation import ENDED, OperationState
 from models.sql import database_now
-from models.store import lost
+from models.store.operations import recovery
 from models.tables import operations, ticks
 from runtime.clock import monotonic, wait_for
 from runtime.database import reading
-from tasks.app import configure
 from tests.acceptance.installation import Installation
 from tests.chaos.broker_faults import BrokerFaults
 from tests.chaos.checker import violations
@@ -151,7 +151,7 @@ class Storm:
             for which, wait_s in ((retried, 0.0), (unheard, 3.0)):
                 hastened = sa.update(operations).where(which, is_ours)
                 connection.execute(hastened.values(not_before=database_now(wait_s)))
-            lost.release_stranded(connection)
+            recovery.release_stranded(connection)
         self.installation.send()
 
     def _tails(self) -> str:

@@ -8,19 +8,19 @@ import pytest
 from pydantic import BaseModel
 
 from models.action import ParseContext, ScheduledActionModel, parse_action, plan_of
-from models.hand_over import CeleryRules
-from models.hooks import HooksModel
-from models.parameters import (
+from models.action.hooks import HooksModel
+from models.action.parameters import (
     CeleryTaskParameters,
     JobParameters,
     PublishParameters,
     RefreshParameters,
 )
-from models.policy import PolicyModel, RetryModel
+from models.action.policy import PolicyModel, RetryModel
+from models.action.recipients import RecipientFilterModel
+from models.action.steps import BUILT_IN_STEPS
+from models.action.when import KINDS
+from models.celery_task import CeleryRules
 from models.problems import known_keys
-from models.recipients import RecipientFilterModel
-from models.steps import BUILT_IN_STEPS
-from models.when import KINDS
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "action.md"
 TEXT = PAGE.read_text(encoding="utf-8")

@@ -9,7 +9,7 @@ import pytest
 
 from models.notices import NoticeKind
 from runtime.config import load_settings
-from tasks.webhook import SIGNATURE, signature
+from tasks.notices.webhook import SIGNATURE, signature
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "be-told.md"
 TEXT = PAGE.read_text(encoding="utf-8")

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
-from cli import daemon
 from cli.main import cli
+from processes import daemon
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "cli.md"
 TEXT = PAGE.read_text(encoding="utf-8")

@@ -10,12 +10,12 @@ import yaml
 from jsonschema import Draft202012Validator
 from typer.main import get_command
 
-from cli import daemon
+from broker.names import DEFAULT, HEAVY, QUICK
 from cli.invocation import hoisted
 from cli.main import cli
 from cli.service import STOP_MARGIN_S
+from processes import daemon
 from runtime.config import load_settings, setting_paths, variable_of
-from tasks.names import DEFAULT, HEAVY, QUICK
 
 ROOT = Path(__file__).parents[2]
 FILE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from models.action import ParseContext, parse_action
-from models.expectations import parse_expectations
-from models.hand_over import CeleryRules
-from models.small_app import parse_small_app
-from models.steps import BUILT_IN_STEPS
+from models.action.steps import BUILT_IN_STEPS
+from models.celery_task import CeleryRules
 from models.users import parse_users
+from scheduler.simulate.expectations import parse_expectations
+from small_apps.document import parse_small_app
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "docs" / "tutorial.md", *(ROOT / "docs/how-to").glob("*.md")]

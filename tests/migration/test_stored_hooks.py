@@ -5,7 +5,7 @@ import json
 import sqlalchemy as sa
 from alembic import command
 
-from models.plan import HookPlan, Plan, Target, hooks_of
+from models.action.plan import HookPlan, Plan, Target, hooks_of
 from models.store.schema import _config, migrate
 
 HOOKS = {

@@ -8,9 +8,9 @@ import duckdb
 import pytest
 
 from cli.main import run
-from models.parameters import PublishParameters, RefreshParameters
-from tasks.steps import publish, refresh
-from tests.integration.steps.conftest import Work
+from models.action.parameters import PublishParameters, RefreshParameters
+from small_apps.steps import publish, refresh
+from tests.integration.small_apps.steps.conftest import Work
 
 ROWS = 'id,day,paid,open,note\n1,2026-11-23,12.50,true,"a, b"\n2,2026-11-24,,false,\n'
 

@@ -12,19 +12,19 @@ from uuid import UUID
 import pytest
 import sqlalchemy as sa
 
-from cli import daemon
 from cli.main import run
 from cli.service import parse_queues
 from models.sql import read_clock
 from models.store import ticks
 from models.store.schema import HEAD
 from models.tables import action_state, actions, operations
+from processes import daemon
 from runtime.config import load_settings
 from runtime.database import make_engine, reading
 from scheduler.fingerprint import operation_id
 from tests.factories import make_document
 from tests.integration.cli.conftest import Call, Result, Write
-from tests.unit.models.wrong_documents import WRONG_DOCUMENTS, Wrong
+from tests.unit.models.action.wrong_documents import WRONG_DOCUMENTS, Wrong
 
 DEMO = Path(__file__).parents[3] / "examples" / "demo"
 WEEKLY = DEMO / "actions" / "weekly-update.json"

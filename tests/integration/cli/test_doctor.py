@@ -20,9 +20,9 @@ from models.tables import action_state, actions
 from runtime.clock import monotonic
 from runtime.config import Settings
 from runtime.database import reading
-from scheduler import backfill
 from scheduler.loop import Daemon
-from scheduler.ranges import Wanted
+from scheduler.on_demand import backfill
+from scheduler.on_demand.backfill_range import Wanted
 from tests.celery_messages import TASK, celery_action, follow_by_name
 from tests.factories import make_action
 from tests.mail_server import mail_server

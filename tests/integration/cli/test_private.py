@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from cli import daemon
 from cli.main import run
+from processes import daemon
 from runtime.config import load_settings
 
 

@@ -13,13 +13,13 @@ import sqlalchemy as sa
 
 from models.operation import OperationState
 from models.sql import read_clock
-from models.store.claims import claim
-from models.store.endings import Ending, end
+from models.store.operations.claims import claim
+from models.store.operations.finish import Ending, end
 from runtime.clock import utc_now
 from runtime.config import load_settings
 from runtime.database import make_engine
-from scheduler import backfill
-from scheduler.change import Changed
+from scheduler.changes.change import Changed
+from tasks import backfill as filling
 from tests.factories import make_action, make_operation, row_of
 from tests.integration.cli.conftest import Call
 from tests.servers import Broker
@@ -161,7 +161,7 @@ def test_a_backfill_is_shown_with_its_action_and_can_be_cancelled(
 
     started = call("backfill", "every minute", *ends, "--only", "missing", "--pace", "2/min")
     [(id, attempt)] = broker.messages("default")
-    backfill.work_off(engine, (UUID(id), attempt))
+    filling.work_off(engine, (UUID(id), attempt))
     [shown] = call("action", "show", "every minute", "--json").json["backfills"]
     listed = call("action", "show", "every minute").out
     cancelled = call("backfill", "every minute", "--cancel", "--json")
@@ -216,7 +216,7 @@ def test_what_failed_is_repeated(call: Call, engine: sa.Engine, broker: Broker) 
 
     call("backfill", "every minute", "--from", first.isoformat(), "--to", first.isoformat())
     [(id, attempt)] = broker.messages("default")
-    backfill.work_off(engine, (UUID(id), attempt))
+    filling.work_off(engine, (UUID(id), attempt))
 
     row = row_of(engine, failed)
     assert (row["state"], row["attempt"], row["error"]) == ("queued", 2, None)

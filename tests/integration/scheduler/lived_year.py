@@ -12,13 +12,13 @@ import sqlalchemy as sa
 
 from models.operation import OperationState
 from models.sql import read_clock
-from models.store import events, users
-from models.store.claims import Claim, claim
-from models.store.endings import Ending, end
+from models.store.operations.claims import Claim, claim
+from models.store.operations.finish import Ending, end
+from models.store.people import events, users
 from models.tables import actions, operations
 from models.users import parse_users
 from runtime.database import reading
-from scheduler import change
+from scheduler.changes import change
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
 from tests.factories import author, make_document

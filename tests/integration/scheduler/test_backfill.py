@@ -10,26 +10,29 @@ from uuid import UUID
 import pytest
 import sqlalchemy as sa
 
+from broker.sending import send_released
 from models.errors import Refused
 from models.operation import ENDED, OperationState
 from models.sql import database_now, read_clock
-from models.store import backfills, ticks
-from models.store.claims import Claim, claim
-from models.store.endings import Ending, end
-from models.store.obstacles import NotClaimed
+from models.store import ticks
+from models.store.operations import backfills
+from models.store.operations.admission import NotClaimed
+from models.store.operations.claims import Claim, claim
+from models.store.operations.finish import Ending, end
 from models.tables import action_cursor, actions, missed_spans
 from models.tables import backfills as backfills_table
 from models.tables import operations as operations_table
 from runtime.database import reading
-from scheduler import backfill, change
-from scheduler.change import Changed
+from scheduler.changes import change
+from scheduler.changes.change import Changed
 from scheduler.dispatch import dispatch_ready
 from scheduler.fingerprint import operation_id
 from scheduler.occurrence import next_occurrences
-from scheduler.ranges import Mode, Wanted
+from scheduler.on_demand import backfill, backfill_range
+from scheduler.on_demand.backfill_range import Mode, Wanted
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
-from tasks.sending import send_released
+from tasks import backfill as filling
 from tests.factories import (
     author,
     make_action,
@@ -48,6 +51,12 @@ KEPT = timedelta(days=90)
 LEASE = timedelta(seconds=45)
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 UID = UUID("6f1d0c1e-0000-4000-8000-000000000001")
+
+
+def small_batches(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    """Let a batch of a backfill hold at most `size` occurrences."""
+    for module in (backfill, backfill_range, filling):
+        monkeypatch.setattr(module, "BATCH", size)
 
 
 def hour_of(engine: sa.Engine, back: int = 5) -> datetime:
@@ -72,7 +81,7 @@ def start(engine: sa.Engine, asked: Wanted) -> UUID:
 def fill(engine: sa.Engine, asked: Wanted) -> dict[str, Any]:
     """Start a backfill and work it off; return its row."""
     id = start(engine, asked)
-    assert backfill.work_off(engine, (id, 1)) == "done"
+    assert filling.work_off(engine, (id, 1)) == "done"
     return backfill_of(engine, id)
 
 
@@ -225,8 +234,7 @@ def test_an_action_that_cannot_be_filled_is_refused(
 def test_a_rehearsal_says_what_would_be_done_and_stores_nothing(
     engine: sa.Engine, broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (backfill, __import__("scheduler.ranges", fromlist=["ranges"])):
-        monkeypatch.setattr(module, "BATCH", 2)
+    small_batches(monkeypatch, 2)
     action, first = make_hourly(engine), hour_of(engine)
     make_operation(engine, action, first + HOUR)
 
@@ -285,7 +293,7 @@ def test_batch_by_batch_with_a_crash_after_each_the_range_is_filled_once(
     engine: sa.Engine, broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Killed between commit and sending: the next worker gets the attempt that is its turn."""
-    monkeypatch.setattr(backfill, "BATCH", 2)
+    small_batches(monkeypatch, 2)
     action, first = make_hourly(engine), hour_of(engine)
     id = start(engine, wanted(action, first, first + 4 * HOUR))
 
@@ -293,9 +301,9 @@ def test_batch_by_batch_with_a_crash_after_each_the_range_is_filled_once(
     while backfill_of(engine, id)["state"] == "active":
         turn = (id, backfill_of(engine, id)["attempt"])
         with engine.begin() as connection:
-            backfill._batch(connection, turn)
+            filling._batch(connection, turn)
         turns.append(turn)
-        assert backfill.work_off(engine, turn) == "not this attempt's turn"
+        assert filling.work_off(engine, turn) == "not this attempt's turn"
 
     row = backfill_of(engine, id)
     assert ([turn[1] for turn in turns], counts_of(row)) == ([1, 2, 3], (5, 0, 0))
@@ -315,9 +323,9 @@ def test_a_batch_that_fails_leaves_nothing(
     def die(*_: object) -> None:
         raise RuntimeError("killed")
 
-    monkeypatch.setattr(backfill, "take_out", die)
+    monkeypatch.setattr(filling, "take_out", die)
     with pytest.raises(RuntimeError):
-        backfill.work_off(engine, (id, 1))
+        filling.work_off(engine, (id, 1))
 
     assert rows_of(engine, action) == []
     assert backfill_of(engine, id)["cursor"] == first - SECOND
@@ -332,8 +340,8 @@ def test_a_fault_that_nobody_foresaw_ends_the_backfill_and_is_told(
     def die(*_: object) -> None:
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr(backfill, "take_out", die)
-    assert backfill.run_turn(engine, (id, 1)) == "failed"
+    monkeypatch.setattr(filling, "take_out", die)
+    assert filling.run_turn(engine, (id, 1)) == "failed"
 
     row = backfill_of(engine, id)
     assert (row["state"], row["error"]) == ("failed", "RuntimeError: a bug")
@@ -343,12 +351,12 @@ def test_a_fault_that_nobody_foresaw_ends_the_backfill_and_is_told(
 def test_two_workers_with_the_same_message_record_each_occurrence_once(
     engine: sa.Engine, broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(backfill, "BATCH", 5)
+    small_batches(monkeypatch, 5)
     action, first = make_hourly(engine), hour_of(engine, 30)
     id = start(engine, wanted(action, first, first + 24 * HOUR))
 
     with ThreadPoolExecutor(2) as pool:
-        told = list(pool.map(lambda _: backfill.work_off(engine, (id, 1)), range(2)))
+        told = list(pool.map(lambda _: filling.work_off(engine, (id, 1)), range(2)))
 
     assert sorted(told) == ["done", "not this attempt's turn"]
     assert counts_of(backfill_of(engine, id)) == (25, 0, 0)
@@ -361,17 +369,17 @@ def test_at_a_pace_the_next_ones_come_with_the_next_minute(
     action, first = make_hourly(engine), hour_of(engine)
     id = start(engine, wanted(action, first, first + 4 * HOUR, pace=2))
 
-    assert backfill.work_off(engine, (id, 1)) == "paced"
+    assert filling.work_off(engine, (id, 1)) == "paced"
     row = backfill_of(engine, id)
-    assert backfill.work_off(engine, (id, 1)) == "not this attempt's turn"
+    assert filling.work_off(engine, (id, 1)) == "not this attempt's turn"
     with reading(engine) as connection:
         now = read_clock(connection)
 
     assert len(broker.messages("quick")) == 2
     assert (row["cursor"], row["attempt"]) == (first + HOUR, 2)
     assert (row["not_before"].second, now < row["not_before"] <= now + MINUTE) == (0, True)
-    assert backfill.work_off(engine, (id, 2)) == "paced"
-    assert backfill.work_off(engine, (id, 3)) == "done"
+    assert filling.work_off(engine, (id, 2)) == "paced"
+    assert filling.work_off(engine, (id, 3)) == "done"
     assert counts_of(backfill_of(engine, id)) == (5, 0, 0)
 
 
@@ -380,7 +388,7 @@ def test_after_a_clock_that_was_ahead_a_backfill_does_not_wait_for_its_instants(
 ) -> None:
     action, first = make_hourly(engine), hour_of(engine)
     id = start(engine, wanted(action, first, first + 4 * HOUR, pace=2))
-    backfill.work_off(engine, (id, 1))
+    filling.work_off(engine, (id, 1))
     with engine.begin() as connection:
         year = read_clock(connection) + timedelta(days=365)
         connection.execute(sa.update(backfills_table).values(not_before=year))
@@ -394,16 +402,16 @@ def test_after_a_clock_that_was_ahead_a_backfill_does_not_wait_for_its_instants(
 def test_no_more_wait_at_a_time_than_there_is_room_for(
     engine: sa.Engine, broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(backfill, "MOST_UNSTARTED", 3)
+    monkeypatch.setattr(filling, "MOST_UNSTARTED", 3)
     action, first = make_hourly(engine), hour_of(engine)
     id = start(engine, wanted(action, first, first + 4 * HOUR))
 
-    assert backfill.work_off(engine, (id, 1)) == "too many wait"
+    assert filling.work_off(engine, (id, 1)) == "too many wait"
     waiting = len(broker.messages("quick"))
     run_all(engine, broker)
 
     assert waiting == 3
-    assert backfill.work_off(engine, (id, backfill_of(engine, id)["attempt"])) == "done"
+    assert filling.work_off(engine, (id, backfill_of(engine, id)["attempt"])) == "done"
     assert len(rows_of(engine, action)) == 5
 
 
@@ -414,7 +422,7 @@ def test_an_action_that_is_paused_meanwhile_ends_its_backfill(
     id = start(engine, wanted(action, first, first + HOUR))
     pause(engine, action)
 
-    assert backfill.work_off(engine, (id, 1)) == "failed"
+    assert filling.work_off(engine, (id, 1)) == "failed"
 
     row = backfill_of(engine, id)
     assert row["state"] == "failed"
@@ -424,15 +432,15 @@ def test_an_action_that_is_paused_meanwhile_ends_its_backfill(
 def test_an_edit_meanwhile_lets_the_rest_run_the_current_revision(
     engine: sa.Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(backfill, "BATCH", 2)
+    small_batches(monkeypatch, 2)
     action, first = make_hourly(engine), hour_of(engine)
     id = start(engine, wanted(action, first, first + 3 * HOUR))
     with engine.begin() as connection:
-        backfill._batch(connection, (id, 1))
+        filling._batch(connection, (id, 1))
 
     when = {"cron_rule": "30 * * * *", "timezone": "UTC"}
     change.apply_all(engine, [make_document(when=when)], author())
-    backfill.work_off(engine, (id, 2))
+    filling.work_off(engine, (id, 2))
 
     rows = [(row["occurrence_at"], row["revision"]) for row in rows_of(engine, action)]
     assert rows == [
@@ -446,12 +454,12 @@ def test_an_edit_meanwhile_lets_the_rest_run_the_current_revision(
 def test_a_cancelled_backfill_calls_off_what_nobody_started(
     engine: sa.Engine, broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(backfill, "BATCH", 3)
+    small_batches(monkeypatch, 3)
     action, first = make_hourly(engine), hour_of(engine)
     asked = wanted(action, first, first + 4 * HOUR)
     id = start(engine, asked)
     with engine.begin() as connection:
-        backfill._batch(connection, (id, 1))
+        filling._batch(connection, (id, 1))
     ids = [row["id"] for row in rows_of(engine, action)]
     with engine.begin() as connection:
         claim(connection, ids[0], 1, "tests")
@@ -460,7 +468,7 @@ def test_a_cancelled_backfill_calls_off_what_nobody_started(
 
     states = [row["state"] for row in rows_of(engine, action)]
     assert (stopped, count, states) == ([id], 2, ["running", "cancelled", "cancelled"])
-    assert backfill.work_off(engine, (id, 2)) == "not this attempt's turn"
+    assert filling.work_off(engine, (id, 2)) == "not this attempt's turn"
     with pytest.raises(Refused, match="has no active backfill"):
         backfill.cancel(engine, action.uid, "ben")
     assert counts_of(fill(engine, asked)) == (2, 2, 1)

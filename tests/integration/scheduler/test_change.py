@@ -12,8 +12,9 @@ from models.step_spec import StepSpec
 from models.tables import action_cursor, actions, audit, missed_spans, revisions
 from runtime.clock import wait_for
 from runtime.database import reading
-from scheduler import change, manual
-from scheduler.change import Change, Changed, StoreAll, apply_all, create_all
+from scheduler.changes import change
+from scheduler.changes.change import Change, Changed, StoreAll, apply_all, create_all
+from scheduler.on_demand import manual
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
 from tests.factories import author, cursor_of, make_action, make_document, rows_of

@@ -14,8 +14,8 @@ import pytest
 import sqlalchemy as sa
 
 from models.operation import OperationState
-from models.store.claims import Claim, claim
-from models.store.endings import Ending, end
+from models.store.operations.claims import Claim, claim
+from models.store.operations.finish import Ending, end
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
 from tests.factories import cursor_of, make_action, make_operation, row_of, rows_of

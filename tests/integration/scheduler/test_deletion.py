@@ -15,20 +15,22 @@ import sqlalchemy as sa
 
 from models.errors import NotFound, Refused
 from models.operation import OperationState
-from models.small_app import parse_small_app
 from models.sql import read_clock
-from models.store import backfills, cursors, small_apps
+from models.store.actions import cursors
+from models.store.operations import backfills
 from models.tables import actions, audit, operations, revisions
 from runtime.clock import wait_for
 from runtime.config import Settings
 from runtime.database import reading
-from scheduler import deletion
-from scheduler.backfill import cancel as cancel_backfill
-from scheduler.change import create_all
-from scheduler.deletion import delete_all, delete_app
-from scheduler.draft import Author
+from scheduler.changes import deletion
+from scheduler.changes.change import create_all
+from scheduler.changes.deletion import delete_all, delete_app
+from scheduler.changes.validation import Author
+from scheduler.on_demand.backfill import cancel as cancel_backfill
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
+from small_apps.document import parse_small_app
+from small_apps.store import small_apps
 from tests.factories import author, make_action, make_document, make_many, make_operation, row_of
 
 

@@ -14,12 +14,14 @@ from models.store import ticks
 from models.tables import missed_spans, operations
 from runtime.config import Settings
 from runtime.database import reading
-from scheduler import backfill, downtime
+from scheduler import downtime
 from scheduler.downtime import in_words
 from scheduler.loop import Daemon
-from scheduler.ranges import Wanted
+from scheduler.on_demand import backfill
+from scheduler.on_demand.backfill_range import Wanted
 from scheduler.sweep import Sweeper
 from scheduler.tick import TickReport, tick
+from tasks import backfill as filling
 from tests.factories import make_action, make_many
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
@@ -169,7 +171,7 @@ def test_status_shows_it_for_a_day_as_the_tables_are_then(
         before = standing(connection, settings)["downtime"]
     last = now - 20 * MINUTE
     id, _ = backfill.start(engine, Wanted(action.uid, last, last), "ann", timedelta(days=90))
-    backfill.work_off(engine, (id, 1))
+    filling.work_off(engine, (id, 1))
 
     with reading(engine) as connection:
         after = standing(connection, settings)["downtime"]

@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from broker.app import configure
 from models.sql import read_clock
 from models.store import ticks
 from models.store.actions import set_aside_actions
-from models.store.cursors import FILE_ME, lock
+from models.store.actions.cursors import FILE_ME, lock
 from models.store.retention import prune_operations
 from models.tables import (
     actions,
@@ -28,12 +29,11 @@ from models.tables import (
 )
 from runtime.config import Settings
 from runtime.database import make_engine, reading
-from scheduler.change import apply_all, delete, set_active
+from scheduler.changes.change import apply_all, delete, set_active
 from scheduler.explain import explain
 from scheduler.fingerprint import str_to_uuid
 from scheduler.sweep import Sweeper
 from scheduler.tick import TickReport, tick
-from tasks.app import configure
 from tests.factories import (
     DEFAULT_APP,
     author,

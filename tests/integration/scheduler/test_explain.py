@@ -10,12 +10,12 @@ from models.errors import NotFound
 from models.operation import OperationState
 from models.sql import database_now, read_clock
 from models.store import ticks
-from models.store.claims import Claim, claim
-from models.store.endings import Ending, end
+from models.store.operations.claims import Claim, claim
+from models.store.operations.finish import Ending, end
 from models.tables import action_cursor, actions, missed_spans, operations, revisions, workers
 from runtime.config import Settings
 from runtime.database import reading
-from scheduler import change
+from scheduler.changes import change
 from scheduler.explain import Explanation, explain
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick

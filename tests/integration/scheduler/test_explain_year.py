@@ -7,10 +7,10 @@ from random import Random
 
 import pytest
 
+from broker.app import configure
 from runtime.config import Settings
 from runtime.database import make_engine, reading
 from scheduler.explain import explain
-from tasks.app import configure
 from tests.integration.scheduler.lived_year import Year
 from tests.integration.scheduler.oracle import AFTER, END, YEAR, Action
 from tests.virtual_clock import VirtualClock

@@ -2,12 +2,12 @@
 
 import sqlalchemy as sa
 
-from models.small_app import parse_small_app
-from models.store import small_apps
 from models.tables import actions as actions_table
-from scheduler import manual
-from scheduler.change import create_all
-from scheduler.draft import Author
+from scheduler.changes.change import create_all
+from scheduler.changes.validation import Author
+from scheduler.on_demand import manual
+from small_apps.document import parse_small_app
+from small_apps.store import small_apps
 from tests.factories import DEFAULT_APP, make_action, make_document, row_of, rows_of
 from tests.servers import Broker
 

@@ -14,8 +14,8 @@ from models.store import retention
 from models.tables import actions, operations
 from runtime.config import RetentionSettings, Settings
 from runtime.database import reading
-from scheduler import change
-from scheduler.draft import Author
+from scheduler.changes import change
+from scheduler.changes.validation import Author
 from scheduler.loop import Daemon
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick

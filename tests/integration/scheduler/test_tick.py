@@ -11,7 +11,7 @@ from models.sql import read_clock
 from models.store import ticks
 from models.tables import action_cursor, actions, missed_spans, revisions
 from runtime.database import reading
-from scheduler import change
+from scheduler.changes import change
 from scheduler.fingerprint import operation_id
 from scheduler.occurrence import next_occurrence
 from scheduler.sweep import Sweeper

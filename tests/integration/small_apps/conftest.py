@@ -4,7 +4,7 @@ import pytest
 import sqlalchemy as sa
 
 from runtime.config import Settings
-from tests.integration.steps.conftest import Work
+from tests.integration.small_apps.steps.conftest import Work
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ import pytest
 from runtime.clock import monotonic
 from runtime.config import Settings
 from runtime.data_sections import FetchSettings
-from small_apps.downloads import Wanted, download, probe
 from small_apps.failures import SourceFailed, Stopped
-from small_apps.sources import fetch, source_of
+from small_apps.fetch.downloads import Wanted, download, probe
+from small_apps.fetch.sources import fetch, source_of
 from small_apps.watch import Watch
 from tests.servers import free_port
 from tests.web_source import Page, WebSource, web_source
@@ -66,7 +66,7 @@ def test_a_circle_of_redirects_ends(web: WebSource, tmp_path: Path) -> None:
 def test_a_redirect_to_a_private_address_is_refused(
     web: WebSource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from small_apps import addresses
+    from small_apps.fetch import addresses
 
     web.pages["/a"] = Page(status=302, headers={"Location": "http://10.0.0.8/b"})
     is_public = addresses.is_public
@@ -281,7 +281,7 @@ def test_a_name_that_means_another_address_a_moment_later_is_not_followed(
     web: WebSource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first look-up is checked, and the connection goes to what it said."""
-    from small_apps import addresses
+    from small_apps.fetch import addresses
 
     port = int(web.url.rpartition(":")[2])
     asked: list[str] = []

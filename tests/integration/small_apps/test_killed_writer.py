@@ -17,7 +17,8 @@ import sys
 from pathlib import Path
 from uuid import UUID
 from runtime.config import Settings
-from small_apps import snapshots, stores
+from small_apps import snapshots
+from small_apps.snapshots import stores
 from small_apps.importing import Data
 from small_apps.snapshots import Place
 

@@ -9,14 +9,14 @@ from uuid import UUID
 import pytest
 
 import minutehand
+from models.action.parameters import NoParameters, PublishParameters, RefreshParameters
 from models.errors import NotFound, Refused
-from models.parameters import NoParameters, PublishParameters, RefreshParameters
-from models.store import app_documents
 from runtime.config import RetentionSettings
-from small_apps import production
-from small_apps.production import OpenVersion, SnapshotDamaged, VersionGone, open_version
-from tasks.steps import maintenance, publish, refresh
-from tests.integration.steps.conftest import Work
+from small_apps.snapshots import production
+from small_apps.snapshots.production import OpenVersion, SnapshotDamaged, VersionGone, open_version
+from small_apps.steps import maintenance, publish, refresh
+from small_apps.store import app_documents
+from tests.integration.small_apps.steps.conftest import Work
 
 DOMAINS = {"a": {"source": {"file": "a.csv"}}, "b": {"source": {"file": "b.csv"}}}
 

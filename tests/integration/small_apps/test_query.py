@@ -14,7 +14,7 @@ from pydantic import SecretStr
 from runtime.clock import monotonic, wait_for
 from runtime.config import Settings
 from small_apps.failures import SourceFailed, Stopped
-from small_apps.query import query
+from small_apps.fetch.query import query
 from small_apps.watch import Watch
 from tests.servers import PostgreSQL
 

@@ -17,7 +17,7 @@ from small_apps import snapshots
 from small_apps.failures import SourceFailed
 from small_apps.importing import Data, Rules
 from small_apps.snapshots import Place, Written
-from small_apps.stores import RemoteStore, store_of
+from small_apps.snapshots.stores import RemoteStore, store_of
 
 
 @pytest.fixture(params=["home", "folder", "object_store"])

@@ -12,11 +12,11 @@ import pytest
 import sqlalchemy as sa
 
 from benchmarks.filling import Filling, analyze, bulk_insert, fill_actions, instant, park
+from broker.app import configure
 from models.sql import read_clock
 from runtime.config import load_settings
 from runtime.database import make_engine, reading
 from scheduler.fingerprint import operation_id
-from tasks.app import configure
 from tests.servers import Broker, PostgreSQL
 
 ACTIONS = 100_000

@@ -9,18 +9,19 @@ import pytest
 import sqlalchemy as sa
 
 from benchmarks.filling import Filling, analyze, bulk_insert, fill_actions, instant, park
-from models.plan import Plan
+from broker.app import configure
+from models.action.plan import Plan
 from models.sql import read_clock
-from models.store import events as store
-from models.store import retention, users
-from models.store.claims import Claim, claim
+from models.store import retention
+from models.store.operations.claims import Claim, claim
+from models.store.people import events as store
+from models.store.people import users
 from models.store.ticks import EVENTS_DECIDED, set_fact
 from runtime.config import load_settings
 from runtime.database import make_engine, reading
-from scheduler.event_preview import next_due
+from scheduler.events.preview import next_due
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
-from tasks.app import configure
 from tests.factories import DEFAULT_APP, make_action, rows_of
 from tests.integration.statements import plans
 from tests.integration.statements.conftest import (

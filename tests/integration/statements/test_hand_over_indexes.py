@@ -7,13 +7,13 @@ from uuid import UUID
 
 import pytest
 
-from models.hand_over import CeleryRules
+from broker.app import configure, settings_in_use
+from celery_steps import followed
+from models.celery_task import CeleryRules
 from models.sql import database_now
-from models.store import handing, outbox
-from scheduler.change import create_all
+from models.store.operations import handing, outbox
+from scheduler.changes.change import create_all
 from scheduler.dispatch import dispatch_ready
-from tasks import followed
-from tasks.app import configure, settings_in_use
 from tests.celery_messages import TASK, allowing, follow_by_name
 from tests.factories import author, make_document, make_operation, update_operation
 from tests.integration.statements.conftest import MINUTE, Filled

@@ -12,29 +12,25 @@ import pytest
 
 from benchmarks.filling import analyze, bulk_insert, instant
 from models.operation import OperationState
-from models.store import (
-    actions,
-    backfills,
-    cursors,
-    notices,
-    outbox,
-    overdue,
-    running,
-    ticks,
-)
-from models.store.claims import Claim, claim
-from models.store.endings import Ending, end
-from models.store.obstacles import NotClaimed
-from models.store.outbox import Message
+from models.store import actions, notices, ticks
+from models.store.actions import cursors
+from models.store.notices import overdue
+from models.store.operations import backfills, outbox, running
+from models.store.operations.admission import NotClaimed
+from models.store.operations.claims import Claim, claim
+from models.store.operations.finish import Ending, end
+from models.store.operations.outbox import Message
 from runtime.database import reading
 from runtime.sections import AlertSettings
-from scheduler import backfill, cancel, change, repeat
-from scheduler.change import Changed
+from scheduler.changes import change
+from scheduler.changes.change import Changed
 from scheduler.dispatch import dispatch_ready
 from scheduler.fingerprint import operation_id
-from scheduler.ranges import Wanted
+from scheduler.on_demand import backfill, cancel, restart
+from scheduler.on_demand.backfill_range import Wanted
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
+from tasks import backfill as filling
 from tests.factories import author, make_action, make_operation, update_operation
 from tests.integration.statements.conftest import MINUTE, STALE, WAITING, Filled
 from tests.integration.statements.plans import PARTIAL, Statements
@@ -256,8 +252,8 @@ def test_a_batch_of_a_backfill_a_retry_and_a_cancel(filled: Filled, statements: 
 
     with statements.captured():
         id, _ = backfill.start(filled.engine, asked, "tests", timedelta(days=90))
-        told = backfill.work_off(filled.engine, (id, 1))
-        repeat.retry(filled.engine, first, "tests")
+        told = filling.work_off(filled.engine, (id, 1))
+        restart.retry(filled.engine, first, "tests")
         cancel.cancel(filled.engine, second, "tests")
 
     assert told == "done"

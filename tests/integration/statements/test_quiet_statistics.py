@@ -9,9 +9,10 @@ from datetime import UTC, datetime, timedelta
 import sqlalchemy as sa
 
 from benchmarks.filling import analyze
-from models.plan import Plan
-from models.store import operations, outbox
-from models.store.outbox import Message
+from models.action.plan import Plan
+from models.store import operations
+from models.store.operations import outbox
+from models.store.operations.outbox import Message
 from scheduler.fingerprint import operation_id
 from scheduler.record import Subject, operation_row
 from tests.factories import make_many

@@ -9,11 +9,11 @@ import sqlalchemy as sa
 
 from models.errors import LeaseLost
 from models.operation import OperationState
-from models.store import lost, running
-from models.store.claims import Claim, claim
-from models.store.endings import Ending, end
-from models.store.obstacles import NotClaimed
-from scheduler import change
+from models.store.operations import recovery, running
+from models.store.operations.admission import NotClaimed
+from models.store.operations.claims import Claim, claim
+from models.store.operations.finish import Ending, end
+from scheduler.changes import change
 from tasks import lease
 from tests.factories import author, make_action, make_operation, row_of, update_operation
 
@@ -127,7 +127,7 @@ def test_stranded_operations_are_released_by_the_sweep(engine: sa.Engine) -> Non
     update_operation(engine, one, state="failed", finished_at=NOON)
 
     with engine.begin() as connection:
-        assert lost.release_stranded(connection) == 1
+        assert recovery.release_stranded(connection) == 1
     assert row_of(engine, two)["waiting_for"] is None
 
 
@@ -138,7 +138,7 @@ def test_a_lost_lease_writes_nothing_more(engine: sa.Engine) -> None:
     update_operation(engine, operation, heartbeat_at=NOON - timedelta(days=365))
 
     with engine.begin() as connection:
-        taken = lost.take_back_lost(connection, timedelta(seconds=45), 10)
+        taken = recovery.take_back_lost(connection, timedelta(seconds=45), 10)
 
     assert taken == [(operation, "pending")]
     with pytest.raises(LeaseLost):
@@ -157,7 +157,7 @@ def test_a_lost_operation_is_tried_three_times_and_then_fails(engine: sa.Engine)
         _claim(engine, operation, attempt)
         update_operation(engine, operation, heartbeat_at=NOON - timedelta(days=365))
         with engine.begin() as connection:
-            states += [s for _, s in lost.take_back_lost(connection, timedelta(seconds=45), 10)]
+            states += [s for _, s in recovery.take_back_lost(connection, timedelta(seconds=45), 10)]
 
     assert states == ["pending", "pending", "pending", "failed"]
     assert "lost" in str(row_of(engine, operation)["error"])
@@ -169,7 +169,7 @@ def test_a_healthy_lease_is_not_taken_back(engine: sa.Engine) -> None:
     _claim(engine, operation)
 
     with engine.begin() as connection:
-        assert lost.take_back_lost(connection, timedelta(seconds=45), 10) == []
+        assert recovery.take_back_lost(connection, timedelta(seconds=45), 10) == []
 
 
 @pytest.mark.parametrize(
@@ -267,7 +267,7 @@ def test_a_heartbeat_of_a_clock_that_ran_ahead_is_stale(engine: sa.Engine) -> No
     update_operation(engine, operation, heartbeat_at=datetime(2199, 1, 1, tzinfo=UTC))
 
     with engine.begin() as connection:
-        taken = lost.take_back_lost(connection, timedelta(seconds=45), 10)
+        taken = recovery.take_back_lost(connection, timedelta(seconds=45), 10)
 
     assert taken == [(operation, "pending")]
 

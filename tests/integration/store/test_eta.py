@@ -7,10 +7,10 @@ import pytest
 import sqlalchemy as sa
 
 import minutehand
-from models.store.eta import MOST_SEEN, estimate
+from models.store.operations.eta import MOST_SEEN, estimate
 from runtime.config import Settings
 from runtime.database import reading
-from scheduler.change import Changed
+from scheduler.changes.change import Changed
 from tasks import progress
 from tasks.execute import run_attempt
 from tasks.registry import Registry

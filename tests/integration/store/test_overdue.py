@@ -7,17 +7,18 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from models.health import health_of
+from models.action.health import health_of
 from models.operation import OperationState
 from models.sql import database_now, read_clock
-from models.store import actions, overdue, ticks
-from models.store.claims import claim
-from models.store.endings import Ending, end
+from models.store import actions, ticks
+from models.store.notices import overdue
+from models.store.operations.claims import claim
+from models.store.operations.finish import Ending, end
 from models.tables import action_state, notices
 from runtime.database import reading
 from runtime.sections import AlertSettings
-from scheduler import change
-from scheduler.change import Changed
+from scheduler.changes import change
+from scheduler.changes.change import Changed
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
 from tests.factories import (

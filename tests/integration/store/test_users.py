@@ -5,10 +5,11 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from models.recipients import RecipientFilterModel
-from models.store import small_apps, users
-from models.store.users import Imported
+from models.action.recipients import RecipientFilterModel
+from models.store.people import users
+from models.store.people.users import Imported
 from models.users import parse_users
+from small_apps.store import small_apps
 
 ANN = {"id": "ann", "email": "ann@example.com", "groups": ["manager"]}
 BEN = {"id": "ben@example.com", "name": "Ben", "groups": ["manager", "shop"]}

@@ -8,12 +8,12 @@ import pytest
 import sqlalchemy as sa
 
 from models.operation import ENDED, OperationState
-from models.store import lost, repeats
-from models.store.claims import Claim, claim
-from models.store.endings import Ending, end
+from models.store.operations import recovery, restart
+from models.store.operations.claims import Claim, claim
+from models.store.operations.finish import Ending, end
 from models.tables import operations as operations_table
 from runtime.database import reading
-from scheduler.change import Changed
+from scheduler.changes.change import Changed
 from tests.factories import make_action, make_operation, row_of
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
@@ -79,7 +79,7 @@ class Play:
         """Cancel any unstarted one, sometimes without a word to who waits for it."""
         id = self.random.choice(self.ids)
         with self.engine.begin() as connection:
-            repeats.cancel_waiting(connection, id, "cancelled")
+            restart.cancel_waiting(connection, id, "cancelled")
 
     def rows(self) -> list[sa.Row[tuple[UUID, str, int, UUID | None]]]:
         table = operations_table.c
@@ -106,7 +106,7 @@ def test_whatever_meets_each_operation_ends(
         play.deliver()
         play.finish()
         with engine.begin() as connection:
-            lost.release_stranded(connection)
+            recovery.release_stranded(connection)
         states = {row.state for row in play.rows()}
         if states <= ENDED:
             break
@@ -137,6 +137,6 @@ def test_who_waits_for_a_released_one_of_the_other_kind_closes_no_circle(
         play.deliver()
         play.finish_all()
         with engine.begin() as connection:
-            lost.release_stranded(connection)
+            recovery.release_stranded(connection)
 
     assert {row.state for row in play.rows()} == {"success"}

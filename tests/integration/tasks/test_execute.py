@@ -12,12 +12,12 @@ import minutehand
 from minutehand.steps import _registered
 from models.operation import OperationState
 from models.store import operations
-from models.store.obstacles import NotClaimed
+from models.store.operations.admission import NotClaimed
 from models.tables import action_state, attempts
 from runtime.config import Settings
 from runtime.database import reading
-from scheduler import change
-from scheduler.change import Changed, create_all
+from scheduler.changes import change
+from scheduler.changes.change import Changed, create_all
 from tasks import lease
 from tasks.execute import run_attempt
 from tasks.registry import Registry
@@ -280,7 +280,7 @@ def database_error() -> sa.exc.OperationalError:
 def test_a_database_that_was_away_in_a_step_of_ours_is_no_failure(
     engine: sa.Engine, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tasks.steps import maintenance
+    from small_apps.steps import maintenance
 
     def away(context: object) -> None:
         raise database_error()

@@ -13,14 +13,15 @@ import pytest
 import sqlalchemy as sa
 
 from models.step_spec import StepSpec
-from models.store import lost, ticks
+from models.store import ticks
+from models.store.operations import recovery
 from models.tables import operations
 from runtime.clock import wait_for
 from runtime.config import Settings
 from runtime.database import reading
-from scheduler.change import create_all
+from scheduler.changes.change import create_all
+from scheduler.changes.revisions import AnyParameters
 from scheduler.loop import Daemon
-from scheduler.revise import AnyParameters
 from tests.factories import author, make_action, make_document, make_operation, row_of
 
 ROOT = Path(__file__).parents[3]
@@ -45,10 +46,10 @@ WORKER = """
 import threading
 from uuid import UUID
 import minutehand
-from cli.worker import Presence
+from processes.worker import Presence
 from runtime.config import load_settings
 from runtime.database import make_engine
-from tasks.app import configure
+from broker.app import configure
 from tasks.execute import run_attempt
 from tasks.registry import Registry
 
@@ -69,7 +70,7 @@ DAEMON = """
 from runtime.config import load_settings
 from runtime.database import make_engine
 from scheduler.loop import Daemon
-from tasks.app import configure
+from broker.app import configure
 
 settings = load_settings()
 configure(settings)
@@ -119,7 +120,7 @@ def test_a_worker_whose_clock_is_a_day_off_keeps_its_lease_and_ends_well(
         first = row_of(engine, id)["heartbeat_at"]
         assert wait_for(lambda: row_of(engine, id)["heartbeat_at"] > first + LEASE / 2, 20)
         with engine.begin() as connection:
-            taken = lost.take_back_lost(connection, LEASE, 10)
+            taken = recovery.take_back_lost(connection, LEASE, 10)
             (worker,) = ticks.live_workers(connection, LEASE)
         child.stdin.write("go on\n")
         child.stdin.flush()

@@ -21,16 +21,17 @@ from models.notices import OPPOSITE, NoticeKind
 from models.operation import OperationState
 from models.sql import read_clock
 from models.store import notices as stored
-from models.store import retention, users
-from models.store.claims import claim
-from models.store.endings import Ending
-from models.store.endings import end as write_end
+from models.store import retention
+from models.store.operations.claims import claim
+from models.store.operations.finish import Ending
+from models.store.operations.finish import end as write_end
+from models.store.people import users
 from models.tables import action_state, notices
 from models.users import UserModel, parse_users
 from runtime.config import Settings, load_settings
 from runtime.database import reading
 from runtime.sections import AlertSettings
-from scheduler.change import Changed, create_all
+from scheduler.changes.change import Changed, create_all
 from scheduler.dispatch import dispatch_notices
 from tasks.execute import run_attempt
 from tasks.notices import deliver

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 import minutehand
 from runtime.config import Settings
-from scheduler.change import create_all
+from scheduler.changes.change import create_all
 from tasks.execute import run_attempt
 from tasks.registry import Registry
 from tests.factories import author, make_document, make_operation, row_of

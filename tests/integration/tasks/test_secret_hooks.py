@@ -17,11 +17,11 @@ from minutehand.steps import StepResult
 from models.tables import metadata, notices
 from runtime.config import Settings, load_settings
 from runtime.database import reading
-from scheduler.change import create_all
+from scheduler.changes.change import create_all
 from tasks.execute import run_attempt
 from tasks.notices import deliver
+from tasks.notices.webhook import signature
 from tasks.registry import Registry
-from tasks.webhook import signature
 from tests.factories import author, make_document, make_operation
 from tests.integration.tasks.test_notices import NOON
 from tests.receiver import Receiver, receiver

@@ -13,12 +13,12 @@ from minutehand.steps import _registered
 from models.errors import NotFound, Refused
 from models.operation import OperationState
 from models.store import ticks
-from models.store.obstacles import NotClaimed
+from models.store.operations.admission import NotClaimed
 from models.tables import users
 from runtime.config import Settings
-from scheduler.change import Changed, create_all
-from scheduler.manual import run_now
-from scheduler.repeat import rerun
+from scheduler.changes.change import Changed, create_all
+from scheduler.on_demand.manual import run_now
+from scheduler.on_demand.restart import rerun
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
 from tasks.execute import run_attempt

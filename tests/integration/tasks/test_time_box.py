@@ -11,7 +11,7 @@ from minutehand.steps import StepOutcome, StepResult, _registered
 from models.tables import action_state, notices
 from runtime.config import Settings
 from runtime.database import reading
-from scheduler.change import Changed, create_all
+from scheduler.changes.change import Changed, create_all
 from tasks.execute import run_attempt
 from tasks.registry import Registry
 from tests.factories import author, make_document, make_operation, row_of

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from models.action import ParseContext, parse_action, plan_of
-from models.hand_over import CeleryRules
-from models.plan import CronTrigger, IntervalTrigger, Plan
+from models.action.plan import CronTrigger, IntervalTrigger, Plan
+from models.celery_task import CeleryRules
 
 EXAMPLE = Path(__file__).parents[3] / "examples/from_celery_beat"
 CONTEXT = ParseContext("UTC", datetime(2026, 11, 21, tzinfo=UTC), celery=CeleryRules(("tasks.*",)))

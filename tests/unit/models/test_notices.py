@@ -5,6 +5,7 @@ from uuid import UUID
 
 import pytest
 
+from models.action.plan import HookPlan, Plan, Target, hooks_of
 from models.notices import (
     NoticeKind,
     backoff,
@@ -15,7 +16,6 @@ from models.notices import (
     targets_of,
 )
 from models.operation import OperationState
-from models.plan import HookPlan, Plan, Target, hooks_of
 
 ANN = Target("mail", "ann@example.com")
 OPS = Target("mail", "ops@example.com")

@@ -9,8 +9,8 @@ from dateutil.relativedelta import relativedelta
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from models.action.plan import Plan
 from models.durations import format_delay, parse_delay
-from models.plan import Plan
 from models.zones import instant_of
 from scheduler.events import delay_of, is_within, rounded_up
 

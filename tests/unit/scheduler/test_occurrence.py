@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.plan import CatchUp, CronTrigger, DueDateTrigger, IntervalTrigger, Plan, Trigger
+from models.action.plan import CatchUp, CronTrigger, DueDateTrigger, IntervalTrigger, Plan, Trigger
 from scheduler.occurrence import (
     MOST_MISSED_SHOWN,
     MOST_SENT,

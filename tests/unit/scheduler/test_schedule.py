@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.plan import CronTrigger, DueDateTrigger, IntervalTrigger
+from models.action.plan import CronTrigger, DueDateTrigger, IntervalTrigger
 from scheduler.fingerprint import jitter_offset
 from scheduler.schedule import Grid, Once, Schedule, schedule_of
 

@@ -7,10 +7,10 @@ from random import Random
 import pytest
 
 from models.action import ParseContext, parse_action, plan_of
-from models.expectations import InvalidExpectations, parse_expectations
-from scheduler.expected import differences
 from scheduler.occurrence import decide
 from scheduler.simulate import Fate, Simulated, Timetable, busiest, simulate
+from scheduler.simulate.assertions import differences
+from scheduler.simulate.expectations import InvalidExpectations, parse_expectations
 from tests.factories import make_document
 
 MONDAY = datetime(2027, 1, 4, tzinfo=UTC)

@@ -1,7 +1,7 @@
 import pytest
 
-from small_apps.addresses import checked_address, is_public
 from small_apps.failures import SourceFailed
+from small_apps.fetch.addresses import checked_address, is_public
 
 
 @pytest.mark.parametrize(

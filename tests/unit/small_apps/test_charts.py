@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from small_apps.charts import HEIGHT_PX, MOST_BYTES, WIDTH_PX, columns_png, load_matplotlib
-from small_apps.history import Point
+from small_apps.summary.charts import HEIGHT_PX, MOST_BYTES, WIDTH_PX, columns_png, load_matplotlib
+from small_apps.summary.history import Point
 
 NOW = datetime(2026, 11, 23, 6, 0, tzinfo=UTC)
 
@@ -65,10 +65,11 @@ def test_the_last_column_is_set_off(tmp_path: Path) -> None:
 
 def test_matplotlib_is_loaded_for_a_chart_alone_and_without_pyplot(tmp_path: Path) -> None:
     text = (
-        "import sys, tasks.steps.send_execsum, tasks.registry, small_apps.charts as c\n"
+        "import sys, small_apps.steps.send_execsum, tasks.registry\n"
+        "import small_apps.summary.charts as c\n"
         "assert 'matplotlib' not in sys.modules\n"
         "from datetime import datetime, UTC\n"
-        "from small_apps.history import Point\n"
+        "from small_apps.summary.history import Point\n"
         "c.columns_png([Point(datetime(2026, 1, 1, tzinfo=UTC), 1.0)])\n"
         "assert 'matplotlib' in sys.modules and 'matplotlib.pyplot' not in sys.modules\n"
     )

@@ -1,6 +1,6 @@
 import pytest
 
-from small_apps.formats import format_of
+from small_apps.fetch.formats import format_of
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 
 from runtime.clock import monotonic
 from small_apps.failures import SourceFailed, Stopped
-from small_apps.prepare import prepare
+from small_apps.importing.prepare import prepare
 from small_apps.watch import Watch
 from tests.unit.small_apps.conftest import Importing
 

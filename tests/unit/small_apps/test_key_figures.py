@@ -1,6 +1,6 @@
 from typing import Any
 
-from small_apps.key_figures import key_figures
+from small_apps.summary.key_figures import key_figures
 
 
 def number(total: float, filled: int = 10, least: float = 1, most: float = 90) -> dict[str, Any]:

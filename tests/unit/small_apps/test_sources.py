@@ -5,9 +5,9 @@ import pytest
 
 from runtime.config import Settings
 from small_apps.failures import SourceFailed, Stopped
-from small_apps.freshness import is_unchanged, probe
-from small_apps.prepare import prepare
-from small_apps.sources import fetch, resolve_file, source_of
+from small_apps.fetch.freshness import is_unchanged, probe
+from small_apps.fetch.sources import fetch, resolve_file, source_of
+from small_apps.importing.prepare import prepare
 from small_apps.watch import Watch
 
 

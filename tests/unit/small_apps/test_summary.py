@@ -6,12 +6,12 @@ from uuid import UUID
 
 import pytest
 
-from models.store.snapshots import Domain, Snapshot
-from models.store.troubles import Trouble
-from small_apps.history import LONGEST_TREND, Past
-from small_apps.numbers import age, short_number, shown_change, shown_number
+from small_apps.store.failures import Trouble
+from small_apps.store.snapshots import Domain, Snapshot
 from small_apps.summary import Summary, summarise
-from small_apps.summary_page import MOST_CARDS, in_order, render_html, render_text
+from small_apps.summary.history import LONGEST_TREND, Past
+from small_apps.summary.numbers import age, short_number, shown_change, shown_number
+from small_apps.summary.page import MOST_CARDS, in_order, render_html, render_text
 
 NOW = datetime(2026, 11, 23, 6, 0, tzinfo=UTC)
 

@@ -13,7 +13,7 @@ from models.action import ParseContext, parse_action
 from models.errors import InvalidAction, UnknownStep
 from tasks.registry import Registry
 from tests.factories import make_document
-from tests.unit.models.wrong_documents import NOW
+from tests.unit.models.action.wrong_documents import NOW
 
 Write = Callable[[str], str]
 _numbers = count()

@@ -7,7 +7,9 @@ import pytest
 from tasks.registry import Registry
 
 
-@pytest.mark.parametrize("module", ["models", "tasks", "models.steps", "models.absent", "cron"])
+@pytest.mark.parametrize(
+    "module", ["models", "tasks", "models.action.steps", "models.absent", "cron"]
+)
 def test_a_module_named_as_one_of_ours_is_told_and_not_taken_for_it(module: str) -> None:
     failed = Registry((module,)).failed
 

@@ -1,0 +1,119 @@
+"""Send reserved operations: publish outside any transaction, then mark what the broker took."""
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Generic, TypeVar
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from broker.app import publish, settings_in_use
+from broker.handing import hand_over, shares_broker
+from broker.names import DEFAULT, DELIVER_NOTICE, METATASK_SCHEDULE, QUICK, is_ours
+from models.errors import BrokerUnavailable
+from models.store import notices
+from models.store.notices import Owed
+from models.store.operations import backfills, outbox
+from models.store.operations.backfills import Turn
+from models.store.operations.outbox import Message
+from runtime.database import unhurried
+
+logger = logging.getLogger("minutehand.broker")
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """How many messages the broker took, and why it took no more."""
+
+    count: int
+    error: str | None = None
+
+
+T = TypeVar("T")
+Write = Callable[[sa.Connection, Sequence[T]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind(Generic[T]):
+    """What is sent for a row, and what is written of those that the broker took, or did not."""
+
+    name: str
+    message: Callable[[T], Message]
+    took: Write[T]
+    left: Write[T]
+
+
+def send_reserved(engine: sa.Engine, messages: Sequence[Message]) -> Sent:
+    """Send operations that the caller has reserved; never raises for a broker that is down.
+
+    What was not sent for certain is released, so that the next tick sends it. Tasks of the user's
+    own are sent by themselves: the broker took them, or not, or that is in doubt.
+    """
+    ours = [message for message in messages if is_ours(message.task)]
+    sent = _send(engine, ours, _OPERATIONS) if ours else Sent(0)
+    if len(ours) == len(messages):
+        return sent
+    theirs = [message for message in messages if not is_ours(message.task)]
+    has_same_broker = shares_broker(settings_in_use())
+    if has_same_broker and sent.error is not None:
+        with unhurried(engine) as connection:
+            outbox.release_unsent(connection, theirs)
+        return sent
+    count, error = hand_over(engine, theirs)
+    # Another broker that is away keeps nothing of ours from being sent.
+    return Sent(sent.count + count, sent.error or (error if has_same_broker else None))
+
+
+def send_released(engine: sa.Engine, ids: Sequence[UUID]) -> None:
+    """Send at once what waited for an operation, in that order; when it fails, the tick does."""
+    if not ids:
+        return
+    with engine.begin() as connection:
+        messages = outbox.reserve_sendable(connection, len(ids), only=ids)
+    messages.sort(key=lambda message: ids.index(message.id))
+    send_reserved(engine, messages)
+
+
+def send_backfills(engine: sa.Engine, turns: Sequence[Turn]) -> Sent:
+    """Ask workers to work off backfills that the caller has reserved; like `send_reserved`."""
+    return _send(engine, turns, _BACKFILLS)
+
+
+def send_notices(engine: sa.Engine, owed: Sequence[Owed]) -> Sent:
+    """Send notices that the caller has reserved to those who deliver them; as `send_reserved`."""
+    return _send(engine, owed, _NOTICES)
+
+
+def _send(engine: sa.Engine, rows: Sequence[T], kind: _Kind[T]) -> Sent:
+    count = 0
+    try:
+        for taken in publish([kind.message(row) for row in rows]):
+            with unhurried(engine) as connection:
+                kind.took(connection, rows[count : count + len(taken)])
+            count += len(taken)
+    except BrokerUnavailable as error:
+        left = rows[count:]
+        logger.warning("broker unavailable, %d %s wait: %s", len(left), kind.name, error)
+        with unhurried(engine) as connection:
+            kind.left(connection, left)
+        return Sent(count, str(error))
+    return Sent(count)
+
+
+_OPERATIONS: _Kind[Message] = _Kind(
+    "operations", lambda message: message, outbox.mark_sent, outbox.release_unsent
+)
+_BACKFILLS: _Kind[Turn] = _Kind(
+    "backfills",
+    lambda turn: Message(*turn, METATASK_SCHEDULE, DEFAULT),
+    lambda connection, turns: backfills.put_off(connection, turns, backfills.RESENT_AFTER),
+    lambda connection, turns: backfills.put_off(connection, turns, timedelta(0)),
+)
+_NOTICES: _Kind[Owed] = _Kind(
+    "notices",
+    lambda one: Message(one.id, one.tries + 1, DELIVER_NOTICE, QUICK),
+    notices.mark_sent,
+    notices.send_soon,
+)

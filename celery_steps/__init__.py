@@ -1,0 +1,1 @@
+"""Tasks of other Celery applications: how an agent follows what was handed over."""

@@ -1,0 +1,281 @@
+"""The agent beside a worker of the user's own: its tasks' operations, over a unix socket.
+
+Each connection is about one operation. Its end without a word is the end of the process that held
+it: the kernel closes what a killed process had open.
+"""
+
+import json
+import logging
+import os
+import signal
+import socketserver
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from broker.sending import send_notices, send_released
+from celery_steps import followed
+from celery_steps.followed import Held
+from models.errors import LeaseLost
+from models.store import ticks
+from models.store.clocks import read_both
+from models.store.operations.finish import Ended, end
+from runtime.clock import monotonic
+from runtime.config import Settings
+from runtime.db_retry import DATABASE_AWAY, persist
+from runtime.skew import SkewWatch
+from runtime.supervisor import PARENT
+
+logger = logging.getLogger("minutehand.agent")
+
+T = TypeVar("T")
+
+AWAY = (*DATABASE_AWAY, sa.exc.TimeoutError)
+RETRY_S = 1.0
+# Operations of one action may start at the same moment: all but one see the other at the next try.
+MOST_TRIES = 5
+WATCH_S = 0.5
+CHECK_S = 0.05
+QUIET_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """The worker that an agent stands beside."""
+
+    name: str
+    queues: str
+    follows: tuple[str, ...]
+    pid: int
+
+
+class Agent:
+    """Serves one worker's processes until the worker is gone and none of them holds anything."""
+
+    def __init__(self, engine: sa.Engine, settings: Settings, worker: Worker) -> None:
+        self.engine = engine
+        self.settings = settings
+        self.worker = worker
+        self.stop = threading.Event()
+        self._sessions = 0
+        self._lock = threading.Lock()
+
+    def serve(self, path: Path) -> None:
+        """Answer at `path` until told to stop; then wait for those who still hold something."""
+        agent, clock = self, SkewWatch(self.settings.clock.max_skew_s)
+        # Who finds us listening is known to follow.
+        self._show(clock)
+        path.unlink(missing_ok=True)
+
+        class Handler(socketserver.StreamRequestHandler):
+            def handle(self) -> None:
+                with agent.counted():
+                    Session(agent, self.rfile, self.wfile).serve()
+
+        with _Server(str(path), Handler) as server:
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            threading.Thread(target=self._keep_showing, args=(clock,), daemon=True).start()
+            parent = int(os.environ.get(PARENT, "0"))
+            while not self.stop.wait(WATCH_S):
+                if parent and os.getppid() != parent:
+                    logger.warning("the worker is gone; what its processes still run is awaited")
+                    break
+            self._wait_for_sessions()
+            server.shutdown()
+        self._say_goodbye()
+
+    def _wait_for_sessions(self) -> None:
+        """Wait until nothing is held, nor asked for: what was asked may not be accepted yet."""
+        quiet_since = monotonic()
+        while not self.stop.wait(CHECK_S) and monotonic() - quiet_since < QUIET_S:
+            if self._sessions:
+                quiet_since = monotonic()
+
+    def counted(self) -> "_Counted":
+        """Return a block that counts as a session."""
+        return _Counted(self)
+
+    def count(self, more: int) -> None:
+        """Note that there are so many sessions more."""
+        with self._lock:
+            self._sessions += more
+
+    def _show(self, clock: SkewWatch) -> None:
+        """Say in the table `workers` that the worker lives, and what it follows."""
+        one = self.worker
+        try:
+            with self.engine.begin() as connection:
+                _, skew_s = read_both(connection)
+                clock.note(skew_s)
+                ticks.worker_seen(connection, one.name, one.queues, one.pid, skew_s, one.follows)
+        except sa.exc.SQLAlchemyError as error:
+            logger.warning("database unavailable: %s", error)
+
+    def _keep_showing(self, clock: SkewWatch) -> None:
+        while not self.stop.wait(self.settings.worker.heartbeat_s):
+            self._show(clock)
+
+    def _say_goodbye(self) -> None:
+        try:
+            with self.engine.begin() as connection:
+                ticks.worker_stopped(connection, self.worker.name)
+        except sa.exc.SQLAlchemyError as error:
+            logger.warning("database unavailable while stopping: %s", error)
+
+
+class _Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
+    daemon_threads = True
+    # As many as a pool has threads may come at once.
+    request_queue_size = 1024
+
+
+class _Counted:
+    def __init__(self, agent: Agent) -> None:
+        self.agent = agent
+
+    def __enter__(self) -> None:
+        self.agent.count(1)
+
+    def __exit__(self, *_: object) -> None:
+        self.agent.count(-1)
+
+
+class Session:
+    """One connection: at most one operation, from its claim to its end."""
+
+    def __init__(self, agent: Agent, source: Any, sink: Any) -> None:
+        self.agent = agent
+        self.source = source
+        self.sink = sink
+        self.held: Held | None = None
+
+    def serve(self) -> None:
+        """Answer until the other side is gone; what it left behind is given back, or lost."""
+        try:
+            for line in self.source:
+                asked = json.loads(line)
+                # By its number the other side knows which question this answers.
+                answer = {**self._answer(asked), "n": asked.get("n")}
+                self.sink.write(json.dumps(answer, default=str).encode() + b"\n")
+        except (OSError, ValueError) as error:
+            logger.warning("a connection broke: %s", error)
+        except Exception:
+            logger.exception("a connection is given up")
+        if self.held is not None:
+            self._give_back(self.held)
+
+    def _answer(self, asked: dict[str, Any]) -> dict[str, Any]:
+        match asked["verb"]:
+            case "claim":
+                return self._claim(asked)
+            case "resume":
+                return self._resume(asked)
+            case "started" if self.held is not None:
+                self.held.has_started = True
+                self.held.killed_at = asked.get("killed_at")
+                return {"state": "started"}
+            case "beat" if self.held is not None:
+                return self._beat(self.held, asked)
+            case "end" if self.held is not None:
+                return self._end(self.held, asked)
+        # Lost before, or never held.
+        return {"state": "lost", "reason": f"nothing is held to {asked['verb']}"}
+
+    def _claim(self, asked: dict[str, Any]) -> dict[str, Any]:
+        its, tries = (UUID(asked["id"]), int(asked["attempt"])), 0
+        give_up_at = monotonic() + float(asked["wait_s"])
+        while True:
+            try:
+                with self.agent.engine.begin() as connection:
+                    how = {"repeatable": bool(asked["repeatable"])}
+                    found = followed.try_to_claim(connection, its, asked["worker"], **how)
+                break
+            except sa.exc.IntegrityError:
+                tries += 1
+                if tries == MOST_TRIES:
+                    return {"state": "refused", "reason": "taken"}
+            except AWAY as error:
+                logger.warning("database unavailable, claiming again: %s", error)
+                if monotonic() >= give_up_at or self.agent.stop.wait(RETRY_S):
+                    return {"state": "away", "reason": f"database unavailable: {error}"}
+        if isinstance(found, str):
+            logger.info("operation %s attempt %d: not started, %s", *its, found)
+            return {"state": "early" if found == followed.EARLY else "refused", "reason": found}
+        self.held, claimed = found
+        logger.info("%s: operation %s started (attempt %d)", claimed.triggerer, *its)
+        return {
+            "state": "claimed",
+            **followed.described(claimed),
+            "limits": self._limits(self.held),
+        }
+
+    def _limits(self, held: Held) -> dict[str, float]:
+        worker = self.agent.settings.worker
+        return {
+            "time_limit_s": held.plan.time_limit.total_seconds(),
+            "heartbeat_s": worker.heartbeat_s,
+            "cancel_grace_s": worker.cancel_grace_s,
+            "soft_limit_s": worker.soft_limit_s,
+            "hard_limit_s": worker.hard_limit_s,
+        }
+
+    def _resume(self, asked: dict[str, Any]) -> dict[str, Any]:
+        its = (UUID(asked["id"]), int(asked["attempt"]))
+        try:
+            self.held = self._persist(lambda connection: followed.resume(connection, *its))
+        except LeaseLost as error:
+            return {"state": "lost", "reason": str(error)}
+        return {"state": "resumed"}
+
+    def _beat(self, held: Held, asked: dict[str, Any]) -> dict[str, Any]:
+        try:
+            with self.agent.engine.begin() as connection:
+                is_cancelled = followed.beat(connection, held, asked.get("progress") or {})
+        except LeaseLost:
+            self.held = None
+            return {"state": "lost"}
+        except AWAY as error:
+            return {"state": "away", "reason": str(error)}
+        return {"state": "cancelled" if is_cancelled else "running"}
+
+    def _end(self, held: Held, asked: dict[str, Any]) -> dict[str, Any]:
+        alerts = self.agent.settings.alert
+        try:
+            ended = self._persist(lambda c: followed.write_end(c, held, asked, alerts))
+        except LeaseLost as error:
+            self.held = None
+            logger.warning("%s; nothing more is written", error)
+            return {"state": "lost"}
+        self._tell(held, ended)
+        return {"state": ended.state}
+
+    def _give_back(self, held: Held) -> None:
+        """End what a process left behind that is gone: at once, not only after a lease."""
+        ending = followed.left_behind(held, "its process is gone")
+        alerts, its = self.agent.settings.alert, (held.id, held.attempt)
+        try:
+            self._tell(held, self._persist(lambda c: end(c, *its, ending, alerts=alerts)))
+        except (LeaseLost, sa.exc.SQLAlchemyError) as error:
+            logger.warning("operation %s is left to the sweep: %s", held.id, error)
+
+    def _tell(self, held: Held, ended: Ended) -> None:
+        self.held = None
+        logger.info("operation %s attempt %d ended: %s", held.id, held.attempt, ended.state)
+        # A worker that was not told what may be sent, nor where to, leaves it to the next tick.
+        if self.agent.settings.celery.tasks:
+            send_released(self.agent.engine, [one.id for one in ended.released])
+        send_notices(self.agent.engine, ended.owed)
+
+    def _persist(self, act: Callable[[sa.Connection], T]) -> T:
+        return persist(self.agent.engine, act)
+
+
+def stop_on_signals(agent: Agent) -> None:
+    """Let SIGTERM and SIGINT end the agent."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: agent.stop.set())

@@ -1,0 +1,202 @@
+"""What an agent does for a worker of the user's own: claim, renew, tell, end."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from models.action.plan import Plan
+from models.celery_task import STEP
+from models.errors import LeaseLost
+from models.notices import TIME_BOX
+from models.operation import OperationState, StepState, after_loss
+from models.store.operations import handing, running
+from models.store.operations.admission import NotClaimed
+from models.store.operations.claims import Claim, claim, recorded_of
+from models.store.operations.finish import Ended, Ending, end
+from models.store.operations.retry_policy import failed
+from models.store.operations.running import Story
+from models.tables import operations
+from models.values import format_instant
+from runtime.clock import monotonic, utc_now
+from runtime.sections import AlertSettings
+
+# A message of an attempt that is not there yet: its task was put back a moment ago.
+EARLY = "early"
+CELERY_RETRY = "Celery's retry"
+PUT_BACK = "put back by its task"
+# Celery looks once a second whether a task is over its limit; we begin to count a little later.
+ABOUT_S = 0.5
+# Pruned long ago, or of another installation.
+UNKNOWN = (
+    "unknown: the agent's database has no such operation; check SCHED_DATABASE_URL or SCHED_HOME of"
+    " this worker"
+)
+
+
+@dataclass
+class Held:
+    """An attempt that a worker of the user's own runs."""
+
+    id: UUID
+    attempt: int
+    plan: Plan
+    failures: int
+    losses: int
+    step: dict[str, Any]
+    # Whether its task may have begun; before that nothing is lost.
+    has_started: bool = False
+    # When Celery's own time limit ends its process, by the machine's monotonic clock.
+    killed_at: float | None = None
+
+
+def try_to_claim(
+    connection: sa.Connection, its: tuple[UUID, int], worker: str, *, repeatable: bool
+) -> tuple[Held, Claim] | str:
+    """Start an attempt (id, number) for a worker; else return why it does not start.
+
+    `repeatable` says whether its task may begin twice. The transaction is the caller's, and is
+    committed in either case; raises as `claim` does.
+    """
+    step = {
+        "name": STEP,
+        "state": StepState.RUNNING,
+        "repeatable": repeatable,
+        "started_at": utc_now().isoformat(),
+    }
+    shown = {"steps": [step], "phase": STEP, "message": None, "processed": None, "total": None}
+    if _comes_early(connection, its):
+        # Asked now: put back while we claim it, it would look as if its action were paused.
+        return EARLY
+    handing.take_up(connection, *its)
+    found = claim(connection, *its, worker, lambda _document, _steps: {**shown, "progress": 0.0})
+    if isinstance(found, NotClaimed):
+        is_known = found is not NotClaimed.TAKEN or recorded_of(connection, *its) is not None
+        return str(found) if is_known else UNKNOWN
+    return Held(found.id, found.attempt, found.plan, found.failures, found.losses, step), found
+
+
+def _comes_early(connection: sa.Connection, its: tuple[UUID, int]) -> bool:
+    id, attempt = its
+    before = sa.select(sa.literal(1)).where(
+        operations.c.id == id,
+        operations.c.attempt == attempt - 1,
+        operations.c.state == OperationState.RUNNING,
+    )
+    return connection.execute(before).first() is not None
+
+
+def described(found: Claim) -> dict[str, Any]:
+    """Return what a task may know of its operation, as JSON."""
+    last = found.memory.last_success_at
+    return {
+        "operation_id": str(found.id),
+        "attempt": found.attempt,
+        "occurrence_at": found.occurrence_at.isoformat(),
+        "subject": found.subject,
+        "triggerer": found.triggerer,
+        "run_number": found.memory.run_number + 1,
+        "last_success_at": None if last is None else format_instant(last),
+    }
+
+
+def resume(connection: sa.Connection, id: UUID, attempt: int) -> Held:
+    """Return an attempt that a worker goes on with after its agent was gone; raises LeaseLost."""
+    running.beat(connection, id, attempt)
+    recorded = recorded_of(connection, id, attempt)
+    counted = sa.select(operations.c.failures, operations.c.losses).where(operations.c.id == id)
+    row = connection.execute(counted).one()
+    if recorded is None or not recorded.steps:
+        raise LeaseLost(f"operation {id} attempt {attempt} is no task of a user's own")
+    step = recorded.steps[0]
+    return Held(id, attempt, recorded.plan, row.failures, row.losses, step, has_started=True)
+
+
+def beat(connection: sa.Connection, held: Held, progress: Mapping[str, Any]) -> bool:
+    """Renew the lease and write progress; return whether a cancel was asked for.
+
+    Raises LeaseLost.
+    """
+    if progress:
+        running.write(connection, held.id, held.attempt, Story(_values(progress)))
+    return running.beat(connection, held.id, held.attempt)
+
+
+def _values(progress: Mapping[str, Any]) -> dict[str, Any]:
+    names = {"done": "processed", "total": "total", "message": "message", "phase": "phase"}
+    values = {names[key]: one for key, one in progress.items() if key in names}
+    done, total = progress.get("done"), progress.get("total")
+    if done is not None and total:
+        values["progress"] = min(1.0, max(0.0, done / total))
+    return values
+
+
+def write_end(
+    connection: sa.Connection, held: Held, told: Mapping[str, Any], alerts: AlertSettings
+) -> Ended:
+    """End an attempt as its worker tells; raises LeaseLost, ValueError for what nobody knows."""
+    ending = _ending(held, told)
+    is_put_back = ending.state is OperationState.PENDING and not ending.is_failure
+    state = {
+        OperationState.SUCCESS: StepState.SUCCESS,
+        OperationState.PARTIAL: StepState.PARTIAL,
+    }.get(ending.state, StepState.WAITING if is_put_back else StepState.FAILED)
+    step = {**held.step, "state": state, "finished_at": utc_now().isoformat()}
+    error = ending.error or (ending.reason if state is StepState.FAILED else None)
+    step |= {key: one for key, one in (("message", told.get("message")), ("error", error)) if one}
+    story = Story({**_values(told.get("progress") or {}), "steps": [step]})
+    ended = end(connection, held.id, held.attempt, ending, story, alerts)
+    if told["outcome"] == "retry" and ended.state is OperationState.PENDING:
+        handing.await_message(connection, held.id, held.attempt + 1, _delay(told))
+    return ended
+
+
+_SAID: Mapping[str, Ending] = {
+    "success": Ending(OperationState.SUCCESS, result={STEP: {}}),
+    "time box": Ending(OperationState.PARTIAL, reason=TIME_BOX),
+    "cancelled": Ending(OperationState.CANCELLED, reason="cancelled"),
+    "time limit": Ending(
+        OperationState.FAILED, error="time limit", reason="time limit", is_failure=True
+    ),
+}
+
+
+def _ending(held: Held, told: Mapping[str, Any]) -> Ending:
+    outcome, error = str(told["outcome"]), told.get("error")
+    match outcome:
+        case "failed":
+            return failed(held, str(error), permanent=False)
+        case "retry":
+            return Ending(OperationState.PENDING, error=error, reason=CELERY_RETRY)
+        case "put back":
+            return Ending(OperationState.PENDING, reason=PUT_BACK)
+        case "cut off":
+            return left_behind(held, str(error))
+    if outcome not in _SAID:
+        raise ValueError(f"no outcome is called {outcome!r}")
+    return _SAID[outcome]
+
+
+def left_behind(held: Held, error: str, *, cancel_requested: bool = False) -> Ending:
+    """Return how an attempt ends whose process is gone, or is going."""
+    if not held.has_started:
+        return Ending(OperationState.PENDING, reason="given back: its task had not begun")
+    if held.killed_at is not None and monotonic() >= held.killed_at - ABOUT_S:
+        return failed(held, "Celery's own time limit ended the task", permanent=False)
+    repeatable = bool(held.step.get("repeatable"))
+    state = after_loss(held.losses, repeatable=repeatable, cancel_requested=cancel_requested)
+    text = f"lost: {error}"
+    if state is OperationState.FAILED:
+        text += f"; step {STEP} was running"
+    return Ending(state, error=text, reason="lost", is_loss=True)
+
+
+def _delay(told: Mapping[str, Any]) -> timedelta:
+    if "at" not in told:
+        return timedelta(seconds=max(0.0, float(told.get("delay_s", 0.0))))
+    at = datetime.fromisoformat(told["at"])
+    now = utc_now()
+    return max(timedelta(0), (at if at.tzinfo else at.replace(tzinfo=now.tzinfo)) - now)

@@ -1,0 +1,178 @@
+"""A scheduled action: as an admin writes it, as it is stored, and as the tick sees it."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import InitErrorDetails
+
+from models.action.hooks import HooksModel
+from models.action.parameters import CeleryTaskParameters
+from models.action.plan import Plan
+from models.action.policy import PolicyModel
+from models.action.recipients import RecipientFilterModel
+from models.action.steps import BUILT_IN_STEPS, OperationModel, sending_steps
+from models.action.unavailable_steps import without_the_unavailable
+from models.action.when import WhenModel
+from models.celery_task import DEFAULT_QUEUE, STEP, HandOver, refusals
+from models.document import Document, read_document
+from models.errors import InvalidAction
+from models.parsing import ParseContext, Reading
+from models.problems import line_error, problems_of
+from models.step_spec import StepSpec
+from models.values import Flag, Name, Text
+
+__all__ = [
+    "ParseContext",
+    "ScheduledActionModel",
+    "document_hash",
+    "load_action",
+    "parse_action",
+    "plan_of",
+    "stored_document",
+]
+
+QUEUES = {True: "heavy", False: "quick"}
+
+
+class ScheduledActionModel(Document):
+    """An action as an admin writes it, with every default resolved."""
+
+    name: Name
+    active: Flag = True
+    description: Text | None = None
+    owner: Name | None = None
+    operations: OperationModel
+    when: WhenModel
+    recipients: RecipientFilterModel | None = None
+    policy: PolicyModel = PolicyModel()
+    hooks: HooksModel = HooksModel()
+
+    @classmethod
+    def contradictions(cls, raw: Mapping[str, Any], reading: Reading, /) -> list[InitErrorDetails]:
+        """Return the fault of a sending step without anybody to send to.
+
+        An event action sends to its subject, so that it needs no recipients.
+        """
+        sending = sending_steps(raw.get("operations"), reading.steps)
+        when, recipients = raw.get("when"), raw.get("recipients", {})
+        is_event = isinstance(when, Mapping) and ("on" in when or "after" in when)
+        is_empty = isinstance(recipients, Mapping) and not any(
+            recipients.get(key) for key in ("users", "groups")
+        )
+        if not sending or is_event or not is_empty:
+            return []
+        remedy = f'{sending[0]} needs recipients; write {{"users": […]}} or {{"groups": ["all"]}}'
+        return [line_error(("recipients",), raw.get("recipients"), remedy)]
+
+
+def parse_action(document: object, context: ParseContext) -> ScheduledActionModel:
+    """Return the action that `document` writes; raises InvalidAction with all problems at once."""
+    action, problems = read_document(ScheduledActionModel, document, _strict(context))
+    problems = without_the_unavailable(document, problems)
+    if context.celery is not None:
+        problems += refusals(document, context.celery)
+    if action is None or problems:
+        raise InvalidAction(problems)
+    return action
+
+
+def load_action(
+    document: object,
+    *,
+    steps: Mapping[str, StepSpec] | None = None,
+    default_zone: str = "UTC",
+    created_at: datetime | None = None,
+) -> ScheduledActionModel:
+    """Return the action that a stored `document` writes, for those who run it.
+
+    Tolerant: unknown keys are passed over, unknown steps are kept by name, a due date may be past.
+    `default_zone` and `created_at` serve documents that were stored unresolved. Raises
+    InvalidAction for what cannot be understood at all.
+    """
+    reading = Reading(default_zone, steps or {}, created_at, tolerant=True)
+    try:
+        return ScheduledActionModel.model_validate(document, context=reading)
+    except ValidationError as error:
+        raise InvalidAction(problems_of(error)) from None
+
+
+def stored_document(action: ScheduledActionModel) -> dict[str, Any]:
+    """Return the document to store: JSON, as it was written, with outside defaults written into it.
+
+    Booleans, durations and zone names are normalised, steps that are false are left out, instants
+    of intervals and of the policy are UTC. Parsing it gives the same plan, whatever the zone of the
+    small app is then; an interval without `starting_at` has its action's creation there, and
+    `skip_first`.
+    """
+    return action.model_dump(mode="json", exclude_unset=True, by_alias=True)
+
+
+def plan_of(action: ScheduledActionModel) -> Plan:
+    """Return what the tick and the claim need of `action`."""
+    policy = action.policy
+    is_heavy = action.operations.is_heavy
+    hand_over, its_queue = _hand_over(action.operations)
+    return Plan(
+        active=action.active,
+        triggers=action.when.triggers(policy.look_back, action.recipients),
+        is_heavy=is_heavy,
+        queue=its_queue or policy.queue or (DEFAULT_QUEUE if hand_over else QUEUES[is_heavy]),
+        catch_up=policy.catch_up,
+        overlap=policy.overlap,
+        max_waiting=policy.max_waiting,
+        time_limit=policy.time_limit_of(action.when.every),
+        max_attempts=policy.retry.max_attempts,
+        backoff=policy.retry.backoff,
+        starts_at=policy.starts_at,
+        ends_at=policy.ends_at,
+        hooks=action.hooks.plan,
+        hand_over=hand_over,
+    )
+
+
+def _hand_over(operations: OperationModel) -> tuple[HandOver | None, str | None]:
+    """Return the task of the user's own that is sent, if the action is one, and its queue."""
+    step = operations.step(STEP)
+    if step is None:
+        return None, None
+    read = CeleryTaskParameters.model_validate(step.parameters)
+    return HandOver(read.task, read.args, read.kwargs, read.in_doubt), read.queue
+
+
+def document_hash(document: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of the document's canonical JSON, in hex.
+
+    Keys are sorted, for their order says nothing; that of a user's own steps does, and counts.
+    """
+    operations = document.get("operations")
+    names = operations if isinstance(operations, Mapping) else ()
+    own = [name for name in names if name not in BUILT_IN_STEPS]
+    text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    order = json.dumps(own) if len(own) > 1 else ""
+    return hashlib.sha256((text + order).encode()).hexdigest()
+
+
+def _strict(context: ParseContext) -> Reading:
+    created_at = context.created_at or context.now
+    return Reading(
+        default_zone=context.default_zone,
+        steps=context.steps,
+        created_at=created_at.replace(microsecond=0),
+        now=context.now,
+        kept_due_dates=_due_dates(context.previous),
+        tick=context.tick,
+    )
+
+
+def _due_dates(previous: Mapping[str, object] | None) -> frozenset[datetime]:
+    """Return the due dates of the document that is edited; none when it is broken."""
+    if previous is None:
+        return frozenset()
+    try:
+        return load_action(previous).when.due_dates
+    except InvalidAction:
+        return frozenset()

@@ -1,0 +1,169 @@
+"""What the daemon needs of an action: resolved at save, kept beside the document.
+
+The tick reads plans only. It never looks into the document, so that a step, a template or a
+recipient that nobody knows cannot stop the loop.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
+
+from pydantic import AwareDatetime, TypeAdapter
+
+from models.action.recipients import RecipientFilterModel
+from models.celery_task import HandOver
+
+CatchUp = Literal["latest", "all"]
+Overlap = Literal["skip", "queue", "allow", "replace"]
+# Whom an event action without `recipients` is about.
+EVERYBODY_ACTIVE = RecipientFilterModel()
+
+
+@dataclass(frozen=True, slots=True)
+class CronTrigger:
+    """Due whenever `rule` matches the clock on the wall of `zone` (canonical IANA name)."""
+
+    rule: str
+    zone: str
+    look_back: timedelta
+    kind: Literal["cron"] = "cron"
+
+
+@dataclass(frozen=True, slots=True)
+class DueDateTrigger:
+    """Due once, at `due_at` (UTC)."""
+
+    due_at: AwareDatetime
+    look_back: timedelta
+    kind: Literal["due_date"] = "due_date"
+
+
+@dataclass(frozen=True, slots=True)
+class IntervalTrigger:
+    """Due at starting_at + n·every + offset, n ≥ `first_n`; the offset comes from the uid."""
+
+    every: timedelta
+    starting_at: AwareDatetime
+    first_n: int
+    look_back: timedelta
+    jitter: timedelta = timedelta(0)
+    tolerance: timedelta | None = None
+    kind: Literal["interval"] = "interval"
+
+
+@dataclass(frozen=True, slots=True)
+class EventTrigger:
+    """Due `delay` (ISO 8601, PT0S at the event itself) after each such event of a user who counts.
+
+    Years and months of the delay are reckoned in `zone`; without any it is None. The clock alone
+    makes nothing due.
+    """
+
+    event: str
+    delay: str
+    zone: str | None
+    look_back: timedelta
+    subjects: RecipientFilterModel = EVERYBODY_ACTIVE
+    kind: Literal["event"] = "event"
+
+
+Trigger = CronTrigger | DueDateTrigger | IntervalTrigger | EventTrigger
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where a notice goes: an address or a URL."""
+
+    kind: Literal["mail", "webhook"]
+    to: str
+
+
+@dataclass(frozen=True, slots=True)
+class HookPlan:
+    """Who is told of an action's ends; `alert_after` None is the installation's default."""
+
+    on_success: tuple[Target, ...] = ()
+    on_failure: tuple[Target, ...] = ()
+    alert_after: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """An action as the tick and the claim see it; all spans are positive, all instants UTC."""
+
+    active: bool
+    triggers: tuple[Trigger, ...]
+    is_heavy: bool
+    queue: str
+    catch_up: CatchUp = "latest"
+    overlap: Overlap = "skip"
+    max_waiting: int = 1
+    time_limit: timedelta = timedelta(hours=4)
+    max_attempts: int = 1
+    backoff: tuple[timedelta, ...] = (
+        timedelta(minutes=1),
+        timedelta(minutes=5),
+        timedelta(minutes=15),
+        timedelta(minutes=30),
+    )
+    starts_at: AwareDatetime | None = None
+    ends_at: AwareDatetime | None = None
+    hooks: HookPlan | None = None
+    # A task of the user's own Celery application: sent itself, in place of one of ours.
+    hand_over: HandOver | None = None
+
+    @property
+    def on_event(self) -> EventTrigger | None:
+        """The trigger of an event action, which stands alone; None for what the clock makes due."""
+        return next((one for one in self.triggers if isinstance(one, EventTrigger)), None)
+
+    @property
+    def longest_look_back_s(self) -> int:
+        """How far back, in seconds, an occurrence of any trigger may be decided."""
+        return max((int(one.look_back.total_seconds()) for one in self.triggers), default=0)
+
+    def drops(self, last_start: datetime, now: datetime) -> bool:
+        """Whether an operation that starts at `now` comes too soon after the last other start.
+
+        Only intervals with a tolerance drop: at less than `every` − `tolerance`. What catch-up
+        `all` sends is never dropped.
+        """
+        if self.catch_up == "all":
+            return False
+        return any(
+            isinstance(trigger, IntervalTrigger)
+            and trigger.tolerance is not None
+            and now < last_start + trigger.every - trigger.tolerance
+            for trigger in self.triggers
+        )
+
+    def to_json(self) -> str:
+        """Return the plan as JSON text: spans in ISO 8601, instants in UTC."""
+        return _PLAN.dump_json(self).decode()
+
+    @staticmethod
+    def from_json(text: str) -> "Plan":
+        """Return the plan that `to_json` wrote; raises ValueError for anything else."""
+        return _PLAN.validate_json(text)
+
+    def has_same_occurrences(self, other: "Plan") -> bool:
+        """Whether both are due at the same instants, and about the same users."""
+        return _occurrences(self) == _occurrences(other)
+
+
+def _occurrences(plan: Plan) -> tuple[object, ...]:
+    return plan.active, plan.triggers, plan.starts_at, plan.ends_at
+
+
+def hooks_of(plan: str) -> HookPlan | None:
+    """Return the hooks of a plan that `to_json` wrote, None for one that has none or is broken."""
+    if _WITH_HOOKS not in plan:
+        return None
+    try:
+        return Plan.from_json(plan).hooks
+    except ValueError:
+        return None
+
+
+_PLAN: TypeAdapter[Plan] = TypeAdapter(Plan)
+_WITH_HOOKS = '"hooks":{'

@@ -1,0 +1,99 @@
+"""How far back, how often, how long, and what to do when two operations of an action meet."""
+
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Annotated
+
+from pydantic import BeforeValidator, PlainSerializer, ValidationInfo, field_validator
+
+from models.action.plan import CatchUp, Overlap
+from models.document import Document
+from models.durations import format_span, parse_span
+from models.values import Queue, UtcInstant, format_instant, one_of, parse_list, parse_whole
+
+CRON_LOOK_BACK = timedelta(minutes=5)
+DUE_DATE_LOOK_BACK = timedelta(days=1)
+EVENT_LOOK_BACK = timedelta(minutes=5)
+TIME_LIMIT = timedelta(hours=4)
+WEEK_S = 7 * 86_400
+MOST_BACKOFFS = 100
+
+AS_ISO = PlainSerializer(format_span, return_type=str)
+LookBack = Annotated[
+    timedelta,
+    BeforeValidator(partial(parse_span, least=timedelta(minutes=1), most=timedelta(days=366))),
+    AS_ISO,
+]
+WithinAWeek = Annotated[
+    timedelta, BeforeValidator(partial(parse_span, most=timedelta(days=7))), AS_ISO
+]
+
+
+def _backoff(value: object) -> object:
+    spans = parse_list(value)
+    if not spans:
+        raise ValueError('is empty; write at least one pause: ["PT1M"]')
+    if len(spans) > MOST_BACKOFFS:
+        raise ValueError(f"has {len(spans)} pauses; write at most {MOST_BACKOFFS}")
+    return spans
+
+
+class RetryModel(Document):
+    """How often a failed operation is tried, and the pauses between; the last pause repeats."""
+
+    max_attempts: Annotated[int, BeforeValidator(partial(parse_whole, least=1, most=100))] = 1
+    backoff: Annotated[tuple[WithinAWeek, ...], BeforeValidator(_backoff)] = (
+        timedelta(minutes=1),
+        timedelta(minutes=5),
+        timedelta(minutes=15),
+        timedelta(minutes=30),
+    )
+
+
+class PolicyModel(Document):
+    """An action's policy with its defaults.
+
+    `look_back` None means cron and events PT5M, interval one `every`, due date P1D; `time_limit`
+    None means PT4H, for intervals every/2. Occurrences lie in [starts_at, ends_at); both are UTC.
+    """
+
+    look_back: LookBack | None = None
+    catch_up: Annotated[CatchUp, BeforeValidator(one_of("latest", "all"))] = "latest"
+    overlap: Annotated[Overlap, BeforeValidator(one_of("skip", "queue", "allow", "replace"))] = (
+        "skip"
+    )
+    max_waiting: Annotated[int, BeforeValidator(partial(parse_whole, least=1, most=1_000))] = 1
+    time_limit: WithinAWeek | None = None
+    retry: RetryModel = RetryModel()
+    starts_at: UtcInstant | None = None
+    ends_at: UtcInstant | None = None
+    queue: Queue | None = None
+
+    @field_validator("ends_at")
+    @classmethod
+    def _after_the_start(cls, ends_at: datetime, info: ValidationInfo) -> datetime:
+        starts_at = info.data.get("starts_at")
+        if starts_at is not None and ends_at <= starts_at:
+            raise ValueError(f"is not after starts_at; write one after {format_instant(starts_at)}")
+        return ends_at
+
+    def time_limit_of(self, shortest_every: timedelta | None) -> timedelta:
+        """Return the time limit; `shortest_every` is the interval's, None for other kinds."""
+        if self.time_limit is not None:
+            return self.time_limit
+        if shortest_every is None:
+            return TIME_LIMIT
+        half_s = shortest_every // timedelta(seconds=2)
+        return timedelta(seconds=min(max(half_s, 1), WEEK_S))
+
+
+def kept_too_short(look_back: timedelta, kept_for: timedelta) -> str:
+    """Return what to do about history that is kept for less long than a look-back.
+
+    What is pruned and lies within a look-back could be decided again, and run a second time.
+    """
+    days = -(-look_back // timedelta(days=1))
+    return (
+        f'is longer than operations are kept; write "{format_span(kept_for)}" or less, or set'
+        f" SCHED_RETENTION_OPERATIONS_DAYS to {days} or more"
+    )

@@ -1,0 +1,293 @@
+"""When an action is due: a cron rule, a due date, an interval, on an event, after an event."""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Annotated, Any
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
+from pydantic_core import InitErrorDetails
+
+from cron import CronSchedule, InvalidRule
+from models.action.plan import CronTrigger, DueDateTrigger, EventTrigger, IntervalTrigger, Trigger
+from models.action.policy import AS_ISO, CRON_LOOK_BACK, DUE_DATE_LOOK_BACK, EVENT_LOOK_BACK
+from models.action.recipients import RecipientFilterModel
+from models.document import Document, as_object
+from models.durations import format_span, parse_span
+from models.events import AfterEventModel, OnEventModel
+from models.parsing import Reading, reading_of
+from models.problems import line_error, line_errors, listed, nearest, raise_all, segment
+from models.values import (
+    Flag,
+    UtcInstant,
+    Zone,
+    format_instant,
+    has_offset,
+    parse_instant,
+)
+
+MOST_RULES = 100
+LONGEST_INTERVAL = timedelta(days=3660)
+NOTHING = timedelta(0)
+
+
+def _cron_rule(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError('write a text of five fields such as "0 7 * * 1"')
+    try:
+        CronSchedule(value, "UTC")
+    except InvalidRule as error:
+        raise ValueError(str(error)) from None
+    return value
+
+
+Every = Annotated[
+    timedelta,
+    BeforeValidator(partial(parse_span, most=LONGEST_INTERVAL, seconds_allowed=True)),
+    AS_ISO,
+]
+Spread = Annotated[
+    timedelta, BeforeValidator(partial(parse_span, least=NOTHING, most=LONGEST_INTERVAL)), AS_ISO
+]
+
+
+class CronModel(Document):
+    """Due whenever the rule matches the clock on the wall of `timezone` (the small app's)."""
+
+    cron_rule: Annotated[str, BeforeValidator(_cron_rule)]
+    timezone: Zone
+
+    @classmethod
+    def completed(cls, raw: dict[str, Any], reading: Reading, /) -> dict[str, Any]:
+        """Return `raw` with the small app's zone where none is written."""
+        return {"timezone": reading.default_zone, **raw}
+
+    def trigger(self, look_back: timedelta | None) -> CronTrigger:
+        """Return what the tick needs; the rule is normalised."""
+        schedule = CronSchedule(self.cron_rule, self.timezone)
+        return CronTrigger(schedule.rule, schedule.zone, look_back or CRON_LOOK_BACK)
+
+
+class DueDateModel(Document):
+    """Due once; without an offset `due_date` is read in `timezone` (the small app's)."""
+
+    # The zone stands first: the date is read in it.
+    timezone: Zone | None = None
+    due_date: str
+
+    @classmethod
+    def completed(cls, raw: dict[str, Any], reading: Reading, /) -> dict[str, Any]:
+        """Return `raw` with the small app's zone where the date names neither zone nor offset."""
+        written = raw.get("due_date")
+        if isinstance(written, str) and not has_offset(written):
+            return {"timezone": reading.default_zone, **raw}
+        return raw
+
+    @field_validator("due_date", mode="before")
+    @classmethod
+    def _due_date(cls, value: object, info: ValidationInfo) -> object:
+        reading = reading_of(info)
+        due_at = parse_instant(value, info.data.get("timezone") or reading.default_zone)
+        late = reading.now is not None and due_at <= reading.now
+        if late and due_at not in reading.kept_due_dates:
+            raise ValueError(f"is past (now is {_shown(reading.now)}); write a later one")
+        return value
+
+    @property
+    def due_at(self) -> datetime:
+        """The due date in UTC."""
+        return parse_instant(self.due_date, self.timezone or "UTC")
+
+    def trigger(self, look_back: timedelta | None) -> DueDateTrigger:
+        """Return what the tick needs."""
+        return DueDateTrigger(self.due_at, look_back or DUE_DATE_LOOK_BACK)
+
+
+class IntervalModel(Document):
+    """Due at starting_at + n·every + offset, on a grid that nothing moves.
+
+    Without `starting_at` the grid begins at the action's creation, which is not an occurrence
+    itself: both facts are stored, as `starting_at` and `skip_first`. The offset lies in
+    [0, jitter) and comes from the uid.
+    """
+
+    every: Every
+    starting_at: UtcInstant
+    skip_first: Flag = False
+    jitter: Spread = NOTHING
+    tolerance: Spread | None = None
+
+    @classmethod
+    def completed(cls, raw: dict[str, Any], reading: Reading, /) -> dict[str, Any]:
+        """Return `raw` with the action's creation where no `starting_at` is written."""
+        if "starting_at" in raw or reading.created_at is None:
+            return raw
+        begins = format_instant(reading.created_at)
+        return {"starting_at": begins, "skip_first": True, **raw}
+
+    @field_validator("every")
+    @classmethod
+    def _a_tick_at_least(cls, every: timedelta, info: ValidationInfo) -> timedelta:
+        tick = reading_of(info).tick
+        if every < tick:
+            raise ValueError(f'is shorter than a tick; write "{format_span(tick)}" or more')
+        return every
+
+    @field_validator("jitter")
+    @classmethod
+    def _within_one_interval(cls, jitter: timedelta, info: ValidationInfo) -> timedelta:
+        every = info.data.get("every")
+        if every is not None and jitter > every:
+            raise ValueError(f'is longer than `every`; write "{format_span(every)}" or less')
+        return jitter
+
+    @field_validator("tolerance")
+    @classmethod
+    def _under_one_interval(cls, tolerance: timedelta, info: ValidationInfo) -> timedelta:
+        every = info.data.get("every")
+        if every is not None and tolerance >= every:
+            raise ValueError(f'is not shorter than `every`; write less than "{format_span(every)}"')
+        return tolerance
+
+    def trigger(self, look_back: timedelta | None) -> IntervalTrigger:
+        """Return what the tick needs."""
+        return IntervalTrigger(
+            every=self.every,
+            starting_at=self.starting_at,
+            first_n=1 if self.skip_first else 0,
+            look_back=look_back or self.every,
+            jitter=self.jitter,
+            tolerance=self.tolerance,
+        )
+
+
+KINDS: Mapping[str, type[Document]] = {
+    "cron_rule": CronModel,
+    "due_date": DueDateModel,
+    "every": IntervalModel,
+    "on": OnEventModel,
+    "after": AfterEventModel,
+}
+ALONE = ("every", "on", "after")
+Rule = CronModel | DueDateModel | IntervalModel | OnEventModel | AfterEventModel
+
+
+class WhenModel(BaseModel):
+    """The rule of an action: one object, or the union of a list of cron rules and due dates."""
+
+    model_config = ConfigDict(frozen=True)
+
+    rules: tuple[Rule, ...]
+    is_list: bool = False
+
+    @property
+    def is_event(self) -> bool:
+        """Whether the action is due on or after an event."""
+        return any(isinstance(rule, OnEventModel | AfterEventModel) for rule in self.rules)
+
+    @property
+    def every(self) -> timedelta | None:
+        """The interval's length; None for other kinds."""
+        return next((rule.every for rule in self.rules if isinstance(rule, IntervalModel)), None)
+
+    @property
+    def due_dates(self) -> frozenset[datetime]:
+        """The due dates in UTC."""
+        return frozenset(rule.due_at for rule in self.rules if isinstance(rule, DueDateModel))
+
+    def triggers(
+        self, look_back: timedelta | None, subjects: RecipientFilterModel | None = None
+    ) -> tuple[Trigger, ...]:
+        """Return what the tick needs of each rule; `look_back` None takes each default.
+
+        `subjects` says which users an event action is about.
+        """
+        return tuple(
+            _event_trigger(rule, look_back, subjects or RecipientFilterModel())
+            if isinstance(rule, OnEventModel | AfterEventModel)
+            else rule.trigger(look_back)
+            for rule in self.rules
+        )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read(cls, value: Any, info: ValidationInfo) -> Any:
+        if isinstance(value, list | tuple):
+            return {"rules": _read_list(value, info), "is_list": True}
+        return {"rules": (_read_rule(value, info),), "is_list": False}
+
+    @model_serializer
+    def _written(self) -> Any:
+        rules = [rule.model_dump(mode="json", exclude_unset=True) for rule in self.rules]
+        return rules if self.is_list else rules[0]
+
+
+def _event_trigger(
+    rule: OnEventModel | AfterEventModel,
+    look_back: timedelta | None,
+    subjects: RecipientFilterModel,
+) -> EventTrigger:
+    return EventTrigger(
+        event=rule.event,
+        delay=rule.delay if isinstance(rule, AfterEventModel) else format_span(NOTHING),
+        # One that is written beside an exact delay decides nothing.
+        zone=rule.timezone if isinstance(rule, AfterEventModel) and rule.delay_parts[0] else None,
+        look_back=look_back or EVENT_LOOK_BACK,
+        subjects=subjects,
+    )
+
+
+def _read_list(values: list[object] | tuple[object, ...], info: ValidationInfo) -> list[Document]:
+    if not values:
+        raise ValueError("is empty; write at least one cron rule or due date")
+    if len(values) > MOST_RULES:
+        raise ValueError(f"has {len(values)} entries; write at most {MOST_RULES}")
+    rules: list[Document] = []
+    faults: list[InitErrorDetails] = []
+    for number, value in enumerate(values):
+        try:
+            rules.append(_read_clock_rule(value, info))
+        except ValidationError as error:
+            faults += line_errors(error, under=(number,))
+        except ValueError as error:
+            faults.append(line_error((number,), value, str(error)))
+    raise_all("when", faults)
+    return rules
+
+
+def _read_clock_rule(value: object, info: ValidationInfo) -> Document:
+    if any(key in as_object(value) for key in ALONE):
+        raise ValueError("a list holds cron rules and due dates only; make another action for this")
+    return _read_rule(value, info)
+
+
+def _read_rule(value: object, info: ValidationInfo) -> Document:
+    """Return the rule of the kind that its keys tell; raises ValueError or ValidationError."""
+    raw = as_object(value)
+    kinds = [key for key in KINDS if key in raw]
+    if len(kinds) > 1:
+        raise ValueError(f"has two kinds, {listed(kinds)}; keep one, or make another action")
+    if not kinds:
+        raise ValueError(_no_kind(raw))
+    return KINDS[kinds[0]].model_validate(raw, context=info.context)
+
+
+def _no_kind(raw: Mapping[str, object]) -> str:
+    for key in raw:
+        near = nearest(key, KINDS)
+        if near is not None:
+            return f'has the unknown key "{segment(key)}"; did you mean "{near}"?'
+    return f"says no time; write one of {listed(KINDS)}"
+
+
+def _shown(now: datetime | None) -> str:
+    return format_instant(now) if now is not None else ""

@@ -1,0 +1,296 @@
+"""Actions and their revisions: store, find, list."""
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from models.errors import NotFound
+from models.sql import UTCDateTime, database_now, insert_all
+from models.store.actions.cursors import FILE_ME
+from models.store.notices.overdue import NEVER_STARTED
+from models.store.operations import SCHEDULED
+from models.tables import action_cursor, action_state, actions, operations, revisions
+
+OVERDUE = timedelta(minutes=15)
+
+
+def insert(
+    connection: sa.Connection,
+    small_app_id: int,
+    revisions_of: Mapping[UUID, dict[str, Any]],
+    now: datetime,
+) -> bool:
+    """Store new actions with their first revisions; what was due before `now` is not theirs.
+
+    A revision has name, owner, active, document, document_hash, plan (texts) and author. Returns
+    False when a name is taken: the caller's transaction is then to be rolled back.
+    """
+    if not revisions_of:
+        return True
+    at = sa.literal(now, UTCDateTime())
+    authors = {uid: one.pop("author") for uid, one in revisions_of.items()}
+    rows = [{"uid": uid, **one} for uid, one in revisions_of.items()]
+    stored = insert_all(
+        connection,
+        actions,
+        rows,
+        {
+            "small_app_id": sa.literal(small_app_id),
+            "revision": sa.literal(1),
+            "created_at": at,
+            "updated_at": at,
+        },
+    )
+    if len(stored) < len(rows):
+        return False
+    firsts = [
+        {
+            "action_uid": row["uid"],
+            "document": row["document"],
+            "plan": row["plan"],
+            "author": authors[row["uid"]],
+        }
+        for row in rows
+    ]
+    insert_all(connection, revisions, firsts, {"number": sa.literal(1), "effective_from": at})
+    insert_all(
+        connection,
+        action_cursor,
+        [{"action_uid": row["uid"]} for row in rows],
+        {
+            "watermark": at,
+            "effective_from": at,
+            "next_occurrence_at": sa.literal(FILE_ME, UTCDateTime()),
+        },
+    )
+    return True
+
+
+def replace(
+    connection: sa.Connection, uid: UUID, number: int, revision: dict[str, Any], now: datetime
+) -> None:
+    """Make `revision` the current one of an action, under the next number; see `insert`."""
+    author = revision.pop("author")
+    connection.execute(
+        sa.update(actions)
+        .where(actions.c.uid == uid)
+        .values(revision=number, updated_at=now, set_aside=None, **revision)
+    )
+    _insert_revision(connection, uid, number, revision, author, now)
+
+
+def _insert_revision(
+    connection: sa.Connection,
+    uid: UUID,
+    number: int,
+    revision: dict[str, Any],
+    author: str,
+    now: datetime,
+) -> None:
+    connection.execute(
+        sa.insert(revisions).values(
+            action_uid=uid,
+            number=number,
+            document=revision["document"],
+            plan=revision["plan"],
+            author=author,
+            effective_from=now,
+        )
+    )
+
+
+def set_aside(
+    connection: sa.Connection, uid: UUID, reason: str, until: datetime | None = None
+) -> None:
+    """Take a broken action out of every tick, with the reason; any change to it puts it back.
+
+    Its revision decided up to `until`, None for the watermark.
+    """
+    connection.execute(sa.update(actions).where(actions.c.uid == uid).values(set_aside=reason))
+    connection.execute(
+        sa.update(action_cursor)
+        .where(action_cursor.c.action_uid == uid)
+        .values(next_occurrence_at=None)
+    )
+    _end_revision(connection, uid, f"set aside: {reason}", until)
+
+
+def _end_revision(
+    connection: sa.Connection, uid: UUID, reason: str, until: datetime | None
+) -> None:
+    """Note up to when an action's newest revision decided; one that had ended before stays so."""
+    number = sa.select(actions.c.revision).where(actions.c.uid == uid).scalar_subquery()
+    watermark = sa.select(action_cursor.c.watermark).where(action_cursor.c.action_uid == uid)
+    ended_at = watermark.scalar_subquery() if until is None else sa.literal(until, UTCDateTime())
+    connection.execute(
+        sa.update(revisions)
+        .where(revisions.c.action_uid == uid, revisions.c.number == number)
+        .where(revisions.c.ended_at.is_(None))
+        .values(ended_at=ended_at, end_reason=reason)
+    )
+
+
+def find(
+    connection: sa.Connection, small_app_id: int, name_or_uid: str, overdue: timedelta = OVERDUE
+) -> dict[str, Any]:
+    """Return the action of that name in the small app, or of that uid; raises NotFound.
+
+    What was recorded `overdue` ago and not started counts as overdue.
+    """
+    query = _listing(overdue).where(actions.c.deleted_at.is_(None))
+    by_name = (actions.c.small_app_id == small_app_id) & (actions.c.name == name_or_uid)
+    row = connection.execute(query.where(by_name)).mappings().one_or_none()
+    if row is None and (uid := _as_uid(name_or_uid)) is not None:
+        row = connection.execute(query.where(actions.c.uid == uid)).mappings().one_or_none()
+    if row is None:
+        raise NotFound(f"no action is named {name_or_uid!r}; see `minutehand action list`")
+    return dict(row)
+
+
+def listed(
+    connection: sa.Connection, small_app_id: int | None, overdue: timedelta = OVERDUE
+) -> list[dict[str, Any]]:
+    """Return the actions of a small app, or of all, with how they stand, by name."""
+    query = _listing(overdue).where(actions.c.deleted_at.is_(None)).order_by(actions.c.name)
+    if small_app_id is not None:
+        query = query.where(actions.c.small_app_id == small_app_id)
+    return [dict(row) for row in connection.execute(query).mappings()]
+
+
+def due_until(connection: sa.Connection, until: datetime, limit: int) -> Sequence[Any]:
+    """Return uid and plan of up to `limit` actions that are due until then, the first first."""
+    query = (
+        sa.select(action_cursor.c.action_uid, actions.c.plan)
+        .join(actions, actions.c.uid == action_cursor.c.action_uid)
+        .where(action_cursor.c.next_occurrence_at <= until)
+        .order_by(action_cursor.c.next_occurrence_at)
+        .limit(limit)
+    )
+    return connection.execute(query).all()
+
+
+def perhaps_unhealthy(connection: sa.Connection, overdue: timedelta) -> list[dict[str, Any]]:
+    """Return the actions whose last operation was no success, or that are overdue or set aside."""
+    query = _listing(overdue).where(
+        actions.c.deleted_at.is_(None),
+        actions.c.set_aside.is_not(None)
+        | action_state.c.last_state.is_(None)
+        | (action_state.c.last_state != "success")
+        | action_state.c.overdue_alerted_at.is_not(None)
+        | actions.c.uid.in_(_late(overdue).with_only_columns(operations.c.action_uid)),
+    )
+    return [dict(row) for row in connection.execute(query).mappings()]
+
+
+def set_aside_actions(connection: sa.Connection) -> list[dict[str, Any]]:
+    """Return name, uid and reason of the actions that are set aside."""
+    query = (
+        sa.select(actions.c.uid, actions.c.name, actions.c.set_aside)
+        .where(actions.c.set_aside.is_not(None), actions.c.deleted_at.is_(None))
+        .order_by(actions.c.updated_at)
+    )
+    return [dict(row) for row in connection.execute(query).mappings()]
+
+
+def longest_look_back(
+    connection: sa.Connection, over: timedelta, small_app_id: int | None = None
+) -> tuple[str, timedelta] | None:
+    """Return name and look-back of the action with the longest one, if it is longer than `over`."""
+    query = (
+        sa.select(actions.c.name, actions.c.look_back_s)
+        .where(actions.c.look_back_s > int(over.total_seconds()), actions.c.deleted_at.is_(None))
+        .order_by(actions.c.look_back_s.desc())
+    )
+    if small_app_id is not None:
+        query = query.where(actions.c.small_app_id == small_app_id)
+    row = connection.execute(query.limit(1)).one_or_none()
+    return None if row is None else (row.name, timedelta(seconds=row.look_back_s))
+
+
+def count(connection: sa.Connection) -> tuple[int, int]:
+    """Return how many actions there are, and how many of them are active."""
+    row = connection.execute(
+        sa.select(
+            sa.func.count(), sa.func.coalesce(sa.func.sum(sa.cast(actions.c.active, sa.Integer)), 0)
+        ).where(actions.c.deleted_at.is_(None))
+    ).one()
+    return row[0], row[1]
+
+
+def uid_named(connection: sa.Connection, small_app_id: int, name: object) -> UUID | None:
+    """Return the uid of the action of that name in the small app, or None."""
+    if not isinstance(name, str):
+        return None
+    return connection.execute(
+        sa.select(actions.c.uid).where(
+            actions.c.small_app_id == small_app_id,
+            actions.c.name == name,
+            actions.c.deleted_at.is_(None),
+        )
+    ).scalar_one_or_none()
+
+
+def revision_document(connection: sa.Connection, uid: UUID, number: int) -> dict[str, Any] | None:
+    """Return the document of a revision as it was stored, None where there is none."""
+    text = connection.execute(
+        sa.select(revisions.c.document).where(
+            revisions.c.action_uid == uid, revisions.c.number == number
+        )
+    ).scalar_one_or_none()
+    return None if text is None else json.loads(text)
+
+
+def _as_uid(text: str) -> UUID | None:
+    try:
+        return UUID(text)
+    except ValueError:
+        return None
+
+
+def _expected() -> sa.Select[Any]:
+    return sa.select(operations).where(NEVER_STARTED, operations.c.triggerer.startswith(SCHEDULED))
+
+
+def _late(overdue: timedelta) -> sa.Select[Any]:
+    return _expected().where(operations.c.recorded_at < database_now(-overdue))
+
+
+def _listing(overdue: timedelta) -> sa.Select[Any]:
+    state = (action_state.c.action_uid == actions.c.uid) & (action_state.c.subject == "")
+    its_own = operations.c.action_uid == actions.c.uid
+    is_late = operations.c.recorded_at < database_now(-overdue)
+    # Where each takes the place of the one before, none grows old.
+    late = _expected().where(its_own, is_late | action_state.c.overdue_alerted_at.is_not(None))
+    return (
+        sa.select(
+            actions,
+            action_cursor.c.next_occurrence_at,
+            action_cursor.c.watermark,
+            action_state.c.last_state,
+            action_state.c.last_run_at,
+            action_state.c.last_success_at,
+            action_state.c.run_number,
+            action_state.c.failures_in_row,
+            action_state.c.troubles_in_row,
+            late.with_only_columns(sa.func.min(operations.c.occurrence_at))
+            .correlate(actions, action_state)
+            .scalar_subquery()
+            .label("overdue_since"),
+            # Asked only of those that never ran: others have a long history.
+            sa.case(
+                (
+                    action_state.c.last_state.is_(None),
+                    sa.exists()
+                    .where(its_own, operations.c.state.in_(("missed", "skipped", "dropped")))
+                    .correlate(actions),
+                ),
+                else_=sa.true(),
+            ).label("was_due"),
+        )
+        .join(action_cursor, action_cursor.c.action_uid == actions.c.uid)
+        .outerjoin(action_state, state)
+    )

@@ -1,0 +1,224 @@
+"""Notices: owed in the transaction that ends an operation, delivered at least once.
+
+As with operations, a message is (id, try), and a try is begun by one conditional update.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from models.action.plan import Target
+from models.notices import NoticeKind, backoff, notice_id
+from models.sql import database_now, insert_ignoring, stands_in
+from models.store.operations import RESERVED_FOR
+from models.tables import notices
+
+# Longer than a try may take; then another may begin.
+TRY_FOR = timedelta(minutes=5)
+SENT_FOR = timedelta(minutes=5)
+LONGEST_WAIT = timedelta(days=1)
+OWED = stands_in(notices.c.state, {"owed"})
+
+
+@dataclass(frozen=True, slots=True)
+class Owed:
+    """A notice to be sent now, and how often it was tried already."""
+
+    id: UUID
+    tries: int
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """A notice that this worker delivers, in its try of that number."""
+
+    id: UUID
+    tries: int
+    kind: NoticeKind
+    target: Target
+    payload: dict[str, Any]
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What is to be told: of which action and end, and by which instant at the earliest."""
+
+    small_app_id: int
+    action_uid: UUID
+    # The operation, or the action itself, and what tells one end of it from the next.
+    about: UUID
+    end: str
+    operation_id: UUID | None = None
+    not_before: datetime | None = None
+
+
+def owe(
+    connection: sa.Connection,
+    told: Told,
+    kind: NoticeKind,
+    targets: Collection[Target],
+    payload: dict[str, Any],
+) -> list[Owed]:
+    """Write a notice for each target; return those to be sent now, reserved for the caller.
+
+    One that is there already is left alone: two daemons owe it once.
+    """
+    earliest = told.not_before
+    ids = {target: notice_id(told.about, told.end, kind, target) for target in targets}
+    rows = [
+        {
+            "id": id,
+            "small_app_id": told.small_app_id,
+            "action_uid": told.action_uid,
+            "operation_id": told.operation_id,
+            "kind": kind,
+            "target": asdict(target),
+            "payload": payload,
+            "state": "owed",
+        }
+        for target, id in ids.items()
+    ]
+    if not rows:
+        return []
+    first = insert_ignoring(connection, notices).values(
+        not_before=database_now(RESERVED_FOR) if earliest is None else earliest,
+        created_at=database_now(),
+    )
+    connection.execute(first, rows)
+    return [Owed(id, 0) for id in ids.values()] if earliest is None else []
+
+
+def send_soon(connection: sa.Connection, owed: Sequence[Owed]) -> None:
+    """Take back the reservation: the next sweep sends them."""
+    _change(connection, owed, {"not_before": database_now()})
+
+
+def mark_sent(connection: sa.Connection, owed: Sequence[Owed]) -> None:
+    """Note that the broker took them: they are not sent again for five minutes."""
+    _change(connection, owed, {"not_before": database_now(SENT_FOR)})
+
+
+def _change(connection: sa.Connection, owed: Sequence[Owed], values: dict[str, Any]) -> None:
+    if owed:
+        changed = sa.update(notices).where(
+            notices.c.id == sa.bindparam("its_id"),
+            notices.c.tries == sa.bindparam("its_tries"),
+            OWED,
+        )
+        rows = [{"its_id": one.id, "its_tries": one.tries} for one in owed]
+        connection.execute(changed.values(values), rows)
+
+
+def reserve(connection: sa.Connection, limit: int) -> list[Owed]:
+    """Reserve up to `limit` notices that may be sent now, the oldest first, for 30 s."""
+    ready = (
+        sa.select(notices.c.id)
+        .where(OWED, notices.c.not_before <= database_now())
+        .order_by(notices.c.not_before)
+        .limit(limit)
+        .with_for_update(skip_locked=True)
+    )
+    reserved = (
+        sa.update(notices)
+        .where(notices.c.id.in_(ready.scalar_subquery()))
+        .values(not_before=database_now(RESERVED_FOR))
+        .returning(notices.c.id, notices.c.tries)
+    )
+    return [Owed(*row) for row in connection.execute(reserved)]
+
+
+def release_after_clock(connection: sa.Connection) -> None:
+    """Let be sent what waits longer than quiet hours and backoffs: the clock was ahead."""
+    ahead = notices.c.not_before > database_now(LONGEST_WAIT)
+    connection.execute(sa.update(notices).where(OWED, ahead).values(not_before=database_now()))
+
+
+def begin(connection: sa.Connection, id: UUID, number: int) -> Notice | None:
+    """Begin the try of that number; None when it was begun by another, or nothing is owed."""
+    begun = (
+        sa.update(notices)
+        .where(notices.c.id == id, notices.c.tries == number - 1, OWED)
+        .values(tries=number, not_before=database_now(TRY_FOR))
+        .returning(notices)
+    )
+    row = connection.execute(begun).one_or_none()
+    if row is None:
+        return None
+    return Notice(
+        row.id, row.tries, NoticeKind(row.kind), Target(**row.target), row.payload, row.created_at
+    )
+
+
+def finish(connection: sa.Connection, notice: Notice) -> None:
+    """Note that the notice was delivered."""
+    _write(connection, notice, {"state": "done", "finished_at": database_now(), "error": None})
+
+
+def put_off(connection: sa.Connection, notice: Notice, error: str) -> None:
+    """Have the notice tried again after its backoff."""
+    later = database_now(backoff(notice.tries))
+    _write(connection, notice, {"not_before": later, "error": error})
+
+
+def give_up(connection: sa.Connection, notice: Notice, error: str) -> None:
+    """Note that the notice cannot be delivered, and why."""
+    _write(connection, notice, {"state": "failed", "finished_at": database_now(), "error": error})
+
+
+def _write(connection: sa.Connection, notice: Notice, values: dict[str, Any]) -> None:
+    # Its time may be over and the next try begun: what that one finds counts.
+    mine = (notices.c.id == notice.id, notices.c.tries == notice.tries, OWED)
+    connection.execute(sa.update(notices).where(*mine).values(values))
+
+
+def withdraw_held(connection: sa.Connection, uid: UUID, kind: NoticeKind) -> set[Target]:
+    """End an action's notices of that kind that wait for the end of the quiet hours.
+
+    Returns who then need not be told of the opposite.
+    """
+    held = (
+        sa.update(notices)
+        .where(notices.c.action_uid == uid, notices.c.kind == kind, notices.c.tries == 0, OWED)
+        .where(notices.c.not_before > database_now())
+        .values(state="done", finished_at=database_now(), error="over before the quiet hours ended")
+        .returning(notices.c.target)
+    )
+    return {Target(**target) for target in connection.execute(held).scalars()}
+
+
+def withdraw_stale(connection: sa.Connection, uid: UUID, kind: NoticeKind) -> None:
+    """End an action's notices of that kind that wait for another try: the opposite holds now.
+
+    Told after it, perhaps hours later, they would be taken for the newer ones.
+    """
+    stale = (
+        sa.update(notices)
+        .where(notices.c.action_uid == uid, notices.c.kind == kind, notices.c.tries > 0, OWED)
+        .where(notices.c.not_before > database_now())
+    )
+    told = "over before it could be delivered"
+    ended = stale.values(state="done", finished_at=database_now(), error=told)
+    connection.execute(ended)
+
+
+def of_operation(connection: sa.Connection, operation_id: UUID) -> list[dict[str, Any]]:
+    """Return the notices about an operation, the oldest first."""
+    query = (
+        sa.select(notices)
+        .where(notices.c.operation_id == operation_id)
+        .order_by(notices.c.created_at, notices.c.id)
+    )
+    return [dict(row) for row in connection.execute(query).mappings()]
+
+
+def failed_since(connection: sa.Connection, since: datetime) -> int:
+    """Return how many notices could not be delivered since then."""
+    query = sa.select(sa.func.count()).where(
+        notices.c.finished_at >= since, notices.c.state == "failed"
+    )
+    return int(connection.execute(query).scalar_one())

@@ -1,0 +1,180 @@
+"""What the end of an operation owes to whom: hooks, alerts, and that all is well again."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from models.action.plan import HookPlan, Target, hooks_of
+from models.notices import OPPOSITE, NoticeKind, hook_kind, quiet_until, targets_of
+from models.operation import OperationState
+from models.sql import database_now
+from models.store import notices
+from models.store.notices import Owed, Told
+from models.tables import action_state, actions, operation_logs, operations, small_apps
+from models.values import format_instant
+from runtime.sections import AlertSettings
+
+NO_ALERTS = AlertSettings()
+MOST_LINES = 10
+LONGEST_LINE = 500
+STANDING = (
+    action_state.c.run_number,
+    action_state.c.failures_in_row,
+    action_state.c.troubles_in_row,
+    action_state.c.alerted_at,
+    action_state.c.overdue_alerted_at,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """An operation's end as far as telling goes; `plan` is the one that was recorded with it."""
+
+    operation_id: UUID
+    attempt: int
+    action_uid: UUID
+    state: OperationState
+    reason: str | None
+    finished_at: datetime
+    plan: str
+
+
+def alert_targets(alerts: AlertSettings) -> tuple[Target, ...]:
+    """Return who is told of trouble with any action."""
+    webhook = alerts.webhook.get_secret_value()
+    mails = tuple(Target("mail", address) for address in alerts.mail)
+    return (*mails, *((Target("webhook", webhook),) if webhook else ()))
+
+
+def owe(
+    connection: sa.Connection, end: End, standing: sa.Row[Any], alerts: AlertSettings
+) -> list[Owed]:
+    """Write the notices that `end` owes; return those to be sent now.
+
+    `standing` is what the action knows after it (STANDING). Where nobody is to be told, this
+    executes nothing.
+    """
+    hooks = hooks_of(end.plan)
+    owed: list[tuple[NoticeKind, tuple[Target, ...]]] = []
+    kinds = [hook_kind(end.state, end.reason), *_changes(end, standing, hooks, alerts)]
+    for kind in kinds:
+        targets = () if kind is None else targets_of(kind, hooks, alert_targets(alerts))
+        if kind is not None and (targets or kind in _CLOSES):
+            owed.append((kind, targets))
+    if not owed:
+        return []
+    payload = _payload(connection, end.operation_id) | {
+        "run_number": standing.run_number,
+        "failures_in_row": standing.failures_in_row,
+        "troubles_in_row": standing.troubles_in_row,
+    }
+    sent: list[Owed] = []
+    for kind, targets in owed:
+        sent += _owe_one(connection, (end, kind), targets, payload, alerts)
+    return sent
+
+
+_CLOSES = {
+    NoticeKind.RECOVERED: action_state.c.alerted_at,
+    NoticeKind.SEEN: action_state.c.overdue_alerted_at,
+}
+
+
+def _changes(
+    end: End, standing: sa.Row[Any], hooks: HookPlan | None, alerts: AlertSettings
+) -> list[NoticeKind]:
+    """Return the alerts that this end opens or closes."""
+    changes = []
+    after = (hooks and hooks.alert_after) or alerts.after
+    is_open = standing.alerted_at is not None
+    if is_open and end.state in {OperationState.SUCCESS, OperationState.HANDED_OVER}:
+        changes.append(NoticeKind.RECOVERED)
+    # More than that many when the number was lowered, or nobody was to be told before.
+    if not is_open and hook_kind(end.state, end.reason) is NoticeKind.FAILURE:
+        changes += [NoticeKind.ALERT] if standing.troubles_in_row >= after else []
+    if standing.overdue_alerted_at is not None:
+        changes.append(NoticeKind.SEEN)
+    return changes
+
+
+def _owe_one(
+    connection: sa.Connection,
+    what: tuple[End, NoticeKind],
+    targets: tuple[Target, ...],
+    payload: dict[str, Any],
+    alerts: AlertSettings,
+) -> list[Owed]:
+    end, kind = what
+    told = Told(
+        payload["small_app_id"], end.action_uid, end.operation_id, str(end.attempt),
+        operation_id=end.operation_id,
+    )  # fmt: skip
+    if kind not in (NoticeKind.SUCCESS, NoticeKind.FAILURE):
+        told, targets = _as_alert(connection, (told, kind), targets, end.finished_at, alerts)
+    shown = {key: value for key, value in payload.items() if key != "small_app_id"}
+    return notices.owe(connection, told, kind, targets, {"kind": kind, **shown})
+
+
+def _as_alert(
+    connection: sa.Connection,
+    what: tuple[Told, NoticeKind],
+    targets: tuple[Target, ...],
+    now: datetime,
+    alerts: AlertSettings,
+) -> tuple[Told, tuple[Target, ...]]:
+    """Open or close the alert; return it for those to be told, after the quiet hours."""
+    told, kind = what
+    until = quiet_until(now, alerts.quiet, alerts.timezone)
+    state = sa.update(action_state).where(
+        action_state.c.action_uid == told.action_uid, action_state.c.subject == ""
+    )
+    if kind is NoticeKind.ALERT:
+        connection.execute(state.values(alerted_at=database_now()))
+    else:
+        connection.execute(state.values({_CLOSES[kind].name: None}))
+    notices.withdraw_stale(connection, told.action_uid, OPPOSITE[kind])
+    if until is not None:
+        withdrawn = notices.withdraw_held(connection, told.action_uid, OPPOSITE[kind])
+        targets = tuple(one for one in targets if one not in withdrawn)
+    return replace(told, not_before=until), targets
+
+
+_TOLD = (
+    sa.select(
+        operations,
+        actions.c.name.label("action"),
+        small_apps.c.name.label("small_app"),
+        operation_logs.c.lines,
+    )
+    .join(actions, actions.c.uid == operations.c.action_uid)
+    .join(small_apps, small_apps.c.id == operations.c.small_app_id)
+    .outerjoin(operation_logs, operation_logs.c.operation_id == operations.c.id)
+    .where(operations.c.id == sa.bindparam("its_id"))
+)
+_INSTANTS = ("occurrence_at", "recorded_at", "first_started_at", "started_at", "finished_at")
+_AS_THEY_ARE = ("state", "reason", "error", "triggerer", "subject", "attempt", "queue")
+
+
+def _payload(connection: sa.Connection, operation_id: UUID) -> dict[str, Any]:
+    """Return what is told of an operation, as JSON, and its small app's id."""
+    row = connection.execute(_TOLD, {"its_id": operation_id}).mappings().one()
+    lines = [one.get("message", "") for one in row["lines"] or []][-MOST_LINES:]
+    return {
+        "small_app_id": row["small_app_id"],
+        "small_app": row["small_app"],
+        "action": row["action"],
+        "action_uid": str(row["action_uid"]),
+        "operation_id": str(operation_id),
+        **{key: row[key] for key in _AS_THEY_ARE},
+        **{key: row[key] and format_instant(row[key]) for key in _INSTANTS},
+        "steps": [_step(one) for one in row["steps"] or []],
+        "log": [str(line)[:LONGEST_LINE] for line in lines],
+    }
+
+
+def _step(story: dict[str, Any]) -> dict[str, Any]:
+    keys = ("name", "state", "message", "error")
+    return {key: story[key] for key in keys if story.get(key)}

@@ -1,0 +1,171 @@
+"""Occurrences that were decided and that nobody started in time: one alert for each action."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import sqlalchemy as sa
+
+from models.action.plan import hooks_of
+from models.notices import NoticeKind, quiet_until, targets_of
+from models.operation import UNSTARTED, OperationState
+from models.sql import database_now, insert_ignoring, read_clock, stands_in
+from models.store import notices, ticks
+from models.store.notices import Told
+from models.store.notices.alerting import alert_targets
+from models.store.operations import MORE_WAITED, OVERTAKEN, SCHEDULED
+from models.tables import action_state, actions, operations, small_apps
+from models.values import format_instant
+from runtime.sections import AlertSettings
+
+# The condition of the index operations_overdue.
+NEVER_STARTED = sa.and_(
+    stands_in(operations.c.state, UNSTARTED),
+    operations.c.waiting_for.is_(None),
+    operations.c.first_started_at.is_(None),
+)
+# A worker that was not seen for so long is not there.
+GONE = timedelta(minutes=1)
+
+
+def alert(
+    connection: sa.Connection, alerts: AlertSettings, limit: int, *, overtook: bool = False
+) -> list[tuple[str, str]]:
+    """Owe an alert for each action that is overdue and not known as such; return name and reason.
+
+    An action that ran within the same span is not overdue, though one of its operations waits.
+    `overtook`: newer operations took the place of unstarted ones, none of which grows old then.
+    The condition of the update, and the notice's id, let one of two daemons do it.
+    """
+    asked = _asked(alerts) | {"most": limit}
+    found = list(connection.execute(_OVERDUE, asked))
+    if overtook:
+        found += connection.execute(_OVERTAKEN, asked)
+    if not found:
+        return []
+    now = read_clock(connection)
+    listened = _queues(connection)
+    # In one order: two daemons must not wait for each other in a circle.
+    first = {row.action_uid: row for row in reversed(found)}
+    rows = [row for _, row in sorted(first.items()) if _mark(connection, row)]
+    for row in rows:
+        _owe(connection, row, _reason(row, listened), alerts, now)
+    return [(row.action, _reason(row, listened)) for row in rows]
+
+
+def _asked(alerts: AlertSettings) -> dict[str, float]:
+    late_s = -alerts.overdue.total_seconds()
+    return {"late_s": late_s, "window_s": 2 * late_s}
+
+
+def _late() -> sa.ColumnElement[datetime]:
+    return database_now(sa.bindparam("late_s", type_=sa.Float))
+
+
+_EXPECTED = (
+    sa.select(
+        operations.c.id,
+        operations.c.action_uid,
+        operations.c.small_app_id,
+        operations.c.occurrence_at,
+        operations.c.recorded_at,
+        operations.c.queue,
+        operations.c.state,
+        operations.c.in_doubt,
+        actions.c.name.label("action"),
+        actions.c.plan,
+        small_apps.c.name.label("small_app"),
+        action_state.c.run_number,
+    )
+    .join(actions, actions.c.uid == operations.c.action_uid)
+    .join(small_apps, small_apps.c.id == operations.c.small_app_id)
+    .outerjoin(
+        action_state,
+        (action_state.c.action_uid == operations.c.action_uid) & (action_state.c.subject == ""),
+    )
+    .where(NEVER_STARTED, operations.c.triggerer.startswith(SCHEDULED))
+    .where(actions.c.active, actions.c.deleted_at.is_(None))
+    .where(action_state.c.overdue_alerted_at.is_(None))
+    # One that lies ahead is of a clock that was: it says nothing of now.
+    .where(
+        action_state.c.last_run_at.is_(None)
+        | sa.not_(action_state.c.last_run_at.between(_late(), database_now()))
+    )
+    .order_by(operations.c.recorded_at)
+    .limit(sa.bindparam("most"))
+)
+_OVERDUE = _EXPECTED.where(operations.c.recorded_at < _late())
+_older, _other = operations.alias("older"), operations.alias("other")
+# Of what is due at least so often one lies in any such window.
+_WERE_OVERTAKEN = sa.select(_older.c.action_uid).where(
+    # Every app by its id: so the index by what was recorded lately is used.
+    _older.c.small_app_id.in_(sa.select(small_apps.c.id)),
+    _older.c.recorded_at < _late(),
+    _older.c.recorded_at >= database_now(sa.bindparam("window_s", type_=sa.Float)),
+    _older.c.state == OperationState.SKIPPED,
+    _older.c.first_started_at.is_(None),
+    (_older.c.reason == OVERTAKEN) | _older.c.reason.startswith(MORE_WAITED),
+)
+_RUNS_OR_RAN = sa.exists().where(
+    _other.c.action_uid == operations.c.action_uid,
+    _other.c.first_started_at.is_not(None),
+    stands_in(_other.c.state, {OperationState.RUNNING}) | (_other.c.finished_at > _late()),
+)
+_OVERTAKEN = _EXPECTED.where(operations.c.action_uid.in_(_WERE_OVERTAKEN), sa.not_(_RUNS_OR_RAN))
+
+
+def _queues(connection: sa.Connection) -> set[str]:
+    live = ticks.live_workers(connection, GONE)
+    return {queue for row in live for queue in row["queues"].split(",")}
+
+
+def _mark(connection: sa.Connection, row: sa.Row[Any]) -> bool:
+    """Note that the action is overdue; False if another daemon did."""
+    key = {"action_uid": row.action_uid, "subject": ""}
+    connection.execute(insert_ignoring(connection, action_state).values(**key))
+    marked = (
+        sa.update(action_state)
+        .where(action_state.c.action_uid == row.action_uid, action_state.c.subject == "")
+        .where(action_state.c.overdue_alerted_at.is_(None))
+        .values(overdue_alerted_at=database_now())
+    )
+    return connection.execute(marked).rowcount == 1
+
+
+def _reason(row: sa.Row[Any], listened: set[str]) -> str:
+    is_unsent = row.state == "pending"
+    # Who listens to a queue of the user's own is known of those who follow only.
+    if row.queue not in listened and not (is_unsent and row.in_doubt):
+        return f"no worker listens to queue {row.queue}"
+    if is_unsent:
+        return "it could not be sent; is the broker there?"
+    return f"it waits in queue {row.queue}"
+
+
+def _owe(
+    connection: sa.Connection,
+    row: sa.Row[Any],
+    reason: str,
+    alerts: AlertSettings,
+    now: datetime,
+) -> None:
+    targets = targets_of(NoticeKind.OVERDUE, hooks_of(row.plan), alert_targets(alerts))
+    notices.withdraw_stale(connection, row.action_uid, NoticeKind.SEEN)
+    # Without quiet hours it is sent by the sweep that found it.
+    not_before = quiet_until(now, alerts.quiet, alerts.timezone) or now
+    # One operation may be overdue again, after another one of its action ran.
+    told = Told(
+        row.small_app_id, row.action_uid, row.id, f"overdue {row.run_number}", row.id, not_before
+    )
+    payload = {
+        "kind": NoticeKind.OVERDUE,
+        "small_app": row.small_app,
+        "action": row.action,
+        "action_uid": str(row.action_uid),
+        "operation_id": str(row.id),
+        "state": row.state,
+        "reason": reason,
+        "queue": row.queue,
+        "occurrence_at": format_instant(row.occurrence_at),
+        "recorded_at": format_instant(row.recorded_at),
+    }
+    notices.owe(connection, told, NoticeKind.OVERDUE, targets, payload)

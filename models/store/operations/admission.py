@@ -1,0 +1,262 @@
+"""What keeps a recorded operation from starting: tolerance, order, overlap, a pause."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from models.action.plan import Plan
+from models.operation import UNSTARTED, OperationState, is_asked_for
+from models.sql import database_now, read_clock, stands_in
+from models.store.operations import MORE_WAITED, SCHEDULED, asked_for
+from models.store.operations.subjects import why_not
+from models.tables import actions, operations
+
+# How many of an action's newest operations are asked when the last one started.
+RECENT = 20
+
+
+class NotClaimed(StrEnum):
+    """Why an attempt was not given to the worker that asked."""
+
+    # Taken by another message, put back under another attempt, ended, or never recorded.
+    TAKEN = "taken"
+    PAUSED = "paused"
+    SKIPPED = "skipped"
+    DROPPED = "dropped"
+    WAITS = "waits"
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What was recorded with an operation: whose it is, and the revision it runs."""
+
+    id: UUID
+    small_app_id: int
+    app_name: str
+    app_zone: str
+    action_uid: UUID
+    occurrence_at: datetime
+    subject: str | None
+    event_at: datetime | None
+    overlap_key: str | None
+    triggerer: str
+    first_started_at: datetime | None
+    steps: list[dict[str, Any]] | None
+    # Whether this attempt may start as far as it alone is concerned.
+    can_start: bool
+    # The operation that runs under the same overlap key.
+    running: UUID | None
+    document: str
+    plan: Plan
+
+    @property
+    def is_asked_for(self) -> bool:
+        """Whether a rerun, a retry or a backfill caused it: it waits for its turn."""
+        return is_asked_for(self.triggerer)
+
+
+def keep_back(connection: sa.Connection, recorded: Recorded, attempt: int) -> NotClaimed | None:
+    """Apply tolerance, order and overlap, or what its subject is now; None when it may start."""
+    reason = why_not(connection, recorded) if recorded.can_start else None
+    if reason is not None:
+        return skip(connection, recorded.id, attempt, reason)
+    if _comes_too_soon(connection, recorded):
+        return _drop(connection, recorded.id, attempt)
+    earlier = _earlier_in_order(connection, recorded)
+    if earlier is not None:
+        _wait(connection, recorded.id, attempt, earlier)
+        return NotClaimed.WAITS
+    if recorded.can_start and recorded.running is not None:
+        return _yield_to_running(connection, recorded, attempt)
+    return None
+
+
+def _comes_too_soon(connection: sa.Connection, recorded: Recorded) -> bool:
+    """Whether the interval's tolerance drops this operation: only what a schedule recorded."""
+    is_scheduled = recorded.triggerer.startswith(SCHEDULED)
+    has_tolerance = any(getattr(one, "tolerance", None) for one in recorded.plan.triggers)
+    if not (is_scheduled and has_tolerance) or recorded.first_started_at is not None:
+        return False
+    others = (
+        sa.select(operations.c.first_started_at)
+        .where(operations.c.action_uid == recorded.action_uid, operations.c.id != recorded.id)
+        .order_by(operations.c.occurrence_at.desc())
+        .limit(RECENT)
+    )
+    starts = connection.execute(others).scalars().all()
+    now = read_clock(connection)
+    # A start that lies ahead is of a clock that was: it says nothing of now.
+    known = [at for at in starts if at is not None and at <= now]
+    return bool(known) and recorded.plan.drops(max(known), now)
+
+
+def _earlier_in_order(connection: sa.Connection, recorded: Recorded) -> UUID | None:
+    """Return the unstarted operation that comes before this one.
+
+    What a schedule with catch-up `all` sent runs in order, and so does what somebody asked for;
+    neither waits for all of the other.
+    """
+    is_in_order = recorded.plan.catch_up == "all" or recorded.is_asked_for
+    if not is_in_order or recorded.overlap_key is None:
+        return None
+    is_of_those = asked_for(operations.c.triggerer)
+    mine = sa.select(operations.c.occurrence_at).where(operations.c.id == recorded.id)
+    return connection.execute(
+        sa.select(operations.c.id)
+        .where(operations.c.action_uid == recorded.action_uid)
+        .where(stands_in(operations.c.state, UNSTARTED), operations.c.id != recorded.id)
+        .where(operations.c.occurrence_at < mine.scalar_subquery())
+        .where(is_of_those if recorded.is_asked_for else sa.not_(is_of_those))
+        .order_by(operations.c.occurrence_at.desc())
+        .limit(1)
+    ).scalar_one_or_none()
+
+
+def _is_older(connection: sa.Connection, operation_id: UUID, running: UUID) -> bool:
+    """Whether an operation's occurrence lies before that of the running one."""
+    occurrences = sa.select(operations.c.id, operations.c.occurrence_at).where(
+        operations.c.id.in_([operation_id, running])
+    )
+    at = {row.id: row.occurrence_at for row in connection.execute(occurrences)}
+    return bool(at[operation_id] < at[running])
+
+
+def _drop(connection: sa.Connection, operation_id: UUID, attempt: int) -> NotClaimed:
+    dropped = (
+        sa.update(operations)
+        .where(*_mine(operation_id, attempt))
+        .values(state=OperationState.DROPPED, reason="tolerance", finished_at=database_now())
+    )
+    changed = connection.execute(dropped).rowcount
+    return NotClaimed.DROPPED if changed else NotClaimed.TAKEN
+
+
+def _mine(operation_id: UUID, attempt: int) -> tuple[sa.ColumnElement[bool], ...]:
+    return (
+        operations.c.id == operation_id,
+        operations.c.attempt == attempt,
+        operations.c.state.in_(UNSTARTED),
+    )
+
+
+def refuse(connection: sa.Connection, operation_id: UUID, attempt: int) -> NotClaimed:
+    """Skip an unstarted attempt that could not start: its action is paused, or deleted.
+
+    Those that wait for it wait for nothing else: they are skipped with it.
+    """
+    skipped = _skip_unwanted(connection, sa.and_(*_mine(operation_id, attempt)))
+    if not skipped:
+        return NotClaimed.TAKEN
+    while skipped:
+        waits = operations.c.waiting_for.in_(skipped)
+        skipped = _skip_unwanted(connection, waits & operations.c.state.in_(UNSTARTED))
+    return NotClaimed.PAUSED
+
+
+def _skip_unwanted(connection: sa.Connection, which: sa.ColumnElement[bool]) -> Sequence[UUID]:
+    is_deleted = sa.exists().where(
+        actions.c.uid == operations.c.action_uid, actions.c.deleted_at.is_not(None)
+    )
+    skipped = (
+        sa.update(operations)
+        .where(which)
+        .values(
+            state=OperationState.SKIPPED,
+            reason=sa.case((is_deleted, "the action was deleted"), else_="paused"),
+            waiting_for=None,
+            finished_at=database_now(),
+        )
+        .returning(operations.c.id)
+    )
+    return connection.execute(skipped).scalars().all()
+
+
+def _yield_to_running(
+    connection: sa.Connection, recorded: Recorded, attempt: int
+) -> NotClaimed | None:
+    """Apply the action's overlap policy; None when what ran has ended meanwhile."""
+    found = connection.execute(
+        sa.select(operations.c.id, operations.c.triggerer)
+        .where(operations.c.overlap_key == recorded.overlap_key)
+        .where(stands_in(operations.c.state, {OperationState.RUNNING}))
+        .with_for_update()
+    ).one_or_none()
+    if found is None:
+        return None
+    running, plan = found.id, recorded.plan
+    # What somebody asked for waits, and is waited for: each of it runs, and the schedule goes on.
+    if not (recorded.is_asked_for or is_asked_for(found.triggerer)):
+        if plan.overlap == "skip" and plan.catch_up == "latest":
+            return skip(connection, recorded.id, attempt, f"overlap: {running} was running")
+        if plan.overlap == "replace" and not _is_older(connection, recorded.id, running):
+            _ask_to_cancel(connection, running, f"replaced by {recorded.id}")
+    _wait(connection, recorded.id, attempt, running)
+    if plan.catch_up == "latest":
+        _skip_waiting_beyond(connection, recorded.action_uid, plan.max_waiting)
+    return NotClaimed.WAITS
+
+
+def skip(connection: sa.Connection, operation_id: UUID, attempt: int, reason: str) -> NotClaimed:
+    """Skip an unstarted attempt for that reason; TAKEN if it is not unstarted any more."""
+    skipped = (
+        sa.update(operations)
+        .where(*_mine(operation_id, attempt))
+        .values(state=OperationState.SKIPPED, reason=reason, finished_at=database_now())
+    )
+    changed = connection.execute(skipped).rowcount
+    return NotClaimed.SKIPPED if changed else NotClaimed.TAKEN
+
+
+def _ask_to_cancel(connection: sa.Connection, running: UUID, reason: str) -> None:
+    connection.execute(
+        sa.update(operations)
+        .where(operations.c.id == running, operations.c.state == OperationState.RUNNING)
+        .where(operations.c.cancel_requested_at.is_(None))
+        .values(cancel_requested_at=database_now(), reason=reason)
+    )
+
+
+def _wait(connection: sa.Connection, operation_id: UUID, attempt: int, running: UUID) -> None:
+    connection.execute(
+        sa.update(operations)
+        .where(*_mine(operation_id, attempt))
+        .values(
+            state=OperationState.PENDING,
+            attempt=operations.c.attempt + 1,
+            waiting_for=running,
+            handing_at=None,
+            reason=f"waits for {running}",
+        )
+    )
+
+
+def _skip_waiting_beyond(connection: sa.Connection, uid: UUID, most: int) -> None:
+    """Skip the oldest waiting operations of an action, so that `most` wait: the newest.
+
+    Those that somebody asked for do not count.
+    """
+    waiting = (
+        sa.select(operations.c.id)
+        .where(operations.c.action_uid == uid, stands_in(operations.c.state, UNSTARTED))
+        .where(operations.c.waiting_for.is_not(None))
+        .where(sa.not_(asked_for(operations.c.triggerer)))
+        .order_by(operations.c.occurrence_at.desc(), operations.c.id)
+        .offset(most)
+    )
+    too_many = connection.execute(waiting).scalars().all()
+    if too_many:
+        connection.execute(
+            sa.update(operations)
+            .where(operations.c.id.in_(too_many), operations.c.waiting_for.is_not(None))
+            .values(
+                state=OperationState.SKIPPED,
+                reason=f"{MORE_WAITED}{most} waited",
+                waiting_for=None,
+                finished_at=database_now(),
+            )
+        )

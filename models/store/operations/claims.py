@@ -1,0 +1,168 @@
+"""Take an operation by changing exactly one row, or say why it does not start."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from minutehand.steps import SmallApp
+from models.action.plan import Plan
+from models.operation import UNSTARTED, OperationState
+from models.sql import database_now, stands_in
+from models.store.operations.admission import NotClaimed, Recorded, keep_back, refuse
+from models.store.operations.running import Memory, memory
+from models.tables import actions, attempts, operations, revisions, small_apps
+
+# Takes the document and the steps as earlier attempts left them; returns what the row shows of the
+# attempt's beginning.
+Begin = Callable[[str, list[dict[str, Any]]], dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """An attempt that this worker owns, and what it runs: the revision recorded with it."""
+
+    id: UUID
+    attempt: int
+    small_app: SmallApp
+    action_uid: UUID
+    occurrence_at: datetime
+    subject: str | None
+    triggerer: str
+    failures: int
+    losses: int
+    plan: Plan
+    # What the action knew when the attempt started.
+    memory: Memory
+
+
+def claim(
+    connection: sa.Connection,
+    operation_id: UUID,
+    attempt: int,
+    worker: str,
+    begin: Begin = lambda _document, _steps: {},
+) -> Claim | NotClaimed:
+    """Start this attempt for `worker`, or apply what keeps it from starting.
+
+    The transaction is the caller's: on a refusal it holds the refusal's consequences (skipped,
+    waiting, a cancel asked of the running one) and is committed all the same. Raises
+    sqlalchemy.exc.IntegrityError (operations_one_running) when another operation of the action
+    starts at this very moment: to be called again, in a new transaction, which sees it.
+    """
+    recorded = recorded_of(connection, operation_id, attempt)
+    if recorded is None:
+        return NotClaimed.TAKEN
+    kept_back = keep_back(connection, recorded, attempt)
+    if kept_back is not None:
+        return kept_back
+    shown = begin(recorded.document, recorded.steps or [])
+    started = _start(connection, recorded.id, attempt, worker, shown)
+    if started is None:
+        return refuse(connection, operation_id, attempt)
+    return _claimed(connection, recorded, attempt, worker, started)
+
+
+# Whether the operation's action still wants it.
+is_wanted = sa.exists().where(
+    actions.c.uid == operations.c.action_uid, actions.c.active, actions.c.deleted_at.is_(None)
+)
+_can_start = sa.and_(
+    operations.c.attempt == sa.bindparam("its_attempt"),
+    operations.c.state.in_(UNSTARTED),
+    is_wanted,
+)
+_other = operations.alias("other")
+_RECORDED = (
+    sa.select(
+        operations.c.id,
+        operations.c.small_app_id,
+        small_apps.c.name.label("app_name"),
+        small_apps.c.zone.label("app_zone"),
+        operations.c.action_uid,
+        operations.c.occurrence_at,
+        operations.c.subject,
+        operations.c.event_at,
+        operations.c.overlap_key,
+        operations.c.triggerer,
+        operations.c.first_started_at,
+        operations.c.steps,
+        _can_start.label("can_start"),
+        sa.select(_other.c.id)
+        .where(_other.c.overlap_key == operations.c.overlap_key)
+        .where(stands_in(_other.c.state, {OperationState.RUNNING}))
+        .scalar_subquery()
+        .label("running"),
+        revisions.c.document,
+        revisions.c.plan,
+    )
+    .join(small_apps, small_apps.c.id == operations.c.small_app_id)
+    .join(
+        revisions,
+        (revisions.c.action_uid == operations.c.action_uid)
+        & (revisions.c.number == operations.c.revision),
+    )
+    .where(operations.c.id == sa.bindparam("its_id"))
+)
+
+
+def recorded_of(connection: sa.Connection, operation_id: UUID, attempt: int) -> Recorded | None:
+    """Return what was recorded with an operation, None when there is none of that id."""
+    asked = {"its_id": operation_id, "its_attempt": attempt}
+    row = connection.execute(_RECORDED, asked).one_or_none()
+    if row is None:
+        return None
+    return Recorded(**{**row._mapping, "plan": Plan.from_json(row.plan)})
+
+
+_START = (
+    sa.update(operations)
+    .where(operations.c.id == sa.bindparam("its_id"), _can_start)
+    .values(
+        state=OperationState.RUNNING,
+        worker=sa.bindparam("its_worker"),
+        started_at=database_now(),
+        first_started_at=sa.func.coalesce(operations.c.first_started_at, database_now()),
+        heartbeat_at=database_now(),
+        # An attempt that was lost may have left one.
+        eta_at=None,
+        waiting_for=None,
+        reason=None,
+        error=None,
+    )
+    .returning(operations.c.started_at, operations.c.failures, operations.c.losses)
+)
+_ATTEMPT = sa.insert(attempts)
+
+
+def _start(
+    connection: sa.Connection, id: UUID, attempt: int, worker: str, shown: dict[str, Any]
+) -> sa.Row[Any] | None:
+    mine = {"its_id": id, "its_attempt": attempt, "its_worker": worker}
+    return connection.execute(_START, {**mine, **shown}).one_or_none()
+
+
+def _claimed(
+    connection: sa.Connection, recorded: Recorded, attempt: int, worker: str, row: sa.Row[Any]
+) -> Claim:
+    begun = {"operation_id": recorded.id, "attempt": attempt, "worker": worker}
+    connection.execute(
+        _ATTEMPT, {**begun, "started_at": row.started_at, "state": OperationState.RUNNING}
+    )
+    return Claim(
+        id=recorded.id,
+        attempt=attempt,
+        small_app=SmallApp(recorded.small_app_id, recorded.app_name, recorded.app_zone),
+        action_uid=recorded.action_uid,
+        occurrence_at=recorded.occurrence_at,
+        subject=recorded.subject,
+        triggerer=recorded.triggerer,
+        failures=row.failures,
+        losses=row.losses,
+        plan=recorded.plan,
+        # Read after the start: only then no other operation of the action can still end.
+        memory=memory(connection, recorded.action_uid, recorded.subject),
+    )

@@ -1,0 +1,99 @@
+"""What the broker took for the user's own application and nobody follows: over, as we know it."""
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from models.operation import UNSTARTED, OperationState
+from models.sql import database_now, stands_in, upsert
+from models.store import notices
+from models.store.notices import alerting
+from models.store.notices.alerting import STANDING, End
+from models.store.operations.finish import PLAN
+from models.tables import action_state, operations
+from runtime.sections import AlertSettings
+
+FORGIVEN = {"failures_in_row": 0, "troubles_in_row": 0}
+
+
+def hand_over(
+    connection: sa.Connection,
+    its: Sequence[tuple[UUID, int]],
+    reason: str,
+    alerts: AlertSettings,
+) -> None:
+    """End these unstarted attempts (id, number) as handed over, and let their actions know.
+
+    Many at once in few statements: the broker takes hundreds in a second. Who waits for one of
+    them is released by the sweep.
+    """
+    if not its:
+        return
+    ended = (
+        sa.update(operations)
+        # The id by itself finds the row: from pairs alone SQLite reads the whole table.
+        .where(operations.c.id.in_([id for id, _ in its]))
+        .where(sa.tuple_(operations.c.id, operations.c.attempt).in_(its))
+        .where(stands_in(operations.c.state, UNSTARTED))
+        .values(
+            state=OperationState.HANDED_OVER,
+            reason=reason,
+            queued_at=sa.func.coalesce(operations.c.queued_at, database_now()),
+            sendings=sa.case(
+                (operations.c.queued_at.is_(None), operations.c.sendings + 1),
+                else_=operations.c.sendings,
+            ),
+            finished_at=database_now(),
+        )
+        .returning(
+            operations.c.id,
+            operations.c.attempt,
+            operations.c.action_uid,
+            operations.c.subject,
+            operations.c.handing_at,
+            operations.c.finished_at,
+        )
+    )
+    rows = connection.execute(ended).all()
+    _remember(connection, rows)
+    _tell(connection, rows, reason, alerts)
+
+
+def _remember(connection: sa.Connection, rows: Sequence[sa.Row[Any]]) -> None:
+    """Write what the actions know: nothing failed, as far as anybody can tell."""
+    known: dict[tuple[UUID, str], dict[str, Any]] = {}
+    for row in rows:
+        # Of a start nothing is known: that of the sending stands for it.
+        values = {"last_state": OperationState.HANDED_OVER, "last_run_at": row.handing_at}
+        for subject in {row.subject or "", ""}:
+            key = {"action_uid": row.action_uid, "subject": subject}
+            before = known.get((row.action_uid, subject), {"run_number": 0})
+            count = {"run_number": before["run_number"] + 1}
+            known[row.action_uid, subject] = {**key, **values, **FORGIVEN, **count}
+    # In the order in which everybody takes them: a subject's own before its action's.
+    in_order = sorted(known, key=lambda key: (key[0], key[1] == "", key[1]))
+    upsert(connection, action_state, [known[key] for key in in_order], ("run_number",))
+
+
+def _tell(
+    connection: sa.Connection, rows: Sequence[sa.Row[Any]], reason: str, alerts: AlertSettings
+) -> None:
+    """Owe what closes an open alert; without one nobody is told of what is handed over."""
+    newest = {row.action_uid: row for row in rows}
+    is_open = action_state.c.alerted_at.is_not(None) | (
+        action_state.c.overdue_alerted_at.is_not(None)
+    )
+    standing: sa.Select[Any] = (
+        sa.select(action_state.c.action_uid, *STANDING)
+        .where(action_state.c.action_uid.in_(list(newest)), action_state.c.subject == "")
+        .where(is_open)
+    )
+    for known in connection.execute(standing).all():
+        row = newest[known.action_uid]
+        plan = connection.execute(sa.select(PLAN).where(operations.c.id == row.id)).scalar_one()
+        state = OperationState.HANDED_OVER
+        its_end = (row.action_uid, state, reason, row.finished_at, plan or "")
+        owed = alerting.owe(connection, End(row.id, row.attempt, *its_end), known, alerts)
+        notices.send_soon(connection, owed)

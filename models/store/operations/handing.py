@@ -1,0 +1,286 @@
+"""Tasks of the user's own on their way to the broker: begun, settled, or left in doubt.
+
+`handing_at` is written and committed before anything is sent. From then on only what is known for
+certain moves the row: the broker took it, or took nothing. What nobody knows is decided by
+`in_doubt`, once the reservation has run out.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from models.action.plan import Plan
+from models.celery_task import SETTING, CeleryRules, HandOver
+from models.operation import OperationState
+from models.sql import database_now, stands_in
+from models.store import notices, ticks
+from models.store.notices.alerting import NO_ALERTS
+from models.store.operations import RESERVED_FOR
+from models.store.operations.admission import refuse, skip
+from models.store.operations.claims import is_wanted, recorded_of
+from models.store.operations.finish import PLAN, Ending, conclude
+from models.store.operations.handed_over import hand_over
+from models.store.operations.outbox import Message
+from models.store.operations.subjects import why_not
+from models.tables import operations, revisions
+from models.values import format_instant
+from runtime.sections import AlertSettings
+
+# What the broker refused is tried again by a later tick, not by this one again and again.
+REFUSED_FOR = timedelta(seconds=15)
+# A worker that was seen so lately still follows: a restart is no end of following.
+FOLLOWED_WITHIN = timedelta(minutes=10)
+# How long an accepted message is waited for: its queue may be long.
+TAKEN_WITHIN = timedelta(hours=1)
+UNCERTAIN = "send uncertain"
+UNCERTAIN_ERROR = (
+    "it is uncertain whether the broker took the message, and in_doubt is leave: it was not sent "
+    "again"
+)
+UNFOLLOWED = "no worker follows it"
+NOT_TAKEN = "no worker that follows it has started it within an hour"
+
+
+@dataclass(frozen=True, slots=True)
+class Handed:
+    """A message to the user's own application, which only this process may send now."""
+
+    id: UUID
+    attempt: int
+    queue: str
+    hand_over: HandOver
+    # What the message tells of its operation.
+    header: dict[str, Any]
+
+
+def begin(
+    connection: sa.Connection,
+    messages: Sequence[Message],
+    rules: CeleryRules,
+    alerts: AlertSettings = NO_ALERTS,
+) -> list[Handed]:
+    """Note that these reserved operations are being sent; return those that really may be.
+
+    One whose action was paused or deleted meanwhile is skipped, one whose task is not allowed here
+    fails. The caller commits before it sends.
+    """
+    wanted = {message.id: message.attempt for message in messages}
+    rows = connection.execute(_READY.where(operations.c.id.in_(list(wanted)))).all()
+    ready = []
+    for row in rows:
+        if row.attempt != wanted[row.id] or not _may_start(connection, row):
+            continue
+        handed = _hand_over_of(row.plan)
+        if handed is None or not rules.allows(handed.task):
+            _fail(connection, (row.id, row.attempt), _refused(handed), alerts)
+            continue
+        ready.append(Handed(row.id, row.attempt, row.queue, handed, _header(row)))
+    begun = sa.update(operations).where(operations.c.id.in_([one.id for one in ready]))
+    if ready:
+        values = {"handing_at": database_now(), "not_before": database_now(RESERVED_FOR)}
+        connection.execute(begun.values(values))
+    return ready
+
+
+_READY = (
+    sa.select(
+        operations.c.id,
+        operations.c.attempt,
+        operations.c.queue,
+        operations.c.occurrence_at,
+        operations.c.subject,
+        operations.c.triggerer,
+        is_wanted.label("is_wanted"),
+        revisions.c.plan,
+    )
+    .join(
+        revisions,
+        (revisions.c.action_uid == operations.c.action_uid)
+        & (revisions.c.number == operations.c.revision),
+    )
+    .where(stands_in(operations.c.state, {OperationState.PENDING}))
+    .where(operations.c.handing_at.is_(None), operations.c.waiting_for.is_(None))
+    .with_for_update(of=operations, skip_locked=True)
+)
+
+
+def _hand_over_of(plan: str) -> HandOver | None:
+    try:
+        return Plan.from_json(plan).hand_over
+    except ValueError:
+        return None
+
+
+def _may_start(connection: sa.Connection, row: sa.Row[Any]) -> bool:
+    """Skip what its action or its subject no longer wants: nobody may ask when it starts."""
+    if not row.is_wanted:
+        refuse(connection, row.id, row.attempt)
+        return False
+    recorded = recorded_of(connection, row.id, row.attempt) if row.subject is not None else None
+    reason = None if recorded is None else why_not(connection, recorded)
+    if reason is not None:
+        skip(connection, row.id, row.attempt, reason)
+    return reason is None
+
+
+def _refused(handed: HandOver | None) -> str:
+    if handed is None:
+        return "its action no longer says which task to send"
+    return f"{SETTING} does not allow the task {handed.task!r} where it was to be sent"
+
+
+def _header(row: sa.Row[Any]) -> dict[str, Any]:
+    return {
+        "id": str(row.id),
+        "attempt": row.attempt,
+        "occurrence_at": format_instant(row.occurrence_at),
+        "subject": row.subject,
+        "triggerer": row.triggerer,
+    }
+
+
+def settle(
+    connection: sa.Connection,
+    accepted: Sequence[Handed],
+    refused: Sequence[Handed],
+    alerts: AlertSettings = NO_ALERTS,
+) -> None:
+    """Mark what the broker took for certain, and release what it did not take for certain.
+
+    What a live worker follows is queued, until that worker claims it; the rest is handed over.
+    """
+    followed = ticks.followed_tasks(connection, FOLLOWED_WITHIN) if accepted else set()
+    for one in accepted:
+        if one.hand_over.task in followed:
+            _change(connection, one, _QUEUED)
+    others = [(one.id, one.attempt) for one in accepted if one.hand_over.task not in followed]
+    hand_over(connection, others, UNFOLLOWED, alerts)
+    for one in refused:
+        _change(connection, one, _RELEASED)
+
+
+_QUEUED = {
+    "state": OperationState.QUEUED,
+    "queued_at": sa.func.coalesce(operations.c.queued_at, database_now()),
+    # Never sent again: then it is known that nobody who follows took it.
+    "not_before": database_now(TAKEN_WITHIN),
+    "sendings": operations.c.sendings + 1,
+}
+_RELEASED = {"handing_at": None, "not_before": database_now(REFUSED_FOR)}
+
+
+def _change(connection: sa.Connection, one: Handed, values: dict[str, Any]) -> None:
+    still = (operations.c.id == one.id, operations.c.attempt == one.attempt)
+    pending = stands_in(operations.c.state, {OperationState.PENDING})
+    connection.execute(sa.update(operations).where(*still, pending).values(values))
+
+
+def decide_doubtful(
+    connection: sa.Connection, limit: int, alerts: AlertSettings = NO_ALERTS
+) -> list[tuple[UUID, str]]:
+    """Decide what was being sent when its sender fell silent; return id and new state of each.
+
+    What was queued for a worker that follows, and not claimed, counts as handed over: if its
+    message comes after all, that worker still claims it.
+    """
+    overdue = (
+        sa.select(operations.c.id, operations.c.attempt, operations.c.state, operations.c.in_doubt)
+        .where(sa.text("state IN ('pending', 'queued') AND waiting_for IS NULL"))
+        .where(operations.c.not_before <= database_now(), operations.c.handing_at.is_not(None))
+        .order_by(operations.c.not_before)
+        .limit(limit)
+        .with_for_update(skip_locked=True)
+    )
+    decided = []
+    for row in connection.execute(overdue).all():
+        its = (row.id, row.attempt)
+        if row.state == OperationState.QUEUED:
+            hand_over(connection, [its], NOT_TAKEN, alerts)
+            decided.append((row.id, "handed_over"))
+        elif row.in_doubt == "send_again":
+            again = sa.update(operations).where(operations.c.id == row.id)
+            connection.execute(again.values(handing_at=None, not_before=database_now()))
+            decided.append((row.id, "sent again"))
+        else:
+            _fail(connection, its, UNCERTAIN_ERROR, alerts, UNCERTAIN)
+            decided.append((row.id, "failed"))
+    return decided
+
+
+def _fail(
+    connection: sa.Connection,
+    its: tuple[UUID, int],
+    error: str,
+    alerts: AlertSettings,
+    reason: str = "not allowed",
+) -> None:
+    ending = Ending(OperationState.FAILED, error=error, reason=reason, is_failure=True)
+    _end_unstarted(connection, its, ending, alerts)
+
+
+def _end_unstarted(
+    connection: sa.Connection, its: tuple[UUID, int], ending: Ending, alerts: AlertSettings
+) -> None:
+    """End an operation that no worker of ours started, in that attempt; no-op if one did."""
+    id, attempt = its
+    ended = (
+        sa.update(operations)
+        .where(operations.c.id == id, operations.c.attempt == attempt)
+        .where(stands_in(operations.c.state, {OperationState.PENDING}))
+        .values(
+            state=ending.state,
+            reason=ending.reason,
+            error=ending.error,
+            failures=operations.c.failures + int(ending.is_failure),
+            finished_at=database_now(),
+        )
+        .returning(
+            operations.c.action_uid,
+            operations.c.subject,
+            # Nothing is known of a start: that of the sending stands for it.
+            sa.func.coalesce(operations.c.handing_at, database_now()).label("first_started_at"),
+            operations.c.finished_at,
+            PLAN,
+        )
+    )
+    row = connection.execute(ended).one_or_none()
+    if row is not None:
+        notices.send_soon(connection, conclude(connection, row, its, ending, alerts).owed)
+
+
+def await_message(
+    connection: sa.Connection, operation_id: UUID, attempt: int, delay: timedelta
+) -> None:
+    """Let an attempt wait for a message that the user's own application has sent already.
+
+    Celery's own retries come by such messages, after `delay`: nobody else may send one.
+    """
+    waits = (
+        sa.update(operations)
+        .where(operations.c.id == operation_id, operations.c.attempt == attempt)
+        .where(stands_in(operations.c.state, {OperationState.PENDING}))
+        .values(
+            state=OperationState.QUEUED,
+            handing_at=database_now(),
+            not_before=database_now(delay + TAKEN_WITHIN),
+        )
+    )
+    connection.execute(waits)
+
+
+def take_up(connection: sa.Connection, operation_id: UUID, attempt: int) -> bool:
+    """Let a worker that follows after all claim what counted as handed over; False if it did not.
+
+    In the transaction of the claim, which may refuse it for the same reasons as any other.
+    """
+    taken = (
+        sa.update(operations)
+        .where(operations.c.id == operation_id, operations.c.attempt == attempt)
+        .where(operations.c.state == OperationState.HANDED_OVER)
+        .values(state=OperationState.QUEUED, reason=None, finished_at=None)
+    )
+    return connection.execute(taken).rowcount == 1

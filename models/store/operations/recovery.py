@@ -1,0 +1,78 @@
+"""What nobody runs or releases any more: taken back, released again."""
+
+from datetime import timedelta
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from models.operation import UNSTARTED, OperationState, StepState, after_loss
+from models.sql import database_now, stands_in
+from models.store import notices
+from models.store.notices.alerting import NO_ALERTS
+from models.store.operations.finish import Ending, end, release_waiting
+from models.tables import operations
+from runtime.sections import AlertSettings
+
+
+def release_stranded(connection: sa.Connection) -> int:
+    """Release operations that wait for one that no longer runs nor waits; return how many."""
+    holder = operations.alias("holder")
+    stranded = (
+        sa.select(operations.c.waiting_for)
+        .outerjoin(holder, holder.c.id == operations.c.waiting_for)
+        .where(operations.c.waiting_for.is_not(None), operations.c.state.in_(UNSTARTED))
+        .where(
+            holder.c.id.is_(None)
+            | holder.c.state.not_in(
+                [OperationState.RUNNING, OperationState.PENDING, OperationState.QUEUED]
+            )
+        )
+        .distinct()
+    )
+    return sum(
+        len(release_waiting(connection, ended))
+        for ended in connection.execute(stranded).scalars().all()
+    )
+
+
+def take_back_lost(
+    connection: sa.Connection,
+    lease: timedelta,
+    limit: int,
+    alerts: AlertSettings = NO_ALERTS,
+) -> list[tuple[UUID, str]]:
+    """Take back running operations without a heartbeat for `lease`; return id and new state."""
+    # A heartbeat that lies ahead is of a clock that was: it says nothing of now.
+    stale = (operations.c.heartbeat_at < database_now(-lease)) | (
+        operations.c.heartbeat_at > database_now(lease)
+    )
+    lost = (
+        connection.execute(
+            sa.select(operations)
+            .where(stands_in(operations.c.state, {OperationState.RUNNING}), stale)
+            .order_by(operations.c.heartbeat_at)
+            .limit(limit)
+            .with_for_update(skip_locked=True)
+        )
+        .mappings()
+        .all()
+    )
+    return [(row["id"], _take_back(connection, row, alerts)) for row in lost]
+
+
+def _take_back(
+    connection: sa.Connection, row: sa.RowMapping, alerts: AlertSettings
+) -> OperationState:
+    step = next((one for one in row["steps"] or [] if one.get("state") == StepState.RUNNING), None)
+    state = after_loss(
+        row["losses"],
+        repeatable=step is None or step.get("repeatable", True),
+        cancel_requested=row["cancel_requested_at"] is not None,
+    )
+    text = f"lost: worker {row['worker']} gave no heartbeat"
+    if state is OperationState.FAILED and step is not None:
+        text += f"; step {step['name']} was running"
+    ending = Ending(state, error=text, reason="lost", is_loss=True)
+    ended = end(connection, row["id"], row["attempt"], ending, alerts=alerts)
+    notices.send_soon(connection, ended.owed)
+    return state

@@ -1,0 +1,33 @@
+"""How an attempt ends that failed: tried again after its backoff, or failed for good."""
+
+from datetime import timedelta
+from typing import Protocol
+
+from models.action.plan import Plan
+from models.operation import OperationState
+from models.sql import storable
+from models.store.operations.finish import Ending
+
+
+class Tried(Protocol):
+    """An attempt that somebody owns."""
+
+    @property
+    def plan(self) -> Plan: ...
+    @property
+    def failures(self) -> int: ...
+
+
+def failed(claimed: Tried, error: str, *, permanent: bool) -> Ending:
+    """Return how an attempt ends that failed: tried again after its backoff, or failed."""
+    plan, error = claimed.plan, storable(error)
+    if permanent or claimed.failures + 1 >= plan.max_attempts:
+        return Ending(OperationState.FAILED, error=error, is_failure=True)
+    delay = plan.backoff[min(claimed.failures, len(plan.backoff) - 1)] if plan.backoff else None
+    return Ending(
+        OperationState.PENDING,
+        error=error,
+        reason="retry",
+        delay=delay or timedelta(0),
+        is_failure=True,
+    )

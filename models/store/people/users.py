@@ -1,0 +1,261 @@
+"""The users of a small app and their groups; who a filter of recipients means now."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from minutehand.steps import Recipient
+from models.action.recipients import EVERYBODY, RecipientFilterModel
+from models.sql import insert_ignoring, read_clock, upsert
+from models.tables import group_members, groups, users
+from models.users import UserModel
+
+BATCH = 500
+# Instants of a user, and the flags that say that they raise no event.
+SILENT = {
+    "created_at": "created_silent",
+    "activated_at": "activated_silent",
+    "last_seen_at": "last_seen_silent",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """A user as stored; `active` false: switched off, `activated_at` None: never activated."""
+
+    id: str
+    email: str
+    name: str | None
+    active: bool
+    created_at: datetime
+    activated_at: datetime | None
+    last_seen_at: datetime | None
+    groups: frozenset[str]
+    # Instants that an import wrote: `created_at` and so on. They raise no event.
+    silent: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """How many users an import made and how many it found there already."""
+
+    created: int
+    updated: int
+
+
+def import_users(
+    connection: sa.Connection,
+    small_app_id: int,
+    models: Sequence[UserModel],
+    *,
+    raises_events: bool = False,
+) -> Imported:
+    """Insert or update `models`; return how many of each. Other users stay as they are.
+
+    What a row does not name is kept of a user who is there already. Groups that are named replace
+    the user's groups, and are made when they are new. An instant that is new raises an event only
+    with `raises_events`; one that a user has already goes on doing what it did.
+    """
+    for some in _batches([model.id for model in models]):
+        # Else an instant that the application writes meanwhile would be overwritten by the old one.
+        mine = (users.c.small_app_id == small_app_id) & users.c.id.in_(some)
+        connection.execute(sa.select(users.c.id).where(mine).order_by(users.c.id).with_for_update())
+    now = read_clock(connection)
+    known = {user.id: user for user in listed(connection, small_app_id)}
+    rows = [
+        _row(small_app_id, model, known.get(model.id), now)
+        | _silence(model, known.get(model.id), raises_events=raises_events)
+        for model in models
+    ]
+    upsert(connection, users, rows)
+    _replace_groups(
+        connection, small_app_id, [one for one in models if "groups" in one.model_fields_set]
+    )
+    updated = sum(model.id in known for model in models)
+    return Imported(created=len(models) - updated, updated=updated)
+
+
+def add_groups(connection: sa.Connection, small_app_id: int, names: Sequence[str]) -> None:
+    """Make groups; those that are there already stay as they are."""
+    if names:
+        rows = [{"small_app_id": small_app_id, "name": name} for name in names]
+        connection.execute(insert_ignoring(connection, groups), rows)
+
+
+def remove(
+    connection: sa.Connection, small_app_id: int, ids: Sequence[str], group_names: Sequence[str]
+) -> None:
+    """Remove users and groups with their memberships; what operations tell of them stays."""
+    members, of_app = group_members.c, group_members.c.small_app_id == small_app_id
+    for some in _batches(ids):
+        connection.execute(sa.delete(group_members).where(of_app, members.user_id.in_(some)))
+        its_own = users.c.small_app_id == small_app_id
+        connection.execute(sa.delete(users).where(its_own, users.c.id.in_(some)))
+    for some in _batches(group_names):
+        connection.execute(sa.delete(group_members).where(of_app, members.group_name.in_(some)))
+        its_own = groups.c.small_app_id == small_app_id
+        connection.execute(sa.delete(groups).where(its_own, groups.c.name.in_(some)))
+
+
+def listed(connection: sa.Connection, small_app_id: int) -> list[User]:
+    """Return all users of the small app, by id."""
+    return _users(connection, small_app_id, users.c.small_app_id == small_app_id)
+
+
+def find(connection: sa.Connection, small_app_id: int, id: str) -> User | None:
+    """Return the user of that id, None where there is none."""
+    chosen = (users.c.small_app_id == small_app_id) & (users.c.id == id)
+    return next(iter(_users(connection, small_app_id, chosen)), None)
+
+
+def add(connection: sa.Connection, small_app_id: int, model: UserModel) -> bool:
+    """Store a new user, whose instants raise their events; False when the id is taken."""
+    row = _row(small_app_id, model, None, read_clock(connection))
+    added = insert_ignoring(connection, users).values(row).returning(users.c.id)
+    if connection.execute(added).first() is None:
+        return False
+    _replace_groups(connection, small_app_id, [model])
+    return True
+
+
+def move(
+    connection: sa.Connection, small_app_id: int, id: str, name: str, at: datetime
+) -> datetime | None:
+    """Write an instant of a user, `activated_at` or `last_seen_at`, which raises its event.
+
+    Returns the instant that stands, which is later than `at` if the user has a later one already:
+    an event that is told late does not undo a newer one. None where there is no such user.
+    """
+    column = users.c[name]
+    mine = (users.c.small_app_id == small_app_id) & (users.c.id == id)
+    moved = sa.update(users).where(mine, sa.or_(column.is_(None), column < at))
+    connection.execute(moved.values({name: at, SILENT[name]: False}))
+    found = connection.execute(sa.select(column).where(mine)).one_or_none()
+    return None if found is None else found[0]
+
+
+def user_ids(connection: sa.Connection, small_app_id: int) -> set[str]:
+    """Return the ids of the small app's users."""
+    found = sa.select(users.c.id).where(users.c.small_app_id == small_app_id)
+    return set(connection.execute(found).scalars())
+
+
+def group_names(connection: sa.Connection, small_app_id: int) -> set[str]:
+    """Return the names of the small app's groups; `all` is not one of them."""
+    found = sa.select(groups.c.name).where(groups.c.small_app_id == small_app_id)
+    return set(connection.execute(found).scalars())
+
+
+def recipients_of(
+    connection: sa.Connection, small_app_id: int, rule: RecipientFilterModel
+) -> list[Recipient]:
+    """Return whom `rule` selects now, by id; unknown users and groups select nobody."""
+    named = users.c.small_app_id == small_app_id
+    if EVERYBODY not in rule.groups:
+        named &= sa.or_(users.c.id.in_(rule.users), users.c.id.in_(_members(small_app_id, rule)))
+    return [
+        as_recipient(user) for user in _users(connection, small_app_id, named) if rule.selects(user)
+    ]
+
+
+def as_recipient(user: User) -> Recipient:
+    """Return a user as steps send to them."""
+    return Recipient(id=user.id, address=user.email or None, name=user.name)
+
+
+def unknown_names(
+    connection: sa.Connection, small_app_id: int, rule: RecipientFilterModel
+) -> list[str]:
+    """Return the users and groups that `rule` names and that the small app does not have."""
+    missing_users = set(rule.users) - user_ids(connection, small_app_id)
+    missing = set(rule.groups) - group_names(connection, small_app_id) - {EVERYBODY}
+    return [*sorted(missing_users), *sorted(missing)]
+
+
+def _members(small_app_id: int, rule: RecipientFilterModel) -> sa.Select[Any]:
+    return sa.select(group_members.c.user_id).where(
+        group_members.c.small_app_id == small_app_id,
+        group_members.c.group_name.in_(rule.groups),
+    )
+
+
+def _users(
+    connection: sa.Connection, small_app_id: int, chosen: sa.ColumnElement[bool]
+) -> list[User]:
+    rows = connection.execute(sa.select(users).where(chosen).order_by(users.c.id)).all()
+    memberships: dict[str, set[str]] = {}
+    found = connection.execute(
+        sa.select(group_members.c.user_id, group_members.c.group_name).where(
+            group_members.c.small_app_id == small_app_id,
+            group_members.c.user_id.in_(sa.select(users.c.id).where(chosen)),
+        )
+    )
+    for user_id, group in found:
+        memberships.setdefault(user_id, set()).add(group)
+    return [
+        User(
+            id=row.id,
+            email=row.email or "",
+            name=row.name,
+            active=row.active,
+            created_at=row.created_at,
+            activated_at=row.activated_at,
+            last_seen_at=row.last_seen_at,
+            groups=frozenset(memberships.get(row.id, ())),
+            silent=frozenset(name for name, flag in SILENT.items() if getattr(row, flag)),
+        )
+        for row in rows
+    ]
+
+
+def _row(small_app_id: int, model: UserModel, known: User | None, now: datetime) -> dict[str, Any]:
+    given = model.model_fields_set
+    row: dict[str, Any] = {"small_app_id": small_app_id, "id": model.id}
+    for name in ("email", "name", "active", "created_at", "activated_at", "last_seen_at"):
+        source = model if known is None or name in given else known
+        row[name] = getattr(source, name)
+    row["created_at"] = row["created_at"] or now
+    return row
+
+
+def _silence(model: UserModel, known: User | None, *, raises_events: bool) -> dict[str, bool]:
+    """Return which instants of a user's row raise no event."""
+    kept = known.silent if known is not None else frozenset()
+    given = model.model_fields_set
+
+    def is_new(name: str) -> bool:
+        if known is None:
+            return True
+        return name in given and getattr(model, name) != getattr(known, name)
+
+    return {
+        flag: not raises_events if is_new(name) else name in kept for name, flag in SILENT.items()
+    }
+
+
+def _replace_groups(
+    connection: sa.Connection, small_app_id: int, models: Sequence[UserModel]
+) -> None:
+    names = sorted({group for model in models for group in model.groups})
+    add_groups(connection, small_app_id, names)
+    for some in _batches([model.id for model in models]):
+        connection.execute(
+            sa.delete(group_members).where(
+                group_members.c.small_app_id == small_app_id, group_members.c.user_id.in_(some)
+            )
+        )
+    rows = [
+        {"small_app_id": small_app_id, "group_name": group, "user_id": model.id}
+        for model in models
+        for group in model.groups
+    ]
+    if rows:
+        connection.execute(sa.insert(group_members), rows)
+
+
+def _batches(ids: Sequence[str]) -> Iterator[Sequence[str]]:
+    for start in range(0, len(ids), BATCH):
+        yield ids[start : start + BATCH]

@@ -1,0 +1,1 @@
+"""How each process of ours stands up and goes down."""

@@ -1,0 +1,145 @@
+"""A Celery worker of ours: how it starts, shows that it lives, and stops without losing work."""
+
+import logging
+import os
+import signal
+import socket
+import threading
+import warnings
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+# Celery reads it when a worker starts: SIGTERM then ends within a bounded time.
+os.environ.setdefault("REMAP_SIGTERM", "SIGQUIT")
+
+import sqlalchemy as sa
+from celery import signals
+from celery.exceptions import SecurityWarning
+
+from broker.app import configure
+from broker.kombu_patch import outlive_lost_connections
+from broker.names import DEFAULT
+from models.store import ticks
+from models.store.clocks import read_both
+from runtime.config import Settings
+from runtime.database import make_engine
+from runtime.skew import SkewWatch
+from tasks.lease import stopping
+from tasks.registry import registry_of
+
+logger = logging.getLogger("minutehand.worker")
+
+
+BACKFILL = "tasks.backfill"
+
+
+class Presence:
+    """Says in the table `workers` that this worker lives, from the processes of its pool.
+
+    The main process opens no database while it may fork: a child forked in the middle of an SQLite
+    transaction inherits its locks' state and would find the database locked for ever.
+    """
+
+    def __init__(self, settings: Settings, name: str, queues: str) -> None:
+        self.settings = settings
+        self.name = name
+        self.queues = queues
+        self._step_failures: dict[str, str] | None = None
+
+    def tell(self, **_: object) -> None:
+        """Log that the worker is ready."""
+        logger.info("worker %s is ready for %s", self.name, self.queues)
+
+    def start(self, **_: object) -> None:
+        """Begin to say that the worker lives; called in each new process of the pool."""
+        threading.Thread(target=self._keep, name="presence", daemon=True).start()
+        # Not in the process that forks, and not before it is up: a module may take its time.
+        threading.Thread(target=self._load_steps, name="steps", daemon=True).start()
+
+    def stop(self) -> None:
+        """Say that the worker stopped of its own; called when its pool has ended."""
+        try:
+            with make_engine(self.settings).begin() as connection:
+                ticks.worker_stopped(connection, self.name)
+        except sa.exc.SQLAlchemyError as error:
+            logger.warning("database unavailable while stopping: %s", error)
+
+    def _load_steps(self) -> None:
+        """Load the modules of steps, which the first operation would wait for."""
+        self._step_failures = registry_of(self.settings.step_modules).failed
+
+    def _keep(self) -> None:
+        engine = make_engine(self.settings)
+        pause = threading.Event()
+        pid = os.getppid()
+        clock = SkewWatch(self.settings.clock.max_skew_s)
+        is_told = False
+        while not stopping.is_set():
+            try:
+                with engine.begin() as connection:
+                    _, skew_s = read_both(connection)
+                    clock.note(skew_s)
+                    ticks.worker_seen(connection, self.name, self.queues, pid, skew_s)
+                    failures = None if is_told else self._step_failures
+                    if failures is not None:
+                        ticks.note_step_failures(connection, self.name, failures)
+                is_told = is_told or failures is not None
+            except sa.exc.SQLAlchemyError as error:
+                logger.warning("database unavailable: %s", error)
+            pause.wait(self.settings.worker.heartbeat_s)
+
+
+def serve(settings: Settings, queues: str, concurrency: int, name: str) -> int:
+    """Run a worker until it is told to stop; return its exit code."""
+    # It accepts JSON only; running as root is the operator's choice (the image does not).
+    warnings.filterwarnings("ignore", category=SecurityWarning)
+    outlive_lost_connections()
+    app = configure(settings)
+    hostname = f"{name}@{socket.gethostname()}:{os.getpid()}"
+    presence = Presence(settings, hostname, queues)
+    signals.setup_logging.connect(_keep_our_logs, weak=False)
+    signals.worker_ready.connect(presence.tell, weak=False)
+    signals.worker_process_init.connect(presence.start, weak=False)
+    signals.worker_ready.connect(_note_stop_first, weak=False)
+    worker = app.Worker(
+        hostname=hostname,
+        pool="prefork",
+        concurrency=concurrency,
+        queues=queues,
+        # By name: the tasks must not know the scheduler, whose work this one does.
+        include=[BACKFILL] if DEFAULT in queues.split(",") else [],
+        without_gossip=True,
+        without_mingle=True,
+        optimization="fair",
+        quiet=True,
+    )
+    try:
+        worker.start()
+    finally:
+        # Celery's signal `worker_shutdown` is not sent by a cold shutdown.
+        presence.stop()
+    return int(worker.exitcode or 0)
+
+
+def _keep_our_logs(**_: object) -> None:
+    """Celery leaves logging alone when somebody listens to this signal."""
+
+
+def _note_stop_first(**_: object) -> None:
+    """Tell the children of a stop before Celery does its part.
+
+    Celery's own signal `worker_shutting_down` comes after its soft shutdown: too late for steps
+    to end in the grace and for their operations to be given back.
+    """
+    for number in (signal.SIGTERM, signal.SIGQUIT, signal.SIGINT):
+        signal.signal(number, _after_noting(signal.getsignal(number)))
+
+
+def _after_noting(handler: Any) -> Callable[[int, FrameType | None], None]:
+    def note(number: int, frame: FrameType | None) -> None:
+        stopping.set()
+        if callable(handler):
+            handler(number, frame)
+
+    return note

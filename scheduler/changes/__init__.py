@@ -1,0 +1,1 @@
+"""Change actions: documents to revisions, deletion, what a change would do."""

@@ -1,0 +1,255 @@
+"""Change an action: its old revision is decided up to now first, under the lock of a tick.
+
+So no change eats a minute that was due, and none runs the past. Used by the CLI and the web.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+from uuid import UUID, uuid4
+
+import sqlalchemy as sa
+
+from broker.sending import send_reserved
+from models.action.plan import Plan
+from models.errors import Refused
+from models.json_text import read_json
+from models.sql import read_clock
+from models.store import actions, audit
+from models.store.actions import cursors
+from models.store.operations.outbox import Message
+from runtime.database import reading
+from scheduler.changes.deletion import delete
+from scheduler.changes.revisions import Revision, decide_until, restart, revision_of, settle
+from scheduler.changes.validation import (
+    Author,
+    Stored,
+    context_of,
+    contexts_of,
+    has_due_date_in,
+    revisions_of,
+)
+from small_apps.store import small_apps
+
+__all__ = [
+    "Change",
+    "Changed",
+    "StoreAll",
+    "apply_all",
+    "create_all",
+    "delete",
+    "rows_named",
+    "set_active",
+]
+
+# The stored action of each document, None where there is none.
+Rows = Sequence[Stored | None]
+
+ACTIONS_AT_ONCE = 1_000
+
+
+class Change(StrEnum):
+    """What became of a document that was applied."""
+
+    CREATED = "created"
+    CHANGED = "changed"
+    UNCHANGED = "unchanged"
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """An action after a change: its uid, its plan, and what the change did."""
+
+    uid: UUID
+    name: str
+    plan: Plan
+    change: Change
+    revision: int
+
+
+StoreAll = Callable[[sa.Engine, Sequence[object], Author], list[Changed]]
+
+
+def create_all(engine: sa.Engine, documents: Sequence[object], author: Author) -> list[Changed]:
+    """Store new actions, all or none.
+
+    Raises InvalidDocument with all problems of all documents, or Refused when a name is taken.
+    """
+    with reading(engine) as connection:
+        since = read_clock(connection)
+    nothing: Rows = [None] * len(documents)
+    revisions = revisions_of(documents, [context_of(None, author, since)] * len(documents), author)
+    with engine.begin() as connection:
+        now = read_clock(connection)
+        drafts = Drafts(documents, nothing, revisions, since)
+        _validate_again(connection, drafts, nothing, author, now)
+        return _insert_all(connection, revisions, author, now)
+
+
+def apply_all(engine: sa.Engine, documents: Sequence[object], author: Author) -> list[Changed]:
+    """Create the actions of the documents' names, or make them the next revisions; all or none.
+
+    A document that says what is stored already changes nothing. Raises InvalidDocument with all
+    problems of all documents.
+    """
+    # Validating many takes longer than others should wait, or PostgreSQL lets a transaction idle.
+    with engine.begin() as connection:
+        seen = rows_named(connection, documents, author, locks=False)
+        since = read_clock(connection)
+        contexts = contexts_of(connection, seen, author, since)
+    revisions = revisions_of(documents, contexts, author)
+    with engine.begin() as connection:
+        # Locked before the clock is read: a tick that decides later minutes must come after.
+        rows = rows_named(connection, documents, author, locks=True)
+        now = read_clock(connection)
+        drafts = Drafts(documents, seen, revisions, since)
+        _validate_again(connection, drafts, rows, author, now)
+        changes, messages = _store(connection, rows, revisions, author, now)
+    send_reserved(engine, messages)
+    return changes
+
+
+@dataclass(frozen=True, slots=True)
+class Drafts:
+    """Documents and what they made of the stored actions as they were seen at `since`."""
+
+    documents: Sequence[object]
+    seen: Rows
+    revisions: list[Revision]
+    since: datetime
+
+
+def _validate_again(
+    connection: sa.Connection, drafts: Drafts, rows: Rows, author: Author, now: datetime
+) -> None:
+    """Validate those documents again whose action somebody changed, or whose due date came."""
+    for number, (seen, row) in enumerate(zip(drafts.seen, rows, strict=True)):
+        has_come = has_due_date_in(drafts.revisions[number].plan, drafts.since, now)
+        if has_come or _basis(seen) != _basis(row):
+            context = contexts_of(connection, [row], author, now)[0]
+            document = drafts.documents[number]
+            drafts.revisions[number] = revision_of(document, context, author.name)
+
+
+def _basis(row: Stored | None) -> tuple[object, ...] | None:
+    return None if row is None else (row.action_uid, row.document, row.set_aside)
+
+
+def _store(
+    connection: sa.Connection,
+    rows: Rows,
+    revisions: Sequence[Revision],
+    author: Author,
+    now: datetime,
+) -> tuple[list[Changed], list[Message]]:
+    changes: dict[int, Changed] = {}
+    messages: list[Message] = []
+    new = [number for number, row in enumerate(rows) if row is None]
+    inserted = _insert_all(connection, [revisions[number] for number in new], author, now)
+    changes |= zip(new, inserted, strict=True)
+    for number, (row, revision) in enumerate(zip(rows, revisions, strict=True)):
+        if row is not None:
+            changes[number], due = _revise(connection, row, revision, author, now)
+            messages += due
+    return [changes[number] for number in range(len(rows))], messages
+
+
+def set_active(engine: sa.Engine, uid: UUID, *, active: bool, author: Author) -> Changed:
+    """Pause or resume an action: a revision like any other."""
+    with engine.begin() as connection:
+        row = cursors.lock(connection, uid)
+        document = read_json(row.document)
+        if not isinstance(document, dict):
+            raise Refused(f"the document of {row.name!r} is broken: {row.set_aside}")
+        # What may be sent was asked when it was saved, and is asked again when it is sent.
+        by = replace(author, celery=None)
+        changed, messages = _edit(connection, uid, {**document, "active": active}, by)
+    send_reserved(engine, messages)
+    return changed
+
+
+def _edit(
+    connection: sa.Connection, uid: UUID, document: object, author: Author
+) -> tuple[Changed, tuple[Message, ...]]:
+    row = cursors.lock(connection, uid)
+    now = read_clock(connection)
+    context = contexts_of(connection, [row], author, now)[0]
+    revision = revision_of(document, context, author.name)
+    return _revise(connection, row, revision, author, now)
+
+
+def _revise(
+    connection: sa.Connection, row: Stored, revision: Revision, author: Author, now: datetime
+) -> tuple[Changed, tuple[Message, ...]]:
+    """Decide the current revision of a locked action up to `now`, then make `revision` its next."""
+    row, recorded = settle(connection, row, now)
+    uid, name = row.action_uid, revision.columns["name"]
+    if row.set_aside is None and revision.columns["document_hash"] == row.document_hash:
+        unchanged = Changed(uid, name, revision.plan, Change.UNCHANGED, row.revision)
+        return unchanged, recorded.messages
+    if name != row.name and actions.uid_named(connection, row.small_app_id, name):
+        raise Refused(f"another action is named {name!r}; choose another name")
+    # After a clock that went back a little, or a tick ahead of it, more is decided than until now:
+    # what has its outcome by the old revision gets no second one by the next.
+    since = max(now, row.watermark)
+    if row.set_aside is None:
+        recorded += decide_until(connection, row, since, revision)
+    number = row.revision + 1
+    actions.replace(connection, uid, number, dict(revision.columns), since)
+    restart(connection, row, revision, since)
+    _audit(connection, author, "change", {uid: name})
+    return Changed(uid, name, revision.plan, Change.CHANGED, number), recorded.messages
+
+
+def rows_named(
+    connection: sa.Connection, documents: Sequence[object], author: Author, *, locks: bool
+) -> Rows:
+    """Return the stored action of each document's name, None where there is none."""
+    names = [document.get("name") if isinstance(document, dict) else None for document in documents]
+    texts = [name for name in names if isinstance(name, str)]
+    rows = cursors.named(connection, author.small_app.id, texts, locks=locks)
+    return [rows.get(name) if isinstance(name, str) else None for name in names]
+
+
+def _insert_all(
+    connection: sa.Connection, revisions: Sequence[Revision], author: Author, now: datetime
+) -> list[Changed]:
+    """Store new actions, many with each statement."""
+    if revisions:
+        small_apps.hold(connection, author.small_app.id)
+    made = [Changed(uuid4(), one.columns["name"], one.plan, Change.CREATED, 1) for one in revisions]
+    for start in range(0, len(made), ACTIONS_AT_ONCE):
+        some = slice(start, start + ACTIONS_AT_ONCE)
+        firsts = zip(made[some], revisions[some], strict=True)
+        rows = {one.uid: dict(revision.columns) for one, revision in firsts}
+        if not actions.insert(connection, author.small_app.id, rows, now):
+            raise _refused(connection, made[some], author)
+        _audit(connection, author, "create", {one.uid: one.name for one in made[some]})
+    return made
+
+
+def _refused(connection: sa.Connection, made: Sequence[Changed], author: Author) -> Refused:
+    """Return the refusal of actions of which one has a name that is taken."""
+    uids = {one.uid for one in made}
+
+    def is_taken(name: str) -> bool:
+        return actions.uid_named(connection, author.small_app.id, name) not in uids
+
+    name = next(one.name for one in made if is_taken(one.name))
+    return Refused(
+        f"an action named {name!r} is there already; use `minutehand action apply` to change it"
+    )
+
+
+def _audit(
+    connection: sa.Connection, author: Author, verb: str, changed: Mapping[UUID, str]
+) -> None:
+    objects = {str(uid): {"name": name} for uid, name in changed.items()}
+    audit.write(
+        connection,
+        small_app_id=author.small_app.id,
+        actor=author.name,
+        verb=f"action.{verb}",
+        objects=objects,
+    )

@@ -1,0 +1,84 @@
+"""The action `maintenance` that every small app has by default: made once, an admin's from then on.
+
+The small app's row notes that it was made. So one that was changed, paused, renamed or deleted is
+never made again; only a small app that was deleted itself begins anew when it comes back.
+"""
+
+import logging
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+import sqlalchemy as sa
+
+from minutehand.steps import SmallApp
+from models.action import ParseContext
+from models.errors import InvalidAction
+from models.sql import read_clock
+from models.store import actions, audit, schema
+from scheduler.changes.revisions import revision_of
+from small_apps.document import GIVEN
+from small_apps.store import small_apps
+
+logger = logging.getLogger("minutehand.upkeep")
+
+NAME = "maintenance"
+OWNER = GIVEN
+
+
+def maintenance_document(zone: str) -> dict[str, Any]:
+    """Return the document of the default action: daily at 04:00 in `zone`.
+
+    A day of look-back: a laptop that sleeps at four is maintained when it wakes up.
+    """
+    return {
+        "name": NAME,
+        "description": "Prunes history and snapshots by the retention settings, checks the data.",
+        "owner": OWNER,
+        "operations": {"maintenance": True},
+        "when": {"cron_rule": "0 4 * * *", "timezone": zone},
+        "policy": {"look_back": "P1D"},
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Migrated:
+    """The schema's revision before (None for none) and after; the apps given their maintenance."""
+
+    before: str | None
+    after: str | None
+    maintained: tuple[str, ...]
+
+
+def migrate(engine: sa.Engine) -> Migrated:
+    """Upgrade to the newest schema, and give each small app its maintenance."""
+    before, after = schema.migrate(engine)
+    with engine.begin() as connection:
+        apps = small_apps.never_maintained(connection)
+        given = tuple(app.name for app in apps if give_maintenance(connection, app))
+    return Migrated(before, after, given)
+
+
+def give_maintenance(connection: sa.Connection, app: SmallApp) -> bool:
+    """Make the default action of a small app that never had one; return whether it was made.
+
+    Where an action of that name is there already, the admin has seen to it.
+    """
+    now = read_clock(connection)
+    context = ParseContext(default_zone=app.zone, now=now)
+    try:
+        revision = revision_of(maintenance_document(app.zone), context, OWNER)
+    except InvalidAction as error:
+        # A zone that this tz release does not know any more; the next one may.
+        logger.error("small app %s gets no action %s: %s", app.name, NAME, error)
+        return False
+    if not small_apps.note_maintained(connection, app.id):
+        return False
+    if actions.uid_named(connection, app.id, NAME) is not None:
+        return False
+    uid = uuid4()
+    if not actions.insert(connection, app.id, {uid: dict(revision.columns)}, now):
+        return False
+    made = {str(uid): {"name": NAME}}
+    audit.write(connection, small_app_id=app.id, actor=OWNER, verb="action.create", objects=made)
+    return True

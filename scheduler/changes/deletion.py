@@ -1,0 +1,116 @@
+"""Delete actions: one, all of an owner, all of a small app.
+
+Many are deleted some at a time: each transaction is short, holds up no tick for long, and whoever
+is killed in between goes on by asking again.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from models.errors import NotFound, Refused
+from models.sql import read_clock
+from models.store import audit, operations
+from models.store.actions import cursors, deletion
+from models.store.operations import backfills
+from scheduler.changes.revisions import decide_until, settle
+from scheduler.changes.validation import Author
+from small_apps.store import small_apps
+
+AT_ONCE = 200
+MOST_IN_VAIN = 3
+GONE = "the action was deleted"
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """The names of actions that were deleted, and how many unstarted operations went with them."""
+
+    names: tuple[str, ...]
+    cancelled: int
+
+
+def delete(engine: sa.Engine, uid: UUID, author: Author) -> int:
+    """Delete an action softly; return how many unstarted operations were cancelled.
+
+    What was due before is recorded, and cancelled with the rest; one that runs goes on to its end.
+    """
+    with engine.begin() as connection:
+        deleted = _delete(connection, [uid], author)
+    if not deleted.names:
+        raise NotFound(f"action {uid} was deleted")
+    return deleted.cancelled
+
+
+def _delete(connection: sa.Connection, uids: Sequence[UUID], author: Author) -> Deleted:
+    """Delete those of `uids` that are there, with their backfills, in the caller's transaction."""
+    # Before the actions: a worker that fills holds its backfill, and then waits for the action.
+    backfills.cancel_active(connection, uids, GONE)
+    rows = [row for row in cursors.lock_all(connection, uids) if row.deleted_at is None]
+    now = read_clock(connection)
+    for locked in rows:
+        row, _ = settle(connection, locked, now)
+        if row.set_aside is None:
+            decide_until(connection, row, now)
+    names = {row.action_uid: row.name for row in rows}
+    if not names:
+        return Deleted((), 0)
+    deletion.mark_deleted(connection, list(names), now)
+    audit.write(
+        connection,
+        small_app_id=author.small_app.id,
+        actor=author.name,
+        verb="action.delete",
+        objects={str(uid): {"name": name} for uid, name in names.items()},
+    )
+    return Deleted(
+        tuple(names.values()), operations.cancel_unstarted(connection, list(names), GONE)
+    )
+
+
+def delete_all(engine: sa.Engine, author: Author, owner: str | None = None) -> Deleted:
+    """Delete all actions of the author's small app, or those of one owner in it.
+
+    Those that somebody adds meanwhile are deleted too.
+    """
+    names: list[str] = []
+    cancelled = in_vain = 0
+    while in_vain < MOST_IN_VAIN:
+        with engine.begin() as connection:
+            uids = deletion.of_owner(connection, author.small_app.id, owner, AT_ONCE)
+            if not uids:
+                return Deleted(tuple(names), cancelled)
+            some = _delete(connection, uids, author)
+        names += some.names
+        cancelled += some.cancelled
+        # An action whose instants nobody can read is set aside first, and deleted the next time.
+        in_vain = 0 if some.names else in_vain + 1
+    raise Refused(f"some actions of {author.small_app.name!r} cannot be deleted; try again")
+
+
+def delete_app(engine: sa.Engine, author: Author) -> Deleted:
+    """Delete the author's small app with all of its actions; history, people and data stay.
+
+    The app goes last: who is killed on the way leaves one that is there, with fewer actions.
+    """
+    app = author.small_app
+    names: list[str] = []
+    cancelled = 0
+    for _ in range(MOST_IN_VAIN):
+        some = delete_all(engine, author)
+        names += some.names
+        cancelled += some.cancelled
+        with engine.begin() as connection:
+            if small_apps.mark_deleted(connection, app.id):
+                details = {"actions": len(names), "cancelled": cancelled}
+                audit.write(
+                    connection,
+                    small_app_id=app.id,
+                    actor=author.name,
+                    verb="app.deleted",
+                    objects={app.name: details},
+                )
+                return Deleted(tuple(names), cancelled)
+    raise Refused(f"somebody adds actions to {app.name!r} all the time; try again")

@@ -1,0 +1,116 @@
+"""Documents to revisions: validated against what is stored of their actions."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import sqlalchemy as sa
+
+from minutehand.steps import SmallApp
+from models.action import ParseContext
+from models.action.plan import DueDateTrigger, Plan
+from models.action.policy import kept_too_short
+from models.celery_task import NO_TASKS, CeleryRules
+from models.durations import format_span
+from models.errors import InvalidAction, Problem
+from models.json_text import read_json
+from models.parsing import DEFAULT_TICK
+from models.step_spec import StepSpec
+from models.store import actions
+from scheduler.changes.revisions import Revision, revision_of
+
+# A cursor with its action, as `models.store.actions.cursors` returns it.
+Stored = sa.Row[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Author:
+    """Who changes, in which small app, the steps that the registry knows, and what is set.
+
+    That is the daemon's tick, how long operations are kept (None: for ever), and which tasks of the
+    user's own may be sent.
+    """
+
+    name: str
+    small_app: SmallApp
+    steps: Mapping[str, StepSpec]
+    tick: timedelta = DEFAULT_TICK
+    kept_for: timedelta | None = None
+    celery: CeleryRules | None = NO_TASKS
+
+
+def revisions_of(
+    documents: Sequence[object], contexts: Sequence[ParseContext], author: Author
+) -> list[Revision]:
+    """Return the revisions that documents make; raises InvalidAction with all problems of all."""
+    problems: list[Problem] = []
+    revisions = []
+    seen: dict[object, int] = {}
+    for number, (document, context) in enumerate(zip(documents, contexts, strict=True)):
+        try:
+            revision = revision_of(document, context, author.name)
+            first = seen.setdefault(revision.columns["name"], number)
+            if first != number:
+                told = f"stands in document [{first}] already; give each its own name"
+                raise InvalidAction([Problem("name", revision.columns["name"], told)])
+            _check_look_back(revision.plan, author.kept_for)
+            revisions.append(revision)
+        except InvalidAction as error:
+            where = f"[{number}] " if len(documents) > 1 else ""
+            problems += [Problem(where + p.path, p.value, p.remedy) for p in error.problems]
+    if problems:
+        raise InvalidAction(problems)
+    return revisions
+
+
+def _check_look_back(plan: Plan, kept_for: timedelta | None) -> None:
+    longest = timedelta(seconds=plan.longest_look_back_s)
+    if kept_for is not None and longest > kept_for:
+        told = kept_too_short(longest, kept_for)
+        raise InvalidAction([Problem("policy.look_back", format_span(longest), told)])
+
+
+def contexts_of(
+    connection: sa.Connection, rows: Sequence[Stored | None], author: Author, now: datetime
+) -> list[ParseContext]:
+    """Return what documents are validated with, each by the stored action, if there is one."""
+    return [
+        context_of(row, author, now, None if row is None else _previous(connection, row))
+        for row in rows
+    ]
+
+
+def context_of(
+    row: Stored | None,
+    author: Author,
+    now: datetime,
+    previous: Mapping[str, object] | None = None,
+) -> ParseContext:
+    """Return what a document is validated with; `previous` is the one that it edits."""
+    return ParseContext(
+        default_zone=author.small_app.zone,
+        now=now,
+        steps=author.steps,
+        created_at=None if row is None else row.created_at,
+        previous=previous,
+        tick=author.tick,
+        celery=author.celery,
+    )
+
+
+def _previous(connection: sa.Connection, row: Stored) -> Mapping[str, object] | None:
+    """Return the document that is edited; of one that somebody broke, its last revision's."""
+    if row.set_aside is not None:
+        return actions.revision_document(connection, row.action_uid, row.revision)
+    try:
+        document = read_json(row.document)
+    except ValueError:
+        return None
+    return document if isinstance(document, dict) else None
+
+
+def has_due_date_in(plan: Plan, since: datetime, until: datetime) -> bool:
+    """Return whether a due date of the plan lies in (since, until]."""
+    dates = (one.due_at for one in plan.triggers if isinstance(one, DueDateTrigger))
+    return any(since < at <= until for at in dates)

@@ -1,0 +1,252 @@
+"""Decide event actions over a window: what is due, what is too late, and what is there already."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import lru_cache
+from heapq import heappush, heappushpop
+from itertools import islice
+from typing import Any
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from models.action.plan import EventTrigger, Plan
+from models.operation import OperationState
+from models.store import operations, ticks
+from models.store.operations.outbox import Message
+from models.store.people import events
+from models.store.people.events import Happened, Range
+from scheduler.events import Delay, is_within, trigger_delay
+from scheduler.fingerprint import fingerprint, str_to_uuid
+from scheduler.occurrence import MOST_MISSED_SHOWN, TOO_LATE, MissedSpan
+from scheduler.record import Recorded, Subject, operation_row, span_row, triggerer_of
+
+
+@lru_cache(maxsize=10_000)
+def plan_read(text: str) -> Plan:
+    """Return the plan that `Plan.to_json` wrote; raises ValueError for anything else."""
+    return Plan.from_json(text)
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """An event action, and the window (since, now] over which it is decided.
+
+    What is due at `late_until` or before is too late.
+    """
+
+    action: Subject
+    plan: Plan
+    trigger: EventTrigger
+    since: datetime
+    late_until: datetime
+
+    @property
+    def delay(self) -> Delay:
+        """How long after the event it is due."""
+        return trigger_delay(self.trigger)
+
+
+@dataclass(frozen=True, slots=True)
+class Occurrence:
+    """One event of one user at which an action is due."""
+
+    watched: Watched
+    due_at: datetime
+    event: Happened
+    id: UUID
+
+    @property
+    def is_late(self) -> bool:
+        """Whether it lies further back than the action's look-back."""
+        return self.due_at <= self.watched.late_until
+
+    def row(self) -> dict[str, Any]:
+        """Return its operation, pending, or missed when it is too late."""
+        one = self.watched
+        row = operation_row(
+            one.action, one.plan, self.id, self.due_at, triggerer_of(one.action)
+        ) | {
+            "subject": self.event.id,
+            "event_id": self.event.event_id,
+            "event_at": self.event.at,
+            # Each event is its own operation: overlap is for what the clock makes due.
+            "overlap_key": None,
+        }
+        if self.is_late:
+            row |= {"state": OperationState.MISSED.value, "reason": TOO_LATE}
+        return row
+
+
+def watched_of(
+    action: Subject, plan: Plan, effective_from: datetime, now: datetime, decided: datetime | None
+) -> Watched:
+    """Return the window of an event action; `decided` is until when events were decided, if ever.
+
+    The look-back reaches behind `now`; after a longer downtime the window begins where the deciding
+    ended, and a look-back before: what was on its way then is late, and not forgotten. Raises
+    ValueError or cron.InvalidRule for a trigger that somebody broke.
+    """
+    trigger = plan.on_event
+    if trigger is None:
+        raise ValueError("the plan of this event action has no event; apply its document again")
+    late_until = now - trigger.look_back
+    since = late_until
+    if decided is None:
+        since = effective_from
+    elif decided < late_until:
+        since = decided - trigger.look_back
+    trigger_delay(trigger)
+    return Watched(action, plan, trigger, max(since, effective_from), late_until)
+
+
+def undecided(
+    connection: sa.Connection, watched: Iterable[Watched], now: datetime
+) -> Iterator[list[Occurrence]]:
+    """Yield the occurrences of these actions in their windows that have no operation, in batches.
+
+    The filter of each action says who counts. Actions that wait equally long for the same event
+    share a question.
+    """
+    groups = _groups(watched)
+    ranges: list[Range] = []
+    asked: list[list[Watched]] = []
+    for (app, event, delay), sharing in groups.items():
+        since = min(one.since for one in sharing)
+        for begin, end in delay.instants(since, now):
+            ranges.append(Range(len(asked), app, event, begin, end))
+            asked.append(sharing)
+    for some in events.happened(connection, ranges):
+        found = (
+            one
+            for happened in _with_groups(connection, some, asked)
+            for one in _occurrences(happened, asked[happened.number], now)
+        )
+        # Many actions may share an event: a batch of events may be many operations.
+        while part := list(islice(found, events.BATCH)):
+            known = operations.recorded_among(connection, [one.id for one in part])
+            fresh = [one for one in part if one.id not in known]
+            if fresh:
+                yield fresh
+
+
+def record_due(connection: sa.Connection, due: Sequence[Occurrence]) -> Recorded:
+    """Record occurrences as operations, reserved for us; one that is there already is a no-op."""
+    rows = [one.row() for one in due]
+    new = operations.record(connection, rows)
+    return Recorded(
+        tuple(Message(row["id"], 1, row["task"], row["queue"]) for row in rows if row["id"] in new)
+    )
+
+
+def decide_until(
+    connection: sa.Connection,
+    action: Subject,
+    plan: Plan,
+    effective_from: datetime,
+    until: datetime,
+    *,
+    is_last: bool,
+) -> Recorded:
+    """Decide and record one event action up to `until`, in the caller's transaction.
+
+    `is_last`: nobody decides it after this, so that what is too late is recorded here as well.
+    """
+    decided = ticks.instant_fact(connection, ticks.EVENTS_DECIDED)
+    watched = watched_of(action, plan, effective_from, until, decided)
+    late, due = Late(), []
+    for some in undecided(connection, [watched], until):
+        due += [one for one in some if not one.is_late]
+        late.add(one for one in some if one.is_late)
+    recorded = record_due(connection, due)
+    return recorded + late.record(connection) if is_last else recorded
+
+
+@dataclass
+class _LateOnes:
+    """The late occurrences of one action: the newest, and of the older ones first, last, count."""
+
+    newest: list[tuple[datetime, str, Occurrence]] = field(default_factory=list)
+    first_at: datetime | None = None
+    last_at: datetime | None = None
+    count: int = 0
+
+    def add(self, one: Occurrence) -> None:
+        entry = (one.due_at, str(one.id), one)
+        if len(self.newest) < MOST_MISSED_SHOWN:
+            heappush(self.newest, entry)
+            return
+        at = heappushpop(self.newest, entry)[0]
+        self.first_at = min(self.first_at or at, at)
+        self.last_at = max(self.last_at or at, at)
+        self.count += 1
+
+    def span(self, action: Subject) -> list[dict[str, Any]]:
+        if self.first_at is None or self.last_at is None:
+            return []
+        return [span_row(action, MissedSpan(self.first_at, self.last_at, self.count, TOO_LATE))]
+
+
+class Late:
+    """Occurrences that come too late, by action: few are kept, whatever their number."""
+
+    def __init__(self) -> None:
+        self._ones: dict[Subject, _LateOnes] = {}
+
+    @property
+    def actions(self) -> set[Subject]:
+        """The actions that have some."""
+        return set(self._ones)
+
+    def add(self, late: Iterable[Occurrence]) -> None:
+        """Take late occurrences."""
+        for one in late:
+            self._ones.setdefault(one.watched.action, _LateOnes()).add(one)
+
+    def add_all(self, other: "Late") -> None:
+        """Take those of other actions."""
+        self._ones |= other._ones
+
+    def record(self, connection: sa.Connection) -> Recorded:
+        """Record the newest ten of each action as missed, the older ones as one span."""
+        rows = [one.row() for ones in self._ones.values() for *_, one in ones.newest]
+        spans = [span for action, ones in self._ones.items() for span in ones.span(action)]
+        return Recorded(missed=operations.record_missed(connection, rows, spans))
+
+
+def _groups(watched: Iterable[Watched]) -> dict[tuple[int, str, Delay], list[Watched]]:
+    groups: dict[tuple[int, str, Delay], list[Watched]] = {}
+    for one in watched:
+        key = (one.action.small_app_id, one.trigger.event, one.delay)
+        groups.setdefault(key, []).append(one)
+    return groups
+
+
+def _with_groups(
+    connection: sa.Connection, found: Sequence[Happened], asked: Sequence[Sequence[Watched]]
+) -> list[Happened]:
+    """Return events with the groups of their users, where an action asks for groups."""
+    wanted: dict[int, list[Happened]] = {}
+    plain: list[Happened] = []
+    for one in found:
+        sharing = asked[one.number]
+        if any(watched.trigger.subjects.groups for watched in sharing):
+            wanted.setdefault(sharing[0].action.small_app_id, []).append(one)
+        else:
+            plain.append(one)
+    for app, some in wanted.items():
+        plain += events.with_groups(connection, app, some)
+    return plain
+
+
+def _occurrences(
+    event: Happened, sharing: Sequence[Watched], now: datetime
+) -> Iterator[Occurrence]:
+    due_at = sharing[0].delay.due(event.at)
+    for one in sharing:
+        if due_at is None or not one.since < due_at <= now:
+            continue
+        if is_within(one.plan, due_at) and one.trigger.subjects.counts(event):
+            text = fingerprint(one.action.uid, due_at, subject=event.id, event_id=event.event_id)
+            yield Occurrence(one, due_at, event, str_to_uuid(text))

@@ -1,0 +1,79 @@
+"""Who is due next by an action on events, and for which action an event comes too late."""
+
+from datetime import datetime, timedelta
+from itertools import pairwise
+from typing import Any
+
+import sqlalchemy as sa
+
+from models.action.plan import EventTrigger, Plan
+from models.store.people import events
+from models.store.people.events import Happened, Range
+from scheduler.events import is_within, trigger_delay
+from scheduler.events.decide import plan_read
+
+# Asked for one after the other, each only when those before it have too few.
+HORIZONS = tuple(timedelta(days=days) for days in (0, 1, 7, 31, 366, 3_660))
+MOST_READ = 200
+
+
+def next_due(
+    connection: sa.Connection, small_app_id: int, plan: Plan, now: datetime, count: int
+) -> list[tuple[datetime, str]]:
+    """Return up to `count` users with the instants after `now` at which they are due, ascending.
+
+    Looked for among the first 200 events of each span ahead: a filter that keeps few of many users
+    may show fewer.
+    """
+    trigger = plan.on_event
+    if trigger is None:
+        return []
+    found: list[tuple[datetime, str]] = []
+    for since, until in pairwise(HORIZONS):
+        if len(found) < count:
+            window = (now + since, now + until)
+            found += sorted(_due_in(connection, small_app_id, plan, trigger, window))
+    return found[:count]
+
+
+def too_late_for(
+    connection: sa.Connection, small_app_id: int, event: str, at: datetime, now: datetime
+) -> list[str]:
+    """Return the names of the active actions that an event at `at`, told at `now`, misses.
+
+    It would have been due further back than their look-back.
+    """
+    names = []
+    for row in events.actions_on(connection, small_app_id, event):
+        trigger = plan_read(row.plan).on_event
+        due_at = trigger_delay(trigger).due(at) if trigger else None
+        if trigger and due_at and row.effective_from < due_at <= now - trigger.look_back:
+            names.append(row.name)
+    return names
+
+
+def _due_in(
+    connection: sa.Connection,
+    small_app_id: int,
+    plan: Plan,
+    trigger: EventTrigger,
+    window: tuple[datetime, datetime],
+) -> list[tuple[datetime, str]]:
+    since, until = window
+    delay = trigger_delay(trigger)
+    found: list[tuple[datetime, str]] = []
+    for begin, end in delay.instants(since, until):
+        asked = Range(0, small_app_id, trigger.event, begin, end)
+        for one in _read(connection, asked, trigger):
+            due_at = delay.due(one.at)
+            is_due = due_at is not None and since < due_at <= until and is_within(plan, due_at)
+            if due_at and is_due and trigger.subjects.counts(one):
+                found.append((due_at, one.id))
+    return found
+
+
+def _read(connection: sa.Connection, asked: Range, trigger: EventTrigger) -> list[Happened]:
+    found: list[Any] = events.next_in(connection, asked, MOST_READ)
+    if not (found and trigger.subjects.groups):
+        return found
+    return events.with_groups(connection, asked.small_app_id, found)

@@ -1,0 +1,172 @@
+"""The events of a tick: one range of an index for each small app, event and delay."""
+
+import logging
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from models.store import actions, ticks
+from models.store.actions import cursors
+from models.store.people import events
+from runtime.database import reading, unhurried
+from scheduler.events.decide import (
+    Late,
+    Occurrence,
+    Watched,
+    plan_read,
+    record_due,
+    undecided,
+    watched_of,
+)
+from scheduler.record import Recorded, Subject
+
+logger = logging.getLogger("minutehand.tick")
+
+# What reading a row raises with an instant that somebody wrote and nobody can read.
+UNREADABLE = (ValueError, sa.exc.DataError)
+
+
+@dataclass
+class EventTick:
+    """The deciding of all event actions up to `now`; `take` is given what each batch recorded."""
+
+    engine: sa.Engine
+    now: datetime
+    take: Callable[[Recorded], None]
+    set_aside: int = 0
+    error: str | None = None
+    # Actions that somebody was changing: the next tick decides them, from where this one began.
+    left: set[UUID] = field(default_factory=set)
+    late: Late = field(default_factory=Late)
+
+    def decide_all(self) -> None:
+        """Decide, record and send, batch by batch; then note until when all is decided.
+
+        No second run of this harms: ids tell what is recorded, and what is too late is recorded
+        together with that note. What nobody foresaw costs the events of this tick, not its sweep.
+        """
+        try:
+            self._decide_all()
+        except sa.exc.SQLAlchemyError:
+            # The database's fault: the tick ends, and the loop tries again.
+            raise
+        except Exception as error:
+            logger.exception("events are not decided in this tick; the next one tries again")
+            self.error = f"{type(error).__name__}: {error}"
+
+    def _decide_all(self) -> None:
+        with reading(self.engine) as connection:
+            seen = ticks.fact(connection, ticks.EVENTS_DECIDED)
+            decided = ticks.as_instant(seen)
+            rows = events.event_actions(connection)
+        self._decide(self._watched(rows, decided))
+        if not self.left:
+            self._note(seen)
+
+    def _decide(self, watched: Sequence[Watched]) -> None:
+        """Decide and record these; where an event cannot be read, all but those that ask for it."""
+        late = Late()
+        try:
+            with reading(self.engine) as connection:
+                for some in undecided(connection, watched, self.now):
+                    self._record([one for one in some if not one.is_late])
+                    late.add(one for one in some if one.is_late)
+        except UNREADABLE as error:
+            if len(watched) > 1:
+                middle = len(watched) // 2
+                self._decide(watched[:middle])
+                self._decide(watched[middle:])
+                return
+            self.left.add(watched[0].action.uid)
+            self.error = f"{type(error).__name__}: {error}"
+            logger.error("an event of action %s cannot be read: %s", watched[0].action.uid, error)
+            return
+        self.late.add_all(late)
+
+    def _note(self, seen: str | None) -> None:
+        """Note until when all is decided, and record what came too late, at once or not at all."""
+        with unhurried(self.engine) as connection:
+            if not self._holds(connection, self.late.actions):
+                # Who changed one of them may have named what it missed.
+                return
+            until = self.now.isoformat()
+            if not ticks.move_fact(connection, ticks.EVENTS_DECIDED, seen, until):
+                # Another daemon was first, and has recorded what is too late.
+                return
+            missed = self.late.record(connection)
+        self.take(missed)
+
+    def _holds(self, connection: sa.Connection, changed: Collection[Subject]) -> bool:
+        if not changed:
+            return True
+        standing = events.hold_all(connection, {one.uid for one in changed})
+        return all(standing.get(one.uid) == one.revision for one in changed)
+
+    def _watched(self, rows: Sequence[sa.Row[Any]], decided: datetime | None) -> list[Watched]:
+        found = []
+        for row in rows:
+            if row.edited_at is not None:
+                self.left.add(row.uid)
+                continue
+            action = Subject(row.uid, row.small_app_id, row.name, row.revision)
+            try:
+                plan = plan_read(row.plan)
+                found.append(watched_of(action, plan, row.effective_from, self.now, decided))
+            except Exception as error:  # one broken action must not stop the others
+                self._set_aside(action, error)
+        return found
+
+    def _record(self, due: Sequence[Occurrence]) -> None:
+        if not due:
+            return
+        try:
+            with self.engine.begin() as connection:
+                recorded = record_due(connection, self._held(connection, due))
+        except (sa.exc.IntegrityError, sa.exc.DataError) as error:
+            if len(due) == 1:
+                self._set_aside(due[0].watched.action, error)
+                return
+            for one in due:
+                self._record([one])
+            return
+        self.take(recorded)
+
+    def _held(self, connection: sa.Connection, due: Sequence[Occurrence]) -> list[Occurrence]:
+        """Return those whose action is as we read it, locked until they are recorded.
+
+        Whoever changes an action has decided it up to now: what comes after is not the old one's.
+        """
+        uids = {one.watched.action.uid for one in due}
+        standing = events.hold_all(connection, uids)
+        held = [
+            one
+            for one in due
+            if standing.get(one.watched.action.uid) == one.watched.action.revision
+        ]
+        self.left |= uids - {one.watched.action.uid for one in held}
+        return held
+
+    def _set_aside(self, action: Subject, error: Exception) -> None:
+        reason = f"{type(error).__name__}: {'; '.join(str(error).splitlines())[:1000]}"
+        with self.engine.begin() as connection:
+            if not (
+                self._holds(connection, [action]) and cursors.hold_action(connection, action.uid)
+            ):
+                self.left.add(action.uid)
+                return
+            actions.set_aside(connection, action.uid, reason)
+        logger.error("action %s is set aside: %s", action.uid, reason)
+        self.set_aside += 1
+
+
+def withdraw_what_lies_ahead(connection: sa.Connection, now: datetime) -> None:
+    """Undo what a clock that ran ahead took for missed: it is decided anew from `now` on."""
+    first_at = events.withdraw_missed(connection, now)
+    seen = ticks.instant_fact(connection, ticks.EVENTS_DECIDED)
+    until = min(at for at in (seen, first_at, now) if at is not None)
+    if seen is not None:
+        ticks.set_fact(connection, ticks.EVENTS_DECIDED, until.isoformat())

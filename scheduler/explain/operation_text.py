@@ -1,0 +1,103 @@
+"""What an operation's row says of its occurrence, in one sentence: pure."""
+
+from datetime import datetime, timedelta
+
+import sqlalchemy as sa
+
+from models.operation import OperationState
+from models.store.actions.explain_facts import Standing
+from models.values import format_instant
+
+Row = sa.RowMapping
+
+
+def ended(row: Row) -> str:
+    """Return how an operation ended, and why."""
+    told = _ran(row) if row["state"] in _RAN else _not_run(row)
+    return told + _attempts(row)
+
+
+def runs(row: Row, now: datetime, lease: timedelta) -> str:
+    """Return how a running operation stands; a worker that is silent for `lease` is told of."""
+    told = f"runs since {_at(row['started_at'])} on {row['worker']}"
+    step = next((one["name"] for one in row["steps"] or [] if one["state"] == "running"), None)
+    told += f", step {step}" if step else ""
+    if row["cancel_requested_at"] is not None:
+        told += f"; a cancel was asked for at {_at(row['cancel_requested_at'])}"
+    if now - row["heartbeat_at"] > lease:
+        told += f"; its worker is silent since {_at(row['heartbeat_at'])}: a tick takes it back"
+    return told + _attempts(row)
+
+
+def waits(row: Row, standing: Standing, now: datetime, error: str | None) -> str:
+    """Return what an unstarted operation waits for; `error` is that of its last attempt."""
+    if row["waiting_for"] is not None:
+        return f"waits for operation {row['waiting_for']} of the same action to end"
+    if error is not None:
+        return f"attempt {row['attempt'] - 1} did not succeed ({error}){_again(row, now)}"
+    if row["state"] == OperationState.QUEUED:
+        return _queued(row, standing)
+    return f"was recorded at {_at(row['recorded_at'])} and not sent yet: {sends_again(standing)}"
+
+
+def sends_again(standing: Standing) -> str:
+    """Return what keeps the daemon from sending, or that the next tick does."""
+    if standing.tick is None:
+        return "no daemon has ever ticked; start one with `minutehand up`"
+    broker = standing.tick["report"].get("broker_error")
+    if broker:
+        return f"the broker was unavailable at the last tick ({broker})"
+    return f"the next tick does it; the last one was at {format_instant(standing.tick['now'])}"
+
+
+def _at(instant: datetime | None) -> str:
+    return "-" if instant is None else format_instant(instant)
+
+
+def _attempts(row: Row) -> str:
+    return f", in attempt {row['attempt']}" if row["attempt"] > 1 else ""
+
+
+def _because(row: Row) -> str:
+    why = row["error"] or row["reason"]
+    return f": {why}" if why else ""
+
+
+def _again(row: Row, now: datetime) -> str:
+    if row["not_before"] > now and row["state"] == OperationState.PENDING:
+        return f"; it is tried again from {_at(row['not_before'])} on"
+    return "; it is tried again"
+
+
+def _queued(row: Row, standing: Standing) -> str:
+    queue = row["queue"]
+    told = f"was sent to queue {queue} at {_at(row['queued_at'])}"
+    if queue not in standing.queues:
+        ours = f"`minutehand worker --queues {queue}` starts one"
+        remedy = "start one of your application" if row["in_doubt"] else ours
+        return f"{told}, but no worker listens to queue {queue}; {remedy}"
+    return f"{told} and waits for a free worker"
+
+
+def _ran(row: Row) -> str:
+    words = {
+        OperationState.SUCCESS: "ran",
+        OperationState.PARTIAL: "ran in part",
+        OperationState.FAILED: "failed",
+        OperationState.CANCELLED: "was cancelled",
+    }
+    since = f" (started {_at(row['started_at'])})" if row["started_at"] else ""
+    return f"{words[row['state']]}, ended {_at(row['finished_at'])}{since}{_because(row)}"
+
+
+def _not_run(row: Row) -> str:
+    word = {
+        OperationState.SKIPPED: "was skipped",
+        OperationState.DROPPED: "was dropped: it came too soon after the last start",
+        OperationState.MISSED: "was missed",
+        OperationState.HANDED_OVER: "was handed over",
+    }[row["state"]]
+    return f"{word} at {_at(row['finished_at'])}{_because(row)}"
+
+
+_RAN = frozenset({"success", "partial", "failed", "cancelled"})

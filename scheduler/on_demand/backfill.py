@@ -1,0 +1,141 @@
+"""Backfill: run a range of an action's past, in batches of one transaction each.
+
+What a batch recorded stays when the worker dies; the sweep asks another one to go on.
+"""
+
+import logging
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import sqlalchemy as sa
+
+from broker.sending import Sent, send_backfills
+from models.action.plan import Plan
+from models.errors import Refused
+from models.sql import read_clock
+from models.store import audit
+from models.store.actions import cursors
+from models.store.operations import backfills
+from models.values import format_instant
+from runtime.database import reading
+from scheduler.occurrence import next_occurrence, next_occurrences
+from scheduler.on_demand.backfill_range import (
+    BATCH,
+    CALLED_OFF,
+    SECOND,
+    Share,
+    Wanted,
+    check_range,
+    sort_out,
+    triggerer,
+)
+from scheduler.on_demand.restart import repeatable_plan
+
+logger = logging.getLogger("minutehand.backfill")
+
+
+def rehearse(engine: sa.Engine, wanted: Wanted, kept_for: timedelta) -> dict[str, Any]:
+    """Return what a backfill would do, as JSON; nothing is stored. Raises Refused like `start`."""
+    totals: dict[str, Any] = {"recorded": 0, "repeated": 0, "passed_over": 0}
+    firsts: list[datetime] = []
+    cursor: datetime | None = wanted.since
+    with engine.begin() as connection:
+        row = cursors.lock(connection, wanted.uid)
+        plan = fillable_plan(row)
+        check_range(wanted, read_clock(connection), kept_for)
+    # Counting may take a while: the action is not kept locked for it.
+    with reading(engine) as connection:
+        while cursor is not None:
+            some = occurrences_in(plan, wanted.uid, cursor, wanted.last)
+            share = share_of(connection, wanted, some, BATCH)
+            firsts = firsts or some[:1]
+            last = some[-1] if some else cursor
+            totals |= {key: totals[key] + count for key, count in share.counts.items()}
+            cursor = last if len(some) == BATCH else None
+    if not firsts:
+        raise _no_occurrence(row.name, plan, wanted)
+    return totals | {"first": firsts[0], "last": last}
+
+
+def start(engine: sa.Engine, wanted: Wanted, actor: str, kept_for: timedelta) -> tuple[UUID, Sent]:
+    """Store a backfill and ask a worker to work it off; return its id.
+
+    Raises Refused, with nothing stored, when the action cannot run or the range cannot be filled.
+    When the broker is away, the daemon asks a worker later.
+    """
+    id = uuid4()
+    with engine.begin() as connection:
+        row = cursors.lock(connection, wanted.uid)
+        plan = fillable_plan(row)
+        check_range(wanted, read_clock(connection), kept_for)
+        if not occurrences_in(plan, wanted.uid, wanted.since, wanted.last):
+            raise _no_occurrence(row.name, plan, wanted)
+        ranged = {"since": wanted.since, "until": wanted.last, "mode": wanted.mode}
+        whose = {"id": id, "small_app_id": row.small_app_id, "action_uid": wanted.uid}
+        backfills.insert(connection, {**whose, **ranged, "pace": wanted.pace, "actor": actor})
+        _audit(connection, row, actor, "start", {"backfill": str(id), "mode": wanted.mode})
+    return id, send_backfills(engine, [(id, 1)])
+
+
+def fillable_plan(row: sa.Row[Any]) -> Plan:
+    plan = repeatable_plan(row)
+    if row.event is not None:
+        told = f"{row.name!r} is about the event {row.event!r}: its occurrences come from events"
+        raise Refused(f"{told}, not from a clock; there is nothing to fill")
+    return plan
+
+
+def cancel(engine: sa.Engine, uid: UUID, actor: str) -> tuple[list[UUID], int]:
+    """Stop an action's active backfills; return their ids and how many operations are cancelled.
+
+    Those are what they recorded and nobody has started; what runs goes on to its end. Raises
+    Refused when none is active.
+    """
+    with engine.begin() as connection:
+        # In the order of a worker that fills: it holds its backfill, and then locks the action.
+        stopped = backfills.cancel_active(connection, [uid], f"cancelled by {actor}")
+        row = cursors.lock(connection, uid)
+        if not stopped:
+            raise Refused(f"{row.name!r} has no active backfill")
+        count = sum(
+            backfills.cancel_unstarted(connection, uid, triggerer(id, by), CALLED_OFF)
+            for id, by in stopped
+        )
+        _audit(connection, row, actor, "cancel", {"backfills": [str(id) for id, _ in stopped]})
+    return [id for id, _ in stopped], count
+
+
+def _audit(
+    connection: sa.Connection, row: sa.Row[Any], actor: str, verb: str, details: dict[str, Any]
+) -> None:
+    audit.write(
+        connection,
+        small_app_id=row.small_app_id,
+        actor=actor,
+        verb=f"backfill.{verb}",
+        objects={str(row.action_uid): details},
+    )
+
+
+def _no_occurrence(name: str, plan: Plan, wanted: Wanted) -> Refused:
+    first, last = format_instant(wanted.first), format_instant(wanted.last)
+    following = next_occurrence(plan, wanted.uid, wanted.last)
+    hint = f"; its next one is {format_instant(following)}" if following else ""
+    return Refused(f"{name!r} has no occurrence from {first} to {last}{hint}")
+
+
+def occurrences_in(plan: Plan, uid: UUID, since: datetime, until: datetime) -> list[datetime]:
+    """Return up to a batch of the plan's occurrences in (since, until], ascending."""
+    return [at for at in next_occurrences(plan, uid, since, BATCH) if at <= until]
+
+
+def share_of(
+    connection: sa.Connection, wanted: Wanted, occurrences: Sequence[datetime], most: int
+) -> Share:
+    if not occurrences:
+        return Share()
+    ends = occurrences[0] - SECOND, occurrences[-1]
+    found = backfills.found_in(connection, wanted.uid, *ends)
+    return sort_out(wanted.uid, occurrences, found, wanted.mode, most)

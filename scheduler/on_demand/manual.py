@@ -1,0 +1,136 @@
+"""Run an action now, or all of them, because somebody asked."""
+
+from dataclasses import dataclass
+from secrets import token_hex
+from typing import Any
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from broker.sending import Sent, send_reserved
+from models.action.plan import Plan
+from models.errors import NotFound, Refused
+from models.sql import read_clock
+from models.store import actions, audit, operations
+from models.store.actions import cursors
+from models.store.operations.outbox import Message
+from models.store.people import users
+from runtime.database import reading
+from scheduler.changes.revisions import subject_of
+from scheduler.fingerprint import fingerprint, str_to_uuid
+from scheduler.record import operation_row
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What became of one action of all that were to run: its operation, or why there is none."""
+
+    uid: UUID
+    name: str
+    operation_id: UUID | None
+    refused: str = ""
+
+
+def run_now(
+    engine: sa.Engine, uid: UUID, actor: str, subject: str | None = None
+) -> tuple[UUID, Sent]:
+    """Record a manual operation of an action and send it; return its id and what was sent.
+
+    `subject` is the user that an action on events is to be about. Raises Refused, with nothing
+    recorded, when the action is paused, set aside or already active, and NotFound for the user.
+    When the broker is away the operation stays pending and the daemon sends it.
+    """
+    message = _record(engine, uid, actor, subject)
+    return message.id, send_reserved(engine, [message])
+
+
+def run_all(
+    engine: sa.Engine, actor: str, small_app_id: int | None = None
+) -> tuple[list[Asked], Sent]:
+    """Record a manual operation of each active action of a small app, or of all, and send them.
+
+    Each is recorded by itself: one that is refused stops no other. Left out are those on events,
+    which are about a user.
+    """
+    with reading(engine) as connection:
+        rows = [row for row in actions.listed(connection, small_app_id) if row["active"]]
+    asked: list[Asked] = []
+    messages: list[Message] = []
+    for row in rows:
+        if row["event"] is not None:
+            continue
+        uid, name = row["uid"], row["name"]
+        try:
+            message = _record(engine, uid, actor, None)
+        except Refused as error:
+            asked.append(Asked(uid, name, None, str(error)))
+            continue
+        asked.append(Asked(uid, name, message.id))
+        messages.append(message)
+    return asked, send_reserved(engine, messages)
+
+
+def _record(engine: sa.Engine, uid: UUID, actor: str, subject: str | None) -> Message:
+    """Record a manual operation, reserved for who calls; return its message."""
+    with engine.begin() as connection:
+        row = cursors.lock(connection, uid)
+        plan = _runnable_plan(connection, row)
+        now = read_clock(connection).replace(microsecond=0)
+        _check_subject(connection, row, plan, subject)
+        id = str_to_uuid(fingerprint(uid, now, subject=subject, manual=token_hex(8)))
+        operation = operation_row(subject_of(row), plan, id, now, f"Manual run by {actor}")
+        if subject is not None:
+            operation |= {"subject": subject, "overlap_key": None}
+        operations.record(connection, [operation])
+        audit.write(
+            connection,
+            small_app_id=row.small_app_id,
+            actor=actor,
+            verb="action.run",
+            objects={str(uid): {"operation": str(id)}},
+        )
+    return Message(id, 1, operation["task"], operation["queue"])
+
+
+def _runnable_plan(connection: sa.Connection, row: sa.Row[Any]) -> Plan:
+    if row.deleted_at is not None:
+        raise Refused(f"{row.name!r} was deleted")
+    if row.set_aside is not None:
+        raise Refused(f"{row.name!r} is set aside: {row.set_aside}; correct its document")
+    plan = _readable(row)
+    if not plan.active:
+        raise Refused(f"{row.name!r} is paused; run `minutehand action resume` first")
+    if plan.on_event is not None:
+        # Each user's operation is its own.
+        return plan
+    active = operations.active_operations(connection, row.action_uid)
+    if active and plan.overlap != "allow":
+        one = active[0]
+        raise Refused(f"{row.name!r} is already active: operation {one['id']} is {one['state']}")
+    return plan
+
+
+def _readable(row: sa.Row[Any]) -> Plan:
+    try:
+        return Plan.from_json(row.plan)
+    except ValueError:
+        remedy = "`minutehand action apply` its document anew"
+        raise Refused(f"{row.name!r} has a plan that nobody can read; {remedy}") from None
+
+
+def _check_subject(
+    connection: sa.Connection, row: sa.Row[Any], plan: Plan, subject: str | None
+) -> None:
+    """Refuse a run about nobody of an action on events, and one about somebody of any other."""
+    trigger = plan.on_event
+    if trigger is None:
+        if subject is not None:
+            raise Refused(f"{row.name!r} is not due on events; run it without --user")
+        return
+    if subject is None:
+        raise Refused(f"{row.name!r} is about a user, whom {trigger.event} names; add --user USER")
+    user = users.find(connection, row.small_app_id, subject)
+    if user is None:
+        raise NotFound(f"no user is named {subject!r}; see `minutehand user list`")
+    if not trigger.subjects.counts(user):
+        raise Refused(f"{row.name!r} leaves {subject!r} out; see its recipients")

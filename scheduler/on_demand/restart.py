@@ -1,0 +1,181 @@
+"""Run what ended once more, because somebody asked: a missed occurrence, or one that went wrong."""
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from broker.sending import Sent, send_reserved
+from models.action.plan import Plan
+from models.errors import NotFound, Refused
+from models.operation import (
+    RERUN,
+    RETRIABLE,
+    RETRY,
+    UNSTARTED,
+    OperationState,
+    StepState,
+)
+from models.store import actions, audit, operations
+from models.store.actions import cursors
+from models.store.operations import restart, running
+from models.store.operations.outbox import Message
+from scheduler.changes.revisions import subject_of
+from scheduler.record import operation_row
+
+# What of a document says what its steps do.
+WORK = ("operations", "recipients")
+MISSED = frozenset({OperationState.MISSED})
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """An operation that runs again: its attempt, the revision it takes, the one it had."""
+
+    id: UUID
+    attempt: int
+    revision: int
+    old_revision: int
+
+
+def rerun(engine: sa.Engine, operation_id: UUID, actor: str) -> tuple[Repeated, Sent]:
+    """Make a missed operation pending, under the action's current revision, and send it.
+
+    Raises NotFound, or Refused when it is not missed or its action cannot run.
+    """
+    try:
+        return _repeat(engine, operation_id, MISSED, actor)
+    except NotFound as error:
+        # Of many that were missed at a time the older ones have a span, and no rows of their own.
+        hint = "run what was missed long ago with `minutehand backfill ACTION --from … --to …`"
+        raise NotFound(f"{error}; {hint}") from None
+
+
+def retry(engine: sa.Engine, operation_id: UUID, actor: str) -> tuple[Repeated, Sent]:
+    """Make a failed, partial or cancelled operation pending in a new attempt, and send it.
+
+    It runs the action's current revision. Where its steps do the same as before, those that
+    succeeded first are passed over. Raises NotFound, or Refused when it ended well, has not ended,
+    or its action cannot run.
+    """
+    return _repeat(engine, operation_id, RETRIABLE, actor)
+
+
+def _repeat(
+    engine: sa.Engine, id: UUID, states: Collection[OperationState], actor: str
+) -> tuple[Repeated, Sent]:
+    word = RERUN if states is MISSED else RETRY
+    with engine.begin() as connection:
+        uid = operations.get(connection, id)["action_uid"]
+        action = cursors.lock(connection, uid)
+        row = operations.get(connection, id)
+        if row["state"] not in states:
+            raise Refused(_why_not(row, states))
+        plan = repeatable_plan(action)
+        message = again(connection, action, plan, row, f"{word}{actor}")
+        if message is None:
+            raise Refused(_why_not(operations.get(connection, id), states))
+        repeated = Repeated(id, message.attempt, action.revision, row["revision"])
+        audit.write(
+            connection,
+            small_app_id=row["small_app_id"],
+            actor=actor,
+            verb=f"operation.{word.split()[0].lower()}",
+            objects={str(id): {"was": row["state"], "revision": action.revision}},
+        )
+    return repeated, send_reserved(engine, [message])
+
+
+def repeatable_plan(action: sa.Row[Any]) -> Plan:
+    """Return the plan under which an action's operations may run again; raises Refused."""
+    if action.deleted_at is not None:
+        raise Refused(f"{action.name!r} was deleted")
+    if action.set_aside is not None:
+        raise Refused(f"{action.name!r} is set aside: {action.set_aside}; correct its document")
+    plan = Plan.from_json(action.plan)
+    if not plan.active:
+        raise Refused(f"{action.name!r} is paused; run `minutehand action resume` first")
+    return plan
+
+
+def again(
+    connection: sa.Connection,
+    action: sa.Row[Any],
+    plan: Plan,
+    operation: Mapping[str, Any],
+    triggerer: str,
+) -> Message | None:
+    """Make an ended operation pending under a locked action's revision; None if it moved.
+
+    The caller commits, then sends the message.
+    """
+    id, occurrence = operation["id"], operation["occurrence_at"]
+    row = operation_row(subject_of(action), plan, id, occurrence, triggerer)
+    taken = ("revision", "triggerer", "queue", "task", "in_doubt", "overlap_key")
+    kept = _kept_steps(connection, action, operation)
+    becomes = {key: row[key] for key in taken} | {
+        "steps": kept,
+        "first_started_at": _first_start(connection, operation) if kept else None,
+    }
+    if operation["subject"] is not None:
+        # Operations about different subjects do not meet.
+        becomes["overlap_key"] = operation["overlap_key"]
+    return restart.run_again(connection, operation, RETRIABLE | MISSED, becomes)
+
+
+def _kept_steps(
+    connection: sa.Connection, action: sa.Row[Any], operation: Mapping[str, Any]
+) -> list[dict[str, Any]] | None:
+    """Return the story of what need not be done again; None when all steps are to run."""
+    steps = operation["steps"] or []
+    if not is_begun(steps):
+        return None
+    if operation["revision"] == action.revision:
+        return steps
+    documents = [
+        actions.revision_document(connection, action.action_uid, number)
+        for number in (operation["revision"], action.revision)
+    ]
+    return steps if does_the_same(*documents) else None
+
+
+def is_begun(steps: list[dict[str, Any]]) -> bool:
+    """Return whether the first of an operation's steps succeeded, and not all of them."""
+    succeeded = [step.get("state") == StepState.SUCCESS for step in steps]
+    return bool(succeeded) and succeeded[0] and not all(succeeded)
+
+
+def does_the_same(old: Mapping[str, Any] | None, new: Mapping[str, Any] | None) -> bool:
+    """Return whether two revisions' steps do the same for the same people, in the same order."""
+    if old is None or new is None:
+        return False
+    return all(json.dumps(old.get(key)) == json.dumps(new.get(key)) for key in WORK)
+
+
+def _first_start(connection: sa.Connection, operation: Mapping[str, Any]) -> datetime | None:
+    """Return what counts as the start of an operation whose first steps are passed over.
+
+    Its first start: what was published since is not skipped by the next one. But the last success
+    of its action does not go back.
+    """
+    known = running.memory(connection, operation["action_uid"], operation["subject"])
+    starts: list[datetime] = [
+        at for at in (operation["first_started_at"], known.last_success_at) if at is not None
+    ]
+    return max(starts, default=None)
+
+
+def _why_not(row: Mapping[str, Any], states: Collection[OperationState]) -> str:
+    id, state = row["id"], row["state"]
+    told = f"operation {id} is {state}"
+    if state in UNSTARTED or state == OperationState.RUNNING:
+        return f"{told}; it has not ended"
+    if state == OperationState.MISSED:
+        return f"{told}; use `minutehand operation rerun {id}`"
+    if states is MISSED and state in RETRIABLE:
+        return f"{told}, not missed; use `minutehand operation retry {id}`"
+    return f"{told}; run its action anew with `minutehand action run`"

@@ -1,0 +1,132 @@
+"""The decisions of the tick on a virtual clock: pure."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from heapq import heappop, heappush
+from uuid import UUID
+
+from models.action.plan import Plan
+from scheduler.fingerprint import str_to_uuid
+from scheduler.occurrence import Decision, decide, next_occurrence
+
+MINUTE = timedelta(minutes=1)
+SECOND = timedelta(seconds=1)
+SENT = "sent"
+MISSED = "missed"
+# The daemon was down from its instant to the end of the simulated time.
+UNDECIDED = "undecided"
+
+
+@dataclass(frozen=True, slots=True)
+class Simulated:
+    """An action to simulate; without a uid of its own it has one made from its name."""
+
+    name: str
+    plan: Plan
+    uid: UUID
+
+    @staticmethod
+    def named(name: str, plan: Plan) -> "Simulated":
+        """Return an action that nobody stored: its jitter is not the one that it will have."""
+        return Simulated(name, plan, str_to_uuid(f"simulated | {name}"))
+
+
+@dataclass(frozen=True, slots=True)
+class Fate:
+    """What becomes of `count` occurrences of an action from `first_at` to `last_at`, and when.
+
+    `fate` is sent, missed or undecided; `decided_at` is the tick's instant. Only older missed
+    ones come together, as the tick records them.
+    """
+
+    action: Simulated
+    first_at: datetime
+    last_at: datetime
+    count: int
+    fate: str
+    reason: str
+    decided_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Timetable:
+    """When the daemon ticks: at each multiple of `tick` since the epoch, but for its outages.
+
+    An outage is a span [from, to).
+    """
+
+    outages: tuple[tuple[datetime, datetime], ...] = ()
+    tick: timedelta = MINUTE
+
+    def first_tick(self, at: datetime) -> datetime:
+        """Return the first tick at or after an instant."""
+        found = self.on_grid(at)
+        for begin, end in sorted(self.outages):
+            if begin <= found < end:
+                found = self.on_grid(end)
+        return found
+
+    def on_grid(self, at: datetime) -> datetime:
+        """Return the first multiple of `tick` at or after an instant, an outage or not."""
+        midnight = at.replace(hour=0, minute=0, second=0, microsecond=0)
+        return midnight + -((midnight - at) // self.tick) * self.tick
+
+
+# A tick to make: its instant, the action's number, and its watermark.
+Entry = tuple[datetime, int, datetime]
+
+
+def simulate(
+    actions: Sequence[Simulated], since: datetime, until: datetime, timetable: Timetable
+) -> Iterator[Fate]:
+    """Yield what becomes of every occurrence in (since, until], tick by tick.
+
+    Actions were created at `since`. Only ticks at which something is due are made.
+    """
+    agenda: list[Entry] = []
+    for number, action in enumerate(actions):
+        following = next_occurrence(action.plan, action.uid, since)
+        if following is not None and following <= until:
+            heappush(agenda, (timetable.first_tick(following), number, since))
+    while agenda:
+        at, number, watermark = heappop(agenda)
+        action = actions[number]
+        if at > timetable.on_grid(until):
+            yield from _undecided(action, watermark, until)
+            continue
+        decision = decide(action.plan, action.uid, watermark, at)
+        yield from _fates(action, decision, at, until)
+        following = decision.next_occurrence_at
+        if following is not None and following <= until:
+            # Not the same tick again, where it left some for the next.
+            then = timetable.first_tick(max(following, at + SECOND))
+            heappush(agenda, (then, number, decision.watermark))
+
+
+def _fates(action: Simulated, decision: Decision, at: datetime, until: datetime) -> Iterator[Fate]:
+    span = decision.missed_span
+    if span is not None:
+        yield Fate(action, span.first_at, span.last_at, span.count, MISSED, span.reason, at)
+    one_by_one = [(one.at, MISSED, one.reason) for one in decision.missed]
+    one_by_one += [(due, SENT, "") for due in decision.due]
+    for instant, fate, reason in sorted(one_by_one):
+        if instant <= until:
+            yield Fate(action, instant, instant, 1, fate, reason, at)
+
+
+def _undecided(action: Simulated, watermark: datetime, until: datetime) -> Iterator[Fate]:
+    """Yield the occurrences that no tick decides any more, together."""
+    rest = decide(action.plan, action.uid, watermark, until)
+    instants = sorted([*rest.due, *(one.at for one in rest.missed)])
+    older = rest.missed_span
+    first = older.first_at if older is not None else instants[0]
+    count = len(instants) + (older.count if older is not None else 0)
+    yield Fate(action, first, instants[-1], count, UNDECIDED, "the daemon is down", until)
+
+
+def busiest(fates: Iterable[Fate], most: int) -> list[tuple[datetime, int]]:
+    """Return the ticks that send most, as instants with counts, the busiest first."""
+    sent = Counter(one.decided_at for one in fates if one.fate == SENT)
+    return sorted(sent.items(), key=lambda item: (-item[1], item[0]))[:most]

@@ -1,0 +1,148 @@
+"""A small app as an admin writes it: its zone, its domains with their sources, its templates."""
+
+import re
+from collections.abc import Mapping
+from functools import partial
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field
+from pydantic_core import InitErrorDetails
+
+from models.action.recipients import RecipientFilterModel
+from models.document import Document, read_document
+from models.errors import InvalidDocument
+from models.parsing import Reading
+from models.problems import line_error
+from models.values import Flag, Name, Zone, parse_name, parse_text
+from models.zones import parse_zone
+from small_apps.document.people import Groups, People, Users, faults_of_people
+from small_apps.document.settings import AppSettings
+from small_apps.document.sources import DomainModel
+from small_apps.document.staged import KINDS, Documents
+
+DEFAULT_APP = "default"
+# Owner of the actions that every small app is given.
+GIVEN = "minutehand"
+LONGEST_TEMPLATE = 100_000
+LONGEST_SUBJECT = 500
+PEOPLE = {"users", "groups", "users_complete"}
+_APP_NAME = re.compile("[a-z0-9][a-z0-9_-]{0,63}")
+
+
+class InvalidSmallApp(InvalidDocument):
+    """A small app's document has faults."""
+
+
+def _app_name(value: object) -> str:
+    if isinstance(value, str) and _APP_NAME.fullmatch(value):
+        return value
+    raise ValueError(
+        "write 1 to 64 of: small letters, digits, _ and -, with a letter or digit first; "
+        'other texts fit in "title"'
+    )
+
+
+def _wrong_key(key: object) -> str | None:
+    """Return what is wrong with the name of a domain, template or document."""
+    try:
+        name = parse_name(key)
+    except ValueError as error:
+        return f"the name {error}"
+    if name.startswith(".") or any(char in name for char in "/\\"):
+        return "a name cannot begin with a dot or hold a slash; choose another"
+    return None
+
+
+def _mapping(value: object) -> object:
+    if not isinstance(value, dict):
+        raise ValueError("write an object in { }: one key for each name")
+    return value
+
+
+Body = Annotated[str, BeforeValidator(partial(parse_text, most=LONGEST_TEMPLATE))]
+
+
+class TemplateModel(Document):
+    """A mail: its subject, its text, and the same in HTML where wanted."""
+
+    subject: Annotated[str, BeforeValidator(partial(parse_name, most=LONGEST_SUBJECT))]
+    text: Body
+    html: Body | None = None
+
+
+class SmallAppModel(Document):
+    """A small app: a tenant with its own zone, domains, templates, people and settings.
+
+    `notify` false silences the "new data available" mails of this app that nobody asked for by
+    name; `notify_recipients` says whose they are, by default everybody's. People are not part of
+    the document that is stored: they have tables of their own, which others change too.
+    """
+
+    name: Annotated[str, BeforeValidator(_app_name)]
+    title: Name | None = None
+    zone: Zone = "UTC"
+    domains: Annotated[dict[str, DomainModel], BeforeValidator(_mapping)] = Field(
+        default_factory=dict
+    )
+    templates: Annotated[dict[str, TemplateModel], BeforeValidator(_mapping)] = Field(
+        default_factory=dict
+    )
+    design: Documents = Field(default_factory=dict)
+    permissions: Documents = Field(default_factory=dict)
+    notify: Flag = True
+    notify_recipients: RecipientFilterModel | None = None
+    owner: Name | None = None
+    settings: AppSettings = Field(default_factory=dict)
+    users: Users = ()
+    groups: Groups | None = None
+    users_complete: Flag = False
+
+    @property
+    def people(self) -> People:
+        """What the document says of users and groups."""
+        return People(self.users, self.groups, self.users_complete)
+
+    @classmethod
+    def contradictions(cls, raw: Mapping[str, Any], _reading: Reading, /) -> list[InitErrorDetails]:
+        """Return the faults of the names in it, of its people, and of who is told of new data."""
+        return (
+            faults_of_people(raw)
+            + _nobody(raw.get("notify_recipients"))
+            + [
+                line_error((part, str(key)), key, remedy)
+                for part in ("domains", "templates", *KINDS)
+                if isinstance(raw.get(part), Mapping)
+                for key in raw[part]
+                if (remedy := _wrong_key(key)) is not None
+            ]
+        )
+
+
+def _nobody(recipients: object) -> list[InitErrorDetails]:
+    if not isinstance(recipients, Mapping) or any(recipients.get(k) for k in ("users", "groups")):
+        return []
+    remedy = 'names nobody; write {"groups": ["all"]}, or set "notify" to false'
+    return [line_error(("notify_recipients",), dict(recipients), remedy)]
+
+
+def parse_small_app(document: object) -> SmallAppModel:
+    """Return the small app that `document` writes; raises InvalidSmallApp with all problems.
+
+    Instants of users without an offset are read in its zone.
+    """
+    app, problems = read_document(SmallAppModel, document, Reading(default_zone=_zone(document)))
+    if app is None or problems:
+        raise InvalidSmallApp(problems)
+    return app
+
+
+def stored_small_app(app: SmallAppModel) -> dict[str, Any]:
+    """Return the document to store: JSON, as it was written, formats resolved, without people."""
+    return app.model_dump(mode="json", exclude_unset=True, exclude=PEOPLE)
+
+
+def _zone(document: object) -> str:
+    try:
+        return parse_zone(document.get("zone", "UTC")) if isinstance(document, dict) else "UTC"
+    except ValueError:
+        return "UTC"

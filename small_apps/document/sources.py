@@ -1,0 +1,242 @@
+"""Where a domain's data come from, and how its rows are kept: the grammar of domains."""
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import PurePosixPath
+from typing import Annotated, Any, Literal
+from urllib.parse import parse_qsl, urlsplit
+
+from pydantic import BeforeValidator, Field
+from pydantic_core import InitErrorDetails
+
+from models.document import Document
+from models.parsing import Reading
+from models.problems import line_error, nearest
+from models.references import is_reference, parse_reference
+from models.values import Name, Names, one_of, parse_name, parse_text, parse_url
+
+KINDS = ("text", "integer", "decimal", "number", "date", "timestamp", "boolean")
+FORMATS = {
+    ".csv": "csv",
+    ".json": "json",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".parquet": "parquet",
+}
+PLACES = ("file", "url", "sql", "reader")
+# Which key of a source goes with which place.
+_GOES_WITH = {"headers": "url", "connection": "sql", "parameters": "reader"}
+LONGEST_SQL = 100_000
+_HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
+# What carries the request itself, and is not a source's to say.
+_OWN_HEADERS = {"host", "content-length", "transfer-encoding", "connection", "range"}
+_SECRET = re.compile(
+    "auth(?!ors?([-_]|$))|cookie|token|secret|api[-_]?key|passw|credential|signature", re.IGNORECASE
+)
+
+Format = Literal["csv", "json", "jsonl", "parquet"]
+Mode = Literal["full", "append"]
+
+
+def parse_file(value: object) -> str:
+    """Return a path inside the data folder; raises ValueError for any other."""
+    path = parse_name(value, most=500)
+    parts = PurePosixPath(path)
+    if parts.is_absolute() or ".." in parts.parts or "\\" in path or re.match("[A-Za-z]:", path):
+        raise ValueError('write a path inside the data folder, such as "sales/2026.csv"')
+    return path
+
+
+def parse_source_url(value: object) -> str:
+    """Return an http(s) URL, or a reference to one; raises ValueError for anything else."""
+    is_one = is_reference(value) and not str(value).startswith("file://")
+    return parse_reference(value) if is_one else parse_url(value)
+
+
+def _sql(value: object) -> str:
+    text = parse_text(value, most=LONGEST_SQL).strip().rstrip(";").strip()
+    if not re.match(r"(?i)(select|with|values|table)\b|\(", text):
+        raise ValueError('write one query that reads, such as "SELECT id, amount FROM orders"')
+    return text
+
+
+def _headers(value: object) -> dict[str, str]:
+    if not isinstance(value, Mapping):
+        raise ValueError('write an object such as {"Authorization": "env:REPORTS_TOKEN"}')
+    return {str(name): str(text) for name, text in value.items()}
+
+
+def _header_faults(headers: object) -> Iterator[InitErrorDetails]:
+    """Yield the faults of headers; their values are not told, for they may be secrets."""
+    for name, value in headers.items() if isinstance(headers, Mapping) else ():
+        try:
+            _check_header(str(name), value)
+        except ValueError as error:
+            yield line_error(("headers", str(name)), None, str(error))
+
+
+def _check_header(name: str, value: object) -> None:
+    if _HEADER.fullmatch(name) is None or name.lower() in _OWN_HEADERS:
+        raise ValueError("is no header that a source may send; leave it out")
+    if is_reference(value):
+        parse_reference(value)
+    elif _SECRET.search(name):
+        raise ValueError('is a secret; write where it lies: "env:NAME" or "file:/absolute/path"')
+    elif not parse_name(value, most=1_000).isascii():
+        raise ValueError("holds a character that no header may hold; write ASCII")
+
+
+def _columns(value: object) -> dict[str, str]:
+    if not isinstance(value, Mapping):
+        raise ValueError('write an object such as {"id": "text", "amount": "decimal"}')
+    check = one_of(*KINDS)
+    return {parse_name(name): str(check(kind)) for name, kind in value.items()}
+
+
+def _parameters(value: object) -> dict[str, Any]:
+    if not isinstance(value, Mapping):
+        raise ValueError("write an object in { }")
+    return {str(key): item for key, item in value.items()}
+
+
+class SourceModel(Document):
+    """Where a domain's data come from: a file, a URL, a query, or a registered reader; one."""
+
+    file: Annotated[str, BeforeValidator(parse_file)] | None = None
+    url: Annotated[str, BeforeValidator(parse_source_url)] | None = None
+    headers: Annotated[dict[str, str], BeforeValidator(_headers)] | None = None
+    sql: Annotated[str, BeforeValidator(_sql)] | None = None
+    connection: Name | None = None
+    reader: Name | None = None
+    parameters: Annotated[dict[str, Any], BeforeValidator(_parameters)] | None = None
+
+    @classmethod
+    def contradictions(cls, raw: Mapping[str, Any], _reading: Reading, /) -> list[InitErrorDetails]:
+        """Return the faults of a source that is not exactly one of the four."""
+        places = [place for place in PLACES if place in raw]
+        if len(places) != 1:
+            remedy = (
+                'write either {"file": "sales.csv"}, {"url": "https://example.com/sales.csv"}, '
+                '{"sql": "SELECT …", "connection": "warehouse"} or {"reader": "crm"}'
+            )
+            # Not the source itself: its headers may hold a secret in clear.
+            return [line_error((), places or None, remedy)]
+        faults = [
+            line_error((key,), raw[key], f'goes with "{place}"; leave it out')
+            for key, place in _GOES_WITH.items()
+            if key in raw and place not in raw
+        ]
+        if "sql" in raw and "connection" not in raw:
+            remedy = 'is required; name a connection of the configuration: "connection": "…"'
+            faults.append(line_error(("connection",), None, remedy))
+        return [*faults, *_header_faults(raw.get("headers"))]
+
+
+class DomainModel(Document):
+    """A data domain: its source, the format of what is read there, and how rows are kept."""
+
+    source: SourceModel
+    format: Annotated[Format, BeforeValidator(one_of(*dict.fromkeys(FORMATS.values())))] | None = (
+        None
+    )
+    columns: Annotated[dict[str, str], BeforeValidator(_columns)] = Field(default_factory=dict)
+    mode: Annotated[Mode, BeforeValidator(one_of("full", "append"))] = "full"
+    key: Names = ()
+
+    @classmethod
+    def completed(cls, raw: dict[str, Any], _reading: Reading, /) -> dict[str, Any]:
+        """Return `raw` with the format that the source's suffix tells."""
+        if "format" in raw:
+            return raw
+        found = format_of_suffix(raw.get("source"))
+        return {**raw, "format": found} if found else raw
+
+    @classmethod
+    def contradictions(cls, raw: Mapping[str, Any], _reading: Reading, /) -> list[InitErrorDetails]:
+        """Return the faults between the source, its format, the mode and the key."""
+        return [*_format_faults(raw), *_key_faults(raw)]
+
+
+def _format_faults(raw: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
+    source = raw.get("source")
+    if not isinstance(source, Mapping):
+        return
+    has_format = "file" in source or "url" in source
+    if has_format and "format" not in raw and format_of_suffix(source) is None:
+        remedy = 'is required; add "format": "csv", "json", "jsonl" or "parquet"'
+        yield line_error(("format",), None, f"{remedy}; the suffix does not tell")
+    if not has_format and "format" in raw and ("sql" in source or "reader" in source):
+        yield line_error(("format",), raw["format"], "rows have no format; leave it out")
+
+
+def _key_faults(raw: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
+    appends = str(raw.get("mode", "")).lower() == "append"
+    if appends and not raw.get("key"):
+        remedy = 'is required with "mode": "append"; name the columns that tell rows apart: ["id"]'
+        yield line_error(("key",), raw.get("key"), remedy)
+    if not appends and raw.get("key"):
+        yield line_error(("key",), raw["key"], 'goes with "mode": "append"; leave it out')
+
+
+def format_of_suffix(source: object) -> str | None:
+    """Return the format that the suffix of a source's file or URL tells, before `.gz` too."""
+    if not isinstance(source, Mapping):
+        return None
+    path = source.get("file")
+    if not isinstance(path, str):
+        try:
+            path = urlsplit(str(source.get("url", ""))).path
+        except ValueError:
+            return None
+    found = PurePosixPath(path)
+    if found.suffix.lower() == ".gz":
+        found = found.with_suffix("")
+    return FORMATS.get(found.suffix.lower())
+
+
+def stored_source(domain: DomainModel) -> dict[str, Any]:
+    """Return what a refresh needs of a domain, as it is stored beside its pointers."""
+    stored: dict[str, Any] = domain.source.model_dump(exclude_none=True)
+    if domain.format is not None:
+        stored["format"] = domain.format
+    if domain.columns:
+        stored["columns"] = domain.columns
+    if domain.mode == "append":
+        stored |= {"mode": "append", "key": list(domain.key)}
+    return stored
+
+
+def warnings_of_domains(
+    domains: Mapping[str, DomainModel],
+    connections: Collection[str],
+    readers: Collection[str],
+) -> list[str]:
+    """Return one sentence for each connection and reader that nobody knows now.
+
+    And for each parameter of a reader or a URL that looks like a secret in clear.
+    """
+    told = []
+    for name, domain in domains.items():
+        told += [
+            f'domains.{name}.source.{where}: looks like a secret in clear; write "env:NAME" {what}'
+            for where, what in _clear_secrets(domain.source)
+        ]
+        for key, known in (("connection", connections), ("reader", readers)):
+            wanted = getattr(domain.source, key)
+            if wanted is None or wanted in known:
+                continue
+            near = nearest(wanted, known)
+            hint = f'; did you mean "{near}"?' if near else ""
+            told.append(f'domains.{name}.source.{key} "{wanted}": not known now{hint}')
+    return told
+
+
+def _clear_secrets(source: SourceModel) -> Iterator[tuple[str, str]]:
+    """Yield where a secret seems to stand in clear, and what to write a reference for."""
+    for key, value in (source.parameters or {}).items():
+        if _SECRET.search(key) and isinstance(value, str) and value and not is_reference(value):
+            yield f"parameters.{key}", "instead"
+    if source.url is not None and not is_reference(source.url):
+        for key, value in parse_qsl(urlsplit(source.url).query):
+            if _SECRET.search(key) and value:
+                yield f"url, {key}", "for the whole URL"

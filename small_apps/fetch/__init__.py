@@ -1,0 +1,1 @@
+"""Where a domain's data come from: URLs, files, queries, readers."""

@@ -1,0 +1,208 @@
+"""HTTP(S) sources: a probe of one byte, and downloads with bounded size, time and redirects."""
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from uuid import uuid4
+
+import httpx
+
+from runtime.data_sections import FetchSettings
+from small_apps.failures import SourceFailed
+from small_apps.fetch.addresses import FETCHING
+from small_apps.fetch.deadline import Deadline
+from small_apps.fetch.guard import Guard
+from small_apps.watch import Watch
+
+MOST_REDIRECTS = 5
+PROBE_TIMEOUT_S = 20
+# Compressed answers would have another ETag, and another size than the one that is bounded.
+HEADERS = {"User-Agent": "minutehand", "Accept-Encoding": "identity"}
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What to ask for: a URL, headers of the source's own, and the name to show for it."""
+
+    url: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+    name: str | None = None
+
+    @property
+    def shown(self) -> str:
+        """The URL for people, without secrets."""
+        return self.name or shown_url(self.url)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a server said about a resource."""
+
+    validators: dict[str, str]
+    media_type: str | None
+
+
+def shown_url(url: str) -> str:
+    """Return `url` without user, password and query, which may hold secrets."""
+    try:
+        parsed = httpx.URL(url)
+    except httpx.InvalidURL:
+        return "the URL"
+    return str(parsed.copy_with(username=None, password=None, query=None, fragment=None))
+
+
+def probe(wanted: Wanted, settings: FetchSettings) -> Answer | None:
+    """Return what a GET of the first byte says; None when it fails, so that data are read."""
+    timeout_s = min(settings.timeout_s, PROBE_TIMEOUT_S)
+    try:
+        with _opened(wanted, settings, Deadline(timeout_s), {"Range": "bytes=0-0"}) as response:
+            return _answer(response)
+    except SourceFailed:
+        return None
+
+
+def private_part(target: Path) -> Path:
+    """Return a new name beside `target`, for one writer alone; maintenance removes what is left."""
+    return target.with_name(f"{target.name}.{uuid4()}.part")
+
+
+def keep(part: Path, target: Path) -> None:
+    """Let a download become `target`; what came from another place before is removed."""
+    part.replace(target)
+    for other in target.parent.iterdir():
+        if other.stem == target.stem and other != target:
+            other.unlink(missing_ok=True)
+
+
+def download(wanted: Wanted, target: Path, settings: FetchSettings, watch: Watch) -> Answer:
+    """Write what is wanted to `target`, whole or not at all. Raises SourceFailed, Stopped."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = private_part(target)
+    deadline = Deadline(settings.timeout_s)
+    try:
+        with (
+            watch.interrupted_by(deadline.cut),
+            _opened(wanted, settings, deadline, {}, watch) as response,
+            part.open("wb") as stream,
+        ):
+            for chunk in _bounded(response, wanted.shown, settings, watch):
+                stream.write(chunk)
+            stream.flush()
+            os.fsync(stream.fileno())
+            answer = _answer(response)
+        part.replace(target)
+        return answer
+    finally:
+        part.unlink(missing_ok=True)
+
+
+@contextmanager
+def _opened(
+    wanted: Wanted,
+    settings: FetchSettings,
+    deadline: Deadline,
+    headers: dict[str, str],
+    watch: Watch | None = None,
+) -> Iterator[httpx.Response]:
+    """Yield the last answer of the redirects, its body unread; every failure is SourceFailed."""
+    shown = wanted.shown
+    client = httpx.Client(
+        transport=Guard(allow_private=settings.allow_private, setting=FETCHING),
+        timeout=deadline.seconds,
+        # A proxy of the environment would connect for us, past the check of the address.
+        trust_env=False,
+    )
+    try:
+        with deadline, client, closing(_followed(client, wanted, headers, deadline)) as response:
+            if response.status_code not in (200, 206):
+                raise SourceFailed(
+                    f"{shown} answered {response.status_code} {response.reason_phrase}"
+                )
+            yield response
+            if deadline.is_over:
+                raise httpx.ReadTimeout("the connection was cut off")
+    except SourceFailed as error:
+        raise _unnamed(error, wanted) from None
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        if watch is not None:
+            watch.check()
+        if deadline.is_over or isinstance(error, httpx.TimeoutException):
+            text = f"{shown} took longer than SCHED_FETCH_TIMEOUT_S={settings.timeout_s:g}"
+            raise SourceFailed(text) from None
+        failed = SourceFailed(f"{shown}: {error or type(error).__name__}")
+        raise _unnamed(failed, wanted) from None
+
+
+def _unnamed(error: SourceFailed, wanted: Wanted) -> SourceFailed:
+    """Return the failure; of a URL that is a secret it does not tell the host."""
+    if wanted.name is None:
+        return error
+    text = str(error)
+    try:
+        host = httpx.URL(wanted.url).host
+    except httpx.InvalidURL:
+        host = wanted.url
+    if wanted.url in text or (host and host in text):
+        text = f"{wanted.name}: its server cannot be asked"
+    return SourceFailed(text, permanent=error.permanent)
+
+
+def _followed(
+    client: httpx.Client, wanted: Wanted, headers: dict[str, str], deadline: Deadline
+) -> httpx.Response:
+    # Not httpx's own following: that reads the whole body of every redirect.
+    own = HEADERS | headers
+    request = client.build_request("GET", wanted.url, headers=dict(wanted.headers) | own)
+    origin = _origin(request.url)
+    for _hop in range(MOST_REDIRECTS + 1):
+        request.extensions = request.extensions | {"trace": deadline.trace}
+        response = client.send(request, stream=True)
+        if response.next_request is None:
+            return response
+        response.close()
+        request = response.next_request
+        if _origin(request.url) != origin:
+            # What the source was trusted with is not for whoever it sends us to.
+            for name in wanted.headers:
+                request.headers.pop(name, None)
+            request.headers.update(own)
+    raise SourceFailed(f"{wanted.shown} redirects more than {MOST_REDIRECTS} times")
+
+
+def _origin(url: httpx.URL) -> tuple[str, str, int | None]:
+    return url.scheme, url.host, url.port
+
+
+def _bounded(
+    response: httpx.Response, shown: str, settings: FetchSettings, watch: Watch
+) -> Iterator[bytes]:
+    total = int(response.headers.get("content-length", 0)) or None
+    done = 0
+    _check_size(total or 0, shown, settings)
+    # No chunk size: it would hold back what a slow server trickles, and with it the checks.
+    for chunk in response.iter_bytes():
+        done += len(chunk)
+        _check_size(done, shown, settings)
+        watch.check()
+        watch.progress(done, total)
+        yield chunk
+
+
+def _check_size(size: int, shown: str, settings: FetchSettings) -> None:
+    if size > settings.max_bytes:
+        raise SourceFailed(
+            f"{shown} is larger than SCHED_FETCH_MAX_BYTES={settings.max_bytes}",
+            permanent=True,
+        )
+
+
+def _answer(response: httpx.Response) -> Answer:
+    named = {"etag": "etag", "last-modified": "last_modified"}
+    validators = {
+        key: response.headers[header]
+        for header, key in named.items()
+        if response.headers.get(header)
+    }
+    return Answer(validators, response.headers.get("content-type"))

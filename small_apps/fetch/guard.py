@@ -1,0 +1,34 @@
+"""HTTP connections to checked addresses only, whatever a name means a moment later."""
+
+import httpx
+
+from small_apps.fetch.addresses import checked_address
+
+
+class Guard(httpx.BaseTransport):
+    """Connects each hop to an address that was checked, under the name that was asked for."""
+
+    def __init__(self, *, allow_private: bool, setting: str) -> None:
+        self._allow_private = allow_private
+        self._setting = setting
+        self._inner = httpx.HTTPTransport()
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Send the request to a checked address of its host. Raises SourceFailed."""
+        url = request.url
+        port = url.port or (443 if url.scheme == "https" else 80)
+        address = checked_address(
+            url.host, port, allow_private=self._allow_private, setting=self._setting
+        )
+        direct = httpx.Request(
+            request.method,
+            url.copy_with(host=address),
+            headers=request.headers,
+            stream=request.stream,
+            extensions=request.extensions | {"sni_hostname": url.host},
+        )
+        return self._inner.handle_request(direct)
+
+    def close(self) -> None:
+        """End the connections."""
+        self._inner.close()

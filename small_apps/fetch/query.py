@@ -1,0 +1,143 @@
+"""SQL sources: one query on a connection of the configuration, read only, bounded, streamed."""
+
+import threading
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+
+from models.problems import unknown_name
+from runtime.clock import monotonic
+from runtime.config import Settings
+from runtime.references import SecretMissing, resolved
+from small_apps.failures import SourceFailed, Stopped
+from small_apps.fetch.rows import Bounds, write_rows
+from small_apps.importing.bad_rows import Faults
+from small_apps.watch import Watch
+
+CONNECT_S = 10
+ROWS_AT_ONCE = 1_000
+
+
+def query(sql: str, name: str, target: Path, settings: Settings, watch: Watch) -> Faults:
+    """Write the rows that `sql` gives on the connection `name` to `target`, as JSON Lines.
+
+    Raises SourceFailed, and Stopped when asked to; the query is ended on the server then.
+    """
+    engine = _engine(name, settings)
+    end = monotonic() + settings.fetch.timeout_s
+    try:
+        with engine.connect() as connection:
+            driver = connection.connection.driver_connection
+            with _ended_in_time(_cancel_of(driver), settings.fetch.timeout_s, watch):
+                bounds = Bounds(f"connection {name}", settings.fetch, watch)
+                with closing(_rows(connection, sql, name)) as rows:
+                    return write_rows(rows, target, bounds)
+    except sa.exc.SQLAlchemyError as error:
+        if watch.is_stopped:
+            raise Stopped from None
+        raise _failed(name, error, is_late=monotonic() >= end, settings=settings) from None
+    finally:
+        engine.dispose()
+
+
+def _engine(name: str, settings: Settings) -> sa.Engine:
+    known = settings.connections
+    if name not in known:
+        told = unknown_name("connection", name, known)
+        raise SourceFailed(f'connection "{name}" {told}', permanent=True)
+    try:
+        url = sa.make_url(resolved(known[name].get_secret_value(), settings.secrets))
+        options = _options(url, settings.fetch.timeout_s)
+        engine = sa.create_engine(url, poolclass=sa.NullPool, connect_args=options)
+    except SecretMissing as error:
+        raise SourceFailed(f"connection {name}: {error}") from None
+    except (sa.exc.ArgumentError, ImportError, ValueError) as error:
+        # What was wrong with a URL may quote it.
+        kind = type(error).__name__
+        text = f": {error}" if isinstance(error, ImportError) else ""
+        raise SourceFailed(
+            f"connection {name} cannot be used: {kind}{text}", permanent=True
+        ) from None
+    if url.get_backend_name() == "sqlite":
+        sa.event.listen(engine, "connect", _read_only_sqlite)
+    if url.get_backend_name() in ("mysql", "mariadb"):
+        sa.event.listen(engine, "connect", _read_only_mysql)
+    return engine
+
+
+def _options(url: sa.URL, timeout_s: float) -> dict[str, Any]:
+    backend = url.get_backend_name()
+    if backend == "postgresql":
+        session = f"-c default_transaction_read_only=on -c statement_timeout={int(timeout_s * 1e3)}"
+        return {"connect_timeout": CONNECT_S, "options": session}
+    if backend == "sqlite":
+        # The query runs in a thread of its own, and is interrupted from another.
+        return {"check_same_thread": False, "timeout": CONNECT_S}
+    return {}
+
+
+def _read_only_sqlite(connection: Any, _record: object) -> None:
+    connection.execute("PRAGMA query_only = ON")
+
+
+def _read_only_mysql(connection: Any, _record: object) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SET SESSION TRANSACTION READ ONLY")
+
+
+def _cancel_of(driver: Any) -> Callable[[], object]:
+    """Return what ends a query of this driver's from another thread."""
+    for name in ("cancel_safe", "cancel", "interrupt"):
+        found: Callable[[], object] | None = getattr(driver, name, None)
+        if callable(found):
+            return found
+    return lambda: None
+
+
+@contextmanager
+def _ended_in_time(cancel: Callable[[], object], timeout_s: float, watch: Watch) -> Iterator[None]:
+    timer = threading.Timer(timeout_s, cancel)
+    timer.daemon = True
+    timer.start()
+    try:
+        with watch.interrupted_by(cancel):
+            yield
+    finally:
+        timer.cancel()
+
+
+def _rows(connection: sa.Connection, sql: str, name: str) -> Generator[dict[str, Any], None, None]:
+    # Without parameters a driver takes the text as it is, percent signs and colons too.
+    options = {"stream_results": True, "max_row_buffer": ROWS_AT_ONCE, "no_parameters": True}
+    with connection.execution_options(**options).exec_driver_sql(sql) as result:
+        columns = _columns(result, name)
+        for rows in result.partitions(ROWS_AT_ONCE):
+            for row in rows:
+                yield dict(zip(columns, row, strict=True))
+
+
+def _columns(result: sa.CursorResult[Any], name: str) -> Sequence[str]:
+    if not result.returns_rows:
+        raise SourceFailed(f"connection {name}: the statement gives no rows", permanent=True)
+    columns = list(result.keys())
+    twice = sorted({column for column in columns if columns.count(column) > 1})
+    if twice:
+        raise SourceFailed(
+            f'connection {name}: the query names the column "{twice[0]}" twice; write AS',
+            permanent=True,
+        )
+    return columns
+
+
+def _failed(
+    name: str, error: sa.exc.SQLAlchemyError, *, is_late: bool, settings: Settings
+) -> SourceFailed:
+    if is_late:
+        seconds = settings.fetch.timeout_s
+        return SourceFailed(f"connection {name} took longer than SCHED_FETCH_TIMEOUT_S={seconds:g}")
+    told = str(getattr(error, "orig", None) or error).partition("\n")[0]
+    is_permanent = isinstance(error, sa.exc.ProgrammingError)
+    return SourceFailed(f"connection {name}: {told}", permanent=is_permanent)

@@ -1,0 +1,230 @@
+"""Where a domain's data come from: a file, a URL, a query, or a reader of one's own."""
+
+import os
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from minutehand.steps import StepContext
+from models.references import is_reference
+from runtime.config import Settings
+from runtime.references import SecretMissing, resolved
+from small_apps.failures import SourceFailed
+from small_apps.fetch import downloads, readers
+from small_apps.fetch.downloads import Wanted
+from small_apps.fetch.formats import format_of
+from small_apps.fetch.query import query
+from small_apps.fetch.rows import Bounds
+from small_apps.importing import Data, Rules
+from small_apps.watch import Watch
+
+PLACES = ("file", "url", "sql", "reader")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One source: a `file` relative to the data root, a `url`, a query `sql`, or a `reader`.
+
+    `key` tells this source from another one that the domain had before.
+    """
+
+    key: str
+    file: str | None = None
+    url: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    sql: str | None = None
+    connection: str = ""
+    reader: str | None = None
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    format: str | None = None
+    rules: Rules = field(default_factory=Rules)
+
+    @property
+    def place(self) -> str:
+        """Tells where the data come from, whatever they are taken for, from any other place."""
+        place = (self.url, self.sql, self.connection, self.reader, sorted(self.parameters.items()))
+        return sha256(repr(place).encode()).hexdigest()[:16]
+
+    @property
+    def shown(self) -> str:
+        """The source's name for people, without secrets."""
+        if self.url:
+            return self.url if is_reference(self.url) else downloads.shown_url(self.url)
+        if self.reader:
+            return f"reader {self.reader}"
+        return f"connection {self.connection}" if self.sql else str(self.file)
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """A source's data on this machine, ready to be imported; `validators` say which state.
+
+    A download is private to its refresh until it was read; then it becomes the file `kept`.
+    """
+
+    data: Data
+    validators: dict[str, str]
+    kept: Path | None = None
+
+    def keep(self) -> None:
+        """Keep a download for `from: downloaded`; it is not private any longer."""
+        if self.kept is not None:
+            downloads.keep(self.data.file, self.kept)
+
+
+def source_of(document: Mapping[str, Any]) -> Source:
+    """Return the source that a domain's stored document names. Raises SourceFailed."""
+    if sum(bool(document.get(place)) for place in PLACES) != 1:
+        text = 'the source needs exactly one of "file", "url", "sql" and "reader"'
+        raise SourceFailed(text, permanent=True)
+    known = ("file", "url", "headers", "sql", "connection", "reader", "parameters", "format")
+    given = {key: document[key] for key in known if document.get(key) is not None}
+    rules = Rules(document.get("columns", {}), tuple(document.get("key", ())))
+    told = repr(sorted(document.items(), key=str))
+    return Source(key=sha256(told.encode()).hexdigest()[:16], rules=rules, **given)
+
+
+def wanted_of(source: Source, settings: Settings) -> Wanted:
+    """Return what to ask a URL's server for, secrets resolved. Raises SourceFailed."""
+    try:
+        url = resolved(str(source.url), settings.secrets) if is_reference(source.url) else None
+        headers = {
+            name: resolved(value, settings.secrets) if is_reference(value) else value
+            for name, value in source.headers.items()
+        }
+    except SecretMissing as error:
+        raise SourceFailed(str(error)) from None
+    if not all(map(_may_be_sent, headers.values())):
+        text = "a header's secret holds what no header may hold, or begins or ends with a blank"
+        raise SourceFailed(f"{source.shown}: {text}")
+    if url is None:
+        return Wanted(str(source.url), headers)
+    return Wanted(url.strip(), headers, source.shown)
+
+
+def _may_be_sent(text: str) -> bool:
+    return text.isascii() and text.isprintable() and text == text.strip()
+
+
+def resolve_file(data_root: Path, name: str) -> Path:
+    """Return the file `name` under `data_root`, links followed. Raises SourceFailed.
+
+    Nothing outside the root is reached: not by `..`, by an absolute path or by a link.
+    """
+    root = data_root.resolve()
+    try:
+        found = (root / name).resolve(strict=True)
+    except OSError as error:
+        raise SourceFailed(f"{name}: {error.strerror} in the data root (SCHED_DATA_ROOT)") from None
+    except (RuntimeError, ValueError) as error:
+        raise SourceFailed(f"{name!r}: {error}", permanent=True) from None
+    if not found.is_relative_to(root):
+        raise SourceFailed(f"{name} lies outside the data root (SCHED_DATA_ROOT)", permanent=True)
+    return found
+
+
+def file_state(file: Path, shown: str) -> os.stat_result:
+    """Return the state of a regular file. Raises SourceFailed for anything else."""
+    try:
+        state = file.stat()
+    except OSError as error:
+        raise SourceFailed(f"{shown}: {error.strerror}") from None
+    if not stat.S_ISREG(state.st_mode):
+        raise SourceFailed(f"{shown} is not a file", permanent=True)
+    return state
+
+
+def file_validators(source: Source, state: os.stat_result) -> dict[str, str]:
+    """Return what tells this state of a file from a later one."""
+    return {
+        "source": source.key,
+        "mtime_ns": str(state.st_mtime_ns),
+        "size": str(state.st_size),
+    }
+
+
+def fetch(
+    source: Source,
+    kept: Path,
+    settings: Settings,
+    watch: Watch,
+    context: StepContext | None = None,
+) -> Fetched:
+    """Bring the source's data to this machine: a file stays put, all else is downloaded.
+
+    Two refreshes may do so at once, so what was downloaded becomes `kept` only when it was read.
+    A reader gets the `context`. Raises SourceFailed and Stopped.
+    """
+    if source.file is not None:
+        return _local(source, settings, watch)
+    private = downloads.private_part(kept)
+    private.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        if source.url is not None:
+            return _downloaded(source, private, kept, settings, watch)
+        return _rows_of(source, private, kept, settings, watch, context)
+    except BaseException:
+        private.unlink(missing_ok=True)
+        raise
+
+
+def _downloaded(
+    source: Source, private: Path, kept: Path, settings: Settings, watch: Watch
+) -> Fetched:
+    wanted = wanted_of(source, settings)
+    answer = downloads.download(wanted, private, settings.fetch, watch)
+    validators = {"source": source.key, **answer.validators} if answer.validators else {}
+    format_name = source.format or format_of(_path_of(wanted.url), answer.media_type)
+    data = Data(private, format_name, source.shown, source.rules, watch)
+    return Fetched(data, validators, kept)
+
+
+def _rows_of(
+    source: Source,
+    private: Path,
+    kept: Path,
+    settings: Settings,
+    watch: Watch,
+    context: StepContext | None,
+) -> Fetched:
+    if source.sql is not None:
+        faults = query(source.sql, source.connection, private, settings, watch)
+    elif context is None:
+        raise SourceFailed(f"{source.shown} is read by a refresh alone", permanent=True)
+    else:
+        bounds = Bounds(source.shown, settings.fetch, watch)
+        name = str(source.reader)
+        faults = readers.read(name, source.parameters, private, context, settings, bounds)
+    return Fetched(Data(private, "jsonl", source.shown, source.rules, watch, faults), {}, kept)
+
+
+def fetch_again(source: Source, kept: Path, settings: Settings, watch: Watch) -> Fetched:
+    """Return what an earlier refresh downloaded to `kept`, unasked whether it is still so."""
+    if source.file is not None:
+        return _local(source, settings, watch)
+    if not kept.exists():
+        raise SourceFailed(f"{source.shown} was not downloaded yet; refresh from the source first")
+    format_name = source.format or "jsonl"
+    if source.url is not None and source.format is None:
+        format_name = format_of(_path_of(source.url))
+    return Fetched(Data(kept, format_name, source.shown, source.rules, watch), {})
+
+
+def _local(source: Source, settings: Settings, watch: Watch) -> Fetched:
+    name = str(source.file)
+    file = resolve_file(settings.effective_data_root, name)
+    state = file_state(file, name)
+    if state.st_size > settings.fetch.max_bytes:
+        raise SourceFailed(
+            f"{name} is larger than SCHED_FETCH_MAX_BYTES={settings.fetch.max_bytes}",
+            permanent=True,
+        )
+    data = Data(file, source.format or format_of(name), name, source.rules, watch)
+    return Fetched(data, file_validators(source, state))
+
+
+def _path_of(url: str) -> str:
+    return url.partition("?")[0].partition("#")[0]

@@ -1,0 +1,142 @@
+"""A source's file to a snapshot's file: read, typed, merged and measured, all by DuckDB."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from hashlib import file_digest
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from runtime.data_sections import FetchSettings
+from small_apps.failures import SourceFailed
+from small_apps.importing.bad_rows import Faults
+from small_apps.importing.columnar import Engine, opened, told_of_memory
+from small_apps.importing.columns import check_key, declare, settle
+from small_apps.importing.figures import figures_of
+from small_apps.importing.merge import joined, latest
+from small_apps.importing.prepare import Ends, prepare
+from small_apps.importing.read_csv import load_csv
+from small_apps.importing.read_json import load_json
+from small_apps.importing.read_parquet import NO_COLUMN, load_parquet
+from small_apps.importing.tables import Table
+from small_apps.watch import Watch
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What a domain asks of its rows: the kinds of columns; merging by `key`, if it has one."""
+
+    columns: Mapping[str, str] = field(default_factory=dict)
+    key: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    """A source's data on this machine, to be imported; `faults` are of rows that never came."""
+
+    file: Path
+    format: str
+    shown: str
+    rules: Rules = Rules()
+    watch: Watch = field(default_factory=Watch)
+    faults: Faults = field(default_factory=Faults)
+
+    def with_watch(self, watch: Watch) -> "Data":
+        """Return the same data, watched anew."""
+        return replace(self, watch=watch)
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What a snapshot holds: its digest tells it from others; `faults` were left out."""
+
+    digest: str
+    figures: dict[str, Any]
+    faults: Faults
+
+    @property
+    def row_count(self) -> int:
+        """How many rows the snapshot has."""
+        return int(self.figures["rows"])
+
+
+def import_data(settings: FetchSettings, data: Data, target: Path, last: Path | None) -> Imported:
+    """Write the rows of `data` to `target` as Parquet; beside it lies what is needed meanwhile.
+
+    With a key they are merged into those of the snapshot `last`. Raises SourceFailed when nothing
+    can be read, or more of it not than the settings allow; and Stopped.
+    """
+    folder = target.parent
+    prepared = folder / "source"
+    ends = prepare(data.file, prepared, data.shown, settings, data.watch)
+    try:
+        with opened(folder, settings, data.watch) as engine:
+            table = _read(engine, prepared, data, ends)
+            _check(table, data, settings)
+            sql = _selected(table, data, last)
+            engine.run(
+                f"COPY ({sql}) TO $1 (FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false)",
+                [str(target)],
+            )
+            figures = figures_of(engine, target)
+    except duckdb.OutOfMemoryException as error:
+        raise SourceFailed(f"{data.shown} needs {told_of_memory(error, settings)}") from None
+    except duckdb.Error as error:
+        told = str(error).partition("\n")[0]
+        raise SourceFailed(f"{data.shown}: {told}") from None
+    with target.open("rb") as stream:
+        return Imported(file_digest(stream, "sha256").hexdigest(), figures, table.faults)
+
+
+def load(engine: Engine, snapshot: Path, shown: str, name: str = "raw") -> Table:
+    """Return the rows of a snapshot's file, of this release or an earlier one."""
+    if snapshot.suffix == ".jsonl":
+        return load_json(engine, snapshot, shown, "jsonl", name)
+    return load_parquet(engine, snapshot, shown, name)
+
+
+def _read(engine: Engine, file: Path, data: Data, ends: Ends) -> Table:
+    if data.format == "parquet":
+        return load_parquet(engine, file, data.shown)
+    if data.format == "csv":
+        return load_csv(engine, file, data.shown, ends)
+    return load_json(engine, file, data.shown, data.format)
+
+
+def _check(table: Table, data: Data, settings: FetchSettings) -> None:
+    """Leave out what the rules refuse. Raises SourceFailed when that is too much."""
+    if data.faults.unit == "row":
+        table.faults.unit = "row"
+    table.faults.add(data.faults.count, data.faults.samples)
+    declare(table, data.rules.columns, data.shown)
+    check_key(table, data.rules.key, data.shown)
+    (good,) = table.engine.one(f"SELECT count(*) FROM {table.good}")
+    table.faults.check(good, settings.max_bad_rows, data.shown)
+
+
+def _selected(table: Table, data: Data, last: Path | None) -> str:
+    """Return SQL for the snapshot's rows."""
+    if not data.rules.key:
+        columns = settle(table, data.rules.columns)
+        wanted = ", ".join(column.wanted for column in columns) or f"NULL::INTEGER AS {NO_COLUMN}"
+        return f"SELECT {wanted} FROM {table.good}"
+    old = load(table.engine, last, "the last snapshot", "old") if last else _nothing(table)
+    both = joined(table, old)
+    known = {name: kind for name, kind in data.rules.columns.items() if name in both.columns}
+    before = both.faults.count
+    declare(both, known, "the last snapshot")
+    if both.faults.count > before:
+        raise SourceFailed(
+            f"{data.shown}: rows of the last snapshot are not what the columns are declared to be; "
+            'refresh once with "mode": "full"',
+            permanent=True,
+        )
+    return latest(both, settle(both, known), data.rules.key)
+
+
+def _nothing(table: Table) -> Table:
+    """Return a table with the columns of `table` and no rows."""
+    table.engine.run(f"CREATE TABLE old AS SELECT * FROM {table.name} LIMIT 0")
+    table.engine.run("CREATE TABLE old_bad (row BIGINT)")
+    return Table(table.engine, "old", table.columns, table.types, table.is_typed, table.numbers)

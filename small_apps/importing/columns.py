@@ -1,0 +1,141 @@
+"""The kind of each column of a table: declared, brought by the format, or told by its cells."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from models.problems import unknown_name
+from small_apps.failures import SourceFailed
+from small_apps.importing.columnar import quoted
+from small_apps.importing.kinds import KINDS, TEXT, filled, fits, tried
+from small_apps.importing.tables import Table, cells
+
+SAMPLE_ROWS = 1_000
+ASKED_AT_ONCE = 50
+_HAS_ZONE = r"regexp_matches({0}, ':[0-9.]+ ?(Z|[+-][0-9]{2}(:?[0-9]{2})?)$')"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a snapshot: its name, and SQL for its typed cells in the table read."""
+
+    name: str
+    cell: str
+
+    @property
+    def wanted(self) -> str:
+        """SQL for the column in a list of what is selected."""
+        return f"{self.cell} AS {quoted(self.name)}"
+
+
+def declare(table: Table, declared: Mapping[str, str], shown: str) -> None:
+    """Leave out the rows whose cells are not what was declared. Raises SourceFailed."""
+    for name, kind in declared.items():
+        if name not in table.columns:
+            told = unknown_name("column", name, table.columns)
+            raise SourceFailed(f"{shown}: column {name!r} {told}", permanent=True)
+        number = table.columns.index(name)
+        place = f"c{number}"
+        if table.types[number] != "VARCHAR":
+            _as_text(table, number)
+        wrong = f"NOT {fits(kind, place, declared=True)}"
+        table.leave_out(wrong, number, place, f"is no {kind}")
+
+
+def settle(table: Table, declared: Mapping[str, str]) -> list[Column]:
+    """Return the columns of `table` with their kinds; a cell of a kind is what its text says."""
+    open_ = {
+        number: list(tried(are_numbers=number in table.numbers))
+        for number, name in enumerate(table.columns)
+        if table.types[number] == "VARCHAR" and name not in declared and not table.is_typed
+    }
+    kinds = _told_by_cells(table, open_)
+    return [
+        Column(name, _typed(table, place, declared.get(name) or kinds.get(number, TEXT)))
+        for number, (name, place) in enumerate(
+            zip(table.columns, cells(len(table.columns)), strict=True)
+        )
+    ]
+
+
+def _as_text(table: Table, number: int) -> None:
+    table.engine.run(f"ALTER TABLE {table.name} ALTER c{number} TYPE VARCHAR")
+    table.types = (*table.types[:number], "VARCHAR", *table.types[number + 1 :])
+
+
+def _told_by_cells(table: Table, open_: dict[int, list[str]]) -> dict[int, str]:
+    """Return the first kind that every filled cell of a column has; text where none is filled."""
+    sample = f"(SELECT * FROM {table.good} LIMIT {SAMPLE_ROWS})"
+    _narrow(table, sample, open_)
+    has_cells = _narrow(table, table.good, open_)
+    return {number: kinds[0] for number, kinds in open_.items() if kinds and has_cells[number]}
+
+
+def _narrow(table: Table, rows: str, open_: dict[int, list[str]]) -> dict[int, bool]:
+    """Drop the kinds of each column up to the first that fits in `rows`; return who has cells."""
+    has_cells: dict[int, bool] = {}
+    asked = [number for number, kinds in open_.items() if kinds]
+    while asked:
+        again = []
+        for number, fit, has in _answers(table, rows, open_, asked):
+            has_cells[number] = has
+            if fit is False:
+                open_[number].pop(0)
+                again += [number] if open_[number] else []
+        asked = again
+    return has_cells
+
+
+def _answers(
+    table: Table, rows: str, open_: Mapping[int, Sequence[str]], asked: Sequence[int]
+) -> Iterator[tuple[int, bool | None, bool]]:
+    """Yield of each column whether its first kind fits all its cells, and whether it has any."""
+    # The time of planning grows with the square of what one statement asks.
+    for start in range(0, len(asked), ASKED_AT_ONCE):
+        part = asked[start : start + ASKED_AT_ONCE]
+        tests = (
+            f"bool_and({fits(open_[number][0], f'c{number}', declared=False)}), "
+            f"count({filled(f'c{number}')}) > 0"
+            for number in part
+        )
+        answers = table.engine.one(f"SELECT {', '.join(tests)} FROM {rows}")
+        yield from zip(part, answers[::2], answers[1::2], strict=True)
+
+
+def _typed(table: Table, place: str, kind: str) -> str:
+    if kind == TEXT:
+        return place
+    cell = filled(place)
+    if kind == "decimal":
+        return f"CAST({cell} AS {_decimal(table, place)})"
+    if kind == "timestamp" and _any(table, _HAS_ZONE.replace("{0}", place)):
+        kind = "instant"
+    if kind == "boolean":
+        cell = f"lower({cell})"
+    return f"CAST({cell} AS {KINDS[kind].type})"
+
+
+def _decimal(table: Table, place: str) -> str:
+    """Return the smallest decimal type that holds every cell to its last digit."""
+    whole, part = table.engine.one(
+        f"SELECT coalesce(max(length(split_part(ltrim({place}, '+-'), '.', 1))), 1), "
+        f"coalesce(max(length(split_part({place}, '.', 2))), 0) FROM {table.good}"
+    )
+    return f"DECIMAL({18 if whole + part <= 18 else 38}, {part})"
+
+
+def _any(table: Table, test: str) -> bool:
+    (found,) = table.engine.one(f"SELECT coalesce(bool_or({test}), false) FROM {table.good}")
+    return bool(found)
+
+
+def check_key(table: Table, key: Sequence[str], shown: str) -> None:
+    """Leave out the rows without a value for `key`. Raises SourceFailed for an unknown column."""
+    for name in key:
+        if name not in table.columns:
+            told = unknown_name("column", name, table.columns)
+            raise SourceFailed(f"{shown}: key {name!r} {told}", permanent=True)
+        number = table.columns.index(name)
+        missing = f"c{number} IS NULL"
+        if table.types[number] == "VARCHAR":
+            missing = f"{filled(f'c{number}')} IS NULL"
+        table.leave_out(missing, number, f"c{number}::VARCHAR", "the key has no value")

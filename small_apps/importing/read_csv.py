@@ -1,0 +1,195 @@
+"""CSV to a table of text: by DuckDB, which leaves out the rows that do not fit the header."""
+
+import csv
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import duckdb
+
+from small_apps.failures import SourceFailed
+from small_apps.importing.bad_rows import Fault, short
+from small_apps.importing.columnar import Engine, literal
+from small_apps.importing.prepare import Ends
+from small_apps.importing.tables import Table, cells, checked_names, made
+
+LONGEST_LINE = 2 << 20
+# For each cell too many DuckDB keeps the whole line, in memory that it does not count.
+MOST_KEPT = 64 << 20
+csv.field_size_limit(LONGEST_LINE)
+
+
+def load_csv(engine: Engine, file: Path, shown: str, ends: Ends, name: str = "raw") -> Table:
+    """Return the rows of `file`; empty cells are empty texts. Raises SourceFailed."""
+    columns = _header(file, shown)
+    if ends.are_mixed:
+        _with_one_end(file, shown)
+    places = cells(len(columns))
+    wanted = ", ".join(f"coalesce({place}, '') AS {place}" for place in places)
+    # A blank line is no row; only where one column is all there is, DuckDB takes it for one.
+    blank = f" WHERE {places[0]} IS NOT NULL" if len(places) == 1 else ""
+    types = ", ".join(f"{literal(place)}: 'VARCHAR'" for place in places)
+
+    def read(of_others: str) -> None:
+        engine.run(
+            f"CREATE OR REPLACE TABLE {name} AS SELECT {wanted} FROM read_csv(?, "
+            f"columns = {{{types}}}, auto_detect = false, header = true, delim = ',', "
+            "quote = '\"', escape = '\"', allow_quoted_nulls = false, "
+            f"max_line_size = {LONGEST_LINE}, buffer_size = {4 * LONGEST_LINE}, "
+            f"{of_others}){blank}",
+            [str(file)],
+        )
+
+    try:
+        read("ignore_errors = true")
+        is_whole = _took_every_line(engine, name, file, ends)
+        if not is_whole:
+            _check_widths(file, len(columns), shown)
+            read("store_rejects = true, rejects_limit = 0")
+    except duckdb.OutOfMemoryException:
+        raise
+    except duckdb.Error as error:
+        raise SourceFailed(f"{shown}: no CSV: {_first_line(error)}", permanent=True) from None
+    table = made(Table(engine, name, columns, ("VARCHAR",) * len(columns)))
+    table.lines = lambda rows: _lines_of(file, len(columns), rows)
+    if not is_whole:
+        _take_rejects(table, file)
+    return table
+
+
+def _took_every_line(engine: Engine, name: str, file: Path, ends: Ends) -> bool:
+    """Return whether each line after the first became a row; most files are like that."""
+    with file.open("rb") as stream:
+        stream.seek(-1, os.SEEK_END)
+        is_open = stream.read(1) not in b"\r\n"
+    (rows,) = engine.one(f"SELECT count(*) FROM {name}")
+    return bool(rows + 1 == ends.crlf + ends.lf + ends.cr + is_open)
+
+
+def _check_widths(file: Path, width: int, shown: str) -> None:
+    """Raise SourceFailed where lines have so many cells too many that telling each is too much."""
+    kept = 0
+    for line, found in _records(file):
+        extra = len(found) - width
+        if extra > 0:
+            kept += extra * (sum(map(len, found)) + len(found))
+        if kept > MOST_KEPT:
+            what = f"{len(found):,} cells, where the first line names {width:,} columns"
+            text = f"{shown}, line {line} {short(found)}: {what}"
+            raise SourceFailed(text, permanent=True)
+
+
+def _records(file: Path) -> Iterator[tuple[int, list[str]]]:
+    """Yield each record with the line on which it ends; what is none is passed over."""
+    with file.open(encoding="utf-8", newline="") as stream:
+        reader = csv.reader(stream)
+        while True:
+            with suppress(csv.Error):
+                found = next(reader, None)
+                if found is None:
+                    return
+                yield reader.line_num, found
+
+
+def _header(file: Path, shown: str) -> tuple[str, ...]:
+    with file.open(encoding="utf-8", newline="") as stream:
+        try:
+            header = next(csv.reader(stream, strict=True), [])
+        except csv.Error as error:
+            raise SourceFailed(f"{shown}, line 1: {error}", permanent=True) from None
+    names = [name.strip() for name in header]
+    if not names:
+        raise SourceFailed(f"{shown} is empty; its first line must name the columns")
+    return checked_names(
+        names,
+        lambda what: SourceFailed(f"{shown}, line 1 {short(header)}: {what}", permanent=True),
+    )
+
+
+def _with_one_end(file: Path, shown: str) -> None:
+    """Write `file` anew with one kind of line ends, for DuckDB takes but one."""
+    copy = file.with_name(f"{file.name}.ends")
+    with (
+        file.open(encoding="utf-8", newline="") as old,
+        copy.open("w", encoding="utf-8", newline="") as new,
+    ):
+        reader = csv.reader(old, strict=True)
+        try:
+            csv.writer(new, lineterminator="\n").writerows(reader)
+        except csv.Error as error:
+            text = f"{shown}, line {reader.line_num}: {error}"
+            raise SourceFailed(text, permanent=True) from None
+    copy.replace(file)
+
+
+def _take_rejects(table: Table, file: Path) -> None:
+    """Count what DuckDB left out; one open quote may have swallowed many lines."""
+    (count,) = table.engine.one(
+        "SELECT coalesce(sum(1 + length(rtrim(line, chr(10))) "
+        "- length(replace(rtrim(line, chr(10)), chr(10), ''))), 0)::BIGINT FROM "
+        "(SELECT line_byte_position, ltrim(any_value(csv_line), chr(10)) AS line "
+        "FROM reject_errors GROUP BY line_byte_position)"
+    )
+    if not count:
+        return
+    first = table.engine.run(
+        "SELECT line_byte_position, min(error_type), any_value(csv_line) FROM reject_errors "
+        "GROUP BY line_byte_position ORDER BY line_byte_position LIMIT 10"
+    )
+    lines = _lines_at(file, [position for position, _kind, _line in first])
+    width = len(table.columns)
+    samples = [
+        _fault(line, str(kind), str(text).strip("\r\n"), width)
+        for line, (_position, kind, text) in zip(lines, first, strict=True)
+    ]
+    table.faults.add(count, samples)
+
+
+def _fault(line: int, kind: str, text: str, width: int) -> Fault:
+    if kind in ("MISSING COLUMNS", "TOO MANY COLUMNS"):
+        found = next(csv.reader([text]), [])
+        return Fault(line, None, short(found), f"{len(found)} cells, not {width}")
+    if kind == "UNQUOTED VALUE":
+        return Fault(line, None, short(text), "a quote that opens no cell or does not close it")
+    return Fault(line, None, short(text), kind.lower())
+
+
+def _lines_at(file: Path, positions: Sequence[int]) -> list[int]:
+    """Return the line at each position in bytes; the positions rise."""
+    found, line, at = [], 1, 0
+    with file.open("rb") as stream:
+        for position in positions:
+            while at < position:
+                piece = stream.read(min(1 << 20, position - at))
+                if not piece:
+                    break
+                line += piece.count(b"\n")
+                at += len(piece)
+            found.append(line)
+    return found
+
+
+def _lines_of(file: Path, width: int, rows: Sequence[int]) -> Mapping[int, tuple[int, str]]:
+    """Return the line on which each row begins, by its place among the rows that fit."""
+    wanted = set(rows)
+    found = dict.fromkeys(rows, (0, ""))
+    for row, line in enumerate(_fitting(file, width)):
+        if row in wanted:
+            found[row] = (line, "")
+    return found
+
+
+def _fitting(file: Path, width: int) -> Iterator[int]:
+    with file.open(encoding="utf-8", newline="") as stream:
+        reader = csv.reader(stream)
+        next(reader, None)
+        before = reader.line_num
+        for found in reader:
+            begun, before = before + 1, reader.line_num
+            if len(found) == width:
+                yield begun
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]

@@ -1,0 +1,164 @@
+"""JSON (a list of objects) and JSON Lines to a table of text, by DuckDB."""
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+import duckdb
+
+from small_apps.failures import SourceFailed
+from small_apps.importing.columnar import Engine, literal
+from small_apps.importing.tables import Table, cells, checked_names, made
+
+LARGEST_OBJECT = 16 << 20
+# Python tells line and column of a fault; of larger files DuckDB's byte must do.
+LARGEST_EXPLAINED = 64 << 20
+_FORMATS = {"json": "array", "jsonl": "newline_delimited"}
+_NO_NUMBER = r"(?i)[:,]\s*-?(nan|inf)"
+_NUMBERS = "('BIGINT', 'UBIGINT', 'HUGEINT', 'UHUGEINT', 'DOUBLE')"
+
+
+def load_json(engine: Engine, file: Path, shown: str, format_name: str, name: str = "raw") -> Table:
+    """Return the rows of `file`, one column for each key of any of them. Raises SourceFailed."""
+    _check_start(file, shown, format_name)
+    if format_name == "jsonl":
+        _end_last_line(file)
+    objects = f"{name}_objects"
+    try:
+        engine.run(
+            f"CREATE TABLE {objects} AS SELECT json FROM read_json_objects(?, "
+            f"format = '{_FORMATS[format_name]}', maximum_object_size = {LARGEST_OBJECT}, "
+            f"ignore_errors = {'true' if format_name == 'jsonl' else 'false'})",
+            [str(file)],
+        )
+    except duckdb.OutOfMemoryException:
+        raise
+    except duckdb.Error as error:
+        raise _explained(file, shown, error) from None
+    table = _with_columns(engine, name, _keys(engine, objects, shown))
+    if format_name == "jsonl":
+        table.lines = lambda rows: _lines_of(file, rows)
+    else:
+        table.faults.unit = "row"
+    _leave_out_strange(table)
+    engine.run(f"DROP TABLE {objects}")
+    return table
+
+
+def _check_start(file: Path, shown: str, format_name: str) -> None:
+    if format_name == "jsonl":
+        return
+    with file.open("rb") as stream:
+        first = _first_sign(stream)
+    if not first:
+        raise SourceFailed(f"{shown} is empty; write a list of objects: [{{…}}, …]", permanent=True)
+    if first == b"{":
+        raise SourceFailed(f"{shown}: write a list of objects: [{{…}}, …]", permanent=True)
+
+
+def _end_last_line(file: Path) -> None:
+    """Give the last line its end: DuckDB takes one of digits alone for no line without it."""
+    with file.open("rb+") as stream:
+        if stream.seek(0, os.SEEK_END):
+            stream.seek(-1, os.SEEK_END)
+            if stream.read(1) != b"\n":
+                stream.write(b"\n")
+
+
+def _first_sign(stream: BinaryIO) -> bytes:
+    while byte := stream.read(1):
+        if byte not in b" \t\r\n":
+            return byte
+    return b""
+
+
+def _explained(file: Path, shown: str, error: duckdb.Error) -> SourceFailed:
+    """Return where the fault of a list is, as exactly as can be said."""
+    where, what = shown, f"no JSON: {str(error).partition(chr(10))[0]}"
+    if file.stat().st_size <= LARGEST_EXPLAINED:
+        try:
+            json.loads(file.read_bytes())
+        except json.JSONDecodeError as fault:
+            where = f"{shown}, line {fault.lineno}, column {fault.colno}"
+            what = f"no JSON: {fault.msg}"
+        except (ValueError, RecursionError) as fault:
+            what = f"no JSON: {fault}"
+    return SourceFailed(f"{where}: {what.replace(str(file), shown)}", permanent=True)
+
+
+def _keys(engine: Engine, objects: str, shown: str) -> tuple[str, ...]:
+    rows = engine.run(
+        "SELECT key FROM (SELECT rowid AS row, unnest(json_keys(json)) AS key, "
+        "generate_subscripts(json_keys(json), 1) AS place "
+        f"FROM {objects} WHERE json_type(json) = 'OBJECT') "
+        "GROUP BY key ORDER BY min(row * 100000 + place)"
+    )
+    return checked_names(
+        (key for (key,) in rows), lambda what: SourceFailed(f"{shown} {what}", permanent=True)
+    )
+
+
+def _with_columns(engine: Engine, name: str, keys: Sequence[str]) -> Table:
+    """Make the table `name` of the objects' values: texts bare, all else as JSON writes it."""
+    pointers = ", ".join(literal("/" + key.replace("~", "~0").replace("/", "~1")) for key in keys)
+    # A table has at least one column: where no object has a key, an empty one.
+    wanted = "NULL::VARCHAR AS c0"
+    if keys:
+        wanted = ", ".join(
+            f"found[{number}] ->> '$' AS {place}"
+            for number, place in enumerate(cells(len(keys)), 1)
+        )
+    engine.run(
+        f"CREATE TABLE {name}_values AS "
+        f"SELECT json_extract(json, [{pointers}]::VARCHAR[]) AS found FROM {name}_objects"
+    )
+    engine.run(f"CREATE TABLE {name} AS SELECT {wanted} FROM {name}_values")
+    numbers = _numbers(engine, name, len(keys))
+    engine.run(f"DROP TABLE {name}_values")
+    types = ("VARCHAR",) * len(keys)
+    return made(Table(engine, name, tuple(keys), types, numbers=numbers))
+
+
+def _numbers(engine: Engine, name: str, width: int) -> frozenset[int]:
+    """Return the columns of which every value is one of JSON's own numbers."""
+    if not width:
+        return frozenset()
+    kinds = [f"json_type(found[{number}])" for number in range(1, width + 1)]
+    tests = ", ".join(f"bool_and({kind} IN {_NUMBERS}) FILTER ({kind} <> 'NULL')" for kind in kinds)
+    answers = engine.one(f"SELECT {tests} FROM {name}_values")
+    return frozenset(number for number, answer in enumerate(answers) if answer)
+
+
+def _leave_out_strange(table: Table) -> None:
+    """Leave out what is no object, and the numbers that DuckDB knows and JSON does not."""
+    objects, name = f"{table.name}_objects", table.name
+    strange = f"rowid IN (SELECT rowid FROM {objects} WHERE"
+    shown = f"(SELECT left(o.json::VARCHAR, 100) FROM {objects} o WHERE o.rowid = {name}.rowid)"
+    table.leave_out(f"{strange} json IS NULL)", None, None, "no JSON")
+    table.leave_out(
+        f"{strange} json_type(json) <> 'OBJECT')", None, shown, "write an object in { }"
+    )
+    table.leave_out(
+        f"{strange} regexp_matches(json::VARCHAR, '{_NO_NUMBER}') AND "
+        "len(list_filter(json_extract(json, '$.*'), lambda one: json_type(one) = 'DOUBLE' "
+        "AND regexp_full_match(one::VARCHAR, '(?i)-?(nan|inf|infinity)'))) > 0)",
+        None,
+        shown,
+        "NaN is no number of JSON's",
+    )
+
+
+def _lines_of(file: Path, rows: Sequence[int]) -> Mapping[int, tuple[int, str]]:
+    """Return the line of each row, and its text, by its place among the lines not blank."""
+    wanted, row = set(rows), -1
+    found = dict.fromkeys(rows, (0, ""))
+    with file.open(encoding="utf-8") as stream:
+        for number, line in enumerate(stream, 1):
+            if not line.strip():
+                continue
+            row += 1
+            if row in wanted:
+                found[row] = (number, line.strip())
+    return found

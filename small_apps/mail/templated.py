@@ -1,0 +1,33 @@
+"""A mail by a template: to each recipient with the values of this operation."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from minutehand.steps import Recipient, StepFailed, StepResult
+from small_apps.mail.checks import problems_of_template
+from small_apps.mail.delivery import deliver
+from small_apps.mail.message import Content, unsubscribe_url
+from small_apps.mail.templates import MailTemplate, render
+from small_apps.mail.values import Occasion, values_of
+from small_apps.step_context import WorkContext
+
+
+def deliver_template(
+    context: WorkContext, step: str, template: MailTemplate, title: str, values: Mapping[str, Any]
+) -> StepResult:
+    """Send the template, with `values` beside those of every mail; return the step's result.
+
+    `title` is the small app's. Raises StepFailed for a template that cannot be used, and as
+    `deliver` does.
+    """
+    app, at, id = context.small_app, context.occurrence_at, str(context.operation_id)
+    problems = problems_of_template(template, app.settings)
+    if problems:
+        raise StepFailed("; ".join(map(str, problems)), permanent=True)
+    occasion = Occasion(app.name, title, app.zone, at, id, app.settings)
+
+    def compose(recipient: Recipient) -> Content:
+        way_out = unsubscribe_url(context.settings.mail.unsubscribe, recipient.id, app.name)
+        return render(template, {**values, **values_of(occasion, recipient, way_out)})
+
+    return deliver(context, step, compose)

@@ -1,0 +1,127 @@
+"""maintenance: what is old goes, and every pointer is checked against its file."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import sqlalchemy as sa
+
+from minutehand.steps import StepFailed, StepOutcome, StepResult
+from models.action.policy import kept_too_short
+from models.durations import format_span
+from models.sql import read_clock
+from models.store import actions, retention
+from models.store.operations import running
+from runtime.database import reading
+from small_apps import snapshots as files
+from small_apps.step_context import WorkContext
+from small_apps.store import snapshots as stored
+
+BATCH = 500
+Batch = Callable[[sa.Connection], int]
+
+
+def run(context: WorkContext) -> StepResult:
+    """Prune history and snapshots by retention; report what went and what is amiss.
+
+    Raises StepFailed, once the rest is done, when operations are kept for less long than an action
+    looks back: none of them is pruned then.
+    """
+    refusal = _refusal(context)
+    pruned: dict[str, int] = {}
+    for name, batch in _history(context).items():
+        if refusal is not None and name == "operations":
+            continue
+        pruned[name] = _in_batches(context, name, batch)
+    pruned["snapshots"], pruned["files"] = _prune_snapshots(context)
+    if refusal is not None:
+        raise StepFailed(refusal, permanent=True)
+    problems = _problems(context)
+    stopped = context.should_stop()
+    return StepResult(
+        message=_sentence(pruned, problems, stopped=stopped),
+        outcome=StepOutcome.PARTIAL if problems or stopped else StepOutcome.SUCCESS,
+        details={"pruned": pruned, "problems": problems},
+    )
+
+
+def _refusal(context: WorkContext) -> str | None:
+    """Return why no operation may be pruned: what is gone could be decided again."""
+    kept_for = context.settings.retention.kept_for
+    with reading(context.engine) as connection:
+        found = actions.longest_look_back(connection, kept_for, context.small_app.id)
+    if found is None:
+        return None
+    name, longest = found
+    told = kept_too_short(longest, kept_for)
+    return f"operations are not pruned: look_back {format_span(longest)} of {name!r} {told}"
+
+
+def _history(context: WorkContext) -> dict[str, Batch]:
+    settings = context.settings.retention
+    app = context.small_app.id
+    age = settings.kept_for
+    tick_age = timedelta(days=settings.ticks_days)
+    return {
+        "operations": lambda c: retention.prune_operations(c, app, age, BATCH),
+        "events": lambda c: retention.prune_events(c, app, age, BATCH),
+        "missed_spans": lambda c: retention.prune_missed_spans(c, app, age, BATCH),
+        "backfills": lambda c: retention.prune_backfills(c, app, age, BATCH),
+        "notices": lambda c: retention.prune_notices(c, app, age, BATCH),
+        "memories": lambda c: retention.prune_memories(c, app, age, BATCH),
+        "ticks": lambda c: retention.prune_ticks(c, tick_age, BATCH),
+        "workers": lambda c: retention.prune_workers(c, tick_age, BATCH),
+    }
+
+
+def _in_batches(context: WorkContext, name: str, batch: Batch) -> int:
+    """Return how many rows went; each batch is a short transaction of its own."""
+    total = 0
+    went = BATCH
+    while went >= BATCH and not context.should_stop():
+        with context.engine.begin() as connection:
+            running.beat(connection, context.operation_id, context.attempt)
+            went = batch(connection)
+        total += went
+        context.progress(message=f"{total:,} {name} pruned", phase=f"prune {name}")
+    return total
+
+
+def _prune_snapshots(context: WorkContext) -> tuple[int, int]:
+    """Return how many snapshots and how many files went: rows first, their files after."""
+    settings, app = context.settings, context.small_app
+    paths: list[str] = []
+
+    def batch(connection: sa.Connection) -> int:
+        went = stored.prune(connection, app.id, context.settings.retention.snapshots, BATCH)
+        paths.extend(went)
+        return len(went)
+
+    rows = _in_batches(context, "snapshots", batch)
+    removed = files.remove(settings, paths)
+    with reading(context.engine) as connection:
+        known, now = stored.paths(connection, app.id), read_clock(connection)
+    removed += files.remove(settings, list(files.orphans(settings, app.name, known, now)))
+    removed += files.remove_leavings(settings.home, app.name, now)
+    return rows, removed
+
+
+def _problems(context: WorkContext) -> list[str]:
+    """Return one sentence for each pointer whose file is missing or cut off."""
+    with reading(context.engine) as connection:
+        domains = stored.domains_of(connection, context.small_app.id)
+    return [
+        f"the {place} snapshot of {domain.name} is damaged; refresh with force"
+        for domain in domains
+        for place, snapshot in (("staging", domain.staging), ("production", domain.production))
+        if snapshot and not files.is_there(context.settings, snapshot.path, snapshot.byte_count)
+    ]
+
+
+def _sentence(pruned: dict[str, Any], problems: list[str], *, stopped: bool) -> str:
+    went = [f"{count:,} {name.replace('_', ' ')}" for name, count in pruned.items() if count]
+    parts = [f"pruned {', '.join(went)}" if went else "nothing to prune"]
+    parts += problems
+    if stopped:
+        parts.append("stopped before the end")
+    return "; ".join(parts)

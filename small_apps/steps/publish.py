@@ -1,0 +1,175 @@
+"""publish: production shows what staging holds, data and documents at one instant."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import sqlalchemy as sa
+
+from minutehand.steps import StepFailed, StepOutcome, StepResult
+from models.action.parameters import PublishParameters
+from models.problems import unknown_name
+from models.store.operations import running
+from small_apps.document.staged import KINDS
+from small_apps.snapshots import is_there
+from small_apps.step_context import WorkContext
+from small_apps.steps.new_data import News, tell
+from small_apps.store import app_documents, small_apps, snapshots
+from small_apps.store.snapshots import Domain
+
+MOST_NAMED = 10
+
+
+@dataclass
+class _Kind:
+    """What became of the design, or of the permissions: names of documents."""
+
+    published: list[str] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)
+    unchanged: list[str] = field(default_factory=list)
+
+
+@dataclass
+class _Report:
+    published: list[str] = field(default_factory=list)
+    unchanged: list[str] = field(default_factory=list)
+    never_refreshed: list[str] = field(default_factory=list)
+    rows: dict[str, int] = field(default_factory=dict)
+    documents: dict[str, _Kind] = field(default_factory=dict)
+
+    @property
+    def news(self) -> News:
+        """What this operation made new."""
+        changed = {kind: one.published + one.removed for kind, one in self.documents.items()}
+        return News(
+            {name: self.rows[name] for name in self.published},
+            changed.get("design", ()),
+            changed.get("permissions", ()),
+        )
+
+
+def run(context: WorkContext) -> StepResult:
+    """Move production to staging in one transaction; what is published already stays as it is.
+
+    Then mail that there is something new, where that is wanted: also what an earlier attempt
+    published and could not tell any more.
+    """
+    parameters = cast(PublishParameters, context.parameters)
+    context.progress(phase="publish")
+    with context.engine.begin() as connection:
+        running.beat(connection, context.operation_id, context.attempt)
+        small_apps.lock(connection, context.small_app.id)
+        report = _publish(context, connection, parameters)
+    mail = tell(context, parameters.notify, report.news)
+    message, details = _sentence(report), _details(report)
+    if mail is None:
+        return StepResult(message, details=details)
+    details["mail"] = mail.details
+    told = f"{message}; mail about it: {mail.message}"
+    if mail.outcome is StepOutcome.PARTIAL:
+        told += "; `minutehand operation retry` sends it to those who have not had it"
+    return StepResult(told, mail.outcome, details)
+
+
+def _publish(
+    context: WorkContext, connection: sa.Connection, parameters: PublishParameters
+) -> _Report:
+    app, operation_id = context.small_app.id, context.operation_id
+    known = app_documents.names_of(connection, app)
+    names = {
+        kind: _chosen(kind, wanted, known[kind])
+        for kind in KINDS
+        if (wanted := getattr(parameters, kind))
+    }
+    report = _Report()
+    if parameters.data:
+        _publish_data(context, connection, parameters.data, report, is_all=not any(names.values()))
+    for kind, chosen in names.items():
+        app_documents.publish(connection, app, kind, chosen, operation_id)
+        report.documents[kind] = _Kind(unchanged=chosen)
+    for moved in app_documents.published_by(connection, app, operation_id):
+        one = report.documents.setdefault(moved.kind, _Kind())
+        (one.removed if moved.is_removed else one.published).append(moved.name)
+        one.unchanged = [name for name in one.unchanged if name != moved.name]
+    return report
+
+
+def _publish_data(
+    context: WorkContext,
+    connection: sa.Connection,
+    wanted: bool | tuple[str, ...],
+    report: _Report,
+    *,
+    is_all: bool,
+) -> None:
+    """Publish domains.
+
+    Raises StepFailed where a named one was never refreshed, or none was and data `is_all` there is.
+    """
+    app, operation_id = context.small_app.id, context.operation_id
+    domains = {one.name: one for one in snapshots.domains_of(connection, app)}
+    names = _chosen("domain", wanted, list(domains))
+    report.never_refreshed = [name for name in names if domains[name].staging is None]
+    staged = [name for name in names if domains[name].staging is not None]
+    if names and ((is_all and not staged) or (wanted is not True and report.never_refreshed)):
+        empty = ", ".join(report.never_refreshed)
+        raise StepFailed(f"nothing is staged for {empty}; refresh first")
+    _check_files(context, [domains[name] for name in staged])
+    snapshots.publish(connection, app, staged, operation_id)
+    for domain in snapshots.domains_of(connection, app):
+        if domain.name in staged and domain.production is not None:
+            is_ours = domain.published_by == operation_id
+            (report.published if is_ours else report.unchanged).append(domain.name)
+            report.rows[domain.name] = domain.production.row_count
+
+
+def _chosen(what: str, wanted: bool | tuple[str, ...], known: Sequence[str]) -> list[str]:
+    """Return the wanted names, each once; raises StepFailed for one that nobody knows."""
+    if wanted is True:
+        return list(known)
+    names = list(dict.fromkeys(wanted or ()))
+    for name in names:
+        if name not in known:
+            shown = f"{what} {name!r} {unknown_name(what, name, known)}"
+            raise StepFailed(shown, permanent=True)
+    return names
+
+
+def _check_files(context: WorkContext, domains: Sequence[Domain]) -> None:
+    for domain in domains:
+        staged = domain.staging
+        if staged and not is_there(context.settings, staged.path, staged.byte_count):
+            raise StepFailed(f"the staged snapshot of {domain.name} is damaged; refresh it again")
+
+
+def _sentence(report: _Report) -> str:
+    parts = []
+    if report.published:
+        shown = [f"{name} ({report.rows[name]:,} rows)" for name in report.published]
+        parts.append(f"published {_named(shown)}")
+    for kind, one in report.documents.items():
+        parts += [f"published {kind} {_named(one.published)}"] if one.published else []
+        parts += [f"removed {kind} {_named(one.removed)}"] if one.removed else []
+    if report.unchanged:
+        parts.append(f"{_named(report.unchanged)} published already")
+    for kind, one in report.documents.items():
+        parts += [f"{kind} {_named(one.unchanged)} published already"] if one.unchanged else []
+    if report.never_refreshed:
+        parts.append(f"{_named(report.never_refreshed)} never refreshed")
+    return "; ".join(parts) or "the small app has nothing of the kind to publish"
+
+
+def _named(names: Sequence[str]) -> str:
+    more = len(names) - MOST_NAMED
+    return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def _details(report: _Report) -> dict[str, Any]:
+    documents: Mapping[str, Any] = {kind: vars(one) for kind, one in report.documents.items()}
+    return {
+        "published": report.published,
+        "unchanged": report.unchanged,
+        "never_refreshed": report.never_refreshed,
+        "rows": report.rows,
+        **documents,
+    }

@@ -1,0 +1,276 @@
+"""refresh: a new snapshot of each domain into staging, or the one there when nothing changed.
+
+Three phases, each over all domains: probe, download, import. A domain that fails stops no other.
+Domains are probed and downloaded side by side; readers of a user's own, and imports, one by one.
+"""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError, Future
+from enum import Enum
+from functools import partial
+from typing import TypeVar, cast
+from uuid import uuid4
+
+from minutehand.readers import registered_readers
+from minutehand.steps import StepFailed, StepResult
+from models.action.parameters import RefreshParameters
+from models.problems import unknown_name
+from models.store.operations import running
+from runtime.database import reading
+from small_apps import snapshots as files
+from small_apps.failures import SourceFailed, Stopped
+from small_apps.fetch import freshness, sources
+from small_apps.fetch.sources import Fetched
+from small_apps.snapshots import Place, Written
+from small_apps.step_context import WorkContext
+from small_apps.steps.parallel import SideBySide
+from small_apps.steps.refresh_report import Report
+from small_apps.store import snapshots as stored
+from small_apps.store.snapshots import Domain, MergedInto, Snapshot
+from small_apps.watch import Watch
+from tasks.registry import Registry
+
+T = TypeVar("T")
+
+
+def run(context: WorkContext) -> StepResult:
+    """Bring staging up to date; some domains failed: partial. Raises StepFailed when all did."""
+    parameters = cast(RefreshParameters, context.parameters)
+    with reading(context.engine) as connection:
+        domains = stored.domains_of(connection, context.small_app.id)
+    chosen = _chosen(parameters, domains)
+    refresh = _Refresh(context, parameters, Report(len(chosen)))
+    try:
+        changed = refresh.probe(chosen)
+        refresh.import_all(refresh.download(changed))
+    except Stopped:
+        refresh.report.stopped = True
+    return refresh.report.result()
+
+
+def _chosen(parameters: RefreshParameters, domains: Sequence[Domain]) -> list[Domain]:
+    """Return the domains to refresh; a new domain is one that was never refreshed."""
+    known = {domain.name: domain for domain in domains}
+    takes_new = parameters.takes_new_domains
+    if parameters.domains == "all":
+        old = [domain for domain in domains if domain.refreshed_at is not None]
+        # Before the first refresh every domain is as old as the others.
+        return list(domains) if takes_new or not old else old
+    names = list(parameters.domains)
+    for name in names:
+        if name not in known:
+            raise StepFailed(
+                f"domain {name!r} {unknown_name('domain', name, known)}", permanent=True
+            )
+    if takes_new:
+        names += [d.name for d in domains if d.refreshed_at is None and d.name not in names]
+    return [known[name] for name in names]
+
+
+class _Probed(Enum):
+    REUSED = 1
+    CHANGED = 2
+    # Unchanged, but the snapshot's file is missing.
+    LOST = 3
+
+
+class _Refresh:
+    def __init__(self, context: WorkContext, parameters: RefreshParameters, report: Report) -> None:
+        self.context = context
+        self.parameters = parameters
+        self.report = report
+
+    def probe(self, domains: Sequence[Domain]) -> list[Domain]:
+        """Return those of `domains` that must be read; the others are reused."""
+        if self.parameters.from_ == "downloaded":
+            return list(domains)
+        found: dict[str, _Probed] = {}
+
+        def take(domain: Domain, probed: _Probed) -> None:
+            found[domain.name] = probed
+            self.report.is_bootstrap |= probed is _Probed.LOST
+            if probed is _Probed.REUSED and domain.staging:
+                self._confirm(domain.staging)
+
+        self._side_by_side("probe", domains, self._probe, take)
+        changed = (_Probed.CHANGED, _Probed.LOST)
+        return [domain for domain in domains if found.get(domain.name) in changed]
+
+    def download(self, domains: Sequence[Domain]) -> list[tuple[Domain, Fetched]]:
+        """Return what came, of the domains that could be fetched."""
+        fetched: dict[str, Fetched] = {}
+
+        def take(domain: Domain, data: Fetched) -> None:
+            fetched[domain.name] = data
+
+        is_reader = {domain.name: "reader" in domain.source for domain in domains}
+        others = [domain for domain in domains if not is_reader[domain.name]]
+        self._side_by_side("download", others, self._fetch, take)
+        # A user's code runs where the lease can interrupt it.
+        for domain in domains:
+            if is_reader[domain.name]:
+                self._here("download", domain, self._fetch, take)
+        return [(one, fetched[one.name]) for one in domains if one.name in fetched]
+
+    def import_all(self, fetched: Sequence[tuple[Domain, Fetched]]) -> None:
+        """Write a snapshot of each and let staging point to it."""
+        for domain, data in fetched:
+            write = partial(self._write, data)
+            self._side_by_side("import", [domain], write, partial(self._take, data))
+        self._progress("import", None)
+
+    def _probe(self, domain: Domain, _watch: Watch) -> _Probed:
+        source, staging = sources.source_of(domain.source), domain.staging
+        if staging is None or self.parameters.force:
+            return _Probed.CHANGED
+        probed = freshness.probe(source, self.context.settings)
+        if not freshness.is_unchanged(staging.validators, probed):
+            return _Probed.CHANGED
+        is_there = files.is_there(self.context.settings, staging.path, staging.byte_count)
+        return _Probed.REUSED if is_there else _Probed.LOST
+
+    def _fetch(self, domain: Domain, watch: Watch) -> Fetched:
+        source, settings = sources.source_of(domain.source), self.context.settings
+        app = self.context.small_app.name
+        kept = files.download_path(settings.home, app, domain.name, source.place)
+        if self.parameters.from_ == "downloaded":
+            return sources.fetch_again(source, kept, settings, watch)
+        return sources.fetch(source, kept, settings, watch, self.context)
+
+    def _write(self, fetched: Fetched, domain: Domain, watch: Watch) -> Written:
+        place = Place(self.context.small_app.name, domain.name, uuid4())
+        last = domain.staging.path if domain.staging else None
+        try:
+            return files.write(self.context.settings, place, fetched.data.with_watch(watch), last)
+        finally:
+            fetched.keep()
+
+    def _take(self, fetched: Fetched, domain: Domain, written: Written) -> None:
+        self.report.leave_out(domain.name, written.imported.faults)
+        staging = domain.staging
+        if staging and self._is_same(staging, written):
+            files.remove(self.context.settings, [written.path])
+            self._confirm(staging, fetched.validators)
+            return
+        snapshot = _snapshot(domain, written, fetched)
+        is_merged = bool(fetched.data.rules.key)
+        self._stage(snapshot, MergedInto(staging.id if staging else None) if is_merged else None)
+
+    def _is_same(self, staging: Snapshot, written: Written) -> bool:
+        # A source that cannot say whether it changed would else fill the disk with copies.
+        return (
+            not self.parameters.force
+            and staging.digest == written.imported.digest
+            and files.is_there(self.context.settings, staging.path, staging.byte_count)
+        )
+
+    def _stage(self, snapshot: Snapshot, base: MergedInto | None) -> None:
+        context = self.context
+        with context.engine.begin() as connection:
+            running.beat(connection, context.operation_id, context.attempt)
+            app, operation = context.small_app.id, context.operation_id
+            if not stored.stage(connection, app, snapshot, operation, base):
+                raise SourceFailed(f"domain {snapshot.domain} was changed or deleted meanwhile")
+        self.report.rewritten[snapshot.domain] = snapshot.row_count
+
+    def _confirm(self, staging: Snapshot, validators: dict[str, str] | None = None) -> None:
+        context = self.context
+        with context.engine.begin() as connection:
+            running.beat(connection, context.operation_id, context.attempt)
+            stored.confirm(connection, context.small_app.id, staging, validators)
+        self.report.reused.append(staging.domain)
+
+    def _side_by_side(
+        self,
+        phase: str,
+        domains: Sequence[Domain],
+        act: Callable[[Domain, Watch], T],
+        take: Callable[[Domain, T], None],
+    ) -> None:
+        """Let `act` work on each domain in a thread; `take` what it returns in this one."""
+        known = {domain.name: domain for domain in domains}
+
+        def done(name: str, future: Future[T]) -> None:
+            self._isolated(known[name], lambda: take(known[name], future.result()))
+            self._progress(phase, name)
+
+        context = self.context
+        if context.should_stop():
+            raise Stopped
+        self._progress(phase, ", ".join(known) or None)
+        together: SideBySide[T] = SideBySide(
+            context.settings.fetch.parallel, context.should_stop, partial(self._note, phase)
+        )
+        together.run({name: partial(_told, act, known[name]) for name in known}, done)
+        if self.report.stopped:
+            raise Stopped
+
+    def _here(
+        self,
+        phase: str,
+        domain: Domain,
+        act: Callable[[Domain, Watch], T],
+        take: Callable[[Domain, T], None],
+    ) -> None:
+        """Let `act` work on one domain in this thread."""
+        if self.context.should_stop():
+            raise Stopped
+        self._progress(phase, domain.name)
+        watch = Watch(self.context.should_stop, partial(self._note, phase, domain.name))
+        self._isolated(domain, lambda: take(domain, act(domain, watch)))
+        if self.report.stopped:
+            raise Stopped
+
+    def _isolated(self, domain: Domain, act: Callable[[], None]) -> None:
+        try:
+            act()
+        except (Stopped, CancelledError):
+            self.report.stopped = True
+        except SourceFailed as error:
+            self._fail(domain, str(error), permanent=error.permanent)
+        except OSError as error:
+            self._fail(domain, f"{error.strerror or error}", permanent=False)
+
+    def _fail(self, domain: Domain, text: str, *, permanent: bool) -> None:
+        text += self._missing_modules(domain)
+        self.report.fail(domain.name, text, permanent=permanent)
+        self.context.logger.warning("refresh of %s failed: %s", domain.name, text)
+
+    def _missing_modules(self, domain: Domain) -> str:
+        """Return why a reader may be unknown: modules that cannot be imported."""
+        name = domain.source.get("reader")
+        if name is None or name in registered_readers():
+            return ""
+        failed = Registry(self.context.settings.step_modules).failed
+        return "".join(f"; {module}: {error}" for module, error in failed.items())
+
+    def _progress(self, phase: str, name: str | None) -> None:
+        message = f"{phase} {name}" if name else None
+        self.context.progress(self.report.done, self.report.total, message, phase)
+
+    def _note(self, phase: str, name: str, done: int, total: int | None) -> None:
+        of = f" of {total:,}" if total else ""
+        self.context.progress(message=f"{phase} {name}: {done:,}{of}", phase=phase)
+
+
+def _told(act: Callable[[Domain, Watch], T], domain: Domain, watch: Watch) -> T:
+    """Return what `act` does, which reads no database of ours; all it raises is the domain's."""
+    try:
+        return act(domain, watch)
+    except (SourceFailed, Stopped, OSError):
+        raise
+    except Exception as error:  # a domain that fails stops no other, however it fails
+        raise SourceFailed(f"{type(error).__name__}: {error}") from error
+
+
+def _snapshot(domain: Domain, written: Written, fetched: Fetched) -> Snapshot:
+    return Snapshot(
+        id=written.id,
+        domain=domain.name,
+        path=written.path,
+        row_count=written.imported.row_count,
+        byte_count=written.byte_count,
+        digest=written.imported.digest,
+        validators=fetched.validators,
+        figures=written.imported.figures,
+    )

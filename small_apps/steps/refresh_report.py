@@ -1,0 +1,74 @@
+"""What a refresh tells of its domains: rewritten, reused, failed, and rows left out."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from minutehand.steps import StepFailed, StepOutcome, StepResult
+from small_apps.importing.bad_rows import Faults
+
+
+@dataclass
+class Report:
+    """What became of each of `total` domains."""
+
+    total: int
+    rewritten: dict[str, int] = field(default_factory=dict)
+    reused: list[str] = field(default_factory=list)
+    failed: dict[str, str] = field(default_factory=dict)
+    left_out: dict[str, Any] = field(default_factory=dict)
+    is_permanent: bool = True
+    is_bootstrap: bool = False
+    stopped: bool = False
+
+    @property
+    def done(self) -> int:
+        """How many domains are at their end."""
+        return len(self.rewritten) + len(self.reused) + len(self.failed)
+
+    def fail(self, name: str, text: str, *, permanent: bool) -> None:
+        """Note that a domain failed."""
+        self.failed[name] = text
+        self.is_permanent &= permanent
+
+    def leave_out(self, name: str, faults: Faults) -> None:
+        """Note the rows of a domain that were left out, if there are any."""
+        if faults.count:
+            self.left_out[name] = faults.told()
+
+    def result(self) -> StepResult:
+        """Return the step's result. Raises StepFailed when every domain failed."""
+        if self.failed and len(self.failed) == self.total:
+            text = "; ".join(f"{name}: {text}" for name, text in self.failed.items())
+            raise StepFailed(text, permanent=self.is_permanent)
+        is_partial = bool(self.failed or self.left_out) or self.stopped
+        return StepResult(
+            message=self._sentence(),
+            outcome=StepOutcome.PARTIAL if is_partial else StepOutcome.SUCCESS,
+            details=self._details(),
+        )
+
+    def _sentence(self) -> str:
+        parts = []
+        if self.rewritten:
+            shown = (f"{name} ({rows:,} rows)" for name, rows in self.rewritten.items())
+            parts.append(f"rewrote {', '.join(shown)}")
+        if self.reused:
+            parts.append(f"reused {', '.join(self.reused)}")
+        parts += [
+            f"{told['rows']:,} rows of {name} left out" for name, told in self.left_out.items()
+        ]
+        parts += [f"{name} failed: {text}" for name, text in self.failed.items()]
+        if self.stopped:
+            parts.append(f"stopped after {self.done} of {self.total}")
+        return "; ".join(parts) or "the small app has no domains"
+
+    def _details(self) -> dict[str, Any]:
+        kind = "complete" if self.rewritten else "cached"
+        return {
+            "run_type": "bootstrap" if self.is_bootstrap else kind,
+            "rewritten": list(self.rewritten),
+            "reused": self.reused,
+            "rows": self.rewritten,
+            "failed": self.failed,
+            "left_out": self.left_out,
+        }

@@ -1,0 +1,26 @@
+"""send_email: a stored template, one message to each recipient."""
+
+from typing import cast
+
+from minutehand.steps import StepFailed, StepResult
+from models.action.parameters import SendEmailParameters
+from models.problems import unknown_name
+from runtime.database import reading
+from small_apps.mail.templated import deliver_template
+from small_apps.mail.templates import MailTemplate
+from small_apps.step_context import WorkContext
+from small_apps.store import small_apps
+
+
+def run(context: WorkContext) -> StepResult:
+    """Send the template to the recipients who have not had it from this operation."""
+    name, app = cast(SendEmailParameters, context.parameters).template, context.small_app
+    with reading(context.engine) as connection:
+        stored = small_apps.templates_of(connection, app.id)
+        title = small_apps.document_of(connection, app.id).get("title")
+    if name not in stored:
+        raise StepFailed(
+            f"template {name!r} {unknown_name('template', name, stored)}", permanent=True
+        )
+    template = MailTemplate(name, **stored[name])
+    return deliver_template(context, "send_email", template, title or app.name, {})

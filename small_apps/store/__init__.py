@@ -1,0 +1,1 @@
+"""The tables of small apps: documents, people, snapshots, deliveries."""

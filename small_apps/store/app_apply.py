@@ -1,0 +1,81 @@
+"""Apply the documents of small apps: all of them, with their people, or none."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from minutehand.steps import SmallApp
+from models.errors import InvalidDocument, Problem
+from models.store import audit
+from models.store.people import users
+from small_apps.document import SmallAppModel, stored_small_app
+from small_apps.document.changes import changes_between
+from small_apps.document.people import People, plan_people, unknown_members
+from small_apps.store import small_apps
+from small_apps.store.small_apps import Applied
+
+
+@dataclass(frozen=True, slots=True)
+class AppliedApp:
+    """A small app after its document was applied: what became of it, and what changed, in words."""
+
+    app: SmallApp
+    change: Applied
+    changes: tuple[str, ...]
+
+
+def apply_all(
+    connection: sa.Connection, models: Sequence[tuple[str, SmallAppModel]], actor: str
+) -> list[AppliedApp]:
+    """Apply documents, each with where it stands, in the caller's transaction.
+
+    They are applied by name, whatever their order: two who apply the same ones do not wait for
+    each other in a circle. Raises InvalidDocument with the problems of all documents.
+    """
+    problems: list[Problem] = []
+    done: dict[int, AppliedApp] = {}
+    for number in sorted(range(len(models)), key=lambda number: models[number][1].name):
+        where, model = models[number]
+        try:
+            done[number] = _apply(connection, model, actor)
+        except InvalidDocument as error:
+            problems += [Problem(f"{where}: {p.path}", p.value, p.remedy) for p in error.problems]
+    if problems:
+        raise InvalidDocument(problems)
+    return [done[number] for number in range(len(models))]
+
+
+def _apply(connection: sa.Connection, model: SmallAppModel, actor: str) -> AppliedApp:
+    before = small_apps.stored_named(connection, model.name)
+    app, applied = small_apps.apply(connection, model)
+    changes = [] if before is None else changes_between(before, stored_small_app(model))
+    if before is None and applied is Applied.CHANGED:
+        changes = ["comes back: it had been deleted"]
+    changes += _apply_people(connection, app.id, model.people)
+    if changes and applied is Applied.UNCHANGED:
+        applied = Applied.CHANGED
+    if applied is not Applied.UNCHANGED:
+        audit.write(
+            connection,
+            small_app_id=app.id,
+            actor=actor,
+            verb=f"app.{applied}",
+            objects={app.name: {"changes": changes} if changes else None},
+        )
+    return AppliedApp(app, applied, tuple(changes))
+
+
+def _apply_people(connection: sa.Connection, small_app_id: int, people: People) -> list[str]:
+    if people == People():
+        return []
+    stored = users.listed(connection, small_app_id)
+    problems = unknown_members(people, (user.id for user in stored))
+    if problems:
+        raise InvalidDocument(problems)
+    plan = plan_people(people, stored, users.group_names(connection, small_app_id))
+    if plan.write:
+        users.import_users(connection, small_app_id, plan.write)
+    users.add_groups(connection, small_app_id, plan.new_groups)
+    users.remove(connection, small_app_id, plan.removed_users, plan.removed_groups)
+    return list(plan.told)

@@ -1,0 +1,89 @@
+"""How a small app stands: its domains, actions and people, counted."""
+
+from typing import Any
+
+import sqlalchemy as sa
+
+from models.operation import OperationState
+from models.sql import stands_in
+from models.store.actions.cursors import FILE_ME
+from models.tables import action_cursor, actions, domains, groups, operations, snapshots, users
+from small_apps.document import GIVEN
+
+
+def overview(connection: sa.Connection, small_app_id: int) -> dict[str, Any]:
+    """Return how a small app stands, as JSON."""
+    return {
+        "domains": _domains(connection, small_app_id),
+        "actions": _actions(connection, small_app_id),
+        "next": _next(connection, small_app_id),
+        "running": _running(connection, small_app_id),
+        "users": _count(connection, users, small_app_id),
+        "groups": _count(connection, groups, small_app_id),
+    }
+
+
+def active_names(connection: sa.Connection, small_app_id: int, limit: int) -> list[str]:
+    """Return the names of up to `limit` active actions that somebody gave a small app, in order."""
+    query = sa.select(actions.c.name).where(
+        actions.c.small_app_id == small_app_id,
+        actions.c.active,
+        actions.c.deleted_at.is_(None),
+        actions.c.owner.is_distinct_from(GIVEN),
+    )
+    return list(connection.execute(query.order_by(actions.c.name).limit(limit)).scalars())
+
+
+def _domains(connection: sa.Connection, small_app_id: int) -> list[dict[str, Any]]:
+    staged, published = snapshots.alias("staged"), snapshots.alias("published")
+    query = (
+        sa.select(
+            domains.c.name,
+            staged.c.row_count.label("staged_rows"),
+            domains.c.refreshed_at,
+            published.c.row_count.label("published_rows"),
+            domains.c.published_at,
+        )
+        .outerjoin(staged, staged.c.id == domains.c.staging_id)
+        .outerjoin(published, published.c.id == domains.c.production_id)
+        .where(domains.c.small_app_id == small_app_id)
+        .order_by(domains.c.name)
+    )
+    return [dict(row) for row in connection.execute(query).mappings()]
+
+
+def _actions(connection: sa.Connection, small_app_id: int) -> dict[str, int]:
+    is_active = sa.cast(actions.c.active, sa.Integer)
+    row = connection.execute(
+        sa.select(sa.func.count(), sa.func.coalesce(sa.func.sum(is_active), 0)).where(
+            actions.c.small_app_id == small_app_id, actions.c.deleted_at.is_(None)
+        )
+    ).one()
+    return {"total": row[0], "active": row[1]}
+
+
+def _next(connection: sa.Connection, small_app_id: int) -> dict[str, Any] | None:
+    """Return the action that the clock makes due first; what no tick has filed yet is not seen."""
+    query = (
+        sa.select(actions.c.name.label("action"), action_cursor.c.next_occurrence_at.label("at"))
+        .join(action_cursor, action_cursor.c.action_uid == actions.c.uid)
+        .where(actions.c.small_app_id == small_app_id, actions.c.deleted_at.is_(None))
+        .where(action_cursor.c.next_occurrence_at > FILE_ME)
+        .order_by(action_cursor.c.next_occurrence_at, actions.c.name)
+        .limit(1)
+    )
+    row = connection.execute(query).mappings().one_or_none()
+    return None if row is None else dict(row)
+
+
+def _running(connection: sa.Connection, small_app_id: int) -> int:
+    is_running = stands_in(operations.c.state, {OperationState.RUNNING})
+    return _count(connection, operations, small_app_id, is_running)
+
+
+def _count(
+    connection: sa.Connection, table: sa.Table, small_app_id: int, *where: sa.ColumnElement[bool]
+) -> int:
+    query = sa.select(sa.func.count()).select_from(table)
+    of_app = query.where(table.c.small_app_id == small_app_id, *where)
+    return int(connection.execute(of_app).scalar_one())

@@ -1,0 +1,137 @@
+"""How a small app's data stand, as whoever shows them wants to know it."""
+
+import json
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from models.operation import DONE, ENDED, OperationState
+from models.sql import stands_in
+from models.store.actions.cursors import FILE_ME
+from models.tables import action_cursor, actions, domains, operations, snapshots
+
+STEP = "refresh"
+# The phase in which what is shown may be about to change.
+BLOCKING = "import"
+MOST_SEEN = 200
+
+_SHOWN: Sequence[sa.Column[Any]] = (
+    operations.c.state,
+    operations.c.phase,
+    operations.c.message,
+    operations.c.eta_at,
+    operations.c.error,
+    operations.c.steps,
+    operations.c.result,
+)
+
+
+def status_of(connection: sa.Connection, small_app_id: int) -> dict[str, Any]:
+    """Return how the small app's data stand, as JSON but for its instants.
+
+    `status` is `running` while an operation refreshes them, else `failed` when the last one did
+    not succeed, else `ready`; `empty` before there was one. `blocking_maintenance` is true in the
+    phase `import` alone. `run_type`, `rewritten` and `reused` are of the last refresh that ended.
+    """
+    running = _running(connection, small_app_id)
+    last = _last_ended(connection, small_app_id)
+    told = _details(last)
+    return {
+        "status": _status(running, last),
+        "phase": running.phase if running else None,
+        "message": running.message if running else None,
+        "blocking_maintenance": bool(running and running.phase == BLOCKING),
+        "next_run_at": _next_run_at(connection, small_app_id),
+        "data_updated_at": _data_updated_at(connection, small_app_id),
+        "last_error": _error(last),
+        "run_type": told.get("run_type"),
+        "rewritten": told.get("rewritten", []),
+        "reused": told.get("reused", []),
+        "eta": running.eta_at if running else None,
+    }
+
+
+def _running(connection: sa.Connection, small_app_id: int) -> sa.Row[Any] | None:
+    """Return the operation that refreshes now; of several, one that imports."""
+    found = connection.execute(
+        sa.select(*_SHOWN)
+        .where(stands_in(operations.c.state, {OperationState.RUNNING}))
+        .where(operations.c.small_app_id == small_app_id)
+        .order_by(operations.c.started_at)
+    ).all()
+    refreshing = [row for row in found if _refreshes_now(row)]
+    return next((row for row in refreshing if row.phase == BLOCKING), next(iter(refreshing), None))
+
+
+def _refreshes_now(row: sa.Row[Any]) -> bool:
+    return any(one["name"] == STEP and one["state"] == "running" for one in row.steps or ())
+
+
+def _last_ended(connection: sa.Connection, small_app_id: int) -> sa.Row[Any] | None:
+    """Return the last operation that ran its refresh to an end, among the recent ones."""
+    found = connection.execute(
+        sa.select(*_SHOWN)
+        .where(operations.c.small_app_id == small_app_id)
+        .where(operations.c.state.in_(ENDED), operations.c.steps.is_not(None))
+        .order_by(operations.c.recorded_at.desc())
+        .limit(MOST_SEEN)
+    )
+    return next((row for row in found if _step(row) is not None), None)
+
+
+def _step(row: sa.Row[Any]) -> dict[str, Any] | None:
+    """Return the story of the refresh that an operation ran; None when it did not come to it."""
+    stories: Sequence[dict[str, Any]] = row.steps or ()
+    return next((one for one in stories if one["name"] == STEP and one["state"] != "waiting"), None)
+
+
+def _status(running: sa.Row[Any] | None, last: sa.Row[Any] | None) -> str:
+    if running is not None:
+        return "running"
+    if last is None:
+        return "empty"
+    return "ready" if last.state in DONE else "failed"
+
+
+def _details(last: sa.Row[Any] | None) -> dict[str, Any]:
+    step = None if last is None else _step(last)
+    found: dict[str, Any] = (step or {}).get("details") or {}
+    return found
+
+
+def _error(last: sa.Row[Any] | None) -> str | None:
+    """Return why the last refresh did not succeed in full; None when it did."""
+    if last is None:
+        return None
+    failed: dict[str, str] = _details(last).get("failed", {})
+    told = "; ".join(f"{name}: {text}" for name, text in failed.items())
+    return last.error or told or None
+
+
+def _next_run_at(connection: sa.Connection, small_app_id: int) -> datetime | None:
+    found = connection.execute(
+        sa.select(actions.c.document, action_cursor.c.next_occurrence_at)
+        .join(action_cursor, action_cursor.c.action_uid == actions.c.uid)
+        .where(actions.c.small_app_id == small_app_id)
+        .where(actions.c.active, actions.c.deleted_at.is_(None))
+        .where(action_cursor.c.next_occurrence_at > FILE_ME)
+        .where(actions.c.document.contains(f'"{STEP}"'))
+        .order_by(action_cursor.c.next_occurrence_at)
+    )
+    return next((row.next_occurrence_at for row in found if _refreshes(row.document)), None)
+
+
+def _refreshes(document: str) -> bool:
+    return bool(json.loads(document).get("operations", {}).get(STEP))
+
+
+def _data_updated_at(connection: sa.Connection, small_app_id: int) -> datetime | None:
+    """Return when the newest data that readers see were imported."""
+    shown: datetime | None = connection.execute(
+        sa.select(sa.func.max(snapshots.c.created_at))
+        .join(domains, domains.c.production_id == snapshots.c.id)
+        .where(domains.c.small_app_id == small_app_id)
+    ).scalar_one()
+    return shown

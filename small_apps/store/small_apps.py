@@ -1,0 +1,234 @@
+"""Small apps with their domains and templates, as their documents say."""
+
+import json
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any
+
+import sqlalchemy as sa
+
+from minutehand.steps import SmallApp
+from models.errors import NotFound
+from models.problems import unknown_name
+from models.sql import database_now, insert_ignoring, upsert
+from models.tables import actions, domains, small_apps, templates
+from small_apps.document import DEFAULT_APP, SmallAppModel, stored_small_app
+from small_apps.document.settings import read_only
+from small_apps.document.sources import stored_source
+from small_apps.store import app_documents
+
+# The document of the small app that every installation begins with.
+UNTOUCHED = stored_small_app(SmallAppModel(name=DEFAULT_APP, zone="UTC"))
+
+
+class Applied(StrEnum):
+    """What applying a document did."""
+
+    CREATED = "created"
+    CHANGED = "changed"
+    UNCHANGED = "unchanged"
+
+
+def apply(connection: sa.Connection, model: SmallAppModel) -> tuple[SmallApp, Applied]:
+    """Make the small app what `model` says, but for its people; return it, and what that took.
+
+    The document is the whole truth: domains and templates that it leaves out are removed, of
+    their snapshots the next maintenance keeps the newest; design and permissions are staged. A
+    small app that was deleted comes back. Changing the zone changes no action.
+    """
+    document = _written(stored_small_app(model))
+    created = insert_ignoring(connection, small_apps).values(
+        name=model.name, zone=model.zone, document=document, created_at=database_now()
+    )
+    is_new = connection.execute(created.returning(small_apps.c.id)).first() is not None
+    row = connection.execute(
+        # Not its key: a tick that records an operation of this app need not wait.
+        sa.select(small_apps).where(small_apps.c.name == model.name).with_for_update(key_share=True)
+    ).one()
+    app = SmallApp(row.id, model.name, model.zone)
+    if not is_new and row.document == document and row.deleted_at is None:
+        return app, Applied.UNCHANGED
+    connection.execute(
+        sa.update(small_apps)
+        .where(small_apps.c.id == row.id)
+        .values(zone=model.zone, document=document, deleted_at=None)
+    )
+    if row.deleted_at is not None:
+        # One that comes back is maintained as a new one is.
+        its_row = sa.update(small_apps).where(small_apps.c.id == row.id)
+        connection.execute(its_row.values(maintained_at=None))
+    _replace_domains(connection, row.id, model)
+    _replace_templates(connection, row.id, model)
+    documents = {"design": model.design, "permissions": model.permissions}
+    app_documents.stage(connection, row.id, documents)
+    return app, Applied.CREATED if is_new else Applied.CHANGED
+
+
+def ensure_default(connection: sa.Connection) -> SmallApp:
+    """Return the small app `default` (UTC), made when there is none yet."""
+    made = insert_ignoring(connection, small_apps).values(
+        name=UNTOUCHED["name"],
+        zone=UNTOUCHED["zone"],
+        document=_written(UNTOUCHED),
+        created_at=database_now(),
+    )
+    connection.execute(made)
+    return get(connection, DEFAULT_APP)
+
+
+def get(connection: sa.Connection, name: str) -> SmallApp:
+    """Return the small app `name`. Raises NotFound with the nearest known name."""
+    known = {app.name: app for app in listed(connection)}
+    if name not in known:
+        raise NotFound(f'small app "{name}" {unknown_name("small app", name, known)}')
+    return known[name]
+
+
+def by_id(connection: sa.Connection, small_app_id: int) -> SmallApp:
+    """Return the small app of that id, deleted or not. Raises NotFound."""
+    found = sa.select(small_apps.c.id, small_apps.c.name, small_apps.c.zone)
+    row = connection.execute(found.where(small_apps.c.id == small_app_id)).one_or_none()
+    if row is None:
+        raise NotFound(f"no small app has the id {small_app_id}")
+    return SmallApp(*row)
+
+
+def listed(connection: sa.Connection) -> list[SmallApp]:
+    """Return all small apps by name."""
+    found = (
+        sa.select(small_apps.c.id, small_apps.c.name, small_apps.c.zone)
+        .where(small_apps.c.deleted_at.is_(None))
+        .order_by(small_apps.c.name)
+    )
+    return [SmallApp(*row) for row in connection.execute(found)]
+
+
+def never_maintained(connection: sa.Connection) -> list[SmallApp]:
+    """Return the small apps that never had an action `maintenance`, by name."""
+    found = (
+        sa.select(small_apps.c.id, small_apps.c.name, small_apps.c.zone)
+        .where(small_apps.c.deleted_at.is_(None), small_apps.c.maintained_at.is_(None))
+        .order_by(small_apps.c.name)
+    )
+    return [SmallApp(*row) for row in connection.execute(found)]
+
+
+def note_maintained(connection: sa.Connection, small_app_id: int) -> bool:
+    """Note that the small app has its action `maintenance` now; False when that was noted."""
+    never = (small_apps.c.id == small_app_id) & small_apps.c.maintained_at.is_(None)
+    noted = sa.update(small_apps).where(never).values(maintained_at=database_now())
+    return connection.execute(noted).rowcount == 1
+
+
+def lock(connection: sa.Connection, small_app_id: int) -> None:
+    """Let no other transaction change or publish the small app until this one ends."""
+    row = sa.select(small_apps.c.id).where(small_apps.c.id == small_app_id)
+    # Whoever records operations of it at this moment is not held up.
+    connection.execute(row.with_for_update(key_share=True))
+
+
+def document_of(connection: sa.Connection, small_app_id: int) -> dict[str, Any]:
+    """Return the stored document: title, notify and what else it says. Raises NotFound."""
+    text = connection.execute(
+        sa.select(small_apps.c.document).where(small_apps.c.id == small_app_id)
+    ).scalar_one_or_none()
+    if text is None:
+        raise NotFound(f"no small app has the id {small_app_id}")
+    document: dict[str, Any] = json.loads(text)
+    return document
+
+
+def stored_named(connection: sa.Connection, name: str) -> dict[str, Any] | None:
+    """Return the stored document of the small app `name`, None where there is none (any more)."""
+    query = sa.select(small_apps.c.document).where(
+        small_apps.c.name == name, small_apps.c.deleted_at.is_(None)
+    )
+    text = connection.execute(query).scalar_one_or_none()
+    return None if text is None else dict(json.loads(text))
+
+
+def settings_of(connection: sa.Connection, small_app_id: int) -> Mapping[str, Any]:
+    """Return the small app's settings, which nobody can change. Raises NotFound."""
+    found: Mapping[str, Any] = read_only(document_of(connection, small_app_id).get("settings", {}))
+    return found
+
+
+def hold(connection: sa.Connection, small_app_id: int) -> None:
+    """Let nobody delete the small app until the transaction ends. Raises NotFound if it is gone."""
+    there = sa.select(small_apps.c.name, small_apps.c.deleted_at)
+    row = connection.execute(
+        there.where(small_apps.c.id == small_app_id).with_for_update(read=True)
+    ).one()
+    if row.deleted_at is not None:
+        raise NotFound(f'small app "{row.name}" was deleted')
+
+
+def mark_deleted(connection: sa.Connection, small_app_id: int) -> bool:
+    """Delete a small app softly; False, and nothing is done, while it has actions.
+
+    Its people, its documents and its data stay, for the day on which it comes back.
+    """
+    gone = sa.update(small_apps).where(
+        small_apps.c.id == small_app_id, small_apps.c.deleted_at.is_(None)
+    )
+    # Those who add actions hold the row: after this none can come, and one that came is seen.
+    savepoint = connection.begin_nested()
+    connection.execute(gone.values(deleted_at=database_now()))
+    has_actions = sa.exists().where(
+        actions.c.small_app_id == small_app_id, actions.c.deleted_at.is_(None)
+    )
+    if connection.execute(sa.select(has_actions)).scalar_one():
+        savepoint.rollback()
+        return False
+    savepoint.commit()
+    return True
+
+
+def domain_names(connection: sa.Connection, small_app_id: int) -> list[str]:
+    """Return the names of the small app's domains, in order."""
+    names = sa.select(domains.c.name).where(domains.c.small_app_id == small_app_id)
+    return list(connection.execute(names.order_by(domains.c.name)).scalars())
+
+
+def templates_of(connection: sa.Connection, small_app_id: int) -> dict[str, dict[str, Any]]:
+    """Return the small app's templates by name, each as `{"subject", "text", "html"}`."""
+    rows = connection.execute(
+        sa.select(templates)
+        .where(templates.c.small_app_id == small_app_id)
+        .order_by(templates.c.name)
+    )
+    return {row.name: {"subject": row.subject, "text": row.text, "html": row.html} for row in rows}
+
+
+def _replace_domains(connection: sa.Connection, small_app_id: int, model: SmallAppModel) -> None:
+    rows = [
+        {
+            "small_app_id": small_app_id,
+            "name": name,
+            "source": _written(stored_source(domain)),
+        }
+        for name, domain in model.domains.items()
+    ]
+    _replace(connection, domains, small_app_id, rows)
+
+
+def _replace_templates(connection: sa.Connection, small_app_id: int, model: SmallAppModel) -> None:
+    rows = [
+        {"small_app_id": small_app_id, "name": name, **template.model_dump()}
+        for name, template in model.templates.items()
+    ]
+    _replace(connection, templates, small_app_id, rows)
+
+
+def _replace(
+    connection: sa.Connection, table: sa.Table, small_app_id: int, rows: list[dict[str, Any]]
+) -> None:
+    kept = [row["name"] for row in rows]
+    connection.execute(
+        sa.delete(table).where(table.c.small_app_id == small_app_id, table.c.name.not_in(kept))
+    )
+    upsert(connection, table, rows)
+
+
+def _written(value: dict[str, Any]) -> str:
+    return json.dumps(value, ensure_ascii=False, sort_keys=True)

@@ -1,0 +1,157 @@
+"""The executive summary: what each domain shows now, what changed since the last, what failed."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from small_apps.store.failures import Trouble
+from small_apps.store.snapshots import Domain
+from small_apps.summary.history import Past, Point
+from small_apps.summary.key_figures import KeyFigure, key_figures
+from small_apps.summary.numbers import NO_CHANGE, counted
+
+
+@dataclass(frozen=True, slots=True)
+class Trend:
+    """One figure over the last summaries, this one included; `label` says of what."""
+
+    label: str
+    points: tuple[Point, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DomainSummary:
+    """One domain's part; `row_count` None: nothing is published yet."""
+
+    name: str
+    row_count: int | None
+    change: int | None
+    data_at: datetime | None
+    checked_at: datetime | None
+    figures: tuple[KeyFigure, ...] = ()
+    trend: Trend | None = None
+
+    @property
+    def has_changed(self) -> bool:
+        """Whether rows or a key figure are not what the last summary told."""
+        changes = [self.change, *(figure.change for figure in self.figures)]
+        return any(abs(one or 0) >= NO_CHANGE for one in changes)
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The executive summary of a small app; `now` is when it was made, `zone` how it is shown.
+
+    `since` is when the last one was made, None in the first; troubles are those from `watched` on.
+    """
+
+    title: str
+    now: datetime
+    zone: str
+    domains: tuple[DomainSummary, ...]
+    since: datetime | None = None
+    watched: datetime | None = None
+    troubles: tuple[Trouble, ...] = ()
+
+    @property
+    def local_time(self) -> str:
+        """When the summary was made, on the wall of the small app's zone."""
+        return f"{self.shown(self.now)} ({self.zone})"
+
+    def shown(self, at: datetime) -> str:
+        """Return an instant on the wall of the small app's zone."""
+        return f"{at.astimezone(ZoneInfo(self.zone)):%d %B %Y, %H:%M}"
+
+    @property
+    def is_well(self) -> bool:
+        """Whether all is published and nothing went wrong."""
+        return not self.troubles and all(one.row_count is not None for one in self.domains)
+
+    @property
+    def sentence(self) -> str:
+        """How things stand, in one sentence."""
+        return f"{self._published()}{self._changed()}, and {self._went_wrong()}."
+
+    def _published(self) -> str:
+        total = len(self.domains)
+        done = sum(one.row_count is not None for one in self.domains)
+        if total == 0:
+            return "This small app has no domains"
+        if done == 0:
+            return "Nothing is published yet"
+        if total == 1:
+            return "Its one domain is published"
+        if done == total:
+            return f"{'Both' if total == 2 else f'All {total}'} domains are published"
+        return f"{done} of {total} domains {'is' if done == 1 else 'are'} published"
+
+    def _changed(self) -> str:
+        if self.since is None or not any(one.row_count is not None for one in self.domains):
+            return ""
+        count = sum(one.has_changed for one in self.domains)
+        day = f"{self.since.astimezone(ZoneInfo(self.zone)):%d %B}"
+        return f", {count or 'none'} changed since {day}"
+
+    def _went_wrong(self) -> str:
+        total = sum(one.failed + one.partial + one.missed for one in self.troubles)
+        if not total:
+            return "nothing failed"
+        told = ", ".join(
+            f"{number:,} {what}"
+            for what in ("failed", "partial", "missed")
+            if (number := sum(getattr(one, what) for one in self.troubles))
+        )
+        return f"{counted(total, 'operation')} went wrong ({told})"
+
+
+def summarise(
+    domains: Sequence[Domain], past: Past, now: datetime
+) -> tuple[tuple[DomainSummary, ...], dict[str, Any]]:
+    """Return each domain's part, and what the next summary is to be compared with.
+
+    What is shown is production, as readers see it.
+    """
+    parts = tuple(_of_domain(domain, past, now) for domain in domains)
+    after = {
+        part.name: {
+            "rows": part.row_count,
+            "sums": {figure.column: figure.value for figure in part.figures},
+        }
+        for part in parts
+        if part.row_count is not None
+    }
+    return parts, after
+
+
+def _of_domain(domain: Domain, past: Past, now: datetime) -> DomainSummary:
+    shown = domain.production
+    if shown is None:
+        return DomainSummary(domain.name, None, None, None, domain.refreshed_at)
+    before: Mapping[str, Any] = past.last.get(domain.name) or {}
+    rows_before = before.get("rows")
+    figures = tuple(key_figures(shown.figures, before.get("sums", {})))
+    return DomainSummary(
+        name=domain.name,
+        row_count=shown.row_count,
+        change=None if rows_before is None else shown.row_count - int(rows_before),
+        data_at=shown.created_at,
+        # Staging was checked; that speaks for production while both are the same.
+        checked_at=domain.refreshed_at if domain.staging == shown else None,
+        figures=figures,
+        trend=_trend(domain.name, shown.row_count, figures, past, now),
+    )
+
+
+def _trend(
+    domain: str, rows: int, figures: tuple[KeyFigure, ...], past: Past, now: datetime
+) -> Trend | None:
+    """Return how the first key figure went, else the rows; None in the first summary."""
+    for figure in figures[:1]:
+        points = past.points(domain, figure.column)
+        if points:
+            label = f"mean {figure.column}" if figure.is_mean else figure.column
+            return Trend(label, (*points, Point(now, figure.value)))
+    points = past.points(domain, None)
+    return Trend("rows", (*points, Point(now, rows))) if points else None

@@ -1,0 +1,98 @@
+"""Small charts as PNG: a few columns, readable on light and on dark ground.
+
+Matplotlib is used without pyplot, which keeps figures in a global. No text of a user's is drawn, so
+that no font has to know its letters: names stand in the mail beside the picture.
+"""
+
+import os
+from collections.abc import Sequence
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+from small_apps.summary.history import Point
+from small_apps.summary.numbers import short_number
+
+MOST_BYTES = 48 * 1024
+WIDTH_PX, HEIGHT_PX = 1120, 380
+_DPI = 200
+_NOW, _BEFORE, _INK = "#2f7de1", "#9db8d9", "#7d8894"
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+# A chart of a single value would be one wide block.
+_LEAST_SLOTS = 6
+
+
+def load_matplotlib(home: Path) -> None:
+    """Let Matplotlib keep its list of fonts in the home folder: elsewhere it may not write."""
+    os.environ.setdefault("MPLCONFIGDIR", str(home / "matplotlib"))
+
+
+def columns_png(points: Sequence[Point]) -> bytes | None:
+    """Return a picture of the points as columns, the last one set off; None if it gets too large.
+
+    The same points give the same bytes, whatever fonts and settings a machine has.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(WIDTH_PX / _DPI, HEIGHT_PX / _DPI), dpi=_DPI)
+    FigureCanvasAgg(figure)
+    axes = figure.add_axes((0.01, 0.2, 0.98, 0.6))
+    _draw(axes, points)
+    stream = BytesIO()
+    figure.savefig(
+        stream, format="png", transparent=True, metadata={"Software": None},
+        pil_kwargs={"optimize": True},
+    )  # fmt: skip
+    png = stream.getvalue()
+    return png if len(png) <= MOST_BYTES else None
+
+
+def _draw(axes: Any, points: Sequence[Point]) -> None:
+    values = [float(point.value) for point in points]
+    # Drawn as parts of the largest, for which no number is too large.
+    largest = max(map(abs, values)) or 1.0
+    heights = [value / largest for value in values]
+    slots = max(len(points), _LEAST_SLOTS)
+    places = [slots - len(points) + n for n in range(len(points))]
+    colors = [_BEFORE] * (len(points) - 1) + [_NOW]
+    axes.bar(places, heights, width=0.72, color=colors, linewidth=0)
+    axes.axhline(0, color=_INK, linewidth=0.6)
+    axes.set_xlim(-0.5, slots - 0.5)
+    axes.set_ylim(min(0.0, *heights), max(0.0, *heights) or 0.02)
+    axes.set_axis_off()
+    _write(axes, places, heights, points)
+
+
+def _write(
+    axes: Any, places: Sequence[int], heights: Sequence[float], points: Sequence[Point]
+) -> None:
+    low, high = axes.get_ylim()
+    style: dict[str, Any] = {"color": _INK, "clip_on": False, "fontproperties": _font()}
+    are_few = len(points) <= _LEAST_SLOTS
+    for n, place in enumerate(places):
+        # Long numbers at the ends must not leave the picture.
+        side = "right" if n == len(points) - 1 else "left" if place == 0 else "center"
+        x = place + {"right": 0.4, "left": -0.4, "center": 0.0}[side]
+        if are_few:
+            top = max(heights[n], 0.0) + (high - low) * 0.05
+            axes.text(x, top, short_number(points[n].value), ha=side, **style)
+        if n in {0, len(points) - 1}:
+            told = _day(points[n])
+            # Narrow columns have no room for a number above each.
+            told += "" if are_few else f": {short_number(points[n].value)}"
+            axes.text(x, low - (high - low) * 0.06, told, ha=side, va="top", **style)
+
+
+def _font() -> Any:
+    """Return the font that comes with Matplotlib: the same everywhere."""
+    import matplotlib
+    from matplotlib.font_manager import FontProperties
+
+    file = Path(matplotlib.get_data_path(), "fonts", "ttf", "DejaVuSans.ttf")
+    return FontProperties(fname=str(file), size=13)
+
+
+def _day(point: Point) -> str:
+    # Not by strftime: its months follow the process's locale.
+    return f"{point.at.day} {_MONTHS[point.at.month - 1]}"

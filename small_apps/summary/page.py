@@ -1,0 +1,112 @@
+"""The executive summary as text, and as HTML for a phone: one column, nothing fetched."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from importlib.resources import files
+
+from jinja2 import Environment, StrictUndefined
+
+from small_apps.summary import DomainSummary, Summary, Trend
+from small_apps.summary.numbers import MINUS, age, counted, shown_change, shown_number
+
+# Of so many domains each has a card of its own; of the others rows and change are told.
+MOST_CARDS = 10
+MOST_TROUBLES = 10
+LONGEST_ERROR = 160
+
+
+def in_order(summary: Summary) -> tuple[DomainSummary, ...]:
+    """Return the domains as they are shown; where not all have a card, what changed comes first."""
+    if len(summary.domains) <= MOST_CARDS:
+        return summary.domains
+    return tuple(sorted(summary.domains, key=lambda part: not part.has_changed))
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A summary with the names of its pictures, by domain."""
+
+    summary: Summary
+    pictures: Mapping[str, str]
+
+    @property
+    def cards(self) -> tuple[DomainSummary, ...]:
+        """The domains with a card each."""
+        return in_order(self.summary)[:MOST_CARDS]
+
+    @property
+    def lines(self) -> tuple[DomainSummary, ...]:
+        """The other domains."""
+        return in_order(self.summary)[MOST_CARDS:]
+
+
+def render_text(summary: Summary) -> str:
+    """Return the summary as plain text."""
+    return _rendered("page.txt", Shown(summary, {}))
+
+
+def render_html(summary: Summary, pictures: Mapping[str, str] | None = None) -> str:
+    """Return the summary as one HTML page, every value escaped.
+
+    `pictures` names, by domain, the part of the message that is its chart (`cid:NAME`).
+    """
+    return _rendered("page.html", Shown(summary, pictures or {}))
+
+
+def described(trend: Trend) -> str:
+    """Return a chart in words, for those who do not see it."""
+    first, last = trend.points[0].value, trend.points[-1].value
+    return (
+        f"{trend.label} in the last {len(trend.points)} summaries: from {shown_number(first)} to "
+        f"{shown_number(last)}"
+    )
+
+
+def _rendered(name: str, shown: Shown) -> str:
+    source = files("small_apps.summary").joinpath(name).read_text(encoding="utf-8")
+    template = _environment(escapes=name.endswith(".html")).from_string(source)
+    troubles = shown.summary.troubles
+    return template.render(
+        shown=shown,
+        summary=shown.summary,
+        troubles=troubles[:MOST_TROUBLES],
+        more_troubles=max(0, len(troubles) - MOST_TROUBLES),
+    )
+
+
+def _tint(value: float) -> str:
+    shown = shown_change(value)
+    return "down" if shown.startswith(MINUS) else "up" if shown.startswith("+") else "flat"
+
+
+def _freshness(part: DomainSummary, now: datetime) -> str:
+    data = f"data of {age(part.data_at, now)}" if part.data_at else ""
+    checked = f", checked {age(part.checked_at, now)}" if part.checked_at else ""
+    return data + checked
+
+
+def _first_line(text: str) -> str:
+    line = (text.strip().splitlines() or [""])[0]
+    return line if len(line) <= LONGEST_ERROR else line[: LONGEST_ERROR - 1] + "…"
+
+
+@cache
+def _environment(*, escapes: bool) -> Environment:
+    made = Environment(
+        autoescape=escapes,  # noqa: S701 - plain text has nothing to escape
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {
+        "number": shown_number,
+        "change": shown_change,
+        "counted": counted,
+        "described": described,
+        "first_line": _first_line,
+        "freshness": _freshness,
+        "tint": _tint,
+    }
+    return made

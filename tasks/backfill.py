@@ -1,0 +1,149 @@
+"""metatask_schedule: work off backfills, in batches of one transaction each.
+
+A worker for the queue `default` loads this module by name. What a batch recorded stays when the
+worker dies; the sweep asks another one to go on.
+"""
+
+import logging
+import os
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from broker.app import app, settings_in_use
+from broker.names import METATASK_SCHEDULE
+from broker.sending import send_reserved
+from models.action.plan import Plan
+from models.errors import Refused
+from models.sql import read_clock
+from models.store import operations
+from models.store.actions import cursors
+from models.store.operations import backfills
+from models.store.operations.backfills import Turn
+from models.store.operations.outbox import Message
+from scheduler.changes.revisions import subject_of
+from scheduler.fingerprint import operation_id
+from scheduler.missed_spans import take_out
+from scheduler.on_demand.backfill import fillable_plan, occurrences_in, share_of
+from scheduler.on_demand.backfill_range import (
+    BATCH,
+    SECOND,
+    Mode,
+    Share,
+    Wanted,
+    next_minute,
+    triggerer,
+)
+from scheduler.on_demand.restart import again
+from scheduler.record import operation_row
+from tasks.engines import engine_of
+from tasks.lease import stopping
+
+logger = logging.getLogger("minutehand.backfill")
+
+# More of an action's operations that somebody asked for do not wait at a time.
+MOST_UNSTARTED = 2_000
+NO_ROOM = timedelta(seconds=15)
+DATABASE_AWAY = (sa.exc.OperationalError, sa.exc.InterfaceError, sa.exc.InternalError)
+
+
+def work_off(engine: sa.Engine, turn: Turn) -> str:
+    """Work off a backfill batch by batch; return why it ended here.
+
+    It goes on while it is this attempt's turn, there is room and time, and the broker takes what is
+    recorded; else the sweep asks again when `not_before` has come.
+    """
+    while not stopping.is_set():
+        with engine.begin() as connection:
+            batch = _batch(connection, turn)
+        sent = send_reserved(engine, batch.messages)
+        if batch.next_turn is None:
+            return batch.told
+        turn = batch.next_turn
+        if sent.error is not None:
+            return "broker unavailable"
+    with engine.begin() as connection:
+        backfills.put_off(connection, [turn], timedelta(0))
+    return "the worker stops"
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What a batch recorded, to be sent; whose turn it is next, or why nobody's."""
+
+    messages: tuple[Message, ...] = ()
+    next_turn: Turn | None = None
+    told: str = ""
+
+
+def _batch(connection: sa.Connection, turn: Turn) -> Batch:
+    """Work off one batch in the caller's transaction."""
+    row = backfills.hold(connection, turn)
+    if row is None:
+        return Batch(told="not this attempt's turn")
+    action = cursors.lock(connection, row.action_uid)
+    try:
+        plan = fillable_plan(action)
+    except (Refused, ValueError) as error:
+        backfills.finish(connection, row.id, "failed", str(error))
+        return Batch(told="failed")
+    most = min(BATCH, row.pace or BATCH, _room(connection, row.action_uid))
+    if most <= 0:
+        attempt = backfills.move_on(connection, row, {}, row.cursor)
+        backfills.put_off(connection, [(row.id, attempt)], NO_ROOM)
+        return Batch(told="too many wait")
+    some = occurrences_in(plan, row.action_uid, row.cursor, row.until)
+    wanted = Wanted(row.action_uid, row.since + SECOND, row.until, Mode(row.mode), row.pace)
+    share = share_of(connection, wanted, some, most)
+    messages = _run(connection, action, plan, share, triggerer(row.id, row.actor))
+    attempt = backfills.move_on(connection, row, share.counts, share.last or row.until)
+    if len(some) < BATCH and (not some or share.last == some[-1]):
+        backfills.finish(connection, row.id, "done")
+        return Batch(messages, told="done")
+    if row.pace and messages:
+        # Not before the next minute of the clock; the tick at its beginning asks again.
+        backfills.wait_until(connection, row.id, next_minute(read_clock(connection)))
+        return Batch(messages, told="paced")
+    return Batch(messages, (row.id, attempt))
+
+
+def _room(connection: sa.Connection, uid: UUID) -> int:
+    return MOST_UNSTARTED - backfills.count_unstarted(connection, uid)
+
+
+def _run(
+    connection: sa.Connection, action: sa.Row[Any], plan: Plan, share: Share, by: str
+) -> tuple[Message, ...]:
+    """Record what is missing, make pending what is to run again; return the messages."""
+    subject, uid = subject_of(action), action.action_uid
+    rows = [operation_row(subject, plan, operation_id(uid, at), at, by) for at in share.record]
+    new = operations.record(connection, rows)
+    take_out(connection, uid, [row["occurrence_at"] for row in rows if row["id"] in new])
+    first = [Message(row["id"], 1, row["task"], row["queue"]) for row in rows if row["id"] in new]
+    repeated = [again(connection, action, plan, row, by) for row in share.repeat]
+    return (*first, *(message for message in repeated if message is not None))
+
+
+@app.task(name=METATASK_SCHEDULE)
+def metatask_schedule(backfill_id: str, attempt: int) -> str:
+    """Work off a backfill, in that attempt; return what became of it."""
+    told = run_turn(engine_of(os.getpid(), settings_in_use()), (UUID(backfill_id), attempt))
+    logger.info("backfill %s attempt %d: %s", backfill_id, attempt, told)
+    return told
+
+
+def run_turn(engine: sa.Engine, turn: Turn) -> str:
+    """Work off a backfill; a fault that nobody foresaw ends it, and is on record there."""
+    try:
+        return work_off(engine, turn)
+    except DATABASE_AWAY as error:
+        # The sweep asks again.
+        return f"database unavailable: {error.orig}"
+    except Exception as error:
+        logger.exception("backfill %s failed", turn[0])
+        with engine.begin() as connection:
+            backfills.finish(connection, turn[0], "failed", f"{type(error).__name__}: {error}")
+        return "failed"

@@ -1,0 +1,92 @@
+"""Deliver a notice: one try, begun by one worker, then done, put off, or given up."""
+
+import logging
+import os
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from broker.app import app, settings_in_use
+from broker.names import DELIVER_NOTICE
+from models.notices import shown_target
+from models.store import notices
+from models.store.notices import Notice
+from runtime.config import Settings
+from runtime.db_retry import persist
+from small_apps.mail.message import Envelope, InvalidAddress, build_message, parse_address
+from small_apps.mail.transport import MailRefused, MailServerFailed, open_transport
+from tasks.engines import engine_of
+from tasks.notices.text import content_of
+from tasks.notices.webhook import Undelivered, post
+
+logger = logging.getLogger("minutehand.notices")
+
+
+@app.task(name=DELIVER_NOTICE)
+def deliver_notice(notice_id: str, number: int) -> str:
+    """Deliver a notice in its try of that number; return what became of it."""
+    settings = settings_in_use()
+    return deliver(engine_of(os.getpid(), settings), settings, (UUID(notice_id), number))
+
+
+def deliver(engine: sa.Engine, settings: Settings, message: tuple[UUID, int]) -> str:
+    """Make the try that `message` (id, number) names, if nobody else has; return its end."""
+    notice = persist(engine, lambda c: notices.begin(c, *message))
+    if notice is None:
+        return "taken"
+    where = f"{notice.kind} to {shown_target(notice.target)}"
+    try:
+        _hand_over(notice, settings)
+    except Undelivered as error:
+        return _not_delivered(engine, settings, notice, error)
+    except Exception as error:  # whatever one notice raises must not end the worker's task
+        logger.exception("notice %s: %s", notice.id, where)
+        unforeseen = Undelivered(f"{type(error).__name__}: {error}", permanent=False)
+        return _not_delivered(engine, settings, notice, unforeseen)
+    persist(engine, lambda c: notices.finish(c, notice))
+    logger.info("notice %s: %s delivered", notice.id, where)
+    return "done"
+
+
+def _not_delivered(
+    engine: sa.Engine, settings: Settings, notice: Notice, error: Undelivered
+) -> str:
+    text = str(error)
+    is_last = error.permanent or notice.tries >= settings.hook.max_tries
+    where = f"{notice.kind} to {shown_target(notice.target)}"
+    if is_last:
+        logger.error("notice %s: %s failed: %s", notice.id, where, text)
+        persist(engine, lambda c: notices.give_up(c, notice, text))
+        return "failed"
+    logger.warning("notice %s: %s not delivered yet: %s", notice.id, where, text)
+    persist(engine, lambda c: notices.put_off(c, notice, text))
+    return "put off"
+
+
+def _hand_over(notice: Notice, settings: Settings) -> None:
+    if notice.target.kind == "webhook":
+        payload = {"id": str(notice.id), **notice.payload}
+        post(notice.target, notice.id, payload, settings)
+        return
+    try:
+        message = build_message(
+            content_of(notice.kind, notice.payload), _envelope(notice, settings)
+        )
+        with open_transport(settings) as transport:
+            transport.send(message)
+    except (MailRefused, MailServerFailed) as error:
+        raise Undelivered(str(error), permanent=error.permanent) from None
+    except InvalidAddress as error:
+        raise Undelivered(str(error), permanent=True) from None
+
+
+def _envelope(notice: Notice, settings: Settings) -> Envelope:
+    """Return who the mail is from and to; a second try is the same message."""
+    domain = parse_address(settings.mail.sender).domain
+    return Envelope(
+        sender=settings.mail.sender,
+        address=notice.target.to,
+        name=None,
+        message_id=f"<{notice.id}@{domain}>",
+        sent_at=notice.created_at,
+    )

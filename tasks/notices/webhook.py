@@ -1,0 +1,174 @@
+"""A webhook: one signed POST, bounded in time, to an address that was checked.
+
+Where the URL is a secret that the target refers to, no error and no log line holds a part of it.
+"""
+
+import hashlib
+import hmac
+import json
+import logging
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import datetime
+from threading import Thread
+from typing import Any
+from urllib.parse import unquote, urlsplit
+from uuid import UUID
+
+import httpx
+
+from models.action.plan import Target
+from models.notices import shown_target
+from models.references import is_reference
+from runtime.clock import utc_now
+from runtime.config import Settings
+from runtime.references import SecretMissing, resolved
+from runtime.sections import HookSettings
+from runtime.urls import check_web_url
+from small_apps.failures import SourceFailed
+from small_apps.fetch.guard import Guard
+
+SIGNATURE = "Minutehand-Signature"
+PRIVATE = "SCHED_HOOK_ALLOW_PRIVATE"
+# It tells whole URLs, whoever set up the logs of this process.
+logging.getLogger("httpx").setLevel(logging.WARNING)
+# What a receiver may answer beside 2xx and still be asked again.
+TRY_AGAIN = frozenset({408, 429})
+
+
+class Undelivered(Exception):
+    """A notice was not delivered; `permanent`: trying again cannot help."""
+
+    def __init__(self, message: str, *, permanent: bool) -> None:
+        self.permanent = permanent
+        super().__init__(message)
+
+
+def signature(secret: str, body: bytes, now: datetime) -> str:
+    """Return `t=<unix seconds>,v1=<hex>`: the HMAC-SHA256 of "t.body" under the secret."""
+    seconds = int(now.timestamp())
+    signed = f"{seconds}.".encode() + body
+    return f"t={seconds},v1={hmac.new(secret.encode(), signed, hashlib.sha256).hexdigest()}"
+
+
+def post(target: Target, id: UUID, payload: Mapping[str, Any], settings: Settings) -> None:
+    """Hand the payload over; 2xx is delivered, and nothing of the answer's body is read.
+
+    Raises Undelivered: permanent for any other 4xx than 408 and 429, for private addresses and for
+    a reference to what is no URL. Redirects are not followed. Takes no longer than the setting,
+    whatever the receiver does.
+    """
+    body = json.dumps(payload, ensure_ascii=False, separators=(",", ":")).encode()
+    headers = {
+        "Content-Type": "application/json",
+        "User-Agent": "minutehand",
+        "Idempotency-Key": str(id),
+    }
+    secret = _secret(settings)
+    if secret:
+        headers[SIGNATURE] = signature(secret, body, utc_now())
+    url = _url(target, settings)
+    try:
+        status = _Call(target, url, body, headers, settings.hook).status()
+    except Undelivered as error:
+        if not is_reference(target.to):
+            raise
+        raise Undelivered(without(url, str(error)), permanent=error.permanent) from None
+    _check(status, shown_target(target))
+
+
+def without(url: str, text: str) -> str:
+    """Return a text in which `…` stands for each part of the URL."""
+    parts = urlsplit(url)
+    pieces = {url, parts.netloc, parts.hostname, parts.path, parts.query, parts.fragment}
+    pieces |= {parts.username, parts.password, *parts.path.split("/"), *parts.query.split("&")}
+    known = {piece for piece in pieces if piece and len(piece) > 1}
+    for piece in sorted(known | {unquote(one) for one in known}, key=len, reverse=True):
+        text = text.replace(piece, "…")
+    return text
+
+
+def _secret(settings: Settings) -> str:
+    try:
+        return resolved(settings.hook.secret.get_secret_value(), settings.secrets)
+    except SecretMissing as error:
+        # Not for good: what is put right at the worker delivers it at a later try.
+        raise Undelivered(f"SCHED_HOOK_SECRET: {error}", permanent=False) from None
+
+
+def _url(target: Target, settings: Settings) -> str:
+    if not is_reference(target.to):
+        return target.to
+    try:
+        url = resolved(target.to, settings.secrets)
+    except SecretMissing as error:
+        raise Undelivered(str(error), permanent=False) from None
+    try:
+        check_web_url(url)
+    except ValueError:
+        told = f"{target.to} holds no http or https URL; let it hold one such as https://…"
+        raise Undelivered(told, permanent=True) from None
+    return url
+
+
+def _check(status: int, host: str) -> None:
+    if 200 <= status < 300:
+        return
+    if 300 <= status < 400:
+        text = f"{host} answered {status}: it redirects; write the URL that it leads to"
+        raise Undelivered(text, permanent=False)
+    is_refused = 400 <= status < 500 and status not in TRY_AGAIN
+    raise Undelivered(f"{host} answered {status}", permanent=is_refused)
+
+
+class _Call:
+    """One POST in a thread of its own: a time-out of each read would let a trickle go on."""
+
+    def __init__(
+        self,
+        target: Target,
+        url: str,
+        body: bytes,
+        headers: Mapping[str, str],
+        settings: HookSettings,
+    ) -> None:
+        self._request = {"url": url, "content": body, "headers": dict(headers)}
+        self._settings = settings
+        self._host = shown_target(target)
+        self._status: int | None = None
+        self._error: Undelivered | None = None
+
+    def status(self) -> int:
+        """Return the status of the answer. Raises Undelivered."""
+        client = httpx.Client(
+            transport=Guard(allow_private=self._settings.allow_private, setting=PRIVATE),
+            timeout=self._settings.timeout_s,
+            follow_redirects=False,
+            trust_env=False,
+        )
+        thread = Thread(target=self._run, args=(client,), name="webhook", daemon=True)
+        thread.start()
+        thread.join(self._settings.timeout_s)
+        # Of one that still waits this ends the connection, and with it the waiting.
+        with suppress(RuntimeError, OSError):
+            client.close()
+        if self._error is not None:
+            raise self._error
+        if self._status is None:
+            text = f"{self._host} gave no answer within {self._settings.timeout_s:g} s"
+            raise Undelivered(text, permanent=False)
+        return self._status
+
+    def _run(self, client: httpx.Client) -> None:
+        try:
+            with client.stream("POST", **self._request) as response:  # type: ignore[arg-type]
+                self._status = response.status_code
+        except SourceFailed as error:
+            self._error = Undelivered(str(error), permanent=error.permanent)
+        except httpx.TimeoutException:
+            return
+        except (httpx.HTTPError, httpx.InvalidURL, OSError, RuntimeError, ValueError) as error:
+            text = f"{self._host}: {error or type(error).__name__}"
+            self._error = Undelivered(
+                text, permanent=isinstance(error, httpx.InvalidURL | ValueError)
+            )

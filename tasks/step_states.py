@@ -1,0 +1,105 @@
+"""The steps of one attempt, and their story as the operation's row shows it."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from models.action import ScheduledActionModel, load_action
+from models.action.steps import StepModel
+from models.operation import OperationState, StepState
+from models.step_spec import StepSpec
+from models.store.operations.finish import Ending
+from runtime.clock import utc_now
+
+ENDED_WELL = {StepState.SUCCESS, StepState.PARTIAL}
+
+
+class Script:
+    """What an attempt runs, from its document; `stories` has one entry for each step, in order."""
+
+    def __init__(self, specs: Mapping[str, StepSpec]) -> None:
+        self.specs = specs
+        self.stories: list[dict[str, Any]] = []
+        # The step whose start the claim writes: if its worker is lost, it may have begun.
+        self.announced: int | None = None
+        self._opened: ScheduledActionModel | Exception = ValueError("nothing was opened")
+
+    @property
+    def action(self) -> ScheduledActionModel:
+        """The action under the revision that the operation runs; raises why it is none."""
+        if isinstance(self._opened, Exception):
+            raise self._opened
+        return self._opened
+
+    def open(self, document: str, earlier: list[dict[str, Any]]) -> dict[str, Any]:
+        """Read the document; return the values that the claim writes: its first step begins.
+
+        Steps that succeeded in earlier attempts stay as they are. A document that cannot be read
+        must not undo the claim: `action` raises the error, once somebody answers for it.
+        """
+        try:
+            action = load_action(json.loads(document), steps=self.specs)
+        except Exception as error:  # whatever it is, it fails this operation only
+            self._opened, self.stories = error, earlier
+            return {"steps": earlier}
+        self._opened, self.stories = action, _stories(action.operations.steps, earlier)
+        waiting = (n for n, one in enumerate(self.stories) if one["state"] != StepState.SUCCESS)
+        self.announced = next(waiting, None)
+        return {"steps": self.stories} if self.announced is None else self.begin(self.announced)
+
+    def begin(self, index: int) -> dict[str, Any]:
+        """Note that a step starts; return what the row shows: counts of the last one are over."""
+        self._tell(index, state=StepState.RUNNING, started_at=utc_now().isoformat(), error=None)
+        return {
+            "steps": self.stories,
+            "phase": self.stories[index]["name"],
+            "message": None,
+            "processed": None,
+            "total": None,
+            "progress": self.progress(),
+        }
+
+    def end(self, index: int, state: StepState, **story: Any) -> None:
+        """Note how a step ended: `message`, `details` or `error`."""
+        self._tell(index, state=state, finished_at=utc_now().isoformat(), **story)
+
+    def cut_off(self, index: int, ending: Ending) -> None:
+        """Note that a step was cut off by how its attempt ends."""
+        is_put_back = ending.state is OperationState.PENDING and not ending.is_failure
+        state = StepState.WAITING if is_put_back else StepState.FAILED
+        self.end(index, state, error=ending.error or ending.reason)
+
+    def take_back(self, index: int) -> None:
+        """Note that a step which was to start never did."""
+        told = {"state": StepState.WAITING}
+        self.stories[index] = {
+            key: value
+            for key, value in {**self.stories[index], **told}.items()
+            if key not in {"started_at", "error"}
+        }
+
+    def progress(self, of_step: float = 0.0) -> float:
+        """Return the operation's progress when its running step is at `of_step` (0…1)."""
+        done = sum(step["state"] in ENDED_WELL for step in self.stories)
+        return min(1.0, (done + of_step) / len(self.stories)) if self.stories else 0.0
+
+    def _tell(self, index: int, **story: Any) -> None:
+        self.stories[index] = {**self.stories[index], **story}
+
+
+def _stories(steps: tuple[StepModel, ...], earlier: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the steps as the row shows them: those that succeeded earlier stay as they are."""
+    succeeded = {
+        story["name"]: story for story in earlier if story.get("state") == StepState.SUCCESS
+    }
+    stories = []
+    is_beginning = True
+    for step in steps:
+        is_beginning = is_beginning and step.name in succeeded
+        fresh = {
+            "name": step.name,
+            "state": StepState.WAITING,
+            "repeatable": step.spec is None or step.spec.repeatable,
+        }
+        stories.append(succeeded[step.name] if is_beginning else fresh)
+    return stories

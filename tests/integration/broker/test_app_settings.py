@@ -1,0 +1,99 @@
+"""The settings of a small app, where steps and templates read them."""
+
+from email import message_from_bytes
+from email.policy import default
+
+import pytest
+import sqlalchemy as sa
+from pydantic import BaseModel
+
+import minutehand
+from minutehand.steps import StepResult
+from models.store.people import users
+from models.tables import actions
+from models.users import parse_users
+from runtime.config import Settings
+from scheduler.changes.change import Changed, create_all
+from small_apps.document import parse_small_app
+from small_apps.store import small_apps
+from tasks.execute import run_attempt
+from tasks.registry import Registry
+from tests.factories import author, make_document, make_operation, row_of
+from tests.integration.tasks.test_notices import NOON
+
+APP = {
+    "name": "default",
+    "settings": {"currency": "EUR", "limits": {"rows": [5, 7]}},
+    "templates": {"hello": {"subject": "In {{ small_app.settings.currency }}", "text": "Hello"}},
+}
+
+
+pytestmark = pytest.mark.usefixtures("own_steps")
+
+
+def set_up(engine: sa.Engine, **changes: object) -> Changed:
+    with engine.begin() as connection:
+        app, _ = small_apps.apply(connection, parse_small_app(APP))
+        ann = {"id": "ann@example.com", "activated_at": "2026-01-01T00:00:00Z"}
+        users.import_users(connection, app.id, parse_users([ann]))
+    return create_all(engine, [make_document(**changes)], author(Registry().user_specs()))[0]
+
+
+def run(engine: sa.Engine, settings: Settings, action: Changed) -> str:
+    id = make_operation(engine, action, NOON)
+    return run_attempt(engine, settings, Registry(), (id, 1), "tests")
+
+
+def test_a_step_reads_them_and_cannot_change_them(engine: sa.Engine, settings: Settings) -> None:
+    seen: list[object] = []
+
+    @minutehand.step("reads")
+    def reads(context: minutehand.StepContext) -> StepResult:
+        own = context.small_app.settings
+        seen.extend([own["currency"], own["limits"]["rows"], sorted(own), len(own)])
+        with pytest.raises(TypeError):
+            own["currency"] = "USD"  # type: ignore[index]
+        return StepResult(str(own.get("absent")))
+
+    action = set_up(engine, operations={"reads": True})
+
+    assert run(engine, settings, action) == "success"
+    assert seen == ["EUR", (5, 7), ["currency", "limits"], 2]
+
+
+def test_a_template_reads_them(engine: sa.Engine, settings: Settings) -> None:
+    action = set_up(
+        engine,
+        operations={"send_email": {"template": "hello"}},
+        recipients={"users": ["ann@example.com"]},
+    )
+
+    assert run(engine, settings, action) == "success"
+    [file] = (settings.home / "mail").iterdir()
+    assert message_from_bytes(file.read_bytes(), policy=default)["Subject"] == "In EUR"
+
+
+def test_parameters_that_a_new_version_refuses_fail_the_operation_at_once(
+    engine: sa.Engine, settings: Settings
+) -> None:
+    class Old(BaseModel):
+        most: int = 1
+
+    class New(BaseModel):
+        folder: str
+        most: int = 1
+
+    @minutehand.step("grows", parameters=Old)
+    def old(context: minutehand.StepContext) -> None: ...
+
+    policy = {"retry": {"max_attempts": 3}}
+    action = set_up(engine, operations={"grows": {"most": 2}}, policy=policy)
+
+    @minutehand.step("grows", parameters=New)
+    def new(context: minutehand.StepContext) -> None: ...
+
+    id = make_operation(engine, action, NOON)
+    assert run_attempt(engine, settings, Registry(), (id, 1), "tests") == "failed"
+    assert "folder: is required" in row_of(engine, id)["error"]
+    with engine.connect() as connection:
+        assert connection.execute(sa.select(actions.c.set_aside)).scalars().all() == [None]

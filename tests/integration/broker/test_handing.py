@@ -1,0 +1,419 @@
+"""Tasks of the user's own: sent once, and on record what became of each message."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+import pytest
+import sqlalchemy as sa
+
+from broker.app import configure
+from models.errors import Refused
+from models.sql import database_now
+from models.store.actions.explain_facts import Standing
+from models.store.notices import overdue
+from models.store.operations import handing, outbox
+from models.store.operations.admission import NotClaimed
+from models.store.operations.claims import claim
+from models.tables import action_state, notices
+from runtime.config import Settings
+from runtime.database import reading
+from runtime.sections import AlertSettings
+from scheduler.changes import change
+from scheduler.changes.change import Changed
+from scheduler.dispatch import dispatch_ready
+from scheduler.explain.operation_text import waits
+from scheduler.on_demand.cancel import cancel
+from scheduler.on_demand.manual import run_now
+from scheduler.on_demand.restart import retry
+from scheduler.sweep import Sweeper
+from scheduler.tick import TickReport, tick
+from tests.celery_messages import (
+    RULES,
+    TASK,
+    allowing,
+    celery_action,
+    celery_messages,
+    follow_by_name,
+)
+from tests.factories import author, make_operation, row_of, rows_of, update_operation
+from tests.servers import Broker
+
+NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+LEASE = timedelta(seconds=45)
+
+
+@pytest.fixture(autouse=True)
+def _allowed(engine: sa.Engine, settings: Settings) -> Iterator[None]:
+    configure(allowing(settings, "shop.*"))
+    yield
+    configure(settings)
+
+
+def run_tick(engine: sa.Engine, now: datetime = NOON) -> TickReport:
+    return tick(engine, now, Sweeper(LEASE))
+
+
+def sweep(engine: sa.Engine) -> None:
+    Sweeper(LEASE).sweep(engine, send=True)
+
+
+def due(engine: sa.Engine, action: Changed, *, at: datetime = NOON) -> UUID:
+    id = make_operation(engine, action, at)
+    update_operation(engine, id, not_before=database_now(-1.0))
+    return id
+
+
+def begun(engine: sa.Engine, id: UUID) -> None:
+    """Leave an operation as a daemon does that dies between sending and marking."""
+    with engine.begin() as connection:
+        messages = outbox.reserve_sendable(connection, 10, only=[id])
+        assert [one.id for one in handing.begin(connection, messages, RULES)] == [id]
+    update_operation(engine, id, not_before=database_now(-1.0))
+
+
+def test_a_due_task_is_sent_under_its_operation_s_id_with_its_arguments(
+    engine: sa.Engine, broker: Broker
+) -> None:
+    step = {"args": [1, {"a": None}], "kwargs": {"day": "today"}}
+    action = celery_action(engine, since=NOON - MINUTE, step=step)
+
+    report = run_tick(engine)
+
+    (row,) = rows_of(engine, action)
+    (message,) = celery_messages(broker)
+    assert report.sent == 1
+    assert (message.headers["id"], message.headers["task"]) == (str(row["id"]), TASK)
+    assert (message.args, message.kwargs) == ([1, {"a": None}], {"day": "today"})
+    # Whether its result is kept is the task's own choice.
+    assert message.headers["ignore_result"] is False
+    assert message.headers["minutehand"] == {
+        "id": str(row["id"]),
+        "attempt": 1,
+        "occurrence_at": "2027-01-04T12:00:00Z",
+        "subject": None,
+        "triggerer": 'Scheduled action "close the day"',
+    }
+
+
+def test_what_nobody_follows_ends_handed_over_and_is_never_sent_again(
+    engine: sa.Engine, broker: Broker
+) -> None:
+    action = celery_action(engine, since=NOON - MINUTE)
+
+    run_tick(engine)
+    (row,) = rows_of(engine, action)
+    update_operation(engine, row["id"], not_before=database_now(-1.0))
+    sweep(engine)
+
+    assert (row["state"], row["reason"]) == ("handed_over", "no worker follows it")
+    assert (row["sendings"], row["finished_at"] is None) == (1, False)
+    assert len(celery_messages(broker)) == 1
+    with reading(engine) as connection:
+        known = connection.execute(sa.select(action_state)).mappings().one()
+    assert (known["last_state"], known["run_number"]) == ("handed_over", 1)
+
+
+@pytest.mark.parametrize(
+    ("changes", "queue"),
+    [
+        pytest.param({}, "celery", id="celery_s_own_default"),
+        pytest.param({"policy": {"queue": "shop"}}, "shop", id="of_the_policy"),
+        pytest.param(
+            {"policy": {"queue": "shop"}, "step": {"queue": "Shop.Urgent"}},
+            "Shop.Urgent",
+            id="of_the_step",
+        ),
+    ],
+)
+def test_the_queue_is_the_step_s_the_policy_s_or_celery_s(
+    engine: sa.Engine, broker: Broker, changes: dict[str, dict[str, str]], queue: str
+) -> None:
+    celery_action(engine, since=NOON - MINUTE, **changes)
+
+    run_tick(engine)
+
+    assert len(celery_messages(broker, queue)) == 1
+
+
+def test_what_a_worker_follows_is_queued_until_it_is_claimed(
+    engine: sa.Engine, broker: Broker
+) -> None:
+    follow_by_name(engine, TASK)
+    id = due(engine, celery_action(engine))
+
+    dispatch_ready(engine)
+    assert row_of(engine, id)["state"] == "queued"
+    with engine.begin() as connection:
+        claim(connection, id, 1, "shop@host")
+
+    assert row_of(engine, id)["state"] == "running"
+    assert len(celery_messages(broker)) == 1
+
+
+def test_what_a_follower_never_claims_is_handed_over_after_an_hour_and_can_be_claimed_late(
+    engine: sa.Engine, broker: Broker
+) -> None:
+    follow_by_name(engine, TASK)
+    id = due(engine, celery_action(engine))
+    dispatch_ready(engine)
+    queued = row_of(engine, id)
+
+    assert queued["not_before"] - queued["queued_at"] == timedelta(hours=1)
+    update_operation(engine, id, not_before=database_now(-1.0))
+    sweep(engine)
+    assert row_of(engine, id)["state"] == "handed_over"
+    with engine.begin() as connection:
+        assert handing.take_up(connection, id, 1)
+        assert not isinstance(claim(connection, id, 1, "shop@host"), NotClaimed)
+
+    row = row_of(engine, id)
+    assert (row["state"], row["finished_at"], row["reason"]) == ("running", None, None)
+    assert len(celery_messages(broker)) == 1
+
+
+def test_a_worker_that_was_not_seen_for_ten_minutes_follows_no_more(
+    engine: sa.Engine, broker: Broker
+) -> None:
+    follow_by_name(engine, TASK)
+    with engine.begin() as connection:
+        connection.execute(sa.text("UPDATE workers SET seen_at = '2027-01-01 00:00:00+00'"))
+    id = due(engine, celery_action(engine))
+
+    dispatch_ready(engine)
+
+    assert row_of(engine, id)["state"] == "handed_over"
+
+
+def test_a_broker_that_is_down_for_certain_leaves_it_pending_and_gets_it_when_it_is_back(
+    engine: sa.Engine, settings: Settings, broker: Broker
+) -> None:
+    unreachable = allowing(settings, "shop.*").model_copy(
+        update={"broker_url": type(settings.broker_url)("redis://127.0.0.1:9/0")}
+    )
+    configure(unreachable)
+    id = due(engine, celery_action(engine))
+
+    sent = dispatch_ready(engine)
+    waiting = row_of(engine, id)
+    configure(allowing(settings, "shop.*"))
+    update_operation(engine, id, not_before=database_now(-1.0))
+    dispatch_ready(engine)
+
+    assert sent.error is not None
+    assert (waiting["state"], waiting["handing_at"]) == ("pending", None)
+    assert row_of(engine, id)["state"] == "handed_over"
+    assert len(celery_messages(broker)) == 1
+
+
+def test_what_waits_is_told_in_the_terms_of_a_user_s_own_application(engine: sa.Engine) -> None:
+    action = celery_action(engine)
+    id = due(engine, action)
+    hour_ago = database_now(-3600.0)
+    update_operation(engine, id, recorded_at=hour_ago, triggerer="Scheduled action")
+    with engine.begin() as connection:
+        unsent = overdue.alert(connection, AlertSettings(), 1)
+    follow_by_name(engine, TASK)
+    dispatch_ready(engine)
+
+    assert unsent == [("close the day", "it could not be sent; is the broker there?")]
+    told = waits(rows_of(engine, action)[0], Standing(None, frozenset()), NOON, None)
+    assert told.endswith("but no worker listens to queue celery; start one of your application")
+
+
+def test_a_daemon_that_dies_between_sending_and_marking_leaves_it_uncertain(
+    engine: sa.Engine, broker: Broker
+) -> None:
+    hooks = {"on_failure": [{"mail": "ann@example.com"}]}
+    id = due(engine, celery_action(engine, hooks=hooks))
+    begun(engine, id)
+
+    sweep(engine)
+
+    row = row_of(engine, id)
+    assert (row["state"], row["reason"], row["failures"]) == ("failed", "send uncertain", 1)
+    assert "was not sent again" in row["error"]
+    assert celery_messages(broker) == []
+    with reading(engine) as connection:
+        assert connection.execute(sa.select(notices.c.kind)).scalars().all() == ["failure"]
+
+
+def test_an_alert_of_a_doubt_is_closed_by_what_is_handed_over_next(engine: sa.Engine) -> None:
+    hooks = {"on_failure": [{"mail": "ann@example.com"}], "alert_after": 1}
+    action = celery_action(engine, hooks=hooks)
+    begun(engine, due(engine, action))
+    sweep(engine)
+
+    due(engine, action, at=NOON + MINUTE)
+    sweep(engine)
+
+    with reading(engine) as connection:
+        kinds = connection.execute(sa.select(notices.c.kind)).scalars().all()
+        known = connection.execute(sa.select(action_state)).mappings().one()
+    assert sorted(kinds) == ["alert", "failure", "recovered"]
+    assert (known["alerted_at"], known["failures_in_row"], known["run_number"]) == (None, 0, 2)
+
+
+def test_send_again_sends_what_is_uncertain_in_the_same_attempt(
+    engine: sa.Engine, broker: Broker
+) -> None:
+    id = due(engine, celery_action(engine, step={"in_doubt": "send_again"}))
+    begun(engine, id)
+
+    sweep(engine)
+
+    assert (row_of(engine, id)["state"], row_of(engine, id)["attempt"]) == ("handed_over", 1)
+    assert [one.headers["minutehand"]["attempt"] for one in celery_messages(broker)] == [1]
+
+
+def test_a_reservation_that_still_runs_is_in_no_doubt(engine: sa.Engine) -> None:
+    id = due(engine, celery_action(engine))
+    begun(engine, id)
+    update_operation(engine, id, not_before=database_now(30.0))
+
+    sweep(engine)
+
+    assert row_of(engine, id)["state"] == "pending"
+
+
+def test_a_broker_that_falls_silent_leaves_one_task_in_doubt_and_releases_the_others(
+    engine: sa.Engine, broker: Broker
+) -> None:
+    ids = [due(engine, celery_action(engine, name=f"task {n}")) for n in range(3)]
+    with broker.client() as client:
+        client.execute_command("CLIENT", "PAUSE", "60000", "WRITE")
+        sent = dispatch_ready(engine)
+        client.execute_command("CLIENT", "UNPAUSE")
+
+    rows = [row_of(engine, id) for id in ids]
+    assert sent.error is not None
+    assert {row["state"] for row in rows} == {"pending"}
+    assert sorted(row["handing_at"] is None for row in rows) == [False, True, True]
+
+
+def test_a_broker_without_memory_refuses_for_certain(engine: sa.Engine, broker: Broker) -> None:
+    id = due(engine, celery_action(engine))
+    with broker.client() as client:
+        client.config_set("maxmemory", 1)
+        try:
+            sent = dispatch_ready(engine)
+        finally:
+            client.config_set("maxmemory", 0)
+
+    assert sent.error is not None
+    assert row_of(engine, id)["handing_at"] is None
+
+
+def test_a_task_that_is_no_longer_allowed_fails_where_it_was_to_be_sent(
+    engine: sa.Engine, settings: Settings, broker: Broker
+) -> None:
+    id = due(engine, celery_action(engine))
+    configure(allowing(settings, "other.*"))
+
+    dispatch_ready(engine)
+
+    row = row_of(engine, id)
+    assert (row["state"], row["reason"]) == ("failed", "not allowed")
+    assert "SCHED_CELERY_TASKS does not allow the task 'shop.tasks.close_day'" in row["error"]
+    assert celery_messages(broker) == []
+
+
+def test_a_paused_action_sends_nothing_that_waited(engine: sa.Engine, broker: Broker) -> None:
+    action = celery_action(engine)
+    id = due(engine, action)
+    change.set_active(engine, action.uid, active=False, author=author())
+
+    sweep(engine)
+
+    assert (row_of(engine, id)["state"], row_of(engine, id)["reason"]) == ("skipped", "paused")
+    assert celery_messages(broker) == []
+
+
+def test_what_is_just_being_sent_is_neither_overtaken_nor_cancelled(engine: sa.Engine) -> None:
+    action = celery_action(engine, since=NOON)
+    id = due(engine, action, at=NOON)
+    begun(engine, id)
+    update_operation(engine, id, not_before=database_now(30.0))
+
+    run_tick(engine, NOON + MINUTE)
+    with pytest.raises(Refused, match="is just being sent; try again in a minute"):
+        cancel(engine, id, "ann")
+
+    assert [row["state"] for row in rows_of(engine, action)] == ["pending", "handed_over"]
+
+
+def test_a_queued_one_is_cancelled_and_its_message_then_starts_nothing(engine: sa.Engine) -> None:
+    follow_by_name(engine, TASK)
+    id = due(engine, celery_action(engine))
+    dispatch_ready(engine)
+
+    cancel(engine, id, "ann")
+
+    with engine.begin() as connection:
+        assert claim(connection, id, 1, "shop@host") is NotClaimed.TAKEN
+    assert row_of(engine, id)["state"] == "cancelled"
+
+
+def test_a_retry_by_hand_is_a_new_attempt_and_a_new_message(
+    engine: sa.Engine, broker: Broker
+) -> None:
+    id = due(engine, celery_action(engine))
+    begun(engine, id)
+    sweep(engine)
+
+    retry(engine, id, "ann")
+
+    assert row_of(engine, id)["state"] == "handed_over"
+    assert [one.headers["minutehand"]["attempt"] for one in celery_messages(broker)] == [2]
+
+
+def test_a_manual_run_sends_at_once(engine: sa.Engine, broker: Broker) -> None:
+    id, sent = run_now(engine, celery_action(engine).uid, "ann")
+
+    assert sent.count == 1
+    assert [one.headers["id"] for one in celery_messages(broker)] == [str(id)]
+
+
+def test_another_broker_that_is_away_keeps_nothing_of_ours_back(
+    engine: sa.Engine, settings: Settings, broker: Broker
+) -> None:
+    celery = allowing(settings, "shop.*").celery
+    url = type(settings.broker_url)("redis://127.0.0.1:9/0")
+    other = celery.model_copy(update={"broker_url": url})
+    configure(settings.model_copy(update={"celery": other}))
+    theirs = due(engine, celery_action(engine))
+    update_operation(engine, theirs, not_before=database_now(-1.0))
+
+    sent = dispatch_ready(engine)
+
+    assert sent.error is None
+    assert row_of(engine, theirs)["state"] == "pending"
+
+
+def test_another_broker_gets_the_tasks_of_the_application_that_has_it(
+    engine: sa.Engine, settings: Settings, broker: Broker
+) -> None:
+    url = type(settings.broker_url)(broker.url.replace("/0", "/1"))
+    celery = allowing(settings, "shop.*").celery.model_copy(update={"broker_url": url})
+    configure(settings.model_copy(update={"celery": celery}))
+    # There, the names of our queues are anybody's.
+    id = due(engine, celery_action(engine, step={"queue": "shop"}))
+
+    dispatch_ready(engine)
+
+    assert row_of(engine, id)["state"] == "handed_over"
+    assert celery_messages(broker, "shop") == []
+    with broker.client() as client:
+        client.select(1)
+        assert client.llen("shop") == 1
+
+
+def test_many_due_at_once_are_each_sent_once(engine: sa.Engine, broker: Broker) -> None:
+    action = celery_action(engine, policy={"overlap": "allow", "catch_up": "all"})
+    ids = {due(engine, action, at=NOON + n * MINUTE) for n in range(120)}
+
+    dispatch_ready(engine)
+
+    assert {UUID(one.headers["id"]) for one in celery_messages(broker)} == ids
+    assert {row["state"] for row in rows_of(engine, action)} == {"handed_over"}

@@ -1,0 +1,155 @@
+"""Every small app has an action `maintenance`, made once; both stores."""
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from minutehand.steps import SmallApp
+from models.sql import database_now
+from models.store import actions
+from models.tables import actions as actions_table
+from models.tables import audit, operations
+from models.tables import small_apps as small_apps_table
+from runtime.database import reading
+from scheduler.changes import change, default_actions
+from scheduler.changes.validation import Author
+from scheduler.sweep import Sweeper
+from scheduler.tick import tick
+from small_apps.document import parse_small_app
+from small_apps.store import small_apps
+from tests.factories import DEFAULT_APP, author, make_action
+
+
+def maintenance_of(engine: sa.Engine, app: SmallApp = DEFAULT_APP) -> list[dict[str, Any]]:
+    """Return the small app's actions."""
+    with reading(engine) as connection:
+        return actions.listed(connection, app.id)
+
+
+def made_app(engine: sa.Engine, **document: Any) -> SmallApp:
+    """Make a small app as `app add` does."""
+    with engine.begin() as connection:
+        app, _ = small_apps.apply(connection, parse_small_app({"name": "shop", **document}))
+        default_actions.give_maintenance(connection, app)
+    return app
+
+
+def test_migrate_gives_each_small_app_its_maintenance_at_four_in_its_zone(
+    engine: sa.Engine,
+) -> None:
+    with engine.begin() as connection:
+        model = parse_small_app({"name": "shop", "zone": "Europe/Paris"})
+        shop, _ = small_apps.apply(connection, model)
+
+    migrated = default_actions.migrate(engine)
+
+    assert migrated.maintained == ("default", "shop")
+    (action,) = maintenance_of(engine, shop)
+    assert (action["name"], action["owner"], action["active"]) == (
+        "maintenance",
+        "minutehand",
+        True,
+    )
+    with reading(engine) as connection:
+        document = actions.revision_document(connection, action["uid"], 1)
+    assert document is not None
+    assert document["when"] == {"cron_rule": "0 4 * * *", "timezone": "Europe/Paris"}
+    assert document["operations"] == {"maintenance": True}
+
+
+def test_who_made_it_stands_in_the_audit(engine: sa.Engine) -> None:
+    default_actions.migrate(engine)
+
+    with reading(engine) as connection:
+        row = connection.execute(sa.select(audit)).one()
+    assert (row.actor, row.verb, row.details) == (
+        "minutehand", "action.create", {"name": "maintenance"},
+    )  # fmt: skip
+
+
+def test_migrating_again_and_at_once_makes_it_once(engine: sa.Engine) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        results = list(pool.map(lambda _: default_actions.migrate(engine).maintained, range(4)))
+
+    assert sorted(results) == [(), (), (), ("default",)]
+    assert len(maintenance_of(engine)) == 1
+
+
+@pytest.mark.parametrize("admin", ["deletes", "renames", "pauses", "moves"])
+def test_what_an_admin_made_of_it_stays(engine: sa.Engine, admin: str) -> None:
+    default_actions.migrate(engine)
+    (action,) = maintenance_of(engine)
+    if admin == "deletes":
+        change.delete(engine, action["uid"], author())
+    elif admin == "pauses":
+        change.set_active(engine, action["uid"], active=False, author=author())
+    elif admin == "moves":
+        document = default_actions.maintenance_document("Asia/Tokyo")
+        change.apply_all(engine, [document], author())
+    else:
+        with engine.begin() as connection:
+            connection.execute(sa.update(actions_table).values(name="nightly"))
+    before = maintenance_of(engine)
+
+    again = default_actions.migrate(engine)
+
+    assert again.maintained == ()
+    assert maintenance_of(engine) == before
+
+
+def test_an_action_of_that_name_is_the_admins_and_stays(engine: sa.Engine) -> None:
+    own = make_action(engine, name="maintenance")
+
+    assert default_actions.migrate(engine).maintained == ()
+    change.delete(engine, own.uid, author())
+
+    assert default_actions.migrate(engine).maintained == ()
+    assert maintenance_of(engine) == []
+
+
+def test_applying_a_small_app_again_makes_it_no_second_time(engine: sa.Engine) -> None:
+    app = made_app(engine)
+    made_app(engine, title="The Shop")
+
+    assert len(maintenance_of(engine, app)) == 1
+
+
+def test_a_small_app_that_comes_back_is_maintained_anew(engine: sa.Engine) -> None:
+    app = made_app(engine)
+    (action,) = maintenance_of(engine, app)
+    change.delete(engine, action["uid"], Author("tests", app, {}))
+    with engine.begin() as connection:
+        its_row = sa.update(small_apps_table).where(small_apps_table.c.id == app.id)
+        connection.execute(its_row.values(deleted_at=database_now()))
+
+    made_app(engine)
+
+    (again,) = maintenance_of(engine, app)
+    assert again["uid"] != action["uid"]
+
+
+def test_a_zone_that_nobody_knows_any_more_stops_no_other_small_app(engine: sa.Engine) -> None:
+    with engine.begin() as connection:
+        model = parse_small_app({"name": "away"})
+        small_apps.apply(connection, model)
+        its_row = sa.update(small_apps_table).where(small_apps_table.c.name == "away")
+        connection.execute(its_row.values(zone="Mars/Olympus"))
+
+    assert default_actions.migrate(engine).maintained == ("default",)
+
+
+def test_a_machine_that_slept_at_four_is_maintained_when_it_wakes_up(engine: sa.Engine) -> None:
+    default_actions.migrate(engine)
+    (action,) = maintenance_of(engine)
+    four = (action["created_at"] + timedelta(days=1)).replace(hour=4, minute=0, second=0)
+
+    tick(engine, four + timedelta(hours=9), Sweeper(timedelta(seconds=45)))
+
+    with reading(engine) as connection:
+        rows = connection.execute(sa.select(operations)).all()
+    assert [(row.occurrence_at, row.state) for row in rows if row.state != "missed"] == [
+        (four.replace(microsecond=0), "queued")
+    ]

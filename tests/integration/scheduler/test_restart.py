@@ -1,0 +1,343 @@
+"""Rerun, retry and cancel: one asks, one wins, and the row says who and under which revision."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+import sqlalchemy as sa
+
+from models.errors import NotFound, Refused
+from models.operation import OperationState
+from models.store.operations.admission import NotClaimed
+from models.store.operations.claims import Claim, claim
+from models.store.operations.finish import Ending, end
+from models.tables import action_state, audit
+from runtime.database import reading
+from scheduler.changes import change
+from scheduler.changes.change import Changed
+from scheduler.dispatch import dispatch_ready
+from scheduler.on_demand.cancel import cancel
+from scheduler.on_demand.restart import rerun, retry
+from scheduler.sweep import Sweeper
+from scheduler.tick import tick
+from tests.factories import (
+    author,
+    make_action,
+    make_document,
+    make_operation,
+    row_of,
+    rows_of,
+    update_operation,
+)
+from tests.servers import Broker
+
+NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+LEASE = timedelta(seconds=45)
+SUCCEEDED, FAILED = {"name": "one", "state": "success"}, {"name": "two", "state": "failed"}
+
+
+def make_missed(engine: sa.Engine, **changes: Any) -> tuple[Changed, UUID]:
+    """Return an action and its operation that was missed: the daemon slept ten minutes too long."""
+    when = {"cron_rule": "0 12 4 1 *", "timezone": "UTC"}
+    action = make_action(engine, when=when, since=NOON - MINUTE, **changes)
+    tick(engine, NOON + 10 * MINUTE, Sweeper(LEASE))
+    [row] = rows_of(engine, action)
+    assert row["state"] == "missed"
+    return action, row["id"]
+
+
+def claimed(engine: sa.Engine, id: UUID, attempt: int = 1) -> Claim | NotClaimed:
+    with engine.begin() as connection:
+        return claim(connection, id, attempt, "tests")
+
+
+def make_ended(engine: sa.Engine, state: str = "failed", **changes: Any) -> tuple[Changed, UUID]:
+    """Return an action and its operation that ran and ended so, after a failure and a loss."""
+    action = make_action(engine, **changes)
+    id = make_operation(engine, action, NOON)
+    claimed(engine, id)
+    with engine.begin() as connection:
+        end(connection, id, 1, Ending(OperationState(state), error="broken", is_failure=True))
+    update_operation(engine, id, losses=1, result={"one": 1}, queued_at=NOON)
+    return action, id
+
+
+def test_a_missed_one_runs_after_all(engine: sa.Engine, broker: Broker) -> None:
+    _, id = make_missed(engine)
+
+    repeated, sent = rerun(engine, id, "ann")
+
+    row = row_of(engine, id)
+    assert (repeated.attempt, sent.count) == (1, 1)
+    assert (row["state"], row["triggerer"]) == ("queued", "Rerun by ann")
+    assert (row["reason"], row["finished_at"]) == (None, None)
+    assert broker.messages("quick") == [(str(id), 1)]
+    assert isinstance(claimed(engine, id), Claim)
+
+
+@pytest.mark.parametrize("state", ["failed", "partial", "cancelled"])
+def test_what_did_not_end_well_is_retried_in_a_new_attempt(
+    engine: sa.Engine, broker: Broker, state: str
+) -> None:
+    _, id = make_ended(engine, state)
+
+    retry(engine, id, "ann")
+
+    row = row_of(engine, id)
+    empty = ("error", "reason", "result", "finished_at", "cancel_requested_at", "worker")
+    assert (row["state"], row["attempt"], row["triggerer"]) == ("queued", 2, "Retry by ann")
+    assert (row["failures"], row["losses"], row["sendings"]) == (0, 0, 1)
+    assert [row[key] for key in empty] == [None] * len(empty)
+    assert broker.messages("quick") == [(str(id), 2)]
+
+
+def test_a_message_of_the_attempt_before_a_retry_starts_nothing(engine: sa.Engine) -> None:
+    _, id = make_ended(engine)
+    retry(engine, id, "ann")
+
+    assert claimed(engine, id, 1) is NotClaimed.TAKEN
+    assert isinstance(claimed(engine, id, 2), Claim)
+
+
+def test_a_retry_takes_the_current_revision_and_says_so(engine: sa.Engine) -> None:
+    action, id = make_ended(engine)
+    document = make_document(operations={"publish": True}, policy={"queue": "own"})
+    change.apply_all(engine, [document], author())
+
+    repeated, _ = retry(engine, id, "ann")
+
+    row = row_of(engine, id)
+    assert (repeated.old_revision, repeated.revision) == (1, 2)
+    assert (row["revision"], row["queue"]) == (2, "own")
+    assert row["task"] == "execute_scheduled_action"
+    assert row["action_uid"] == action.uid
+
+
+def test_steps_that_succeeded_first_are_kept_while_they_do_the_same(engine: sa.Engine) -> None:
+    _, id = make_ended(engine)
+    update_operation(engine, id, steps=[SUCCEEDED, FAILED], first_started_at=NOON)
+    change.apply_all(engine, [make_document(policy={"look_back": "PT1H"})], author())
+
+    retry(engine, id, "ann")
+
+    row = row_of(engine, id)
+    assert (row["steps"], row["first_started_at"]) == ([SUCCEEDED, FAILED], NOON)
+
+
+def test_steps_that_do_something_else_now_all_run_again(engine: sa.Engine) -> None:
+    _, id = make_ended(engine)
+    update_operation(engine, id, steps=[SUCCEEDED, FAILED])
+    change.apply_all(engine, [make_document(operations={"publish": True})], author())
+
+    retry(engine, id, "ann")
+
+    row = row_of(engine, id)
+    assert (row["steps"], row["first_started_at"]) == (None, None)
+
+
+def test_a_retry_does_not_take_back_the_last_success(engine: sa.Engine) -> None:
+    action, id = make_ended(engine)
+    update_operation(engine, id, steps=[SUCCEEDED, FAILED], first_started_at=NOON)
+    later = NOON + 5 * MINUTE
+    with engine.begin() as connection:
+        own = action_state.c.action_uid == action.uid
+        connection.execute(sa.update(action_state).where(own).values(last_success_at=later))
+
+    retry(engine, id, "ann")
+
+    assert row_of(engine, id)["first_started_at"] == later
+
+
+@pytest.mark.parametrize(
+    ("state", "act", "hint"),
+    [
+        ("success", retry, "minutehand action run"),
+        ("success", rerun, "minutehand action run"),
+        ("failed", rerun, "minutehand operation retry"),
+    ],
+)
+def test_what_cannot_be_repeated_is_refused_with_what_to_do(
+    engine: sa.Engine, state: str, act: Callable[..., object], hint: str
+) -> None:
+    _, id = make_ended(engine, state)
+
+    with pytest.raises(Refused, match=hint):
+        act(engine, id, "ann")
+    assert row_of(engine, id)["state"] == state
+
+
+def test_a_missed_one_is_rerun_not_retried(engine: sa.Engine) -> None:
+    _, id = make_missed(engine)
+
+    with pytest.raises(Refused, match="minutehand operation rerun"):
+        retry(engine, id, "ann")
+
+
+def test_what_has_not_ended_is_not_retried(engine: sa.Engine) -> None:
+    id = make_operation(engine, make_action(engine), NOON)
+
+    with pytest.raises(Refused, match="it has not ended"):
+        retry(engine, id, "ann")
+
+
+def test_an_occurrence_without_a_row_is_one_for_backfill(engine: sa.Engine) -> None:
+    with pytest.raises(NotFound, match="minutehand backfill ACTION"):
+        rerun(engine, uuid4(), "ann")
+
+
+def pause(engine: sa.Engine, action: Changed) -> None:
+    change.set_active(engine, action.uid, active=False, author=author())
+
+
+def delete(engine: sa.Engine, action: Changed) -> None:
+    change.delete(engine, action.uid, author())
+
+
+@pytest.mark.parametrize(
+    ("stop", "told"), [(pause, "minutehand action resume"), (delete, "was deleted")]
+)
+def test_operations_of_an_action_that_cannot_run_are_not_repeated(
+    engine: sa.Engine, stop: Callable[..., None], told: str
+) -> None:
+    action, id = make_ended(engine)
+    stop(engine, action)
+
+    with pytest.raises(Refused, match=told):
+        retry(engine, id, "ann")
+    assert row_of(engine, id)["state"] == "failed"
+
+
+def test_with_the_broker_away_it_stays_pending_and_the_daemon_sends_it(
+    engine: sa.Engine, broker: Broker
+) -> None:
+    _, id = make_ended(engine)
+
+    broker.stop()
+    try:
+        _, sent = retry(engine, id, "ann")
+    finally:
+        broker.start()
+
+    assert (sent.count, row_of(engine, id)["state"]) == (0, "pending")
+    dispatch_ready(engine)
+    assert broker.messages("quick") == [(str(id), 2)]
+
+
+def test_of_several_at_once_one_wins_and_the_others_are_told(
+    engine: sa.Engine, broker: Broker
+) -> None:
+    _, id = make_ended(engine)
+
+    def ask(number: int) -> bool:
+        try:
+            retry(engine, id, f"person {number}")
+        except Refused:
+            return False
+        return True
+
+    with ThreadPoolExecutor(4) as pool:
+        won = list(pool.map(ask, range(4)))
+
+    assert sorted(won) == [False, False, False, True]
+    assert row_of(engine, id)["triggerer"] == f"Retry by person {won.index(True)}"
+    assert broker.messages("quick") == [(str(id), 2)]
+
+
+def test_who_asked_for_what_is_on_record(engine: sa.Engine) -> None:
+    _, id = make_ended(engine)
+
+    retry(engine, id, "ann")
+    cancel(engine, id, "ben")
+
+    query = sa.select(audit.c.actor, audit.c.verb, audit.c.object).order_by(audit.c.id.desc())
+    with reading(engine) as connection:
+        noted = connection.execute(query.limit(2)).all()
+    assert [tuple(one) for one in noted] == [
+        ("ben", "operation.cancel", str(id)),
+        ("ann", "operation.retry", str(id)),
+    ]
+
+
+def test_a_retried_one_is_not_overtaken_by_the_schedule(engine: sa.Engine) -> None:
+    action, id = make_ended(engine, since=NOON)
+    retry(engine, id, "ann")
+
+    tick(engine, NOON + MINUTE, Sweeper(LEASE))
+
+    assert [row["state"] for row in rows_of(engine, action)] == ["queued", "queued"]
+    assert row_of(engine, id)["state"] == "queued"
+
+
+def test_a_retried_one_waits_where_the_policy_would_skip_it(engine: sa.Engine) -> None:
+    action, id = make_ended(engine)
+    running = make_operation(engine, action, NOON + MINUTE)
+    claimed(engine, running)
+    retry(engine, id, "ann")
+
+    assert claimed(engine, id, 2) is NotClaimed.WAITS
+    assert row_of(engine, id)["waiting_for"] == running
+
+
+def test_an_unstarted_one_is_cancelled_at_once_and_lets_go_who_waits_for_it(
+    engine: sa.Engine, broker: Broker
+) -> None:
+    action = make_action(engine)
+    first, second = (make_operation(engine, action, NOON + n * MINUTE) for n in range(2))
+    update_operation(engine, second, waiting_for=first)
+
+    cancelled = cancel(engine, first, "ann")
+
+    row = row_of(engine, first)
+    assert cancelled.state == row["state"] == OperationState.CANCELLED
+    assert (row["reason"], row["finished_at"] is not None) == ("cancelled by ann", True)
+    assert claimed(engine, first) is NotClaimed.TAKEN
+    assert broker.messages("quick") == [(str(second), 1)]
+
+
+def test_one_that_waits_is_cancelled_at_once(engine: sa.Engine) -> None:
+    action = make_action(engine)
+    first, second = (make_operation(engine, action, NOON + n * MINUTE) for n in range(2))
+    claimed(engine, first)
+    update_operation(engine, second, waiting_for=first)
+
+    assert cancel(engine, second, "ann").state == OperationState.CANCELLED
+    assert row_of(engine, second)["waiting_for"] is None
+
+
+def test_a_running_one_is_asked_to_end_once(engine: sa.Engine) -> None:
+    id = make_operation(engine, make_action(engine), NOON)
+    claimed(engine, id)
+
+    asked = cancel(engine, id, "ann")
+
+    row = row_of(engine, id)
+    assert (asked.state, row["state"]) == (OperationState.RUNNING, "running")
+    assert (row["cancel_requested_at"] is not None, row["reason"]) == (True, "cancelled by ann")
+    with pytest.raises(Refused, match="asked to end already: cancelled by ann"):
+        cancel(engine, id, "ben")
+
+
+def test_an_ended_one_is_not_cancelled(engine: sa.Engine) -> None:
+    _, id = make_ended(engine)
+
+    with pytest.raises(Refused, match="has ended: it is failed"):
+        cancel(engine, id, "ann")
+
+
+def test_cancelled_during_a_backoff_it_is_not_tried_again(engine: sa.Engine) -> None:
+    id = make_operation(engine, make_action(engine), NOON)
+    claimed(engine, id)
+    with engine.begin() as connection:
+        backoff = Ending(OperationState.PENDING, "broken", "retry", delay=MINUTE, is_failure=True)
+        end(connection, id, 1, backoff)
+
+    # The message of the attempt that failed comes once more.
+    assert claimed(engine, id, 1) is NotClaimed.TAKEN
+    cancel(engine, id, "ann")
+
+    assert row_of(engine, id)["state"] == "cancelled"
+    assert claimed(engine, id, 2) is NotClaimed.TAKEN

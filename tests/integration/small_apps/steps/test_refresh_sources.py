@@ -1,0 +1,468 @@
+"""refresh from readers, queries and URLs with secrets; rows merged by key; several at once."""
+
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, cast
+from urllib.parse import urlencode
+
+import fsspec
+import pytest
+import sqlalchemy as sa
+from pydantic import BaseModel, SecretStr
+
+import minutehand
+from minutehand import readers
+from minutehand.steps import NoParameters, StepContext, StepFailed, StepOutcome, StepResult
+from models.action.parameters import PublishParameters, RefreshParameters
+from runtime.config import RetentionSettings
+from runtime.data_sections import FetchSettings, SnapshotSettings
+from small_apps.steps import maintenance, publish, refresh
+from small_apps.store import snapshots as stored
+from tests.integration.small_apps.steps.conftest import Work
+from tests.integration.small_apps.steps.test_refresh import OPEN, ran, staged_rows
+from tests.web_source import Page, WebSource
+
+Register = Callable[..., None]
+
+
+@pytest.fixture
+def register(monkeypatch: pytest.MonkeyPatch) -> Register:
+    """Register a reader `crm` for one test."""
+    monkeypatch.setattr(readers, "_registered", {})
+
+    def add(factory: Callable[[Any], Iterable[Any]], **more: Any) -> None:
+        minutehand.reader("crm", **more)(factory)
+
+    return add
+
+
+CRM = {"source": {"reader": "crm"}}
+BY_ID = {"mode": "append", "key": ["id"]}
+
+
+def test_a_readers_rows_come_into_staging(work: Work, register: Register) -> None:
+    register(lambda _context: iter([{"id": 1, "name": "Ann"}, {"id": 2, "name": "Ben"}]))
+    work.apply(domains={"a": CRM})
+
+    result = ran(work)
+
+    assert result.message == "rewrote a (2 rows)"
+    assert staged_rows(work, "a") == [{"id": 1, "name": "Ann"}, {"id": 2, "name": "Ben"}]
+
+
+def test_a_reader_is_made_anew_each_time(work: Work, register: Register) -> None:
+    made: list[int] = []
+
+    def factory(_context: StepContext) -> Iterator[dict[str, int]]:
+        made.append(1)
+        yield {"id": len(made)}
+
+    register(factory)
+    work.apply(domains={"a": CRM})
+    ran(work)
+
+    assert ran(work).message == "rewrote a (1 rows)"
+    assert staged_rows(work, "a") == [{"id": 2}]
+
+
+def test_the_same_rows_again_are_reused(work: Work, register: Register) -> None:
+    register(lambda _context: [{"id": 1}])
+    work.apply(domains={"a": CRM})
+    ran(work)
+
+    assert ran(work).message == "reused a"
+
+
+class Since(BaseModel):
+    """Parameters of a reader."""
+
+    token: str
+    least: int = 0
+
+
+def test_a_reader_gets_the_context_with_its_parameters(
+    work: Work, register: Register, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CRM_TOKEN", "s3cret")
+    seen: list[Any] = []
+
+    def factory(context: StepContext) -> Iterator[dict[str, int]]:
+        seen.append((context.parameters, context.small_app.name, context.run_number))
+        yield {"id": 1}
+
+    register(factory, parameters=Since)
+    source = {"reader": "crm", "parameters": {"token": "env:CRM_TOKEN", "least": 5}}
+    work.apply(domains={"a": {"source": source}})
+    ran(work)
+
+    assert seen == [(Since(token="s3cret", least=5), "shop", 1)]
+
+
+def test_wrong_parameters_are_told_without_their_values(work: Work, register: Register) -> None:
+    register(lambda _context: [], parameters=Since)
+    source = {"reader": "crm", "parameters": {"token": "x", "least": "s3cret"}}
+    work.apply(domains={"a": {"source": source}})
+
+    with pytest.raises(StepFailed, match=r"reader crm: parameters\.least") as failed:
+        ran(work)
+
+    assert failed.value.permanent
+    assert "s3cret" not in str(failed.value)
+
+
+def test_a_mapper_changes_drops_and_leaves_out_rows(work: Work, register: Register) -> None:
+    def mapper(row: Any) -> Any:
+        return None if row["id"] % 2 else {"id": row["id"], "share": 10 / (row["id"] - 20)}
+
+    register(lambda _context: [{"id": n} for n in range(41)], mapper=mapper)
+    work.apply(domains={"a": CRM})
+
+    result = ran(work)
+
+    assert result.outcome is StepOutcome.PARTIAL
+    assert [row["id"] for row in staged_rows(work, "a")] == [n for n in range(0, 41, 2) if n != 20]
+    assert result.details["left_out"]["a"] == {
+        "rows": 1,
+        "samples": [
+            {
+                "line": 21,
+                "column": None,
+                "value": "{'id': 20}",
+                "why": "ZeroDivisionError: division by zero",
+            }
+        ],
+    }
+
+
+def test_what_is_no_row_is_left_out(work: Work, register: Register) -> None:
+    register(lambda _context: [{"id": n} for n in range(20)] + [b"x"])
+    work.apply(domains={"a": CRM})
+
+    (sample,) = ran(work).details["left_out"]["a"]["samples"]
+
+    assert sample == {
+        "line": 21, "column": None, "value": "b'x'", "why": "is no row; write a dict"
+    }  # fmt: skip
+
+
+def test_a_reader_that_raises_half_way_leaves_the_last_snapshot(
+    work: Work, register: Register
+) -> None:
+    fails: list[bool] = []
+    closed: list[bool] = []
+
+    def factory(_context: StepContext) -> Iterator[dict[str, int]]:
+        try:
+            for number in range(5_000):
+                if fails and number == 3_000:
+                    raise ConnectionError("the CRM is away")
+                yield {"id": number}
+        finally:
+            closed.append(True)
+
+    register(factory)
+    work.apply(domains={"a": CRM})
+    ran(work)
+    before = work.domains()["a"].staging
+    fails.append(True)
+
+    with pytest.raises(StepFailed, match="reader crm: ConnectionError: the CRM is away") as failed:
+        ran(work)
+
+    assert not failed.value.permanent
+    assert work.domains()["a"].staging == before
+    assert len(staged_rows(work, "a")) == 5_000
+    assert len(closed) == 2
+
+
+def test_a_reader_may_say_that_trying_again_is_in_vain(work: Work, register: Register) -> None:
+    def factory(_context: StepContext) -> Iterable[Any]:
+        raise StepFailed("the contract ended", permanent=True)
+
+    register(factory)
+    work.apply(domains={"a": CRM})
+
+    with pytest.raises(StepFailed, match="the contract ended") as failed:
+        ran(work)
+
+    assert failed.value.permanent
+
+
+def test_an_unknown_reader_is_told_with_the_nearest(work: Work, register: Register) -> None:
+    register(lambda _context: [])
+    work.apply(domains={"a": {"source": {"reader": "crn"}}})
+
+    with pytest.raises(StepFailed, match=r'reader "crn" .* did you mean "crm"\?') as failed:
+        ran(work)
+
+    assert failed.value.permanent
+
+
+def test_a_module_that_cannot_be_imported_is_told_with_the_reader_it_had(
+    work: Work, register: Register
+) -> None:
+    work.apply(domains={"a": CRM})
+
+    with pytest.raises(StepFailed, match=r'reader "crm" .*; absent_readers: ModuleNotFoundError'):
+        ran(work, settings={"step_modules": ("absent_readers",)})
+
+
+def test_what_a_reader_gave_can_be_imported_again(work: Work, register: Register) -> None:
+    register(lambda _context: [{"id": 1}])
+    work.apply(domains={"a": CRM})
+    ran(work)
+    register(lambda _context: [{"id": 2}])
+
+    again: dict[str, Any] = {"from": "downloaded", "force": True}
+    ran(work, **again)
+
+    assert staged_rows(work, "a") == [{"id": 1}]
+
+
+def test_a_stop_ends_a_reader_and_keeps_the_last_snapshot(work: Work, register: Register) -> None:
+    read: list[int] = []
+
+    def endless(_context: StepContext) -> Iterator[dict[str, int]]:
+        while True:
+            read.append(1)
+            yield {"id": len(read)}
+
+    register(endless)
+    work.apply(domains={"a": CRM})
+    context = work.context(RefreshParameters(), should_stop=lambda: len(read) > 5_000)
+
+    result = refresh.run(context)
+
+    assert result.message == "stopped after 0 of 1"
+    assert work.domains()["a"].staging is None
+
+
+def test_rows_of_a_query_come_into_staging(work: Work) -> None:
+    url = work.engine.url.render_as_string(hide_password=False)
+    query = {"sql": "SELECT name, zone FROM small_apps WHERE name = 'shop'", "connection": "own"}
+    work.apply(domains={"a": {"source": query}})
+
+    result = ran(work, settings={"connections": {"own": SecretStr(url)}})
+
+    assert result.message == "rewrote a (1 rows)"
+    assert staged_rows(work, "a") == [{"name": "shop", "zone": "Europe/Paris"}]
+
+
+def test_what_a_reader_raises_tells_no_secret(
+    work: Work, register: Register, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CRM_TOKEN", "s3cret/&")
+
+    def factory(context: StepContext) -> Iterator[dict[str, int]]:
+        token = cast(Since, context.parameters).token
+        yield {"id": 1}
+        url = f"https://crm.example.com/?{urlencode({'token': token})}"
+        raise ConnectionError(f"{url} with {token}")
+
+    register(factory, parameters=Since)
+    source = {"reader": "crm", "parameters": {"token": "env:CRM_TOKEN"}}
+    work.apply(domains={"a": {"source": source}})
+
+    with pytest.raises(StepFailed) as raised:
+        ran(work)
+
+    expected = "a: reader crm: ConnectionError: https://crm.example.com/?token=*** with ***"
+    assert str(raised.value) == expected
+
+
+def test_a_reader_that_exits_fails_its_domain_alone(work: Work, register: Register) -> None:
+    def factory(_context: StepContext) -> Iterator[dict[str, int]]:
+        yield {"id": 1}
+        raise SystemExit(3)
+
+    register(factory)
+    work.apply(domains={"a": CRM, "b": {"source": {"file": "b.csv"}}})
+    work.write("b.csv", "id\n1\n")
+
+    assert ran(work).message == "rewrote b (1 rows); a failed: reader crm: SystemExit: 3"
+
+
+def test_a_header_that_cannot_be_sent_tells_no_secret(
+    work: Work, web: WebSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REPORTS_TOKEN", "s3cret ")
+    source = {"url": f"{web.url}/a.csv", "headers": {"Authorization": "env:REPORTS_TOKEN"}}
+    work.apply(domains={"a": {"source": source}})
+
+    with pytest.raises(StepFailed, match="begins or ends with a blank") as raised:
+        ran(work, settings={"fetch": OPEN})
+
+    assert "s3cret" not in str(raised.value)
+
+
+def test_a_driver_that_raises_what_it_should_not_fails_its_domain_alone(work: Work) -> None:
+    url = f"sqlite:///{work.settings.home}/shop.db?detect_types=2"
+    query = {"sql": "SELECT 'soon' AS \"at [timestamp]\"", "connection": "own"}
+    work.apply(domains={"a": {"source": query}, "b": {"source": {"file": "b.csv"}}})
+    work.write("b.csv", "id\n1\n")
+
+    result = ran(work, settings={"connections": {"own": SecretStr(url)}})
+
+    assert result.outcome is StepOutcome.PARTIAL
+    assert result.details["rewritten"] == ["b"]
+    assert result.details["failed"]["a"].startswith("ValueError: ")
+
+
+def test_a_url_and_its_header_may_be_secrets(
+    work: Work, web: WebSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REPORTS_URL", f"{web.url}/a.csv")
+    monkeypatch.setenv("REPORTS_TOKEN", "Bearer s3cret")
+    web.pages["/a.csv"] = Page(b"id\n1\n", headers={"ETag": '"one"'})
+    source = {"url": "env:REPORTS_URL", "headers": {"Authorization": "env:REPORTS_TOKEN"}}
+    work.apply(domains={"a": {"source": source, "format": "csv"}})
+
+    messages = [ran(work, settings={"fetch": OPEN}).message for _ in range(2)]
+
+    assert messages == ["rewrote a (1 rows)", "reused a"]
+    assert {one["authorization"] for one in web.headers} == {"Bearer s3cret"}
+    with work.engine.connect() as connection:
+        kept = [
+            *connection.execute(sa.text("SELECT document FROM small_apps")).scalars(),
+            *connection.execute(sa.text("SELECT source FROM domains")).scalars(),
+        ]
+    assert "s3cret" not in "".join(kept)
+
+
+def test_new_rows_are_merged_into_those_of_the_last_snapshot(work: Work) -> None:
+    work.apply(domains={"a": {"source": {"file": "a.csv"}, **BY_ID}})
+    work.write("a.csv", "id,v\n1,a\n2,b\n")
+    ran(work)
+    work.write("a.csv", "id,v\n2,z\n3,c\n")
+
+    result = ran(work)
+
+    assert result.message == "rewrote a (3 rows)"
+    assert staged_rows(work, "a") == [
+        {"id": 1, "v": "a"}, {"id": 2, "v": "z"}, {"id": 3, "v": "c"}
+    ]  # fmt: skip
+
+
+def test_the_same_rows_merged_again_change_nothing(work: Work, register: Register) -> None:
+    register(lambda _context: [{"id": 1, "v": 2.5}, {"id": 2, "v": None}])
+    work.apply(domains={"a": {**CRM, **BY_ID}})
+    ran(work)
+    before = work.domains()["a"].staging
+
+    result = ran(work)
+
+    assert result.message == "reused a"
+    assert work.domains()["a"].staging == before
+
+
+def test_a_missing_last_snapshot_is_not_begun_anew(work: Work) -> None:
+    work.apply(domains={"a": {"source": {"file": "a.csv"}, **BY_ID}})
+    work.write("a.csv", "id,v\n1,a\n")
+    ran(work)
+    for file in (work.settings.home / "snapshots").rglob("*.parquet"):
+        file.unlink()
+    work.write("a.csv", "id,v\n2,b\n")
+
+    with pytest.raises(StepFailed, match="last snapshot is missing"):
+        ran(work)
+
+
+def test_rows_that_came_meanwhile_are_not_lost(work: Work, register: Register) -> None:
+    """Two refreshes merge into the same snapshot: the later one begins anew with the next try."""
+    second: list[StepResult] = []
+
+    def factory(_context: StepContext) -> Iterator[dict[str, int]]:
+        yield {"id": 1}
+        if not second:
+            second.append(StepResult())
+            work.write("a.csv", "id\n2\n")
+            other = {"source": {"file": "a.csv"}, **BY_ID}
+            work.apply(domains={"a": other})
+            ran(work)
+
+    register(factory)
+    work.apply(domains={"a": {**CRM, **BY_ID}})
+
+    with pytest.raises(StepFailed, match="changed or deleted meanwhile") as failed:
+        ran(work)
+
+    assert not failed.value.permanent
+    assert staged_rows(work, "a") == [{"id": 2}]
+    with work.engine.connect() as connection:
+        assert len(stored.paths(connection, work.app.id)) == 1
+
+
+def test_domains_are_downloaded_side_by_side_within_the_limit(work: Work, web: WebSource) -> None:
+    names = ["a", "b", "c", "d", "e"]
+    for name in names:
+        web.pages[f"/{name}.csv"] = Page(b"id\n1\n", trickle_s=0.05)
+    work.apply(domains={name: {"source": {"url": f"{web.url}/{name}.csv"}} for name in names})
+    at_once: list[int] = []
+
+    def count() -> bool:
+        at_once.append(sum(one.name.startswith("source") for one in threading.enumerate()))
+        return False
+
+    context = work.context(
+        RefreshParameters(),
+        should_stop=count,
+        fetch=FetchSettings(allow_private=True, parallel=3),
+    )
+    result = refresh.run(context)
+
+    assert result.details["rewritten"] == names
+    assert max(at_once) == 3
+    assert work.progress.phases == ["probe", "download", "import"]
+
+
+def test_an_interruption_ends_the_downloads(work: Work, web: WebSource) -> None:
+    class Interrupted(BaseException):
+        pass
+
+    for name in ("a", "b"):
+        web.pages[f"/{name}.csv"] = Page(b"id\n" + b"1\n" * 5_000, trickle_s=0.05)
+    work.apply(domains={n: {"source": {"url": f"{web.url}/{n}.csv"}} for n in ("a", "b")})
+
+    def interrupt() -> bool:
+        if threading.current_thread() is threading.main_thread() and len(web.requests) >= 2:
+            raise Interrupted
+        return False
+
+    context = work.context(RefreshParameters(), should_stop=interrupt, fetch=OPEN)
+    with pytest.raises(Interrupted):
+        refresh.run(context)
+
+    for thread in threading.enumerate():
+        if thread.name.startswith("source"):
+            thread.join(30)
+            assert not thread.is_alive()
+    assert work.domains()["a"].staging is None
+    assert not list((work.settings.home / "downloads").rglob("*.part"))
+
+
+def test_refresh_publish_and_maintenance_work_in_an_object_store(work: Work) -> None:
+    memory = fsspec.filesystem("memory")
+    memory.store.clear()
+    elsewhere: dict[str, Any] = {"snapshots": SnapshotSettings(url=SecretStr("memory://bucket/x"))}
+    work.apply(domains={"a": {"source": {"file": "a.csv"}}})
+    for text in ("id\n1\n", "id\n1\n2\n", "id\n1\n2\n3\n"):
+        work.write("a.csv", text)
+        ran(work, settings=elsewhere)
+    all_ = PublishParameters.model_validate({"data": True})
+    published = publish.run(work.context(all_, **elsewhere))
+
+    keep_one: dict[str, Any] = {"retention": RetentionSettings(snapshots=1)}
+    pruned = maintenance.run(work.context(NoParameters(), **elsewhere, **keep_one))
+    memory.store.clear()
+    damaged = maintenance.run(work.context(NoParameters(), **elsewhere))
+
+    assert published.message == "published a (3 rows)"
+    assert pruned.details == {
+        **pruned.details, "problems": [], "pruned": {**pruned.details["pruned"], "snapshots": 1}
+    }  # fmt: skip
+    assert pruned.details["pruned"]["files"] == 1
+    assert damaged.details["problems"] == [
+        "the staging snapshot of a is damaged; refresh with force",
+        "the production snapshot of a is damaged; refresh with force",
+    ]
+    assert not (work.settings.home / "snapshots").exists()

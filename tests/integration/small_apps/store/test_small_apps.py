@@ -1,0 +1,90 @@
+import pytest
+import sqlalchemy as sa
+
+from models.errors import NotFound
+from models.tables import small_apps as table
+from small_apps.document import parse_small_app
+from small_apps.store import small_apps
+from small_apps.store.small_apps import Applied
+from small_apps.store.snapshots import domains_of
+
+DOCUMENT = {
+    "name": "shop",
+    "title": "The Shop",
+    "zone": "europe/paris",
+    "domains": {
+        "a": {"source": {"file": "a.csv"}},
+        "b": {"source": {"url": "https://example.com/b"}, "format": "json"},
+    },
+    "templates": {"welcome": {"subject": "Hi", "text": "Hello"}},
+}
+
+
+def applied(engine: sa.Engine, **changes: object) -> Applied:
+    """Apply the document with changes; return what that did."""
+    with engine.begin() as connection:
+        model = parse_small_app({**DOCUMENT, **changes})
+        return small_apps.apply(connection, model)[1]
+
+
+def test_a_document_makes_app_domains_and_templates(engine: sa.Engine) -> None:
+    assert applied(engine) is Applied.CREATED
+
+    with engine.connect() as connection:
+        app = small_apps.get(connection, "shop")
+        assert small_apps.by_id(connection, app.id) == app
+        assert app.zone == "Europe/Paris"
+        assert small_apps.document_of(connection, app.id)["title"] == "The Shop"
+        assert {d.name: d.source for d in domains_of(connection, app.id)} == {
+            "a": {"file": "a.csv", "format": "csv"},
+            "b": {"url": "https://example.com/b", "format": "json"},
+        }
+        assert small_apps.templates_of(connection, app.id) == {
+            "welcome": {"subject": "Hi", "text": "Hello", "html": None}
+        }
+
+
+def test_the_same_document_again_changes_nothing(engine: sa.Engine) -> None:
+    applied(engine)
+
+    assert applied(engine) is Applied.UNCHANGED
+
+
+def test_what_a_document_leaves_out_is_removed(engine: sa.Engine) -> None:
+    applied(engine)
+
+    result = applied(engine, domains={"a": {"source": {"file": "other.json"}}}, templates={})
+
+    assert result is Applied.CHANGED
+    with engine.connect() as connection:
+        app = small_apps.get(connection, "shop")
+        assert [d.source["file"] for d in domains_of(connection, app.id)] == ["other.json"]
+        assert small_apps.templates_of(connection, app.id) == {}
+
+
+def test_a_deleted_app_is_not_found_and_comes_back_when_applied(engine: sa.Engine) -> None:
+    applied(engine)
+    with engine.begin() as connection:
+        connection.execute(sa.update(table).values(deleted_at=table.c.created_at))
+        with pytest.raises(NotFound):
+            small_apps.get(connection, "shop")
+
+    assert applied(engine) is Applied.CHANGED
+    with engine.connect() as connection:
+        assert small_apps.get(connection, "shop").name == "shop"
+
+
+def test_an_unknown_name_is_answered_with_the_nearest(engine: sa.Engine) -> None:
+    applied(engine)
+
+    with engine.connect() as connection, pytest.raises(NotFound, match='did you mean "shop"'):
+        small_apps.get(connection, "shopp")
+
+
+def test_the_default_app_is_made_once(engine: sa.Engine) -> None:
+    with engine.begin() as connection:
+        first = small_apps.ensure_default(connection)
+        second = small_apps.ensure_default(connection)
+
+    assert first == second
+    assert (first.name, first.zone) == ("default", "UTC")

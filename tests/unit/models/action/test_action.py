@@ -1,0 +1,558 @@
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+from models.action import (
+    ParseContext,
+    ScheduledActionModel,
+    document_hash,
+    load_action,
+    parse_action,
+    plan_of,
+    stored_document,
+)
+from models.action.plan import CronTrigger, DueDateTrigger, IntervalTrigger, Plan
+from models.action.recipients import RecipientFilterModel
+from models.errors import InvalidAction
+from models.step_spec import StepSpec
+from tests.unit.models.action.wrong_documents import NOW, WRONG_DOCUMENTS, Wrong, action
+
+BRIEF: dict[str, Any] = {
+    "name": "weekly update",
+    "active": "true",
+    "operations": {
+        "refresh": {"domains": ["a", "b"]},
+        "publish": {"data": "true", "design": "false", "permissions": "false"},
+        "send_execsum": "true",
+    },
+    "when": {"cron_rule": "0 7 * * 1", "timezone": "Europe/Paris"},
+    "recipients": {"users": ["toco@tou.can"], "groups": ["manager"]},
+}
+
+
+class Upload(BaseModel):
+    target: str
+    count: int = 1
+
+
+class Nothing(BaseModel):
+    pass
+
+
+USER_STEPS = {
+    "upload": StepSpec("upload", Upload, is_heavy=True),
+    "greet": StepSpec("greet", Nothing, needs_recipients=True),
+}
+
+
+def make_context(**changes: Any) -> ParseContext:
+    return ParseContext(**{"default_zone": "Europe/Paris", "now": NOW, **changes})
+
+
+def parse(document: object, **changes: Any) -> ScheduledActionModel:
+    return parse_action(document, make_context(**changes))
+
+
+def problems(document: object, **changes: Any) -> dict[str, str]:
+    with pytest.raises(InvalidAction) as refused:
+        parse(document, **changes)
+    return {problem.path: problem.remedy for problem in refused.value.problems}
+
+
+@pytest.mark.parametrize("wrong", WRONG_DOCUMENTS, ids=lambda wrong: wrong.id)
+def test_a_wrong_document_is_refused_with_place_value_and_remedy(wrong: Wrong) -> None:
+    with pytest.raises(InvalidAction) as refused:
+        parse(wrong.document)
+
+    found = {problem.path: problem for problem in refused.value.problems}
+    assert wrong.path in found, str(refused.value)
+    assert wrong.value == found[wrong.path].value
+    assert wrong.remedy_part in found[wrong.path].remedy
+
+
+def test_the_table_is_large_and_its_ids_are_unique() -> None:
+    assert len(WRONG_DOCUMENTS) >= 70
+    assert len({wrong.id for wrong in WRONG_DOCUMENTS}) == len(WRONG_DOCUMENTS)
+
+
+def test_no_error_shows_the_validator_s_own_words() -> None:
+    for wrong in WRONG_DOCUMENTS:
+        text = " ".join(problems(wrong.document).values())
+        assert "pydantic" not in text
+        assert "Input should" not in text
+        assert "Value error" not in text
+
+
+def test_the_brief_s_example_is_understood() -> None:
+    found = parse(BRIEF)
+
+    assert found.active
+    assert [step.name for step in found.operations.steps] == ["refresh", "publish", "send_execsum"]
+    assert plan_of(found) == Plan(
+        active=True,
+        triggers=(CronTrigger("0 7 * * 1", "Europe/Paris", timedelta(minutes=5)),),
+        is_heavy=True,
+        queue="heavy",
+    )
+
+
+def test_what_is_stored_has_real_booleans_and_nothing_else_changed() -> None:
+    stored = stored_document(parse(BRIEF))
+
+    assert stored == {
+        **BRIEF,
+        "active": True,
+        "operations": {
+            "refresh": {"domains": ["a", "b"]},
+            "publish": {"data": True, "design": False, "permissions": False},
+            "send_execsum": True,
+        },
+    }
+
+
+def test_all_faults_of_a_document_are_reported_at_once() -> None:
+    document = {
+        "nam": "x",
+        "active": "yes",
+        "operations": {"refresh": {"domains": ["a", 3], "frm": 1}, "publsh": True, "publish": {}},
+        "when": [{"cron_rule": "0 7 * * 9", "timezone": "Europe/Pariss"}, {"every": 5}],
+        "recipients": {"users": "a", "only_inactive_users": 2},
+        "policy": {
+            "retry": {"backoff": ["P1M"], "max_attempts": 0},
+            "look_back": 3,
+            "starts_at": "2027-01-02T00:00",
+            "ends_at": "2027-01-01T00:00",
+        },
+        "hooks": {"on_failure": [{"mail": "x"}]},
+    }
+
+    assert set(problems(document)) == {
+        "nam",
+        "name",
+        "active",
+        "operations.refresh.domains[1]",
+        "operations.refresh.frm",
+        "operations.publsh",
+        "operations.publish",
+        "when[0].cron_rule",
+        "when[0].timezone",
+        "when[1]",
+        "recipients.users",
+        "recipients.only_inactive_users",
+        "policy.retry.backoff[0]",
+        "policy.retry.max_attempts",
+        "policy.look_back",
+        "policy.ends_at",
+        "hooks.on_failure[0].mail",
+    }
+
+
+def test_an_error_is_one_line_with_place_value_and_remedy() -> None:
+    with pytest.raises(InvalidAction) as refused:
+        parse(action(when={"cron_rule": "0 7 * * 1", "timezone": "Europe/Pariss"}))
+
+    (problem,) = refused.value.problems
+    assert str(problem).startswith("when.timezone 'Europe/Pariss': ")
+    assert "Europe/Paris'" in str(problem)
+    assert "\n" not in str(problem)
+
+
+def test_a_missing_key_is_not_shown_as_a_value() -> None:
+    with pytest.raises(InvalidAction, match=r'^when: is required; add "when"'):
+        parse(action(when=...))
+
+
+def test_values_are_shown_as_json() -> None:
+    with pytest.raises(InvalidAction, match=r"^recipients\.users true: "):
+        parse(action(recipients={"users": True}))
+
+
+# -- steps ----------------------------------------------------------------------------------------
+
+
+def test_steps_run_in_the_fixed_order_and_user_steps_last_as_written() -> None:
+    operations = {
+        "upload": {"target": "x"},
+        "maintenance": {},
+        "greet": True,
+        "send_execsum": True,
+        "publish": True,
+        "send_email": {"template": "t"},
+        "refresh": True,
+    }
+    found = parse(action(operations=operations, recipients={"users": ["u"]}), steps=USER_STEPS)
+
+    assert [step.name for step in found.operations.steps] == [
+        "refresh", "publish", "send_email", "send_execsum", "maintenance", "upload", "greet",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("off", [False, "false", "False", "FALSE"])
+def test_a_step_that_is_false_is_absent(off: object) -> None:
+    found = parse(action(operations={"refresh": off, "maintenance": "TRUE"}))
+
+    assert [step.name for step in found.operations.steps] == ["maintenance"]
+    assert stored_document(found)["operations"] == {"maintenance": True}
+    assert not plan_of(found).is_heavy
+
+
+def test_publish_true_is_everything() -> None:
+    (step,) = parse(action(operations={"publish": "true"})).operations.steps
+
+    assert step.parameters == {"data": True, "design": True, "permissions": True}
+    assert step.written is True
+
+
+def test_publish_takes_names() -> None:
+    (step,) = parse(action(operations={"publish": {"data": ["a", "b", "a"]}})).operations.steps
+
+    assert step.parameters == {"data": ["a", "b"]}
+
+
+@pytest.mark.parametrize(
+    ("operations", "queue"),
+    [
+        ({"refresh": True}, "heavy"),
+        ({"publish": True}, "heavy"),
+        ({"upload": {"target": "x"}}, "heavy"),
+        ({"maintenance": True}, "quick"),
+        ({"maintenance": True, "refresh": True}, "heavy"),
+        ({"maintenance": True, "refresh": False}, "quick"),
+    ],
+)
+def test_the_weight_of_the_steps_chooses_the_queue(operations: object, queue: str) -> None:
+    plan = plan_of(parse(action(operations=operations), steps=USER_STEPS))
+
+    assert (plan.queue, plan.is_heavy) == (queue, queue == "heavy")
+
+
+def test_a_queue_in_the_policy_goes_first() -> None:
+    plan = plan_of(parse(action(operations={"refresh": True}, policy={"queue": "night_2"})))
+
+    assert plan.queue == "night_2"
+    assert plan.is_heavy
+
+
+def test_a_user_step_s_parameters_are_checked_and_kept_as_written() -> None:
+    operations = {"upload": {"target": "x", "count": "3"}}
+    found = parse(action(operations=operations), steps=USER_STEPS)
+
+    assert stored_document(found)["operations"] == operations
+
+
+def test_a_user_step_s_faults_are_named() -> None:
+    operations = {"upload": {"count": "many", "targt": "x"}}
+
+    found = problems(action(operations=operations), steps=USER_STEPS)
+
+    assert set(found) == {
+        "operations.upload.targt",
+        "operations.upload.target",
+        "operations.upload.count",
+    }
+    assert '"target"' in found["operations.upload.targt"]
+    assert "whole number" in found["operations.upload.count"]
+
+
+def test_a_user_step_is_suggested_for_an_unknown_one() -> None:
+    found = problems(action(operations={"uplaod": True}), steps=USER_STEPS)
+
+    assert '"upload"' in found["operations.uplaod"]
+
+
+def test_a_user_step_may_need_recipients() -> None:
+    found = problems(action(operations={"greet": True}), steps=USER_STEPS)
+
+    assert found["recipients"].startswith("greet needs recipients")
+
+
+def test_a_user_step_cannot_take_over_a_built_in_name() -> None:
+    taken = {"maintenance": StepSpec("maintenance", Upload, is_heavy=True)}
+
+    assert not plan_of(parse(action(), steps=taken)).is_heavy
+
+
+# -- what this release cannot run ----------------------------------------------------------------
+
+
+def test_the_plan_of_an_event_action_says_whom_it_is_about() -> None:
+    when = {"after": "instance.user.last_seen", "delay": "P1M"}
+    recipients = {"groups": ["shop"], "include_inactive_users": "true"}
+
+    plan = plan_of(parse(action(when=when, recipients=recipients)))
+
+    assert plan.on_event is not None
+    assert plan.on_event.subjects == RecipientFilterModel(
+        groups=("shop",), include_inactive_users=True
+    )
+    assert Plan.from_json(plan.to_json()) == plan
+    assert plan.longest_look_back_s == 300
+
+
+def test_without_recipients_an_event_action_is_about_everybody_who_is_active() -> None:
+    plan = plan_of(parse(action(when={"on": "instance.user.created"})))
+
+    assert plan.on_event is not None
+    assert plan.on_event.subjects == RecipientFilterModel()
+
+
+def test_a_plan_has_the_same_occurrences_as_long_as_when_and_whom_stay() -> None:
+    document = action(when={"on": "order.paid"})
+    plan = plan_of(parse(document))
+
+    def changed(**values: object) -> Plan:
+        return plan_of(parse({**document, **values}))
+
+    assert plan.has_same_occurrences(changed(operations={"publish": True}))
+    for change in (
+        {"when": {"on": "order.sent"}},
+        {"active": False},
+        {"recipients": {"users": ["ann"]}},
+        {"policy": {"ends_at": "2199-01-01T00:00:00Z"}},
+    ):
+        assert not plan.has_same_occurrences(changed(**change))
+
+
+@pytest.mark.parametrize("step", ["job"])
+def test_later_steps_are_refused_with_one_problem_and_may_be_false(step: str) -> None:
+    assert list(problems(action(operations={step: {"x": 1}}))) == [f"operations.{step}"]
+    assert parse(action(operations={step: "false", "maintenance": True}))
+
+
+# -- what is stored ------------------------------------------------------------------------------
+
+
+def test_the_small_app_s_zone_is_written_into_the_stored_document() -> None:
+    stored = stored_document(parse(action(when={"cron_rule": "@daily"})))
+
+    assert stored["when"] == {"cron_rule": "@daily", "timezone": "Europe/Paris"}
+
+
+def test_an_interval_without_a_start_begins_one_interval_after_its_creation() -> None:
+    found = parse(action(when={"every": "PT1H"}))
+    trigger = IntervalTrigger(
+        every=timedelta(hours=1), starting_at=NOW, first_n=1, look_back=timedelta(hours=1)
+    )
+
+    assert plan_of(found).triggers == (trigger,)
+    assert stored_document(found)["when"] == {
+        "every": "PT1H",
+        "starting_at": "2026-11-21T12:00:00Z",
+        "skip_first": True,
+    }
+
+
+def test_an_interval_with_a_start_begins_there() -> None:
+    (trigger,) = plan_of(
+        parse(action(when={"every": 3600, "starting_at": "2026-12-01T08:00"}))
+    ).triggers
+
+    assert isinstance(trigger, IntervalTrigger)
+    assert (trigger.first_n, trigger.starting_at) == (0, datetime(2026, 12, 1, 7, tzinfo=UTC))
+
+
+def test_an_edited_interval_keeps_the_grid_of_its_creation() -> None:
+    created_at = datetime(2026, 1, 2, 3, 4, 5, 678_901, tzinfo=UTC)
+    (trigger,) = plan_of(parse(action(when={"every": "PT1H"}), created_at=created_at)).triggers
+
+    assert isinstance(trigger, IntervalTrigger)
+    assert trigger.starting_at == datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+    assert trigger.first_n == 1
+
+
+def test_applying_the_same_document_again_stores_the_same() -> None:
+    first = stored_document(parse(BRIEF))
+    again = stored_document(parse(BRIEF, created_at=NOW, previous=first))
+
+    assert document_hash(first) == document_hash(again)
+
+
+WHENS: list[Any] = [
+    {"cron_rule": "0 7 * * 1", "timezone": "america/new_york"},
+    {"cron_rule": "*/5 * * * *"},
+    {"cron_rule": "@Hourly"},
+    {"due_date": "2027-03-28T02:30", "timezone": "Europe/Paris"},
+    {"due_date": "2027-03-28T02:30:00+05:30"},
+    {"due_date": "2027-03-28 02:30"},
+    {"every": 3600},
+    {"every": "P1W", "starting_at": "2020-01-01T00:00Z", "jitter": "PT10M", "tolerance": "PT0S"},
+    {"every": "PT90S", "starting_at": "2020-01-01T00:00", "skip_first": "true"},
+    [{"cron_rule": "0 7 * * 1"}, {"due_date": "2027-01-01T00:00"}],
+]
+spans = st.integers(60, 600_000).map(lambda seconds: f"PT{seconds}S")
+policies = st.fixed_dictionaries(
+    {},
+    optional={
+        "look_back": spans,
+        "time_limit": spans,
+        "catch_up": st.sampled_from(["latest", "all"]),
+        "overlap": st.sampled_from(["skip", "queue", "allow", "replace"]),
+        "max_waiting": st.integers(1, 1000),
+        "queue": st.from_regex("[a-z0-9_-]{1,64}", fullmatch=True),
+        "starts_at": st.sampled_from(["2026-01-01T00:00", "2026-01-01T00:00+09:00"]),
+        "ends_at": st.sampled_from(["2030-07-01T00:00", "2030-01-01T00:00:00.000Z"]),
+        "retry": st.fixed_dictionaries(
+            {},
+            optional={"max_attempts": st.integers(1, 100), "backoff": st.lists(spans, min_size=1)},
+        ),
+    },
+)
+flags = st.sampled_from([True, False, "true", "False"])
+operations = st.fixed_dictionaries(
+    {"maintenance": st.sampled_from([True, "true", {}])},
+    optional={
+        "refresh": st.sampled_from(
+            [True, "false", {"domains": "all", "force": "true"}, {"from": "downloaded"}]
+        ),
+        "publish": st.sampled_from([True, {"data": "true", "notify": "false"}, {"design": ["a"]}]),
+        "upload": st.sampled_from([{"target": "x"}, {"target": "x", "count": "2"}]),
+        "greet": flags,
+    },
+)
+
+
+@given(
+    when=st.sampled_from(WHENS),
+    policy=policies,
+    operations=operations,
+    active=flags,
+    zone=st.sampled_from(["UTC", "Asia/Tokyo"]),
+)
+def test_parsing_what_was_stored_gives_the_same_plan_in_any_zone(
+    when: object, policy: object, operations: object, active: object, zone: str
+) -> None:
+    document = action(
+        when=when, policy=policy, operations=operations, active=active, recipients={"users": ["u"]}
+    )
+    first = parse(document, steps=USER_STEPS)
+    stored = json.loads(json.dumps(stored_document(first)))
+
+    later = NOW + timedelta(days=3000)
+    again = parse(stored, steps=USER_STEPS, default_zone=zone, now=later, previous=stored)
+    loaded = load_action(stored, steps=USER_STEPS)
+
+    assert plan_of(first) == plan_of(again) == plan_of(loaded)
+    assert stored == stored_document(again) == stored_document(loaded)
+    assert Plan.from_json(plan_of(first).to_json()) == plan_of(first)
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=8,
+)
+documents = st.dictionaries(
+    st.sampled_from(["name", "active", "operations", "when", "recipients", "policy", "hooks", "x"]),
+    json_values
+    | st.dictionaries(
+        st.sampled_from(
+            ["refresh", "publish", "job", "cron_rule", "every", "on", "due_date", "users", "retry"]
+        ),
+        json_values,
+    ),
+)
+
+
+def lines_and_problems(document: object) -> tuple[int, int]:
+    try:
+        parse(document)
+    except InvalidAction as refused:
+        return len(str(refused).encode().splitlines()), len(refused.problems)
+    return 0, 0
+
+
+@given(documents | json_values)
+def test_any_json_is_parsed_or_refused_with_one_line_for_each_problem(document: object) -> None:
+    lines, problems = lines_and_problems(document)
+
+    assert lines == problems
+
+
+# -- due dates -----------------------------------------------------------------------------------
+
+
+def test_a_due_date_that_was_there_before_may_be_past() -> None:
+    stored = stored_document(parse(action(when={"due_date": "2026-12-24T18:00"})))
+    later = NOW + timedelta(days=100)
+
+    edited = parse({**stored, "name": "b"}, now=later, previous=stored)
+
+    due_at = datetime(2026, 12, 24, 17, tzinfo=UTC)
+    assert plan_of(edited).triggers == (DueDateTrigger(due_at, timedelta(days=1)),)
+
+
+def test_a_past_due_date_that_was_changed_is_refused() -> None:
+    stored = stored_document(parse(action(when={"due_date": "2026-12-24T18:00"})))
+    changed = action(when={"due_date": "2026-12-24T18:01"})
+
+    found = problems(changed, now=NOW + timedelta(days=100), previous=stored)
+
+    assert "is past" in found["when.due_date"]
+
+
+def test_a_broken_previous_document_excuses_no_due_date() -> None:
+    document = action(when={"due_date": "2026-01-01T00:00"})
+
+    assert "when.due_date" in problems(document, previous={"when": 5})
+
+
+# -- tolerant load -------------------------------------------------------------------------------
+
+
+def test_a_load_passes_over_what_it_does_not_know() -> None:
+    document = action(
+        colour="red",
+        operations={"paint": {"with": "brush"}, "refresh": {"domains": ["a"], "speed": 3}},
+        when={"due_date": "2020-01-01T00:00", "timezone": "UTC", "note": "x"},
+        policy={"mood": "good", "retry": {"smile": True}},
+    )
+
+    loaded = load_action(document)
+
+    assert [step.name for step in loaded.operations.steps] == ["refresh", "paint"]
+    refresh, paint = loaded.operations.steps
+    assert refresh.parameters == {"domains": ["a"]}
+    assert (paint.spec, paint.parameters) == (None, {"with": "brush"})
+
+
+def test_a_load_still_refuses_what_cannot_be_understood() -> None:
+    with pytest.raises(InvalidAction, match=r"when\.cron_rule"):
+        load_action(action(when={"cron_rule": "whenever", "timezone": "UTC"}))
+
+
+def test_a_load_needs_to_know_where_an_interval_begins() -> None:
+    with pytest.raises(InvalidAction, match=r"when\.starting_at"):
+        load_action(action(when={"every": "PT1H"}))
+
+    assert plan_of(load_action(action(when={"every": "PT1H"}), created_at=NOW)).triggers
+
+
+# -- hash ----------------------------------------------------------------------------------------
+
+
+def test_the_order_of_keys_does_not_change_the_hash() -> None:
+    stored = stored_document(parse(BRIEF))
+    turned = dict(reversed(list(stored.items())))
+
+    assert document_hash(stored) == document_hash(turned)
+    assert document_hash(stored) != document_hash({**stored, "active": False})
+    assert len(document_hash(stored)) == 64
+
+
+def test_the_order_of_user_steps_changes_the_hash() -> None:
+    one = action(operations={"upload": {"target": "x"}, "greet": True})
+    other = action(operations={"greet": True, "upload": {"target": "x"}})
+
+    assert document_hash(one) != document_hash(other)
+
+
+def test_the_order_of_built_in_steps_does_not_change_the_hash() -> None:
+    one = action(operations={"refresh": True, "publish": True})
+    other = action(operations={"publish": True, "refresh": True})
+
+    assert document_hash(one) == document_hash(other)

@@ -1,0 +1,118 @@
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from models.action.parameters import CeleryTaskParameters, JobParameters, RefreshParameters
+from models.action.steps import BUILT_IN_STEPS, OperationModel
+from models.parsing import Reading
+
+
+def read(document: dict[str, Any]) -> OperationModel:
+    return OperationModel.model_validate(document, context=Reading())
+
+
+def test_refresh_takes_everything_from_the_source_by_default() -> None:
+    found = RefreshParameters.model_validate({})
+
+    assert (found.domains, found.force, found.from_) == ("all", False, "source")
+
+
+@pytest.mark.parametrize(
+    ("document", "takes"),
+    [
+        ({}, True),
+        ({"domains": "all"}, True),
+        ({"domains": ["a"]}, False),
+        ({"domains": "all", "include_new_domains": "false"}, False),
+        ({"domains": ["a"], "include_new_domains": "true"}, True),
+    ],
+)
+def test_new_domains_join_all_and_not_a_list(document: dict[str, Any], takes: bool) -> None:
+    assert takes == RefreshParameters.model_validate(document).takes_new_domains
+
+
+def test_a_celery_task_has_arguments_a_queue_and_a_rule_for_doubt() -> None:
+    document = {
+        "celery_task": {
+            "task": "shop.tasks.close",
+            "args": [1, {"a": None}],
+            "kwargs": {"day": "today"},
+            "queue": "shop",
+            "in_doubt": "send_again",
+        }
+    }
+    (step,) = read(document).steps
+
+    assert step.parameters == document["celery_task"]
+
+
+def test_a_celery_task_is_left_in_doubt_by_default() -> None:
+    found = CeleryTaskParameters.model_validate({"task": "t"})
+
+    assert (found.args, found.kwargs, found.queue, found.in_doubt) == ((), {}, None, "leave")
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {},
+        {"task": ""},
+        {"task": "t", "args": "x"},
+        {"task": "t", "kwargs": []},
+        {"task": "t", "queue": "A b"},
+        {"task": "t", "in_doubt": "retry"},
+        {"task": "t", "countdown": 5},
+    ],
+)
+def test_a_wrong_celery_task_is_refused(document: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        read({"celery_task": document})
+
+
+def test_a_job_has_a_url_and_what_goes_with_it() -> None:
+    found = JobParameters.model_validate({"url": "https://example.com/1", "meta": {"a": [1]}})
+
+    assert (found.url, found.meta) == ("https://example.com/1", {"a": [1]})
+
+
+@pytest.mark.parametrize("document", [{}, {"url": "x"}, {"url": "https://a.b", "meta": 5}])
+def test_a_wrong_job_is_refused(document: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        read({"job": document})
+
+
+@pytest.mark.parametrize("alone", ["celery_task", "job"])
+def test_such_a_step_stands_alone(alone: str) -> None:
+    step = {"task": "t"} if alone == "celery_task" else {"url": "https://example.com"}
+
+    assert read({alone: step, "refresh": "false"})
+    with pytest.raises(ValidationError, match="stands alone"):
+        read({alone: step, "refresh": True})
+
+
+def test_the_built_in_steps_are_what_they_say() -> None:
+    heavy = {name for name, spec in BUILT_IN_STEPS.items() if spec.is_heavy}
+    sending = {name for name, spec in BUILT_IN_STEPS.items() if spec.needs_recipients}
+
+    assert heavy == {"refresh", "publish"}
+    assert sending == {"send_email", "send_execsum"}
+    assert all(name == spec.name for name, spec in BUILT_IN_STEPS.items())
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("refresh", True),
+        ("refresh", {"domains": ["a"], "from": "downloaded", "force": "true"}),
+        ("publish", {"data": "true", "permissions": ["p"], "notify": "false"}),
+        ("send_email", {"template": "t"}),
+        ("maintenance", {}),
+    ],
+)
+def test_stored_parameters_read_back_the_same(name: str, value: object) -> None:
+    (step,) = read({name: value}).steps
+    (again,) = read({name: step.written}).steps
+
+    assert step == again
+    assert BUILT_IN_STEPS[name].parameters.model_validate(step.parameters)

@@ -1,0 +1,97 @@
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from models.action import ParseContext, parse_action, plan_of
+from models.action.plan import Plan
+from models.action.policy import PolicyModel
+from tests.unit.models.action.wrong_documents import NOW, action
+
+
+def plan(policy: dict[str, Any] | None = None, when: object = None) -> Plan:
+    document = action(when=when or {"cron_rule": "0 7 * * 1"}, policy=policy or {})
+    return plan_of(parse_action(document, ParseContext("Europe/Paris", NOW)))
+
+
+CRON = {"cron_rule": "0 7 * * 1"}
+DUE_DATE = {"due_date": "2027-01-01T00:00"}
+INTERVAL = {"every": "PT2H"}
+
+
+@pytest.mark.parametrize(
+    ("when", "look_back"),
+    [
+        (CRON, timedelta(minutes=5)),
+        (DUE_DATE, timedelta(days=1)),
+        (INTERVAL, timedelta(hours=2)),
+    ],
+    ids=["cron", "due_date", "interval"],
+)
+def test_each_kind_of_when_has_its_look_back(when: object, look_back: timedelta) -> None:
+    assert [look_back] == [trigger.look_back for trigger in plan(when=when).triggers]
+    changed = plan({"look_back": "PT1H"}, when).triggers
+    assert [timedelta(hours=1)] == [trigger.look_back for trigger in changed]
+
+
+def test_the_entries_of_a_list_have_their_own_look_back() -> None:
+    found = [trigger.look_back for trigger in plan(when=[CRON, DUE_DATE]).triggers]
+
+    assert [timedelta(minutes=5), timedelta(days=1)] == found
+
+
+@pytest.mark.parametrize(
+    ("when", "time_limit"),
+    [
+        (CRON, timedelta(hours=4)),
+        (DUE_DATE, timedelta(hours=4)),
+        (INTERVAL, timedelta(hours=1)),
+        ({"every": 75}, timedelta(seconds=37)),
+        ({"every": "P100D"}, timedelta(days=7)),
+    ],
+    ids=["cron", "due_date", "interval", "odd_interval", "long_interval"],
+)
+def test_the_time_limit_is_four_hours_or_half_an_interval(
+    when: object, time_limit: timedelta
+) -> None:
+    assert time_limit == plan(when=when).time_limit
+    assert timedelta(minutes=9) == plan({"time_limit": "PT9M"}, when).time_limit
+
+
+def test_the_defaults_are_those_of_the_plan() -> None:
+    found = plan()
+
+    assert Plan(active=True, triggers=found.triggers, is_heavy=False, queue="quick") == found
+
+
+def test_every_key_reaches_the_plan() -> None:
+    found = plan(
+        {
+            "catch_up": "all",
+            "overlap": "queue",
+            "max_waiting": 7,
+            "retry": {"max_attempts": 5, "backoff": ["PT1S", "PT1H"]},
+            "starts_at": "2027-01-01T00:00",
+            "ends_at": "2027-07-01T00:00:00Z",
+            "queue": "night",
+        }
+    )
+
+    assert (found.catch_up, found.overlap, found.max_waiting) == ("all", "queue", 7)
+    assert (found.max_attempts, found.queue) == (5, "night")
+    assert found.backoff == (timedelta(seconds=1), timedelta(hours=1))
+    assert found.starts_at == datetime(2026, 12, 31, 23, tzinfo=UTC)
+    assert found.ends_at == datetime(2027, 7, 1, tzinfo=UTC)
+
+
+def test_the_ends_of_a_policy_are_stored_in_utc() -> None:
+    policy = PolicyModel.model_validate({"starts_at": "2027-01-01T00:00+09:00"})
+
+    assert policy.model_dump(mode="json", exclude_unset=True) == {
+        "starts_at": "2026-12-31T15:00:00Z"
+    }
+
+
+@pytest.mark.parametrize("look_back", ["PT1M", "P366D"])
+def test_the_bounds_of_look_back_belong_to_it(look_back: str) -> None:
+    assert plan({"look_back": look_back})

@@ -1,0 +1,158 @@
+from typing import Any
+
+import pytest
+
+from models.action import ParseContext, load_action, parse_action
+from models.action.warnings import KnownNames, warnings_of
+from tests.unit.models.action.wrong_documents import NOW, action
+
+KNOWN = KnownNames(
+    users=["ann@example.com"],
+    groups=["managers"],
+    domains=["orders"],
+    templates=["inactive", "inactivated", "news"],
+    design=["start"],
+    permissions=["sales"],
+    kept_recipients=1,
+)
+MAIL = {"send_email": {"template": "news"}}
+
+
+def warnings(known: KnownNames = KNOWN, **changes: Any) -> list[str]:
+    return warnings_of(parse_action(action(**changes), ParseContext("UTC", NOW)), known)
+
+
+def test_nothing_is_said_about_a_sound_action() -> None:
+    assert (
+        warnings(
+            operations={
+                **MAIL,
+                "refresh": {"domains": ["orders"]},
+                "publish": {
+                    "data": ["orders"],
+                    "design": ["start"],
+                    "permissions": ["sales"],
+                    "notify": True,
+                },
+            },
+            recipients={"users": ["ann@example.com"], "groups": ["managers", "all"]},
+            policy={"overlap": "queue", "max_waiting": 5},
+        )
+        == []
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        pytest.param(
+            {"operations": MAIL, "recipients": {"users": ["ann@example.org"]}},
+            'recipients.users "ann@example.org": no user has this name now; did you mean '
+            '"ann@example.com"?',
+            id="user",
+        ),
+        pytest.param(
+            {"operations": MAIL, "recipients": {"groups": ["zz"]}},
+            'recipients.groups "zz": no group has this name now',
+            id="group",
+        ),
+        pytest.param(
+            {"operations": {"refresh": {"domains": ["order"]}}},
+            'operations.refresh.domains "order": no domain has this name now; did you mean '
+            '"orders"?',
+            id="domain_to_refresh",
+        ),
+        pytest.param(
+            {"operations": {"publish": {"design": ["strat"]}}},
+            'operations.publish.design "strat": no design has this name now; did you mean "start"?',
+            id="design",
+        ),
+        pytest.param(
+            {"operations": {"publish": {"permissions": ["zz"]}}},
+            'operations.publish.permissions "zz": no permissions has this name now',
+            id="permissions",
+        ),
+        pytest.param(
+            {"operations": {"publish": {"data": ["zz"]}}},
+            'operations.publish.data "zz": no domain has this name now',
+            id="domain_to_publish",
+        ),
+        pytest.param(
+            {"operations": {"send_email": {"template": "zz"}}, "recipients": {"groups": ["all"]}},
+            'operations.send_email.template "zz": no template has this name now',
+            id="template",
+        ),
+        pytest.param(
+            {
+                "operations": {"send_email": {"template": "inactive"}},
+                "recipients": {"groups": ["all"]},
+            },
+            "recipients: inactive users are left out, and the template seems to be for them; see "
+            '"include_inactive_users"',
+            id="inactive_template",
+        ),
+        pytest.param(
+            {
+                "operations": {"send_email": {"template": "inactivated"}},
+                "recipients": {"groups": ["all"], "include_inactive_users": True},
+            },
+            "recipients: users who never activated their account are left out, and the template "
+            'seems to be for them; see "include_inactivated_users"',
+            id="inactivated_template",
+        ),
+        pytest.param(
+            {"policy": {"max_waiting": 5}},
+            'policy.max_waiting: counts with "overlap": "queue" only',
+            id="max_waiting",
+        ),
+        pytest.param(
+            {"when": {"on": "order.paid"}, "policy": {"overlap": "queue"}},
+            "policy.overlap: is for what the clock makes due; each event is its own operation",
+            id="overlap_of_events",
+        ),
+        pytest.param(
+            {
+                "when": {"due_date": "2027-01-01T00:00Z"},
+                "policy": {"ends_at": "2026-12-31T00:00Z"},
+            },
+            "policy.ends_at: every due date lies outside starts_at and ends_at",
+            id="due_date_after_the_end",
+        ),
+    ],
+)
+def test_a_doubt_is_told(changes: dict[str, Any], text: str) -> None:
+    assert [text] == warnings(**changes)
+
+
+@pytest.mark.parametrize("flag", ["include_inactive_users", "only_inactive_users"])
+def test_a_flag_that_keeps_them_ends_the_doubt(flag: str) -> None:
+    recipients = {"groups": ["all"], flag: True}
+
+    assert (
+        warnings(operations={"send_email": {"template": "inactive"}}, recipients=recipients) == []
+    )
+
+
+def test_recipients_that_select_nobody_are_told_with_who_is_left_out() -> None:
+    (text,) = warnings(
+        KnownNames(kept_recipients=0), operations=MAIL, recipients={"groups": ["all"]}
+    )
+
+    assert "nobody is selected now" in text
+    assert "include_inactive_users" in text
+    assert "include_inactivated_users" in text
+
+
+def test_what_was_not_looked_up_is_not_warned_about() -> None:
+    assert warnings(KnownNames(), operations=MAIL, recipients={"users": ["nobody"]}) == []
+
+
+def test_just_created_users_are_left_out_unless_a_flag_keeps_them() -> None:
+    document = action(
+        when={"on": "instance.user.created"}, operations=MAIL, recipients={"groups": ["all"]}
+    )
+    kept = {**document, "recipients": {"groups": ["all"], "include_inactivated_users": True}}
+
+    (text,) = warnings_of(load_action(document), KNOWN)
+    assert '"include_inactivated_users": true' in text
+    assert warnings_of(load_action(kept), KNOWN) == []

@@ -1,0 +1,160 @@
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from dateutil.relativedelta import relativedelta
+from pydantic import ValidationError
+
+from models.action import ParseContext, parse_action, plan_of
+from models.action.plan import CronTrigger, DueDateTrigger, EventTrigger
+from models.action.recipients import RecipientFilterModel
+from models.action.when import WhenModel
+from models.events import AfterEventModel, OnEventModel
+from models.parsing import Reading
+from tests.unit.models.action.wrong_documents import NOW, action
+
+PARIS = Reading(default_zone="Europe/Paris", created_at=NOW)
+
+
+def read(document: object) -> WhenModel:
+    return WhenModel.model_validate(document, context=PARIS)
+
+
+def test_a_rule_is_normalised_for_the_tick_and_stored_as_written() -> None:
+    when = read({"cron_rule": "@Daily", "timezone": "utc"})
+
+    assert when.triggers(None) == (CronTrigger("0 0 * * *", "UTC", timedelta(minutes=5)),)
+    assert when.model_dump(mode="json") == {"cron_rule": "@Daily", "timezone": "UTC"}
+
+
+@pytest.mark.parametrize(
+    ("document", "due_at"),
+    [
+        ({"due_date": "2027-01-01T08:00"}, datetime(2027, 1, 1, 7, tzinfo=UTC)),
+        ({"due_date": "2027-01-01T08:00", "timezone": "UTC"}, datetime(2027, 1, 1, 8, tzinfo=UTC)),
+        ({"due_date": "2027-01-01T08:00Z"}, datetime(2027, 1, 1, 8, tzinfo=UTC)),
+        (
+            {"due_date": "2027-01-01T08:00Z", "timezone": "Asia/Tokyo"},
+            datetime(2027, 1, 1, 8, tzinfo=UTC),
+        ),
+    ],
+    ids=["app_zone", "own_zone", "offset", "offset_before_zone"],
+)
+def test_a_due_date_is_read_in_its_zone(document: object, due_at: datetime) -> None:
+    assert read(document).triggers(None) == (DueDateTrigger(due_at, timedelta(days=1)),)
+
+
+def test_a_zone_is_stored_only_with_a_due_date_that_needs_it() -> None:
+    with_offset: Any = read({"due_date": "2027-01-01T08:00Z"}).model_dump(mode="json")
+    without: Any = read({"due_date": "2027-01-01T08:00"}).model_dump(mode="json")
+
+    assert with_offset == {"due_date": "2027-01-01T08:00Z"}
+    assert without == {"due_date": "2027-01-01T08:00", "timezone": "Europe/Paris"}
+
+
+def test_a_list_is_a_union_in_its_order() -> None:
+    document: Any = [
+        {"due_date": "2027-01-01T08:00Z"},
+        {"cron_rule": "0 7 * * *", "timezone": "UTC"},
+    ]
+    when = read(document)
+
+    assert [trigger.kind for trigger in when.triggers(None)] == ["due_date", "cron"]
+    assert when.model_dump(mode="json") == document
+
+
+def test_a_list_of_one_stays_a_list() -> None:
+    document: Any = [{"cron_rule": "0 7 * * *", "timezone": "UTC"}]
+
+    assert read(document).model_dump(mode="json") == document
+
+
+def test_a_list_has_at_most_a_hundred_entries() -> None:
+    with pytest.raises(ValidationError, match="at most 100"):
+        read([{"cron_rule": "* * * * *"}] * 101)
+
+
+@pytest.mark.parametrize("tick_s", [5, 60])
+def test_an_interval_is_at_least_the_tick_of_the_daemon(tick_s: int) -> None:
+    context = ParseContext("UTC", NOW, tick=timedelta(seconds=tick_s))
+
+    assert plan_of(parse_action(action(when={"every": tick_s}), context))
+    with pytest.raises(Exception, match="a tick"):
+        parse_action(action(when={"every": tick_s - 1}), context)
+
+
+def test_jitter_may_be_as_long_as_the_interval() -> None:
+    assert read({"every": "PT1H", "jitter": "PT1H", "tolerance": "PT0S"})
+
+
+@pytest.mark.parametrize(
+    "event",
+    ["instance.user.activated", "instance.user.created", "instance.user.last_seen", "order.paid"],
+)
+def test_an_action_may_be_on_an_event(event: str) -> None:
+    when = read({"on": event})
+
+    assert when.is_event
+    assert [event] == [rule.event for rule in when.rules if isinstance(rule, OnEventModel)]
+    assert when.triggers(None) == (EventTrigger(event, "PT0S", None, timedelta(minutes=5)),)
+
+
+def test_the_brief_s_second_example_is_understood() -> None:
+    when = read({"after": "instance.user.last_seen", "delay": "P7DT30S"})
+    (rule,) = when.rules
+
+    assert isinstance(rule, AfterEventModel)
+    assert rule.event == "instance.user.last_seen"
+    assert rule.delay_parts == (relativedelta(), timedelta(seconds=604_830))
+    assert when.model_dump(mode="json") == {
+        "after": "instance.user.last_seen",
+        "delay": "P7DT30S",
+    }
+
+
+def test_after_an_event_the_trigger_has_delay_zone_look_back_and_subjects() -> None:
+    subjects = RecipientFilterModel(groups=("shop",))
+
+    exact, calendar = (
+        read({"after": "order.paid", "delay": delay}).triggers(timedelta(days=2), subjects)
+        for delay in ("P1W", "P1M1D")
+    )
+
+    assert exact == (EventTrigger("order.paid", "P7D", None, timedelta(days=2), subjects),)
+    assert calendar == (
+        EventTrigger("order.paid", "P1M1D", "Europe/Paris", timedelta(days=2), subjects),
+    )
+
+
+def test_a_delay_of_months_is_stored_with_the_zone_of_its_calendar() -> None:
+    assert read({"after": "order.paid", "delay": "P1M"}).model_dump(mode="json") == {
+        "after": "order.paid",
+        "delay": "P1M",
+        "timezone": "Europe/Paris",
+    }
+
+
+@pytest.mark.parametrize(
+    ("document", "remedy"),
+    [
+        ({"on": "instance.user.create"}, 'did you mean "instance.user.created"'),
+        ({"on": "instance.zzzzzzzzzzzzzzzzzzzzzz"}, "known are"),
+        ({"on": "a b"}, "letters, digits"),
+        ({"on": ""}, "letters, digits"),
+        ({"on": "e" * 201}, "at most 200"),
+        ({"on": 5}, "event's name"),
+        ({"on": "a", "delay": "P1D"}, "is not a known key"),
+        ({"after": "a"}, "is required"),
+        ({"after": "a", "delay": "PT0S"}, "no delay"),
+        ({"after": "a", "delay": "-P1D"}, "negative"),
+        ({"after": "a", "delay": 5}, "duration"),
+        ({"on": "a", "after": "b", "delay": "P1D"}, "two kinds"),
+        ({"on": "a", "every": 60}, "two kinds"),
+        ([{"on": "a"}], "cron rules and due dates only"),
+    ],
+)
+def test_wrong_events_are_refused(document: object, remedy: str) -> None:
+    with pytest.raises(ValidationError, match=r".+") as refused:
+        read(document)
+
+    assert remedy in str(refused.value)

@@ -1,0 +1,89 @@
+"""Which range a backfill may run, and what becomes of each occurrence in it."""
+
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+import pytest
+
+from models.errors import Refused
+from models.operation import OperationState
+from scheduler.fingerprint import operation_id
+from scheduler.on_demand.backfill_range import (
+    CALLED_OFF,
+    Mode,
+    Wanted,
+    check_range,
+    parse_pace,
+    sort_out,
+)
+
+UID = UUID("6f1d0c1e-0000-4000-8000-000000000001")
+NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
+SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
+KEPT = timedelta(days=90)
+
+
+@pytest.mark.parametrize(
+    "state", [one for one in OperationState if one not in {"failed", "missed"}]
+)
+def test_what_is_done_runs_waits_or_was_skipped_is_passed_over(state: OperationState) -> None:
+    row = {"state": state, "reason": None}
+
+    share = sort_out(UID, [NOON], {operation_id(UID, NOON): row}, Mode.ALL)
+
+    assert (share.record, share.repeat, share.passed_over) == ([], [], 1)
+
+
+def test_what_its_backfill_called_off_is_missing_again() -> None:
+    row = {"state": OperationState.CANCELLED, "reason": CALLED_OFF}
+
+    share = sort_out(UID, [NOON], {operation_id(UID, NOON): row}, Mode.MISSING)
+
+    assert share.repeat == [row]
+
+
+def test_a_share_ends_when_enough_are_to_run() -> None:
+    occurrences = [NOON + n * HOUR for n in range(5)]
+    done = {operation_id(UID, NOON): {"state": OperationState.SUCCESS, "reason": None}}
+
+    share = sort_out(UID, occurrences, done, Mode.ALL, 2)
+
+    assert share.record == occurrences[1:3]
+    assert (share.passed_over, share.last) == (1, occurrences[2])
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "told"),
+    [
+        (NOON, NOON + 2 * MINUTE, "12:02:00Z lies in the future; write 2026-01-05T12:00:30Z or"),
+        (NOON, NOON - MINUTE, "--from 2026-01-05T12:00:00Z lies after --to 2026-01-05T11:59:00Z"),
+        (NOON - KEPT, NOON, "write 2025-10-07T12:01:00Z or later"),
+    ],
+    ids=["future", "backwards", "older_than_kept"],
+)  # fmt: skip
+def test_a_range_that_cannot_be_filled_is_refused(
+    first: datetime, last: datetime, told: str
+) -> None:
+    with pytest.raises(Refused, match=told):
+        check_range(Wanted(UID, first, last), NOON + 30 * SECOND, KEPT)
+
+
+def test_the_earliest_possible_instant_is_taken() -> None:
+    check_range(Wanted(UID, NOON - KEPT + MINUTE, NOON), NOON + 30 * SECOND, KEPT)
+
+
+@pytest.mark.parametrize("text", ["30", "0/min", "501/min", "30/s", "-1/min", "1e2/min"])
+def test_a_pace_is_a_number_a_minute(text: str) -> None:
+    with pytest.raises(Refused, match="write 1/min to 500/min"):
+        parse_pace(text)
+    assert parse_pace("30/min") == 30
+
+
+def test_the_range_begins_a_second_after_its_open_end() -> None:
+    assert Wanted(UID, NOON, NOON + HOUR).since == NOON - SECOND
+
+
+def test_with_only_failed_nothing_is_recorded() -> None:
+    share = sort_out(UID, [NOON], {}, Mode.FAILED)
+
+    assert share.counts == {"recorded": 0, "repeated": 0, "passed_over": 1}

@@ -1,0 +1,47 @@
+"""What a new document changes of a small app, in words."""
+
+from typing import Any
+
+import pytest
+
+from small_apps.document.changes import changes_between
+from small_apps.document.settings import read_only
+
+OLD: dict[str, Any] = {
+    "name": "shop",
+    "zone": "UTC",
+    "title": "Shop",
+    "domains": {"a": {"source": {"file": "a.csv"}}, "b": {"source": {"file": "b.csv"}}},
+    "settings": {"currency": "EUR"},
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({}, []),
+        ({"zone": "Europe/Paris"}, ["zone Europe/Paris, was UTC"]),
+        ({"notify": False}, ["notify false"]),
+        ({"title": None}, ["title removed"]),
+        ({"title": "x" * 100}, ["title changed"]),
+        ({"domains": {"b": OLD["domains"]["b"]}}, ['domain "a" removed']),
+        (
+            {"domains": {**OLD["domains"], "b": {"source": {"file": "c.csv"}}, "c": {}}},
+            ['domain "b" changed', 'domain "c" added'],
+        ),
+        ({"templates": {"t": {"subject": "s", "text": "t"}}}, ['template "t" added']),
+        ({"settings": {"currency": "USD"}}, ['setting "currency" changed']),
+    ],
+)
+def test_each_change_is_told(changes: dict[str, Any], told: list[str]) -> None:
+    new = {key: value for key, value in {**OLD, **changes}.items() if value is not None}
+
+    assert changes_between(OLD, new) == told
+
+
+def test_settings_cannot_be_changed() -> None:
+    settings = read_only({"limits": {"rows": [1, 2]}})
+
+    assert settings["limits"]["rows"] == (1, 2)
+    with pytest.raises(TypeError):
+        settings["limits"]["more"] = 1

@@ -1,0 +1,113 @@
+from typing import Any
+
+import pytest
+
+from small_apps.document import InvalidSmallApp
+from small_apps.mail.checks import checked_small_app, problems_of_template, template_problems
+from small_apps.mail.templates import MailTemplate
+
+
+def told(text: str) -> list[str]:
+    """Return the problems of a template with `text`, without its path."""
+    found = problems_of_template(
+        MailTemplate("t", "s", text), {"greeting": "Hello", "team": {"name": "A"}}
+    )
+    return [str(problem).removeprefix("templates.t.text").lstrip(": ") for problem in found]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{{ recipient.name }} {{ recipient['id'] }} {{ small_app.title }} {{ unsubscribe_url }}",
+        "{% for c in recipient.name %}{{ loop.index }}{{ c }}{% else %}{{ date }}{% endfor %}",
+        "{% for key, value in recipient|items %}{{ key }}{{ value|upper }}{% endfor %}",
+        "{{ nick|default('friend') }} {{ recipient.nick|d('') }}",
+        "{% if nick is defined %}yes{% endif %}{% if nick is undefined %}no{% endif %}",
+        "{{ small_app.settings.greeting }}, {{ small_app.settings.team.name }}",
+        "{% if recipient.name == 'Ann' and time < '12:00' %}{{ occurrence_at }}{% endif %}",
+    ],
+)
+def test_what_is_known_is_no_problem(text: str) -> None:
+    assert told(text) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong", "near"),
+    [
+        ("{{ recipent.name }}", "recipent", "recipient"),
+        ("\n\n{{ recipient.nmae }}", "recipient.nmae", "recipient.name"),
+        ("{{ recipient['adress'] }}", "recipient.adress", "recipient.address"),
+        ("{% if dat %}{% endif %}", "dat", "date"),
+        (
+            "{{ small_app.settings.greetng }}",
+            "small_app.settings.greetng",
+            "small_app.settings.greeting",
+        ),
+        ("{% for c in tim %}{% endfor %}", "tim", "time"),
+        ("{{ ('a' ~ small_ap)|upper }}", "small_ap", "small_app"),
+        ("{{ date|default(tim) }}", "tim", "time"),
+        ("{% for c in date if c == tim %}{% endfor %}", "tim", "time"),
+    ],
+)
+def test_an_unknown_variable_is_named_with_the_nearest_and_its_line(
+    text: str, wrong: str, near: str
+) -> None:
+    line = text.count("\n") + 1
+
+    expected = f"'{wrong}': is not a known variable; did you mean \"{near}\"? (line {line})"
+    assert told(text) == [expected]
+
+
+def test_the_variable_of_a_loop_ends_with_it() -> None:
+    (problem,) = told("{% for c in date %}{{ c }}{% endfor %}\n{{ c }}")
+
+    assert problem.startswith("'c': is not a known variable")
+    assert problem.endswith("(line 2)")
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("{{ 1 / 0 }}", "division by zero"),
+        ("{{ ''.__class__ }}", "unsafe"),
+        ("{{ date is nonsense }}", "No test named 'nonsense'. (line 1)"),
+        ("{{ 'a%s' % 1 }}", "operator % is not allowed"),
+        ("{{ oops", "unexpected end of template"),
+        ("{{ " + "(" * 3_000 + "1" + ")" * 3_000 + " }}", "nested too deeply"),
+        ("{{ date" + ".a" * 3_000 + " }}", "nested too deeply"),
+        ("{% for c in 'x' %}{% for d in c %}{{ nobody }}{% endfor %}{% endfor %}", "within a loop"),
+    ],
+)
+def test_what_only_shows_when_rendered_or_compiled_is_found(text: str, error: str) -> None:
+    assert any(error in one for one in told(text)), told(text)
+
+
+def test_each_part_and_each_template_tells_its_own() -> None:
+    templates = {"a b": {"subject": "{{ x }}", "text": "{{ y }}"}, "c": {"text": "", "html": "{{"}}
+
+    paths = [problem.path for problem in template_problems({"templates": templates})]
+
+    assert paths == ["templates.a b.subject", "templates.a b.text", "templates.c.html"]
+
+
+@pytest.mark.parametrize("document", [None, 3, [], {}, {"templates": 3}, {"templates": {"a": 3}}])
+def test_what_is_no_document_has_no_templates(document: Any) -> None:
+    assert template_problems(document) == []
+
+
+def test_a_sound_small_app_is_returned() -> None:
+    template = {"subject": "s", "text": "{{ date }}"}
+
+    assert (
+        checked_small_app({"name": "a", "templates": {"t": template}}).templates["t"].html is None
+    )
+
+
+def test_the_faults_of_document_and_templates_come_together() -> None:
+    template = {"subject": "{{ x }}", "txt": "t"}
+
+    with pytest.raises(InvalidSmallApp) as refused:
+        checked_small_app({"name": "A!", "templates": {"t": template}})
+
+    paths = [problem.path for problem in refused.value.problems]
+    assert paths == ["name", "templates.t.txt", "templates.t.text", "templates.t.subject"]

@@ -1,0 +1,1 @@
+"""What is shown of an action, an operation, an app and the installation: typed results."""
