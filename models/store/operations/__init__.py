@@ -153,6 +153,7 @@ def keep_newest(connection: sa.Connection, uid: UUID, max_waiting: int) -> int:
     skipped = (
         sa.update(operations)
         .where(operations.c.id.in_(too_many), stands_in(operations.c.state, UNSTARTED))
+        .where(sa.not_(is_being_sent(operations.c)))
         .values(
             state=OperationState.SKIPPED,
             reason=f"{MORE_WAITED}{max_waiting} waited",

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from models.errors import NotFound
 from models.operation import UNSTARTED, OperationState
 from models.sql import UTCDateTime, database_now, is_among, stands_in
-from models.store.operations import RESERVED_FOR, asked_for
+from models.store.operations import RESERVED_FOR, asked_for, is_being_sent
 from models.tables import backfills, operations
 
 # How long a worker has for a batch before another one is asked to go on.
@@ -143,7 +143,7 @@ def cancel_unstarted(connection: sa.Connection, uid: UUID, triggerer: str, reaso
     cancelled = (
         sa.update(operations)
         .where(operations.c.action_uid == uid, stands_in(operations.c.state, UNSTARTED))
-        .where(operations.c.triggerer == triggerer)
+        .where(operations.c.triggerer == triggerer, sa.not_(is_being_sent(operations.c)))
         .values(
             state=OperationState.CANCELLED,
             reason=reason,

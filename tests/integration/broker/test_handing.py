@@ -8,14 +8,19 @@ import pytest
 import sqlalchemy as sa
 
 from broker.app import configure
+from celery_steps import followed
 from models.errors import Refused
+from models.operation import OperationState
 from models.sql import database_now
 from models.store.actions.explain_facts import Standing
 from models.store.notices import overdue
-from models.store.operations import handing, outbox
+from models.store.operations import backfills, handed_over, handing, outbox
 from models.store.operations.admission import NotClaimed
 from models.store.operations.claims import claim
+from models.store.operations.finish import Ending, end
+from models.store.people import users
 from models.tables import action_state, notices
+from models.users import parse_users
 from runtime.config import Settings
 from runtime.database import reading
 from runtime.sections import AlertSettings
@@ -165,7 +170,7 @@ def test_what_a_follower_never_claims_is_handed_over_after_an_hour_and_can_be_cl
     sweep(engine)
     assert row_of(engine, id)["state"] == "handed_over"
     with engine.begin() as connection:
-        assert handing.take_up(connection, id, 1)
+        assert handed_over.take_up(connection, id, 1)
         assert not isinstance(claim(connection, id, 1, "shop@host"), NotClaimed)
 
     row = row_of(engine, id)
@@ -341,6 +346,62 @@ def test_what_is_just_being_sent_is_neither_overtaken_nor_cancelled(engine: sa.E
         cancel(engine, id, "ann")
 
     assert [row["state"] for row in rows_of(engine, action)] == ["pending", "handed_over"]
+
+
+def test_a_cancelled_backfill_leaves_alone_what_is_just_being_sent(engine: sa.Engine) -> None:
+    action = celery_action(engine)
+    ids = [due(engine, action, at=NOON + n * MINUTE) for n in range(2)]
+    begun(engine, ids[0])
+    for id in ids:
+        update_operation(engine, id, triggerer="Backfill 1 by ann")
+
+    with engine.begin() as connection:
+        cancelled = backfills.cancel_unstarted(
+            connection, action.uid, "Backfill 1 by ann", "cancelled by ann"
+        )
+
+    assert cancelled == 1
+    assert [row["state"] for row in rows_of(engine, action)] == ["pending", "cancelled"]
+
+
+def test_what_a_follower_takes_up_counts_as_one_run(engine: sa.Engine, broker: Broker) -> None:
+    follow_by_name(engine, TASK)
+    id = due(engine, celery_action(engine))
+    dispatch_ready(engine)
+    update_operation(engine, id, not_before=database_now(-1.0), subject="ann")
+    with engine.begin() as connection:
+        users.add(connection, 1, parse_users([{"id": "ann", "email": "ann@example.com"}])[0])
+    sweep(engine)
+
+    with engine.begin() as connection:
+        found, _ = followed.try_to_claim(connection, (id, 1), "shop@host", repeatable=False)
+        ended = end(connection, id, 1, Ending(OperationState.SUCCESS))
+
+    with reading(engine) as connection:
+        counts = connection.execute(
+            sa.select(action_state.c.subject, action_state.c.run_number, action_state.c.last_state)
+        ).all()
+    assert (found.id, ended.state) == (id, "success")
+    assert sorted(map(tuple, counts)) == [("", 1, "success"), ("ann", 1, "success")]
+
+
+def test_what_a_follower_takes_up_and_may_not_start_counts_as_no_run(
+    engine: sa.Engine, broker: Broker
+) -> None:
+    follow_by_name(engine, TASK)
+    action = celery_action(engine)
+    id = due(engine, action)
+    dispatch_ready(engine)
+    update_operation(engine, id, not_before=database_now(-1.0))
+    sweep(engine)
+    change.set_active(engine, action.uid, active=False, author=author())
+
+    with engine.begin() as connection:
+        followed.try_to_claim(connection, (id, 1), "shop@host", repeatable=False)
+
+    with reading(engine) as connection:
+        assert connection.execute(sa.select(action_state.c.run_number)).scalar_one() == 0
+    assert row_of(engine, id)["state"] == "skipped"
 
 
 def test_a_queued_one_is_cancelled_and_its_message_then_starts_nothing(engine: sa.Engine) -> None:

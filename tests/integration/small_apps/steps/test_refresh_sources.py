@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import Any, cast
 from urllib.parse import urlencode
 
@@ -205,6 +206,29 @@ def test_a_module_that_cannot_be_imported_is_told_with_the_reader_it_had(
 
     with pytest.raises(StepFailed, match=r'reader "crm" .*; absent_readers: ModuleNotFoundError'):
         ran(work, settings={"step_modules": ("absent_readers",)})
+
+
+def test_an_unknown_reader_of_a_package_names_why_and_is_imported_once(
+    work: Work, register: Register, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "shop_of_readers-1.0.dist-info"
+    package.mkdir()
+    (package / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: shop-of-readers\nVersion: 1.0\n"
+    )
+    (package / "entry_points.txt").write_text("[minutehand.steps]\nshop = shop_of_readers\n")
+    imports = tmp_path / "imports"
+    text = (
+        f"with open({str(imports)!r}, 'a') as f: f.write('x')\nraise RuntimeError('no licence')\n"
+    )
+    (tmp_path / "shop_of_readers.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    work.apply(domains={"a": CRM, "b": CRM})
+
+    with pytest.raises(StepFailed, match="shop_of_readers: RuntimeError: no licence"):
+        ran(work, settings={"step_modules": ("also_absent",)})
+
+    assert imports.read_text() == "x"
 
 
 def test_what_a_reader_gave_can_be_imported_again(work: Work, register: Register) -> None:
