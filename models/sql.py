@@ -283,38 +283,50 @@ def upsert(
     table: sa.Table,
     rows: Sequence[dict[str, Any]],
     added: tuple[str, ...] = (),
+    latest: tuple[str, ...] = (),
 ) -> None:
     """Insert `rows`, or overwrite the columns given of those whose primary key is there already.
 
-    To those named in `added` the value given is added instead.
+    To those named in `added` the value given is added instead. Those named in `latest` keep an
+    instant that is later than the given one, unless it lies ahead: then the clock was set back.
     """
     if rows:
-        names = tuple(rows[0])
-        connection.execute(_upsert(connection.dialect.name, table, names, added), rows)
+        changed = _upsert(connection.dialect.name, table, tuple(rows[0]), added, latest)
+        connection.execute(changed, rows)
 
 
 def upsert_one(
     connection: sa.Connection,
     table: sa.Table,
     row: dict[str, Any],
-    added: tuple[str, ...],
     returning: Sequence[sa.Column[Any]],
+    added: tuple[str, ...] = (),
+    latest: tuple[str, ...] = (),
 ) -> sa.Row[Any]:
     """Do with one row what `upsert` does, and return these columns as they stand then."""
-    changed = _upsert(connection.dialect.name, table, tuple(row), added)
+    changed = _upsert(connection.dialect.name, table, tuple(row), added, latest)
     found: sa.Row[Any] = connection.execute(changed.returning(*returning), row).one()
     return found
 
 
 @lru_cache(maxsize=64)
-def _upsert(dialect: str, table: sa.Table, names: tuple[str, ...], added: tuple[str, ...]) -> Any:
+def _upsert(
+    dialect: str,
+    table: sa.Table,
+    names: tuple[str, ...],
+    added: tuple[str, ...],
+    latest: tuple[str, ...],
+) -> Any:
     insert = postgresql.insert if dialect == "postgresql" else sqlite.insert
     statement = insert(table)
     given = statement.excluded
     key = [column.name for column in table.primary_key]
-    changed = {
-        name: table.c[name] + given[name] if name in added else given[name]
-        for name in names
-        if name not in key
-    }
+    changed = {name: given[name] for name in names if name not in key}
+    changed |= {name: table.c[name] + given[name] for name in added}
+    changed |= {name: _latest(table.c[name], given[name]) for name in latest if name in changed}
     return statement.on_conflict_do_update(index_elements=key, set_=changed)
+
+
+def _latest(stored: sa.ColumnElement[Any], given: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
+    is_later = sa.or_(given.is_(None), stored.between(given, database_now()))
+    return sa.case((is_later, stored), else_=given)

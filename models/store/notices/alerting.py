@@ -28,6 +28,9 @@ STANDING = (
     action_state.c.overdue_alerted_at,
 )
 
+# An occurrence that ends after a newer one does not set these back.
+LATEST = ("last_run_at", "last_success_at")
+
 
 @dataclass(frozen=True, slots=True)
 class End:

@@ -12,7 +12,7 @@ from models.notices import TIME_BOX
 from models.operation import DONE, OUTCOMES, UNSTARTED, OperationState, StepState
 from models.sql import database_now, stands_in, upsert, upsert_one
 from models.store.notices import Owed, alerting
-from models.store.notices.alerting import NO_ALERTS, STANDING, End
+from models.store.notices.alerting import LATEST, NO_ALERTS, STANDING, End
 from models.store.operations import asked_for
 from models.store.operations.outbox import Message
 from models.store.operations.running import MINE, Story, lease_lost, mine, write_lines
@@ -217,11 +217,12 @@ def _remember(connection: sa.Connection, row: sa.Row[Any], ending: Ending) -> sa
     known |= _kept(ending.state, row.first_started_at)
     counted = _counted(ending)
     given = {**key, **values, **known, **counted}
-    standing = upsert_one(connection, action_state, given, tuple(counted), STANDING)
+    how = (STANDING, tuple(counted), LATEST)
+    standing = upsert_one(connection, action_state, given, *how)
     if row.subject:
         # Always after the subject's own: nobody waits for another in a circle.
         whole = {"action_uid": row.action_uid, "subject": "", **known, **counted}
-        standing = upsert_one(connection, action_state, whole, tuple(counted), STANDING)
+        standing = upsert_one(connection, action_state, whole, *how)
     return standing
 
 
