@@ -13,7 +13,7 @@ from models.celery_task import STEP
 from models.errors import LeaseLost
 from models.notices import TIME_BOX
 from models.operation import OperationState, StepState, after_loss
-from models.store.operations import handing, running
+from models.store.operations import handed_over, handing, running
 from models.store.operations.admission import NotClaimed
 from models.store.operations.claims import Claim, claim, recorded_of
 from models.store.operations.finish import Ended, Ending, end
@@ -71,7 +71,7 @@ def try_to_claim(
     if _comes_early(connection, its):
         # Asked now: put back while we claim it, it would look as if its action were paused.
         return EARLY
-    handing.take_up(connection, *its)
+    handed_over.take_up(connection, *its)
     found = claim(connection, *its, worker, lambda _document, _steps: {**shown, "progress": 0.0})
     if isinstance(found, NotClaimed):
         is_known = found is not NotClaimed.TAKEN or recorded_of(connection, *its) is not None

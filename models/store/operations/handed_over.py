@@ -10,7 +10,7 @@ from models.operation import UNSTARTED, OperationState
 from models.sql import database_now, stands_in, upsert
 from models.store import notices
 from models.store.notices import alerting
-from models.store.notices.alerting import STANDING, End
+from models.store.notices.alerting import LATEST, STANDING, End
 from models.store.operations.finish import PLAN
 from models.tables import action_state, operations
 from runtime.sections import AlertSettings
@@ -61,20 +61,49 @@ def hand_over(
     _tell(connection, rows, reason, alerts)
 
 
+def take_up(connection: sa.Connection, operation_id: UUID, attempt: int) -> bool:
+    """Let a worker that follows after all claim what counted as handed over; False if it did not.
+
+    It is not over, so it counts as no run until it ends. In the transaction of the claim, which may
+    refuse it for the same reasons as any other.
+    """
+    taken = (
+        sa.update(operations)
+        .where(operations.c.id == operation_id, operations.c.attempt == attempt)
+        .where(operations.c.state == OperationState.HANDED_OVER)
+        .values(state=OperationState.QUEUED, reason=None, finished_at=None)
+        .returning(operations.c.action_uid, operations.c.subject)
+    )
+    row = connection.execute(taken).one_or_none()
+    if row is None:
+        return False
+    for subject in _counted_for(row):
+        its_own = (action_state.c.action_uid == row.action_uid, action_state.c.subject == subject)
+        counted = sa.update(action_state).where(*its_own, action_state.c.run_number > 0)
+        connection.execute(counted.values(run_number=action_state.c.run_number - 1))
+    return True
+
+
+def _counted_for(row: sa.Row[Any]) -> list[str]:
+    """Return under which subjects a run counts: its own before that of the action as a whole."""
+    return [row.subject, ""] if row.subject else [""]
+
+
 def _remember(connection: sa.Connection, rows: Sequence[sa.Row[Any]]) -> None:
     """Write what the actions know: nothing failed, as far as anybody can tell."""
     known: dict[tuple[UUID, str], dict[str, Any]] = {}
     for row in rows:
         # Of a start nothing is known: that of the sending stands for it.
         values = {"last_state": OperationState.HANDED_OVER, "last_run_at": row.handing_at}
-        for subject in {row.subject or "", ""}:
+        for subject in _counted_for(row):
             key = {"action_uid": row.action_uid, "subject": subject}
             before = known.get((row.action_uid, subject), {"run_number": 0})
             count = {"run_number": before["run_number"] + 1}
             known[row.action_uid, subject] = {**key, **values, **FORGIVEN, **count}
     # In the order in which everybody takes them: a subject's own before its action's.
     in_order = sorted(known, key=lambda key: (key[0], key[1] == "", key[1]))
-    upsert(connection, action_state, [known[key] for key in in_order], ("run_number",))
+    rows = [known[key] for key in in_order]
+    upsert(connection, action_state, rows, ("run_number",), LATEST)
 
 
 def _tell(

@@ -270,17 +270,3 @@ def await_message(
         )
     )
     connection.execute(waits)
-
-
-def take_up(connection: sa.Connection, operation_id: UUID, attempt: int) -> bool:
-    """Let a worker that follows after all claim what counted as handed over; False if it did not.
-
-    In the transaction of the claim, which may refuse it for the same reasons as any other.
-    """
-    taken = (
-        sa.update(operations)
-        .where(operations.c.id == operation_id, operations.c.attempt == attempt)
-        .where(operations.c.state == OperationState.HANDED_OVER)
-        .values(state=OperationState.QUEUED, reason=None, finished_at=None)
-    )
-    return connection.execute(taken).rowcount == 1
