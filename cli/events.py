@@ -65,8 +65,10 @@ def _check(name: str, id: str | None) -> None:
 def _move(
     connection: sa.Connection, app: int, name: str, user: str, at: datetime
 ) -> dict[str, Any]:
-    stands = users.move(connection, app, user, COLUMNS[name], at)
-    return {"id": None, "at": stands, "change": "sent" if stands == at else "overtaken"}
+    moved = users.move(connection, app, user, COLUMNS[name], at)
+    if moved is None:
+        raise NotFound(f"no user is named {user!r}; see `minutehand user list`")
+    return {"id": None, "at": moved.at, "change": "sent" if moved.raised else "overtaken"}
 
 
 def _add(
