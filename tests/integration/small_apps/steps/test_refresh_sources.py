@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, cast
 from urllib.parse import urlencode
+from uuid import uuid4
 
 import fsspec
 import pytest
@@ -226,7 +227,8 @@ def test_an_unknown_reader_of_a_package_names_why_and_is_imported_once(
     work.apply(domains={"a": CRM, "b": CRM})
 
     with pytest.raises(StepFailed, match="shop_of_readers: RuntimeError: no licence"):
-        ran(work, settings={"step_modules": ("also_absent",)})
+        # Each process loads its modules once: those of another name are loaded anew.
+        ran(work, settings={"step_modules": (f"absent_{uuid4().hex}",)})
 
     assert imports.read_text() == "x"
 
