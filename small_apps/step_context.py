@@ -1,7 +1,7 @@
 """StepContext as our own steps get it: with the database and the settings besides."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cached_property
 from typing import Any, Protocol
@@ -56,6 +56,8 @@ class WorkContext(StepContext):
     should_stop_source: Callable[[], bool]
     # How many more attempts the policy gives the operation when this one fails.
     attempts_left: int = 0
+    # Modules of steps and readers that this worker could not import, and why.
+    failed_modules: Mapping[str, str] = field(default_factory=dict)
 
     def progress(
         self,

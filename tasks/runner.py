@@ -173,6 +173,7 @@ class Runner:
             time_left_source=self.lease.time_left,
             should_stop_source=self.lease.should_stop,
             attempts_left=max(0, claim.plan.max_attempts - claim.failures - 1),
+            failed_modules=self.registry.failed,
         )
 
 

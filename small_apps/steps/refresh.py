@@ -28,7 +28,6 @@ from small_apps.steps.refresh_report import Report
 from small_apps.store import snapshots as stored
 from small_apps.store.snapshots import Domain, MergedInto, Snapshot
 from small_apps.watch import Watch
-from tasks.registry import registry_of
 
 T = TypeVar("T")
 
@@ -241,8 +240,7 @@ class _Refresh:
         name = domain.source.get("reader")
         if name is None or name in registered_readers():
             return ""
-        # Those of this worker: to load them again would run somebody's import in a step.
-        failed = registry_of(self.context.settings.step_modules).failed
+        failed = self.context.failed_modules
         return "".join(f"; {module}: {error}" for module, error in failed.items())
 
     def _progress(self, phase: str, name: str | None) -> None:

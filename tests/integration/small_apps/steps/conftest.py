@@ -21,6 +21,7 @@ from small_apps.document import parse_small_app
 from small_apps.step_context import WorkContext
 from small_apps.store import small_apps
 from small_apps.store.snapshots import Domain, domains_of
+from tasks.registry import registry_of
 from tests.mail_server import MailServer, mail_server
 from tests.web_source import WebSource, web_source
 
@@ -108,6 +109,7 @@ class Work:
         **settings: Any,
     ) -> WorkContext:
         """Return a context in which a step can run; `settings` replace some of the fixture's."""
+        changed = self.settings.model_copy(update=settings)
         return WorkContext(
             operation_id=operation_id or self.operation(),
             occurrence_at=OCCURRENCE,
@@ -122,12 +124,13 @@ class Work:
             checkpoint=self.checkpoint,
             logger=logging.getLogger("test"),
             engine=self.engine,
-            settings=self.settings.model_copy(update=settings),
+            settings=changed,
             is_manual=is_manual,
             reporter=self.progress,
             time_left_source=lambda: timedelta(hours=1),
             should_stop_source=should_stop,
             attempts_left=attempts_left,
+            failed_modules=registry_of(changed.step_modules).failed,
         )
 
 
