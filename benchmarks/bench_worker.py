@@ -13,6 +13,7 @@ from benchmarks import worker_tasks
 from benchmarks.filling import document
 from benchmarks.harness import Database, Figure, Sizes, Stack, main, middle, process
 from minutehand.steps import SmallApp
+from models.operation import by_action
 from models.store import operations
 from scheduler.changes.change import create_all
 from scheduler.changes.validation import Author
@@ -82,7 +83,7 @@ def _record(database: Database, number: int) -> None:
             made.plan,
             operation_id(made.uid, at),
             at,
-            "Scheduled action",
+            by_action(made.name),
         )
         for made in create_all(database.engine, documents, author)
     ]

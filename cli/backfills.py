@@ -15,14 +15,14 @@ from cli.output import instant, print_json, print_line
 from cli.waiting import say_unsent
 from models.action.plan import Plan
 from models.errors import Refused
-from models.operation import ENDED, WENT_WELL, OperationState
+from models.operation import ENDED, WENT_WELL, OperationState, by_backfill
 from models.store import actions
 from models.store.operations import backfills
 from models.values import parse_instant
 from runtime.clock import wait_for
 from runtime.database import reading
 from scheduler.on_demand import backfill as filling
-from scheduler.on_demand.backfill_range import Mode, Wanted, parse_pace, triggerer
+from scheduler.on_demand.backfill_range import Mode, Wanted, parse_pace
 
 ACTIVE = "active"
 
@@ -117,7 +117,7 @@ def _standing(invocation: Invocation, id: UUID) -> dict[str, Any]:
     """Return a backfill as JSON, with how many of its operations stand in each state."""
     with reading(invocation.engine) as connection:
         row = backfills.get(connection, id)
-        states = backfills.states_of(connection, row, triggerer(id, row["actor"]))
+        states = backfills.states_of(connection, row, by_backfill(id, row["actor"]))
     return {**preview.backfill(row), "operations": states}
 
 

@@ -6,7 +6,7 @@ reading of its neighbours. Indexes carry their reader's name.
 
 import sqlalchemy as sa
 
-from models.operation import OperationState
+from models.operation import Cause, OperationState
 from models.sql import HyphenatedUuid, StorableText, UTCDateTime
 
 metadata = sa.MetaData(
@@ -198,6 +198,8 @@ operations = sa.Table(
     _at("event_at"),
     _text("state"),
     _text("reason", optional=True),
+    # What policies go by, beside a text for people.
+    sa.Column("cause", sa.Text, nullable=False, server_default=Cause.SCHEDULE),
     _text("triggerer"),
     _text("queue"),
     _text("task"),
@@ -230,6 +232,7 @@ operations = sa.Table(
     sa.Column("result", sa.JSON),
     _text("error", optional=True),
     _states("state", [state.value for state in OperationState]),
+    _states("cause", [cause.value for cause in Cause]),
     sa.CheckConstraint("attempt >= 1", name="attempt"),
     sa.CheckConstraint("progress >= 0 AND progress <= 1", name="progress"),
     sa.CheckConstraint(

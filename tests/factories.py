@@ -9,6 +9,7 @@ import sqlalchemy as sa
 
 from minutehand.steps import SmallApp
 from models.action import ParseContext
+from models.operation import Cause, CausedBy
 from models.sql import read_clock
 from models.step_spec import StepSpec
 from models.store import actions, operations
@@ -52,6 +53,13 @@ def make_action(engine: sa.Engine, *, since: datetime | None = None, **changes: 
     return changed
 
 
+def caused_by(triggerer: str) -> CausedBy:
+    """Return the cause that a triggerer's first word stands for; tests run operations manually."""
+    causes = {"Scheduled": Cause.SCHEDULE, "Manual": Cause.MANUAL, "tests": Cause.MANUAL}
+    word = triggerer.split(maxsplit=1)[0]
+    return CausedBy(causes.get(word) or Cause(word.lower()), triggerer)
+
+
 def make_operation(
     engine: sa.Engine, action: Changed, occurrence: datetime, triggerer: str = "tests"
 ) -> UUID:
@@ -59,7 +67,7 @@ def make_operation(
     subject = Subject(action.uid, DEFAULT_APP.id, action.name, action.revision)
     id = operation_id(action.uid, occurrence)
     with engine.begin() as connection:
-        row = operation_row(subject, action.plan, id, occurrence, triggerer)
+        row = operation_row(subject, action.plan, id, occurrence, caused_by(triggerer))
         operations.record(connection, [row])
     return id
 

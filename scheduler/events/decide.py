@@ -12,7 +12,7 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from models.action.plan import EventTrigger, Plan
-from models.operation import OperationState
+from models.operation import Cause, OperationState, by_action
 from models.store import operations, ticks
 from models.store.operations.outbox import Message
 from models.store.people import events
@@ -20,7 +20,7 @@ from models.store.people.events import Happened, Range
 from scheduler.events import Delay, is_within, trigger_delay
 from scheduler.fingerprint import fingerprint, str_to_uuid
 from scheduler.occurrence import MOST_MISSED_SHOWN, TOO_LATE, MissedSpan
-from scheduler.record import Recorded, Subject, operation_row, span_row, triggerer_of
+from scheduler.record import Recorded, Subject, operation_row, span_row
 
 
 @lru_cache(maxsize=10_000)
@@ -66,7 +66,7 @@ class Occurrence:
         """Return its operation, pending, or missed when it is too late."""
         one = self.watched
         row = operation_row(
-            one.action, one.plan, self.id, self.due_at, triggerer_of(one.action)
+            one.action, one.plan, self.id, self.due_at, by_action(one.action.name, Cause.EVENT)
         ) | {
             "subject": self.event.id,
             "event_id": self.event.event_id,

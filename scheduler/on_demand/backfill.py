@@ -14,10 +14,11 @@ import sqlalchemy as sa
 from broker.sending import Sent, send_backfills
 from models.action.plan import Plan
 from models.errors import Refused
+from models.operation import by_backfill
 from models.sql import read_clock
 from models.store import audit
 from models.store.actions import cursors
-from models.store.operations import backfills
+from models.store.operations import backfills, unstarted
 from models.values import format_instant
 from runtime.database import reading
 from scheduler.occurrence import next_occurrence, next_occurrences
@@ -29,7 +30,6 @@ from scheduler.on_demand.backfill_range import (
     Wanted,
     check_range,
     sort_out,
-    triggerer,
 )
 from scheduler.on_demand.restart import repeatable_plan
 
@@ -100,7 +100,7 @@ def cancel(engine: sa.Engine, uid: UUID, actor: str) -> tuple[list[UUID], int]:
         if not stopped:
             raise Refused(f"{row.name!r} has no active backfill")
         count = sum(
-            backfills.cancel_unstarted(connection, uid, triggerer(id, by), CALLED_OFF)
+            unstarted.cancel_backfill(connection, uid, by_backfill(id, by), CALLED_OFF)
             for id, by in stopped
         )
         _audit(connection, row, actor, "cancel", {"backfills": [str(id) for id, _ in stopped]})

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from broker.sending import Sent, send_reserved
 from models.action.plan import Plan
 from models.errors import NotFound, Refused
+from models.operation import Cause, by_person
 from models.sql import read_clock
 from models.store import actions, audit, operations
 from models.store.actions import cursors
@@ -78,7 +79,7 @@ def _record(engine: sa.Engine, uid: UUID, actor: str, subject: str | None) -> Me
         now = read_clock(connection).replace(microsecond=0)
         _check_subject(connection, row, plan, subject)
         id = str_to_uuid(fingerprint(uid, now, subject=subject, manual=token_hex(8)))
-        operation = operation_row(subject_of(row), plan, id, now, f"Manual run by {actor}")
+        operation = operation_row(subject_of(row), plan, id, now, by_person(Cause.MANUAL, actor))
         if subject is not None:
             operation |= {"subject": subject, "overlap_key": None}
         operations.record(connection, [operation])

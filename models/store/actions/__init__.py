@@ -9,10 +9,10 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from models.errors import NotFound
-from models.sql import UTCDateTime, database_now, insert_all
+from models.operation import TICKED
+from models.sql import UTCDateTime, database_now, insert_all, stands_in
 from models.store.actions.cursors import FILE_ME
 from models.store.notices.overdue import NEVER_STARTED
-from models.store.operations import SCHEDULED
 from models.tables import action_cursor, action_state, actions, operations, revisions
 
 OVERDUE = timedelta(minutes=15)
@@ -252,7 +252,7 @@ def _as_uid(text: str) -> UUID | None:
 
 
 def _expected() -> sa.Select[Any]:
-    return sa.select(operations).where(NEVER_STARTED, operations.c.triggerer.startswith(SCHEDULED))
+    return sa.select(operations).where(NEVER_STARTED, stands_in(operations.c.cause, TICKED))
 
 
 def _late(overdue: timedelta) -> sa.Select[Any]:

@@ -7,12 +7,12 @@ import sqlalchemy as sa
 
 from models.action.plan import hooks_of
 from models.notices import NoticeKind, quiet_until, targets_of
-from models.operation import UNSTARTED, OperationState
+from models.operation import TICKED, UNSTARTED, OperationState
 from models.sql import database_now, insert_ignoring, read_clock, stands_in
 from models.store import notices, ticks
 from models.store.notices import Told
 from models.store.notices.alerting import alert_targets
-from models.store.operations import MORE_WAITED, OVERTAKEN, SCHEDULED
+from models.store.operations import MORE_WAITED, OVERTAKEN
 from models.tables import action_state, actions, operations, small_apps
 from models.values import format_instant
 from runtime.sections import AlertSettings
@@ -82,7 +82,7 @@ _EXPECTED = (
         action_state,
         (action_state.c.action_uid == operations.c.action_uid) & (action_state.c.subject == ""),
     )
-    .where(NEVER_STARTED, operations.c.triggerer.startswith(SCHEDULED))
+    .where(NEVER_STARTED, stands_in(operations.c.cause, TICKED))
     .where(actions.c.active, actions.c.deleted_at.is_(None))
     .where(action_state.c.overdue_alerted_at.is_(None))
     # One that lies ahead is of a clock that was: it says nothing of now.

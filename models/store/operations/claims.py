@@ -10,9 +10,10 @@ import sqlalchemy as sa
 
 from minutehand.steps import SmallApp
 from models.action.plan import Plan
-from models.operation import UNSTARTED, OperationState
-from models.sql import database_now, stands_in
+from models.operation import UNSTARTED, Cause, OperationState
+from models.sql import stands_in
 from models.store.operations.admission import NotClaimed, Recorded, keep_back, refuse
+from models.store.operations.move import move
 from models.store.operations.running import Memory, memory
 from models.tables import actions, attempts, operations, revisions, small_apps
 
@@ -31,6 +32,7 @@ class Claim:
     action_uid: UUID
     occurrence_at: datetime
     subject: str | None
+    cause: Cause
     triggerer: str
     failures: int
     losses: int
@@ -87,6 +89,7 @@ _RECORDED = (
         operations.c.subject,
         operations.c.event_at,
         operations.c.overlap_key,
+        operations.c.cause,
         operations.c.triggerer,
         operations.c.first_started_at,
         operations.c.steps,
@@ -118,23 +121,12 @@ def recorded_of(connection: sa.Connection, operation_id: UUID, attempt: int) -> 
     return Recorded(**{**row._mapping, "plan": Plan.from_json(row.plan)})
 
 
-_START = (
-    sa.update(operations)
-    .where(operations.c.id == sa.bindparam("its_id"), _can_start)
-    .values(
-        state=OperationState.RUNNING,
-        worker=sa.bindparam("its_worker"),
-        started_at=database_now(),
-        first_started_at=sa.func.coalesce(operations.c.first_started_at, database_now()),
-        heartbeat_at=database_now(),
-        # An attempt that was lost may have left one.
-        eta_at=None,
-        waiting_for=None,
-        reason=None,
-        error=None,
-    )
-    .returning(operations.c.started_at, operations.c.failures, operations.c.losses)
-)
+_START = move(
+    OperationState.RUNNING,
+    operations.c.id == sa.bindparam("its_id"),
+    _can_start,
+    worker=sa.bindparam("its_worker"),
+).returning(operations.c.started_at, operations.c.failures, operations.c.losses)
 _ATTEMPT = sa.insert(attempts)
 
 
@@ -159,6 +151,7 @@ def _claimed(
         action_uid=recorded.action_uid,
         occurrence_at=recorded.occurrence_at,
         subject=recorded.subject,
+        cause=Cause(recorded.cause),
         triggerer=recorded.triggerer,
         failures=row.failures,
         losses=row.losses,

@@ -6,12 +6,13 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.operation import UNSTARTED, OperationState
-from models.sql import database_now, stands_in, upsert
+from models.operation import OperationState
+from models.sql import upsert
 from models.store import notices
 from models.store.notices import alerting
 from models.store.notices.alerting import LATEST, STANDING, End
 from models.store.operations.finish import PLAN
+from models.store.operations.move import fenced, move
 from models.tables import action_state, operations
 from runtime.sections import AlertSettings
 
@@ -31,30 +32,23 @@ def hand_over(
     """
     if not its:
         return
-    ended = (
-        sa.update(operations)
+    ended = move(
+        OperationState.HANDED_OVER,
         # The id by itself finds the row: from pairs alone SQLite reads the whole table.
-        .where(operations.c.id.in_([id for id, _ in its]))
-        .where(sa.tuple_(operations.c.id, operations.c.attempt).in_(its))
-        .where(stands_in(operations.c.state, UNSTARTED))
-        .values(
-            state=OperationState.HANDED_OVER,
-            reason=reason,
-            queued_at=sa.func.coalesce(operations.c.queued_at, database_now()),
-            sendings=sa.case(
-                (operations.c.queued_at.is_(None), operations.c.sendings + 1),
-                else_=operations.c.sendings,
-            ),
-            finished_at=database_now(),
-        )
-        .returning(
-            operations.c.id,
-            operations.c.attempt,
-            operations.c.action_uid,
-            operations.c.subject,
-            operations.c.handing_at,
-            operations.c.finished_at,
-        )
+        operations.c.id.in_([id for id, _ in its]),
+        sa.tuple_(operations.c.id, operations.c.attempt).in_(its),
+        reason=reason,
+        sendings=sa.case(
+            (operations.c.queued_at.is_(None), operations.c.sendings + 1),
+            else_=operations.c.sendings,
+        ),
+    ).returning(
+        operations.c.id,
+        operations.c.attempt,
+        operations.c.action_uid,
+        operations.c.subject,
+        operations.c.handing_at,
+        operations.c.finished_at,
     )
     rows = connection.execute(ended).all()
     _remember(connection, rows)
@@ -67,13 +61,12 @@ def take_up(connection: sa.Connection, operation_id: UUID, attempt: int) -> bool
     It is not over, so it counts as no run until it ends. In the transaction of the claim, which may
     refuse it for the same reasons as any other.
     """
-    taken = (
-        sa.update(operations)
-        .where(operations.c.id == operation_id, operations.c.attempt == attempt)
-        .where(operations.c.state == OperationState.HANDED_OVER)
-        .values(state=OperationState.QUEUED, reason=None, finished_at=None)
-        .returning(operations.c.action_uid, operations.c.subject)
-    )
+    taken = move(
+        OperationState.QUEUED,
+        fenced(operation_id, attempt),
+        since={OperationState.HANDED_OVER},
+        reason=None,
+    ).returning(operations.c.action_uid, operations.c.subject)
     row = connection.execute(taken).one_or_none()
     if row is None:
         return False

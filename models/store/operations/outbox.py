@@ -16,6 +16,7 @@ from models.operation import UNSTARTED, OperationState
 from models.sql import Change, Columns, database_now, stands_in, update_each
 from models.store import ticks
 from models.store.operations import RESERVED_FOR
+from models.store.operations.move import becomes
 from models.tables import operations
 
 FIRST_RESEND = timedelta(minutes=5)
@@ -71,13 +72,8 @@ def mark_sent(connection: sa.Connection, messages: Sequence[Message]) -> None:
         (operations.c.sendings > MOST_DOUBLINGS, LONGEST_RESEND.total_seconds()),
         else_=FIRST_RESEND.total_seconds() * _power_of_two(operations.c.sendings),
     )
-    values = {
-        "state": OperationState.QUEUED,
-        "queued_at": sa.func.coalesce(operations.c.queued_at, database_now()),
-        "not_before": database_now(doublings),
-        "sendings": operations.c.sendings + 1,
-    }
-    _change_unstarted(connection, messages, values)
+    sent = {"not_before": database_now(doublings), "sendings": operations.c.sendings + 1}
+    _change_unstarted(connection, messages, becomes(OperationState.QUEUED, UNSTARTED, **sent))
 
 
 def release_unsent(connection: sa.Connection, messages: Sequence[Message]) -> None:

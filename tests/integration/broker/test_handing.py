@@ -10,11 +10,11 @@ import sqlalchemy as sa
 from broker.app import configure
 from celery_steps import followed
 from models.errors import Refused
-from models.operation import OperationState
+from models.operation import Cause, CausedBy, OperationState
 from models.sql import database_now
 from models.store.actions.explain_facts import Standing
 from models.store.notices import overdue
-from models.store.operations import backfills, handed_over, handing, outbox
+from models.store.operations import handed_over, handing, outbox, unstarted
 from models.store.operations.admission import NotClaimed
 from models.store.operations.claims import claim
 from models.store.operations.finish import Ending, end
@@ -54,6 +54,9 @@ def _allowed(engine: sa.Engine, settings: Settings) -> Iterator[None]:
     configure(allowing(settings, "shop.*"))
     yield
     configure(settings)
+
+
+BACKFILL = CausedBy(Cause.BACKFILL, "Backfill 1 by ann")
 
 
 def run_tick(engine: sa.Engine, now: datetime = NOON) -> TickReport:
@@ -216,7 +219,7 @@ def test_what_waits_is_told_in_the_terms_of_a_user_s_own_application(engine: sa.
     action = celery_action(engine)
     id = due(engine, action)
     hour_ago = database_now(-3600.0)
-    update_operation(engine, id, recorded_at=hour_ago, triggerer="Scheduled action")
+    update_operation(engine, id, recorded_at=hour_ago, cause="schedule")
     with engine.begin() as connection:
         unsent = overdue.alert(connection, AlertSettings(), 1)
     follow_by_name(engine, TASK)
@@ -353,12 +356,10 @@ def test_a_cancelled_backfill_leaves_alone_what_is_just_being_sent(engine: sa.En
     ids = [due(engine, action, at=NOON + n * MINUTE) for n in range(2)]
     begun(engine, ids[0])
     for id in ids:
-        update_operation(engine, id, triggerer="Backfill 1 by ann")
+        update_operation(engine, id, triggerer=BACKFILL.triggerer)
 
     with engine.begin() as connection:
-        cancelled = backfills.cancel_unstarted(
-            connection, action.uid, "Backfill 1 by ann", "cancelled by ann"
-        )
+        cancelled = unstarted.cancel_backfill(connection, action.uid, BACKFILL, "cancelled by ann")
 
     assert cancelled == 1
     assert [row["state"] for row in rows_of(engine, action)] == ["pending", "cancelled"]

@@ -328,7 +328,7 @@ def test_what_is_overdue_is_found_among_what_was_overtaken(
         filled.engine, second, state="skipped", reason="overtaken", recorded_at=long_ago
     )
     update_operation(filled.engine, second, finished_at=filled.now)
-    update_operation(filled.engine, first, triggerer='Scheduled action "overtaken"')
+    update_operation(filled.engine, first, cause="schedule")
 
     with statements.captured(), filled.engine.begin() as connection:
         alerted = overdue.alert(connection, AlertSettings(), 500, overtook=True)
