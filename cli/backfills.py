@@ -13,7 +13,6 @@ from cli import preview
 from cli.invocation import Invocation, existing
 from cli.output import instant, print_json, print_line
 from cli.waiting import say_unsent
-from models.action.plan import Plan
 from models.errors import Refused
 from models.operation import ENDED, WENT_WELL, OperationState, by_backfill
 from models.store import actions
@@ -56,7 +55,7 @@ def backfill(
         _cancel(invocation, row)
         return
     mode = Mode(only) if only else Mode.ALL
-    zone = preview.zone_of(Plan.from_json(row["plan"]), invocation.small_app.zone)
+    zone = preview.zone_of(row["plan"], invocation.small_app.zone)
     ends = _instant("--from", first, zone), _instant("--to", last, zone)
     wanted = Wanted(row["uid"], *ends, mode, parse_pace(pace) if pace else None)
     if dry_run:

@@ -13,7 +13,7 @@ from cli import preview
 from cli.checks_references import references_in, unresolved, unresolved_settings
 from cli.findings import Finding, fault, ok, warning
 from cron import tz_release
-from models.action.plan import Plan
+from models.action.plan import Plan, read_plan
 from models.errors import SchedulerError
 from models.store import actions, ticks
 from models.store.clocks import read_both
@@ -91,8 +91,8 @@ def _all_stored(connection: sa.Connection, settings: Settings) -> Iterator[Findi
 
 
 def _clock(connection: sa.Connection, settings: Settings, now: datetime, skew_s: float) -> Finding:
-    last = ticks.fact(connection, ticks.LAST_NOW)
-    ahead = timedelta(0) if last is None else datetime.fromisoformat(last) - now
+    last = ticks.instant_fact(connection, ticks.LAST_NOW)
+    ahead = timedelta(0) if last is None else last - now
     if ahead > timedelta(minutes=5):
         text = f"the last tick's now lies {ahead} ahead of the database's clock"
         return fault(
@@ -138,15 +138,16 @@ def _daemon(connection: sa.Connection, settings: Settings, now: datetime) -> Fin
 
 
 def _active_plans(connection: sa.Connection) -> list[str]:
-    """Return the plans of the active actions that are due first, and of those on events."""
+    """Return the plans, as text, of the active actions due first and of those on events."""
+    text = sa.type_coerce(table.c.plan, sa.Text)
     first = (
-        sa.select(table.c.plan)
+        sa.select(text)
         .join(action_cursor, action_cursor.c.action_uid == table.c.uid)
         .where(action_cursor.c.next_occurrence_at.is_not(None))
         .order_by(action_cursor.c.next_occurrence_at)
         .limit(MOST_PLANS)
     )
-    on_events = sa.select(table.c.plan).where(
+    on_events = sa.select(text).where(
         table.c.event.is_not(None), table.c.active, table.c.deleted_at.is_(None)
     )
     found = connection.execute(first).scalars().all()
@@ -192,7 +193,8 @@ def _celery_tasks(
     connection: sa.Connection, settings: Settings, plans: list[str]
 ) -> Iterator[Finding]:
     """Yield what there is to say of tasks of the user's own: allowed here, followed or not."""
-    handed = [Plan.from_json(plan).hand_over for plan in plans if _HANDED_OVER in plan]
+    found = [read_plan(plan) for plan in plans if _HANDED_OVER in plan]
+    handed = [one.hand_over for one in found if isinstance(one, Plan)]
     wanted = {one.task for one in handed if one is not None}
     rules = rules_of(settings)
     for task in sorted(wanted):

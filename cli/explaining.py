@@ -9,7 +9,6 @@ import typer
 from cli.invocation import Invocation, existing
 from cli.output import in_zone, instant, plain, print_json, print_line
 from cli.preview import zone_of
-from models.action.plan import Plan
 from models.errors import NotFound, Refused
 from models.store import actions
 from models.values import parse_instant
@@ -59,10 +58,7 @@ def _found(connection: sa.Connection, invocation: Invocation, action: str) -> tu
         except ValueError:
             pass
         raise
-    try:
-        return row["uid"], zone_of(Plan.from_json(row["plan"]), invocation.small_app.zone)
-    except ValueError:
-        return row["uid"], invocation.small_app.zone
+    return row["uid"], zone_of(row["plan"], invocation.small_app.zone)
 
 
 def _print(found: Explanation, zone: str) -> None:

@@ -15,6 +15,7 @@ from minutehand.steps import SmallApp
 from models.action import ScheduledActionModel, load_action
 from models.action.health import Health, health_of
 from models.action.plan import (
+    Broken,
     CronTrigger,
     DueDateTrigger,
     EventTrigger,
@@ -22,10 +23,12 @@ from models.action.plan import (
     Plan,
     Trigger,
     hooks_of,
+    sound,
 )
 from models.action.warnings import KnownNames, warnings_of
 from models.sql import read_clock
 from models.store.people import users
+from models.stored import document_in
 from runtime.database import reading
 from scheduler.events import trigger_delay
 from scheduler.events.preview import next_due
@@ -38,10 +41,8 @@ YEAR = timedelta(days=366)
 
 def document(row: Mapping[str, Any]) -> Any:
     """Return an action's stored document; its text when somebody broke it."""
-    try:
-        return json.loads(row["document"])
-    except ValueError:
-        return row["document"]
+    read = document_in(row["document"])
+    return row["document"] if read is None else read
 
 
 def model(row: Mapping[str, Any]) -> ScheduledActionModel:
@@ -81,9 +82,8 @@ def health_in(row: Mapping[str, Any], alert_after: int) -> Health:
 
 def upcoming(row: Mapping[str, Any], now: datetime, zone: str, count: int = 5) -> dict[str, Any]:
     """Return an action's rule in words and its next occurrences; nothing for a broken plan."""
-    try:
-        plan = Plan.from_json(row["plan"])
-    except ValueError:
+    plan = row["plan"]
+    if isinstance(plan, Broken):
         return {"when": [], "zone": zone, "next": []}
     return upcoming_of(plan, row["uid"], now, zone, count)
 
@@ -102,8 +102,10 @@ def upcoming_of(plan: Plan, uid: UUID, now: datetime, zone: str, count: int = 5)
     }
 
 
-def zone_of(plan: Plan, zone: str) -> str:
+def zone_of(plan: Plan | Broken, zone: str) -> str:
     """Return the zone in which an action's instants are shown: its first rule's, or `zone`."""
+    if isinstance(plan, Broken):
+        return zone
     zones = [
         trigger.zone
         for trigger in plan.triggers
@@ -136,9 +138,8 @@ def subjects_due(
     connection: sa.Connection, row: Mapping[str, Any], now: datetime, zone: str, count: int = 5
 ) -> dict[str, Any]:
     """Return who is due next by an action on events; nothing to add for any other."""
-    try:
-        plan = Plan.from_json(row["plan"])
-    except ValueError:
+    plan = row["plan"]
+    if isinstance(plan, Broken):
         return {}
     return subjects_due_of(connection, row["small_app_id"], plan, now, zone, count)
 
@@ -272,7 +273,7 @@ def print_dry_run(invocation: Invocation, row: Mapping[str, Any], user: str | No
         "name": row["name"],
         "now": now,
         "active": row["active"],
-        "queue": Plan.from_json(row["plan"]).queue,
+        "queue": sound(row["plan"]).queue,
         "steps": steps,
         "recipients": [{"id": one.id, "address": one.address} for one in reached],
         "warnings": warned,

@@ -1,6 +1,5 @@
 """`minutehand status`: who runs, what waits, what is broken."""
 
-import json
 import socket
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -43,7 +42,12 @@ def status(
         found = standing(connection, invocation.settings)
     if invocation.as_json:
         print_json(found)
-        return
+    else:
+        print_standing(found)
+
+
+def print_standing(found: dict[str, Any]) -> None:
+    """Print how the installation stands."""
     _print_daemon(found)
     print_downtime(found["downtime"])
     _print_workers(found)
@@ -108,12 +112,11 @@ def _unhealthy(connection: sa.Connection, settings: Settings) -> int:
 
 def _clock_set_back(connection: sa.Connection, now: datetime) -> dict[str, Any] | None:
     """Return when, in the last day, the clock turned out to have been ahead, and by how much."""
-    found = ticks.fact(connection, ticks.CLOCK_SET_BACK)
-    if found is None:
+    stored = ticks.json_fact(connection, ticks.CLOCK_SET_BACK)
+    at, seconds = ticks.as_instant(stored.get("at")), stored.get("seconds")
+    if at is None or not isinstance(seconds, int | float) or abs(now - at) >= DAY:
         return None
-    stored = json.loads(found)
-    at = datetime.fromisoformat(stored["at"])
-    return {"at": at, "seconds": stored["seconds"]} if abs(now - at) < DAY else None
+    return {"at": at, "seconds": seconds}
 
 
 def _is_alive(connection: sa.Connection, settings: Settings, part: Part) -> bool:

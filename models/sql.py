@@ -17,11 +17,33 @@ from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
 
+class _AnyText(sqlite.DATETIME):
+    """SQLite's instants; None for a text that is none."""
+
+    def result_processor(self, dialect: Dialect, coltype: object) -> Any:
+        """Return what reads a stored text."""
+        read = super().result_processor(dialect, coltype)
+
+        def lenient(value: Any) -> datetime | None:
+            try:
+                return read(value) if read else value
+            except (ValueError, TypeError):
+                return None
+
+        return lenient
+
+
 class UTCDateTime(TypeDecorator[datetime]):
-    """An aware UTC instant on both stores; a naive one is refused."""
+    """An aware UTC instant on both stores; a naive one is refused, an unreadable one is None."""
 
     impl = sa.DateTime(timezone=True)
     cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        """Return SQLite's type as one that reads what a hand wrote; PostgreSQL checks it itself."""
+        if dialect.name == "sqlite":
+            return dialect.type_descriptor(_AnyText())  # type: ignore[no-untyped-call]
+        return dialect.type_descriptor(sa.DateTime(timezone=True))
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
         """Return the value as the driver wants it."""
@@ -76,8 +98,13 @@ class HyphenatedUuid(TypeDecorator[UUID]):
         return value if value is None or dialect.name == "postgresql" else str(value)
 
     def process_result_value(self, value: UUID | str | None, dialect: Dialect) -> UUID | None:
-        """Return the stored value as a UUID."""
-        return UUID(value) if isinstance(value, str) else value
+        """Return the stored value as a UUID; None for a text that is none."""
+        if not isinstance(value, str):
+            return value
+        try:
+            return UUID(value)
+        except ValueError:
+            return None
 
 
 class DatabaseNow(FunctionElement[datetime]):
@@ -321,7 +348,7 @@ def _upsert(
     statement = insert(table)
     given = statement.excluded
     key = [column.name for column in table.primary_key]
-    changed = {name: given[name] for name in names if name not in key}
+    changed: dict[str, Any] = {name: given[name] for name in names if name not in key}
     changed |= {name: table.c[name] + given[name] for name in added}
     changed |= {name: _latest(table.c[name], given[name]) for name in latest if name in changed}
     return statement.on_conflict_do_update(index_elements=key, set_=changed)

@@ -8,6 +8,7 @@ import sqlalchemy as sa
 
 from models.operation import Cause, OperationState
 from models.sql import HyphenatedUuid, StorableText, UTCDateTime
+from models.stored import StoredJson, StoredList, StoredPlan
 
 metadata = sa.MetaData(
     naming_convention={
@@ -86,8 +87,8 @@ snapshots = sa.Table(
     sa.Column("row_count", sa.BigInteger, nullable=False),
     sa.Column("byte_count", sa.BigInteger, nullable=False),
     _text("digest"),
-    sa.Column("validators", sa.JSON, nullable=False),
-    sa.Column("figures", sa.JSON, nullable=False),
+    sa.Column("validators", StoredJson(dict), nullable=False),
+    sa.Column("figures", StoredJson(dict), nullable=False),
     sa.Column("operation_id", HyphenatedUuid),
     _at("created_at", optional=False),
     sa.Index("snapshots_of_domain", "small_app_id", "domain", "created_at"),
@@ -119,7 +120,7 @@ actions = sa.Table(
     sa.Column("active", sa.Boolean, nullable=False),
     _text("document"),
     _text("document_hash"),
-    _text("plan"),
+    sa.Column("plan", StoredPlan, nullable=False),
     # The event that an event action is about; null for those that the clock makes due.
     _text("event", optional=True),
     # The longest look-back of its triggers.
@@ -142,7 +143,7 @@ revisions = sa.Table(
     sa.Column("action_uid", sa.ForeignKey("actions.uid"), primary_key=True, type_=HyphenatedUuid),
     sa.Column("number", sa.Integer, primary_key=True),
     _text("document"),
-    _text("plan"),
+    sa.Column("plan", StoredPlan, nullable=False),
     _text("author"),
     _at("effective_from", optional=False),
     # Up to when it decided, and why not further: the next revision, set aside, deleted.
@@ -173,7 +174,7 @@ action_state = sa.Table(
     _count("run_number"),
     _count("failures_in_row"),
     _count("troubles_in_row"),
-    sa.Column("checkpoint", sa.JSON),
+    sa.Column("checkpoint", StoredJson(dict)),
     # Since when an alert is open: of failures in a row, of occurrences that did not start.
     _at("alerted_at"),
     _at("overdue_alerted_at"),
@@ -222,14 +223,14 @@ operations = sa.Table(
     _at("finished_at"),
     _at("cancel_requested_at"),
     _text("worker", optional=True),
-    sa.Column("steps", sa.JSON),
+    sa.Column("steps", StoredList("name", "state")),
     _text("phase", optional=True),
     _text("message", optional=True),
     sa.Column("progress", sa.Float),
     sa.Column("processed", sa.BigInteger),
     sa.Column("total", sa.BigInteger),
     _at("eta_at"),
-    sa.Column("result", sa.JSON),
+    sa.Column("result", StoredJson(dict)),
     _text("error", optional=True),
     _states("state", [state.value for state in OperationState]),
     _states("cause", [cause.value for cause in Cause]),
@@ -255,7 +256,7 @@ operation_logs = sa.Table(
     sa.Column(
         "operation_id", sa.ForeignKey("operations.id"), primary_key=True, type_=HyphenatedUuid
     ),
-    sa.Column("lines", sa.JSON, nullable=False),
+    sa.Column("lines", StoredList(), nullable=False),
 )
 
 attempts = sa.Table(
@@ -325,8 +326,8 @@ notices = sa.Table(
     # The operation whose end owes it; no foreign key: a notice outlives what it tells of.
     sa.Column("operation_id", HyphenatedUuid),
     _text("kind"),
-    sa.Column("target", sa.JSON, nullable=False),
-    sa.Column("payload", sa.JSON, nullable=False),
+    sa.Column("target", StoredJson(dict), nullable=False),
+    sa.Column("payload", StoredJson(dict), nullable=False),
     _text("state"),
     _count("tries"),
     _at("not_before", optional=False),
@@ -425,7 +426,7 @@ ticks = sa.Table(
     _at("now", optional=False),
     _at("finished_at", optional=False),
     sa.Column("duration_ms", sa.Float, nullable=False),
-    sa.Column("report", sa.JSON, nullable=False),
+    sa.Column("report", StoredJson(dict), nullable=False),
     sa.Index("ticks_recent", "finished_at"),
 )
 
@@ -441,9 +442,9 @@ workers = sa.Table(
     # Its machine's clock, less the database's.
     sa.Column("skew_s", sa.Float),
     # The tasks of a user's own Celery application that this worker follows: a list of names.
-    sa.Column("follows", sa.JSON),
+    sa.Column("follows", StoredJson(list)),
     # The modules of steps that it could not load, each with the reason.
-    sa.Column("step_failures", sa.JSON),
+    sa.Column("step_failures", StoredJson(dict)),
 )
 
 tokens = sa.Table(
@@ -470,7 +471,7 @@ audit = sa.Table(
     _text("actor"),
     _text("verb"),
     _text("object"),
-    sa.Column("details", sa.JSON),
+    sa.Column("details", StoredJson(dict)),
     sa.Index("audit_recent", "at"),
 )
 

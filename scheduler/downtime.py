@@ -59,11 +59,8 @@ def last_downtime(
 
     None also for one that ended at `ended_after` or before.
     """
-    fact = ticks.fact(connection, ticks.DOWNTIME)
-    if fact is None:
-        return None
-    span = Span(**{key: datetime.fromisoformat(at) for key, at in json.loads(fact).items()})
-    if ended_after is not None and span.until <= ended_after:
+    span = _stored_span(connection)
+    if span is None or (ended_after is not None and span.until <= ended_after):
         return None
     found = downtime.outcomes(connection, span, MOST_NAMED)
     older = _in_straddling(connection, span)
@@ -78,6 +75,15 @@ def last_downtime(
         "missed": found.missed + count,
         "most_missed": [{"name": names[uid], "missed": missed} for uid, missed in most],
     }
+
+
+def _stored_span(connection: sa.Connection) -> Span | None:
+    fact = ticks.json_fact(connection, ticks.DOWNTIME)
+    since, until = (ticks.as_instant(fact.get(key)) for key in ("since", "until"))
+    recorded_from = ticks.as_instant(fact.get("recorded_from"))
+    if since is None or until is None or recorded_from is None:
+        return None
+    return Span(since, until, recorded_from)
 
 
 def in_words(told: dict[str, Any]) -> str:

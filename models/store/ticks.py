@@ -9,6 +9,7 @@ import sqlalchemy as sa
 
 from models.operation import UNSTARTED, OperationState
 from models.sql import UTCDateTime, database_now, insert_ignoring, stands_in, upsert
+from models.stored import document_in, instant_in
 from models.tables import (
     action_cursor,
     actions,
@@ -128,7 +129,13 @@ def last(connection: sa.Connection) -> dict[str, Any] | None:
     """
     query = sa.select(ticks).order_by(ticks.c.id.desc()).limit(1)
     row = connection.execute(query).mappings().one_or_none()
-    return None if row is None else dict(row)
+    if row is None or row["finished_at"] is None:
+        return None
+    report: dict[str, Any] = row["report"] or {}
+    skew_s = report.get("clock_skew_s")
+    if not isinstance(skew_s, int | float):
+        report = {key: value for key, value in report.items() if key != "clock_skew_s"}
+    return {**row, "report": report}
 
 
 def has_ticked(connection: sa.Connection, daemon_prefix: str, within: timedelta) -> bool:
@@ -153,9 +160,15 @@ def fact(connection: sa.Connection, key: str) -> str | None:
     return connection.execute(query).scalar_one_or_none()
 
 
-def as_instant(fact: str | None) -> datetime | None:
-    """Return the instant that a fact writes."""
-    return None if fact is None else datetime.fromisoformat(fact)
+def json_fact(connection: sa.Connection, key: str) -> dict[str, Any]:
+    """Return the object that the installation knows under `key`; empty for what is none."""
+    text = fact(connection, key)
+    return {} if text is None else document_in(text) or {}
+
+
+def as_instant(fact: object) -> datetime | None:
+    """Return the instant that a fact writes; None for one that nobody can read."""
+    return instant_in(fact)
 
 
 def instant_fact(connection: sa.Connection, key: str) -> datetime | None:
@@ -226,7 +239,7 @@ def followed_tasks(connection: sa.Connection, within: timedelta) -> set[str]:
         .where(workers.c.follows.is_not(None))
     )
     found = connection.execute(query).scalars()
-    return {name for names in found for name in names or ()}
+    return {name for names in found for name in names or () if isinstance(name, str)}
 
 
 def live_workers(connection: sa.Connection, within: timedelta) -> list[dict[str, Any]]:

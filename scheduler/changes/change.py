@@ -12,16 +12,24 @@ from uuid import UUID, uuid4
 import sqlalchemy as sa
 
 from broker.sending import send_reserved
-from models.action.plan import Plan
-from models.errors import Refused
-from models.json_text import read_json
+from models.action.plan import NOTHING_PLANNED, Plan
+from models.errors import InvalidAction, Refused
 from models.sql import read_clock
 from models.store import actions, audit
 from models.store.actions import cursors
 from models.store.operations.outbox import Message
+from models.stored import document_in
 from runtime.database import reading
 from scheduler.changes.deletion import delete
-from scheduler.changes.revisions import Revision, decide_until, restart, revision_of, settle
+from scheduler.changes.revisions import (
+    Revision,
+    decide_until,
+    restart,
+    revision_of,
+    set_aside,
+    settle,
+    was_edited,
+)
 from scheduler.changes.validation import (
     Author,
     Stored,
@@ -30,6 +38,7 @@ from scheduler.changes.validation import (
     has_due_date_in,
     revisions_of,
 )
+from scheduler.record import Recorded
 from small_apps.store import small_apps
 
 __all__ = [
@@ -159,14 +168,36 @@ def set_active(engine: sa.Engine, uid: UUID, *, active: bool, author: Author) ->
     """Pause or resume an action: a revision like any other."""
     with engine.begin() as connection:
         row = cursors.lock(connection, uid)
-        document = read_json(row.document)
-        if not isinstance(document, dict):
-            raise Refused(f"the document of {row.name!r} is broken: {row.set_aside}")
+        document = document_in(row.document)
         # What may be sent was asked when it was saved, and is asked again when it is sent.
         by = replace(author, celery=None)
-        changed, messages = _edit(connection, uid, {**document, "active": active}, by)
+        try:
+            if document is None:
+                raise Refused(f"the document of {row.name!r} cannot be read; apply a sound one")
+            changed, messages = _edit(connection, uid, {**document, "active": active}, by)
+        except (InvalidAction, Refused) as error:
+            if active or row.deleted_at is not None or not _is_broken(row):
+                raise
+            changed, messages = _pause_broken(connection, row, error, author)
     send_reserved(engine, messages)
     return changed
+
+
+def _is_broken(row: Stored) -> bool:
+    return row.set_aside is not None or was_edited(row)
+
+
+def _pause_broken(
+    connection: sa.Connection, row: Stored, error: Exception, author: Author
+) -> tuple[Changed, tuple[Message, ...]]:
+    """Pause an action whose document makes no revision: it is quarantined, and starts nothing."""
+    recorded = Recorded()
+    if row.set_aside is None:
+        recorded = set_aside(connection, row, error, read_clock(connection))
+    actions.switch_off(connection, row.action_uid)
+    _audit(connection, author, "change", {row.action_uid: row.name})
+    changed = Changed(row.action_uid, row.name, NOTHING_PLANNED, Change.CHANGED, row.revision)
+    return changed, recorded.messages
 
 
 def _edit(

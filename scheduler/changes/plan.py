@@ -8,7 +8,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.action.plan import Plan
+from models.action.plan import Broken, Plan
 from models.sql import read_clock
 from models.store import actions
 from scheduler.changes.change import Change, rows_named
@@ -75,7 +75,7 @@ def load(connection: sa.Connection, foreseen: Iterable[Foreseen], now: datetime)
     """Return how the busiest minute of (now, now + 1 day] moves, over all small apps."""
     rows = actions.due_until(connection, now + DAY, MOST_ACTIONS + 1)
     is_whole = len(rows) <= MOST_ACTIONS
-    plans = {row.action_uid: plan for row in rows if (plan := _readable(row.plan)) is not None}
+    plans = {row.action_uid: plan for row in rows if isinstance(plan := row.plan, Plan)}
     changed = {one.uid or _new_uid(one.name): one.plan for one in foreseen}
     left = MOST_OCCURRENCES
     same: Counter[datetime] = Counter()
@@ -97,7 +97,7 @@ def _created(revision: Revision, now: datetime) -> Foreseen:
 
 
 def _changed(row: Stored, revision: Revision, now: datetime) -> Foreseen:
-    old = None if row.set_aside is not None else _readable(row.plan)
+    old = None if row.set_aside is not None or isinstance(row.plan, Broken) else row.plan
     uid, name = row.action_uid, revision.columns["name"]
     is_same = old is not None and revision.columns["document_hash"] == row.document_hash
     sent, missed = ((), 0) if is_same or old is None else _decided(row, old, now)
@@ -136,13 +136,6 @@ def _next(plan: Plan, uid: UUID, now: datetime) -> tuple[datetime, ...]:
 def _new_uid(name: str) -> UUID:
     # The jitter of a new action is known once it has its uid.
     return str_to_uuid(f"foreseen | {name}")
-
-
-def _readable(text: str) -> Plan | None:
-    try:
-        return Plan.from_json(text)
-    except ValueError:
-        return None
 
 
 def _counted(plans: dict[UUID, Plan], now: datetime) -> Counter[datetime]:

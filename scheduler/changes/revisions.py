@@ -1,6 +1,7 @@
 """Make the revision of an action that somebody edited by plain SQL."""
 
 import json
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,18 +11,21 @@ import sqlalchemy as sa
 from pydantic import BaseModel
 
 from models.action import ParseContext, document_hash, parse_action, plan_of, stored_document
-from models.action.plan import Plan
+from models.action.plan import Broken, Plan
 from models.action.steps import BUILT_IN_STEPS
-from models.errors import InvalidAction, NotFound
+from models.errors import NotFound
 from models.json_text import read_json
 from models.parsing import LEAST_TICK
 from models.step_spec import StepSpec
 from models.store import actions
 from models.store.actions import cursors
+from runtime.database import DATABASE_AWAY
 from scheduler.events.decide import decide_until as decide_events_until
 from scheduler.occurrence import decide
 from scheduler.record import Decided, Recorded, Subject, advance, record
 from small_apps.store import small_apps
+
+logger = logging.getLogger("minutehand.tick")
 
 
 class AnyParameters(BaseModel):
@@ -72,9 +76,8 @@ def decide_until(
     `revision` is the next one, if there is to be one. A plan that somebody broke by hand decides
     nothing.
     """
-    try:
-        plan = Plan.from_json(row.plan)
-    except ValueError:
+    plan = row.plan
+    if isinstance(plan, Broken):
         return Recorded()
     since, recorded = decided_since(row, instant), Recorded()
     while True:
@@ -99,9 +102,8 @@ def goes_on(row: sa.Row[Any], revision: Revision) -> bool:
     Its window then reaches back before the change: what was on its way to us is not lost. A change
     of what it is due at begins anew, as switching on does.
     """
-    try:
-        plan = Plan.from_json(row.plan)
-    except ValueError:
+    plan = row.plan
+    if isinstance(plan, Broken):
         return False
     is_on_event = plan.active and plan.on_event is not None and row.set_aside is None
     return is_on_event and plan.has_same_occurrences(revision.plan)
@@ -161,11 +163,47 @@ def settle(
             recorded, decided = adopt_edit(connection, row, now)
             recorded += record(connection, [decided])
             advance(connection, [decided])
-    except (InvalidAction, ValueError) as error:
-        until = min(row.edited_at, now)
-        recorded = decide_until(connection, row, until)
-        actions.set_aside(connection, row.action_uid, str(error), until)
+    except DATABASE_AWAY:
+        raise
+    except Exception as error:  # whatever is wrong with this action, its next change mends it
+        recorded = set_aside(connection, row, error, now)
     return cursors.lock(connection, row.action_uid), recorded
+
+
+def set_aside(
+    connection: sa.Connection, row: sa.Row[Any], error: Exception, now: datetime
+) -> Recorded:
+    """Quarantine a locked action with the reason; return what it had due before its edit.
+
+    A broken edit takes nothing from what the old document had due before it.
+    """
+    if row.edited_at is None or row.set_aside:
+        actions.set_aside(connection, row.action_uid, reason_of(error))
+        return Recorded()
+    until = min(row.edited_at, now)
+    recorded = _decided_before(connection, row, until)
+    # What mends it begins there, also after a clock that went back.
+    until = max(until, row.watermark)
+    cursors.advance(connection, [{"uid": row.action_uid, "until": until, "next_at": None}])
+    actions.set_aside(connection, row.action_uid, reason_of(error))
+    return recorded
+
+
+def _decided_before(connection: sa.Connection, row: sa.Row[Any], until: datetime) -> Recorded:
+    try:
+        with connection.begin_nested():
+            return decide_until(connection, row, until)
+    except DATABASE_AWAY:
+        raise
+    except Exception:  # the action is broken, and set aside for it
+        logger.exception("action %s: what was due before its edit is lost", row.action_uid)
+        return Recorded()
+
+
+def reason_of(error: Exception) -> str:
+    """Return in one line why an action is quarantined."""
+    text = "; ".join(str(error).split("\n"))
+    return f"{type(error).__name__}: {text[:1000]}"
 
 
 def was_edited(row: sa.Row[Any]) -> bool:
@@ -174,13 +212,13 @@ def was_edited(row: sa.Row[Any]) -> bool:
         return True
     try:
         document = read_json(row.document)
-        plan = Plan.from_json(row.plan)
     except ValueError:
         return True
     return (
-        not isinstance(document, dict)
+        isinstance(row.plan, Broken)
+        or not isinstance(document, dict)
         or document_hash(document) != row.document_hash
-        or bool(row.active) != plan.active
+        or bool(row.active) != row.plan.active
     )
 
 
@@ -188,7 +226,8 @@ def _edited(
     connection: sa.Connection, row: sa.Row[Any], edited_at: datetime
 ) -> tuple[object, ParseContext]:
     document = read_json(row.document)
-    if isinstance(document, dict) and bool(row.active) != _old_plan_active(row):
+    is_switched = isinstance(row.plan, Plan) and bool(row.active) != row.plan.active
+    if isinstance(document, dict) and is_switched:
         document = {**document, "active": bool(row.active)}
     app = small_apps.by_id(connection, row.small_app_id)
     context = ParseContext(
@@ -202,13 +241,6 @@ def _edited(
         celery=None,
     )
     return document, context
-
-
-def _old_plan_active(row: sa.Row[Any]) -> bool:
-    try:
-        return Plan.from_json(row.plan).active
-    except ValueError:
-        return bool(row.active)
 
 
 def _open_steps(document: object) -> Mapping[str, StepSpec]:

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import lru_cache
 from heapq import heappush, heappushpop
 from itertools import islice
 from typing import Any
@@ -21,12 +20,6 @@ from scheduler.events import Delay, is_within, trigger_delay
 from scheduler.fingerprint import fingerprint, str_to_uuid
 from scheduler.occurrence import MOST_MISSED_SHOWN, TOO_LATE, MissedSpan
 from scheduler.record import Recorded, Subject, operation_row, span_row
-
-
-@lru_cache(maxsize=10_000)
-def plan_read(text: str) -> Plan:
-    """Return the plan that `Plan.to_json` wrote; raises ValueError for anything else."""
-    return Plan.from_json(text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.action.plan import CronTrigger, Plan
+from models.action.plan import Broken, CronTrigger, Plan
 from models.operation import ENDED, OperationState
 from models.sql import read_clock
 from models.store import ticks
@@ -150,13 +150,10 @@ def _of_revision(asked: _Asked) -> Explanation:
     gone = _gone(asked, revision)
     if gone is not None:
         return gone
-    try:
-        return _of_plan(asked, revision, Plan.from_json(revision["plan"]))
-    except ValueError as error:
-        # Broken by hand, or of a zone that this tz release does not have.
-        told = " ".join(str(error).split())
-        text = f"the plan of revision {revision['number']} cannot be read: {told}"
-        return asked.answer(SET_ASIDE, text)
+    plan = revision["plan"]
+    if isinstance(plan, Broken):
+        return asked.answer(SET_ASIDE, f"revision {revision['number']}: {plan.reason}")
+    return _of_plan(asked, revision, plan)
 
 
 def _of_plan(asked: _Asked, revision: sa.RowMapping, plan: Plan) -> Explanation:

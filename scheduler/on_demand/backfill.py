@@ -31,7 +31,7 @@ from scheduler.on_demand.backfill_range import (
     check_range,
     sort_out,
 )
-from scheduler.on_demand.restart import repeatable_plan
+from scheduler.on_demand.restart import runnable_plan
 
 logger = logging.getLogger("minutehand.backfill")
 
@@ -80,7 +80,7 @@ def start(engine: sa.Engine, wanted: Wanted, actor: str, kept_for: timedelta) ->
 
 
 def fillable_plan(row: sa.Row[Any]) -> Plan:
-    plan = repeatable_plan(row)
+    plan = runnable_plan(row)
     if row.event is not None:
         told = f"{row.name!r} is about the event {row.event!r}: its occurrences come from events"
         raise Refused(f"{told}, not from a clock; there is nothing to fill")

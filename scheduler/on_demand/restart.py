@@ -10,7 +10,7 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from broker.sending import Sent, send_reserved
-from models.action.plan import Plan
+from models.action.plan import Broken, Plan
 from models.errors import NotFound, Refused
 from models.operation import (
     RETRIABLE,
@@ -76,7 +76,7 @@ def _repeat(
         row = operations.get(connection, id)
         if row["state"] not in states:
             raise Refused(_why_not(row, states))
-        plan = repeatable_plan(action)
+        plan = runnable_plan(action)
         message = again(connection, action, plan, row, by_person(cause, actor))
         if message is None:
             raise Refused(_why_not(operations.get(connection, id), states))
@@ -91,13 +91,16 @@ def _repeat(
     return repeated, send_reserved(engine, [message])
 
 
-def repeatable_plan(action: sa.Row[Any]) -> Plan:
-    """Return the plan under which an action's operations may run again; raises Refused."""
+def runnable_plan(action: sa.Row[Any]) -> Plan:
+    """Return the plan under which an action's operations may run now; raises Refused."""
     if action.deleted_at is not None:
         raise Refused(f"{action.name!r} was deleted")
     if action.set_aside is not None:
         raise Refused(f"{action.name!r} is set aside: {action.set_aside}; correct its document")
-    plan = Plan.from_json(action.plan)
+    plan: Plan | Broken = action.plan
+    if isinstance(plan, Broken):
+        remedy = "`minutehand action apply` its document anew"
+        raise Refused(f"{action.name!r} cannot run: {plan.reason}; {remedy}")
     if not plan.active:
         raise Refused(f"{action.name!r} is paused; run `minutehand action resume` first")
     return plan

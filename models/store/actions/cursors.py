@@ -150,12 +150,23 @@ def _read_locked(connection: sa.Connection, uids: Sequence[UUID]) -> Sequence[sa
     in_order = query.order_by(action_cursor.c.next_occurrence_at)
     try:
         with connection.begin_nested():
-            return connection.execute(in_order).all()
+            return _readable(connection, connection.execute(in_order).all())
     except (ValueError, sa.exc.DataError) as error:
         if len(uids) > 1:
             return [row for uid in uids for row in _read_locked(connection, [uid])]
         _set_unreadable_aside(connection, uids[0], error)
         return []
+
+
+def _readable(connection: sa.Connection, rows: Sequence[sa.Row[Any]]) -> Sequence[sa.Row[Any]]:
+    """Return the rows whose instants can be read; quarantine the others."""
+    found = []
+    for row in rows:
+        if None in (row.watermark, row.effective_from, row.created_at):
+            _set_unreadable_aside(connection, row.action_uid, ValueError("no instant"))
+        else:
+            found.append(row)
+    return found
 
 
 def _set_unreadable_aside(connection: sa.Connection, uid: UUID, error: Exception) -> None:

@@ -165,7 +165,7 @@ def _owe(
         "state": row.state,
         "reason": reason,
         "queue": row.queue,
-        "occurrence_at": format_instant(row.occurrence_at),
-        "recorded_at": format_instant(row.recorded_at),
+        "occurrence_at": row.occurrence_at and format_instant(row.occurrence_at),
+        "recorded_at": row.recorded_at and format_instant(row.recorded_at),
     }
     notices.owe(connection, told, NoticeKind.OVERDUE, targets, payload)

@@ -29,6 +29,8 @@ class NotClaimed(StrEnum):
     SKIPPED = "skipped"
     DROPPED = "dropped"
     WAITS = "waits"
+    # Its plan cannot be read: it failed.
+    BROKEN = "broken"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,8 @@ class Recorded:
     running: UUID | None
     document: str
     plan: Plan
+    # Why its plan, which then says nothing, cannot be read.
+    broken: str | None = None
 
     @property
     def is_requested(self) -> bool:

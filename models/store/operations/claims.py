@@ -9,13 +9,17 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from minutehand.steps import SmallApp
-from models.action.plan import Plan
+from models.action.plan import NOTHING_PLANNED, Broken, Plan
 from models.operation import UNSTARTED, Cause, OperationState
 from models.sql import stands_in
+from models.store import notices
+from models.store.notices.alerting import NO_ALERTS
 from models.store.operations.admission import NotClaimed, Recorded, keep_back, refuse
+from models.store.operations.finish import Ending, end
 from models.store.operations.move import move
 from models.store.operations.running import Memory, memory
 from models.tables import actions, attempts, operations, revisions, small_apps
+from runtime.sections import AlertSettings
 
 # Takes the document and the steps as earlier attempts left them; returns what the row shows of the
 # attempt's beginning.
@@ -47,6 +51,7 @@ def claim(
     attempt: int,
     worker: str,
     begin: Begin = lambda _document, _steps: {},
+    alerts: AlertSettings = NO_ALERTS,
 ) -> Claim | NotClaimed:
     """Start this attempt for `worker`, or apply what keeps it from starting.
 
@@ -55,16 +60,21 @@ def claim(
     sqlalchemy.exc.IntegrityError (operations_one_running) when another operation of the action
     starts at this very moment: to be called again, in a new transaction, which sees it.
     """
-    recorded = recorded_of(connection, operation_id, attempt)
+    its = (operation_id, attempt)
+    recorded = recorded_of(connection, *its)
     if recorded is None:
         return NotClaimed.TAKEN
     kept_back = keep_back(connection, recorded, attempt)
     if kept_back is not None:
         return kept_back
-    shown = begin(recorded.document, recorded.steps or [])
+    shown = begin(recorded.document, recorded.steps or []) if recorded.broken is None else {}
     started = _start(connection, recorded.id, attempt, worker, shown)
     if started is None:
-        return refuse(connection, operation_id, attempt)
+        return refuse(connection, *its)
+    if recorded.broken is not None:
+        fault = Ending(OperationState.FAILED, recorded.broken, "broken plan", is_failure=True)
+        notices.send_soon(connection, end(connection, *its, fault, alerts=alerts).owed)
+        return NotClaimed.BROKEN
     return _claimed(connection, recorded, attempt, worker, started)
 
 
@@ -118,7 +128,10 @@ def recorded_of(connection: sa.Connection, operation_id: UUID, attempt: int) -> 
     row = connection.execute(_RECORDED, asked).one_or_none()
     if row is None:
         return None
-    return Recorded(**{**row._mapping, "plan": Plan.from_json(row.plan)})
+    if isinstance(row.plan, Broken):
+        # It waits for its turn as any other, and fails then.
+        return Recorded(**{**row._mapping, "plan": NOTHING_PLANNED, "broken": row.plan.reason})
+    return Recorded(**row._mapping)
 
 
 _START = move(

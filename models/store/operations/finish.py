@@ -98,7 +98,7 @@ def end(
     owed: list[Owed] = []
     standing = _remember(connection, row, ending)
     if standing is not None:
-        known = (row.action_uid, ending.state, ending.reason, row.finished_at, row.plan or "")
+        known = (row.action_uid, ending.state, ending.reason, row.finished_at, row.plan)
         owed = alerting.owe(connection, End(operation_id, attempt, *known), standing, alerts)
     return Ended(ending.state, release_waiting(connection, operation_id), owed)
 

@@ -95,8 +95,8 @@ def _remember(connection: sa.Connection, rows: Sequence[sa.Row[Any]]) -> None:
             known[row.action_uid, subject] = {**key, **values, **FORGIVEN, **count}
     # In the order in which everybody takes them: a subject's own before its action's.
     in_order = sorted(known, key=lambda key: (key[0], key[1] == "", key[1]))
-    rows = [known[key] for key in in_order]
-    upsert(connection, action_state, rows, ("run_number",), LATEST)
+    values_of = [known[key] for key in in_order]
+    upsert(connection, action_state, values_of, ("run_number",), LATEST)
 
 
 def _tell(
@@ -116,6 +116,6 @@ def _tell(
         row = newest[known.action_uid]
         plan = connection.execute(sa.select(PLAN).where(operations.c.id == row.id)).scalar_one()
         state = OperationState.HANDED_OVER
-        its_end = (row.action_uid, state, reason, row.finished_at, plan or "")
+        its_end = (row.action_uid, state, reason, row.finished_at, plan)
         owed = alerting.owe(connection, End(row.id, row.attempt, *its_end), known, alerts)
         notices.send_soon(connection, owed)

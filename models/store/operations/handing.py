@@ -43,6 +43,7 @@ UNCERTAIN_ERROR = (
     "it is uncertain whether the broker took the message, and in_doubt is leave: it was not sent "
     "again"
 )
+NO_INSTANT = "the instant of its occurrence cannot be read"
 UNFOLLOWED = "no worker follows it"
 NOT_TAKEN = "no worker that follows it has started it within an hour"
 
@@ -76,9 +77,12 @@ def begin(
     for row in rows:
         if row.attempt != wanted[row.id] or not _may_start(connection, row):
             continue
-        handed = _hand_over_of(row.plan)
+        handed = row.plan.hand_over if isinstance(row.plan, Plan) else None
         if handed is None or not rules.allows(handed.task):
             _fail(connection, (row.id, row.attempt), _refused(handed), alerts)
+            continue
+        if row.occurrence_at is None:
+            _fail(connection, (row.id, row.attempt), NO_INSTANT, alerts, "broken")
             continue
         ready.append(Handed(row.id, row.attempt, row.queue, handed, _header(row)))
     begun = sa.update(operations).where(operations.c.id.in_([one.id for one in ready]))
@@ -108,13 +112,6 @@ _READY = (
     .where(operations.c.handing_at.is_(None), operations.c.waiting_for.is_(None))
     .with_for_update(of=operations, skip_locked=True)
 )
-
-
-def _hand_over_of(plan: str) -> HandOver | None:
-    try:
-        return Plan.from_json(plan).hand_over
-    except ValueError:
-        return None
 
 
 def _may_start(connection: sa.Connection, row: sa.Row[Any]) -> bool:

@@ -77,7 +77,7 @@ def happened(connection: sa.Connection, ranges: Sequence[Range]) -> Iterator[lis
                 statement, {"ranges": given}, execution_options={"yield_per": BATCH}
             )
             for some in rows.partitions():
-                yield [Happened(*row) for row in some]
+                yield [Happened(*row) for row in some if row.at is not None]
 
 
 def next_in(connection: sa.Connection, one: Range, limit: int) -> list[Happened]:
@@ -91,7 +91,7 @@ def next_in(connection: sa.Connection, one: Range, limit: int) -> list[Happened]
     kind = one.event if one.event in ANCHORS else CUSTOM
     found = _one_range(kind, given, sa.literal(one.number))
     rows = connection.execute(found.order_by(sa.text("at")).limit(limit))
-    return [Happened(*row) for row in rows]
+    return [Happened(*row) for row in rows if row.at is not None]
 
 
 def with_groups(
