@@ -83,8 +83,8 @@ class Furnished:
         event = make_action(self.engine, name=f"{name} on events", when={"on": "order.paid"})
         task = celery_action(self.engine, name=f"{name} task", since=NOON - MINUTE)
         with self.engine.begin() as connection:
-            for table, row in _rows(number, clock, event, task):
-                connection.execute(sa.insert(metadata.tables[table]).values(**row))
+            for name, row in _rows(number, clock, event, task):
+                connection.execute(sa.insert(metadata.tables[name]).values(**row))
             for table in metadata.sorted_tables:
                 known = self.keys.setdefault(table.name, [])
                 seen = [key for some in known for key in some]
