@@ -172,6 +172,11 @@ class Broken:
 
     reason: str
 
+    @property
+    def text(self) -> str:
+        """What there is to say of it."""
+        return f"the stored plan cannot be read: {self.reason}"
+
 
 class BrokenPlan(ValueError):
     """An action, or an operation, has a stored plan that cannot be read."""
@@ -188,13 +193,13 @@ def read_plan(text: str) -> Plan | Broken:
         return Plan.from_json(text)
     except Exception as error:  # whatever somebody wrote there
         told = " ".join(str(error).split())
-        return Broken(f"the stored plan cannot be read: {told[:500]}")
+        return Broken(told[:500])
 
 
 def sound(plan: Plan | Broken) -> Plan:
     """Return a plan that was read; raises BrokenPlan for one that could not be."""
     if isinstance(plan, Broken):
-        raise BrokenPlan(f"{plan.reason}; apply its document again")
+        raise BrokenPlan(f"{plan.text}; apply its document again")
     return plan
 
 

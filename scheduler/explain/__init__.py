@@ -152,7 +152,8 @@ def _of_revision(asked: _Asked) -> Explanation:
         return gone
     plan = revision["plan"]
     if isinstance(plan, Broken):
-        return asked.answer(SET_ASIDE, f"revision {revision['number']}: {plan.reason}")
+        text = f"the plan of revision {revision['number']} cannot be read: {plan.reason}"
+        return asked.answer(SET_ASIDE, text)
     return _of_plan(asked, revision, plan)
 
 

@@ -100,7 +100,7 @@ def runnable_plan(action: sa.Row[Any]) -> Plan:
     plan: Plan | Broken = action.plan
     if isinstance(plan, Broken):
         remedy = "`minutehand action apply` its document anew"
-        raise Refused(f"{action.name!r} cannot run: {plan.reason}; {remedy}")
+        raise Refused(f"{action.name!r} cannot run: {plan.text}; {remedy}")
     if not plan.active:
         raise Refused(f"{action.name!r} is paused; run `minutehand action resume` first")
     return plan

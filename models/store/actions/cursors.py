@@ -15,6 +15,8 @@ T = TypeVar("T")
 # "File me": new, edited, or of another tz release; the next tick computes the real value.
 FILE_ME = datetime(1970, 1, 1, tzinfo=UTC)
 AT_ONCE = 1_000
+# Instants without which an action cannot be decided.
+NEEDED = ("watermark", "effective_from", "created_at")
 
 _COLUMNS = (
     action_cursor,
@@ -57,7 +59,8 @@ def claim_due(
     )
     if left_out:
         due = due.where(action_cursor.c.action_uid.not_in(left_out))
-    return _read_locked(connection, connection.execute(due).scalars().all())
+    rows = _read_locked(connection, connection.execute(due).scalars().all())
+    return _readable(connection, rows, "next_occurrence_at")
 
 
 def any_due(connection: sa.Connection, now: datetime, left_out: Collection[UUID] = ()) -> bool:
@@ -150,7 +153,7 @@ def _read_locked(connection: sa.Connection, uids: Sequence[UUID]) -> Sequence[sa
     in_order = query.order_by(action_cursor.c.next_occurrence_at)
     try:
         with connection.begin_nested():
-            return _readable(connection, connection.execute(in_order).all())
+            return _readable(connection, connection.execute(in_order).all(), *NEEDED)
     except (ValueError, sa.exc.DataError) as error:
         if len(uids) > 1:
             return [row for uid in uids for row in _read_locked(connection, [uid])]
@@ -158,11 +161,13 @@ def _read_locked(connection: sa.Connection, uids: Sequence[UUID]) -> Sequence[sa
         return []
 
 
-def _readable(connection: sa.Connection, rows: Sequence[sa.Row[Any]]) -> Sequence[sa.Row[Any]]:
-    """Return the rows whose instants can be read; quarantine the others."""
+def _readable(
+    connection: sa.Connection, rows: Sequence[sa.Row[Any]], *names: str
+) -> Sequence[sa.Row[Any]]:
+    """Return the rows whose instants of these names can be read; quarantine the others."""
     found = []
     for row in rows:
-        if None in (row.watermark, row.effective_from, row.created_at):
+        if any(getattr(row, name) is None for name in names):
             _set_unreadable_aside(connection, row.action_uid, ValueError("no instant"))
         else:
             found.append(row)

@@ -130,7 +130,7 @@ def recorded_of(connection: sa.Connection, operation_id: UUID, attempt: int) -> 
         return None
     if isinstance(row.plan, Broken):
         # It waits for its turn as any other, and fails then.
-        return Recorded(**{**row._mapping, "plan": NOTHING_PLANNED, "broken": row.plan.reason})
+        return Recorded(**{**row._mapping, "plan": NOTHING_PLANNED, "broken": row.plan.text})
     return Recorded(**row._mapping)
 
 

@@ -65,6 +65,7 @@ def happened(connection: sa.Connection, ranges: Sequence[Range]) -> Iterator[lis
     """Yield the events in these ranges, in no order, as they are read: at most 1,000 at a time.
 
     Events of users who are not there, and instants that an import wrote in silence, are none.
+    Raises ValueError, or DataError, for an instant that cannot be read.
     """
     kinds: dict[str, list[Range]] = {}
     for one in ranges:
@@ -77,7 +78,13 @@ def happened(connection: sa.Connection, ranges: Sequence[Range]) -> Iterator[lis
                 statement, {"ranges": given}, execution_options={"yield_per": BATCH}
             )
             for some in rows.partitions():
-                yield [Happened(*row) for row in some if row.at is not None]
+                yield [_happened(row) for row in some]
+
+
+def _happened(row: sa.Row[Any]) -> Happened:
+    if row.at is None:
+        raise ValueError(f"the instant of an event of user {row.id!r} cannot be read")
+    return Happened(*row)
 
 
 def next_in(connection: sa.Connection, one: Range, limit: int) -> list[Happened]:
