@@ -81,7 +81,7 @@ def happened(connection: sa.Connection, ranges: Sequence[Range]) -> Iterator[lis
                 yield [_happened(row) for row in some]
 
 
-def _happened(row: sa.Row[Any]) -> Happened:
+def _happened(row: Any) -> Happened:
     if row.at is None:
         raise ValueError(f"the instant of an event of user {row.id!r} cannot be read")
     return Happened(*row)
