@@ -394,7 +394,7 @@ def test_a_webhook_is_signed_and_says_what_happened(
         "operation_id": str(id),
         "state": "failed",
     }
-    page = Path(__file__).parents[3] / "docs" / "how-to" / "be-told.md"
+    page = Path(__file__).parents[3] / "docs" / "how-to" / "hooks-and-alerts.md"
     documented = set(re.findall(r"`(\w+)`", page.read_text(encoding="utf-8")))
     assert set(told) <= documented
     assert told["error"] == "source is away"

@@ -1,4 +1,4 @@
-"""docs/how-to/be-told.md: its verification takes what we sign, and its keys are those we send."""
+"""docs/how-to/hooks-and-alerts.md: its verification takes what we sign, and its keys are those we send."""
 
 import re
 from datetime import UTC, datetime
@@ -11,7 +11,7 @@ from models.notices import NoticeKind
 from runtime.config import load_settings
 from tasks.notices.webhook import SIGNATURE, signature
 
-PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "be-told.md"
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "hooks-and-alerts.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 BODY = '{"kind":"failure","error":"…"}'.encode()
