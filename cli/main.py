@@ -42,7 +42,7 @@ REFUSED = 2
 
 cli = typer.Typer(
     name="minutehand",
-    help="The cron daemon for Celery that loses no minute and runs nothing twice.",
+    help="The cron daemon for Celery: every occurrence ends in exactly one recorded outcome.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
