@@ -1,4 +1,4 @@
-"""docs/how-to/hooks-and-alerts.md: its verification takes what we sign, and its keys are those we send."""
+"""docs/how-to/hooks-and-alerts.md: it verifies what we sign, and its keys are those we send."""
 
 import re
 from datetime import UTC, datetime
