@@ -82,7 +82,7 @@ def test_an_illegal_move_is_no_statement(state: OperationState, target: Operatio
 def test_a_move_names_the_states_that_it_starts_from() -> None:
     moved = move(OperationState.FAILED, since={OperationState.RUNNING})
 
-    written = str(moved.compile(dialect=postgresql.dialect()))
+    written = str(moved.compile(dialect=postgresql.psycopg.dialect()))  # type: ignore[no-untyped-call]
 
     assert "WHERE operations.state = 'running'" in written
 
