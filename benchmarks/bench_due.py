@@ -70,7 +70,7 @@ def _one_tick(
     with watch.running():
         report = run(lambda: tick(database.engine, database.now, sweeper))
     with stack.broker.client() as client:
-        assert (report.recorded, report.sent, client.llen("quick")) == (due, due, due)
+        assert (report.recorded, report.sent, client.llen("minutehand.quick")) == (due, due, due)
     park(database.engine, uids)
     database.forget_operations()
     stack.flush()

@@ -35,7 +35,7 @@ def measure(stack: Stack, sizes: Sizes) -> list[Figure]:
         due.append(_one_tick(database, sizes.subjects))
         idle.append(_one_tick(database, 0))
         with stack.broker.client() as client:
-            assert client.llen("quick") == sizes.subjects
+            assert client.llen("minutehand.quick") == sizes.subjects
         database.forget_operations()
         stack.flush()
     stack.drop(database)

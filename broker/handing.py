@@ -9,12 +9,10 @@ from socket import gaierror
 from typing import Any
 
 import sqlalchemy as sa
-from amqp.exceptions import AMQPError
 from kombu import Connection, Producer, Queue
-from kombu.exceptions import KombuError, OperationalError
-from redis.exceptions import RedisError, ResponseError
+from redis.exceptions import ResponseError
 
-from broker.app import ORIGIN, app, connect, settings_in_use, transport_options
+from broker.app import BROKER_ERRORS, ORIGIN, app, connect, settings_in_use, transport_options
 from broker.celery_rules import celery_broker_url, rules_of
 from minutehand.followed import HEADER
 from models.store.operations import handing
@@ -30,7 +28,6 @@ AT_A_TIME = 50
 CONNECT_S = 2
 # A broker of its own that is away must not hold up what is sent to ours, again and again.
 LEFT_ALONE_S = 5.0
-BROKER_ERRORS = (KombuError, OperationalError, RedisError, AMQPError, OSError)
 # What is raised before a connection stands, and what a server answers that took nothing.
 NOTHING_TAKEN = (ConnectionRefusedError, FileNotFoundError, gaierror, ResponseError)
 

@@ -4,17 +4,14 @@ from collections.abc import Collection
 from typing import Any
 from uuid import uuid4
 
-from amqp.exceptions import AMQPError
 from kombu import Connection, Consumer, Exchange, Producer, Queue
-from kombu.exceptions import KombuError, OperationalError
-from redis.exceptions import RedisError
 
-from broker.app import configure
+from broker.app import BROKER_ERRORS, configure
+from broker.names import in_broker
 from models.errors import BrokerUnavailable
 from runtime.config import Settings
 
 WAIT_S = 3
-UNREACHABLE = (KombuError, OperationalError, RedisError, AMQPError, OSError)
 
 
 def probe(settings: Settings, queues: Collection[str]) -> dict[str, int]:
@@ -26,8 +23,8 @@ def probe(settings: Settings, queues: Collection[str]) -> dict[str, int]:
         with configure(settings).connection_for_write() as connection:
             connection.ensure_connection(max_retries=1, interval_start=0, timeout=WAIT_S)
             _there_and_back(connection)
-            return {queue: _depth(connection, queue) for queue in queues}
-    except UNREACHABLE as error:
+            return {queue: _depth(connection, in_broker(queue)) for queue in queues}
+    except BROKER_ERRORS as error:
         raise BrokerUnavailable(f"{type(error).__name__}: {error}") from error
 
 

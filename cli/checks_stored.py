@@ -156,7 +156,8 @@ def _active_plans(connection: sa.Connection) -> list[str]:
 
 def _workers(connection: sa.Connection, settings: Settings, plans: list[str]) -> Iterator[Finding]:
     live = ticks.live_workers(connection, timedelta(seconds=settings.worker.lease_s))
-    listened = {queue for row in live for queue in row["queues"].split(",")}
+    of_ours = [row for row in live if row["follows"] is None]
+    listened = {queue for row in of_ours for queue in row["queues"].split(",")}
     # Of the queues of the user's own application nothing is known unless somebody follows.
     ours = [plan for plan in plans if _HANDED_OVER not in plan]
     used = {found[1] for plan in ours if (found := _QUEUE.search(plan))}
@@ -170,7 +171,7 @@ def _workers(connection: sa.Connection, settings: Settings, plans: list[str]) ->
         remedy = f"start `minutehand worker --queues {queue}`"
         yield fault("workers", f"no worker listens to queue {queue}", remedy)
     if used <= listened:
-        yield ok("workers", f"{len(live)} for {', '.join(sorted(listened)) or 'no queue'}")
+        yield ok("workers", f"{len(of_ours)} for {', '.join(sorted(listened)) or 'no queue'}")
     for row in live:
         for module, error in (row["step_failures"] or {}).items():
             text = f"worker {row['name']} could not import {module}: {error}"

@@ -19,7 +19,7 @@ from celery.exceptions import SecurityWarning
 
 from broker.app import configure
 from broker.kombu_patch import outlive_lost_connections
-from broker.names import DEFAULT
+from broker.names import DEFAULT, in_broker
 from models.store import ticks
 from models.store.clocks import read_both
 from runtime.config import Settings
@@ -106,7 +106,7 @@ def serve(settings: Settings, queues: str, concurrency: int, name: str) -> int:
         hostname=hostname,
         pool="prefork",
         concurrency=concurrency,
-        queues=queues,
+        queues=[in_broker(queue) for queue in queues.split(",")],
         # By name: the tasks must not know the scheduler, whose work this one does.
         include=[BACKFILL] if DEFAULT in queues.split(",") else [],
         without_gossip=True,

@@ -15,6 +15,7 @@ from models.store.schema import migrate
 from runtime.config import Settings, load_settings
 from runtime.database import make_engine
 from tests.legal_moves import hold_to_legal_moves
+from tests.rabbitmq import RabbitMQ, rabbitmq_binary
 from tests.scheduling import make_scheduler
 from tests.servers import Broker, PostgreSQL, free_port, temporary_folder
 
@@ -126,6 +127,21 @@ def _broker() -> Iterator[Broker]:
     yield server
     server.stop()
     shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def rabbitmq() -> Iterator[RabbitMQ]:
+    """A RabbitMQ node that a test may stop, empty and start again."""
+    if rabbitmq_binary() is None:
+        pytest.skip("no RabbitMQ here, and no wheel brings one")
+    folder = temporary_folder()
+    server = RabbitMQ(folder)
+    try:
+        server.start()
+        yield server
+    finally:
+        server.stop()
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _settings_for(home: Path, database_url: str, broker_url: str = "") -> Settings:

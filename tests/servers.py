@@ -22,6 +22,7 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from broker.names import in_broker
 from runtime.clock import wait_for
 
 START_S = 30
@@ -153,9 +154,9 @@ class Broker:
         return redis.Redis(port=self.port, retry=Retry(NoBackoff(), 0), socket_timeout=5)
 
     def messages(self, queue: str) -> list[tuple[str, int]]:
-        """Return what waits in a queue, oldest first: (operation id, attempt)."""
+        """Return what waits in a queue of ours, oldest first: (operation id, attempt)."""
         with self.client() as client:
-            waiting = client.lrange(queue, 0, -1)
+            waiting = client.lrange(in_broker(queue), 0, -1)
         bodies = [json.loads(base64.b64decode(json.loads(one)["body"])) for one in waiting[::-1]]
         return [(args[0], args[1]) for args, *_ in bodies]
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from models.celery_task import queue_in_broker
 from models.operation import UNSTARTED, OperationState
 from models.sql import UTCDateTime, database_now, insert_ignoring, stands_in, upsert
 from models.stored import document_in, instant_in
@@ -26,6 +27,8 @@ CLOCK_SET_BACK = "clock_set_back"
 DOWNTIME = "downtime"
 # Up to when all event actions are decided, as text; absent before they ever were.
 EVENTS_DECIDED = "events_decided_until"
+# The name and number of our mark in the broker.
+BROKER_MARK = "broker_mark"
 
 
 _REPORT = sa.insert(ticks).values(finished_at=database_now())
@@ -191,6 +194,26 @@ def set_fact(connection: sa.Connection, key: str, value: str) -> None:
     upsert(connection, installation, [{"key": key, "value": value}])
 
 
+def mark(connection: sa.Connection) -> tuple[str, int] | None:
+    """Return the name and number of our mark in the broker, None before there is one."""
+    name, _, number = (fact(connection, BROKER_MARK) or "").partition(" ")
+    return (name, int(number)) if number.isdigit() else None
+
+
+def set_mark(connection: sa.Connection, name: str, number: int) -> None:
+    """Store a new mark in the broker."""
+    set_fact(connection, BROKER_MARK, f"{name} {number}")
+
+
+def raise_mark(connection: sa.Connection, name: str, number: int) -> None:
+    """Store the number of the mark of that name, if it still is the mark."""
+    connection.execute(
+        sa.update(installation)
+        .where(installation.c.key == BROKER_MARK, installation.c.value.startswith(f"{name} "))
+        .values(value=f"{name} {number}")
+    )
+
+
 def worker_seen(
     connection: sa.Connection,
     name: str,
@@ -240,6 +263,15 @@ def followed_tasks(connection: sa.Connection, within: timedelta) -> set[str]:
     )
     found = connection.execute(query).scalars()
     return {name for names in found for name in names or () if isinstance(name, str)}
+
+
+def listened_queues(connection: sa.Connection, within: timedelta) -> frozenset[str]:
+    """Return the queues, by their names in the broker, that live workers listen to."""
+    return frozenset(
+        queue_in_broker(queue.strip(), is_handed_over=worker["follows"] is not None)
+        for worker in live_workers(connection, within)
+        for queue in worker["queues"].split(",")
+    )
 
 
 def live_workers(connection: sa.Connection, within: timedelta) -> list[dict[str, Any]]:

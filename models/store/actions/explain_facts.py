@@ -33,7 +33,10 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How the installation stands: the last tick, and the queues that live workers listen to."""
+    """How the installation stands: the last tick, and the queues that live workers listen to.
+
+    The queues have the names that the broker knows them by.
+    """
 
     tick: dict[str, Any] | None
     queues: frozenset[str]
@@ -75,9 +78,7 @@ def known(
 
 def standing(connection: sa.Connection, lease: timedelta) -> Standing:
     """Return how the installation stands; a worker that is silent for `lease` does not listen."""
-    workers = ticks.live_workers(connection, lease)
-    queues = {name.strip() for worker in workers for name in worker["queues"].split(",")}
-    return Standing(ticks.last(connection), frozenset(queues))
+    return Standing(ticks.last(connection), ticks.listened_queues(connection, lease))
 
 
 def last_error(connection: sa.Connection, operation_id: UUID) -> str | None:

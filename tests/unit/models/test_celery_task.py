@@ -44,7 +44,7 @@ def test_a_refusal_names_the_setting_and_what_it_allows() -> None:
     assert "SCHED_CELERY_TASKS allows shop.tasks.*, crm.sync only" in problem.remedy
 
 
-@pytest.mark.parametrize("queue", ["quick", "heavy", "default"])
+@pytest.mark.parametrize("queue", ["minutehand.quick", "minutehand.reports"])
 def test_a_queue_of_our_own_workers_is_refused_unless_the_broker_is_another(queue: str) -> None:
     by_step = task(queue=queue)
     by_policy = {**task(), "policy": {"queue": queue}}
@@ -52,8 +52,14 @@ def test_a_queue_of_our_own_workers_is_refused_unless_the_broker_is_another(queu
     assert [one.path for one in refusals(by_step, RULES)] == ["operations.celery_task.queue"]
     assert [one.path for one in refusals(by_policy, RULES)] == ["policy.queue"]
     assert refusals({**by_policy, **task(queue="shop")}, RULES) == []
-    elsewhere = replace(RULES, reserved=frozenset())
+    elsewhere = replace(RULES, shares_broker=False)
     assert refusals(by_step, elsewhere) == refusals(by_policy, elsewhere) == []
+
+
+@pytest.mark.parametrize("queue", ["quick", "heavy", "default"])
+def test_an_application_s_queue_may_have_the_name_of_one_of_ours(queue: str) -> None:
+    assert refusals(task(queue=queue), RULES) == []
+    assert refusals({**task(), "policy": {"queue": queue}}, RULES) == []
 
 
 def test_a_plan_keeps_all_that_sending_needs() -> None:
