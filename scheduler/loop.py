@@ -101,6 +101,7 @@ class Daemon:
             report.clock_skew_s = self.machine_clock.skew_s
         with unhurried(self.engine) as connection:
             ticks.report(connection, self.name, report.now, report.duration_ms, report.figures())
+            self.sweeper.broker.store(connection)
         _log(report)
         return report
 

@@ -16,6 +16,7 @@ from models.store.operations import handing, recovery
 from runtime.clock import monotonic
 from runtime.database import DATABASE_AWAY
 from runtime.sections import AlertSettings
+from scheduler.broker_watch import BrokerWatch
 from scheduler.dispatch import dispatch_backfills, dispatch_notices, dispatch_ready
 
 logger = logging.getLogger("minutehand.sweep")
@@ -48,6 +49,7 @@ class Sweeper:
         self.lease = lease
         self.alerts = alerts
         self.overdue = alerts.overdue
+        self.broker = BrokerWatch()
         self._trusted_from = 0.0
         self.distrust()
 

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from broker.sending import send_reserved
 from models.action.plan import NOTHING_PLANNED, sound
+from models.errors import BrokerUnavailable
 from models.sql import read_clock
 from models.store import actions
 from models.store.actions import cursors
@@ -53,6 +54,8 @@ class TickReport:
     set_aside: int = 0
     lost: int = 0
     released: int = 0
+    # Queued operations whose messages the broker lost.
+    lost_messages: int = 0
     notices: int = 0
     overdue: int = 0
     clock_set_back_s: float = 0.0
@@ -253,6 +256,7 @@ def tick(
     if report.clock_set_back_s:
         sweeper.distrust()
     one = Tick(engine, found.now, batch_size, report)
+    _look_at_broker(engine, report, sweeper)
     if found.has_due:
         one.decide_all()
     if found.has_events:
@@ -260,12 +264,20 @@ def tick(
     if monotonic() - started > sweeper.lease.total_seconds() / 4:
         # The database may have stood still meanwhile, for the workers' heartbeats too.
         sweeper.distrust()
-    if found.has_to_sweep or report.decided:
+    if found.has_to_sweep or report.decided or report.lost_messages:
         _sweep(engine, report, sweeper)
     if was_down:
         report.downtime = downtime.tell(engine)
     report.duration_ms = round((monotonic() - started) * 1000, 3)
     return report
+
+
+def _look_at_broker(engine: sa.Engine, report: TickReport, sweeper: Sweeper) -> None:
+    """Let what the broker lost be sent again; one that is away gets nothing from this tick."""
+    try:
+        report.lost_messages = sweeper.broker.look(engine)
+    except BrokerUnavailable as error:
+        report.broker_error = str(error)
 
 
 def _sweep(engine: sa.Engine, report: TickReport, sweeper: Sweeper) -> None:

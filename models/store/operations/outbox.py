@@ -81,6 +81,28 @@ def release_unsent(connection: sa.Connection, messages: Sequence[Message]) -> No
     _change_unstarted(connection, messages, {"not_before": database_now()})
 
 
+def release_lost(connection: sa.Connection) -> int:
+    """Let what the broker took and no worker started be sent again now; return how many."""
+    lost = (
+        sa.update(operations)
+        .where(stands_in(operations.c.state, {OperationState.QUEUED}), *_OURS)
+        .where(operations.c.not_before > database_now())
+        .values(not_before=database_now())
+    )
+    return connection.execute(lost).rowcount
+
+
+def queues_in_use(connection: sa.Connection) -> set[str]:
+    """Return the queues of our workers in which the broker has messages."""
+    queued = stands_in(operations.c.state, {OperationState.QUEUED})
+    query = sa.select(operations.c.queue).distinct().where(queued, *_OURS)
+    return set(connection.execute(query).scalars())
+
+
+# What is sent to the user's own application is never sent again: store/handing.py.
+_OURS = (operations.c.handing_at.is_(None), operations.c.waiting_for.is_(None))
+
+
 def release_after_clock(connection: sa.Connection, ahead: timedelta) -> None:
     """Let what waits be sent at once if the database's clock was ahead by more than `ahead`.
 
