@@ -13,6 +13,7 @@ from kombu import Connection
 from kombu.exceptions import KombuError, OperationalError
 from redis.exceptions import RedisError
 
+from broker.celery_rules import celery_broker_url
 from broker.names import CONTROL_EXCHANGE, EVENT_EXCHANGE, QUICK, UNKNOWN_QUEUE, in_broker
 from models.errors import BrokerUnavailable
 from models.store.operations.outbox import Message
@@ -96,6 +97,13 @@ def transport_options(url: str) -> dict[str, object]:
         "socket_connect_timeout": 2,
         **({} if url.startswith("redis+socket") else {"socket_keepalive": True}),
     }
+
+
+def celery_transport_options(settings: Settings) -> dict[str, object]:
+    """Return the options of a connection to the broker of the user's application."""
+    options = transport_options(celery_broker_url(settings))
+    prefix = settings.celery.global_keyprefix
+    return {**options, "global_keyprefix": prefix} if prefix else options
 
 
 def connect(connection: Connection) -> None:

@@ -12,7 +12,14 @@ import sqlalchemy as sa
 from kombu import Connection, Producer, Queue
 from redis.exceptions import ResponseError
 
-from broker.app import BROKER_ERRORS, ORIGIN, app, connect, settings_in_use, transport_options
+from broker.app import (
+    BROKER_ERRORS,
+    ORIGIN,
+    app,
+    celery_transport_options,
+    connect,
+    settings_in_use,
+)
 from broker.celery_rules import celery_broker_url, rules_of
 from minutehand.followed import HEADER
 from models.store.operations import handing
@@ -126,7 +133,7 @@ class _Link:
     """A connection to the broker of the user's application; never tries anything twice."""
 
     def __init__(self, url: str) -> None:
-        options = transport_options(url)
+        options = celery_transport_options(settings_in_use())
         self.connection = Connection(url, connect_timeout=CONNECT_S, transport_options=options)
         connect(self.connection)
         self.producer: Any = Producer(self.connection.default_channel, auto_declare=False)

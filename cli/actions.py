@@ -195,7 +195,11 @@ def _parsed(invocation: Invocation, files: list[Path]) -> list[tuple[object, Sch
         now = read_clock(connection)
     author = invocation.author
     parse = ParseContext(
-        default_zone=author.small_app.zone, now=now, steps=author.steps, celery=author.celery
+        default_zone=author.small_app.zone,
+        now=now,
+        steps=author.steps,
+        tick=author.tick,
+        celery=author.celery,
     )
     documents = [one for file in files for one in read_documents(file)]
     problems: list[Problem] = []

@@ -10,11 +10,13 @@ from tempfile import NamedTemporaryFile
 import typer
 
 from broker import probe
-from broker.names import DEFAULT, HEAVY, QUICK
+from broker.handing import shares_broker
+from broker.names import DEFAULT, HEAVY, QUICK, UNKNOWN_QUEUE
 from cli.checks_stored import check_database
 from cli.findings import Check, Finding, Level, fault, look, ok, warning
 from cli.invocation import of
 from cli.output import print_json, print_line
+from models.celery_task import QUEUE_PREFIX
 from models.errors import BrokerUnavailable
 from runtime.config import InvalidSetting, Settings, unknown_variables
 from runtime.database import make_engine
@@ -68,6 +70,7 @@ def _checks(settings: Settings) -> dict[str, Check]:
         "home": whole(lambda: _check_home(settings.home)),
         "database": whole(lambda: _check_database(settings)),
         "broker": whole(lambda: _check_broker(settings)),
+        "celery broker": whole(lambda: _check_celery_broker(settings)),
         "mail": whole(lambda: _check_mail(settings)),
         "steps": whole(lambda: _check_steps(registry)),
     }
@@ -112,18 +115,41 @@ def _check_database(settings: Settings) -> Iterator[Finding]:
 
 def _check_broker(settings: Settings) -> Iterator[Finding]:
     try:
-        depths = probe.probe(settings, (QUICK, HEAVY, DEFAULT))
+        found = probe.probe(settings, (QUICK, HEAVY, DEFAULT))
     except BrokerUnavailable as error:
         remedy = "check SCHED_BROKER_URL, and whether it runs"
         if settings.uses_embedded_broker:
             remedy = "run `minutehand up`, or set SCHED_BROKER_URL"
         yield fault("broker", str(error), remedy)
         return
-    told = ", ".join(f"{count} in {queue}" for queue, count in depths.items())
-    if max(depths.values()) > MANY_MESSAGES:
+    yield from _strangers(found)
+    told = ", ".join(f"{count} in {queue}" for queue, count in found.depths.items())
+    if max(found.depths.values()) > MANY_MESSAGES:
         yield warning("broker", told, "start more workers")
     else:
         yield ok("broker", f"takes and gives messages; {told}")
+
+
+def _strangers(found: probe.Probed) -> Iterator[Finding]:
+    """Name what an application that shares the broker does in our queues."""
+    for worker in found.foreign_workers:
+        text = f"worker {worker} of an application listens to a queue of ours ({QUEUE_PREFIX}…)"
+        yield fault("broker", text, "let it listen to queues of its own: it discards our tasks")
+    if found.put_aside:
+        text = f"{found.put_aside} messages that our workers do not know are in {UNKNOWN_QUEUE}"
+        yield warning("broker", text, "see the workers' log for their tasks; move or delete them")
+
+
+def _check_celery_broker(settings: Settings) -> Iterator[Finding]:
+    if shares_broker(settings):
+        return
+    try:
+        probe.probe_celery_broker(settings)
+    except BrokerUnavailable as error:
+        remedy = "check SCHED_CELERY_BROKER_URL, and whether it runs"
+        yield fault("celery broker", str(error), remedy)
+    else:
+        yield ok("celery broker", "takes and gives messages")
 
 
 def _check_mail(settings: Settings) -> Iterator[Finding]:

@@ -124,7 +124,7 @@ def plan_of(action: ScheduledActionModel) -> Plan:
         catch_up=policy.catch_up,
         overlap=policy.overlap,
         max_waiting=policy.max_waiting,
-        time_limit=policy.time_limit_of(action.when.every),
+        time_limit=policy.time_limit_of(action.when.every, is_handed_over=hand_over is not None),
         max_attempts=policy.retry.max_attempts,
         backoff=policy.retry.backoff,
         starts_at=policy.starts_at,

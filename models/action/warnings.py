@@ -6,7 +6,9 @@ None of them stops the save. A name that is still unknown when the action runs f
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
+from cron.rule import normalised
 from models.action import ScheduledActionModel
+from models.action.plan import CronTrigger
 from models.action.recipients import EVERYBODY, RecipientFilterModel
 from models.action.when import WhenModel
 from models.problems import nearest
@@ -40,7 +42,22 @@ def warnings_of(action: ScheduledActionModel, known: KnownNames) -> list[str]:
         *_nobody(action, known),
         *_left_out(action),
         *_in_vain(action),
+        *_either_day(action.when),
     ]
+
+
+def _either_day(when: WhenModel) -> Iterator[str]:
+    """Yield a doubt about rules that cron takes for "or", and celery beat for "and"."""
+    for trigger in when.triggers(None):
+        if not isinstance(trigger, CronTrigger):
+            continue
+        _, _, day, _, weekday = normalised(trigger.rule).split(" ")
+        if not day.startswith("*") and not weekday.startswith("*"):
+            yield (
+                f'when.cron_rule "{trigger.rule}": runs when either the day of month ({day}) or '
+                f"the day of week ({weekday}) matches, as in cron; celery beat wants both. Write * "
+                "for one of them, or let the step itself check the other"
+            )
 
 
 def _unknown(path: str, what: str, names: Collection[str], known: Collection[str]) -> Iterator[str]:

@@ -10,9 +10,10 @@ from kombu import Connection, Exchange, Queue
 from pydantic import SecretStr
 
 from broker.app import configure
+from broker.probe import probe
 from runtime.config import Settings
 from tests.acceptance.installation import Installation
-from tests.acceptance.processes import until
+from tests.acceptance.processes import python, until
 from tests.servers import Broker
 
 # As an application may call its own; RabbitMQ refuses another declaration of a queue.
@@ -112,3 +113,15 @@ def test_its_control_does_not_reach_our_workers(
 
     assert answers()
     assert worker.is_alive
+
+
+def test_a_worker_of_the_application_on_a_queue_of_ours_is_named(
+    installation: Installation, application: Application
+) -> None:
+    command = ("-m", "celery", "-b", application.url, "worker", "-Q", "minutehand.quick")
+    worker = installation.processes.start("other", python(*command, "-c", "1", "-l", "INFO"))
+    worker.said("ready.")
+
+    (one,) = probe(installation.settings, ("quick",)).foreign_workers
+
+    assert one.startswith("celery@")

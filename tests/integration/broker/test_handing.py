@@ -6,6 +6,7 @@ from uuid import UUID
 
 import pytest
 import sqlalchemy as sa
+from kombu import Connection
 
 from broker.app import configure
 from celery_steps import followed
@@ -469,6 +470,23 @@ def test_another_broker_gets_the_tasks_of_the_application_that_has_it(
     with broker.client() as client:
         client.select(1)
         assert client.llen("shop") == 1
+
+
+def test_an_application_with_a_prefix_of_its_keys_gets_its_tasks(
+    engine: sa.Engine, settings: Settings, broker: Broker
+) -> None:
+    celery = allowing(settings, "shop.*").celery
+    prefixed = celery.model_copy(update={"global_keyprefix": "shop:"})
+    configure(settings.model_copy(update={"celery": prefixed}))
+    id = due(engine, celery_action(engine))
+
+    dispatch_ready(engine)
+
+    assert row_of(engine, id)["state"] == "handed_over"
+    options = {"global_keyprefix": "shop:"}
+    with Connection(broker.url, transport_options=options) as connection:
+        message = connection.SimpleQueue("celery").get(block=False)
+    assert message.headers["id"] == str(id)
 
 
 def test_many_due_at_once_are_each_sent_once(engine: sa.Engine, broker: Broker) -> None:

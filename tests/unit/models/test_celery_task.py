@@ -1,11 +1,14 @@
 """Tasks of the user's own: which an installation lets an action send, and what its plan keeps."""
 
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
+from models.action import ParseContext, parse_action, plan_of
 from models.action.plan import Plan
+from models.action.policy import NO_TIME_LIMIT
 from models.celery_task import CeleryRules, HandOver, refusals
 from tests.factories import make_document
 
@@ -67,3 +70,16 @@ def test_a_plan_keeps_all_that_sending_needs() -> None:
     plan = Plan(active=True, triggers=(), is_heavy=False, queue="crm", hand_over=handed)
 
     assert Plan.from_json(plan.to_json()).hand_over == handed
+
+
+@pytest.mark.parametrize("when", [{"cron_rule": "0 7 * * *"}, {"every": "PT1M"}])
+def test_a_task_has_no_time_limit_unless_one_is_written(when: dict[str, str]) -> None:
+    context = ParseContext("UTC", datetime(2026, 11, 21, tzinfo=UTC), celery=RULES)
+
+    def limit(**policy: str) -> timedelta:
+        document = {**task(), "when": when, "policy": policy}
+        plan = plan_of(parse_action(document, context))
+        return Plan.from_json(plan.to_json()).time_limit
+
+    assert limit() == NO_TIME_LIMIT
+    assert limit(time_limit="PT9M") == timedelta(minutes=9)
