@@ -109,6 +109,7 @@ def _users(
 
 def _one_tick(database: Database, due: int) -> Stopwatch:
     watch, sweeper = Stopwatch(), Sweeper(timedelta(seconds=45))
+    sweeper.broker.look(database.engine)
     with watch.running():
         report: TickReport = tick(database.engine, database.now, sweeper)
     assert (report.recorded, report.sent, report.missed) == (due, due, 0), report

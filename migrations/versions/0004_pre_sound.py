@@ -1,7 +1,9 @@
-"""The cause of an operation, which policies go by."""
+"""The cause of an operation, which policies go by; Celery tasks without a default limit."""
 
 import sqlalchemy as sa
 from alembic import op
+
+from migrations.unlimited import take_default_limits
 
 revision = "0004_pre_sound"
 down_revision = "0003_pre_what_steps_do"
@@ -31,3 +33,4 @@ def upgrade() -> None:
         operations.c.event_at.is_not(None), *(triggerer.startswith(words) for words in begins)
     )
     op.execute(sa.update(operations).where(others).values(cause=cause))
+    take_default_limits(op.get_bind())

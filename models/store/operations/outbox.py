@@ -23,6 +23,7 @@ FIRST_RESEND = timedelta(minutes=5)
 # 5, 10, 20, 40 minutes, then hourly.
 MOST_DOUBLINGS = 3
 LONGEST_RESEND = timedelta(hours=1)
+LONG_AGO = timedelta(days=36_500)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +86,7 @@ def release_lost(connection: sa.Connection) -> int:
     """Let what the broker took and no worker started be sent again now; return how many."""
     lost = (
         sa.update(operations)
-        .where(stands_in(operations.c.state, {OperationState.QUEUED}), *_OURS)
-        .where(operations.c.not_before > database_now())
+        .where(*_OF_OURS_IN_THE_BROKER, operations.c.not_before > database_now())
         .values(not_before=database_now())
     )
     return connection.execute(lost).rowcount
@@ -94,13 +94,18 @@ def release_lost(connection: sa.Connection) -> int:
 
 def queues_in_use(connection: sa.Connection) -> set[str]:
     """Return the queues of our workers in which the broker has messages."""
-    queued = stands_in(operations.c.state, {OperationState.QUEUED})
-    query = sa.select(operations.c.queue).distinct().where(queued, *_OURS)
+    # A condition that always holds: by it both stores take the index of what is to be sent.
+    at_any_time = operations.c.not_before > database_now(-LONG_AGO)
+    query = sa.select(operations.c.queue).distinct().where(*_OF_OURS_IN_THE_BROKER, at_any_time)
     return set(connection.execute(query).scalars())
 
 
 # What is sent to the user's own application is never sent again: store/handing.py.
-_OURS = (operations.c.handing_at.is_(None), operations.c.waiting_for.is_(None))
+_OF_OURS_IN_THE_BROKER = (
+    sa.text("state IN ('pending', 'queued') AND waiting_for IS NULL"),
+    stands_in(operations.c.state, {OperationState.QUEUED}),
+    operations.c.handing_at.is_(None),
+)
 
 
 def release_after_clock(connection: sa.Connection, ahead: timedelta) -> None:
