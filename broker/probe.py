@@ -9,7 +9,7 @@ from uuid import uuid4
 from celery import Celery
 from kombu import Connection, Consumer, Exchange, Producer, Queue
 
-from broker.app import BROKER_ERRORS, celery_transport_options, configure
+from broker.app import BROKER_ERRORS, celery_transport_options, configure, transport_options
 from broker.celery_rules import celery_broker_url
 from broker.names import UNKNOWN_QUEUE, in_broker
 from models.celery_task import QUEUE_PREFIX
@@ -41,7 +41,7 @@ def probe(settings: Settings, queues: Collection[str]) -> Probed:
     with _connected(configure(settings).connection_for_write()) as connection:
         depths = {queue: _depth(connection, in_broker(queue)) for queue in queues}
         put_aside = _depth(connection, UNKNOWN_QUEUE)
-        return Probed(depths, put_aside, _foreign_workers(connection))
+        return Probed(depths, put_aside, _foreign_workers(settings.effective_broker_url))
 
 
 def probe_celery_broker(settings: Settings) -> None:
@@ -66,10 +66,11 @@ def _connected(connection: Connection) -> Iterator[Connection]:
         raise BrokerUnavailable(f"{type(error).__name__}: {error}") from error
 
 
-def _foreign_workers(connection: Connection) -> tuple[str, ...]:
+def _foreign_workers(url: str) -> tuple[str, ...]:
     """Return the workers of applications with Celery's own control that listen to our queues."""
-    with Celery("minutehand.doctor", set_as_current=False) as anybody:
-        asked = anybody.control.inspect(timeout=ANSWERS_S, connection=connection)
+    with Celery("minutehand.doctor", broker=url, set_as_current=False) as anybody:
+        anybody.conf.broker_transport_options = transport_options(url)
+        asked = anybody.control.inspect(timeout=ANSWERS_S)
         found: dict[str, Any] = asked.active_queues() or {}
     return tuple(
         sorted(
