@@ -99,6 +99,16 @@ class RabbitMQ:
         port = str(self.ports["ERL_EPMD_PORT"])
         subprocess.run(["epmd", "-port", port, "-kill"], check=False, capture_output=True)
 
+    @contextmanager
+    def silence(self) -> Iterator[None]:
+        """Let the node take connections and answer nothing."""
+        assert self.process is not None
+        os.killpg(self.process.pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.killpg(self.process.pid, signal.SIGCONT)
+
     def lose_everything(self) -> None:
         """Start it anew without its data."""
         self.stop()

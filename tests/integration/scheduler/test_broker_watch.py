@@ -259,6 +259,21 @@ def test_a_rabbitmq_that_is_restarted_with_its_data_lost_nothing(rabbit: OnRabbi
     assert rabbit.messages() == texts(ids)
 
 
+def test_a_rabbitmq_that_falls_silent_holds_up_no_tick_and_lost_nothing(
+    rabbit: OnRabbitMQ,
+) -> None:
+    sweeper = Sweeper(LEASE)
+    ids = queued(rabbit.engine, sweeper)
+    with rabbit.server.silence():
+        silent = run_tick(rabbit.engine, sweeper, 1)
+
+    back = run_tick(rabbit.engine, sweeper, 2)
+
+    assert silent.broker_error is not None
+    assert (back.broker_error, back.lost_messages, back.sent) == (None, 0, 0)
+    assert rabbit.messages() == texts(ids)
+
+
 def test_rabbitmq_s_old_queues_are_emptied_of_ours_alone(rabbit: OnRabbitMQ) -> None:
     ids = queued(rabbit.engine, Sweeper(LEASE))
     with rabbit.server.channel() as channel:
