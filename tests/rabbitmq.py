@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import psutil
 from amqp.exceptions import AMQPError
 from kombu import Connection
 
@@ -96,8 +97,12 @@ class RabbitMQ:
             with suppress(ProcessLookupError):
                 os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait(START_S)
-        port = str(self.ports["ERL_EPMD_PORT"])
-        subprocess.run(["epmd", "-port", port, "-kill"], check=False, capture_output=True)
+        for process in psutil.process_iter():
+            with suppress(psutil.Error):
+                # It refuses to end by its own command while it knows a node.
+                is_mapper = process.name() == "epmd"
+                if is_mapper and process.environ().get("HOME") == str(self.folder):
+                    process.kill()
 
     @contextmanager
     def silence(self) -> Iterator[None]:
