@@ -67,7 +67,7 @@ def configure(settings: Settings) -> Celery:
         task_default_queue=in_broker(QUICK),
         control_exchange=CONTROL_EXCHANGE,
         event_exchange=EVENT_EXCHANGE,
-        worker_consumer="tasks.consumer:KeepingConsumer",
+        worker_consumer="broker.consumer:KeepingConsumer",
         task_create_missing_queues=True,
         broker_transport_options=transport_options(url),
     )

@@ -20,6 +20,7 @@ import sqlalchemy as sa
 
 from broker.sending import send_notices, send_released
 from celery_steps import followed
+from celery_steps.agent_claims import AWAY, Away, Claims
 from celery_steps.followed import Held
 from models.errors import LeaseLost
 from models.store import ticks
@@ -30,7 +31,6 @@ from runtime.config import Settings
 from runtime.db_retry import persist
 from runtime.skew import SkewWatch
 from runtime.supervisor import PARENT
-from tasks.agent_claims import AWAY, Away, Claims
 
 logger = logging.getLogger("minutehand.agent")
 

@@ -13,7 +13,7 @@ from models.celery_task import STEP
 from models.errors import LeaseLost
 from models.notices import TIME_BOX
 from models.operation import UNSTARTED, OperationState, StepState, after_loss
-from models.store.operations import handed_over, handing, running, unstarted
+from models.store.operations import handed_over, handing, restart, running, unstarted
 from models.store.operations.admission import NotClaimed
 from models.store.operations.claims import Claim, claim, recorded_of
 from models.store.operations.finish import Ended, Ending, end, release_waiting

@@ -4,13 +4,13 @@ import logging
 
 import sqlalchemy as sa
 
+from broker import marker
+from broker.marker import Mark
 from broker.names import DEFAULT, HEAVY, QUICK
+from broker.old_queues import remove_ours
 from models.store import ticks
 from models.store.operations import outbox
 from runtime.database import reading
-from tasks import marker
-from tasks.marker import Mark
-from tasks.old_queues import remove_ours
 
 logger = logging.getLogger("minutehand.broker")
 
