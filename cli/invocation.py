@@ -1,7 +1,6 @@
 """What every command is given: settings, database, the small app it works on, how it prints."""
 
 import getpass
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
@@ -20,10 +19,6 @@ from scheduler.changes.default_actions import migrate
 from scheduler.changes.validation import Author
 from small_apps.store import small_apps
 from tasks.registry import Registry, registry_of
-
-# Global options may stand before or after the command.
-FLAGS = {"--json"}
-VALUES = {"--home", "--app"}
 
 
 @dataclass
@@ -114,25 +109,3 @@ def of(context: typer.Context) -> Invocation:
     if invocation is None:
         raise RuntimeError("the command line has no invocation")
     return invocation
-
-
-def hoisted(arguments: Sequence[str]) -> list[str]:
-    """Return the arguments with the global options first, wherever they stood.
-
-    What follows `--` stays where it is.
-    """
-    front: list[str] = []
-    rest: list[str] = []
-    queue = list(arguments)
-    while queue:
-        argument = queue.pop(0)
-        name = argument.split("=", 1)[0]
-        if argument == "--":
-            return [*front, *rest, argument, *queue]
-        if argument in FLAGS or (name in VALUES and "=" in argument):
-            front.append(argument)
-        elif argument in VALUES and queue:
-            front += [argument, queue.pop(0)]
-        else:
-            rest.append(argument)
-    return front + rest

@@ -11,63 +11,36 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated
 
-import sqlalchemy as sa
 import typer
 
-from cli import (
-    actions,
-    agent,
-    apps,
-    backfills,
-    doctor,
-    events,
-    operations,
-    repeats,
-    service,
-    simulating,
-    status,
-    steps,
-    templates,
-    users,
-)
-from cli.invocation import Invocation, hoisted
 from cli.output import print_error, print_line
-from models.errors import InvalidDocument, NotFound, Refused, SchedulerError
-from runtime.config import InvalidSetting
+from cli.tree import COMMANDS, GROUPS, command_named, grow, hoisted
 from runtime.folders import PRIVATE_UMASK
-from runtime.supervisor import AlreadyRunning
 
 FAILED = 1
 REFUSED = 2
 
-cli = typer.Typer(
-    name="minutehand",
-    help="The cron daemon for Celery: every occurrence ends in exactly one recorded outcome.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
-cli.add_typer(actions.commands, name="action")
-cli.add_typer(operations.commands, name="operation")
-for verb in (repeats.rerun, repeats.retry, repeats.cancel):
-    operations.commands.command(verb.__name__)(verb)
-cli.add_typer(apps.commands, name="app")
-cli.add_typer(templates.commands, name="template")
-cli.add_typer(users.commands, name="user")
-cli.add_typer(events.commands, name="event")
-cli.add_typer(steps.commands, name="step")
-cli.command("backfill")(backfills.backfill)
-cli.command("up")(service.up)
-cli.command("worker")(service.worker)
-cli.command("agent")(agent.agent)
-cli.command("migrate")(service.migrate)
-cli.command("status")(status.status)
-cli.command("simulate")(simulating.simulate_files)
-cli.command("doctor")(doctor.doctor)
+
+def tree_of(names: Sequence[str]) -> typer.Typer:
+    """Return the command line, with the modules of the commands in `names` loaded."""
+    cli = typer.Typer(
+        name="minutehand",
+        help="The cron daemon for Celery: every occurrence ends in exactly one recorded outcome.",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+    )
+    cli.callback()(_globals)
+    grow(cli, names)
+    return cli
 
 
-@cli.callback()
+def whole_tree() -> typer.Typer:
+    """Return the command line with all that it has."""
+    return tree_of([*COMMANDS, *GROUPS])
+
+
 def _globals(
     context: typer.Context,
     home: Annotated[
@@ -76,6 +49,8 @@ def _globals(
     app: Annotated[str, typer.Option(help="Small app to work on.")] = "default",
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
+    from cli.invocation import Invocation
+
     context.obj = Invocation(home, app, json)
 
 
@@ -88,7 +63,9 @@ def run(arguments: Sequence[str]) -> int:
             # A terminal that knows ASCII only shows \u2026 instead of a traceback.
             stream.reconfigure(errors="backslashreplace")
     try:
-        code = cli(args=hoisted(arguments), standalone_mode=False, prog_name="minutehand")
+        given = hoisted(arguments)
+        cli = tree_of(command_named(given))
+        code = cli(args=given, standalone_mode=False, prog_name="minutehand")
     except BrokenPipeError:
         # The reader of a pipe went away; Python would complain once more at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -114,6 +91,10 @@ def _quiet_logs() -> None:
 
 def _told(error: Exception) -> tuple[str, int]:
     """Return what to say of an error and the exit code; raises what nobody foresaw."""
+    from models.errors import InvalidDocument, NotFound, Refused, SchedulerError
+    from runtime.config import InvalidSetting
+    from runtime.supervisor import AlreadyRunning
+
     match error:
         case typer.Abort():
             return "aborted", FAILED
@@ -134,6 +115,8 @@ def _told(error: Exception) -> tuple[str, int]:
 
 def _unavailable(error: Exception) -> str:
     """Return what to say of a database or a file that is away; raises what nobody foresaw."""
+    import sqlalchemy as sa
+
     match error:
         case sa.exc.OperationalError() | sa.exc.InterfaceError() | sa.exc.InternalError():
             first = str(error.orig).strip().splitlines() or [str(error)]

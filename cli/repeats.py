@@ -9,7 +9,7 @@ import typer
 from broker.app import configure
 from broker.sending import Sent
 from cli.invocation import Invocation, existing
-from cli.operations import operation_uuid
+from cli.operations import commands, operation_uuid
 from cli.waiting import done_of, finish, say_unsent
 from models.errors import NotFound, Refused
 from models.operation import WENT_WELL, OperationState
@@ -86,3 +86,7 @@ def _each(ids: list[str], act: Callable[[UUID], dict[str, Any]]) -> list[dict[st
         except (NotFound, Refused) as error:
             shown.append({"id": text, "refused": str(error)})
     return shown
+
+
+for _verb in (rerun, retry, cancel):
+    commands.command(_verb.__name__)(_verb)
