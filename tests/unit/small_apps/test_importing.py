@@ -5,12 +5,12 @@ import resource
 from collections.abc import Callable
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from time import process_time
 from typing import Any
 
 import duckdb
 import pytest
 
-from runtime.clock import monotonic
 from small_apps.failures import SourceFailed, Stopped
 from small_apps.importing.prepare import prepare
 from small_apps.watch import Watch
@@ -301,12 +301,13 @@ def test_no_rows_are_an_empty_snapshot(imported: Importing) -> None:
 def test_a_thousand_columns_are_read_at_once(imported: Importing) -> None:
     header = ",".join(f"c{i}" for i in range(1_000))
     row = ",".join(str(i) for i in range(1_000))
-    began = monotonic()
+    # Its own work alone: a busy machine makes it no slower.
+    began = process_time()
 
     rows = imported(f"{header}\n" + f"{row}\n" * 100)
 
     assert (len(rows), rows[99]["c999"]) == (100, 999)
-    assert monotonic() - began < 60
+    assert process_time() - began < 60
 
 
 def test_more_columns_than_a_table_has_are_refused(imported: Importing) -> None:
