@@ -129,6 +129,13 @@ class PostgreSQL:
         with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
             connection.execute(statement.encode())
 
+    def copy(self, template: str, name: str) -> None:
+        """Make a database like `template`, to which nothing is connected.
+
+        By files: through the log, as is usual, it costs more than twice the time.
+        """
+        self.execute(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY FILE_COPY")
+
     def _run(self, command: list[str]) -> None:
         full = [*self.prefix, str(self.binaries / command[0]), *command[1:]]
         done = subprocess.run(full, check=False, capture_output=True, **self.account)  # type: ignore[call-overload]
