@@ -146,6 +146,8 @@ revisions = sa.Table(
     sa.Column("plan", StoredPlan, nullable=False),
     _text("author"),
     _at("effective_from", optional=False),
+    # From when it holds, where the clock went back behind the instant at which it was made.
+    _at("holds_from"),
     # Up to when it decided, and why not further: the next revision, set aside, deleted.
     _at("ended_at"),
     _text("end_reason", optional=True),
@@ -284,6 +286,8 @@ missed_spans = sa.Table(
     sa.Column("count", sa.BigInteger, nullable=False),
     _text("reason"),
     _at("recorded_at", optional=False),
+    # The tick's `now`: it tells those that were too late from those that were overtaken.
+    _at("decided_at"),
     sa.CheckConstraint("count >= 1", name="count"),
     sa.Index("missed_spans_of_action", "action_uid", "last_at"),
 )

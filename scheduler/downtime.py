@@ -18,13 +18,11 @@ from models.store.actions.downtime import Span
 from models.store.ticks import Found
 from models.values import format_instant
 from runtime.database import reading
-from scheduler.fingerprint import operation_id
-from scheduler.occurrence import next_occurrences
+from scheduler.missed_spans import rowless
 
 logger = logging.getLogger("minutehand.tick")
 
 MOST_NAMED = 5
-AT_ONCE = 500
 
 
 def note(engine: sa.Engine, found: Found, two_ticks: timedelta) -> bool:
@@ -98,17 +96,6 @@ def _in_straddling(connection: sa.Connection, span: Span) -> list[tuple[UUID, in
     return [
         (row.action_uid, count)
         for row in downtime.straddling(connection, span)
-        if (count := _rowless(connection, row, span.since))
+        if (plan := missed.plan_of(connection, row)) is not None
+        and (count := rowless(connection, row.action_uid, plan, (span.since, row.last_at)))
     ]
-
-
-def _rowless(connection: sa.Connection, row: sa.Row[Any], since: datetime) -> int:
-    plan, uid, count = missed.plan_of(connection, row), row.action_uid, 0
-    while plan is not None and (some := next_occurrences(plan, uid, since, AT_ONCE)):
-        inside = [at for at in some if at <= row.last_at]
-        known = missed.ids_in(connection, [operation_id(uid, at) for at in inside])
-        count += len(inside) - len(known)
-        if len(inside) < AT_ONCE:
-            break
-        since = inside[-1]
-    return count

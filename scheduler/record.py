@@ -162,6 +162,7 @@ def span_row(action: Subject, span: MissedSpan) -> dict[str, Any]:
         "last_at": span.last_at,
         "count": span.count,
         "reason": span.reason,
+        "decided_at": span.decided_at,
     }
 
 

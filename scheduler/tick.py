@@ -21,7 +21,6 @@ from runtime.database import DATABASE_AWAY
 from scheduler import downtime
 from scheduler.changes.revisions import (
     adopt_edit,
-    decided_since,
     reason_of,
     set_aside,
     subject_of,
@@ -167,7 +166,7 @@ class Tick:
         """Return what becomes of an action now, None if somebody is changing it."""
         if row.deleted_at is not None:
             # Filed by an edit in plain SQL: a deleted action has no occurrence.
-            gone = Decision((), (), None, max(row.watermark, self.now), None)
+            gone = Decision((), (), None, row.watermark, None)
             return Decided(subject_of(row), NOTHING_PLANNED, gone)
         if (row.edited_at is not None or row.set_aside) and was_edited(row):
             if not self._holds(connection, row.action_uid):
@@ -177,7 +176,7 @@ class Tick:
             self._count(before, messages)
             return decided
         plan = sound(row.plan)
-        decision = decide(plan, row.action_uid, decided_since(row, self.now), self.now)
+        decision = decide(plan, row.action_uid, row.watermark, self.now)
         return Decided(subject_of(row), plan, decision)
 
     def _holds(self, connection: sa.Connection, uid: UUID) -> bool:

@@ -13,7 +13,7 @@ from models.operation import Cause, CausedBy
 from models.sql import read_clock
 from models.step_spec import StepSpec
 from models.store import actions, operations
-from models.tables import action_cursor
+from models.tables import action_cursor, revisions
 from models.tables import operations as operations_table
 from runtime.database import reading
 from scheduler.changes.change import Changed, create_all
@@ -50,6 +50,8 @@ def make_action(engine: sa.Engine, *, since: datetime | None = None, **changes: 
                 .where(action_cursor.c.action_uid == changed.uid)
                 .values(watermark=since, effective_from=since)
             )
+            its = revisions.c.action_uid == changed.uid
+            connection.execute(sa.update(revisions).where(its).values(effective_from=since))
     return changed
 
 

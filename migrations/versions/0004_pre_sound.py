@@ -1,9 +1,10 @@
-"""The cause of an operation, which policies go by; Celery tasks without a default limit."""
+"""Causes of operations, Celery tasks without a default limit, clocks that went back."""
 
 import sqlalchemy as sa
 from alembic import op
 
 from migrations.unlimited import take_default_limits
+from models.sql import UTCDateTime
 
 revision = "0004_pre_sound"
 down_revision = "0003_pre_what_steps_do"
@@ -34,3 +35,7 @@ def upgrade() -> None:
     )
     op.execute(sa.update(operations).where(others).values(cause=cause))
     take_default_limits(op.get_bind())
+    # From when a revision holds, if the clock went back behind the instant of its making.
+    op.add_column("revisions", sa.Column("holds_from", UTCDateTime(), nullable=True))
+    # The `now` of the tick that missed a span.
+    op.add_column("missed_spans", sa.Column("decided_at", UTCDateTime(), nullable=True))

@@ -5,7 +5,7 @@ recipient that nobody knows cannot stop the loop.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Literal
@@ -158,12 +158,16 @@ class Plan:
         return plan
 
     def has_same_occurrences(self, other: "Plan") -> bool:
-        """Whether both are due at the same instants, and about the same users."""
+        """Whether both are due at the same instants, and about the same users.
+
+        How late they are still sent is another question.
+        """
         return _occurrences(self) == _occurrences(other)
 
 
 def _occurrences(plan: Plan) -> tuple[object, ...]:
-    return plan.active, plan.triggers, plan.starts_at, plan.ends_at
+    triggers = tuple(replace(one, look_back=_NO_SPAN) for one in plan.triggers)
+    return plan.active, triggers, plan.starts_at, plan.ends_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,3 +242,4 @@ def _trigger_faults(trigger: Trigger) -> Iterator[str]:
 
 
 _PLAN: TypeAdapter[Plan] = TypeAdapter(Plan)
+_NO_SPAN = timedelta(0)

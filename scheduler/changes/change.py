@@ -24,6 +24,7 @@ from scheduler.changes.deletion import delete
 from scheduler.changes.revisions import (
     Revision,
     decide_until,
+    not_ahead,
     restart,
     revision_of,
     set_aside,
@@ -221,14 +222,12 @@ def _revise(
         return unchanged, recorded.messages
     if name != row.name and actions.uid_named(connection, row.small_app_id, name):
         raise Refused(f"another action is named {name!r}; choose another name")
-    # After a clock that went back a little, or a tick ahead of it, more is decided than until now:
-    # what has its outcome by the old revision gets no second one by the next.
-    since = max(now, row.watermark)
+    row = not_ahead(connection, row, now)
     if row.set_aside is None:
-        recorded += decide_until(connection, row, since, revision)
+        recorded += decide_until(connection, row, now)
     number = row.revision + 1
-    actions.replace(connection, uid, number, dict(revision.columns), since)
-    restart(connection, row, revision, since)
+    actions.replace(connection, uid, number, dict(revision.columns), now)
+    restart(connection, row, revision, now)
     _audit(connection, author, "change", {uid: name})
     return Changed(uid, name, revision.plan, Change.CHANGED, number), recorded.messages
 

@@ -15,7 +15,7 @@ from models.sql import read_clock
 from models.store import audit
 from models.store.actions import cursors, deletion
 from models.store.operations import backfills, unstarted
-from scheduler.changes.revisions import decide_until, settle
+from scheduler.changes.revisions import decide_until, not_ahead, settle
 from scheduler.changes.validation import Author
 from small_apps.store import small_apps
 
@@ -52,6 +52,7 @@ def _delete(connection: sa.Connection, uids: Sequence[UUID], author: Author) -> 
     now = read_clock(connection)
     for locked in rows:
         row, _ = settle(connection, locked, now)
+        row = not_ahead(connection, row, now)
         if row.set_aside is None:
             decide_until(connection, row, now)
     names = {row.action_uid: row.name for row in rows}

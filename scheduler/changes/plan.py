@@ -12,7 +12,7 @@ from models.action.plan import Broken, Plan
 from models.sql import read_clock
 from models.store import actions
 from scheduler.changes.change import Change, rows_named
-from scheduler.changes.revisions import Revision, decided_since, was_edited
+from scheduler.changes.revisions import Revision, was_edited
 from scheduler.changes.validation import Author, Stored, contexts_of, revisions_of
 from scheduler.fingerprint import str_to_uuid
 from scheduler.occurrence import decide, next_occurrences, occurrences_between
@@ -118,7 +118,7 @@ def _changed(row: Stored, revision: Revision, now: datetime) -> Foreseen:
 def _decided(row: Stored, plan: Plan, now: datetime) -> tuple[tuple[datetime, ...], int]:
     """Return what the old revision would send, and how many it would miss, up to `now`."""
     sent: list[datetime] = []
-    missed, since = 0, decided_since(row, now)
+    missed, since = 0, row.watermark
     until = max(now, row.watermark)
     while since < until:
         decision = decide(plan, row.action_uid, since, until)

@@ -20,7 +20,9 @@ from models.step_spec import StepSpec
 from models.store import actions
 from models.store.actions import cursors
 from runtime.database import DATABASE_AWAY
+from scheduler.events.decide import Window, on_its_way_since
 from scheduler.events.decide import decide_until as decide_events_until
+from scheduler.missed_spans import wind_back
 from scheduler.occurrence import decide
 from scheduler.record import Decided, Recorded, Subject, advance, record
 from small_apps.store import small_apps
@@ -69,31 +71,31 @@ def subject_of(row: sa.Row[Any], *, number: int | None = None) -> Subject:
 
 
 def decide_until(
-    connection: sa.Connection, row: sa.Row[Any], instant: datetime, revision: Revision | None = None
+    connection: sa.Connection,
+    row: sa.Row[Any],
+    instant: datetime,
+    now: datetime | None = None,
 ) -> Recorded:
     """Decide and record an action's current revision up to `instant`; the cursor is not moved.
 
-    `revision` is the next one, if there is to be one. A plan that somebody broke by hand decides
-    nothing.
+    The look-back begins at `now`, by default at `instant`. A plan that somebody broke by hand
+    decides nothing.
     """
-    plan = row.plan
+    plan, now = row.plan, instant if now is None else max(now, instant)
     if isinstance(plan, Broken):
         return Recorded()
-    since, recorded = decided_since(row, instant), Recorded()
+    since, recorded = row.watermark, Recorded()
     while True:
         # At most 1,000 of catch-up `all` at a time.
-        decision = decide(plan, row.action_uid, since, instant)
+        decision = decide(plan, row.action_uid, since, now, instant)
         recorded += record(connection, [Decided(subject_of(row), plan, decision)])
         if decision.watermark >= instant:
             break
         since = decision.watermark
     if not plan.active or plan.on_event is None:
         return recorded
-    is_last = revision is None or not goes_on(row, revision)
-    effective_from = row.effective_from
-    return recorded + decide_events_until(
-        connection, subject_of(row), plan, effective_from, instant, is_last=is_last
-    )
+    window = Window(row.effective_from, instant, now)
+    return recorded + decide_events_until(connection, subject_of(row), plan, window)
 
 
 def goes_on(row: sa.Row[Any], revision: Revision) -> bool:
@@ -110,21 +112,33 @@ def goes_on(row: sa.Row[Any], revision: Revision) -> bool:
 
 
 def restart(
-    connection: sa.Connection, row: sa.Row[Any], revision: Revision, decided: datetime
+    connection: sa.Connection,
+    row: sa.Row[Any],
+    revision: Revision,
+    decided: datetime,
+    now: datetime | None = None,
 ) -> None:
-    """Let `revision` decide from `decided` on, or an event action that goes on from its start."""
-    effective_from = row.effective_from if goes_on(row, revision) else decided
+    """Let `revision` decide from `decided` on.
+
+    An event action that goes on looks further back: for what was on its way under the old one.
+    """
+    effective_from = decided
+    if goes_on(row, revision):
+        plan, began = row.plan, row.effective_from
+        on_its_way = on_its_way_since(connection, plan, began, now or decided)
+        effective_from = min(decided, on_its_way)
     cursors.restart(connection, row.action_uid, decided, effective_from)
 
 
-def decided_since(row: sa.Row[Any], now: datetime) -> datetime:
-    """Return the instant up to which an action is decided.
+def not_ahead(connection: sa.Connection, row: sa.Row[Any], now: datetime) -> sa.Row[Any]:
+    """Return a locked cursor that is decided up to `now` at most.
 
-    The watermark; after a clock that had been behind it may lie before the revision took effect,
-    and what lay before that is not this revision's business.
+    After a clock that went back a little it may be decided further: the next revision begins now.
     """
-    since: datetime = row.watermark
-    return max(since, row.effective_from) if row.effective_from <= now else since
+    if row.watermark <= now:
+        return row
+    wind_back(connection, now, row.action_uid)
+    return cursors.lock(connection, row.action_uid)
 
 
 def adopt_edit(
@@ -134,16 +148,26 @@ def adopt_edit(
 
     Raises InvalidAction or ValueError for a document that somebody broke.
     """
-    # Not before the watermark either: a daemon that was frozen has an old `now`.
-    edited_at = max(min(row.edited_at or now, now), row.watermark)
-    revision = revision_of(*_edited(connection, row, edited_at), "plain SQL")
-    before = Recorded() if row.set_aside else decide_until(connection, row, edited_at, revision)
+    edited_at = min(row.edited_at or now, now)
+    if row.edited_at is not None and row.edited_at >= row.watermark:
+        # A daemon that was frozen has an old `now`: another one decided beyond it.
+        edited_at = max(edited_at, row.watermark)
+    row = not_ahead(connection, row, edited_at)
+    revision = revision_edited(connection, row, edited_at)
+    before = Recorded()
+    if not row.set_aside:
+        before = decide_until(connection, row, edited_at, now)
     number = row.revision + 1
     actions.replace(connection, row.action_uid, number, dict(revision.columns), edited_at)
-    restart(connection, row, revision, edited_at)
+    restart(connection, row, revision, edited_at, now)
     action = Subject(row.action_uid, row.small_app_id, revision.columns["name"], number)
     decision = decide(revision.plan, row.action_uid, edited_at, now)
     return before, Decided(action, revision.plan, decision)
+
+
+def revision_edited(connection: sa.Connection, row: sa.Row[Any], edited_at: datetime) -> Revision:
+    """Return the revision that an edit by plain SQL makes; raises as `adopt_edit`."""
+    return revision_of(*_edited(connection, row, edited_at), "plain SQL")
 
 
 def settle(
@@ -181,7 +205,7 @@ def set_aside(
         actions.set_aside(connection, row.action_uid, reason_of(error))
         return Recorded()
     until = min(row.edited_at, now)
-    recorded = _decided_before(connection, row, until)
+    recorded = _decided_before(connection, row, until, now)
     # What mends it begins there, also after a clock that went back.
     until = max(until, row.watermark)
     cursors.advance(connection, [{"uid": row.action_uid, "until": until, "next_at": None}])
@@ -189,10 +213,12 @@ def set_aside(
     return recorded
 
 
-def _decided_before(connection: sa.Connection, row: sa.Row[Any], until: datetime) -> Recorded:
+def _decided_before(
+    connection: sa.Connection, row: sa.Row[Any], until: datetime, now: datetime
+) -> Recorded:
     try:
         with connection.begin_nested():
-            return decide_until(connection, row, until)
+            return decide_until(connection, row, until, now)
     except DATABASE_AWAY:
         raise
     except Exception:  # the action is broken, and set aside for it

@@ -25,9 +25,9 @@ from typing import IO, Any
 ROOT = Path(__file__).resolve().parents[2]
 SERVER = str(ROOT / "scheduler_server.py")
 OURS = ["-P", "-m", "minutehand"]
-# Not what takes something of its process while it is imported: the environment (`billiard`, which
-# Celery's workers bring, `processes.worker`), a lock that forks share (`tasks.lease`), a thread (DuckDB,
-# by the built-in steps).
+# Not modules that take something from their process while they are imported: the environment
+# (`billiard`, by `processes.worker`), a lock that forks share (`tasks.lease`), a thread (DuckDB, by
+# the built-in steps).
 LOADED = (
     *("cli.main", "processes.daemon", "cli.actions", "cli.apps", "cli.doctor", "cli.users"),
     *("cli.events", "cli.repeats", "cli.service", "cli.status"),

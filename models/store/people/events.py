@@ -166,7 +166,7 @@ def withdraw_missed(connection: sa.Connection, now: datetime) -> datetime | None
     """Withdraw what was taken for missed after `now`; return from when on to decide anew, or None.
 
     A span that reaches over `now` goes as a whole, and with it those of other actions beside it:
-    all actions are decided anew from the same instant. None begins to act after `now`.
+    all actions are decided anew from the same instant.
     """
     uids = sa.select(actions.c.uid).where(actions.c.event.is_not(None))
     of_events = missed_spans.c.action_uid.in_(uids)
@@ -184,11 +184,6 @@ def withdraw_missed(connection: sa.Connection, now: datetime) -> datetime | None
             break
         since = found - SECOND
     connection.execute(sa.delete(missed_spans).where(of_events, missed_spans.c.last_at > since))
-    connection.execute(
-        sa.update(action_cursor)
-        .where(action_cursor.c.action_uid.in_(uids), action_cursor.c.effective_from > now)
-        .values(effective_from=now)
-    )
     return since if since < now else None
 
 

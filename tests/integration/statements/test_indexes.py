@@ -12,7 +12,7 @@ import pytest
 
 from benchmarks.filling import analyze, bulk_insert, instant
 from models.operation import OperationState
-from models.store import actions, notices, ticks
+from models.store import actions, clock_steps, notices, ticks
 from models.store.actions import cursors
 from models.store.notices import overdue
 from models.store.operations import backfills, outbox, running
@@ -110,7 +110,8 @@ def test_a_clock_that_went_back(filled: Filled, statements: Statements) -> None:
     statements.is_repeated = False
 
     with statements.captured(), filled.engine.connect() as connection:
-        cursors.wind_back(connection, filled.now + timedelta(days=1))
+        clock_steps.straddling(connection, filled.now + timedelta(days=1))
+        clock_steps.wind_back(connection, filled.now + timedelta(days=1))
 
     assert_indexed(statements, "action_cursor_ahead")
 
