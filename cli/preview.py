@@ -53,6 +53,8 @@ def model(row: Mapping[str, Any]) -> ScheduledActionModel:
 def summary(row: Mapping[str, Any], now: datetime, alert_after: int) -> dict[str, Any]:
     """Return how an action stands; before a tick has filed it, its next occurrence after `now`.
 
+    A paused one has none: `next_if_resumed_at` is when it would run.
+
     `alert_after` counts for an action that does not say itself how many failures raise an alert.
     """
     keys = (
@@ -61,9 +63,11 @@ def summary(row: Mapping[str, Any], now: datetime, alert_after: int) -> dict[str
     )  # fmt: skip
     standing = "set aside" if row["set_aside"] else "active" if row["active"] else "paused"
     health = health_in(row, alert_after)
-    following = row["next_occurrence_at"]
-    if following is not None and following <= now:
+    following, if_resumed = row["next_occurrence_at"], None
+    if standing == "paused" or (following is not None and following <= now):
         following = next((one["utc"] for one in upcoming(row, now, "UTC", 1)["next"]), None)
+    if standing == "paused":
+        following, if_resumed = None, following
     return {
         **{key: row[key] for key in keys},
         **{key: row[key] or 0 for key in ("run_number", "failures_in_row", "troubles_in_row")},
@@ -71,6 +75,7 @@ def summary(row: Mapping[str, Any], now: datetime, alert_after: int) -> dict[str
         "health": health.sentence,
         "standing": standing,
         "next_occurrence_at": following,
+        "next_if_resumed_at": if_resumed,
     }
 
 
@@ -94,6 +99,7 @@ def upcoming_of(plan: Plan, uid: UUID, now: datetime, zone: str, count: int = 5)
     return {
         "when": [words_of(trigger, zone) for trigger in plan.triggers],
         "zone": zone,
+        "is_paused": not plan.active,
         "next": [
             {"utc": at, "local": in_zone(at, zone)}
             for at in next_occurrences(plan, uid, now, count)
@@ -230,6 +236,8 @@ def print_upcoming(shown: Mapping[str, Any]) -> None:
     if not shown["next"]:
         is_about_users = shown.get("is_about_users", False)
         print_line("  nobody is due yet" if is_about_users else "  no occurrence to come")
+    elif shown.get("is_paused", False):
+        print_line("  paused; if it is resumed now, it runs at")
     for one in shown["next"]:
         subject = f"   {one['subject']}" if "subject" in one else ""
         print_line(f"  {one['local']} {shown['zone']}   {instant(one['utc'])}{subject}")

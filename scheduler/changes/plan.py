@@ -12,10 +12,12 @@ from models.action.plan import Broken, Plan
 from models.sql import read_clock
 from models.store import actions
 from scheduler.changes.change import Change, rows_named
-from scheduler.changes.revisions import Revision, was_edited
+from scheduler.changes.revisions import Revision, subject_of
 from scheduler.changes.validation import Author, Stored, contexts_of, revisions_of
+from scheduler.events import decide
 from scheduler.fingerprint import str_to_uuid
 from scheduler.occurrence import decide, next_occurrences, occurrences_between
+from scheduler.pending import edit_of
 
 DAY = timedelta(days=1)
 MINUTE = timedelta(minutes=1)
@@ -67,7 +69,7 @@ def foresee(
     now = read_clock(connection)
     revisions = revisions_of(documents, contexts_of(connection, rows, author, now), author)
     pairs = zip(rows, revisions, strict=True)
-    return [_created(revision, now) if row is None else _changed(row, revision, now)
+    return [_created(revision, now) if row is None else _changed(connection, row, revision, now)
             for row, revision in pairs]  # fmt: skip
 
 
@@ -96,37 +98,89 @@ def _created(revision: Revision, now: datetime) -> Foreseen:
     return Foreseen(name, None, Change.CREATED, 1, (), after, (), 0, revision.plan)
 
 
-def _changed(row: Stored, revision: Revision, now: datetime) -> Foreseen:
-    old = None if row.set_aside is not None or isinstance(row.plan, Broken) else row.plan
+@dataclass(frozen=True, slots=True)
+class _Standing:
+    """An action before the change: an edit by SQL is taken over first.
+
+    `decides` are the plans that end by it, each with the window (since, until] that is left to it.
+    """
+
+    plan: Plan | None
+    document_hash: str | None
+    number: int
+    decides: tuple[tuple[Plan, datetime, datetime], ...]
+    is_edited: bool
+
+
+def _standing(connection: sa.Connection, row: Stored, now: datetime) -> _Standing:
+    old = row.plan if row.set_aside is None and isinstance(row.plan, Plan) else None
+    since, edit = min(row.watermark, now), edit_of(connection, row, now)
+    if edit is None:
+        decides = () if old is None else ((old, since, now),)
+        return _Standing(old, row.document_hash, row.revision, decides, is_edited=False)
+    ended = () if old is None else ((old, since, edit.edited_at),)
+    if edit.revision is None:
+        return _Standing(None, None, row.revision, ended, is_edited=True)
+    plan, edited = edit.revision.plan, edit.revision.columns["document_hash"]
+    decides = (*ended, (plan, edit.edited_at, now))
+    return _Standing(plan, edited, row.revision + 1, decides, is_edited=True)
+
+
+def _changed(connection: sa.Connection, row: Stored, revision: Revision, now: datetime) -> Foreseen:
+    stands = _standing(connection, row, now)
     uid, name = row.action_uid, revision.columns["name"]
-    is_same = old is not None and revision.columns["document_hash"] == row.document_hash
-    sent, missed = ((), 0) if is_same or old is None else _decided(row, old, now)
+    is_same = stands.plan is not None and revision.columns["document_hash"] == stands.document_hash
+    sent: list[datetime] = []
+    missed = 0
+    for plan, since, until in stands.decides if stands.is_edited or not is_same else ():
+        due, late = _decided(plan, uid, (since, until, now))
+        of_events = _decided_events(connection, row, plan, (since, until, now))
+        sent += [*due, *of_events[0]]
+        missed += late + of_events[1]
     return Foreseen(
         name,
         uid,
         Change.UNCHANGED if is_same else Change.CHANGED,
-        row.revision if is_same else row.revision + 1,
-        () if old is None else _next(old, uid, now),
+        stands.number if is_same else stands.number + 1,
+        () if stands.plan is None else _next(stands.plan, uid, now),
         _next(revision.plan, uid, now),
-        sent,
+        tuple(sent),
         missed,
         revision.plan,
-        is_edited=row.edited_at is not None and row.set_aside is None and was_edited(row),
+        is_edited=stands.is_edited,
     )
 
 
-def _decided(row: Stored, plan: Plan, now: datetime) -> tuple[tuple[datetime, ...], int]:
-    """Return what the old revision would send, and how many it would miss, up to `now`."""
+# The ends of (since, until], and `now`, at which the look-back begins.
+Window = tuple[datetime, datetime, datetime]
+
+
+def _decided(plan: Plan, uid: UUID, window: Window) -> tuple[list[datetime], int]:
+    """Return what a plan would send, and how many it would miss, in a window."""
     sent: list[datetime] = []
-    missed, since = 0, row.watermark
-    until = max(now, row.watermark)
+    missed, (since, until, now) = 0, window
     while since < until:
-        decision = decide(plan, row.action_uid, since, until)
+        decision = decide(plan, uid, since, now, until)
         sent += decision.due
         missed += len(decision.missed)
         missed += decision.missed_span.count if decision.missed_span else 0
         since = decision.watermark
-    return tuple(sent), missed
+    return sent, missed
+
+
+def _decided_events(
+    connection: sa.Connection, row: Stored, plan: Plan, window: Window
+) -> tuple[list[datetime], int]:
+    """Return what events make due that the plan would send, and how many of them it would miss."""
+    if plan.on_event is None or not plan.active:
+        return [], 0
+    since, until, now = window
+    is_newest = plan == _readable(row.plan)
+    began = row.effective_from if is_newest else since
+    of_it = decide.Window(began, until, now)
+    batches = decide.undecided_until(connection, subject_of(row), plan, of_it)
+    found = [one for some in batches for one in some]
+    return sorted(one.due_at for one in found if not one.is_late), sum(one.is_late for one in found)
 
 
 def _next(plan: Plan, uid: UUID, now: datetime) -> tuple[datetime, ...]:
