@@ -73,6 +73,7 @@ class Year:
         """Create the actions, some minutes into the year."""
         self.clock.set(YEAR)
         self.sweeper = Sweeper(LEASE)
+        self.last = YEAR
         for number in range(count):
             name = f"action {number}"
             made = self.make(name)
@@ -112,9 +113,10 @@ class Year:
         changes = self.moments(60)
         starts = {until for _, until in outages}
         happenings = self.moments(40)
+        wrong = self.moments(10)
         now = YEAR
         while now < END:
-            following = {at for at in starts.union(changes, happenings) if at > now}
+            following = {at for at in starts.union(changes, happenings, wrong) if at > now}
             now = min(oracle.next_minute(self.lived.values(), now), END, *following)
             if now in happenings:
                 self.happen(now)
@@ -122,15 +124,44 @@ class Year:
                 self.change_something(now)
             elif not any(since <= now < until for since, until in outages):
                 self.tick(now + timedelta(milliseconds=self.random.choice((0, 700))))
+            if now in wrong:
+                self.run_ahead(now)
+
+    def run_ahead(self, now: datetime) -> None:
+        """Let the clock jump ahead, tick and perhaps change something there, and set it right."""
+        now += timedelta(milliseconds=800)
+        self.tick(now)
+        ahead = now + self.random.choice((7, 90, 1_500, 20_000)) * MINUTE
+        self.tick(ahead)
+        if self.random.random() < 0.7:
+            self.change_something(ahead + timedelta(seconds=1))
+            self.tick(ahead + timedelta(seconds=2))
+        for action in self.lived.values():
+            action.set_back(now)
+        self.tick(now)
 
     def tick(self, now: datetime) -> None:
         """Tick, and let a worker work now and then."""
         self.clock.set(now)
-        tick(self.engine, None, self.sweeper)
+        report = tick(self.engine, None, self.sweeper)
         for action in self.lived.values():
             action.tick(now)
+        if report.downtime is not None:
+            told = report.downtime["occurrences"], report.downtime["missed"]
+            assert told == self.of_downtime(now)
+        self.last = now
         if self.random.random() < 0.6:
             self.work()
+
+    def of_downtime(self, now: datetime) -> tuple[int, int]:
+        """Return how many occurrences lie between the last tick and `now`, and how many missed."""
+        found = [
+            outcome
+            for action in self.lived.values()
+            for at, outcome in action.outcomes.items()
+            if self.last < at <= now
+        ]
+        return len(found), found.count("missed")
 
     def work(self) -> None:
         """Run what has not started, as a worker would: in order, and to the end."""

@@ -2,6 +2,7 @@
 
 import json
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -96,7 +97,11 @@ def test_a_dry_run_takes_an_edit_by_sql_into_account(
 
 
 def test_a_dry_run_foretells_what_events_make_due(engine: sa.Engine, clock: VirtualClock) -> None:
-    on_paid = {"name": "paid", "when": {"on": "order.paid"}, "policy": {"look_back": "PT5M"}}
+    on_paid: dict[str, Any] = {
+        "name": "paid",
+        "when": {"on": "order.paid"},
+        "policy": {"look_back": "PT5M"},
+    }
     action = make_action(engine, **on_paid)
     ann = {"id": "ann", "email": "ann@x.org", "activated_at": MONDAY.isoformat()}
     with engine.begin() as connection:
