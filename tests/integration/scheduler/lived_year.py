@@ -1,4 +1,4 @@
-"""A year of random actions, outages, edits and pauses, lived by the product and by the oracle."""
+"""A year of random actions, outages, changes and wrong clocks, for the product and the oracle."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -68,6 +68,7 @@ class Year:
     random: Random
     lived: dict[str, Action]
     documents: dict[str, Made]
+    end: datetime = END
 
     def begin(self, count: int) -> None:
         """Create the actions, some minutes into the year."""
@@ -115,9 +116,10 @@ class Year:
         happenings = self.moments(40)
         wrong = self.moments(10)
         now = YEAR
-        while now < END:
+        while now < self.end:
             following = {at for at in starts.union(changes, happenings, wrong) if at > now}
-            now = min(oracle.next_minute(self.lived.values(), now), END, *following)
+            due = oracle.next_minute(self.lived.values(), now, self.end)
+            now = min(due, *following)
             if now in happenings:
                 self.happen(now)
             if now in changes:
@@ -245,16 +247,18 @@ class Year:
         for action in self.lived.values():
             rule = action.revision.rules[0]
             lengths = [*(rule.look_back + n * MINUTE for n in EDGE), *longer]
-            due = sorted(rule.occurrences)
-            starts = self.random.sample(due, k=min(12, len(due)))
+            due = sorted(at for at in rule.occurrences if at < self.end)
+            count = 4 + (self.end - YEAR).days // 45
+            starts = self.random.sample(due, k=min(count, len(due)))
             spans += [(at - MINUTE, at + self.random.choice(lengths)) for at in starts]
         return spans
 
     def moments(self, count: int) -> list[datetime]:
-        """Return so many instants of the year, about half of them full minutes."""
+        """Return so many instants before the end, about half of them full minutes."""
         found = set()
+        minutes = (self.end - YEAR) // MINUTE - 1_440
         for _ in range(count):
-            at = YEAR + timedelta(minutes=self.random.randrange(1, 364 * 1_440))
+            at = YEAR + timedelta(minutes=self.random.randrange(1, minutes))
             found.add(at + timedelta(seconds=self.random.choice((0, 0, 17, 59))))
         return sorted(found)
 

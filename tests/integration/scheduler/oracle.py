@@ -223,9 +223,9 @@ def bounded(
     return frozenset(at for at in occurrences if starts_at <= at < ends_at)
 
 
-def next_minute(actions: Iterable[Action], after: datetime) -> datetime:
-    """Return the first full minute after `after` at which something is due, or the year's end."""
-    found = [END]
+def next_minute(actions: Iterable[Action], after: datetime, end: datetime) -> datetime:
+    """Return the first full minute after `after` at which something is due, or the end."""
+    found = [end]
     for action in actions:
         occurrences = action.revision.occurrences
         # What is due in the minute that `after` lies in is due at its end.
