@@ -119,7 +119,7 @@ class Year:
         while now < self.end:
             following = {at for at in starts.union(changes, happenings, wrong) if at > now}
             due = oracle.next_minute(self.lived.values(), now, self.end)
-            now = min(due, *following)
+            now = min([due, *following])
             if now in happenings:
                 self.happen(now)
             if now in changes:
