@@ -36,7 +36,7 @@ def instants_of(action: Action, random: Random, until: datetime) -> set[datetime
     ("store", "count", "days"),
     [
         # A few weeks have as many changes, outages and wrong clocks as a year.
-        pytest.param("sqlite", 3, 40, marks=pytest.mark.timeout(600)),
+        pytest.param("sqlite", 5, 40, marks=pytest.mark.timeout(600)),
         pytest.param("postgresql", 2, 25, marks=pytest.mark.timeout(600)),
         pytest.param("sqlite", 12, 365, marks=[pytest.mark.storm, pytest.mark.timeout(3_600)]),
         pytest.param("postgresql", 6, 365, marks=[pytest.mark.storm, pytest.mark.timeout(3_600)]),
