@@ -8,16 +8,16 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.action.plan import Broken, Plan
+from models.action.plan import Plan
 from models.sql import read_clock
 from models.store import actions
 from scheduler.changes.change import Change, rows_named
+from scheduler.changes.pending import edit_of
 from scheduler.changes.revisions import Revision, subject_of
 from scheduler.changes.validation import Author, Stored, contexts_of, revisions_of
-from scheduler.events import decide
+from scheduler.events import decide as events
 from scheduler.fingerprint import str_to_uuid
 from scheduler.occurrence import decide, next_occurrences, occurrences_between
-from scheduler.pending import edit_of
 
 DAY = timedelta(days=1)
 MINUTE = timedelta(minutes=1)
@@ -175,10 +175,10 @@ def _decided_events(
     if plan.on_event is None or not plan.active:
         return [], 0
     since, until, now = window
-    is_newest = plan == _readable(row.plan)
+    is_newest = plan == row.plan
     began = row.effective_from if is_newest else since
-    of_it = decide.Window(began, until, now)
-    batches = decide.undecided_until(connection, subject_of(row), plan, of_it)
+    of_it = events.Window(began, until, now)
+    batches = events.undecided_until(connection, subject_of(row), plan, of_it)
     found = [one for some in batches for one in some]
     return sorted(one.due_at for one in found if not one.is_late), sum(one.is_late for one in found)
 

@@ -14,10 +14,9 @@ from models.store.actions import explain_facts
 from models.values import format_instant
 from runtime.config import Settings, load_settings
 from runtime.database import default_engine, reading
+from scheduler.changes.pending import Edit, pending_edit
 from scheduler.events import is_within
-from scheduler.explain.operation_text import ended, runs, sends_again, waits
-from scheduler.explain_events import of_event
-from scheduler.explanation import (
+from scheduler.explain.explanation import (
     DELETED,
     NOT_AN_OCCURRENCE,
     NOT_DUE_YET,
@@ -31,9 +30,10 @@ from scheduler.explanation import (
     pruned,
     span_in_words,
 )
+from scheduler.explain.of_events import of_event
+from scheduler.explain.operation_text import ended, runs, sends_again, waits
 from scheduler.fingerprint import operation_id
 from scheduler.occurrence import foretold, has_occurrence, is_known_to, missed_reason, neighbours
-from scheduler.pending import Edit, pending_edit
 
 __all__ = ["Explanation", "explain"]
 

@@ -8,8 +8,7 @@ from models.store import ticks
 from models.values import format_instant
 from scheduler.events import is_within
 from scheduler.events.decide import Watched, undecided, watched_of
-from scheduler.explain.operation_text import sends_again
-from scheduler.explanation import (
+from scheduler.explain.explanation import (
     MISSED,
     MOST_NAMED,
     NOT_AN_OCCURRENCE,
@@ -22,6 +21,7 @@ from scheduler.explanation import (
     pruned,
     span_in_words,
 )
+from scheduler.explain.operation_text import sends_again
 from scheduler.occurrence import TOO_LATE
 from scheduler.record import Subject
 from scheduler.schedule import ONE_SECOND
