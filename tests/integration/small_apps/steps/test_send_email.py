@@ -134,7 +134,7 @@ def test_two_attempts_give_the_same_message_id(mailing: Work, smtp: MailServer) 
 def test_everybody_refused_for_good_fails_for_good(mailing: Work, smtp: MailServer) -> None:
     smtp.answers.update(ann="550 nobody here", ben="550 nobody here")
 
-    with pytest.raises(StepFailed, match="no message was taken: ann: 550 nobody here") as failed:
+    with pytest.raises(StepFailed, match="no message was accepted: ann: 550 nobody here") as failed:
         send_email.run(context_of(mailing, smtp))
 
     assert failed.value.permanent
@@ -279,7 +279,7 @@ def test_a_next_attempt_tries_again_those_alone_whom_the_server_put_off(
 
     assert str(failed.value) == (
         "sent 1 message by 127.0.0.1; 1 refused (eve: 550 nobody here); 1 put off (ben: 451 later);"
-        " these are tried again"
+        " a retry sends to those put off"
     )
     assert not failed.value.permanent
     assert smtp.recipients == ["ann@example.com", "ben@example.com"]
