@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from small_apps.store.failures import Trouble
+from small_apps.store.failures import ActionFailures
 from small_apps.store.snapshots import Domain, Snapshot
 from small_apps.summary import Summary, summarise
 from small_apps.summary.history import LONGEST_TREND, Past
@@ -114,10 +114,10 @@ def test_what_an_earlier_release_kept_is_no_past(kept: dict[str, Any]) -> None:
     assert Past.of_checkpoint(kept, "next") == Past()
 
 
-def trouble(action: str = "nightly", **more: Any) -> Trouble:
-    """Return a trouble of an action, an hour ago."""
+def failure(action: str = "nightly", **more: Any) -> ActionFailures:
+    """Return the failures of an action, the last an hour ago."""
     counts = {"failed": 0, "partial": 0, "missed": 0, "error": None} | more
-    return Trouble(action=action, last_at=NOW - timedelta(hours=1), **counts)
+    return ActionFailures(action=action, last_at=NOW - timedelta(hours=1), **counts)
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def trouble(action: str = "nightly", **more: Any) -> Trouble:
                 make_domain(),
                 Domain("b", {}, None, None, None, None),
                 past=past_of({"a": {"rows": 1}}),
-                troubles=(trouble(failed=2, missed=1), trouble("weekly", partial=1)),
+                failures=(failure(failed=2, missed=1), failure("weekly", partial=1)),
             ),
             (
                 "1 of 2 domains is published, 1 changed since 16 November, and 4 operations went"
@@ -146,7 +146,7 @@ def trouble(action: str = "nightly", **more: Any) -> Trouble:
             ),
         ),
         (
-            make_summary(make_domain(), troubles=(trouble(failed=1),)),
+            make_summary(make_domain(), failures=(failure(failed=1),)),
             "Its one domain is published, and 1 operation went wrong (1 failed).",
         ),
     ],
@@ -156,9 +156,9 @@ def test_the_first_line_says_how_things_stand(summary: Summary, expected: str) -
     assert f">{expected}</div>" in render_html(summary)
 
 
-def test_troubles_are_told_by_action_with_the_time_in_the_apps_zone() -> None:
+def test_failures_are_shown_by_action_with_the_time_in_the_apps_zone() -> None:
     summary = make_summary(
-        troubles=(trouble(failed=2, missed=1, error="no <source>\nat line 3"),),
+        failures=(failure(failed=2, missed=1, error="no <source>\nat line 3"),),
     )
 
     assert (
@@ -171,10 +171,10 @@ def test_troubles_are_told_by_action_with_the_time_in_the_apps_zone() -> None:
     assert "no &lt;source&gt;" in page
 
 
-def test_of_many_troubles_the_others_are_counted() -> None:
-    many = tuple(trouble(f"action {n}", failed=1) for n in range(12))
+def test_of_many_failures_the_others_are_counted() -> None:
+    many = tuple(failure(f"action {n}", failed=1) for n in range(12))
 
-    text = render_text(make_summary(troubles=many))
+    text = render_text(make_summary(failures=many))
 
     assert "and 2 more actions" in text
     assert "action 10:" not in text
@@ -213,7 +213,7 @@ def test_a_chart_is_shown_and_told_in_words() -> None:
 
 
 def test_the_page_fetches_nothing() -> None:
-    page = render_html(make_summary(make_domain(amount=number(3)), troubles=(trouble(failed=1),)))
+    page = render_html(make_summary(make_domain(amount=number(3)), failures=(failure(failed=1),)))
 
     assert not re.findall(r"(?i)https?://|@import|url\(|<script|<link|src=(?!\"cid:)", page)
     assert "prefers-color-scheme: dark" in page
