@@ -35,7 +35,7 @@ class Importing:
     def left_out(self) -> dict[str, Any]:
         """What the last import left out."""
         assert self.written is not None
-        return self.written.imported.faults.told()
+        return self.written.imported.bad_rows.as_json()
 
     @property
     def figures(self) -> dict[str, Any]:

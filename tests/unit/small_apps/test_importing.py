@@ -165,9 +165,9 @@ def test_rows_that_are_not_as_declared_are_left_out_and_told(imported: Importing
     assert imported.left_out == {
         "rows": 3,
         "samples": [
-            {"line": 42, "column": "id", "value": "'x'", "why": "is no integer"},
-            {"line": 43, "column": "id", "value": r"'4\n1'", "why": "is no integer"},
-            {"line": 45, "column": "day", "value": "'2026-02-30'", "why": "is no date"},
+            {"line": 42, "column": "id", "value": "'x'", "why": "is not a valid integer"},
+            {"line": 43, "column": "id", "value": r"'4\n1'", "why": "is not a valid integer"},
+            {"line": 45, "column": "day", "value": "'2026-02-30'", "why": "is not a valid date"},
         ],
     }
 
@@ -183,10 +183,10 @@ def test_rows_that_are_not_as_declared_are_left_out_and_told(imported: Importing
             "csv",
             "1,2\n",
             '3,"a"b\n',
-            (32, "'3,\"a\"b'", "a quote that opens no cell or does not close it"),
+            (32, "'3,\"a\"b'", "a quote is not at the start or end of a cell"),
             id="quote",
         ),
-        pytest.param("jsonl", '{"a": 1}\n', "\n{\n", (32, "'{'", "no JSON"), id="no_json"),
+        pytest.param("jsonl", '{"a": 1}\n', "\n{\n", (32, "'{'", "is not JSON"), id="no_json"),
         pytest.param(
             "jsonl", '{"a": 1}\n', "2\n", (31, "'2'", "write an object in { }"), id="no_object"
         ),
@@ -194,7 +194,7 @@ def test_rows_that_are_not_as_declared_are_left_out_and_told(imported: Importing
             "jsonl",
             '{"a": 1}\n',
             '{"a": NaN}\n',
-            (31, "'{\"a\": NaN}'", "NaN is no number of JSON's"),
+            (31, "'{\"a\": NaN}'", "JSON has no NaN and no infinity"),
             id="nan",
         ),
     ],
@@ -246,20 +246,20 @@ def test_an_open_quote_swallows_no_rows_unnoticed(imported: Importing) -> None:
         pytest.param("csv", b"id\n\xff\n", "byte 0xff is not UTF-8", id="not_utf8"),
         pytest.param("csv", b"id\n\xc3", "byte 0xc3 is not UTF-8", id="cut_off_utf8"),
         pytest.param("json", "", "source is empty", id="empty_json"),
-        pytest.param("json", "[{]", "line 1, column 3: no JSON", id="broken_json"),
-        pytest.param("json", '[{"id": 1}', "line 1, column 11: no JSON", id="cut_off_json"),
+        pytest.param("json", "[{]", "line 1, column 3: not JSON", id="broken_json"),
+        pytest.param("json", '[{"id": 1}', "line 1, column 11: not JSON", id="cut_off_json"),
         pytest.param("json", b'["\xff"]', "byte 0xff is not UTF-8", id="json_not_utf8"),
-        pytest.param("json", '{"id": 1}', "write a list of objects", id="no_list"),
+        pytest.param("json", '{"id": 1}', "is one object; write a list", id="no_list"),
         pytest.param("json", '[{"id": 1}, 2]', "row 2 '2': write an object", id="no_object"),
-        pytest.param("json", '[{"id": NaN}]', "NaN is no number of JSON", id="nan"),
+        pytest.param("json", '[{"id": NaN}]', "JSON has no NaN", id="nan"),
         pytest.param("json", '[{"": 1}]', "column without a name", id="no_key"),
-        pytest.param("json", "[" * 100_000, "no JSON|nested", id="deep"),
+        pytest.param("json", "[" * 100_000, "not JSON|nested", id="deep"),
         pytest.param("json", "[" + "9" * 5_000 + "]", "row 1 '999", id="huge_number"),
-        pytest.param("jsonl", '{"id": 1}\n{', "line 2 '{': no JSON", id="broken_line"),
+        pytest.param("jsonl", '{"id": 1}\n{', "line 2 '{': is not JSON", id="broken_line"),
         pytest.param("jsonl", "1", "line 1 '1': write an object", id="line_no_object"),
-        pytest.param("parquet", "id\n1\n", "source: no Parquet", id="no_parquet"),
-        pytest.param("csv", gzip.compress(b"id\n1\n")[:-9], "cut off", id="half_a_gzip"),
-        pytest.param("csv", b"\x1f\x8bnonsense", "not whole gzip", id="broken_gzip"),
+        pytest.param("parquet", "id\n1\n", "source: not Parquet", id="no_parquet"),
+        pytest.param("csv", gzip.compress(b"id\n1\n")[:-9], "truncated gzip", id="half_a_gzip"),
+        pytest.param("csv", b"\x1f\x8bnonsense", "not valid gzip", id="broken_gzip"),
     ],
 )
 def test_faults_say_where_and_what(
@@ -310,7 +310,7 @@ def test_a_thousand_columns_are_read_at_once(imported: Importing) -> None:
 
 
 def test_more_columns_than_a_table_has_are_refused(imported: Importing) -> None:
-    with pytest.raises(SourceFailed, match=r"has 50,000 columns; 5,000 are the most"):
+    with pytest.raises(SourceFailed, match=r"has 50,000 columns; at most 5,000 are allowed"):
         imported(",".join(f"c{i}" for i in range(50_000)))
 
 
@@ -381,7 +381,7 @@ def test_a_key_that_is_no_column_is_named(imported: Importing) -> None:
 def test_old_rows_that_are_not_as_declared_now_are_not_altered(imported: Importing) -> None:
     imported("id,v\n1,a\n", key=("id",))
 
-    with pytest.raises(SourceFailed, match="rows of the last snapshot are not what"):
+    with pytest.raises(SourceFailed, match="rows of the last snapshot do not match"):
         imported("id,v\n2,5\n", key=("id",), columns={"v": "integer"})
 
 
@@ -423,7 +423,7 @@ def test_a_title_above_a_wide_table_is_told_and_takes_no_memory(imported: Import
     text = "Sales of 2026\n" + f"{line}\n" * 5_000
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
-    with pytest.raises(SourceFailed, match="500 cells, where the first line names 1 columns"):
+    with pytest.raises(SourceFailed, match="500 cells, but the first line names 1 columns"):
         imported(text)
 
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak < 300_000
@@ -439,12 +439,12 @@ def test_a_few_lines_that_are_too_wide_are_left_out(imported: Importing) -> None
 @pytest.mark.parametrize("page", ["<html>Bitte warten - später</html>", "Über uns: später"])
 def test_a_page_in_place_of_json_is_told(imported: Importing, page: str) -> None:
 
-    with pytest.raises(SourceFailed, match="line 1, column 1: no JSON"):
+    with pytest.raises(SourceFailed, match="line 1, column 1: not JSON"):
         imported(page, "json")
 
 
 def test_a_name_that_no_column_can_have_is_told(imported: Importing) -> None:
-    with pytest.raises(SourceFailed, match=r"name holds a zero byte: 'a\\x00'"):
+    with pytest.raises(SourceFailed, match=r"name with a zero byte: 'a\\x00'"):
         imported("a\0,b\n1,2\n")
 
 

@@ -113,6 +113,6 @@ def test_what_killed_imports_left_goes_when_it_is_old(settings: Settings) -> Non
         file.write_text("x")
     now = datetime.fromtimestamp(left[0].parent.stat().st_mtime, UTC)
 
-    assert snapshots.remove_leavings(settings.home, "demo", now) == 0
-    assert snapshots.remove_leavings(settings.home, "demo", now + 2 * snapshots.ORPHAN_AGE) == 2
+    assert snapshots.remove_leftovers(settings.home, "demo", now) == 0
+    assert snapshots.remove_leftovers(settings.home, "demo", now + 2 * snapshots.ORPHAN_AGE) == 2
     assert files(settings.home) == ["downloads/demo/a"]

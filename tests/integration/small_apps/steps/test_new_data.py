@@ -206,7 +206,7 @@ def test_a_worker_that_ends_between_publish_and_mail_owes_the_mail(
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(publish, "tell", end_of_the_process)
+        patch.setattr(publish, "mail_news", end_of_the_process)
         with pytest.raises(Killed):
             ran(shop, smtp, operation_id=id)
     assert shop.domains()["a"].production is not None

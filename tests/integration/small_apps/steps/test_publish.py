@@ -102,7 +102,7 @@ def test_a_damaged_snapshot_is_not_published(staged: Work) -> None:
 def test_a_small_app_with_nothing_of_the_kind_says_so(work: Work) -> None:
     result = ran(work, design=True, permissions=True)
 
-    assert result.message == "the small app has nothing of the kind to publish"
+    assert result.message == "the small app has nothing to publish"
 
 
 def with_documents(staged: Work) -> None:

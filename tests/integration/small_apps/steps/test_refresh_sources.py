@@ -141,7 +141,7 @@ def test_what_is_no_row_is_left_out(work: Work, register: Register) -> None:
     (sample,) = ran(work).details["left_out"]["a"]["samples"]
 
     assert sample == {
-        "line": 21, "column": None, "value": "b'x'", "why": "is no row; write a dict"
+        "line": 21, "column": None, "value": "b'x'", "why": "is not a row; return a dict"
     }  # fmt: skip
 
 

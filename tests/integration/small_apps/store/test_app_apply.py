@@ -86,5 +86,5 @@ def test_one_that_was_deleted_comes_back_with_its_people(engine: sa.Engine) -> N
 
     done = applied(engine, {"name": "shop"})
 
-    assert done == [("changed", ("comes back: it had been deleted",))]
+    assert done == [("changed", ("restored after deletion",))]
     assert set(groups_of(engine)) == {"ann@example.com", "bob@example.com"}
