@@ -1,4 +1,4 @@
-"""What a source's file becomes: rows, kinds, figures, and what is left out."""
+"""Imports of source files: rows, kinds, figures, and rows left out."""
 
 import gzip
 import resource
@@ -153,7 +153,7 @@ def test_declared_kinds_are_taken_as_declared(imported: Importing) -> None:
     ]
 
 
-def test_rows_that_are_not_as_declared_are_left_out_and_told(imported: Importing) -> None:
+def test_rows_that_are_not_as_declared_are_left_out_and_reported(imported: Importing) -> None:
     good = "".join(f"{number},2026-01-01\n" for number in range(40))
 
     rows = imported(
@@ -199,7 +199,7 @@ def test_rows_that_are_not_as_declared_are_left_out_and_told(imported: Importing
         ),
     ],
 )
-def test_broken_rows_are_left_out_and_told(
+def test_broken_rows_are_left_out_and_reported(
     imported: Importing, format_name: str, good: str, bad: str, expected: tuple[int, str, str]
 ) -> None:
     head = "a,b\n" if format_name == "csv" else ""
@@ -214,14 +214,14 @@ def test_broken_rows_are_left_out_and_told(
     }
 
 
-def test_ten_samples_are_kept_of_many_faults(imported: Importing) -> None:
+def test_ten_samples_are_kept_of_many_bad_rows(imported: Importing) -> None:
     imported("a,b\n" + "1,2\n" * 300 + "x\n" * 20)
 
     assert imported.left_out["rows"] == 20
     assert [one["line"] for one in imported.left_out["samples"]] == list(range(302, 312))
 
 
-def test_too_many_faults_fail_the_domain(importing: Callable[..., Importing]) -> None:
+def test_too_many_bad_rows_fail_the_domain(importing: Callable[..., Importing]) -> None:
     text = "a,b\n" + "1,2\n" * 8 + "x\n" * 2
 
     with pytest.raises(SourceFailed, match=r"line 10 \['x'\]: 1 cells, not 2; 2 of 10 rows"):
@@ -262,7 +262,7 @@ def test_an_open_quote_swallows_no_rows_unnoticed(imported: Importing) -> None:
         pytest.param("csv", b"\x1f\x8bnonsense", "not valid gzip", id="broken_gzip"),
     ],
 )
-def test_faults_say_where_and_what(
+def test_errors_name_the_place_and_the_reason(
     imported: Importing, format_name: str, text: str | bytes, error: str
 ) -> None:
     with pytest.raises(SourceFailed, match=error) as failed:
@@ -314,7 +314,7 @@ def test_more_columns_than_a_table_has_are_refused(imported: Importing) -> None:
         imported(",".join(f"c{i}" for i in range(50_000)))
 
 
-def test_figures_are_told_of_each_column(imported: Importing) -> None:
+def test_each_column_has_figures(imported: Importing) -> None:
     imported("id,n,day,ok,code\n1,2.50,2026-11-23,true,x\n2,-4,2026-11-24,false,\n3,,,true,007\n")
 
     assert imported.figures == {
@@ -418,7 +418,7 @@ def test_a_small_parquet_file_does_not_fill_the_disk(importing: Callable[..., Im
         importing(memory_mb=64, max_bytes=1_000_000)(content, "parquet")
 
 
-def test_a_title_above_a_wide_table_is_told_and_takes_no_memory(imported: Importing) -> None:
+def test_a_title_above_a_wide_table_is_refused_and_takes_no_memory(imported: Importing) -> None:
     line = ",".join("x" * 2 for _ in range(500))
     text = "Sales of 2026\n" + f"{line}\n" * 5_000
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -437,13 +437,13 @@ def test_a_few_lines_that_are_too_wide_are_left_out(imported: Importing) -> None
 
 
 @pytest.mark.parametrize("page", ["<html>Bitte warten - später</html>", "Über uns: später"])
-def test_a_page_in_place_of_json_is_told(imported: Importing, page: str) -> None:
+def test_a_page_in_place_of_json_is_refused(imported: Importing, page: str) -> None:
 
     with pytest.raises(SourceFailed, match="line 1, column 1: not JSON"):
         imported(page, "json")
 
 
-def test_a_name_that_no_column_can_have_is_told(imported: Importing) -> None:
+def test_a_name_that_no_column_can_have_is_refused(imported: Importing) -> None:
     with pytest.raises(SourceFailed, match=r"name with a zero byte: 'a\\x00'"):
         imported("a\0,b\n1,2\n")
 

@@ -93,7 +93,7 @@ def test_a_file_cut_off_is_not_there(settings: Settings) -> None:
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "jsonl", "parquet.part", "jsonl.part"])
-def test_young_files_are_nobodys_yet(settings: Settings, suffix: str) -> None:
+def test_young_files_are_no_orphans(settings: Settings, suffix: str) -> None:
     path = f"snapshots/demo/a/{ID}.{suffix}"
     (settings.home / path).parent.mkdir(parents=True)
     (settings.home / path).write_text("x")

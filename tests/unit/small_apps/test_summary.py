@@ -29,13 +29,13 @@ def number(total: float, filled: int = 2) -> dict[str, Any]:
     return {"kind": "number", "filled": filled, "min": 1, "max": total, "sum": total}
 
 
-def past_of(*told: dict[str, Any]) -> Past:
+def past_of(*values: dict[str, Any]) -> Past:
     """Return earlier summaries, a week apart, the last a week ago; each by domain."""
-    first = NOW - timedelta(weeks=len(told))
+    first = NOW - timedelta(weeks=len(values))
     return Past(
         tuple(
             {"at": (first + timedelta(weeks=n)).isoformat(), "domains": one}
-            for n, one in enumerate(told)
+            for n, one in enumerate(values)
         )
     )
 
@@ -58,7 +58,7 @@ def test_the_first_summary_has_nothing_to_compare_with() -> None:
     assert after == {"a": {"rows": 3, "sums": {"amount": 10}}}
 
 
-def test_the_next_one_tells_the_change() -> None:
+def test_the_next_one_shows_the_change() -> None:
     _parts, before = summarise([make_domain(amount=number(10))], Past(), NOW)
 
     parts, _after = summarise([make_domain(rows=5, amount=number(7))], past_of(before), NOW)
@@ -69,9 +69,9 @@ def test_the_next_one_tells_the_change() -> None:
 
 
 def test_the_chart_is_of_the_first_figure_over_the_last_summaries() -> None:
-    told = [{"a": {"rows": n, "sums": {"amount": 10 * n}}} for n in (1, 2)]
+    values = [{"a": {"rows": n, "sums": {"amount": 10 * n}}} for n in (1, 2)]
 
-    parts, _after = summarise([make_domain(amount=number(30))], past_of(*told), NOW)
+    parts, _after = summarise([make_domain(amount=number(30))], past_of(*values), NOW)
 
     trend = parts[0].trend
     assert trend is not None
@@ -180,7 +180,7 @@ def test_of_many_failures_the_others_are_counted() -> None:
     assert "action 10:" not in text
 
 
-def test_of_thirty_domains_ten_have_a_card_and_all_are_told() -> None:
+def test_of_thirty_domains_ten_have_a_card_and_all_are_shown() -> None:
     domains = [make_domain(f"domain {n:02}", rows=n) for n in range(30)]
 
     page = render_html(make_summary(*domains))
@@ -202,7 +202,7 @@ def test_where_not_all_have_a_card_what_changed_comes_first() -> None:
     assert [one.name for one in few] == [one.name for one in domains[20:]]
 
 
-def test_a_chart_is_shown_and_told_in_words() -> None:
+def test_a_chart_is_shown_and_described_in_words() -> None:
     summary = make_summary(make_domain(), past=past_of({"a": {"rows": 1, "sums": {}}}))
 
     page = render_html(summary, {"a": "chart-1.abc@minutehand"})
@@ -227,7 +227,7 @@ def test_what_is_not_published_is_said_to_be_so() -> None:
     assert "a\n  nothing published yet" in text
 
 
-def test_text_tells_the_local_time() -> None:
+def test_text_shows_the_local_time() -> None:
     assert "23 November 2026, 07:00 (Europe/Paris)" in render_text(make_summary())
 
 

@@ -139,7 +139,7 @@ def test_documents_are_published_with_the_data(staged: Work) -> None:
     )
 
 
-def test_a_document_that_was_left_out_is_removed_and_told(staged: Work) -> None:
+def test_a_document_that_was_left_out_is_removed_and_reported(staged: Work) -> None:
     with_documents(staged)
     ran(staged, design=True)
     staged.apply(domains=DOMAINS, design={"start": {"color": "blue"}})

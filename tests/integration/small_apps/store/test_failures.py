@@ -1,4 +1,4 @@
-"""What went wrong in a small app, on both stores."""
+"""Failures of a small app, on both stores."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -36,7 +36,7 @@ class Shop:
         return uid
 
     def operation(self, action: UUID, state: str, ago: timedelta, **more: Any) -> UUID:
-        """Record an operation that ended, or was missed, so long ago."""
+        """Record an operation that ended, or was missed, this long ago."""
         at, id = self.now - ago, uuid4()
         values: dict[str, Any] = {
             "id": id, "small_app_id": 1, "action_uid": action, "revision": 1, "state": state,
@@ -83,7 +83,7 @@ def test_failures_are_counted_by_action_the_latest_first(shop: Shop) -> None:
     ]
 
 
-def test_a_partial_operation_tells_which_domains_failed(shop: Shop) -> None:
+def test_a_partial_operation_names_the_failed_domains(shop: Shop) -> None:
     refresh = {
         "name": "refresh", "state": "partial", "message": "rewrote a (2 rows); b failed: gone",
         "details": {"failed": {"b": "gone"}},

@@ -87,13 +87,13 @@ def test_a_group_without_members_is_made() -> None:
     assert plan(app(groups={"empty": []})).new_groups == ("empty",)
 
 
-def test_a_member_whom_nobody_knows_is_named() -> None:
+def test_an_unknown_member_is_named() -> None:
     document = app(users=[ANN], groups={"staff": ["ann@example.con", "bob@example.com"]})
 
-    told = unknown_members(document.people, [BOB.id])
+    problems = unknown_members(document.people, [BOB.id])
 
-    assert [problem.path for problem in told] == ["groups.staff[0]"]
-    assert 'did you mean "ann@example.com"' in told[0].remedy
+    assert [problem.path for problem in problems] == ["groups.staff[0]"]
+    assert 'did you mean "ann@example.com"' in problems[0].remedy
 
 
 def test_a_stored_user_is_no_member_of_a_complete_document_that_leaves_them_out() -> None:

@@ -130,7 +130,7 @@ def test_a_wrong_header_is_refused_and_not_shown(name: str, value: str, remedy: 
     assert "s3cret" not in str(refused.value)
 
 
-def test_names_that_nobody_knows_are_doubts() -> None:
+def test_unknown_names_are_warnings() -> None:
     app = parse_small_app(
         {
             "name": "shop",
