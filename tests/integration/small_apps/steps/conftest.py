@@ -1,4 +1,4 @@
-"""What the steps' tests need: a small app, a running operation, and a context to run in."""
+"""Fixtures of the step tests: a small app, a running operation, and its context."""
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
@@ -61,7 +61,7 @@ class Work:
         self.apply(domains={})
 
     def apply(self, **document: Any) -> None:
-        """Make the small app what the document says."""
+        """Apply the document to the small app."""
         model = parse_small_app({"name": "shop", "zone": "Europe/Paris", **document})
         with self.engine.begin() as connection:
             self.app, _applied = small_apps.apply(connection, model)
