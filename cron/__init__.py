@@ -1,4 +1,4 @@
-"""Cron rules in IANA time zones to instants; pure, and knows nothing of the rest of Minutehand."""
+"""Cron rules and IANA time zones to instants: pure, independent of the rest of Minutehand."""
 
 from cron.daylight import ClockChange, clock_changes
 from cron.errors import InvalidRule
@@ -6,7 +6,7 @@ from cron.schedule import CronSchedule
 from cron.words import in_words
 from cron.zone import tz_release
 
-# Raised whenever a schedule may answer differently than before: stored next occurrences are then
+# Increase it when a schedule may answer differently than before: stored next occurrences are then
 # computed again.
 KERNEL_VERSION: int = 1
 
