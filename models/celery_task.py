@@ -1,4 +1,4 @@
-"""Tasks of the user's own Celery application: what is sent, and which ones may be."""
+"""Tasks of the user's Celery application: what is sent, and what may be."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,16 +11,16 @@ from models.errors import Problem
 
 InDoubt = Literal["leave", "send_again"]
 STEP = "celery_task"
-# Celery's own default: an application that names no queue listens to this one.
+# Celery's default queue.
 DEFAULT_QUEUE = "celery"
-# Of our own workers, who throw away a task that they do not know.
+# Minutehand's own workers discard unknown tasks.
 OUR_QUEUES = frozenset({"quick", "heavy", "default"})
 SETTING = "SCHED_CELERY_TASKS"
 
 
 @dataclass(frozen=True, slots=True)
 class HandOver:
-    """A task of the user's own, as a plan keeps it: the daemon needs no more to send it."""
+    """A task of the user's Celery application as plans keep it: all that the daemon sends."""
 
     task: str
     args: tuple[JsonValue, ...] = ()
@@ -30,16 +30,16 @@ class HandOver:
 
 @dataclass(frozen=True, slots=True)
 class CeleryRules:
-    """What an installation lets actions send: names or patterns of tasks, and not to these queues.
+    """What actions may send: names or patterns of tasks, to any queue but the reserved ones.
 
-    `reserved` is empty where the user's application has a broker of its own.
+    `reserved` is empty if the user's application has its own broker.
     """
 
     tasks: tuple[str, ...] = ()
     reserved: frozenset[str] = OUR_QUEUES
 
     def allows(self, task: str) -> bool:
-        """Whether a task of that name may be sent; nothing matches an empty list."""
+        """Return whether a task of that name may be sent; an empty list allows none."""
         return any(fnmatchcase(task, pattern) for pattern in self.tasks)
 
 
@@ -47,7 +47,7 @@ NO_TASKS = CeleryRules()
 
 
 def refusals(document: object, rules: CeleryRules) -> list[Problem]:
-    """Return one problem for each part of an action's document that `rules` refuse."""
+    """Return one problem for each part of an action's document that `rules` forbid."""
     parameters = _parameters(document)
     if parameters is None:
         return []
@@ -64,14 +64,14 @@ def refusals(document: object, rules: CeleryRules) -> list[Problem]:
 
 
 OURS = (
-    "is a queue of Minutehand's own workers, who do not know this task; name one that your "
-    "application's workers listen to"
+    "is a queue of Minutehand's own workers, which discard this task; name a queue of your "
+    "application's workers"
 )
 
 
 def _not_allowed(allowed: Sequence[str]) -> str:
-    told = f"allows {', '.join(allowed)} only" if allowed else "allows no task"
-    return f"{SETTING} {told}; add the name, or a pattern such as shop.tasks.*, to that setting"
+    what = f"allows {', '.join(allowed)} only" if allowed else "allows no task"
+    return f"{SETTING} {what}; add the name, or a pattern such as shop.tasks.*, to that setting"
 
 
 def _parameters(document: object) -> Mapping[str, Any] | None:

@@ -1,4 +1,4 @@
-"""JSON as it arrives: text without traps, and values that every store can keep."""
+"""Strict JSON: no duplicate keys, and only values that every store can keep."""
 
 import json
 import math
@@ -19,14 +19,14 @@ _WIDE_NUMBER = re.compile(r"-?[0-9]{20,}")
 
 
 class InvalidJson(InvalidDocument, ValueError):
-    """A text is not JSON, or is JSON with a trap in it; `problems` says where."""
+    """A text is no JSON, or is refused JSON; `problems` says where."""
 
 
 def read_json(text: str | bytes, *, longest: int | None = LONGEST_DOCUMENT) -> object:
-    """Return what the JSON `text` says; raises InvalidJson.
+    """Return the value of the JSON `text`; raises InvalidJson.
 
-    Refused besides what is no JSON: keys written twice, NaN and Infinity, numbers that no store
-    keeps, nesting deeper than 32, and more than `longest` bytes (None: any size).
+    Also refused: duplicate keys, NaN and Infinity, numbers that no store can keep, nesting deeper
+    than 32, and more than `longest` bytes (None: any size).
     """
     written = _decoded(text, longest)
     if _depth(written) > DEEPEST:
@@ -48,7 +48,7 @@ def read_json(text: str | bytes, *, longest: int | None = LONGEST_DOCUMENT) -> o
 
 
 def unstorable(value: object, loc: tuple[int | str, ...] = ()) -> Iterator[Problem]:
-    """Yield a problem for each part of `value` that is no JSON or that a store cannot keep."""
+    """Yield a problem for each part of `value` that is no JSON, or that no store can keep."""
     if len(loc) > DEEPEST:
         yield Problem(path_of(loc), None, TOO_DEEP)
     elif isinstance(value, Mapping):
@@ -116,7 +116,7 @@ def _object(pairs: list[tuple[str, Any]], repeated: list[str]) -> dict[str, Any]
 
 
 def _twice(key: str) -> Problem:
-    return Problem(path_of((key,)), key, "stands twice in one object; keep one of the two")
+    return Problem(path_of((key,)), key, "occurs twice in one object; keep one of the two")
 
 
 def _no_constant(name: str) -> object:

@@ -4,7 +4,7 @@ from enum import StrEnum
 
 
 class OperationState(StrEnum):
-    """How an operation stands."""
+    """The state of an operation."""
 
     PENDING = "pending"
     QUEUED = "queued"
@@ -24,17 +24,17 @@ _S = OperationState
 # How often a lost operation is tried again.
 MOST_LOSSES = 3
 
-# What the triggerer of an operation begins with that somebody asked for by its occurrence. Such
+# The triggerer of an operation that was requested by its occurrence begins with one of these. Such
 # operations wait for their turn, in order: no policy skips, drops or replaces them.
 RERUN, RETRY, BACKFILL = "Rerun by ", "Retry by ", "Backfill "
 ASKED_FOR = (RERUN, RETRY, BACKFILL)
 
 UNSTARTED = frozenset({_S.PENDING, _S.QUEUED})
 ENDED = frozenset(_S) - UNSTARTED - {_S.RUNNING}
-# States that a run ends in, whatever became of it.
+# States in which a run ends.
 OUTCOMES = frozenset({_S.SUCCESS, _S.PARTIAL, _S.FAILED, _S.CANCELLED})
 DONE = frozenset({_S.SUCCESS, _S.PARTIAL})
-# Ends that are no trouble to whoever asked for the operation.
+# Ends that a command which requested the operation reports as done.
 WENT_WELL = DONE | {_S.HANDED_OVER}
 # Ends after which the same operation may be tried once more.
 RETRIABLE = frozenset({_S.FAILED, _S.PARTIAL, _S.CANCELLED})
@@ -57,18 +57,18 @@ LEGAL_MOVES: dict[OperationState, frozenset[OperationState]] = {
     _S.SUCCESS: frozenset(),
     _S.SKIPPED: frozenset(),
     _S.DROPPED: frozenset(),
-    # A worker that follows after all claims it: its message was on the way.
+    # A following worker may still claim it: its message was on the way.
     _S.HANDED_OVER: frozenset({_S.QUEUED}),
 }
 
 
 def is_asked_for(triggerer: str) -> bool:
-    """Return whether a rerun, a retry or a backfill caused an operation with this triggerer."""
+    """Return whether `triggerer` is that of a rerun, a retry or a backfill."""
     return triggerer.startswith(ASKED_FOR)
 
 
 class StepState(StrEnum):
-    """How one step of an operation stands."""
+    """The state of one step of an operation."""
 
     WAITING = "waiting"
     RUNNING = "running"
@@ -78,10 +78,10 @@ class StepState(StrEnum):
 
 
 def after_loss(losses: int, *, repeatable: bool, cancel_requested: bool) -> OperationState:
-    """Return what becomes of a running operation whose worker is gone.
+    """Return the next state of a running operation whose worker is lost.
 
-    `losses` counts earlier ones. A cancel that was asked for is done; a step that must not begin
-    twice fails the operation; else it is tried again, up to three times.
+    `losses` counts earlier ones. A requested cancel takes effect; a step that is not repeatable
+    fails the operation; else it is tried again, up to three times.
     """
     if cancel_requested:
         return OperationState.CANCELLED

@@ -1,4 +1,4 @@
-"""Faults of a document in our own words: the one place where pydantic's errors are translated."""
+"""Translation of pydantic's errors into problems with remedies."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -51,7 +51,7 @@ EXAMPLES = {
 
 
 def nearest(name: object, known: Iterable[str]) -> str | None:
-    """Return the known name that `name` most likely means, or None when none is near."""
+    """Return the known name nearest to `name`, or None if none is near."""
     by_folded = {candidate.casefold(): candidate for candidate in known}
     wanted = str(name)[:100].casefold()
     begun = [folded for folded in by_folded if len(wanted) > 2 and folded.startswith(wanted)]
@@ -60,7 +60,7 @@ def nearest(name: object, known: Iterable[str]) -> str | None:
 
 
 def listed(names: Iterable[str]) -> str:
-    """Return the names in quotes, at most twelve, for the end of a sentence."""
+    """Return at most twelve of the names, in quotes."""
     shown = [f'"{name}"' for name in names]
     return ", ".join(shown[:12]) + (", …" if len(shown) > 12 else "")
 
@@ -77,7 +77,7 @@ def unknown_name(what: str, name: object, known: Iterable[str]) -> str:
 
 
 def line_error(loc: tuple[int | str, ...], value: object, remedy: str) -> InitErrorDetails:
-    """Return one fault as pydantic carries it from a nested document to its root."""
+    """Return one fault in the form in which pydantic passes it to the root document."""
     return {
         "type": "value_error",
         "loc": loc,
@@ -104,7 +104,7 @@ def raise_all(title: str, errors: Sequence[InitErrorDetails]) -> None:
 
 
 def remedy_of(details: ErrorDetails) -> str:
-    """Return what to write instead, for one error of pydantic's or of our own validators."""
+    """Return what to write instead, for an error of pydantic or of our validators."""
     raised = details.get("ctx", {}).get("error")
     if details["type"] == "value_error" and raised is not None:
         return str(raised)
@@ -119,7 +119,7 @@ def remedy_of(details: ErrorDetails) -> str:
 
 
 def path_of(loc: Iterable[int | str]) -> str:
-    """Return where a fault is: `policy.retry.backoff[2]`; `document` for the whole."""
+    """Return the path of a fault: `policy.retry.backoff[2]`; `document` for the whole."""
     path = ""
     for part in loc:
         if isinstance(part, int):
@@ -130,13 +130,13 @@ def path_of(loc: Iterable[int | str]) -> str:
 
 
 def segment(key: str) -> str:
-    """Return a key as it may stand in a path: short, printable, on one line."""
+    """Return a key for use in a path: short, printable, on one line."""
     shown = "".join(char if char.isprintable() else "�" for char in key) or '""'
     return shown if len(shown) <= LONGEST_SEGMENT else shown[: LONGEST_SEGMENT - 1] + "…"
 
 
 def problems_of(error: ValidationError) -> list[Problem]:
-    """Return every fault of `error`, one for each path, in the order of the models' fields."""
+    """Return the faults of `error`, one per path, in the order of the models' fields."""
     found: dict[str, Problem] = {}
     for details in line_errors(error):
         loc = details.get("loc", ())
@@ -147,7 +147,7 @@ def problems_of(error: ValidationError) -> list[Problem]:
 
 
 def _without_password(value: object) -> object:
-    """Return a value as it may be shown: a URL, right or wrong, without the password in it."""
+    """Return a value without the password of a URL in it, well-formed or not."""
     return _PASSWORD.sub(r"\1***@", value) if isinstance(value, str) else value
 
 
