@@ -2,6 +2,7 @@
 
 from cron.daylight import ClockChange, clock_changes
 from cron.errors import InvalidRule
+from cron.rule import oversized_steps
 from cron.schedule import CronSchedule
 from cron.words import in_words
 from cron.zone import tz_release
@@ -17,5 +18,6 @@ __all__ = [
     "InvalidRule",
     "clock_changes",
     "in_words",
+    "oversized_steps",
     "tz_release",
 ]

@@ -76,12 +76,13 @@ def flags_of(field: Field, text: str) -> bytes:
     """
     flags = bytearray(field.high + 1)
     for item in text.split(","):
-        first, last, step = _span(field, item)
+        first, last, step = span_of(field, item)
         flags[first : last + 1 : step] = b"\1" * len(range(first, last + 1, step))
     return bytes(flags)
 
 
-def _span(field: Field, item: str) -> Span:
+def span_of(field: Field, item: str) -> Span:
+    """Return the values of one item in lower case; raises InvalidRule."""
     match = ITEM.fullmatch(item)
     if match is None:
         raise _not_understood(field, item)

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from cron.days import MONTH_LENGTHS, DayFields, Days, days_of
 from cron.errors import InvalidRule, quote
-from cron.fields import DAY, FIELDS, flags_of
+from cron.fields import DAY, FIELDS, flags_of, span_of
 
 LONGEST_RULE = 200
 MINUTES_A_DAY = 1440
@@ -125,6 +125,20 @@ def normalised(text: str) -> str:
     if len(fields) != 5:
         raise InvalidRule("rule", f"{quote(text)} {_wrong_number(len(fields))}; {_EXAMPLE}")
     return " ".join(fields)
+
+
+def oversized_steps(text: str) -> list[tuple[str, str, int]]:
+    """Return field, item and only value of each item of a rule whose step exceeds its range.
+
+    Debian's cron accepts such a step, which often stands for an interval: `*/90` minutes.
+    """
+    found = []
+    for field, items in zip(FIELDS, normalised(text).split(" "), strict=True):
+        for item in items.split(","):
+            first, last, step = span_of(field, item)
+            if step > max(last - first, 1):
+                found.append((field.name, item, first))
+    return found
 
 
 def _expanded(nickname: str) -> str:

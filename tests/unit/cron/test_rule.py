@@ -3,7 +3,8 @@ from contextlib import suppress
 import pytest
 
 from cron import CronSchedule, InvalidRule
-from cron.rule import _parsed, normalised, parse_rule
+from cron.fields import MINUTE, flags_of
+from cron.rule import _parsed, normalised, oversized_steps, parse_rule
 from tests.unit.cron.work import lines_run
 
 REFUSED = [
@@ -136,3 +137,17 @@ def test_no_text_takes_long_to_read(text: str) -> None:
             parse_rule(f"{text[:192]} * * * *")
 
     assert lines_run(read) < 10_000
+
+
+@pytest.mark.parametrize(
+    "text", ["*/59 * * * *", "0 */23 1-31/7 * 0-6/3", "@daily", "5-5 * * * *", "1-2/1 * * * *"]
+)
+def test_a_step_within_its_range_is_not_oversized(text: str) -> None:
+    assert oversized_steps(text) == []
+
+
+def test_an_oversized_step_selects_one_value() -> None:
+    ((field, item, value),) = oversized_steps("1,20-40/21 * * * *")
+
+    assert (field, item, value) == ("minute", "20-40/21", 20)
+    assert flags_of(MINUTE, item) == flags_of(MINUTE, str(value))
