@@ -33,6 +33,35 @@ REMEDIES = {
     "model_type": "write an object in { }",
     "model_attributes_type": "write an object in { }",
     "none_required": "leave the key out",
+    "finite_number": "write a finite number",
+    "decimal_type": "write a number",
+    "decimal_parsing": "write a number",
+    "date_type": 'write a date such as "2026-12-24"',
+    "date_parsing": 'write a date such as "2026-12-24"',
+    "date_from_datetime_parsing": 'write a date such as "2026-12-24"',
+    "datetime_type": 'write an instant such as "2026-12-24T18:00:00+01:00"',
+    "datetime_parsing": 'write an instant such as "2026-12-24T18:00:00+01:00"',
+    "datetime_from_date_parsing": 'write an instant such as "2026-12-24T18:00:00+01:00"',
+    "time_delta_type": 'write an ISO 8601 duration such as "PT5M"',
+    "time_delta_parsing": 'write an ISO 8601 duration such as "PT5M"',
+    "uuid_type": "write a UUID in double quotes",
+    "uuid_parsing": "write a UUID in double quotes",
+}
+
+# The same with the limit that the error names.
+LIMITS = {
+    "greater_than": "write a number above {gt}",
+    "greater_than_equal": "write {ge} or more",
+    "less_than": "write a number below {lt}",
+    "less_than_equal": "write {le} or less",
+    "multiple_of": "write a multiple of {multiple_of}",
+    "string_too_short": "write {min_length} characters or more",
+    "string_too_long": "write {max_length} characters or fewer",
+    "string_pattern_mismatch": "write a text that matches {pattern}",
+    "too_short": "write {min_length} entries or more",
+    "too_long": "write {max_length} entries or fewer",
+    "literal_error": "write one of {expected}",
+    "enum": "write one of {expected}",
 }
 
 EXAMPLES = {
@@ -47,6 +76,8 @@ EXAMPLES = {
     "text": '"text": "Dear {{ user.name }}, …"',
     "id": 'the user\'s id, such as "ann@example.com"',
     "email": 'an e-mail address such as "ann@example.com"',
+    "task": '"task": "shop.tasks.sync"',
+    "url": '"url": "https://example.com/data.csv"',
 }
 
 
@@ -74,6 +105,15 @@ def unknown_name(what: str, name: object, known: Iterable[str]) -> str:
     if not names:
         return f"is not a known {what}; remove it"
     return f"is not a known {what}; known here: {listed(names)}"
+
+
+def no_parameters(model: type[BaseModel]) -> str:
+    """Return what to write for a step with the parameters `model` in place of a bare value."""
+    required = [name for name, field in model.model_fields.items() if field.is_required()]
+    if not required:
+        return "write true, false or an object with parameters"
+    shown = ", ".join(EXAMPLES.get(name, f'"{name}": …') for name in required)
+    return f"write false or an object with parameters: {{{shown}}}"
 
 
 def line_error(loc: tuple[int | str, ...], value: object, remedy: str) -> InitErrorDetails:
@@ -108,8 +148,8 @@ def remedy_of(details: ErrorDetails) -> str:
     raised = details.get("ctx", {}).get("error")
     if details["type"] == "value_error" and raised is not None:
         return str(raised)
-    if details["type"] in ("literal_error", "enum"):
-        return f"write one of {details.get('ctx', {}).get('expected', 'the known values')}"
+    if details["type"] in LIMITS:
+        return LIMITS[details["type"]].format(**details.get("ctx", {}))
     if details["type"] == "missing" and details["loc"][-1] in EXAMPLES:
         return f"is required; add {EXAMPLES[str(details['loc'][-1])]}"
     if details["type"] in REMEDIES:

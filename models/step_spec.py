@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pydantic import BaseModel
 
 USER_ORDER = 1_000
+SETTING = "SCHED_STEP_MODULES"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,8 @@ class KnownSteps(dict[str, StepSpec]):
 
 
 def why_unknown(steps: Mapping[str, StepSpec]) -> str:
-    """Return the text to add to "is not known": the modules that could not be loaded."""
+    """Return the text to add to "is not known": modules that failed to load, or the setting."""
     failures = steps.failures if isinstance(steps, KnownSteps) else ()
-    return "".join(f"; {told}" for told in failures)
+    if not steps and not failures:
+        return f" (a step of your own needs its module in {SETTING})"
+    return "".join(f"; {failure}" for failure in failures)

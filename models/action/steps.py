@@ -23,7 +23,14 @@ from models.action.parameters import (
 )
 from models.document import as_object
 from models.parsing import Reading, reading_of
-from models.problems import line_error, line_errors, raise_all, unknown_keys, unknown_name
+from models.problems import (
+    line_error,
+    line_errors,
+    no_parameters,
+    raise_all,
+    unknown_keys,
+    unknown_name,
+)
 from models.step_spec import StepSpec, why_unknown
 from models.values import flag_of
 
@@ -144,7 +151,7 @@ def _read_step(name: str, value: object, reading: Reading) -> Iterator[StepModel
     if flag is False:
         return
     if flag is None and not isinstance(value, Mapping):
-        raise ValueError("write true, false or an object with parameters")
+        raise ValueError(no_parameters(spec.parameters if spec else NoParameters))
     raw = as_object(value) if flag is None else dict(spec.if_true if spec else {})
     if spec is None:
         yield StepModel(name=name, written=flag or raw, parameters=raw)

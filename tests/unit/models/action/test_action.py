@@ -492,7 +492,7 @@ def test_a_past_due_date_that_was_changed_is_refused() -> None:
 
     found = problems(changed, now=NOW + timedelta(days=100), previous=stored)
 
-    assert "is past" in found["when.due_date"]
+    assert "is in the past" in found["when.due_date"]
 
 
 def test_a_broken_previous_document_excuses_no_due_date() -> None:
