@@ -1,7 +1,6 @@
-"""What the daemon needs of an action: resolved at save, kept beside the document.
+"""What the daemon needs of an action: resolved at save, stored beside the document.
 
-The tick reads plans only. It never looks into the document, so that a step, a template or a
-recipient that nobody knows cannot stop the loop.
+The tick reads only plans, never documents: an unknown step, template or recipient cannot stop it.
 """
 
 from dataclasses import dataclass
@@ -15,13 +14,13 @@ from models.celery_task import HandOver
 
 CatchUp = Literal["latest", "all"]
 Overlap = Literal["skip", "queue", "allow", "replace"]
-# Whom an event action without `recipients` is about.
+# The subjects of an event action without `recipients`.
 EVERYBODY_ACTIVE = RecipientFilterModel()
 
 
 @dataclass(frozen=True, slots=True)
 class CronTrigger:
-    """Due whenever `rule` matches the clock on the wall of `zone` (canonical IANA name)."""
+    """Due when `rule` matches the wall clock of `zone` (canonical IANA name)."""
 
     rule: str
     zone: str
@@ -53,10 +52,10 @@ class IntervalTrigger:
 
 @dataclass(frozen=True, slots=True)
 class EventTrigger:
-    """Due `delay` (ISO 8601, PT0S at the event itself) after each such event of a user who counts.
+    """Due `delay` (ISO 8601, PT0S at the event) after each such event of a user in `subjects`.
 
-    Years and months of the delay are reckoned in `zone`; without any it is None. The clock alone
-    makes nothing due.
+    `zone` is that of the delay's years and months, None without any. The clock alone makes nothing
+    due.
     """
 
     event: str
@@ -80,7 +79,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class HookPlan:
-    """Who is told of an action's ends; `alert_after` None is the installation's default."""
+    """The targets of an action's notices; `alert_after` None is the installation's default."""
 
     on_success: tuple[Target, ...] = ()
     on_failure: tuple[Target, ...] = ()
@@ -89,7 +88,7 @@ class HookPlan:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """An action as the tick and the claim see it; all spans are positive, all instants UTC."""
+    """An action in the form for tick and claim; spans are positive, instants UTC."""
 
     active: bool
     triggers: tuple[Trigger, ...]
@@ -109,12 +108,12 @@ class Plan:
     starts_at: AwareDatetime | None = None
     ends_at: AwareDatetime | None = None
     hooks: HookPlan | None = None
-    # A task of the user's own Celery application: sent itself, in place of one of ours.
+    # A task of the user's Celery application, sent in place of one of ours.
     hand_over: HandOver | None = None
 
     @property
     def on_event(self) -> EventTrigger | None:
-        """The trigger of an event action, which stands alone; None for what the clock makes due."""
+        """The only trigger of an event action; None for actions due by the clock."""
         return next((one for one in self.triggers if isinstance(one, EventTrigger)), None)
 
     @property
@@ -123,10 +122,10 @@ class Plan:
         return max((int(one.look_back.total_seconds()) for one in self.triggers), default=0)
 
     def drops(self, last_start: datetime, now: datetime) -> bool:
-        """Whether an operation that starts at `now` comes too soon after the last other start.
+        """Return whether an operation that starts at `now` is too early after `last_start`.
 
-        Only intervals with a tolerance drop: at less than `every` − `tolerance`. What catch-up
-        `all` sends is never dropped.
+        Only intervals with a tolerance drop, within `every` − `tolerance`; catch-up `all` never
+        does.
         """
         if self.catch_up == "all":
             return False
@@ -143,11 +142,11 @@ class Plan:
 
     @staticmethod
     def from_json(text: str) -> "Plan":
-        """Return the plan that `to_json` wrote; raises ValueError for anything else."""
+        """Return the plan in the JSON of `to_json`; raises ValueError for anything else."""
         return _PLAN.validate_json(text)
 
     def has_same_occurrences(self, other: "Plan") -> bool:
-        """Whether both are due at the same instants, and about the same users."""
+        """Return whether both are due at the same instants, for the same users."""
         return _occurrences(self) == _occurrences(other)
 
 
@@ -156,7 +155,7 @@ def _occurrences(plan: Plan) -> tuple[object, ...]:
 
 
 def hooks_of(plan: str) -> HookPlan | None:
-    """Return the hooks of a plan that `to_json` wrote, None for one that has none or is broken."""
+    """Return the hooks of a stored plan; None if it has none or is broken."""
     if _WITH_HOOKS not in plan:
         return None
     try:

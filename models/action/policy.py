@@ -1,4 +1,4 @@
-"""How far back, how often, how long, and what to do when two operations of an action meet."""
+"""The policy of an action: look-back, catch-up, overlap, time limit, retries."""
 
 from datetime import datetime, timedelta
 from functools import partial
@@ -39,7 +39,7 @@ def _backoff(value: object) -> object:
 
 
 class RetryModel(Document):
-    """How often a failed operation is tried, and the pauses between; the last pause repeats."""
+    """The attempts of a failing operation, and the pauses between; the last one repeats."""
 
     max_attempts: Annotated[int, BeforeValidator(partial(parse_whole, least=1, most=100))] = 1
     backoff: Annotated[tuple[WithinAWeek, ...], BeforeValidator(_backoff)] = (
@@ -53,8 +53,9 @@ class RetryModel(Document):
 class PolicyModel(Document):
     """An action's policy with its defaults.
 
-    `look_back` None means cron and events PT5M, interval one `every`, due date P1D; `time_limit`
-    None means PT4H, for intervals every/2. Occurrences lie in [starts_at, ends_at); both are UTC.
+    `look_back` None means PT5M for cron and events, one `every` for intervals, P1D for due dates.
+    `time_limit` None means PT4H, for intervals every/2. Occurrences lie in [starts_at, ends_at),
+    both UTC.
     """
 
     look_back: LookBack | None = None
@@ -78,7 +79,7 @@ class PolicyModel(Document):
         return ends_at
 
     def time_limit_of(self, shortest_every: timedelta | None) -> timedelta:
-        """Return the time limit; `shortest_every` is the interval's, None for other kinds."""
+        """Return the time limit; `shortest_every` is the interval, None for other kinds."""
         if self.time_limit is not None:
             return self.time_limit
         if shortest_every is None:
@@ -88,9 +89,9 @@ class PolicyModel(Document):
 
 
 def kept_too_short(look_back: timedelta, kept_for: timedelta) -> str:
-    """Return what to do about history that is kept for less long than a look-back.
+    """Return the remedy for a retention that is shorter than a look-back.
 
-    What is pruned and lies within a look-back could be decided again, and run a second time.
+    A pruned occurrence within a look-back could be decided again, and run a second time.
     """
     days = -(-look_back // timedelta(days=1))
     return (

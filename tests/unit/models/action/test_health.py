@@ -43,7 +43,7 @@ PARTIAL = {"last_state": "partial"}
         ),
         (
             {"overdue_since": NOON},
-            Health(False, "overdue: nothing has started its occurrence of 2027-01-04T12:00:00Z"),
+            Health(False, "overdue: its occurrence of 2027-01-04T12:00:00Z has not started"),
         ),
     ],
 )
