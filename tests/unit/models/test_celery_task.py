@@ -1,4 +1,4 @@
-"""Tasks of the user's own: which an installation lets an action send, and what its plan keeps."""
+"""Tasks of the user's Celery application: which ones actions may send, and what plans keep."""
 
 from dataclasses import replace
 from typing import Any
@@ -45,7 +45,7 @@ def test_a_refusal_names_the_setting_and_what_it_allows() -> None:
 
 
 @pytest.mark.parametrize("queue", ["quick", "heavy", "default"])
-def test_a_queue_of_our_own_workers_is_refused_unless_the_broker_is_another(queue: str) -> None:
+def test_a_queue_of_our_workers_is_refused_on_our_broker(queue: str) -> None:
     by_step = task(queue=queue)
     by_policy = {**task(), "policy": {"queue": queue}}
 
@@ -56,7 +56,7 @@ def test_a_queue_of_our_own_workers_is_refused_unless_the_broker_is_another(queu
     assert refusals(by_step, elsewhere) == refusals(by_policy, elsewhere) == []
 
 
-def test_a_plan_keeps_all_that_sending_needs() -> None:
+def test_a_plan_keeps_what_sending_needs() -> None:
     handed = HandOver("crm.sync", (1, None), {"a": [{"b": 2.5}]}, "send_again")
     plan = Plan(active=True, triggers=(), is_heavy=False, queue="crm", hand_over=handed)
 

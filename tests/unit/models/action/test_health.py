@@ -1,4 +1,4 @@
-"""Whether an action is well, and the sentence that says why not."""
+"""The health of an action, and the reason."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -47,5 +47,5 @@ PARTIAL = {"last_state": "partial"}
         ),
     ],
 )
-def test_health_says_why(changes: dict[str, Any], expected: Health) -> None:
+def test_health_has_a_reason(changes: dict[str, Any], expected: Health) -> None:
     assert health_of(WELL | changes, 3) == expected

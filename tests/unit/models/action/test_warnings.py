@@ -156,11 +156,11 @@ def test_recipients_without_users_name_the_flags_that_leave_them_out() -> None:
     assert "include_inactivated_users" in text
 
 
-def test_what_was_not_looked_up_is_not_warned_about() -> None:
+def test_names_that_were_not_looked_up_raise_no_warning() -> None:
     assert warnings(KnownNames(), operations=MAIL, recipients={"users": ["nobody"]}) == []
 
 
-def test_just_created_users_are_left_out_unless_a_flag_keeps_them() -> None:
+def test_new_users_are_left_out_unless_a_flag_keeps_them() -> None:
     document = action(
         when={"on": "instance.user.created"}, operations=MAIL, recipients={"groups": ["all"]}
     )

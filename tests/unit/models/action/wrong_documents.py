@@ -1,6 +1,6 @@
-"""Documents that must be refused, each with where, which value, and a part of the remedy.
+"""Documents that must be refused, each with path, value and a part of the remedy.
 
-Read as new actions in the zone Europe/Paris at NOW; also the table for the command line's tests.
+They are read as new actions in Europe/Paris at NOW. The tests of the command line use them too.
 """
 
 from datetime import UTC, datetime
@@ -11,7 +11,7 @@ ANYTHING = object()
 
 
 class Wrong(NamedTuple):
-    """A document with one fault that the test looks for; it may have others beside it."""
+    """A document with the fault that the test expects; it may have others."""
 
     id: str
     document: object
@@ -21,7 +21,7 @@ class Wrong(NamedTuple):
 
 
 def action(**changes: Any) -> dict[str, Any]:
-    """Return a valid, dull action with `changes`; a key set to `...` is taken out."""
+    """Return a valid, minimal action with `changes`; a key set to `...` is removed."""
     document = {"name": "a", "operations": {"maintenance": True}, "when": {"every": "PT1H"}}
     return {key: value for key, value in {**document, **changes}.items() if value is not ...}
 
