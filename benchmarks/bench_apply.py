@@ -1,4 +1,4 @@
-"""Measure `minutehand action apply` of one JSON Lines file, and the tick that files its actions."""
+"""Measure `minutehand action apply` of a JSON Lines file, and the first tick of its actions."""
 
 import json
 import subprocess
@@ -12,7 +12,7 @@ from scheduler.loop import Daemon
 
 
 def measure(stack: Stack, sizes: Sizes) -> list[Figure]:
-    """Return the seconds of applying new actions, of applying them again, and of filing them."""
+    """Return the seconds to apply new actions, to apply them again, and to schedule them."""
     database = stack.empty()
     file = database.settings.home / "actions.jsonl"
     _write(file, sizes.applied, database.now.minute)

@@ -1,8 +1,8 @@
-"""Measure the cron kernel beside croniter 7: a table for people, then one line of JSON.
+"""Compare the cron kernel with croniter 7: a table, then one line of JSON.
 
     python benchmarks/bench_cron.py [--repeats 7]
 
-Twenty typical rules in Europe/Paris, asked at an ordinary noon. A figure is the CPU time of one
+Twenty typical rules in Europe/Paris at noon of an ordinary day. A figure is the CPU time of one
 call in microseconds: the median over the repeats of the mean over all rules.
 """
 
@@ -98,7 +98,7 @@ def croniter_parse() -> None:
 
 
 def microseconds(act: Callable[[], None], rounds: int, repeats: int) -> float:
-    """Return the CPU time of one call for one rule, the median over `repeats`."""
+    """Return the CPU time of one call for one rule, as the median over `repeats`."""
     act()
     figures = []
     for _ in range(repeats):

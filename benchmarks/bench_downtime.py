@@ -1,6 +1,6 @@
-"""Measure the first tick after a month of downtime, and compare what it calls missed with a count.
+"""Measure the first tick after a month of downtime, and check its missed count.
 
-The count walks each rule occurrence by occurrence, as the tick does not.
+The check lists the occurrences of each rule; the tick does not.
 """
 
 from collections import Counter
@@ -16,7 +16,7 @@ MONTH = timedelta(days=31)
 
 
 def measure(stack: Stack, sizes: Sizes) -> list[Figure]:
-    """Return the seconds of the first tick; raises when what it counted is not exact."""
+    """Return the seconds of the first tick; raises if its count is not exact."""
     database = stack.filled(sizes.slept, sizes.slept // 1000, behind=MONTH, is_parked=False)
     daemon = Daemon(database.engine, database.settings)
     daemon.prepare()
@@ -36,9 +36,9 @@ def measure(stack: Stack, sizes: Sizes) -> list[Figure]:
 
 
 def _occurrences(database: Database) -> int:
-    """Return how many occurrences all actions had in the month, walked."""
+    """Return how many occurrences all actions had in the month, one by one."""
     with database.engine.connect() as connection:
-        # The small app's own action is not older than this run.
+        # The small app's default action is as old as this run.
         filled = "SELECT plan, count(*) FROM actions WHERE name <> 'maintenance' GROUP BY plan"
         rows = connection.exec_driver_sql(filled)
         plans = Counter({row[0]: row[1] for row in rows})

@@ -1,6 +1,6 @@
-"""Measure a tick with many due, until all are recorded and sent, beside a bare loop of Celery.
+"""Measure a tick with many due actions, until all are recorded and sent, and a bare Celery loop.
 
-The bare loop calls `apply_async` for as many ids, in the same run, and records nothing.
+The bare loop calls `apply_async` for the same number of ids, in the same run, and records nothing.
 """
 
 import cProfile
@@ -17,7 +17,7 @@ from benchmarks.harness import Database, Figure, Sizes, Stack, Stopwatch, main, 
 from scheduler.sweep import Sweeper
 from scheduler.tick import TickReport, tick
 
-# Where the time of a tick goes: the functions that part it, by file and name.
+# The phases of a tick: their functions, by file and name.
 PHASES = {
     "claim and read the cursors": ("cursors.py", "claim_due"),
     "read the plans": ("plan.py", "from_json"),
@@ -36,7 +36,7 @@ LEASE = timedelta(seconds=45)
 def measure(stack: Stack, sizes: Sizes) -> list[Figure]:
     """Return the times of a tick with `sizes.due` due, of the bare loop, and a profile."""
     database = stack.filled(sizes.actions, sizes.many_due)
-    # As the daemon does when it starts.
+    # The daemon does the same at its start.
     gc.collect()
     gc.freeze()
     ours, bare = [], []
@@ -63,7 +63,7 @@ def _one_tick(
     due: int,
     run: Callable[[Callable[[], TickReport]], TickReport] = lambda act: act(),
 ) -> Stopwatch:
-    """Return how long one tick took that records and sends `due`; leave nothing of it."""
+    """Return the time of one tick that records and sends `due` operations; then remove them."""
     uids = database.due[:due]
     release(database.engine, uids, database.now)
     watch, sweeper = Stopwatch(), Sweeper(LEASE)
@@ -93,7 +93,7 @@ def _send_bare(url: str, number: int) -> None:
 
 
 def _phases(profile: cProfile.Profile) -> dict[str, str]:
-    """Return the share of each phase in the profiled time: a profile slows Python's part down."""
+    """Return the share of each phase in the profiled time; profiling slows Python's part."""
     stats = pstats.Stats(profile)
     total: float = stats.total_tt  # type: ignore[attr-defined]
     spent = {

@@ -1,6 +1,6 @@
-"""Measure a tick with many event actions, each of its own delay, of which some users are due.
+"""Measure a tick with many event actions, each with its own delay, and some due users.
 
-Every user was seen once; but for those who are due, at no instant that a tick asks for.
+Every user was seen once; except for due users, at an instant that no tick asks for.
 """
 
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ SEEN = "instance.user.last_seen"
 
 
 def measure(stack: Stack, sizes: Sizes) -> list[Figure]:
-    """Return the times of a tick with `sizes.subjects` due, and of the next, which has none."""
+    """Return the times of a tick with `sizes.subjects` due users, and of the next, with none."""
     database = _filled(stack, sizes)
     due, idle = [], []
     for _ in range(sizes.repeats + 1):
@@ -39,7 +39,7 @@ def measure(stack: Stack, sizes: Sizes) -> list[Figure]:
         database.forget_operations()
         stack.flush()
     stack.drop(database)
-    # A daemon reads the plans of its actions once: not part of what a tick costs.
+    # A daemon reads the plans of its actions once: no part of a tick's cost.
     del due[0], idle[0]
     what = f"{sizes.event_actions:,} event actions, {sizes.users:,} users"
     return [
@@ -58,7 +58,7 @@ def _cpu_ms(watches: list[Stopwatch]) -> float:
 
 
 def _filled(stack: Stack, sizes: Sizes) -> Database:
-    """Return a database of users and event actions, decided up to a minute ago."""
+    """Return a database of users and event actions, decided until a minute ago."""
     database = stack.empty()
     database.now = database.clock().replace(second=0, microsecond=0)
     with database.engine.begin() as connection:
@@ -88,14 +88,14 @@ def _filled(stack: Stack, sizes: Sizes) -> Database:
 
 
 def _delay(number: int) -> str:
-    """Return a delay of its own; one in ten needs a calendar."""
+    """Return a unique delay; one in ten needs a calendar."""
     return f"P1MT{number + 1}H15M" if number % 10 == 5 else f"PT{number + 1}H30S"
 
 
 def _users(
     database: Database, sizes: Sizes, app: int, delays: list[Delay]
 ) -> Iterator[tuple[object, ...]]:
-    """Yield users: those who are due, and those seen 25 to 50 minutes before a full hour."""
+    """Yield users: due ones, and ones seen 25 to 50 minutes before a full hour."""
     then = instant(database.now - 400 * DAY)
     for number in range(sizes.users):
         if number < sizes.subjects:

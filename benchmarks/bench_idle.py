@@ -1,4 +1,4 @@
-"""Measure a tick that finds nothing due among all actions, and memory over many ticks."""
+"""Measure a tick without a due action, and memory over many ticks."""
 
 import os
 
@@ -7,7 +7,7 @@ from scheduler.loop import Daemon
 
 
 def measure(stack: Stack, sizes: Sizes) -> list[Figure]:
-    """Return CPU and wall time of an idle tick, its report included, and how memory grew."""
+    """Return CPU and wall time of an idle tick with its report, and the growth of memory."""
     database = stack.filled(sizes.actions, sizes.many_due)
     daemon = Daemon(database.engine, database.settings)
     daemon.prepare()

@@ -1,7 +1,7 @@
-"""Measure how late a message is in Redis after the instant that its operation is due at.
+"""Measure the lateness of messages in Redis after the instant of their operation.
 
-A real daemon, waiting; it ticks every five seconds, and at each tick other actions than before are
-due, so that a minute has many samples. Redis itself (MONITOR) says when each message came.
+A real, waiting daemon ticks every five seconds. Other actions are due at each tick, for many
+samples per minute. Redis itself (MONITOR) reports the time of each message.
 """
 
 import re
@@ -17,7 +17,7 @@ CAME = re.compile(rb'\+(\d+\.\d+) \[[^\]]*\] "LPUSH" "minutehand.quick"')
 
 
 def measure(stack: Stack, sizes: Sizes) -> list[Figure]:
-    """Return p50, p99 and the worst lateness."""
+    """Return the median, p99 and maximum lateness."""
     many = sizes.late_due * sizes.late_rounds
     database = stack.filled(sizes.late_actions, many, when="PT5S")
     late = [at * 1e3 for at in _lateness(stack, database, sizes)]
@@ -43,7 +43,7 @@ def _lateness(stack: Stack, database: Database, sizes: Sizes) -> list[float]:
         for number in range(sizes.late_rounds):
             due_at = (first + number * STEP).timestamp()
             late += [at - due_at for at in _messages(monitor, sizes.late_due)]
-            # Else they would be due at the next tick too.
+            # Otherwise the next tick would find them due too.
             park(database.engine, _round(database, sizes, number))
     return sorted(late)
 
@@ -53,7 +53,7 @@ def _round(database: Database, sizes: Sizes, number: int) -> list[UUID]:
 
 
 def _release_in_rounds(database: Database, sizes: Sizes) -> datetime:
-    """Let others be due at each of the next ticks; return the first of them."""
+    """Make other actions due at each of the next ticks; return the first tick."""
     now = database.clock()
     first = datetime.fromtimestamp((now.timestamp() // 5 + 3) * 5, UTC)
     for number in range(sizes.late_rounds):
@@ -63,9 +63,9 @@ def _release_in_rounds(database: Database, sizes: Sizes) -> datetime:
 
 
 def _messages(monitor: socket.socket, number: int) -> list[float]:
-    """Return when each of so many messages came: seconds of Redis's clock, which is ours.
+    """Return the time of each of `number` messages, in seconds of this machine's clock.
 
-    What came is read only afterwards: to look at each command takes the daemon's processor.
+    Commands are parsed only at the end: parsing at once would take the daemon's processor.
     """
     seen = bytearray()
     while seen.count(b'"LPUSH" "minutehand.quick"') < number:

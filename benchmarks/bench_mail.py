@@ -1,7 +1,7 @@
-"""Measure how many mails a second send_email hands to a real SMTP server on the same machine.
+"""Measure how many mails a second send_email delivers to a real SMTP server on this machine.
 
-The server is a process of its own and throws away what it takes. Each message is rendered,
-recorded before it is sent, and recorded as sent.
+The server is a separate process and discards all mail. Each message is rendered, recorded before it
+is sent, and recorded as sent.
 """
 
 import os

@@ -1,6 +1,6 @@
-"""Measure daemons that wait for a full minute at which very many are due: first and last message.
+"""Measure the first and last message of a full minute with very many due actions.
 
-Real processes; what is in Redis is asked every few milliseconds. Once with one, once with two.
+Real daemons, first one, then two; Redis is polled every few milliseconds.
 """
 
 from contextlib import ExitStack
@@ -11,9 +11,9 @@ from time import perf_counter
 from benchmarks.filling import park, release
 from benchmarks.harness import Database, Figure, Sizes, Stack, main, process, until
 
-# What is due has to be set before the minute comes: of the minute, this part has to be left.
+# Due actions must be set before the full minute: this much of the minute must be left.
 TIME_TO_RELEASE = 0.3
-# To look all the time would take a core from the daemons.
+# Constant polling would take a core from the daemons.
 LOOK_S = 0.01
 
 
@@ -49,7 +49,7 @@ def _one_minute(stack: Stack, database: Database, daemons: int, step: int) -> tu
 
 
 def _release_all(database: Database, step: int) -> datetime:
-    """Let all be due at the next tick that can be reached; return it."""
+    """Make all actions due at the next reachable tick; return it."""
     soon = database.clock().timestamp() + step * TIME_TO_RELEASE
     at = datetime.fromtimestamp((soon // step + 1) * step, UTC)
     release(database.engine, database.due, at)

@@ -1,4 +1,4 @@
-"""Measure the import of a large CSV file: rows a second, and the memory it takes at most."""
+"""Measure the import of a large CSV file: rows a second, and peak memory."""
 
 import json
 import subprocess
@@ -6,7 +6,7 @@ import sys
 
 from benchmarks.harness import ROOT, Figure, Sizes, Stack, main
 
-# In a process of its own, so that the memory is the import's alone.
+# A separate process: the memory is that of the import alone.
 _IMPORT = """
 import json, sys
 from pathlib import Path
@@ -18,7 +18,7 @@ from small_apps.importing import Data
 from small_apps.snapshots import Place
 
 def peak_mb():
-    # Not getrusage: a process inherits from it what the one that started it took.
+    # getrusage would include the memory of the parent process.
     status = Path("/proc/self/status").read_text()
     return int(status.partition("VmHWM:")[2].split()[0]) / 1024
 

@@ -12,7 +12,7 @@ RULES = ("30 2 * * *", "0 7 * * 1", "15 9 * * 1-5", "0 */6 * * *", "5 0 1 * *")
 
 
 def measure(_stack: Stack, sizes: Sizes) -> list[Figure]:
-    """Return how long a year takes, and how many occurrences it has."""
+    """Return the seconds of a year, and the number of its occurrences."""
     actions = [_action(number) for number in range(sizes.simulated)]
     watches = [timed(lambda: _live(actions)) for _ in range(sizes.repeats)]
     what = f"a year of {sizes.simulated:,} actions simulated, {_live(actions):,} occurrences"

@@ -1,4 +1,4 @@
-"""Measure the daemon's start, from its exec until its first tick has ended, and its memory."""
+"""Measure the daemon's start, from exec to the end of its first tick, and its memory."""
 
 from time import perf_counter
 
@@ -6,7 +6,7 @@ from benchmarks.harness import Database, Figure, Sizes, Stack, main, middle, pro
 
 
 def measure(stack: Stack, sizes: Sizes) -> list[Figure]:
-    """Return the seconds until the first tick is over, and the resident memory then."""
+    """Return the seconds until the end of the first tick, and the resident memory then."""
     database = stack.filled(sizes.actions, sizes.many_due)
     found = [_start(database) for _ in range(sizes.repeats)]
     what = f"start of the daemon, {sizes.actions:,} actions"

@@ -1,7 +1,7 @@
-"""Measure a worker's time for an operation whose step does nothing, beside a bare Celery task.
+"""Measure a worker's time for an operation with an empty step, and for a bare Celery task.
 
-Both workers have one process. The messages wait before the worker starts; the time is that from
-the first to the last one taken and acknowledged.
+Both workers have one process. The messages wait before the worker starts; the time is from the
+first to the last one taken and acknowledged.
 """
 
 from threading import Event
@@ -24,13 +24,13 @@ from tasks.registry import Registry
 
 STEPS = "benchmarks.worker_tasks"
 QUIET_S = 0.2
-# To look all the time would take a core from the worker.
+# Constant polling would take a core from the worker.
 LOOK_S = 0.005
 BARE_APP = "benchmarks.worker_tasks:bare_app"
 
 
 def measure(stack: Stack, sizes: Sizes) -> list[Figure]:
-    """Return milliseconds a message of both workers, and their ratio."""
+    """Return the milliseconds per message of both workers, and their ratio."""
     ours, bare = [], []
     for _ in range(sizes.repeats):
         bare.append(_bare(stack, sizes.messages))
@@ -72,7 +72,7 @@ def _ours(stack: Stack, number: int) -> float:
 
 
 def _record(database: Database, number: int) -> None:
-    """Record an operation of each of so many actions, to be sent at once."""
+    """Record one operation for each of `number` actions, to send at once."""
     author = Author("benchmarks", SmallApp(1, "default", "UTC"), Registry((STEPS,)).user_specs())
     when = {"cron_rule": "0 0 1 1 *", "timezone": "UTC"}
     documents = [document(f"action {n}", when, "do_nothing") for n in range(number)]
@@ -89,14 +89,14 @@ def _record(database: Database, number: int) -> None:
     ]
     with database.engine.begin() as connection:
         operations.record(connection, rows)
-        # Recorded ones are reserved for half a minute.
+        # Recorded operations are reserved for half a minute.
         connection.exec_driver_sql("UPDATE operations SET not_before = recorded_at")
 
 
 def _work_off(
     stack: Stack, database: Database, command: list[str], environment: dict[str, str], number: int
 ) -> float:
-    """Return the milliseconds a message while the worker takes and acknowledges all."""
+    """Return the milliseconds per message while the worker takes and acknowledges all."""
     log = database.settings.home / "worker.log"
     with process(command, environment, log) as worker, stack.broker.client() as client:
 
@@ -110,7 +110,7 @@ def _work_off(
         while (begun := left()) == number:
             pause.wait(LOOK_S)
         started = ended = perf_counter()
-        # A message is nowhere for a moment, while the worker takes it.
+        # While a worker takes a message, it is nowhere for a moment.
         while left() or perf_counter() - ended < QUIET_S:
             if left():
                 ended = perf_counter()

@@ -2,9 +2,9 @@
 
     python benchmarks/check_cron_exhaustive.py [--until 2100] [--rules 12] [--changes N]
 
-Each change of each zone is asked about with `--rules` rules: some of the fixed list, some random.
-Changes that are alike (same UTC second, same offsets) are asked about once. It takes a few minutes
-of CPU; `--changes` ends it earlier. The exit code is 1 if an answer differs.
+Each change of each zone is checked with `--rules` rules: some from a fixed list, some random. Equal
+changes (same UTC second, same offsets) are checked once. It takes a few minutes of CPU; `--changes`
+ends it earlier. The exit code is 1 if an answer differs.
 """
 
 import argparse
@@ -30,7 +30,7 @@ def second_of(year: int) -> int:
 def all_changes(prefix: str, until: int) -> list[Change]:
     """Return the changes of offset from 1970 up to the year `until`, each once.
 
-    Left out is the one of Monrovia (1972), from half a minute off: Debian's loop counts whole ones.
+    Monrovia's change of 1972, from half a minute, is left out: Debian's loop counts whole minutes.
     """
     alike: dict[tuple[int, int, int], Change] = {}
     for name in wheel_names():
@@ -72,8 +72,8 @@ def main() -> int:
     parser.add_argument("--until", type=int, default=2100)
     parser.add_argument("--rules", type=int, default=12)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--zones", default="", help="only the zones whose name begins so")
-    parser.add_argument("--changes", type=int, default=10**9, help="at most so many changes")
+    parser.add_argument("--zones", default="", help="only zones with this prefix")
+    parser.add_argument("--changes", type=int, default=10**9, help="the number of changes at most")
     options = parser.parse_args()
 
     chance = random.Random(options.seed)

@@ -1,7 +1,7 @@
-"""Fill a database with many actions and operations, quickly: COPY or executemany of raw rows.
+"""Fill a database quickly with many actions and operations: COPY or executemany of raw rows.
 
-Rules and zones are Zipf-like: the first is as frequent as the second and third together. Every row
-is made from a document that was validated as `action apply` validates it; only name and uid differ.
+Rules and zones are Zipf-like: the first is about as frequent as the second and third together. Each
+row comes from a document validated as by `action apply`; only name and uid differ.
 """
 
 import json
@@ -21,7 +21,7 @@ from models.store.actions import cursors
 from scheduler.changes.revisions import revision_of
 from scheduler.occurrence import next_occurrence
 
-# Whole hours from UTC, so that a rule's minute is the same in each.
+# Whole hours from UTC: a rule's minute is the same in each.
 ZONES = (
     *("Europe/Paris", "America/New_York", "UTC", "Asia/Tokyo", "America/Los_Angeles"),
     *("Europe/London", "America/Sao_Paulo", "Asia/Shanghai", "Africa/Lagos", "Europe/Athens"),
@@ -35,7 +35,7 @@ NAMED = "@name@"
 
 @dataclass(frozen=True)
 class Variant:
-    """A validated document, ready to be copied under many names."""
+    """A validated document to copy under many names."""
 
     document: str
     plan: Plan
@@ -44,9 +44,9 @@ class Variant:
 
 @dataclass(frozen=True)
 class Filling:
-    """How many actions, decided up to `behind` before `now`; `due` of them at every full minute.
+    """The actions to make, decided until `behind` before `now`; `due` of them at every full minute.
 
-    `when` replaces the rules of those that are due.
+    `when` replaces the rules of the due ones.
     """
 
     count: int
@@ -61,7 +61,7 @@ EVERY_MINUTE = ("* * * * *", "*/1 * * * *", "0-59 * * * *", "* 0-23 * * *")
 
 
 def rules_beside(minute: int) -> list[str]:
-    """Return rules that match no minute from fifteen before `minute` until 25 after it."""
+    """Return rules without a match from 15 minutes before `minute` to 25 after it."""
     far = [(minute + offset) % 60 for offset in (25, 30, 35, 40, 45)]
     return [
         *(f"{far[0]} 7 * * *", f"{far[1]} * * * *", f"{far[2]} 7 * * 1", f"{far[3]} 9 * * 1-5"),
@@ -71,12 +71,12 @@ def rules_beside(minute: int) -> list[str]:
 
 
 def document(name: str, when: dict[str, str], step: str = "maintenance") -> dict[str, Any]:
-    """Return an action as an admin writes it."""
+    """Return the document of an action."""
     return {"name": name, "operations": {step: True}, "when": when, "owner": "benchmarks"}
 
 
 def whens(rules: Sequence[str]) -> list[dict[str, str]]:
-    """Return each rule in each zone, diagonally: neither rules nor zones come in blocks."""
+    """Return each rule in each zone, diagonally: neither rules nor zones form blocks."""
     return [
         {
             "cron_rule": rules[number % len(rules)],
@@ -87,7 +87,7 @@ def whens(rules: Sequence[str]) -> list[dict[str, str]]:
 
 
 def fill_actions(engine: sa.Engine, filling: Filling) -> list[UUID]:
-    """Store actions, decided up to `behind` before `now`; return the uids of those due at `now`."""
+    """Store actions, decided until `behind` before `now`; return the uids due at `now`."""
     random = Random(19)
     interval = {"every": filling.when or "", "starting_at": "2026-01-01T00:00:00Z"}
     due = _variants([interval] if filling.when else whens(EVERY_MINUTE), filling.now)
@@ -133,7 +133,7 @@ def fill_actions(engine: sa.Engine, filling: Filling) -> list[UUID]:
 
 
 def bulk_insert(engine: sa.Engine, table: str, columns: str, rows: Iterable[Sequence[Any]]) -> None:
-    """Insert raw rows in batches; foreign keys are not asked."""
+    """Insert raw rows in batches, without checks of foreign keys."""
     names = columns.split()
     rest = iter(rows)
     while batch := list(islice(rest, BATCH)):
@@ -152,12 +152,12 @@ def bulk_insert(engine: sa.Engine, table: str, columns: str, rows: Iterable[Sequ
 def release(
     engine: sa.Engine, uids: Sequence[UUID], at: datetime, behind: timedelta = MINUTE
 ) -> None:
-    """Let actions that are due at every full minute be due at `at`, decided `behind` before it."""
+    """Make actions of every full minute due at `at`, decided until `behind` before it."""
     _move(engine, uids, at - behind, at)
 
 
 def park(engine: sa.Engine, uids: Sequence[UUID]) -> None:
-    """Let actions be due at no time."""
+    """Make actions never due."""
     _move(engine, uids, NEVER, NEVER)
 
 
@@ -168,7 +168,7 @@ def _move(engine: sa.Engine, uids: Sequence[UUID], watermark: datetime, at: date
 
 
 def analyze(engine: sa.Engine, tables: str = "") -> None:
-    """Let the planner know what is there, as autovacuum would; `tables` by commas, or all."""
+    """Update the planner's statistics, like autovacuum; `tables` by commas, or all."""
     is_postgresql = engine.dialect.name == "postgresql"
     statement = f"SET statement_timeout = 0; VACUUM ANALYZE {tables}"
     raw = engine.raw_connection()
@@ -199,7 +199,7 @@ def _variants(rules: Sequence[dict[str, str]], now: datetime) -> list[Variant]:
 
 
 def _zipf(random: Random, variants: Sequence[Variant]) -> Variant:
-    """Return the variant at rank r with a probability that falls with 1/r."""
+    """Return a variant; the probability of rank r is proportional to 1/r."""
     return variants[int(len(variants) ** random.random()) - 1]
 
 

@@ -1,7 +1,7 @@
-"""What the benchmarks share: real servers, filled databases, real processes, figures and tables.
+"""Real servers, filled databases, real processes, figures and tables for the benchmarks.
 
-Servers are those of the tests, but durable: PostgreSQL with fsync, SQLite with synchronous FULL, an
-append-only file for Redis.
+The servers are those of the tests, but durable: PostgreSQL with fsync, SQLite with synchronous
+FULL, Redis with an append-only file.
 """
 
 import argparse
@@ -44,7 +44,7 @@ _numbers = count(1)
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much is measured; `--small` is for a look that the benchmarks still work."""
+    """The sizes to measure; `--small` checks that the benchmarks work."""
 
     actions: int = 1_000_000
     idle_ticks: int = 1_000
@@ -72,7 +72,7 @@ SMALL = Sizes(2_000, 20, 50, 100, 300, 10, 1, 30, 10, 100, 1, 5, 500, 20, 10, 10
 
 @dataclass(frozen=True)
 class Figure:
-    """One measured value: what, how much, in which unit, and what was aimed at."""
+    """One measured value: its name, value, unit and target."""
 
     what: str
     value: float
@@ -83,7 +83,7 @@ class Figure:
 
 @dataclass
 class Database:
-    """A migrated database with its settings; `due` are uids that are due at every full minute."""
+    """A migrated database with its settings; `due` holds the uids due at every full minute."""
 
     settings: Settings
     engine: sa.Engine
@@ -107,12 +107,12 @@ class Database:
             return read_clock(connection)
 
     def count(self, query: str) -> int:
-        """Return the number that a query answers."""
+        """Return the number that a query returns."""
         with reading(self.engine) as connection:
             return int(connection.execute(sa.text(query)).scalar_one())
 
     def forget_operations(self) -> None:
-        """Remove all operations: the next run begins as the first did."""
+        """Remove all operations: the next run starts like the first."""
         with self.engine.begin() as connection:
             for table in ("operation_logs", "attempts", "missed_spans", "operations"):
                 connection.execute(sa.text(f"DELETE FROM {table}"))
@@ -121,7 +121,7 @@ class Database:
 
 @dataclass
 class Stack:
-    """A database server and a broker; one filled database is kept for those who ask for it."""
+    """A database server and a broker; one filled database is kept for later use."""
 
     store: str
     folder: Path
@@ -132,7 +132,7 @@ class Stack:
 
     @property
     def name(self) -> str:
-        """How the table names it."""
+        """Its name in the table."""
         return STORES[self.store]
 
     def empty(self) -> Database:
@@ -160,9 +160,9 @@ class Stack:
         when: str | None = None,
         is_parked: bool = True,
     ) -> Database:
-        """Return a database with so many actions; one made before for the same is taken again.
+        """Return a database with this many actions; an earlier one of the same size is reused.
 
-        Those that are due at every full minute are parked: `release` makes them due.
+        Actions of every full minute are parked: `release` makes them due.
         """
         wanted = Filling(actions, ANY_TIME, due, behind, when)
         if self._filled is not None and self._filled[0] == wanted:
@@ -179,7 +179,7 @@ class Stack:
         return made
 
     def drop_filled(self) -> None:
-        """Give back the room of the filled database."""
+        """Remove the filled database."""
         if self._filled is not None:
             self.drop(self._filled[1])
             self._filled = None
@@ -193,7 +193,7 @@ class Stack:
         shutil.rmtree(home)
 
     def disconnect(self) -> None:
-        """Close every connection to a database that was made."""
+        """Close all connections to the databases."""
         for engine in self._engines:
             engine.dispose()
 
@@ -219,7 +219,7 @@ class Stack:
 
 @contextmanager
 def stack(store: str) -> Iterator[Stack]:
-    """Start the servers of a store in a folder of their own; end them and it."""
+    """Start the servers of a store in a temporary folder; stop them and remove it at the end."""
     folder = temporary_folder()
     (folder / "broker").mkdir()
     broker = Broker(folder / "broker", free_port())
@@ -257,7 +257,7 @@ class Stopwatch:
 
 
 def timed(act: Callable[[], object]) -> Stopwatch:
-    """Return how long `act()` took."""
+    """Return the time of `act()`."""
     watch = Stopwatch()
     with watch.running():
         act()
@@ -268,7 +268,7 @@ def timed(act: Callable[[], object]) -> Stopwatch:
 def process(
     command: Sequence[str], environment: dict[str, str], log: Path
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a process of ours with the block; it is told to stop at its end."""
+    """Run a `minutehand` process during the block; stop it at the end."""
     with log.open("wb") as file:
         started = subprocess.Popen(
             [sys.executable, *command], env=environment, cwd=ROOT, stdout=file, stderr=file
@@ -297,7 +297,7 @@ def rss_mb(pid: int) -> float:
 
 
 def machine() -> dict[str, Any]:
-    """Return what the figures hold for."""
+    """Return the machine of the figures."""
     model = [
         line.split(":", 1)[1].strip()
         for line in Path("/proc/cpuinfo").read_text().splitlines()
@@ -308,7 +308,7 @@ def machine() -> dict[str, Any]:
         "cpu": model[0] if model else platform.processor(),
         "cpus": os.cpu_count(),
         "python": platform.python_version(),
-        # Others may work on the same cores: the wall times are then theirs too.
+        # Other processes on the same cores add to wall times.
         "load": round(os.getloadavg()[0], 2),
     }
 
@@ -326,7 +326,7 @@ def print_figures(store: str, figures: Sequence[Figure]) -> None:
 
 
 def run(measures: Sequence[Measure], stores: Sequence[str], sizes: Sizes) -> list[dict[str, Any]]:
-    """Measure on each store; return the figures as JSON has them, with the servers' versions."""
+    """Measure on each store; return the figures for JSON, with the servers' versions."""
     found = []
     for store in stores:
         with stack(store) as servers:
@@ -343,7 +343,7 @@ def run(measures: Sequence[Measure], stores: Sequence[str], sizes: Sizes) -> lis
 
 @dataclass(frozen=True)
 class Options:
-    """What the command line asks for."""
+    """The options of the command line."""
 
     stores: list[str]
     sizes: Sizes
@@ -354,8 +354,8 @@ def arguments(description: str) -> Options:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=description.split("\n", maxsplit=1)[0])
     parser.add_argument("--store", choices=STORES, help="one store only")
-    parser.add_argument("--small", action="store_true", help="tiny sizes, to see that it works")
-    parser.add_argument("--output", type=Path, help="where the figures go, as JSON")
+    parser.add_argument("--small", action="store_true", help="tiny sizes, to check that it works")
+    parser.add_argument("--output", type=Path, help="file for the figures, as JSON")
     given = parser.parse_args()
     stores = [given.store] if given.store else list(STORES)
     return Options(stores, SMALL if given.small else FULL, given.output)

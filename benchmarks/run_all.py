@@ -41,7 +41,7 @@ MEASURES: tuple[Measure, ...] = (
 
 
 def main() -> None:
-    """Measure, print, write."""
+    """Run all benchmarks; print and write the figures."""
     options = arguments(__doc__ or "")
     found = machine()
     print(", ".join(f"{key} {value}" for key, value in found.items()), flush=True)

@@ -1,4 +1,4 @@
-"""What the workers of `bench_worker` run: a step and a bare Celery task that do nothing."""
+"""A step and a bare Celery task that do nothing, for the workers of `bench_worker`."""
 
 import os
 

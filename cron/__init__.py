@@ -1,12 +1,13 @@
-"""Cron rules in IANA time zones to instants; pure, and knows nothing of the rest of Minutehand."""
+"""Cron rules and IANA time zones to instants: pure, independent of the rest of Minutehand."""
 
 from cron.daylight import ClockChange, clock_changes
 from cron.errors import InvalidRule
+from cron.rule import oversized_steps
 from cron.schedule import CronSchedule
 from cron.words import in_words
 from cron.zone import tz_release
 
-# Raised whenever a schedule may answer differently than before: stored next occurrences are then
+# Increase it when a schedule may answer differently than before: stored next occurrences are then
 # computed again.
 KERNEL_VERSION: int = 1
 
@@ -17,5 +18,6 @@ __all__ = [
     "InvalidRule",
     "clock_changes",
     "in_words",
+    "oversized_steps",
     "tz_release",
 ]

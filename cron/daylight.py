@@ -1,4 +1,4 @@
-"""The days on which a zone's clock is set, as a rule meets them."""
+"""Clock changes of a zone that affect the occurrences of a rule."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,10 +17,10 @@ _HOURS = 1
 
 @dataclass(frozen=True, slots=True)
 class ClockChange:
-    """A change of the clock over times that a rule names.
+    """A clock change that skips or repeats a time of a rule.
 
-    `at` is the change, UTC; `named` the first of those times on the wall clock, `YYYY-MM-DD HH:MM`;
-    `is_gap` whether the clock skips it or shows it twice; `runs_at` when the rule occurs for it.
+    `at` is the change in UTC, `named` the first such time on the wall clock (`YYYY-MM-DD HH:MM`).
+    The clock skips it if `is_gap`, else shows it twice; `runs_at` holds the occurrences for it.
     """
 
     at: datetime
@@ -31,9 +31,9 @@ class ClockChange:
 
 
 def clock_changes(schedule: CronSchedule, since: datetime, until: datetime) -> list[ClockChange]:
-    """Return the changes of the clock in (since, until] that move, skip or repeat an occurrence.
+    """Return the clock changes in (since, until] that move, skip or repeat an occurrence.
 
-    A rule of every hour is not concerned: it goes on with the time that passes.
+    A rule that matches every hour has none: it follows elapsed time.
     """
     hours = flags_of(FIELDS[_HOURS], schedule.rule.split(" ")[_HOURS])
     if all(hours):
@@ -47,7 +47,7 @@ def _changes(schedule: CronSchedule, since: datetime, until: datetime) -> Iterat
         at = datetime.fromtimestamp(after.start, UTC)
         if not since < at <= until or before.shift == after.shift:
             continue
-        first, end = _concerned(before, after)
+        first, end = _affected(before, after)
         named = on_the_wall.next(first - _SECOND)
         if named is None or named >= end:
             continue
@@ -58,8 +58,8 @@ def _changes(schedule: CronSchedule, since: datetime, until: datetime) -> Iterat
         yield ClockChange(at, schedule.zone, f"{named:%Y-%m-%d %H:%M}", is_gap, runs_at)
 
 
-def _concerned(before: Stretch, after: Stretch) -> tuple[datetime, datetime]:
-    """Return the span [first, end) of the wall clock that is skipped or shown twice."""
+def _affected(before: Stretch, after: Stretch) -> tuple[datetime, datetime]:
+    """Return the wall-clock span [first, end) that is skipped or shown twice."""
     shown = sorted((after.start + before.shift, after.start + after.shift))
     first, end = (_WALL_ORIGIN + second * _SECOND for second in shown)
     return first, end

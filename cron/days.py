@@ -6,12 +6,12 @@ from functools import lru_cache
 from itertools import accumulate
 from typing import NamedTuple
 
-# Local days are counted from here. The wall clock may be a day behind or ahead of 1970 to 2199 in
-# UTC, so the calendar has a year more at either end.
+# Local days are counted from here. The wall clock may be a day behind or ahead of UTC, so the
+# calendar has one year more than 1970 to 2199 at either end.
 ORIGIN = date(1969, 1, 1)
 YEARS = range(1969, 2201)
 
-# The most days of each month, by its number.
+# The most days of each month, by month number.
 MONTH_LENGTHS = (0, 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 # Beyond every local day and minute, so that arithmetic with it stays out of range.
@@ -24,7 +24,7 @@ _KINDS = tuple((calendar.isleap(year), date(year, 1, 1).isoweekday() % 7) for ye
 
 
 class DayFields(NamedTuple):
-    """The three day fields of a rule, as flags; with `either` one of the two kinds is enough."""
+    """The three day fields of a rule, as flags; `either`: one matching kind of day is enough."""
 
     days: bytes
     months: bytes
@@ -33,7 +33,7 @@ class DayFields(NamedTuple):
 
 
 class Days:
-    """The matching days of 1969 to 2200, searched in one step a year at most."""
+    """The matching days of 1969 to 2200, searched in at most one step per year."""
 
     __slots__ = ("_before", "_years")
 
@@ -65,19 +65,19 @@ class Days:
         return _STARTS[index] + found
 
     def matches(self, day: int) -> bool:
-        """Whether `day` is one of them."""
+        """Return whether `day` matches."""
         index = _YEAR_OF[day]
         return self._years[index][day - _STARTS[index]] == 1
 
     def count_before(self, day: int) -> int:
-        """Return how many days match from ORIGIN up to, and without, `day`."""
+        """Return how many days match in [ORIGIN, `day`)."""
         index = _YEAR_OF[day]
         return self._before[index] + self._years[index].count(1, 0, day - _STARTS[index])
 
 
 @lru_cache(maxsize=1024)
 def days_of(fields: DayFields) -> Days:
-    """Return the days that match, made once for all rules that have the same day fields."""
+    """Return the matching days, shared by all rules with the same day fields."""
     return Days(fields)
 
 

@@ -1,10 +1,10 @@
-"""The one error of this package, and how much of an input it repeats."""
+"""The error of this package, and how it quotes an input."""
 
 LONGEST_QUOTE = 60
 
 
 class InvalidRule(ValueError):
-    """A rule or a zone that is refused; its text says what, why, and what to write instead.
+    """A rule or zone is refused; the text says what, why, and what to write instead.
 
     `field` is 'minute', 'hour', 'day of month', 'month', 'day of week', 'rule' or 'zone'.
     """
@@ -19,6 +19,6 @@ class InvalidRule(ValueError):
 
 
 def quote(text: str) -> str:
-    """Return `text` in quotes, in ASCII, cut short: an error never repeats a long input."""
+    """Return `text` in quotes, in ASCII, truncated: an error never repeats a long input."""
     shown = ascii(text[: LONGEST_QUOTE + 1])[1:-1]
     return f"'{shown}'" if len(shown) <= LONGEST_QUOTE else f"'{shown[: LONGEST_QUOTE - 3]}...'"

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from cron.errors import InvalidRule, quote
 
-# What an int of Debian's cron can hold. A step beyond the field's range is legal there and means
-# the first value alone, so `*/90` in the minute field is minute 0.
+# The largest int of Debian's cron. A step beyond the field's range is legal there and selects the
+# first value only, so `*/90` in the minute field is minute 0.
 LARGEST_STEP = 2**31 - 1
 
 ITEM = re.compile(r"(?:(\*)|([a-z]+|\d+)(?:-([a-z]+|\d+))?)(?:/(\d+))?", re.ASCII)
@@ -19,7 +19,7 @@ WEEKDAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Field:
-    """What one of the five fields may hold: its whole range, ends included, and its names."""
+    """What one of the five fields allows: its range, ends included, and its names."""
 
     name: str
     low: int
@@ -55,33 +55,34 @@ WEEKDAY = Field(
 )
 FIELDS = (MINUTE, HOUR, DAY, MONTH, WEEKDAY)
 
-# Characters of other schedulers' dialects, and what to write for them in this one.
+# Characters of other schedulers' dialects, and what to write instead.
 FOREIGN = {
-    "?": "'?' is not known here; write '*'",
-    "#": "the nth weekday of a month cannot be written; write a weekday such as 'mon'",
-    "h": "'H' (a time picked by the scheduler) is not known here; write the number itself",
-    "l": "'L' (the last) is not known here; write the number itself",
-    "r": "'R' (a random time) is not known here; write the number itself",
-    "~": "'~' (a random time) is not known here; write the number itself",
-    "w": "'W' (the nearest working day) is not known here; write a number, or 'mon-fri' as weekday",
+    "?": "'?' is not supported; write '*'",
+    "#": "'#' (the nth weekday of a month) is not supported; write a weekday such as 'mon'",
+    "h": "'H' (a time picked by the scheduler) is not supported; write the number itself",
+    "l": "'L' (the last) is not supported; write the number itself",
+    "r": "'R' (a random time) is not supported; write the number itself",
+    "~": "'~' (a random time) is not supported; write the number itself",
+    "w": "'W' (the nearest working day) is not supported; write a number, or 'mon-fri' as weekday",
 }
 
 
 @lru_cache(maxsize=1024)
 def flags_of(field: Field, text: str) -> bytes:
-    """Return one flag (0 or 1) for each value from 0 to the field's highest, that value included.
+    """Return one flag (0 or 1) for each value from 0 to the field's highest, ends included.
 
     The text is in lower case. The grammar is that of Debian's cron: a step needs a range or `*`,
-    a range does not wrap round. Raise InvalidRule, naming the field, for anything else.
+    and a range does not wrap around. Raises InvalidRule, which names the field.
     """
     flags = bytearray(field.high + 1)
     for item in text.split(","):
-        first, last, step = _span(field, item)
+        first, last, step = span_of(field, item)
         flags[first : last + 1 : step] = b"\1" * len(range(first, last + 1, step))
     return bytes(flags)
 
 
-def _span(field: Field, item: str) -> Span:
+def span_of(field: Field, item: str) -> Span:
+    """Return the values of one item in lower case; raises InvalidRule."""
     match = ITEM.fullmatch(item)
     if match is None:
         raise _not_understood(field, item)
@@ -106,7 +107,7 @@ def _value(field: Field, text: str) -> int:
         if number is None:
             raise _unknown_name(field, text)
         return number
-    # Not int() of whatever was given: 200 digits are an answer, not a number to compute with.
+    # No int() of any length: 200 digits must not cost time.
     number = int(text) if len(text.lstrip("0")) <= 2 else field.high + 1
     if not field.low <= number <= field.high:
         side = f"below {field.low}" if number < field.low else f"above {field.high}"
@@ -182,5 +183,5 @@ def _not_understood(field: Field, item: str) -> InvalidRule:
         foreign = next(
             (FOREIGN[mark] for mark in "hlrw" if re.match(rf"{mark}\b|\d+{mark}$", item)), None
         )
-    remedy = foreign or f"write {field.allowed}, a range such as 'a-b', or '*', with '/step' behind"
+    remedy = foreign or f"write {field.allowed}, '*' or a range such as '1-5', or '*/2' or '1-5/2'"
     return InvalidRule(field.name, f"{quote(item)} is not understood; {remedy}")

@@ -1,4 +1,4 @@
-"""A rule's text to the local minutes that match it; knows neither zones nor instants."""
+"""A rule's text to the local minutes that match it, without zones or instants."""
 
 import difflib
 import re
@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from cron.days import MONTH_LENGTHS, DayFields, Days, days_of
 from cron.errors import InvalidRule, quote
-from cron.fields import DAY, FIELDS, flags_of
+from cron.fields import DAY, FIELDS, flags_of, span_of
 
 LONGEST_RULE = 200
 MINUTES_A_DAY = 1440
@@ -29,9 +29,9 @@ _EXAMPLE = "write minute, hour, day of month, month, day of week, such as '0 7 *
 class Rule:
     """The local minutes that match a rule, counted from 1969-01-01 00:00 on the wall clock.
 
-    `text` is the rule in lower case, single blanks between its fields, nicknames written out.
-    `is_wildcard` says that the minute or the hour field begins with `*`: by Debian's cron such a
-    rule follows the wall clock through gaps and repeats.
+    `text` is the rule in lower case, with single blanks between fields and nicknames expanded.
+    `is_wildcard`: the minute or the hour field begins with `*`. In Debian's cron such a rule
+    follows the wall clock through gaps and repeats.
     """
 
     __slots__ = (
@@ -61,7 +61,7 @@ class Rule:
         self._days: Days | None = None
 
     def at_or_after(self, minute: int) -> int:
-        """Return the first matching minute from `minute` on, or one of NEVER or more."""
+        """Return the first matching minute from `minute` on, or a number ≥ NEVER."""
         days = self._days or self._find_days()
         day = minute // MINUTES_A_DAY
         time = minute - day * MINUTES_A_DAY
@@ -71,7 +71,7 @@ class Rule:
         return found * MINUTES_A_DAY + self._times.find(1, time if found == day else 0)
 
     def at_or_before(self, minute: int) -> int:
-        """Return the last matching minute up to `minute`, or one of -NEVER or less."""
+        """Return the last matching minute up to `minute`, or a number ≤ -NEVER."""
         days = self._days or self._find_days()
         day = minute // MINUTES_A_DAY
         time = minute - day * MINUTES_A_DAY
@@ -82,23 +82,23 @@ class Rule:
         return found * MINUTES_A_DAY + self._times.rfind(1, 0, end)
 
     def count_before(self, minute: int) -> int:
-        """Return how many minutes match before `minute`, without walking them."""
+        """Return how many minutes match before `minute`, without listing them."""
         days = self._days or self._find_days()
         day, time = divmod(minute, MINUTES_A_DAY)
         whole = days.count_before(day) * self._times_a_day
         return whole + (self._times.count(1, 0, time) if days.matches(day) else 0)
 
     def _find_days(self) -> Days:
-        """Make or share the days: on first use, since most rules are parsed only to be checked."""
+        """Return the days, found at first use: most rules are parsed only to be checked."""
         self._days = days = days_of(self._day_fields)
         return days
 
 
 def parse_rule(text: str) -> Rule:
-    """Return the rule that `text` writes; raise InvalidRule, naming the field, for anything else.
+    """Return the rule that `text` writes; raises InvalidRule, which names the field.
 
-    The grammar is that of Debian's cron, see fields.py; `@hourly`-style nicknames in any case.
-    A rule is at most 200 characters long and must have an occurrence in some year.
+    The grammar is that of Debian's cron (see fields.py) with nicknames such as `@hourly`, in any
+    case. A rule has at most 200 characters and at least one occurrence in some year.
     """
     if not isinstance(text, str):
         raise InvalidRule("rule", f"is not text but {type(text).__name__}; {_EXAMPLE}")
@@ -108,32 +108,46 @@ def parse_rule(text: str) -> Rule:
     return _parsed(text)
 
 
-# An error is not kept by lru_cache, so what is refused takes no memory.
+# lru_cache keeps no errors, so a refused rule takes no memory.
 @lru_cache(maxsize=2048)
 def _parsed(text: str) -> Rule:
     return Rule(normalised(text))
 
 
 def normalised(text: str) -> str:
-    """Return five lower-case fields, single blanks between them; raise InvalidRule otherwise."""
+    """Return five lower-case fields, single blanks between them; raises InvalidRule."""
     if not _ALLOWED.fullmatch(text):
-        raise InvalidRule("rule", f"{quote(text)} holds a character that no rule has; {_EXAMPLE}")
+        raise InvalidRule("rule", f"{quote(text)} contains a character no rule has; {_EXAMPLE}")
     lowered = text.lower().replace("\t", " ").strip(" ")
     if lowered.startswith("@"):
-        return _written_out(lowered)
+        return _expanded(lowered)
     fields = lowered.split()
     if len(fields) != 5:
         raise InvalidRule("rule", f"{quote(text)} {_wrong_number(len(fields))}; {_EXAMPLE}")
     return " ".join(fields)
 
 
-def _written_out(nickname: str) -> str:
+def oversized_steps(text: str) -> list[tuple[str, str, int]]:
+    """Return field, item and only value of each item of a rule whose step exceeds its range.
+
+    Debian's cron accepts such a step, which often stands for an interval: `*/90` minutes.
+    """
+    found = []
+    for field, items in zip(FIELDS, normalised(text).split(" "), strict=True):
+        for item in items.split(","):
+            first, last, step = span_of(field, item)
+            if step > max(last - first, 1):
+                found.append((field.name, item, first))
+    return found
+
+
+def _expanded(nickname: str) -> str:
     if nickname in NICKNAMES:
         return NICKNAMES[nickname]
     if nickname.startswith("@every"):
         remedy = "write five fields such as '*/5 * * * *', or an interval instead of a cron rule"
     elif nickname == "@reboot":
-        remedy = "it names no time; write a nickname such as '@daily', or five fields"
+        remedy = "it has no time; write a nickname such as '@daily', or five fields"
     else:
         near = difflib.get_close_matches(nickname[:20], NICKNAMES, 1, 0.0)[0]
         remedy = f"write '{near}', or five fields such as '{NICKNAMES[near]}'"
@@ -155,5 +169,5 @@ def _longest_month(months: bytes) -> int:
 
 
 def _never_fires(days: str, months: str) -> InvalidRule:
-    problem = f"{quote(days)} never comes in month {quote(months)}; write a day that this month has"
+    problem = f"{quote(days)} never occurs in month {quote(months)}; write a day of this month"
     return InvalidRule(DAY.name, problem)

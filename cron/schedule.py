@@ -1,4 +1,4 @@
-"""Rule and zone to instants: next, previous, last, between and count, by Debian's cron."""
+"""Rule and zone to instants: next, previous, last, between and count, as in Debian's cron."""
 
 from bisect import bisect_right
 from datetime import UTC, datetime
@@ -16,16 +16,16 @@ _from_timestamp = datetime.fromtimestamp
 class CronSchedule:
     """The occurrences of a cron rule in an IANA zone, in [1970-01-01T00:00Z, 2200-01-01T00:00Z).
 
-    Instants go in as aware datetimes of any zone and come out in UTC, as whole seconds. An instant
-    without a zone or outside [1970, 2200) is refused by ValueError, a rule or zone that is not
-    understood by InvalidRule. Schedules do not change, may be shared by threads, and are equal when
-    their `rule` (lower case, nicknames written out) and their `zone` (its IANA name) are.
+    Arguments are aware datetimes of any zone; results are UTC, in whole seconds. An instant without
+    a zone or outside [1970, 2200) raises ValueError, an invalid rule or zone InvalidRule. Schedules
+    are immutable and thread-safe. They are equal if their `rule` (lower case, nicknames expanded)
+    and their `zone` (IANA name) are equal.
 
-    The rule is that of Debian's cron, by the minute. A rule whose minute or hour field begins with
-    `*` follows the wall clock through gaps and repeats. Any other whose time falls into a gap of
-    under 3 hours occurs once, at the end of the gap; one whose time is repeated within 3 hours
-    occurs the first time only. Larger jumps of the clock are neither caught up nor waited for. A
-    minute begins at its second :00 on the wall clock, also where that is no full minute of UTC.
+    Rules have the meaning of Debian's cron, by the minute. A rule whose minute or hour field begins
+    with `*` follows the wall clock through gaps and repeats. Any other rule occurs once, at the end
+    of the gap, if its time falls into a gap of under 3 hours, and the first time only, if its time
+    is repeated within 3 hours. Larger clock changes are neither caught up nor waited for. A minute
+    begins at its second :00 on the wall clock, even where that is no full minute of UTC.
     """
 
     __slots__ = ("_rule", "_starts", "_stretches", "rule", "zone")
@@ -46,12 +46,12 @@ class CronSchedule:
         put(self, "_stretches", known.wildcard if parsed.is_wildcard else known.fixed)
 
     def next(self, after: datetime) -> datetime | None:
-        """Return the first occurrence strictly after `after`, in UTC, or None before 2200."""
+        """Return the first occurrence strictly after `after`, in UTC, or None from 2200 on."""
         second = self._first(_second(after) + 1)
         return None if second is None else _from_timestamp(second, UTC)
 
     def previous(self, before: datetime) -> datetime | None:
-        """Return the last occurrence strictly before `before`, in UTC, or None since 1970."""
+        """Return the last occurrence strictly before `before`, in UTC, or None before 1970."""
         second = self._last(_second(before, True))
         return None if second is None else _from_timestamp(second, UTC)
 
@@ -63,7 +63,7 @@ class CronSchedule:
     def between(self, since: datetime, until: datetime) -> list[datetime]:
         """Return the occurrences in (since, until], in UTC and in order.
 
-        The list is as long as `count` says: ask that first where the span is long.
+        The list has `count` entries: call that first for a long span.
         """
         end = _second(until)
         found = []
@@ -74,7 +74,7 @@ class CronSchedule:
         return found
 
     def count(self, since: datetime, until: datetime) -> int:
-        """Return how many occurrences lie in (since, until], exactly, without walking them."""
+        """Return how many occurrences lie in (since, until], exactly, without listing them."""
         first, end = _second(since) + 1, _second(until) + 1
         if end <= first:
             return 0
@@ -93,10 +93,10 @@ class CronSchedule:
         return self._first_from(index, second)
 
     def _first_from(self, index: int, second: int) -> int | None:
-        """Return the same, going from stretch to stretch.
+        """Return the same, from stretch to stretch.
 
-        The days are searched again only where the wall clock begins outside the minutes that are
-        already known not to match: a rare rule costs one step a year, not one a stretch and year.
+        A stretch searches the days again only if its wall clock begins outside the minutes already
+        known not to match: a rare rule costs one step per year, not one per stretch and year.
         """
         asked = known = NEVER
         for stretch in islice(self._stretches, index, None):
@@ -118,7 +118,7 @@ class CronSchedule:
         return found if found >= begin else self._last_from(index, second)
 
     def _last_from(self, index: int, second: int) -> int | None:
-        """Return the same, going back from stretch to stretch."""
+        """Return the same, back from stretch to stretch."""
         asked = known = -NEVER
         for stretch in self._stretches[index::-1] if index >= 0 else ():
             minute = (min(second, stretch.end - 1) + stretch.shift) // 60
@@ -143,15 +143,15 @@ class CronSchedule:
         return total
 
     def _catches_up(self, stretch: Stretch) -> bool:
-        """Whether a minute that the clock was put forward over, at the start of it, matches."""
+        """Return whether a minute that the clock skipped at the start of `stretch` matches."""
         skipped, shown, rule = stretch.skipped, stretch.shown, self._rule
         return skipped < shown and rule.count_before(skipped) < rule.count_before(shown)
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise AttributeError(f"a CronSchedule does not change; make a new one to set {name!r}")
+        raise AttributeError(f"a CronSchedule is immutable; make a new one to set {name!r}")
 
     def __delattr__(self, name: str) -> NoReturn:
-        raise AttributeError(f"a CronSchedule does not change; {name!r} cannot be deleted")
+        raise AttributeError(f"a CronSchedule is immutable; {name!r} cannot be deleted")
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, CronSchedule):
@@ -169,9 +169,9 @@ class CronSchedule:
 
 
 def _second(instant: datetime, strictly_before: bool = False) -> int:
-    """Return the UTC second that `instant` lies in, or the last whole one strictly before it.
+    """Return the UTC second that contains `instant`, or the last whole one strictly before it.
 
-    Raise ValueError outside [1970, 2200). The difference is taken in UTC, so `fold` counts.
+    Raises ValueError outside [1970, 2200). The difference is taken in UTC, so `fold` counts.
     """
     try:
         since_epoch = instant - _EPOCH

@@ -26,7 +26,7 @@ class Transition(NamedTuple):
 
 
 class YearlyChange(NamedTuple):
-    """A day of the year (`Mm.w.d`, `Jn` or `n`), the UTC second of it, and the new offset."""
+    """A day of the year (`Mm.w.d`, `Jn` or `n`), its UTC second of change, and the new offset."""
 
     day: str
     time: int
@@ -36,7 +36,7 @@ class YearlyChange(NamedTuple):
 def transitions(data: bytes) -> list[Transition]:
     """Return every change of offset up to the end of 2199, in order, the first one at -2**62.
 
-    What the file lists comes first; its last line, a POSIX rule, gives the years after that.
+    The file lists the first ones; its last line, a POSIX rule, gives those of later years.
     """
     listed, footer = _read(data)
     changes = [*listed, *_after(listed[-1].second, footer)]
@@ -53,7 +53,7 @@ def _read(data: bytes) -> tuple[list[Transition], str]:
     block = _HEADER.size + 5 * count + 6 * types + letters + 8 * leap + isstd + isut
     magic, _, isut, isstd, leap, count, types, letters = _HEADER.unpack_from(data, block)
     if magic != b"TZif":
-        raise ValueError("a TZif file of version 2 or later is wanted")
+        raise ValueError("is no TZif file of version 2 or later")
     at = block + _HEADER.size
     seconds = struct.unpack_from(f">{count}q", data, at)
     kinds = data[at + 8 * count : at + 9 * count]
@@ -84,7 +84,7 @@ def _after(last: int, footer: str) -> Iterator[Transition]:
 def _yearly_changes(footer: str) -> list[YearlyChange]:
     match = _FOOTER.fullmatch(footer)
     if match is None:
-        raise ValueError(f"the time zone rule {footer!r} is not understood")
+        raise ValueError(f"the time zone rule {footer!r} is not a known POSIX rule")
     standard_text, summer_text, start, start_time, end, end_time = match.groups()
     if start is None:
         return []

@@ -1,4 +1,4 @@
-"""A rule in English, for people."""
+"""A rule in English."""
 
 from collections.abc import Sequence
 
@@ -12,15 +12,15 @@ MONTH_NAMES = (
 # Monday first and Sunday as 7, so that a weekend reads 'Saturday and Sunday'.
 WEEKDAY_NAMES = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
-# Up to so many times of day are written out as HH:MM.
+# At most this many times of day are listed as HH:MM.
 MOST_TIMES = 6
 
 
 def in_words(rule: str) -> str:
-    """Return what a rule says, such as 'at 07:00 on Monday'; raise InvalidRule if it is none.
+    """Return a rule in English, such as 'at 07:00 on Monday'; raises InvalidRule.
 
-    Where both kinds of day are restricted, 'or' and 'only if' say which of Debian's two readings
-    applies. The zone is not part of a rule and is not named.
+    If both kinds of day are restricted, 'or' and 'only if' show which of Debian's two readings
+    applies. The zone is no part of a rule.
     """
     fields = parse_rule(rule).text.split(" ")
     minutes, hours, days, months, weekdays = (
@@ -88,7 +88,7 @@ def _dates(days: list[int]) -> str:
 
 
 def _every(values: list[int], size: int) -> int | None:
-    """Return n if the values are every n-th of the whole circle, without a shorter last step."""
+    """Return n if the values are every n-th of the full cycle, without a shorter last step."""
     if size % len(values) or len(values) == 1:
         return None
     step = size // len(values)
@@ -96,13 +96,13 @@ def _every(values: list[int], size: int) -> int | None:
 
 
 def _step(values: list[int]) -> int | None:
-    """Return the step of five values or more that lie evenly apart, not side by side."""
+    """Return the step of five or more evenly spaced values; None for a step of 1."""
     step = values[1] - values[0] if len(values) >= 5 else 1
     return step if step > 1 and values == list(range(values[0], values[-1] + 1, step)) else None
 
 
 def _listed(values: list[int], names: Sequence[object], last_word: str = "and") -> str:
-    """Return the values by name, three or more side by side as 'a to b'."""
+    """Return the values by name, three or more consecutive ones as 'a to b'."""
     runs: list[list[int]] = []
     for value in values:
         if runs and value == runs[-1][-1] + 1:

@@ -1,6 +1,7 @@
-"""A zone as stretches of constant offset, from one tz release: that of the tzdata wheel."""
+"""Zones as stretches of constant offset, from the tz release of the tzdata wheel."""
 
 import difflib
+import re
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from functools import cache, lru_cache
@@ -18,21 +19,22 @@ from cron.tzif import Transition, transitions
 END = int(datetime(2200, 1, 1, tzinfo=UTC).timestamp())
 LONGEST_NAME = 80
 
-# Debian's cron compares the minute it wakes up in with the last one it did: up to 180 minutes ahead
-# (a gap of 179) it catches up, up to 180 minutes back it waits.
+# Debian's cron compares the minute in which it wakes up with the last one it did: it catches up if
+# that is up to 180 minutes ahead (a gap of 179), and waits if it is up to 180 minutes back.
 LONGEST_GAP = 179
 LONGEST_REPEAT = 180
 
 _EXAMPLE = "write an IANA name such as 'Europe/Paris'"
+_OFFSET = re.compile(r"(?:utc|gmt)?_?([+-])([0-9]{1,2})(?::?([0-9]{2}))?")
 _ORIGIN_SHIFT = (date(1970, 1, 1) - ORIGIN).days * 86400
 
 
 class Stretch(NamedTuple):
-    """A span of UTC seconds [start, end) in which the wall clock runs evenly.
+    """A span of UTC seconds [start, end) with a constant offset.
 
     `second + shift` is the wall clock in seconds since 1969-01-01 00:00. Occurrences fall in
-    [begin, end). If one of the minutes of the wall clock from `skipped` up to, and without,
-    `shown` matches, there is one more at `start`: the clock was put forward over them.
+    [begin, end). If a wall-clock minute in [skipped, shown) matches, there is one more at `start`:
+    the clock skipped these minutes.
     """
 
     start: int
@@ -53,14 +55,14 @@ class Zone(NamedTuple):
 
 
 def tz_release() -> str:
-    """Return the tz database's release that every offset comes from, such as '2026f'."""
+    """Return the release of the tz database in use, such as '2026f'."""
     return str(tzdata.IANA_VERSION)
 
 
 def zone_named(name: str) -> Zone:
     """Return the zone of an IANA name in any case; an alias keeps its name.
 
-    Raise InvalidRule (field 'zone'), with the nearest name, for one that is not known.
+    Raises InvalidRule (field 'zone') with the nearest name if it is unknown.
     """
     if not isinstance(name, str):
         raise InvalidRule("zone", f"is not text but {type(name).__name__}; {_EXAMPLE}")
@@ -73,7 +75,7 @@ def _known(name: str) -> Zone:
 
 
 def canonical_name(name: str) -> str:
-    """Return the IANA name as it is spelled; names come from pytz, offsets never do."""
+    """Return the IANA name in its canonical spelling; names come from pytz, offsets never do."""
     import pytz
 
     try:
@@ -86,17 +88,27 @@ def canonical_name(name: str) -> str:
 
 
 def _nearest(name: str) -> str | None:
-    """Return the known name whose spelling, or whose last part, is nearest to `name`, in quotes."""
+    """Return the known name nearest to `name`, by spelling, last part or offset, in quotes."""
     import pytz
 
     spelled = {known.lower(): known for known in pytz.all_timezones}
     wanted = name[:LONGEST_NAME].strip().lower().replace(" ", "_")
+    offset = _OFFSET.fullmatch(wanted)
+    if offset is not None:
+        return _fixed(*offset.groups(), spelled=spelled)
     in_city = [known for known in spelled if known.rpartition("/")[2] == wanted]
     near = [wanted] if wanted in spelled else in_city or difflib.get_close_matches(wanted, spelled)
     return f"'{spelled[near[0]]}'" if near else None
 
 
-# There are some 600 names, so this cache is bounded by the tz release.
+def _fixed(sign: str, hours: str, minutes: str | None, *, spelled: dict[str, str]) -> str | None:
+    """Return the zone of a whole-hour offset from UTC; POSIX names it by the opposite sign."""
+    known = spelled.get(f"etc/gmt{'-' if sign == '+' else '+'}{int(hours)}")
+    whole = known is not None and minutes in (None, "00")
+    return f"'{known}' (UTC{sign}{int(hours)}: its name has the opposite sign)" if whole else None
+
+
+# The tz release bounds this cache: it has some 600 names.
 @cache
 def _zone(name: str) -> Zone:
     resource = files("tzdata").joinpath("zoneinfo", *name.split("/"))
@@ -105,14 +117,14 @@ def _zone(name: str) -> Zone:
 
 @cache
 def _of_file(data: bytes) -> Zone:
-    """Return a zone without a name: four names in ten are aliases, and share it."""
+    """Return a zone without a name: aliases, four names in ten, share it."""
     wildcard = tuple(_stretches(transitions(data)))
     starts = tuple(stretch.start for stretch in wildcard)
     return Zone("", starts, wildcard, tuple(_catching_up(wildcard)))
 
 
 def _stretches(changes: list[Transition]) -> Iterator[Stretch]:
-    """Yield the stretches of [0, END); each counts whole, as a wildcard rule sees them."""
+    """Yield the stretches of [0, END) for wildcard rules: each counts as a whole."""
     for change, after in pairwise([*changes, Transition(END, 0)]):
         start = max(change.second, 0)
         if after.second > start:
@@ -120,9 +132,9 @@ def _stretches(changes: list[Transition]) -> Iterator[Stretch]:
 
 
 def _catching_up(stretches: tuple[Stretch, ...]) -> Iterator[Stretch]:
-    """Yield the same stretches as a fixed rule sees them, by the main loop of Debian's cron.
+    """Yield the same stretches for fixed rules, after the main loop of Debian's cron.
 
-    `due` is the first minute of the wall clock that fixed rules have not had yet.
+    `due` is the first wall-clock minute that fixed rules have not had yet.
     """
     due = first_minute(stretches[0].start + stretches[0].shift)
     for stretch in stretches:
@@ -139,9 +151,9 @@ def _catching_up(stretches: tuple[Stretch, ...]) -> Iterator[Stretch]:
 
 
 def first_minute(second: int) -> int:
-    """Return the first minute of the wall clock that begins at or after a second of it.
+    """Return the first wall-clock minute that begins at or after a wall-clock second.
 
-    Where an offset is no whole minute (Monrovia until 1972), a minute that the clock does not show
+    If an offset is no whole minute (Monrovia until 1972), a minute that the clock does not show
     from its second :00 on counts as skipped.
     """
     return -(-second // 60)

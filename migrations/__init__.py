@@ -1,1 +1,1 @@
-"""Alembic steps: `NNNN_pre_…` run before the new code, `NNNN_post_…` after it."""
+"""Alembic migrations: `NNNN_pre_…` run before the new code, `NNNN_post_…` after it."""

@@ -1,4 +1,4 @@
-"""Run the migrations on the connection that `models.store.schema` hands over."""
+"""Run the migrations on the connection of `models.store.schema`."""
 
 from alembic import context
 

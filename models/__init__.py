@@ -1,1 +1,1 @@
-"""What the data is: documents, tables, and every query on them."""
+"""Documents, tables, and every query on them."""

@@ -1,4 +1,4 @@
-"""Tasks of the user's own Celery application: what is sent, and which ones may be."""
+"""Tasks of the user's Celery application: what is sent, and what may be."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from models.errors import Problem
 
 InDoubt = Literal["leave", "send_again"]
 STEP = "celery_task"
-# Celery's own default: an application that names no queue listens to this one.
+# Celery's default queue.
 DEFAULT_QUEUE = "celery"
 # In the broker, each queue of Minutehand's own workers has this before its name: an application
 # that shares the broker may call its queues as it likes.
@@ -26,7 +26,7 @@ def queue_in_broker(queue: str, *, is_handed_over: bool) -> str:
 
 @dataclass(frozen=True, slots=True)
 class HandOver:
-    """A task of the user's own, as a plan keeps it: the daemon needs no more to send it."""
+    """A task of the user's Celery application as plans keep it: all that the daemon sends."""
 
     task: str
     args: tuple[JsonValue, ...] = ()
@@ -45,7 +45,7 @@ class CeleryRules:
     shares_broker: bool = True
 
     def allows(self, task: str) -> bool:
-        """Whether a task of that name may be sent; nothing matches an empty list."""
+        """Return whether a task of that name may be sent; an empty list allows none."""
         return any(fnmatchcase(task, pattern) for pattern in self.tasks)
 
     def reserves(self, queue: object) -> bool:
@@ -57,7 +57,7 @@ NO_TASKS = CeleryRules()
 
 
 def refusals(document: object, rules: CeleryRules) -> list[Problem]:
-    """Return one problem for each part of an action's document that `rules` refuse."""
+    """Return one problem for each part of an action's document that `rules` forbid."""
     parameters = _parameters(document)
     if parameters is None:
         return []
@@ -80,8 +80,8 @@ OURS = (
 
 
 def _not_allowed(allowed: Sequence[str]) -> str:
-    told = f"allows {', '.join(allowed)} only" if allowed else "allows no task"
-    return f"{SETTING} {told}; add the name, or a pattern such as shop.tasks.*, to that setting"
+    what = f"allows {', '.join(allowed)} only" if allowed else "allows no task"
+    return f"{SETTING} {what}; add the name, or a pattern such as shop.tasks.*, to that setting"
 
 
 def _parameters(document: object) -> Mapping[str, Any] | None:

@@ -1,4 +1,4 @@
-"""The base of every document: all faults at once, unknown keys refused, frozen."""
+"""The base of every document: frozen, reports all faults at once."""
 
 from collections.abc import Mapping
 from typing import Any, Self, TypeVar
@@ -22,15 +22,15 @@ from models.problems import line_errors, null_values, problems_of, raise_all, un
 class Document(BaseModel):
     """An object of a document.
 
-    Strict readings refuse unknown keys, tolerant ones pass over them. Subclasses fill in defaults
-    that live elsewhere (`completed`) and check one key against another (`contradictions`).
+    Strict readings refuse unknown keys, tolerant ones ignore them. Subclasses fill in defaults
+    from elsewhere (`completed`) and check keys against each other (`contradictions`).
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     @classmethod
     def completed(cls, raw: dict[str, Any], _reading: Reading, /) -> dict[str, Any]:
-        """Return `raw` with the defaults that live elsewhere written into it."""
+        """Return `raw` with defaults from elsewhere."""
         return raw
 
     @classmethod
@@ -40,7 +40,7 @@ class Document(BaseModel):
         _reading: Reading,
         /,
     ) -> list[InitErrorDetails]:
-        """Return the faults that lie between keys, seen in the raw object."""
+        """Return the faults between keys of the raw object."""
         return []
 
     @model_validator(mode="wrap")
@@ -77,9 +77,9 @@ Model = TypeVar("Model", bound=Document)
 def read_document(
     model: type[Model], document: object, reading: Reading
 ) -> tuple[Model | None, list[Problem]]:
-    """Return the document as `model` and every problem of it; None where it cannot be read.
+    """Return the document as `model`, None if it is unreadable, and all its problems.
 
-    What no store can keep is a problem too, also inside free JSON.
+    A value that no store can keep is a problem too, also inside free JSON.
     """
     unkept = list(unstorable(document))
     if any(problem.remedy == TOO_DEEP for problem in unkept):

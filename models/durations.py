@@ -1,6 +1,6 @@
-"""ISO 8601 durations: exact spans, and the delays of event actions that may hold months.
+"""ISO 8601 durations: exact spans, and delays with months.
 
-pydantic's own parser is not used: it reads P1M as 30 days, P1Y as 365, and "00:10:00" as a span.
+pydantic's parser is not used: it reads P1M as 30 days, P1Y as 365, and "00:10:00" as a span.
 """
 
 import re
@@ -36,9 +36,9 @@ def parse_span(
     most: timedelta = LONGEST,
     seconds_allowed: bool = False,
 ) -> timedelta:
-    """Return the exact span in [least, most] that `value` writes, in whole seconds.
+    """Return the exact span that `value` writes, in [least, most] and whole seconds.
 
-    Weeks, days (86,400 s) and smaller only. `seconds_allowed` also takes a whole number of
+    Only weeks, days (86,400 s) and smaller units. `seconds_allowed` also accepts a whole number of
     seconds. Raises ValueError with what to write instead.
     """
     span = _seconds(value) if seconds_allowed and _is_number(value) else _exact(value)
@@ -52,8 +52,8 @@ def parse_span(
 def parse_delay(value: object) -> tuple[relativedelta, timedelta]:
     """Return the calendar part (years and months) and the exact part of an event's delay.
 
-    The calendar part comes first, on the clock on the wall. Raises ValueError with what to write
-    instead, also for a delay of nothing.
+    The calendar part is added first, on the wall clock. Raises ValueError with what to write
+    instead, also for a zero delay.
     """
     parts = _parts(value)
     months = parts.pop("years") * 12 + parts.pop("months")
@@ -66,7 +66,7 @@ def parse_delay(value: object) -> tuple[relativedelta, timedelta]:
 
 
 def format_span(span: timedelta) -> str:
-    """Return `span` in canonical ISO 8601: days, hours, minutes, seconds (`P7DT30S`)."""
+    """Return `span` in canonical ISO 8601, of days, hours, minutes and seconds (`P7DT30S`)."""
     days, seconds = span.days, span.seconds
     clock = _written(((seconds // 3600, "H"), (seconds // 60 % 60, "M"), (seconds % 60, "S")))
     text = _written(((days, "D"),)) + (f"T{clock}" if clock else "")
@@ -74,7 +74,7 @@ def format_span(span: timedelta) -> str:
 
 
 def format_delay(calendar: relativedelta, exact: timedelta) -> str:
-    """Return a delay in canonical ISO 8601: years, months, days and smaller (`P1Y2MT30S`)."""
+    """Return a delay in canonical ISO 8601, of years to seconds (`P1Y2MT30S`)."""
     if not exact and not calendar:
         return "PT0S"
     text = _written(((calendar.years, "Y"), (calendar.months, "M")))

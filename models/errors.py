@@ -1,7 +1,7 @@
-"""Every error that Minutehand raises on purpose, named for the fact.
+"""Minutehand's errors, each named for its fact.
 
-Texts say what is wrong, which value, and what to write instead. They are turned into exit codes
-and answers at the edges only (`cli/main.py`, `tasks/execute.py`).
+Texts say what is wrong, with which value, and what to write instead. Only the edges (`cli/main.py`,
+`tasks/execute.py`) turn them into exit codes and answers.
 """
 
 import json
@@ -12,12 +12,12 @@ SHOWN_LENGTH = 80
 
 
 class SchedulerError(Exception):
-    """The base of every error that a user or an operator can act on."""
+    """The base of all errors that a user or an operator can act on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One fault of a document: where (`when.timezone`), what value, and what to write instead."""
+    """One fault of a document: its path (`when.timezone`), the value, and what to write instead."""
 
     path: str
     value: object
@@ -33,7 +33,7 @@ class Problem:
 
 
 def _json(value: object) -> str:
-    """Return `value` as an admin would have written it, in characters that any output can take."""
+    """Return `value` as JSON, in characters that any output can take."""
     text = json.dumps(value, ensure_ascii=False, default=repr)
     return text.encode("utf-8", "backslashreplace").decode()
 
@@ -51,15 +51,15 @@ class InvalidAction(InvalidDocument):
 
 
 class UnknownStep(SchedulerError):
-    """An operation names a step that this worker does not know."""
+    """This worker does not know a step of the operation."""
 
 
 class NotFound(SchedulerError):
-    """No small app, action, operation or user has that name or id."""
+    """No small app, action, operation or user has this name or id."""
 
 
 class Refused(SchedulerError):
-    """What was asked is not allowed now; nothing was done (paused, already active, wrong state)."""
+    """The request is not allowed now (paused, already active, wrong state); nothing was done."""
 
 
 class IllegalMove(SchedulerError):
@@ -71,4 +71,4 @@ class LeaseLost(SchedulerError):
 
 
 class BrokerUnavailable(SchedulerError):
-    """The broker took nothing, or it is unknown what it took; the outbox sends again."""
+    """The broker accepted nothing, or what it accepted is unknown; the outbox sends again."""

@@ -1,19 +1,19 @@
-"""When a running operation will be done, learned from earlier ones of its action."""
+"""The expected end of a running operation, from earlier ones of its action."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from statistics import median
 
-# Of fewer nothing is said; of more the newest count.
+# Fewer give no estimate; of more, only the newest count.
 LEAST_KNOWN = 3
 MOST_KNOWN = 10
 
 
 def eta_of(started_at: datetime, durations: Sequence[timedelta]) -> datetime | None:
-    """Return when it should be done; None before three earlier ones succeeded.
+    """Return the expected end; None before three earlier operations succeeded.
 
-    `durations` are of successful operations, newest first. Their median counts: one that waited
-    for a slow source says nothing about the next.
+    `durations` are those of successful operations, newest first. The median ignores a single one
+    that waited for a slow source.
     """
     known = [duration.total_seconds() for duration in durations[:MOST_KNOWN]]
     if len(known) < LEAST_KNOWN:

@@ -1,4 +1,4 @@
-"""Actions about events: due when something happens to a user, or some time after it."""
+"""Rules of event actions: due at an event of a user, or some time after it."""
 
 import re
 from datetime import timedelta
@@ -24,13 +24,13 @@ _EVENT = re.compile("[A-Za-z0-9_][A-Za-z0-9_.:-]{0,199}")
 
 
 def event_name(value: object) -> str:
-    """Return the event's name `value`; raises ValueError with what to write instead."""
+    """Return the event name `value`; raises ValueError with what to write instead."""
     if not isinstance(value, str) or _EVENT.fullmatch(value) is None:
         raise ValueError("write an event's name: letters, digits and . _ : -, at most 200")
     if value.startswith(RESERVED_EVENTS) and value not in EVENTS:
         near = nearest(value, EVENTS)
         hint = f'did you mean "{near}"?' if near else f"known are {listed(EVENTS)}"
-        raise ValueError(f"is not an event of ours; {hint}")
+        raise ValueError(f"is not a built-in event; {hint}")
     return value
 
 
@@ -39,7 +39,7 @@ def event_id(value: object) -> str:
     id = parse_name(value)
     if SEPARATOR in id:
         raise ValueError(
-            f'holds "{SEPARATOR}", which parts an operation\'s fingerprint; leave it out'
+            f'contains "{SEPARATOR}", which separates parts of a fingerprint; remove it'
         )
     return id
 
@@ -52,7 +52,7 @@ EventName = Annotated[str, BeforeValidator(event_name)]
 
 
 class OnEventModel(Document):
-    """Due at the instant of each such event, once for each subject."""
+    """Due at each such event, once per subject."""
 
     on: EventName
 
@@ -63,10 +63,10 @@ class OnEventModel(Document):
 
 
 class AfterEventModel(Document):
-    """Due `delay` after each such event, once for each subject.
+    """Due `delay` after each such event, once per subject.
 
-    Weeks, days and smaller are exact; years and months come first, on the clock of `timezone` (the
-    small app's, stored only where the delay has years or months).
+    Weeks, days and smaller units are exact. Years and months are added first, on the wall clock of
+    `timezone` (default: the small app's, stored only if the delay has years or months).
     """
 
     after: EventName
@@ -75,7 +75,7 @@ class AfterEventModel(Document):
 
     @classmethod
     def completed(cls, raw: dict[str, Any], reading: Reading, /) -> dict[str, Any]:
-        """Return `raw` with the small app's zone where the delay needs a calendar."""
+        """Return `raw` with the small app's zone if the delay has years or months."""
         try:
             calendar, _ = parse_delay(raw.get("delay"))
         except ValueError:
@@ -89,5 +89,5 @@ class AfterEventModel(Document):
 
     @property
     def delay_parts(self) -> tuple[relativedelta, timedelta]:
-        """The delay's calendar part, which comes first, and its exact part."""
+        """The delay's calendar part, which is added first, and its exact part."""
         return parse_delay(self.delay)

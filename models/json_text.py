@@ -1,4 +1,4 @@
-"""JSON as it arrives: text without traps, and values that every store can keep."""
+"""Strict JSON: no duplicate keys, and only values that every store can keep."""
 
 import json
 import math
@@ -15,18 +15,31 @@ TOO_DEEP = f"is nested too deep; write at most {DEEPEST} levels"
 LARGEST_NUMBER = 2**63 - 1
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _WRONG_QUOTES = ("'", "\u2018", "\u2019", "\u201c", "\u201d")
+# Lines of a comment before an object or a list.
+_COMMENTED = re.compile(r"(?:\s*(?:#|//)[^\n]*\n|\s*/\*.*?\*/)*\s*[\[{]", re.DOTALL)
+# Beginnings of the messages of Python's JSON parser, and what to write instead.
+_REMEDIES = {
+    "Expecting ','": "write a comma between two entries",
+    "Expecting ':'": "write a colon between key and value",
+    "Expecting property": "write a key in double quotes",
+    "Expecting value": "write a text in double quotes, a number, true, false, null, [ ] or { }",
+    "Invalid control": "write \\n for a line break and \\t for a tab",
+    "Invalid \\": "write \\\\ for a backslash",
+    "Unterminated": "close the text with a double quote",
+    "Extra data": "remove what follows the end of the document",
+}
 _WIDE_NUMBER = re.compile(r"-?[0-9]{20,}")
 
 
 class InvalidJson(InvalidDocument, ValueError):
-    """A text is not JSON, or is JSON with a trap in it; `problems` says where."""
+    """A text is no JSON, or is refused JSON; `problems` says where."""
 
 
 def read_json(text: str | bytes, *, longest: int | None = LONGEST_DOCUMENT) -> object:
-    """Return what the JSON `text` says; raises InvalidJson.
+    """Return the value of the JSON `text`; raises InvalidJson.
 
-    Refused besides what is no JSON: keys written twice, NaN and Infinity, numbers that no store
-    keeps, nesting deeper than 32, and more than `longest` bytes (None: any size).
+    Also refused: duplicate keys, NaN and Infinity, numbers that no store can keep, nesting deeper
+    than 32, and more than `longest` bytes (None: any size).
     """
     written = _decoded(text, longest)
     if _depth(written) > DEEPEST:
@@ -48,7 +61,7 @@ def read_json(text: str | bytes, *, longest: int | None = LONGEST_DOCUMENT) -> o
 
 
 def unstorable(value: object, loc: tuple[int | str, ...] = ()) -> Iterator[Problem]:
-    """Yield a problem for each part of `value` that is no JSON or that a store cannot keep."""
+    """Yield a problem for each part of `value` that is no JSON, or that no store can keep."""
     if len(loc) > DEEPEST:
         yield Problem(path_of(loc), None, TOO_DEEP)
     elif isinstance(value, Mapping):
@@ -116,7 +129,7 @@ def _object(pairs: list[tuple[str, Any]], repeated: list[str]) -> dict[str, Any]
 
 
 def _twice(key: str) -> Problem:
-    return Problem(path_of((key,)), key, "stands twice in one object; keep one of the two")
+    return Problem(path_of((key,)), key, "occurs twice in one object; keep one of the two")
 
 
 def _no_constant(name: str) -> object:
@@ -138,20 +151,32 @@ def _finite(digits: str) -> float:
 
 
 def _not_json(text: str, error: json.JSONDecodeError) -> InvalidJson:
-    before = text[: error.pos].rstrip()
+    comma = _last_comma(text, error.pos)
+    if comma is not None:
+        return _at(text, comma, "there is a comma after the last entry; remove it")
+    return _at(text, error.pos, _remedy(text, error))
+
+
+def _last_comma(text: str, position: int) -> int | None:
+    """Return where a comma stands before the end of an object or a list, around `position`."""
+    before = text[:position].rstrip()
+    comma = len(before) - 1 if before.endswith(",") else position
+    is_last = text[comma : comma + 1] == "," and text[comma + 1 :].lstrip()[:1] in ("]", "}")
+    return comma if is_last else None
+
+
+def _remedy(text: str, error: json.JSONDecodeError) -> str:
     at = text[error.pos : error.pos + 1]
-    rest = text[error.pos :].lstrip()[:1]
-    if before.endswith(",") and rest in ("]", "}"):
-        return _at(text, len(before) - 1, "there is a comma after the last entry; remove it")
-    if at == "," and text[error.pos + 1 :].lstrip()[:1] in ("]", "}"):
-        return _at(text, error.pos, "there is a comma after the last entry; remove it")
     if at in _WRONG_QUOTES:
-        return _at(text, error.pos, 'write texts and keys in double quotes: "name"')
+        return 'write texts and keys in double quotes: "name"'
+    if not text[: error.pos].strip() and not _COMMENTED.match(text):
+        return "is no JSON; write an object in { } or a list in [ ]"
     if at in ("/", "#"):
-        return _at(text, error.pos, "JSON has no comments; remove it")
-    if not rest:
-        return _at(text, error.pos, "the text ends too early; close every { and [")
-    return _at(text, error.pos, f"is no JSON: {error.msg[:1].lower()}{error.msg[1:]}")
+        return "JSON has no comments; remove it"
+    if not text[error.pos :].strip():
+        return "the text ends too early; close every { and ["
+    remedies = (remedy for start, remedy in _REMEDIES.items() if error.msg.startswith(start))
+    return f"is no JSON; {next(remedies, error.msg)}"
 
 
 def _at(text: str, position: int, remedy: str) -> InvalidJson:

@@ -1,4 +1,4 @@
-"""What people are told of an action, when it is owed, and when it has to wait."""
+"""Notices of an action: their kinds, recipients, ids and delays."""
 
 import json
 from dataclasses import asdict
@@ -13,12 +13,12 @@ from models.operation import OperationState
 from models.references import is_reference
 
 TIME_BOX = "time box"
-# Pauses between the tries of one delivery; the last repeats.
+# Pauses between the attempts of one delivery; the last repeats.
 BACKOFF = tuple(timedelta(minutes=minutes) for minutes in (1, 5, 15, 30, 60, 120, 240))
 
 
 class NoticeKind(StrEnum):
-    """What a notice tells: how an operation ended, or how its action stands."""
+    """What a notice reports: the end of an operation, or the status of its action."""
 
     SUCCESS = "success"
     FAILURE = "failure"
@@ -28,7 +28,7 @@ class NoticeKind(StrEnum):
     SEEN = "seen"
 
 
-# What is no longer true when the other is told.
+# A notice makes its opposite untrue.
 OPPOSITE = {
     NoticeKind.ALERT: NoticeKind.RECOVERED,
     NoticeKind.RECOVERED: NoticeKind.ALERT,
@@ -37,27 +37,27 @@ OPPOSITE = {
 }
 
 
-def is_trouble(state: OperationState, reason: str | None) -> bool:
-    """Whether an end is one that somebody has to know of: a stop in time is none."""
+def is_failure(state: OperationState, reason: str | None) -> bool:
+    """Return whether an end is failed or partial; a stop at the time limit is neither."""
     if state is OperationState.FAILED:
         return True
     return state is OperationState.PARTIAL and reason != TIME_BOX
 
 
 def hook_kind(state: OperationState, reason: str | None) -> NoticeKind | None:
-    """Return which hooks an end calls: a success its own, failed and partial those of failure.
+    """Return the kind of hooks that an end calls: success, failure (failed, partial), or None.
 
-    A stop at the time limit and a cancel call none: the one goes on, the other was asked for.
+    A stop at the time limit calls none, for the next operation continues; nor does a cancel.
     """
     if state is OperationState.SUCCESS:
         return NoticeKind.SUCCESS
-    return NoticeKind.FAILURE if is_trouble(state, reason) else None
+    return NoticeKind.FAILURE if is_failure(state, reason) else None
 
 
 def targets_of(
     kind: NoticeKind, hooks: HookPlan | None, installation: tuple[Target, ...]
 ) -> tuple[Target, ...]:
-    """Return who is told, each once: alerts go to those of failure and to the installation's."""
+    """Return the targets, each once; alerts go to those of failure and of the installation."""
     hooks = hooks or HookPlan()
     match kind:
         case NoticeKind.SUCCESS:
@@ -68,15 +68,15 @@ def targets_of(
 
 
 def notice_id(about: UUID, end: str, kind: NoticeKind, target: Target) -> UUID:
-    """Return the id of a notice: the same for the same end of the same operation, always."""
+    """Return the id of a notice, the same for the same end of the same operation."""
     shown = json.dumps(asdict(target), sort_keys=True)
     return uuid5(NAMESPACE_OID, f"{about} | {end} | {kind} | {shown}")
 
 
 def shown_target(target: Target) -> str:
-    """Return where a notice goes, as people may see it: of a URL the host only, or the reference.
+    """Return a target for display: an address, a reference, or only the host of a URL.
 
-    The rest is often what lets one in.
+    The rest of a URL is often a secret.
     """
     if target.kind == "mail" or is_reference(target.to):
         return target.to
@@ -85,14 +85,14 @@ def shown_target(target: Target) -> str:
 
 
 def backoff(tries: int) -> timedelta:
-    """Return the pause after that many tries in vain, at least one."""
+    """Return the pause after `tries` failed attempts, at least one."""
     return BACKOFF[min(tries, len(BACKOFF)) - 1]
 
 
 def quiet_until(now: datetime, hours: tuple[time, time] | None, zone: str) -> datetime | None:
-    """Return the end of the quiet hours that `now` lies in, None when it lies in none.
+    """Return the end of the quiet hours around `now`; None outside of them.
 
-    They are [start, end) on the clock of `zone`, over midnight when the start is the later one.
+    They are [start, end) on the clock of `zone`, and cross midnight if `start` is later than `end`.
     """
     if hours is None:
         return None
@@ -109,7 +109,7 @@ def quiet_until(now: datetime, hours: tuple[time, time] | None, zone: str) -> da
 
 
 def _shown_at(wall: datetime) -> tuple[datetime, datetime]:
-    """Return when the clock of a zone shows `wall` first and last; the end of a gap it lies in."""
+    """Return the first and last instant that show `wall`; in a gap, twice the end of the gap."""
     first, last = (wall.replace(fold=fold).astimezone(UTC) for fold in (0, 1))
     if first <= last:
         return first, last

@@ -6,7 +6,7 @@ from uuid import UUID
 
 
 class OperationState(StrEnum):
-    """How an operation stands."""
+    """The state of an operation."""
 
     PENDING = "pending"
     QUEUED = "queued"
@@ -71,10 +71,10 @@ def by_backfill(id: UUID, actor: str) -> CausedBy:
 
 UNSTARTED = frozenset({_S.PENDING, _S.QUEUED})
 ENDED = frozenset(_S) - UNSTARTED - {_S.RUNNING}
-# States that a run ends in, whatever became of it.
+# States in which a run ends.
 OUTCOMES = frozenset({_S.SUCCESS, _S.PARTIAL, _S.FAILED, _S.CANCELLED})
 DONE = frozenset({_S.SUCCESS, _S.PARTIAL})
-# Ends that are no trouble to whoever asked for the operation.
+# Ends that a command which requested the operation reports as done.
 WENT_WELL = DONE | {_S.HANDED_OVER}
 # Ends after which the same operation may be tried once more.
 RETRIABLE = frozenset({_S.FAILED, _S.PARTIAL, _S.CANCELLED})
@@ -97,13 +97,13 @@ LEGAL_MOVES: dict[OperationState, frozenset[OperationState]] = {
     _S.SUCCESS: frozenset(),
     _S.SKIPPED: frozenset(),
     _S.DROPPED: frozenset(),
-    # A worker that follows after all claims it: its message was on the way.
+    # A following worker may still claim it: its message was on the way.
     _S.HANDED_OVER: frozenset({_S.QUEUED}),
 }
 
 
 class StepState(StrEnum):
-    """How one step of an operation stands."""
+    """The state of one step of an operation."""
 
     WAITING = "waiting"
     RUNNING = "running"
@@ -113,10 +113,10 @@ class StepState(StrEnum):
 
 
 def after_loss(losses: int, *, repeatable: bool, cancel_requested: bool) -> OperationState:
-    """Return what becomes of a running operation whose worker is gone.
+    """Return the next state of a running operation whose worker is lost.
 
-    `losses` counts earlier ones. A cancel that was asked for is done; a step that must not begin
-    twice fails the operation; else it is tried again, up to three times.
+    `losses` counts earlier ones. A requested cancel takes effect; a step that is not repeatable
+    fails the operation; else it is tried again, up to three times.
     """
     if cancel_requested:
         return OperationState.CANCELLED

@@ -1,4 +1,4 @@
-"""What a document is read with: the small app's zone, the clock's answer, the known steps."""
+"""The context in which a document is read."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,19 +10,19 @@ from models.celery_task import NO_TASKS, CeleryRules
 from models.step_spec import StepSpec
 
 DEFAULT_TICK = timedelta(minutes=1)
-# What a daemon may be set to; an edit by plain SQL is read without its settings.
+# The shortest tick a daemon may have; an edit by plain SQL is read without its settings.
 LEAST_TICK = timedelta(seconds=5)
 
 
 @dataclass(frozen=True, slots=True)
 class ParseContext:
-    """What saving an action needs to know besides its document.
+    """The context in which an action is saved.
 
     `default_zone` is the small app's; `now` is aware UTC; `steps` are the registered user steps
-    (the built-in ones are always known). When an existing action is edited, `created_at` is when
-    it was made and `previous` the stored document: a due date that it had already is not refused
-    for being past. `tick` is the shortest interval that the daemon can keep. `celery` says which
-    tasks of the user's own may be sent; None leaves that to whoever sends them.
+    (built-in ones are always known). For an existing action, `created_at` is its creation and
+    `previous` its stored document: due dates in it may be past. `tick` is the shortest interval
+    that the daemon can keep. `celery` says which tasks of the user's Celery application may be
+    sent; None leaves that check to the sender.
     """
 
     default_zone: str
@@ -36,10 +36,10 @@ class ParseContext:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How one document is read; handed through pydantic as its validation context.
+    """How one document is read: pydantic's validation context.
 
-    `tolerant` passes over unknown keys and steps; without `now` no due date is too late; an
-    interval without `starting_at` begins at `created_at`, and is refused where that is None.
+    `tolerant` ignores unknown keys and steps. Without `now` no due date is too late. An interval
+    without `starting_at` begins at `created_at`, and is refused if that is None.
     """
 
     default_zone: str = "UTC"
@@ -55,5 +55,5 @@ PLAIN = Reading()
 
 
 def reading_of(info: ValidationInfo) -> Reading:
-    """Return the reading that `info` carries, or a plain strict one."""
+    """Return the reading in `info`, or a plain strict one."""
     return info.context if isinstance(info.context, Reading) else PLAIN

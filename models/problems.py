@@ -1,4 +1,4 @@
-"""Faults of a document in our own words: the one place where pydantic's errors are translated."""
+"""Translation of pydantic's errors into problems with remedies."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -33,6 +33,35 @@ REMEDIES = {
     "model_type": "write an object in { }",
     "model_attributes_type": "write an object in { }",
     "none_required": "leave the key out",
+    "finite_number": "write a finite number",
+    "decimal_type": "write a number",
+    "decimal_parsing": "write a number",
+    "date_type": 'write a date such as "2026-12-24"',
+    "date_parsing": 'write a date such as "2026-12-24"',
+    "date_from_datetime_parsing": 'write a date such as "2026-12-24"',
+    "datetime_type": 'write an instant such as "2026-12-24T18:00:00+01:00"',
+    "datetime_parsing": 'write an instant such as "2026-12-24T18:00:00+01:00"',
+    "datetime_from_date_parsing": 'write an instant such as "2026-12-24T18:00:00+01:00"',
+    "time_delta_type": 'write an ISO 8601 duration such as "PT5M"',
+    "time_delta_parsing": 'write an ISO 8601 duration such as "PT5M"',
+    "uuid_type": "write a UUID in double quotes",
+    "uuid_parsing": "write a UUID in double quotes",
+}
+
+# The same with the limit that the error names.
+LIMITS = {
+    "greater_than": "write a number above {gt}",
+    "greater_than_equal": "write {ge} or more",
+    "less_than": "write a number below {lt}",
+    "less_than_equal": "write {le} or less",
+    "multiple_of": "write a multiple of {multiple_of}",
+    "string_too_short": "write {min_length} characters or more",
+    "string_too_long": "write {max_length} characters or fewer",
+    "string_pattern_mismatch": "write a text that matches {pattern}",
+    "too_short": "write {min_length} entries or more",
+    "too_long": "write {max_length} entries or fewer",
+    "literal_error": "write one of {expected}",
+    "enum": "write one of {expected}",
 }
 
 EXAMPLES = {
@@ -47,11 +76,13 @@ EXAMPLES = {
     "text": '"text": "Dear {{ user.name }}, …"',
     "id": 'the user\'s id, such as "ann@example.com"',
     "email": 'an e-mail address such as "ann@example.com"',
+    "task": '"task": "shop.tasks.sync"',
+    "url": '"url": "https://example.com/data.csv"',
 }
 
 
 def nearest(name: object, known: Iterable[str]) -> str | None:
-    """Return the known name that `name` most likely means, or None when none is near."""
+    """Return the known name nearest to `name`, or None if none is near."""
     by_folded = {candidate.casefold(): candidate for candidate in known}
     wanted = str(name)[:100].casefold()
     begun = [folded for folded in by_folded if len(wanted) > 2 and folded.startswith(wanted)]
@@ -60,7 +91,7 @@ def nearest(name: object, known: Iterable[str]) -> str | None:
 
 
 def listed(names: Iterable[str]) -> str:
-    """Return the names in quotes, at most twelve, for the end of a sentence."""
+    """Return at most twelve of the names, in quotes."""
     shown = [f'"{name}"' for name in names]
     return ", ".join(shown[:12]) + (", …" if len(shown) > 12 else "")
 
@@ -76,8 +107,17 @@ def unknown_name(what: str, name: object, known: Iterable[str]) -> str:
     return f"is not a known {what}; known here: {listed(names)}"
 
 
+def no_parameters(model: type[BaseModel]) -> str:
+    """Return what to write for a step with the parameters `model` in place of a bare value."""
+    required = [name for name, field in model.model_fields.items() if field.is_required()]
+    if not required:
+        return "write true, false or an object with parameters"
+    shown = ", ".join(EXAMPLES.get(name, f'"{name}": …') for name in required)
+    return f"write false or an object with parameters: {{{shown}}}"
+
+
 def line_error(loc: tuple[int | str, ...], value: object, remedy: str) -> InitErrorDetails:
-    """Return one fault as pydantic carries it from a nested document to its root."""
+    """Return one fault in the form in which pydantic passes it to the root document."""
     return {
         "type": "value_error",
         "loc": loc,
@@ -104,12 +144,12 @@ def raise_all(title: str, errors: Sequence[InitErrorDetails]) -> None:
 
 
 def remedy_of(details: ErrorDetails) -> str:
-    """Return what to write instead, for one error of pydantic's or of our own validators."""
+    """Return what to write instead, for an error of pydantic or of our validators."""
     raised = details.get("ctx", {}).get("error")
     if details["type"] == "value_error" and raised is not None:
         return str(raised)
-    if details["type"] in ("literal_error", "enum"):
-        return f"write one of {details.get('ctx', {}).get('expected', 'the known values')}"
+    if details["type"] in LIMITS:
+        return LIMITS[details["type"]].format(**details.get("ctx", {}))
     if details["type"] == "missing" and details["loc"][-1] in EXAMPLES:
         return f"is required; add {EXAMPLES[str(details['loc'][-1])]}"
     if details["type"] in REMEDIES:
@@ -119,7 +159,7 @@ def remedy_of(details: ErrorDetails) -> str:
 
 
 def path_of(loc: Iterable[int | str]) -> str:
-    """Return where a fault is: `policy.retry.backoff[2]`; `document` for the whole."""
+    """Return the path of a fault: `policy.retry.backoff[2]`; `document` for the whole."""
     path = ""
     for part in loc:
         if isinstance(part, int):
@@ -130,13 +170,13 @@ def path_of(loc: Iterable[int | str]) -> str:
 
 
 def segment(key: str) -> str:
-    """Return a key as it may stand in a path: short, printable, on one line."""
+    """Return a key for use in a path: short, printable, on one line."""
     shown = "".join(char if char.isprintable() else "�" for char in key) or '""'
     return shown if len(shown) <= LONGEST_SEGMENT else shown[: LONGEST_SEGMENT - 1] + "…"
 
 
 def problems_of(error: ValidationError) -> list[Problem]:
-    """Return every fault of `error`, one for each path, in the order of the models' fields."""
+    """Return the faults of `error`, one per path, in the order of the models' fields."""
     found: dict[str, Problem] = {}
     for details in line_errors(error):
         loc = details.get("loc", ())
@@ -147,7 +187,7 @@ def problems_of(error: ValidationError) -> list[Problem]:
 
 
 def _without_password(value: object) -> object:
-    """Return a value as it may be shown: a URL, right or wrong, without the password in it."""
+    """Return a value without the password of a URL in it, well-formed or not."""
     return _PASSWORD.sub(r"\1***@", value) if isinstance(value, str) else value
 
 

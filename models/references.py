@@ -1,4 +1,4 @@
-"""Secrets by reference: a document says where a secret lies, never what it is."""
+"""References to secrets: documents name a secret, and never hold it."""
 
 import re
 
@@ -19,7 +19,7 @@ def parse_reference(value: object) -> str:
         raise ValueError(remedy)
     kind, name = found.group("kind", "name")
     if kind == "env" and _VARIABLE.fullmatch(name) is None:
-        raise ValueError("env: wants the name of a variable, such as env:WAREHOUSE_TOKEN")
+        raise ValueError('env: needs the name of a variable, such as "env:WAREHOUSE_TOKEN"')
     if kind == "file" and (not name.startswith("/") or not name.isprintable()):
-        raise ValueError("file: wants an absolute path, such as file:/run/secrets/token")
+        raise ValueError('file: needs an absolute path; write one such as "file:/run/token"')
     return str(value)

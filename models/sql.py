@@ -1,4 +1,4 @@
-"""Where PostgreSQL and SQLite differ: instants, ids, the database's clock, inserts, row locks."""
+"""Differences of PostgreSQL and SQLite: instants, ids, the clock, inserts, row locks."""
 
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -62,7 +62,7 @@ class UTCDateTime(TypeDecorator[datetime]):
 
 
 def storable(text: str) -> str:
-    """Return text as every store and log takes it: NUL and lone surrogates are shown."""
+    """Return `text` in a form that every store and log takes: NUL and lone surrogates are shown."""
     shown = text.replace("\0", "�") if "\0" in text else text
     return shown if shown.isascii() else shown.encode("utf-8", "backslashreplace").decode()
 
@@ -70,14 +70,14 @@ def storable(text: str) -> str:
 class StorableText(TypeDecorator[str]):
     """Text that every store takes: NUL and lone surrogates, which PostgreSQL refuses, are shown.
 
-    Errors and messages come from anybody's step; none of them may keep an end from being written.
+    Errors and messages come from any step; none may prevent the write of an end.
     """
 
     impl = sa.Text
     cache_ok = True
 
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
-        """Return the value as it can be stored."""
+        """Return the value in a storable form."""
         return None if value is None else storable(value)
 
 
@@ -88,7 +88,7 @@ class HyphenatedUuid(TypeDecorator[UUID]):
     cache_ok = True
 
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
-        """Return PostgreSQL's own type there, text elsewhere."""
+        """Return PostgreSQL's native type there, text elsewhere."""
         if dialect.name == "postgresql":
             return dialect.type_descriptor(sa.Uuid())
         return dialect.type_descriptor(sa.String(36))
@@ -108,9 +108,9 @@ class HyphenatedUuid(TypeDecorator[UUID]):
 
 
 class DatabaseNow(FunctionElement[datetime]):
-    """The database's clock when the statement started, moved by a bound number of seconds.
+    """The database's clock at the start of the statement plus a bound number of seconds.
 
-    Stable inside a statement, so that an index on the compared column is used.
+    It is stable within a statement: an index on the compared column can be used.
     """
 
     inherit_cache = True
@@ -126,7 +126,7 @@ def _postgresql_now(element: DatabaseNow, compiler: SQLCompiler, **kw: Any) -> s
 @compiles(DatabaseNow, "sqlite")
 def _sqlite_now(element: DatabaseNow, compiler: SQLCompiler, **kw: Any) -> str:
     seconds = compiler.process(element.clauses, **kw)
-    # Same text form as the driver stores: milliseconds, padded to six digits.
+    # The driver stores the same form: milliseconds, padded to six digits.
     return f"(strftime('%Y-%m-%d %H:%M:%f000', 'now', ({seconds}) || ' seconds'))"
 
 
@@ -148,17 +148,17 @@ def read_clock(connection: sa.Connection) -> datetime:
 
 
 def stands_in(column: sa.ColumnElement[str], values: Collection[str]) -> sa.ColumnElement[bool]:
-    """Return `column IN (values)` with the values, plain words, written out in alphabetical order.
+    """Return `column IN (values)` with the values, plain words, as sorted literals.
 
-    A partial index serves a statement that says its condition. Neither SQLite nor the plan that
-    PostgreSQL makes for all parameters takes it from parameters.
+    A partial index serves only a statement that contains its condition; SQLite and PostgreSQL's
+    generic plans do not see it in parameters.
     """
     words: list[sa.ColumnElement[str]] = [sa.literal_column(f"'{one}'") for one in sorted(values)]
     return column == words[0] if len(words) == 1 else column.in_(words)
 
 
 def insert_ignoring(connection: sa.Connection, table: sa.Table) -> Any:
-    """Return an insert into `table` that leaves rows alone whose key is there already."""
+    """Return an insert into `table` that ignores rows with an existing key."""
     if connection.dialect.name == "postgresql":
         return postgresql.insert(table).on_conflict_do_nothing()
     return sqlite.insert(table).on_conflict_do_nothing()
@@ -170,9 +170,9 @@ def insert_all(
     rows: Sequence[dict[str, Any]],
     same: Mapping[str, sa.ColumnElement[Any]],
 ) -> list[Any]:
-    """Insert rows that have the same keys, with the columns `same` besides; return new first keys.
+    """Insert rows with equal keys, plus the columns `same`; return the first keys of new rows.
 
-    Rows whose key is there already are left alone. PostgreSQL gets all rows in one statement.
+    Rows with an existing key are ignored. PostgreSQL gets all rows in one statement.
     """
     key = next(iter(table.primary_key))
     if connection.dialect.name == "postgresql":
@@ -187,7 +187,7 @@ def insert_all(
 
 
 def _common(table: sa.Table, rows: Sequence[Mapping[str, Any]]) -> dict[str, sa.ColumnElement[Any]]:
-    """Return the columns, but for the key, that have the same value in all rows: sent once."""
+    """Return the columns, except the key, with the same value in all rows: they are sent once."""
     first = rows[0]
     return {
         name: sa.cast(sa.literal(value, table.c[name].type), table.c[name].type)
@@ -204,8 +204,8 @@ def _given(
 ) -> Any:
     """Return rows as a table expression of PostgreSQL, sent as one JSON text.
 
-    `names` maps the keys that it has to the columns of `table` whose types they have. A list of
-    values would be parsed anew, placeholder by placeholder; arrays of texts are slow to write.
+    `names` maps its keys to the columns of `table` that have their types. A list of values would be
+    parsed again, placeholder by placeholder; arrays of texts are slow to write.
     """
     types = {key: table.c[column].type for key, column in names.items()}
     plain = {key: _plain_of(kind, connection.dialect) for key, kind in types.items()}
@@ -220,7 +220,7 @@ def _given(
 
 
 def _plain_of(kind: TypeEngine[Any], dialect: Dialect) -> Callable[[Any], Any]:
-    """Return what makes of a value what JSON and PostgreSQL's input of that type take."""
+    """Return the function from a value to the form that JSON and PostgreSQL take for its type."""
     if isinstance(kind, TypeDecorator):
         return lambda value: kind.process_bind_param(value, dialect)
     return lambda value: value
@@ -242,9 +242,9 @@ def update_each(
 ) -> int:
     """Execute one update for each of `rows`; return how many rows of `table` changed.
 
-    `names` maps the keys of a row to the columns of `table` whose types they have. PostgreSQL gets
-    all rows in one statement, which looks for each by itself and locks what it finds. What it makes
-    of a plain join depends on statistics: those of a quiet moment say that nothing is unstarted.
+    `names` maps the keys of a row to the columns of `table` that have their types. PostgreSQL gets
+    all rows in one statement that looks up each by itself and locks it. The plan of an ordinary
+    join depends on statistics: those of a quiet moment say that nothing is unstarted.
     """
     if not rows:
         return 0
@@ -261,14 +261,14 @@ def update_each(
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """An update by given rows: which rows of the table (its columns, the given ones), what to."""
+    """An update by given rows: its condition (columns of the table, given ones), its values."""
 
     where: Callable[[Columns, Columns], Sequence[sa.ColumnElement[bool]]]
     values: Callable[[Columns], Mapping[str, Any]]
 
 
 def _found(table: sa.Table, given: Any, where: Any) -> sa.CTE:
-    """Return the keys of the rows that each given one names, locked, with the given columns."""
+    """Return the locked keys of the rows that the given rows name, with the given columns."""
     one = table.alias("one")
     (key,) = one.primary_key
     locked = sa.select(key).where(*where(one.c, given.c)).with_for_update(key_share=True)
@@ -280,7 +280,7 @@ def _found(table: sa.Table, given: Any, where: Any) -> sa.CTE:
 def is_among(
     connection: sa.Connection, column: sa.Column[Any], values: Collection[Any]
 ) -> sa.ColumnElement[bool]:
-    """Return `column IN (values)` for many values of a key: PostgreSQL gets them as one array."""
+    """Return `column IN (values)` for many keys: PostgreSQL gets them as one array."""
     if connection.dialect.name == "postgresql":
         return column == sa.any_(sa.cast(list(values), postgresql.ARRAY(column.type)))
     return column.in_(values)
@@ -292,9 +292,9 @@ def select_each(
     column: sa.Column[Any],
     values: Collection[Any],
 ) -> sa.Select[Any]:
-    """Return `query` where `column` is one of many values, with one row at most for each.
+    """Return `query` where `column` is one of many values, with at most one row for each.
 
-    PostgreSQL looks each value up by itself: what it makes of a list, an array or a join depends on
+    PostgreSQL looks up each value by itself: the plan of a list, an array or a join depends on
     statistics, and a table that was just filled has none.
     """
     if connection.dialect.name != "postgresql":

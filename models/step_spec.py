@@ -1,4 +1,4 @@
-"""What is known of a step before it runs: the same for built-in steps and for a user's own."""
+"""What is known of a step before it runs, built-in or user-defined."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pydantic import BaseModel
 
 USER_ORDER = 1_000
+SETTING = "SCHED_STEP_MODULES"
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,9 +14,9 @@ class StepSpec:
     """A step that actions may name.
 
     `is_heavy` sends the action to the heavy workers; `repeatable=False` fails an operation whose
-    worker was lost in this step; `needs_recipients` asks for recipients at save; `alone` allows no
-    other step beside it. Steps run by `order`, those of equal order as the document has them.
-    `if_true` are the parameters that a bare `true` stands for.
+    worker was lost in this step; `needs_recipients` requires recipients at save; `alone` allows no
+    other step beside it. Steps run by `order`, those of equal order as in the document. `if_true`
+    holds the parameters that a bare `true` stands for.
     """
 
     name: str
@@ -29,9 +30,9 @@ class StepSpec:
 
 
 class KnownSteps(dict[str, StepSpec]):
-    """The steps of one's own that a process knows, by name, and why it does not know others.
+    """The user-defined steps of a process by name.
 
-    `failures` tell of the modules that could not be loaded, one sentence each.
+    `failures` holds one sentence for each module that could not be loaded.
     """
 
     def __init__(self, specs: Mapping[str, StepSpec], failures: Sequence[str] = ()) -> None:
@@ -40,6 +41,8 @@ class KnownSteps(dict[str, StepSpec]):
 
 
 def why_unknown(steps: Mapping[str, StepSpec]) -> str:
-    """Return what to add to "is not known": the modules that could not be loaded, if any."""
+    """Return the text to add to "is not known": modules that failed to load, or the setting."""
     failures = steps.failures if isinstance(steps, KnownSteps) else ()
-    return "".join(f"; {told}" for told in failures)
+    if not steps and not failures:
+        return f" (a step of your own needs its module in {SETTING})"
+    return "".join(f"; {failure}" for failure in failures)

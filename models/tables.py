@@ -1,7 +1,7 @@
 """The tables: the only truth. Constraints forbid what the code must not do.
 
-Documents and plans are text, read row by row: one that somebody broke by hand must not spoil the
-reading of its neighbours. Indexes carry their reader's name.
+Documents and plans are text, parsed row by row: a broken one must not affect others. Indexes are
+named after their reader.
 """
 
 import sqlalchemy as sa
@@ -58,7 +58,7 @@ small_apps = sa.Table(
     _text("document"),
     _at("created_at", optional=False),
     _at("deleted_at"),
-    # Since when it had an action `maintenance`: the default one is made once, and never again.
+    # Since when it has had an action `maintenance`: the default one is made only once.
     _at("maintained_at"),
     sa.UniqueConstraint("name"),
 )
@@ -73,7 +73,7 @@ domains = sa.Table(
     sa.Column("production_id", HyphenatedUuid, sa.ForeignKey("snapshots.id")),
     _at("refreshed_at"),
     _at("published_at"),
-    # The operation that moved production last: what it owes a mail about, also when it is cut off.
+    # The last operation that moved production: it sends the mail, even after an interruption.
     sa.Column("published_by", HyphenatedUuid),
 )
 
@@ -94,14 +94,14 @@ snapshots = sa.Table(
     sa.Index("snapshots_of_domain", "small_app_id", "domain", "created_at"),
 )
 
-# What an app is besides its data: documents that are staged and published as data are.
+# Further documents of an app, staged and published like its data.
 app_documents = sa.Table(
     "app_documents",
     metadata,
     sa.Column("small_app_id", sa.ForeignKey("small_apps.id"), primary_key=True),
     sa.Column("kind", sa.Text, primary_key=True),
     sa.Column("name", sa.Text, primary_key=True),
-    # Null in staging: removed with the next publish. Null in production: never published.
+    # Null in staging: the next publish removes it. Null in production: never published.
     _text("staging", optional=True),
     _text("production", optional=True),
     _at("staged_at", optional=False),
@@ -197,7 +197,7 @@ operations = sa.Table(
     _at("occurrence_at", optional=False),
     _text("subject", optional=True),
     _text("event_id", optional=True),
-    # The event's instant; null where the clock or a person caused it.
+    # The event's instant; null if the clock or a person is the cause.
     _at("event_at"),
     _text("state"),
     _text("reason", optional=True),
@@ -210,9 +210,9 @@ operations = sa.Table(
     _count("failures"),
     _count("losses"),
     _count("sendings"),
-    # Of a task of the user's own: what to do when it is uncertain whether the broker took it.
+    # For a `celery_task`: what to do if it is uncertain whether the broker took it.
     _text("in_doubt", optional=True),
-    # When sending of that task began; what then stays pending may have been taken.
+    # Start of sending it; if it then stays pending, the broker may have it.
     _at("handing_at"),
     _text("overlap_key", optional=True),
     sa.Column("waiting_for", HyphenatedUuid),
@@ -298,7 +298,7 @@ backfills = sa.Table(
     sa.Column("id", HyphenatedUuid, primary_key=True),
     _app(),
     sa.Column("action_uid", sa.ForeignKey("actions.uid"), nullable=False, type_=HyphenatedUuid),
-    # The range (since, until], what of it is wanted, and up to where it is worked off.
+    # The range (since, until], which of its operations are wanted, and the progress.
     _at("since", optional=False),
     _at("until", optional=False),
     _text("mode"),
@@ -327,7 +327,7 @@ notices = sa.Table(
     sa.Column("id", HyphenatedUuid, primary_key=True),
     _app(),
     sa.Column("action_uid", sa.ForeignKey("actions.uid"), type_=HyphenatedUuid),
-    # The operation whose end owes it; no foreign key: a notice outlives what it tells of.
+    # The operation with this end; no foreign key, for a notice outlives its operation.
     sa.Column("operation_id", HyphenatedUuid),
     _text("kind"),
     sa.Column("target", StoredJson(dict), nullable=False),
@@ -356,7 +356,7 @@ users = sa.Table(
     _at("created_at", optional=False),
     _at("activated_at"),
     _at("last_seen_at"),
-    # An instant that an import wrote raises no event unless that was asked for.
+    # An instant written by an import raises no event unless requested.
     _flag("created_silent"),
     _flag("activated_silent"),
     _flag("last_seen_silent"),
@@ -416,7 +416,7 @@ deliveries = sa.Table(
     _text("message_id"),
     _text("state"),
     _text("error", optional=True),
-    # Whether a failed one is not to be tried again: the server refused the address for good.
+    # Whether the server refused the address for good: no further attempt.
     _flag("is_permanent"),
     _at("updated_at", optional=False),
     _states("state", ["sending", "sent", "failed"]),
@@ -443,7 +443,7 @@ workers = sa.Table(
     _at("started_at", optional=False),
     _at("seen_at", optional=False),
     _at("stopped_at"),
-    # Its machine's clock, less the database's.
+    # Its machine's clock minus the database's.
     sa.Column("skew_s", sa.Float),
     # The tasks of a user's own Celery application that this worker follows: a list of names.
     sa.Column("follows", StoredJson(list)),
@@ -479,7 +479,7 @@ audit = sa.Table(
     sa.Index("audit_recent", "at"),
 )
 
-# What holds for the whole installation: tz release, kernel version, the last tick's `now`.
+# Facts of the installation: tz release, kernel version, the last tick's `now`.
 installation = sa.Table(
     "installation",
     metadata,

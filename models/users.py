@@ -1,4 +1,4 @@
-"""Users as `user import` reads them: JSON lists, JSON Lines or CSV."""
+"""Users in the files of `user import`: a JSON list, JSON Lines or CSV."""
 
 import csv
 import io
@@ -60,8 +60,8 @@ Instant = Annotated[
 class UserModel(Document):
     """A user of a small app.
 
-    `activated_at` None means that the account was never activated (inactivated), `active` false
-    that it was switched off (inactive). Instants are UTC, fractions rounded up to the next second.
+    `activated_at` None: the account was never activated (inactivated). `active` false: it was
+    switched off (inactive). Instants are UTC, fractions rounded up to the next second.
     """
 
     id: Annotated[str, BeforeValidator(partial(parse_name, most=LONGEST_ID))]
@@ -75,7 +75,7 @@ class UserModel(Document):
 
     @classmethod
     def completed(cls, raw: dict[str, Any], _reading: Reading, /) -> dict[str, Any]:
-        """Return `raw` with the id as address, where it is one and no other is written."""
+        """Return `raw` with the id as `email`, if the id is an address and `email` is absent."""
         if "email" in raw:
             return raw
         try:
@@ -87,7 +87,7 @@ class UserModel(Document):
 def parse_users(rows: Iterable[object], *, zone: str = "UTC") -> tuple[UserModel, ...]:
     """Return the users of `rows`; raises InvalidUsers with the problems of all rows at once.
 
-    Instants without an offset are read in `zone`. Rows count from 1; an id may stand once.
+    Instants without an offset are read in `zone`. Rows count from 1; ids are unique.
     """
     users: list[UserModel] = []
     problems: list[Problem] = []
@@ -101,16 +101,18 @@ def parse_users(rows: Iterable[object], *, zone: str = "UTC") -> tuple[UserModel
         users.append(user)
         first = seen.setdefault(user.id, number)
         if first != number:
-            problems.append(Problem(f"row {number}.id", user.id, f"is row {first} already"))
+            problems.append(
+                Problem(f"row {number}.id", user.id, f"occurs in row {first} too; remove one")
+            )
     if problems:
         raise InvalidUsers(problems)
     return tuple(users)
 
 
 def read_user_rows(text: str, suffix: str) -> list[object]:
-    """Return the rows of a file of users: `.csv`, `.json` (a list) or `.jsonl`.
+    """Return the rows of a file of users: `.csv`, `.json` (a list), `.jsonl` or `.ndjson`.
 
-    In CSV the first line names the columns, empty cells are absent, groups are separated by `;`.
+    In CSV the first line names the columns, empty cells are absent, and `;` separates groups.
     Raises InvalidUsers.
     """
     readers = {".csv": _csv_rows, ".json": _json_rows, ".jsonl": _line_rows, ".ndjson": _line_rows}
@@ -121,7 +123,7 @@ def read_user_rows(text: str, suffix: str) -> list[object]:
 
 
 def parse_user(row: object, zone: str) -> UserModel:
-    """Return the user that `row` writes; raises InvalidUsers with all problems at once.
+    """Return the user of `row`; raises InvalidUsers with all problems at once.
 
     Instants without an offset are read in `zone`.
     """

@@ -1,4 +1,4 @@
-"""The plain values of a document: flags, names, texts, numbers, choices, addresses, instants."""
+"""Plain values of a document: flags, names, texts, numbers, choices, addresses, instants."""
 
 import json
 import re
@@ -46,7 +46,7 @@ def parse_flag(value: object) -> bool:
 
 
 def flag_of(value: object) -> bool | None:
-    """Return the boolean that `value` is or writes, or None when it is something else."""
+    """Return the boolean that `value` is or writes, None for anything else."""
     try:
         return parse_flag(value)
     except ValueError:
@@ -54,7 +54,7 @@ def flag_of(value: object) -> bool | None:
 
 
 def parse_text(value: object, *, most: int = LONGEST_TEXT) -> str:
-    """Return the text `value`; line breaks and tabs are its only control characters."""
+    """Return the text `value`; of control characters it may hold line breaks and tabs."""
     if not isinstance(value, str):
         raise ValueError("write a text in double quotes")
     if len(value) > most:
@@ -65,7 +65,7 @@ def parse_text(value: object, *, most: int = LONGEST_TEXT) -> str:
 
 
 def parse_name(value: object, *, most: int = LONGEST_NAME) -> str:
-    """Return the name `value`: one line, not empty, no spaces around it."""
+    """Return the name `value`: one line, not empty, without spaces around it."""
     if not isinstance(value, str):
         raise ValueError("write a text in double quotes")
     if not value.strip():
@@ -80,7 +80,7 @@ def parse_name(value: object, *, most: int = LONGEST_NAME) -> str:
 
 
 def parse_list(value: object) -> Sequence[object]:
-    """Return `value` when it is a list; raises ValueError for anything else."""
+    """Return the list `value`; raises ValueError for anything else."""
     if isinstance(value, list | tuple):
         return value
     shown = json.dumps(value, default=str)
@@ -107,14 +107,14 @@ def parse_queue(value: object) -> str:
 
 
 def parse_celery_queue(value: object) -> str:
-    """Return the name `value` of a queue of the user's own application."""
+    """Return the name `value` of a queue of the user's Celery application."""
     if isinstance(value, str) and CELERY_QUEUE_PATTERN.fullmatch(value):
         return value
     raise ValueError("write 1 to 200 of: letters, digits, _ . : and -")
 
 
 def one_of(*choices: str) -> Callable[[object], object]:
-    """Return a check that lets only `choices` pass."""
+    """Return a check that accepts only `choices`."""
 
     def check(value: object) -> object:
         if isinstance(value, str) and value in choices:
@@ -127,7 +127,7 @@ def one_of(*choices: str) -> Callable[[object], object]:
 
 
 def parse_address(value: object) -> str:
-    """Return the e-mail address `value`, its domain in lower case; nothing is looked up."""
+    """Return the e-mail address `value`, its domain in lower case; no DNS is asked."""
     if not isinstance(value, str) or len(value) > 254:
         raise ValueError('write an e-mail address such as "ann@example.com"')
     try:
@@ -137,7 +137,7 @@ def parse_address(value: object) -> str:
 
 
 def parse_url(value: object) -> str:
-    """Return the URL `value` as it stands; http or https, with a host, without a password."""
+    """Return the URL `value` unchanged; http or https, with a host, without a password."""
     example = 'write a URL such as "https://example.com/data.csv"'
     if not isinstance(value, str) or len(value) > LONGEST_URL:
         raise ValueError(example)
@@ -151,21 +151,21 @@ def parse_url(value: object) -> str:
     if not known:
         raise ValueError(f"is not an http or https URL; {example}")
     if parts.password is not None:
-        raise ValueError("holds a password, which everybody could read here; remove it")
+        raise ValueError("holds a password, which every reader would see; remove it")
     return value
 
 
 def has_offset(text: str) -> bool:
-    """Return whether the instant `text` names its own offset from UTC."""
+    """Return whether the instant `text` has an offset from UTC."""
     match = _INSTANT.fullmatch(text)
     return match is not None and match["offset"] is not None
 
 
 def parse_instant(value: object, zone: str, *, round_up: bool = False) -> datetime:
-    """Return the instant `value` in UTC, a whole second; without an offset it is read in `zone`.
+    """Return the instant `value` in UTC and whole seconds, read in `zone` if it has no offset.
 
-    A fraction of a second is refused, or rounded up when `round_up`. Times in a gap of the clock
-    are its end, repeated ones the first. Raises ValueError with what to write instead.
+    A fraction of a second is refused, or rounded up if `round_up`. A time in a gap of the clock is
+    the end of the gap, a repeated one the first. Raises ValueError with what to write instead.
     """
     if not isinstance(value, str) or _INSTANT.fullmatch(value) is None:
         raise ValueError(f"is not an instant; {INSTANT_EXAMPLE}")

@@ -1,19 +1,19 @@
-"""Zone names as admins write them, and what a wall clock shows as an instant."""
+"""Zone names in documents, and wall-clock times as instants."""
 
 from datetime import UTC, datetime, timedelta
 
 from cron import InvalidRule
 from cron.zone import canonical_name, zone_named
 
-# A stretch's wall clock counts from here (cron/zone.py).
+# Wall clocks of stretches count from here (cron/zone.py).
 _WALL_ORIGIN = datetime(1969, 1, 1)  # noqa: DTZ001 - a wall clock has no zone
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def parse_zone(value: object) -> str:
-    """Return the canonical IANA name of the zone `value`, its capitals corrected.
+    """Return the canonical IANA name of the zone `value`.
 
-    Raises ValueError, with the nearest known name, for anything that is no zone.
+    Raises ValueError, with the nearest known name, for an unknown zone.
     """
     if not isinstance(value, str):
         raise ValueError('is not a zone; write an IANA name such as "Europe/Paris"')
@@ -27,7 +27,7 @@ def parse_zone(value: object) -> str:
 def instant_of(wall: datetime, zone: str) -> datetime:
     """Return the UTC instant at which the clock of `zone` shows the naive time `wall`.
 
-    A time that the clock skips is the end of the gap; one that it shows twice is the first.
+    A skipped time is the end of its gap; a repeated time is the first of the two.
     Raises ValueError for a time outside 1970 to 2199.
     """
     shown = int((wall - _WALL_ORIGIN).total_seconds())

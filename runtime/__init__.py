@@ -1,1 +1,1 @@
-"""How a process stands up: settings, clocks, database engine, logs, embedded broker."""
+"""Process set-up: settings, clocks, database engine, logs, embedded broker."""

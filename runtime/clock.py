@@ -1,8 +1,7 @@
-"""The one place that reads a clock of this machine.
+"""The only reader of this machine's clocks.
 
-Decisions take `now` as an argument; it comes from the database's clock (`models.sql.read_clock`),
-which on SQLite is this machine's. Liveness is compared inside SQL statements. Durations use
-`monotonic`.
+Decisions take `now` as an argument, from the database's clock (`models.sql.read_clock`), which on
+SQLite is this machine's. SQL statements compare liveness. Durations use `monotonic`.
 """
 
 import time
@@ -21,12 +20,12 @@ def utc_now() -> datetime:
 
 
 def monotonic() -> float:
-    """Return seconds on a clock that is never set; only differences have a meaning."""
+    """Return seconds on a clock that is never set; only differences are meaningful."""
     return time.monotonic()
 
 
 def wait_for(condition: Callable[[], bool], timeout_s: float, stop: Event | None = None) -> bool:
-    """Return True as soon as `condition()` holds, False after `timeout_s` or when `stop` is set."""
+    """Return True once `condition()` holds, False after `timeout_s` or when `stop` is set."""
     end = monotonic() + timeout_s
     pause = stop or Event()
     while not condition():

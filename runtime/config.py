@@ -30,6 +30,7 @@ from runtime.data_sections import Connections, FetchSettings, NamedUrls, Snapsho
 from runtime.documents import read_yaml
 from runtime.folders import fault_of
 from runtime.mail_settings import MailSettings
+from runtime.remedies import remedy_of
 from runtime.sections import (
     AlertSettings,
     CelerySettings,
@@ -43,9 +44,9 @@ from runtime.urls import check_broker_url, check_database_url, check_smtp_url
 
 PREFIX = "SCHED_"
 DEFAULT_HOME = Path(".minutehand")
-# The ends of the names of settings whose values are not told.
+# Errors hide the values of settings whose names end in one of these.
 SECRETS = ("url", "secret", "webhook")
-# A unix socket's path may have 107 bytes on Linux and 103 on macOS.
+# A unix socket's path has at most 107 bytes on Linux and 103 on macOS.
 LONGEST_SOCKET_PATH = 100
 
 _URL_CHECKS = {
@@ -58,7 +59,7 @@ logger = logging.getLogger("minutehand.config")
 
 
 class InvalidSetting(ValueError):
-    """A setting is wrong or contradicts another; the text names its variable."""
+    """A setting is wrong or contradicts another; the text names the variable."""
 
 
 class SchedulerSettings(Section):
@@ -76,7 +77,7 @@ class SchedulerSettings(Section):
 
 
 class WorkerSettings(Section):
-    """Celery workers and the leases on what they run."""
+    """Celery workers and their leases."""
 
     heartbeat_s: float = Field(10, gt=0, le=300, description="seconds between heartbeats")
     lease_s: float = Field(
@@ -117,7 +118,7 @@ class WorkerSettings(Section):
 
 
 class RetentionSettings(Section):
-    """How long history stays, in days."""
+    """How long history is kept."""
 
     operations_days: int = Field(90, ge=1, description="finished operations, attempts, log lines")
     ticks_days: int = Field(7, ge=1, description="tick reports")
@@ -127,12 +128,12 @@ class RetentionSettings(Section):
 
     @property
     def kept_for(self) -> timedelta:
-        """How long operations stay."""
+        """How long operations are kept."""
         return timedelta(days=self.operations_days)
 
 
 class LogSettings(Section):
-    """What a process writes to stderr."""
+    """Log lines on stderr."""
 
     format: Literal["text", "json"] = Field(
         "text", description="text for people, json for machines"
@@ -143,7 +144,7 @@ class LogSettings(Section):
 
 
 class Settings(Section):
-    """Everything that can be set; made once per process by `load_settings`."""
+    """All settings; `load_settings` makes them once per process."""
 
     home: Path = Field(description="folder of all files")
     database_url: SecretStr = Field(
@@ -193,9 +194,9 @@ class Settings(Section):
 
     @cached_property
     def socket_path(self) -> Path:
-        """Where the embedded broker listens: in the home folder, or a short path made from it.
+        """The embedded broker's socket: in the home folder, or at a short path derived from it.
 
-        The short one also stands for a path that a URL would have to quote.
+        The short path is used if the other is too long or a URL would have to quote it.
         """
         path = self.home / "broker.sock"
         if len(os.fsencode(path)) <= LONGEST_SOCKET_PATH and quote(os.fsencode(path)) == str(path):
@@ -205,25 +206,25 @@ class Settings(Section):
 
     @property
     def effective_broker_url(self) -> str:
-        """The broker's URL, secrets included: do not log."""
+        """The broker's URL with its secrets: do not log."""
         return self.broker_url.get_secret_value() or f"redis+socket://{self.socket_path}"
 
     @property
     def effective_database_url(self) -> sa.URL:
-        """The database's URL, secrets included: do not log."""
+        """The database's URL with its secrets: do not log."""
         own = sa.URL.create("sqlite", database=str(self.home / "minutehand.db"))
         return sa.make_url(self.database_url.get_secret_value() or own)
 
     @property
     def effective_data_root(self) -> Path:
-        """The folder that file sources are read from, absolute."""
+        """The absolute folder of file sources."""
         return (self.home / "data") if self.data_root == Path() else self.data_root.absolute()
 
 
 def load_settings(home: Path | None = None, environ: Mapping[str, str] | None = None) -> Settings:
-    """Return the settings of `home` (default: SCHED_HOME, then `.minutehand` where we stand).
+    """Return the settings of `home` (default: SCHED_HOME, then `.minutehand`).
 
-    Raises InvalidSetting, with one line per wrong setting.
+    Raises InvalidSetting with one line per wrong setting.
     """
     environ = os.environ if environ is None else environ
     folder = (home or Path(environ.get("SCHED_HOME") or DEFAULT_HOME)).absolute()
@@ -241,9 +242,9 @@ def load_settings(home: Path | None = None, environ: Mapping[str, str] | None = 
 
 
 def check_socket_folder(settings: Settings) -> None:
-    """Raise InvalidSetting where others may have made the embedded broker's short folder.
+    """Raise InvalidSetting if another account may have made the embedded broker's short folder.
 
-    Its name can be foreseen, and whoever owns it can give us work to do.
+    Its name is predictable, and its owner could send operations to our workers.
     """
     folder = settings.socket_path.parent
     fault = fault_of(folder) if folder != settings.home else None
@@ -260,8 +261,8 @@ def _read_file(file: Path) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
-        told = " ".join(str(error).split())
-        raise InvalidSetting(f"{file} cannot be read: {told}") from None
+        reason = " ".join(str(error).split())
+        raise InvalidSetting(f"{file} cannot be read: {reason}") from None
     if values is None:
         return {}
     if not isinstance(values, dict):
@@ -270,7 +271,7 @@ def _read_file(file: Path) -> dict[str, Any]:
 
 
 def _overlay(values: dict[str, Any], environ: Mapping[str, str]) -> dict[tuple[str, ...], str]:
-    """Lay the environment over the file's values; return which variable set which path."""
+    """Put the environment over the file's values; return the variable that set each path."""
     names = {}
     paths = {variable_of(path): path for path in setting_paths()}
     for variable, value in sorted(environ.items()):
@@ -278,23 +279,23 @@ def _overlay(values: dict[str, Any], environ: Mapping[str, str]) -> dict[tuple[s
         if path is not None:
             _put(values, path, value)
             names[path] = variable
-    for told in unknown_variables(environ):
-        # A warning, not an error: Kubernetes puts SCHED_SERVICE_HOST beside a service "sched".
-        logger.warning("%s", told)
+    for warning in unknown_variables(environ):
+        # No error: Kubernetes sets SCHED_SERVICE_HOST for a service named "sched".
+        logger.warning("%s", warning)
     return names
 
 
 def unknown_variables(environ: Mapping[str, str]) -> list[str]:
-    """Return one sentence for each variable that looks like a setting and is none."""
+    """Return one warning for each variable that looks like a setting but is none."""
     known = [variable_of(path) for path in setting_paths()]
-    told = []
+    warnings = []
     for variable in sorted(environ):
         if not variable.startswith(PREFIX) or variable in (*known, "SCHED_HOME"):
             continue
         nearest = difflib.get_close_matches(variable, known, 1)
         hint = f"; did you mean {nearest[0]}?" if nearest else ""
-        told.append(f"{variable} is not a setting{hint}")
-    return told
+        warnings.append(f"{variable} is not a setting{hint}")
+    return warnings
 
 
 def _put(values: dict[str, Any], path: tuple[str, ...], value: str) -> None:
@@ -328,13 +329,12 @@ def _explain(error: ValidationError, names: Mapping[tuple[str, ...], str], file:
     lines = []
     for fault in error.errors():
         path = tuple(str(part) for part in fault["loc"])
-        # A fault between two keys is found at their section: name the variable that was set.
+        # A contradiction between two keys has their section's path: name the variable that was set.
         where = (
             names.get(path[:2])
             or names.get(path[:1])
             or next((n for p, n in names.items() if p[: len(path)] == path), None)
         )
-        text = fault["msg"].removeprefix("Value error, ")
         shown = (
             ""
             if path[-1].endswith(SECRETS)
@@ -342,5 +342,5 @@ def _explain(error: ValidationError, names: Mapping[tuple[str, ...], str], file:
             or isinstance(fault["input"], dict | Section)
             else f" {fault['input']!r}"
         )
-        lines.append(f"{where or f'{file}: ' + '.'.join(path)}{shown}: {text}")
+        lines.append(f"{where or f'{file}: ' + '.'.join(path)}{shown}: {remedy_of(fault)}")
     return "\n".join(lines)

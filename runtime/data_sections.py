@@ -1,4 +1,4 @@
-"""Settings of what a refresh reads and where its snapshots lie."""
+"""Settings of sources and snapshots."""
 
 import json
 from typing import Annotated
@@ -10,14 +10,14 @@ from runtime.sections import Section
 
 
 class NamedUrls(dict[str, SecretStr]):
-    """URLs by name, never changed: settings are the key of what is kept for each process."""
+    """URLs by name; immutable and hashable, as caches use settings as their key."""
 
     def __hash__(self) -> int:  # type: ignore[override]
         return hash(frozenset(self.items()))
 
 
 def _object(value: object) -> object:
-    """Return the object that a variable holds as JSON; anything else as it is."""
+    """Return the object in a variable's JSON; other values unchanged."""
     if not isinstance(value, str):
         return value
     try:
@@ -36,7 +36,7 @@ def _urls(value: dict[str, SecretStr]) -> NamedUrls:
         except (sa.exc.ArgumentError, ValueError):
             raise ValueError(
                 f"{name}: write an SQLAlchemy URL such as postgresql://HOST/NAME, "
-                "or where it lies: env:NAME or file:/absolute/path"
+                "or a reference to it: env:NAME or file:/absolute/path"
             ) from None
     return NamedUrls(value)
 
@@ -45,7 +45,7 @@ Connections = Annotated[dict[str, SecretStr], BeforeValidator(_object), AfterVal
 
 
 class FetchSettings(Section):
-    """Bounds of what a refresh reads."""
+    """Limits of a refresh."""
 
     timeout_s: float = Field(60, gt=0, le=3600, description="seconds one download may take")
     max_bytes: int = Field(
@@ -63,7 +63,7 @@ class FetchSettings(Section):
 
 
 class SnapshotSettings(Section):
-    """Where snapshots lie."""
+    """The place of snapshots."""
 
     url: SecretStr = Field(
         SecretStr(""),

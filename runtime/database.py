@@ -1,8 +1,7 @@
-"""Engines: how every connection to PostgreSQL or SQLite is set up, and the two kinds of
-transaction.
+"""Engines and transactions for PostgreSQL and SQLite.
 
-On SQLite a writer takes the lock at its beginning (`BEGIN IMMEDIATE`): a transaction that reads
-first and writes later would lose updates. Readers use a plain `BEGIN` and see one snapshot.
+On SQLite a writer takes the lock at its start (`BEGIN IMMEDIATE`): a transaction that reads first
+and writes later would lose updates. Readers use a plain `BEGIN` and see one snapshot.
 """
 
 import json
@@ -42,7 +41,7 @@ DATABASE_AWAY = (
 
 
 def make_engine(settings: Settings) -> sa.Engine:
-    """Return an engine for the settings' database; nothing is connected yet."""
+    """Return an engine for the settings' database, not connected yet."""
     url = settings.effective_database_url
     return _sqlite_engine(url) if url.get_backend_name() == "sqlite" else _postgresql_engine(url)
 
@@ -54,7 +53,7 @@ def default_engine() -> sa.Engine:
 
 
 def is_made(engine: sa.Engine) -> bool:
-    """Return whether there can be something in the database: connecting makes an SQLite file."""
+    """Return whether the database may hold something: connecting creates an SQLite file."""
     if engine.url.get_backend_name() != "sqlite":
         return True
     name = str(engine.url.database)
@@ -81,7 +80,7 @@ def reading(engine: sa.Engine) -> Iterator[sa.Connection]:
 def one_snapshot(engine: sa.Engine) -> Iterator[sa.Connection]:
     """Yield a connection whose statements all see the same instant of the database.
 
-    `reading` promises that of each statement alone on PostgreSQL.
+    On PostgreSQL, `reading` gives each statement its own snapshot.
     """
     options: dict[str, Any] = dict(READ_ONLY)
     if engine.dialect.name == "postgresql":
@@ -92,10 +91,10 @@ def one_snapshot(engine: sa.Engine) -> Iterator[sa.Connection]:
 
 @contextmanager
 def unhurried(engine: sa.Engine) -> Iterator[sa.Connection]:
-    """Yield a connection in a transaction that a crash of the server may lose, but never tear.
+    """Yield a connection in a transaction that a server crash may lose, but never tear.
 
-    For what is written anew or done without, such as that a message was sent: PostgreSQL answers
-    before its disk does. What is committed later by anybody else makes it durable too.
+    For writes that can be repeated or lost, such as "message sent": PostgreSQL answers before its
+    disk does. Any later ordinary commit makes the transaction durable too.
     """
     with engine.begin() as connection:
         if connection.dialect.name == "postgresql":
@@ -137,8 +136,8 @@ def _postgresql_engine(url: sa.URL) -> sa.Engine:
             f"-c statement_timeout={STATEMENT_TIMEOUT_S}s",
             f"-c idle_in_transaction_session_timeout={IDLE_TRANSACTION_TIMEOUT_S}s",
             "-c timezone=UTC",
-            # What a tick needs it finds by key: PostgreSQL's default, made for disks that turn,
-            # has it read a whole table of 100,000 for a hundredth of it.
+            # Ticks read by key. PostgreSQL's default, made for rotating disks, reads a whole table
+            # of 100,000 rows for a hundredth of it.
             "-c random_page_cost=1.1",
         )
     )
@@ -165,10 +164,10 @@ def _note_use(_connection: object, record: "ConnectionPoolEntry") -> None:
 def _ping_if_idle(
     connection: "psycopg.Connection[object]", record: "ConnectionPoolEntry", _proxy: object
 ) -> None:
-    """Have a connection that died while nobody used it replaced.
+    """Replace a connection that died while idle.
 
-    Not SQLAlchemy's own ping before each use: it costs a worker a tenth of its time, and one in use
-    may die at any moment all the same.
+    SQLAlchemy's ping before each use costs a worker a tenth of its time, and a connection in use
+    may die at any moment anyway.
     """
     used_at = record.info.get("used_at")
     if used_at is None or monotonic() - used_at < PING_AFTER_IDLE_S:

@@ -1,4 +1,4 @@
-"""Keep at it while the database is away: an outcome must not be lost for a restart of it."""
+"""Retry writes while the database is away: its restart must not lose an outcome."""
 
 import logging
 from collections.abc import Callable
@@ -15,14 +15,14 @@ T = TypeVar("T")
 
 DATABASE_AWAY = (sa.exc.OperationalError, sa.exc.InterfaceError, sa.exc.InternalError)
 RETRY_S = 1.0
-# How long an end that cannot be written is kept; then the sweep takes the operation back.
+# How long to retry an outcome; then the sweep takes the operation back.
 KEEP_S = 600.0
 
 
 def persist(engine: sa.Engine, act: Callable[[sa.Connection], T]) -> T:
-    """Run `act` in a transaction of its own, again and again while the database is away.
+    """Run `act` in its own transaction; retry while the database is away.
 
-    Raises SQLAlchemy's error after ten minutes, and whatever else `act` raises at once.
+    Raises SQLAlchemy's error after ten minutes, any other error of `act` at once.
     """
     give_up_at = monotonic() + KEEP_S
     while True:

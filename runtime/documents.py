@@ -1,4 +1,4 @@
-"""YAML as people write it: without anchors, which can refer to themselves or multiply."""
+"""YAML without anchors, which can refer to themselves or multiply."""
 
 from typing import Any
 
@@ -6,7 +6,20 @@ import yaml
 
 
 class InvalidYaml(ValueError):
-    """A text is no YAML, or none that is read here; the text says where."""
+    """A text is no YAML, or uses anchors; the message says where and what to write."""
+
+
+# A part of PyYAML's message, and what to write instead.
+_REMEDIES = {
+    "'\\t' that cannot start": "indent with spaces, not with tabs",
+    "that cannot start": "write a text that begins with this character in quotes",
+    "mapping values are not": "write one `key: value` a line, and a text that holds ': ' in quotes",
+    "unexpected end of stream": "close the quotes",
+    "expected ',' or": "separate the entries by commas, and close every [ and {",
+    "expected <block end>": "indent the entries of one list or object alike",
+    "could not find expected ':'": "write `key: value`",
+    "unhashable key": "write a text as the key",
+}
 
 
 class _Loader(yaml.SafeLoader):
@@ -21,7 +34,7 @@ class _Loader(yaml.SafeLoader):
 
 
 def _as_written(loader: _Loader, node: yaml.ScalarNode) -> str:
-    """Return an instant as the text that it is in JSON."""
+    """Return an instant as a text, as in JSON."""
     return str(loader.construct_scalar(node))
 
 
@@ -29,10 +42,19 @@ _Loader.add_constructor("tag:yaml.org,2002:timestamp", _as_written)
 
 
 def read_yaml(text: str) -> Any:
-    """Return what a YAML text says; raises InvalidYaml."""
+    """Return the value of a YAML text; raises InvalidYaml."""
     try:
         return yaml.load(text, _Loader)  # noqa: S506 - it is a SafeLoader
     except RecursionError:
         raise InvalidYaml("nested too deeply") from None
+    except yaml.MarkedYAMLError as error:
+        raise InvalidYaml(_explained(error)) from None
     except (yaml.YAMLError, ValueError, TypeError, OverflowError) as error:
-        raise InvalidYaml(str(error)) from None
+        raise InvalidYaml(str(error).partition("\n")[0]) from None
+
+
+def _explained(error: yaml.MarkedYAMLError) -> str:
+    problem = str(error.problem)
+    remedy = next((text for part, text in _REMEDIES.items() if part in problem), problem)
+    mark = error.problem_mark or error.context_mark
+    return f"line {mark.line + 1}, column {mark.column + 1}: {remedy}" if mark else remedy

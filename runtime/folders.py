@@ -1,21 +1,21 @@
-"""Folders that only this account may enter."""
+"""Folders private to this account."""
 
 import os
 import stat
 from pathlib import Path
 
-# What this process makes is for its account alone: documents, data and mail are in it.
+# Files of this process hold documents, data and mail: other accounts must not read them.
 PRIVATE_UMASK = 0o077
 PRIVATE = 0o700
 
 
 def make_private(folder: Path) -> None:
-    """Make `folder`, for this account alone; one that is there stays as it is."""
+    """Create `folder` private to this account; an existing one stays unchanged."""
     folder.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
 
 
 def fault_of(folder: Path) -> str | None:
-    """Return why `folder` is not this account's alone; None when it is, or when it is absent."""
+    """Return why `folder` is not private to this account; None if it is, or does not exist."""
     try:
         state = folder.lstat()
     except FileNotFoundError:

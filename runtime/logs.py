@@ -11,7 +11,7 @@ STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line: at, level, logger, message, and what was given as `extra`."""
+    """One JSON object per line: at, level, logger, message, and the keys of `extra`."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the record as one line of JSON."""
@@ -28,7 +28,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def set_up_logs(settings: LogSettings, name: str) -> None:
-    """Send all log lines of this process to stderr; `name` tells the processes of `up` apart."""
+    """Send all log lines of this process to stderr; `name` identifies it among those of `up`."""
     handler = logging.StreamHandler(sys.stderr)
     if settings.format == "json":
         handler.setFormatter(JsonFormatter())

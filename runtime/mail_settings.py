@@ -1,4 +1,4 @@
-"""How mail leaves: the sender, what a server may take, the pace, how recipients unsubscribe."""
+"""Settings of outgoing mail: sender, time-out, rate, size, unsubscribing."""
 
 from pydantic import Field, field_validator
 
@@ -7,7 +7,7 @@ from runtime.urls import check_sender, check_unsubscribe
 
 
 class MailSettings(Section):
-    """How mail leaves."""
+    """Outgoing mail."""
 
     sender: str = Field("minutehand@example.com", description="address in From")
     reply_to: str | None = Field(None, description="address in Reply-To")

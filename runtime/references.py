@@ -1,4 +1,4 @@
-"""What a reference to a secret stands for: read when it is used, never stored, logged or shown."""
+"""Secrets behind references: read at use, never stored, logged or shown."""
 
 import os
 from collections.abc import Iterable, Mapping
@@ -13,14 +13,14 @@ OWN_PREFIX = "SCHED_"
 
 
 class SecretMissing(ValueError):
-    """A reference leads nowhere, or where the settings do not let it; the text holds no secret."""
+    """A reference is broken or not allowed by the settings; the text holds no secret."""
 
 
 def resolved(text: str, settings: SecretSettings, environ: Mapping[str, str] | None = None) -> str:
-    """Return the secret that `env:NAME` or `file:PATH` refers to, any other text as it is.
+    """Return the secret that `env:NAME` or `file:PATH` refers to; any other text unchanged.
 
-    A file's last line break is no part of the secret. Raises SecretMissing: also for Minutehand's
-    own settings, which would let whoever writes a source send them anywhere.
+    A file's last line break is dropped. Raises SecretMissing, also for Minutehand's own settings: a
+    source could send them anywhere.
     """
     kind, _, name = text.partition(":")
     if kind == "env":
@@ -29,7 +29,7 @@ def resolved(text: str, settings: SecretSettings, environ: Mapping[str, str] | N
 
 
 def hidden(text: str, secrets: Iterable[str]) -> str:
-    """Return `text` with every secret in it hidden, also one that stands there as in a URL."""
+    """Return `text` with every secret hidden, also where it is quoted as in a URL."""
     for secret in sorted(filter(None, secrets), key=len, reverse=True):
         for written in (secret, quote(secret, safe=""), quote(secret), quote_plus(secret)):
             text = text.replace(written, "***")
@@ -39,7 +39,7 @@ def hidden(text: str, secrets: Iterable[str]) -> str:
 def _of_environment(name: str, settings: SecretSettings, environ: Mapping[str, str]) -> str:
     is_allowed = any(fnmatchcase(name, pattern) for pattern in settings.env)
     if not is_allowed or name.startswith(OWN_PREFIX):
-        raise SecretMissing(f"env:{name} is not among the names that SCHED_SECRETS_ENV allows")
+        raise SecretMissing(f"env:{name} is not allowed by SCHED_SECRETS_ENV")
     if not environ.get(name):
         raise SecretMissing(f"env:{name} is not set; set the variable {name} for this worker")
     return environ[name]

@@ -1,4 +1,4 @@
-"""Groups of settings: their common form, and those about telling people and about clocks."""
+"""Groups of settings: their base, and those of notices, secrets, Celery and clocks."""
 
 import re
 from datetime import time, timedelta
@@ -18,7 +18,7 @@ from pydantic import (
 
 from runtime.urls import check_broker_url, check_sender, check_web_url
 
-# As models/references.py has it for documents.
+# Documents use the same form: models/references.py.
 _REFERENCE = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*|file:/.+")
 _QUIET = re.compile(r"([01]\d|2[0-3]):([0-5]\d)-([01]\d|2[0-3]):([0-5]\d)")
 
@@ -41,7 +41,7 @@ class Section(BaseModel):
 
 
 class HookSettings(Section):
-    """How hooks and alerts are delivered."""
+    """Delivery of hooks and alerts."""
 
     secret: SecretStr = Field(SecretStr(""), description="signs webhooks, or env:NAME, file:PATH")
     timeout_s: float = Field(10, gt=0, le=60, description="seconds a webhook may take in all")
@@ -50,7 +50,7 @@ class HookSettings(Section):
 
 
 class AlertSettings(Section):
-    """Who is told of trouble with any action, and when."""
+    """Alerts on failures of any action: their recipients and times."""
 
     mail: Names = Field((), description="addresses, by commas")
     webhook: SecretStr = Field(
@@ -62,7 +62,7 @@ class AlertSettings(Section):
     overdue_minutes: int = Field(
         15, ge=1, le=10_080, description="minutes after which what has not started is overdue"
     )
-    ping_url: SecretStr = Field(SecretStr(""), description="URL that each tick asks for")
+    ping_url: SecretStr = Field(SecretStr(""), description="URL that each tick requests")
 
     @field_validator("mail")
     @classmethod
@@ -75,7 +75,7 @@ class AlertSettings(Section):
     @classmethod
     def _is_a_url(cls, value: SecretStr, info: ValidationInfo) -> SecretStr:
         text = value.get_secret_value()
-        # The workers read what the webhook refers to; the daemon asks for the other one itself.
+        # Workers resolve a webhook's reference; the daemon calls ping_url itself.
         is_referred_to = info.field_name == "webhook" and _REFERENCE.fullmatch(text) is not None
         if text and not is_referred_to:
             check_web_url(text)
@@ -100,12 +100,12 @@ class AlertSettings(Section):
 
     @property
     def overdue(self) -> timedelta:
-        """How long what was recorded may wait for its start."""
+        """How long a recorded operation may wait for its start."""
         return timedelta(minutes=self.overdue_minutes)
 
     @property
     def quiet(self) -> tuple[time, time] | None:
-        """From when until when no alert goes out; None when alerts always may."""
+        """The span [start, end) of the day without alerts; None for no such span."""
         found = _QUIET.fullmatch(self.quiet_hours or "")
         if found is None:
             return None
@@ -114,7 +114,7 @@ class AlertSettings(Section):
 
 
 class SecretSettings(Section):
-    """Where secrets may lie that documents refer to, as `env:NAME` and `file:PATH`."""
+    """Which references to secrets (`env:NAME`, `file:PATH`) documents may use."""
 
     env: Names = Field(
         ("*",), description="patterns of the variables that may be referred to; never SCHED_…"
@@ -125,7 +125,7 @@ class SecretSettings(Section):
 
 
 class CelerySettings(Section):
-    """Tasks of the user's own Celery application."""
+    """The user's Celery application."""
 
     tasks: Names = Field((), description="names or patterns of tasks that actions may send")
     broker_url: SecretStr = Field(

@@ -1,4 +1,4 @@
-"""Say once that this machine's clock is off, once that it is right again, and when it was set."""
+"""Log once when this machine's clock is off, once when it is right again, and when it was set."""
 
 import logging
 from dataclasses import dataclass
@@ -8,21 +8,21 @@ logger = logging.getLogger("minutehand.clock")
 
 @dataclass
 class SkewWatch:
-    """What is known of this machine's clock; `limit_s` is how far off it may be."""
+    """The skew of this machine's clock; more than `limit_s` seconds is off."""
 
     limit_s: float
     skew_s: float = 0.0
-    # The wall clock, less the one that is never set.
+    # The wall clock minus the monotonic clock.
     _leads_s: float | None = None
     _is_off: bool = False
 
     @property
     def is_off(self) -> bool:
-        """Whether the clock is further off than it may be."""
+        """Whether the clock is off by more than `limit_s`."""
         return self._is_off
 
     def note(self, skew_s: float) -> None:
-        """Note by how many seconds the machine's clock is ahead of the database's."""
+        """Record how many seconds the machine's clock is ahead of the database's."""
         was_off, self.skew_s = self._is_off, skew_s
         self._is_off = abs(skew_s) > self.limit_s
         if self._is_off and not was_off:
@@ -35,7 +35,7 @@ class SkewWatch:
             logger.info("this machine's clock is right again")
 
     def note_wall(self, wall_s: float, monotonic_s: float) -> None:
-        """Note the wall clock and the one that is never set, read at the same moment."""
+        """Record the wall clock and the monotonic clock, read at the same moment."""
         before, self._leads_s = self._leads_s, wall_s - monotonic_s
         if before is not None and abs(self._leads_s - before) > self.limit_s:
             logger.warning("this machine's clock was set by %+.1f s", self._leads_s - before)

@@ -1,4 +1,4 @@
-"""Child processes of one command: started, restarted when they die, stopped together."""
+"""Supervision of child processes: start them, restart dead ones, stop all."""
 
 import contextlib
 import ctypes
@@ -21,26 +21,26 @@ logger = logging.getLogger("minutehand.up")
 
 PARENT = "MINUTEHAND_PARENT_PID"
 LONGEST_PAUSE_S = 30.0
-# A child that lived this long starts again at once.
+# A child that lived this long is restarted at once.
 HEALTHY_S = 60.0
 WATCH_S = 0.5
-# Linux only; elsewhere the next `up` stops what a killed one left behind.
+# Linux only; elsewhere the next `up` stops the children of a killed one.
 PRCTL = getattr(ctypes.CDLL(None), "prctl", None) if sys.platform == "linux" else None
 PR_SET_PDEATHSIG = 1
 
 
 class AlreadyRunning(RuntimeError):
-    """Another process holds the lock of this folder; the text has its pid."""
+    """Another process holds the folder's lock; the text names its pid."""
 
 
 @dataclass
 class Child:
-    """One child: its command, and when it may be started again."""
+    """One child: its command, and the earliest time of its restart."""
 
     name: str
     command: Sequence[str]
     environment: Mapping[str, str] = field(default_factory=dict)
-    # For a program that is not ours and cannot call `end_with_parent`.
+    # A foreign program cannot call `end_with_parent`.
     is_foreign: bool = False
     process: subprocess.Popen[bytes] | None = None
     _started: float = 0.0
@@ -48,13 +48,13 @@ class Child:
     _start_at: float = 0.0
 
     def start(self) -> None:
-        """Start the process in a session of its own: Ctrl-C reaches the parent alone."""
+        """Start the process in its own session: Ctrl-C reaches only the parent."""
         self._started = monotonic()
         self.process = subprocess.Popen(
             self.command,
             env={**os.environ, **self.environment, PARENT: str(os.getpid())},
             stdin=subprocess.DEVNULL,
-            # Logs go to stderr. Celery tells its terminal of keys that nobody here can press.
+            # Logs go to stderr. Celery prints hints on keys that have no effect here.
             stdout=subprocess.DEVNULL,
             start_new_session=True,
             preexec_fn=_sigterm_with_parent if self.is_foreign and PRCTL else None,  # noqa: PLW1509
@@ -62,11 +62,11 @@ class Child:
 
     @property
     def is_alive(self) -> bool:
-        """Whether the process runs."""
+        """Whether the process is running."""
         return self.process is not None and self.process.poll() is None
 
     def keep_alive(self) -> None:
-        """Start the process again if it died, after a pause that doubles up to 30 s."""
+        """Restart a dead process after a pause that doubles up to 30 s."""
         if self.is_alive:
             return
         if self._start_at == 0.0:
@@ -80,14 +80,14 @@ class Child:
             self.start()
 
     def signal(self, number: signal.Signals) -> None:
-        """Send a signal, if the process still runs."""
+        """Send a signal if the process is running."""
         if self.process is not None and self.is_alive:
             with contextlib.suppress(ProcessLookupError):
                 self.process.send_signal(number)
 
 
 def stop_all(children: Sequence[Child], timeout_s: float) -> None:
-    """Stop children side by side: SIGTERM, and SIGKILL after the time-out."""
+    """Stop all children in parallel: SIGTERM, then SIGKILL after the time-out."""
     for child in children:
         child.signal(signal.SIGTERM)
     if not wait_for(lambda: not any(child.is_alive for child in children), timeout_s):
@@ -102,7 +102,7 @@ def stop_all(children: Sequence[Child], timeout_s: float) -> None:
 
 @contextmanager
 def folder_lock(folder: Path) -> Iterator[IO[str]]:
-    """Hold the lock of a home folder; raises AlreadyRunning with the holder's pid."""
+    """Hold a home folder's lock; raises AlreadyRunning with the holder's pid."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "up.lock"
     with path.open("a+") as file:
@@ -120,7 +120,7 @@ def folder_lock(folder: Path) -> Iterator[IO[str]]:
 
 
 def end_with_parent() -> None:
-    """Send ourselves SIGTERM when the parent that `Child.start` named is gone."""
+    """Send this process SIGTERM when the parent that started it is gone."""
     parent = os.environ.get(PARENT)
     if parent is None:
         return
@@ -140,5 +140,5 @@ def _sigterm_with_parent() -> None:
 
 
 def own_command(*arguments: str) -> list[str]:
-    """Return a command of ours; `-P` keeps the folder we stand in out of the module path."""
+    """Return a `minutehand` command; `-P` keeps the working folder out of the module path."""
     return [sys.executable, "-P", "-m", "minutehand", *arguments]

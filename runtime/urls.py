@@ -1,4 +1,4 @@
-"""Which URLs and addresses a setting may have. No URL is told again: it may hold a password."""
+"""Checks of URLs and addresses in settings. No error repeats a URL: it may hold a password."""
 
 import re
 from email.errors import MessageError
@@ -12,13 +12,13 @@ DATABASES = {"sqlite", "sqlite+pysqlite", "postgresql", "postgresql+psycopg"}
 BROKERS = {"redis", "rediss", "redis+socket", "amqp", "amqps", "pyamqp"}
 MAIL_SERVERS = {"smtp", "smtp+starttls", "smtps"}
 LONGEST_UNSUBSCRIBE = 400
-# What stands between < and > of a header.
+# The text between < and > of a header.
 _URL_TEXT = re.compile(r"[!#-;=?-\[\]_a-z~]+")
 _DOMAIN = re.compile(r"[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*")
 
 
 def check_database_url(text: str) -> None:
-    """Raise ValueError for what is no URL of a database that keeps what it is given."""
+    """Raise ValueError unless `text` is the URL of a durable database."""
     remedy = "write sqlite:///PATH or postgresql://USER:PASSWORD@HOST/NAME"
     try:
         url = sa.make_url(text)
@@ -31,14 +31,14 @@ def check_database_url(text: str) -> None:
 
 
 def check_broker_url(text: str) -> None:
-    """Raise ValueError for what is no broker's URL, or no list of them by `;`."""
+    """Raise ValueError unless `text` is a broker's URL, or several separated by `;`."""
     for one in text.split(";"):
         if not _is_broker(one):
             raise ValueError("write redis://HOST:PORT/0, redis+socket:///PATH or amqp://HOST//")
 
 
 def check_smtp_url(text: str) -> None:
-    """Raise ValueError for what is no mail server's URL."""
+    """Raise ValueError unless `text` is a mail server's URL."""
     remedy = "write smtp://HOST:PORT, smtp+starttls://… or smtps://USER:PASSWORD@HOST"
     try:
         url = urlsplit(text)
@@ -50,7 +50,7 @@ def check_smtp_url(text: str) -> None:
 
 
 def check_web_url(text: str) -> None:
-    """Raise ValueError for what is no http or https URL with a host."""
+    """Raise ValueError unless `text` is an http or https URL with a host."""
     try:
         url = urlsplit(text)
         is_usable = url.scheme in {"http", "https"} and bool(url.hostname) and url.port != 0
@@ -61,7 +61,7 @@ def check_web_url(text: str) -> None:
 
 
 def check_unsubscribe(text: str) -> None:
-    """Raise ValueError for what is no URL of a List-Unsubscribe header with known placeholders."""
+    """Raise ValueError unless `text` is a List-Unsubscribe URL with known placeholders."""
     remedy = (
         "write a URL such as https://example.com/unsubscribe?who={recipient}&app={app}, or "
         "mailto:unsubscribe@example.com?subject={recipient}"
@@ -78,7 +78,7 @@ def check_unsubscribe(text: str) -> None:
 
 
 def check_sender(text: str) -> None:
-    """Raise ValueError for what is no address such as `a@example.com` or `Ann <a@example.com>`."""
+    """Raise ValueError unless `text` is an address: `a@example.com` or `Ann <a@example.com>`."""
     _name, bare = parseaddr(text)
     is_alone = bool(bare) and (text == bare or text.endswith(f"<{bare}>"))
     try:
@@ -99,7 +99,7 @@ def _is_broker(text: str) -> bool:
     try:
         url = urlsplit(text)
         number = url.path.strip("/")
-        # Asking for the port is what finds a wrong one.
+        # Reading the port raises ValueError for a wrong one.
         has_sound_port = url.port is None or url.port > 0
     except ValueError:
         return False

@@ -1,7 +1,7 @@
 """Make the demo's data: orders of a small bicycle shop, and the stock in its three shops.
 
-Invented from a fixed seed, so that everybody gets the same bytes: `python make_data.py [FOLDER]`.
-Domain `a` is the orders of one year, domain `b` the stock of each article in each shop.
+A fixed seed gives the same bytes everywhere: `python make_data.py [FOLDER]`. Domain `a` holds the
+orders of one year, domain `b` the stock of each article in each shop.
 """
 
 import csv
@@ -62,7 +62,7 @@ def orders(chance: random.Random) -> Iterator[Row]:
 
 
 def stock(chance: random.Random) -> Iterator[Row]:
-    """Yield the header and how much of each article and colour lies in each shop."""
+    """Yield the header and the stock of each article and colour in each shop."""
     yield ("shop", "article", "colour", "in_stock", "reorder_at", "value")
     for shop in SHOPS:
         for article, price in ARTICLES:
@@ -72,7 +72,7 @@ def stock(chance: random.Random) -> Iterator[Row]:
 
 
 def euros(cents: int) -> str:
-    """Return an amount with two digits after the point."""
+    """Return an amount with two decimals."""
     return f"{cents // 100}.{cents % 100:02}"
 
 

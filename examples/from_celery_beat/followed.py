@@ -1,4 +1,4 @@
-"""The shop's Celery application as it is now: the same, and one line."""
+"""The shop's Celery application after the move: one line more."""
 
 from shop import app
 

@@ -1,4 +1,4 @@
-"""The shop's own `models`: what it keeps of a day."""
+"""The shop's own `models`: its journal."""
 
 import os
 from dataclasses import asdict, dataclass
@@ -17,7 +17,7 @@ class Entry:
 
 
 def write(task: str, shop: str, said: str) -> None:
-    """Append a line to the journal, at once and whole."""
+    """Append a line to the journal in one write."""
     path = Path(os.environ.get("SHOP_JOURNAL", "journal.jsonl"))
     line = dumps(asdict(Entry(task, shop, said, os.getpid()))) + "\n"
     with path.open("ab", buffering=0) as file:

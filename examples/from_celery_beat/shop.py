@@ -1,4 +1,4 @@
-"""The shop's Celery application as it was: beat sends its tasks."""
+"""The shop's Celery application before the move: beat sends its tasks."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""The shop's own `tasks`, as they were before: nothing here knows of Minutehand."""
+"""The shop's own `tasks`, unchanged: nothing here refers to Minutehand."""
 
 from pathlib import Path
 from threading import Event
@@ -11,7 +11,7 @@ from models import write
 
 @shared_task
 def close_day(shop: str, tills: str | None = None) -> str:
-    """Close a shop's day, once the file of its tills is there."""
+    """Close a shop's day once the file of its tills exists."""
     write("close_day", shop, "begins")
     while tills is not None and not Path(tills).exists():
         Event().wait(0.1)
@@ -22,7 +22,7 @@ def close_day(shop: str, tills: str | None = None) -> str:
 # Celery may begin it twice: counting does no harm.
 @shared_task(acks_late=True, reject_on_worker_lost=True)
 def count_stock(shop: str, list_: str | None = None) -> None:
-    """Count a shop's stock, once its list is there."""
+    """Count a shop's stock once its list exists."""
     write("count_stock", shop, "begins")
     while list_ is not None and not Path(list_).exists():
         Event().wait(0.1)
@@ -31,7 +31,7 @@ def count_stock(shop: str, list_: str | None = None) -> None:
 
 @shared_task(bind=True, max_retries=3)
 def order_more(self: Any, shop: str, fail: int = 0) -> None:
-    """Order what is out of stock; the supplier does not answer so many times."""
+    """Order articles that are out of stock; the supplier does not answer the first `fail` times."""
     write("order_more", shop, f"try {self.request.retries + 1}")
     if self.request.retries < fail:
         raise self.retry(exc=ConnectionError("the supplier does not answer"), countdown=0)

@@ -10,8 +10,8 @@ down_revision = None
 branch_labels = None
 depends_on = None
 
-# A row edited by plain SQL is filed anew by the next tick, which makes the revision. The edit's
-# own instant parts what the old document decides from what the new one does.
+# The next tick schedules a row edited by plain SQL again and makes the revision. The instant of the
+# edit separates the occurrences of the old document from those of the new one.
 SQLITE_TRIGGER = """
 CREATE TRIGGER actions_edited AFTER UPDATE OF document, active ON actions
 WHEN new.document IS NOT old.document OR new.active IS NOT old.active
@@ -39,7 +39,7 @@ EXECUTE FUNCTION actions_edited()
 
 
 def upgrade() -> None:
-    """Make the tables, the trigger and the default small app."""
+    """Create the tables, the trigger and the default small app."""
     for create in (
         _create_installation,
         _create_small_apps,
@@ -75,7 +75,7 @@ def upgrade() -> None:
 
 
 def _create_trigger() -> None:
-    # Not op.execute: it would take the colons for parameters.
+    # op.execute would read the colons as parameters.
     connection = op.get_bind()
     if connection.dialect.name == "sqlite":
         connection.exec_driver_sql(SQLITE_TRIGGER)

@@ -19,7 +19,7 @@ BATCH = 1_000
 
 
 def upgrade() -> None:
-    """Add what 0.2.0 needs; what 0.1.0 writes stays complete."""
+    """Add what 0.2.0 needs; rows written by 0.1.0 stay complete."""
     _widen_actions()
     added: dict[str, tuple[sa.Column[Any], ...]] = {
         "revisions": (_at("ended_at"), sa.Column("end_reason", sa.Text())),
@@ -69,7 +69,7 @@ def _widen_actions() -> None:
 
 
 def _note_look_backs() -> None:
-    """Write the longest look-back of each plan that is stored."""
+    """Store the longest look-back of each stored plan."""
     connection = op.get_bind()
     actions = sa.table("actions", sa.column("uid"), sa.column("plan"), sa.column("look_back_s"))
     every = sa.select(actions.c.uid, actions.c.plan).order_by(actions.c.uid).limit(BATCH)
@@ -86,7 +86,7 @@ def _note_look_backs() -> None:
 
 
 def _note_hooks() -> None:
-    """Write the hooks that stored documents have into their plans: 0.1.0 did not call them."""
+    """Write the hooks of stored documents into their plans: 0.1.0 did not call them."""
     connection = op.get_bind()
     actions = sa.table("actions", *map(sa.column, ("uid", "revision", "document", "plan")))
     revisions = sa.table("revisions", *map(sa.column, ("action_uid", "number", "plan")))
@@ -113,11 +113,11 @@ def _with_hooks(document: str, plan: str) -> str | None:
             for key in ("on_success", "on_failure")
         }
         after = hooks.get("alert_after")
-        # As the release writes it, without blanks.
+        # The release writes it without blanks.
         text = {**planned, "hooks": {**targets, "alert_after": after}}
         return json.dumps(text, separators=(",", ":"), ensure_ascii=False)
     except (ValueError, KeyError, TypeError, AttributeError):
-        # Somebody broke it by hand; what mends it writes the hooks as well.
+        # Broken by hand; the repair writes the hooks too.
         return None
 
 
@@ -127,7 +127,7 @@ def _look_back_s(plan: str) -> int:
         spans = [span.validate_python(one["look_back"]) for one in json.loads(plan)["triggers"]]
         return max((int(one.total_seconds()) for one in spans), default=0)
     except (ValueError, KeyError, TypeError):
-        # Somebody broke it by hand; what mends it writes the span as well.
+        # Broken by hand; the repair writes the span too.
         return 0
 
 

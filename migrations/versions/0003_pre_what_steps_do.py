@@ -1,4 +1,4 @@
-"""Documents of small apps, tasks of the user's own, permanent refusals: columns of 0.3.0."""
+"""Documents of small apps, tasks of Celery applications, permanent refusals: columns of 0.3.0."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -12,19 +12,19 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Add what 0.3.0 needs; what 0.2.0 writes stays complete."""
+    """Add what 0.3.0 needs; rows written by 0.2.0 stay complete."""
     op.add_column("operations", sa.Column("in_doubt", sa.Text(), nullable=True))
     op.add_column("operations", sa.Column("handing_at", UTCDateTime(), nullable=True))
     op.add_column(
         "deliveries",
         sa.Column("is_permanent", sa.Boolean(), server_default=sa.false(), nullable=False),
     )
-    # Since when a small app had an action `maintenance`; null for those that are to be given one.
+    # Since when a small app has had an action `maintenance`; null until the default one is made.
     op.add_column("small_apps", sa.Column("maintained_at", UTCDateTime(), nullable=True))
-    # The tasks of a user's own Celery application that a worker follows, as a JSON list.
+    # The followed tasks of the user's Celery application, as a JSON list.
     op.add_column("workers", sa.Column("follows", sa.JSON(), nullable=True))
     op.add_column("workers", sa.Column("step_failures", sa.JSON(), nullable=True))
-    # Which operation moved production last.
+    # The last operation that moved production.
     op.add_column("domains", sa.Column("published_by", HyphenatedUuid(), nullable=True))
     op.create_table(
         "app_documents",

@@ -1,4 +1,4 @@
-"""A scheduled action: as an admin writes it, as it is stored, and as the tick sees it."""
+"""Scheduled actions: the document, its stored form, and its plan for the tick."""
 
 import hashlib
 import json
@@ -19,9 +19,9 @@ from models.action.unavailable_steps import without_the_unavailable
 from models.action.when import WhenModel
 from models.celery_task import DEFAULT_QUEUE, STEP, HandOver, refusals
 from models.document import Document, read_document
-from models.errors import InvalidAction
+from models.errors import InvalidAction, Problem
 from models.parsing import ParseContext, Reading
-from models.problems import line_error, problems_of
+from models.problems import ROOT, line_error, problems_of
 from models.step_spec import StepSpec
 from models.values import Flag, Name, Text
 
@@ -39,7 +39,7 @@ QUEUES = {True: "heavy", False: "quick"}
 
 
 class ScheduledActionModel(Document):
-    """An action as an admin writes it, with every default resolved."""
+    """The document of an action, with every default resolved."""
 
     name: Name
     active: Flag = True
@@ -53,9 +53,9 @@ class ScheduledActionModel(Document):
 
     @classmethod
     def contradictions(cls, raw: Mapping[str, Any], reading: Reading, /) -> list[InitErrorDetails]:
-        """Return the fault of a sending step without anybody to send to.
+        """Return the fault of a sending step without recipients.
 
-        An event action sends to its subject, so that it needs no recipients.
+        An event action needs none: it sends to its subject.
         """
         sending = sending_steps(raw.get("operations"), reading.steps)
         when, recipients = raw.get("when"), raw.get("recipients", {})
@@ -69,8 +69,20 @@ class ScheduledActionModel(Document):
         return [line_error(("recipients",), raw.get("recipients"), remedy)]
 
 
+# Keys that only the document of a small app has.
+APP_KEYS = {"zone", "domains", "templates", "users", "groups", "settings"}
+FOR_AN_APP = "is the document of a small app; save it with `minutehand app add`"
+
+
+def _is_app(document: object) -> bool:
+    keys = set(document) if isinstance(document, Mapping) else set()
+    return bool(keys & APP_KEYS) and not keys & {"operations", "when"}
+
+
 def parse_action(document: object, context: ParseContext) -> ScheduledActionModel:
-    """Return the action that `document` writes; raises InvalidAction with all problems at once."""
+    """Return the action of `document`; raises InvalidAction with all problems at once."""
+    if _is_app(document):
+        raise InvalidAction([Problem(ROOT, None, FOR_AN_APP)])
     action, problems = read_document(ScheduledActionModel, document, _strict(context))
     problems = without_the_unavailable(document, problems)
     if context.celery is not None:
@@ -87,11 +99,11 @@ def load_action(
     default_zone: str = "UTC",
     created_at: datetime | None = None,
 ) -> ScheduledActionModel:
-    """Return the action that a stored `document` writes, for those who run it.
+    """Return the action of a stored `document`, read tolerantly.
 
-    Tolerant: unknown keys are passed over, unknown steps are kept by name, a due date may be past.
-    `default_zone` and `created_at` serve documents that were stored unresolved. Raises
-    InvalidAction for what cannot be understood at all.
+    Unknown keys are ignored, unknown steps are kept by name, a due date may be past. `default_zone`
+    and `created_at` complete documents that were stored unresolved. Raises InvalidAction for a
+    document that cannot be read at all.
     """
     reading = Reading(default_zone, steps or {}, created_at, tolerant=True)
     try:
@@ -101,12 +113,11 @@ def load_action(
 
 
 def stored_document(action: ScheduledActionModel) -> dict[str, Any]:
-    """Return the document to store: JSON, as it was written, with outside defaults written into it.
+    """Return the document to store: the written JSON with defaults from outside added.
 
-    Booleans, durations and zone names are normalised, steps that are false are left out, instants
-    of intervals and of the policy are UTC. Parsing it gives the same plan, whatever the zone of the
-    small app is then; an interval without `starting_at` has its action's creation there, and
-    `skip_first`.
+    Booleans, durations and zone names are normalised, false steps are omitted, instants of
+    intervals and of the policy are UTC. Parsing it gives the same plan in any zone of the small
+    app. An interval without `starting_at` gets its action's creation, and `skip_first`.
     """
     return action.model_dump(mode="json", exclude_unset=True, by_alias=True)
 
@@ -115,12 +126,12 @@ def plan_of(action: ScheduledActionModel) -> Plan:
     """Return what the tick and the claim need of `action`."""
     policy = action.policy
     is_heavy = action.operations.is_heavy
-    hand_over, its_queue = _hand_over(action.operations)
+    hand_over, task_queue = _hand_over(action.operations)
     return Plan(
         active=action.active,
         triggers=action.when.triggers(policy.look_back, action.recipients),
         is_heavy=is_heavy,
-        queue=its_queue or policy.queue or (DEFAULT_QUEUE if hand_over else QUEUES[is_heavy]),
+        queue=task_queue or policy.queue or (DEFAULT_QUEUE if hand_over else QUEUES[is_heavy]),
         catch_up=policy.catch_up,
         overlap=policy.overlap,
         max_waiting=policy.max_waiting,
@@ -135,7 +146,7 @@ def plan_of(action: ScheduledActionModel) -> Plan:
 
 
 def _hand_over(operations: OperationModel) -> tuple[HandOver | None, str | None]:
-    """Return the task of the user's own that is sent, if the action is one, and its queue."""
+    """Return the task to send to the user's Celery application, and its queue, or two None."""
     step = operations.step(STEP)
     if step is None:
         return None, None
@@ -146,13 +157,13 @@ def _hand_over(operations: OperationModel) -> tuple[HandOver | None, str | None]
 def document_hash(document: Mapping[str, Any]) -> str:
     """Return the SHA-256 of the document's canonical JSON, in hex.
 
-    Keys are sorted, for their order says nothing; that of a user's own steps does, and counts.
+    The order of keys does not count, except that of user-defined steps.
     """
     operations = document.get("operations")
     names = operations if isinstance(operations, Mapping) else ()
-    own = [name for name in names if name not in BUILT_IN_STEPS]
+    user_steps = [name for name in names if name not in BUILT_IN_STEPS]
     text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-    order = json.dumps(own) if len(own) > 1 else ""
+    order = json.dumps(user_steps) if len(user_steps) > 1 else ""
     return hashlib.sha256((text + order).encode()).hexdigest()
 
 
@@ -169,7 +180,7 @@ def _strict(context: ParseContext) -> Reading:
 
 
 def _due_dates(previous: Mapping[str, object] | None) -> frozenset[datetime]:
-    """Return the due dates of the document that is edited; none when it is broken."""
+    """Return the due dates of the edited document; none if it is broken."""
     if previous is None:
         return frozenset()
     try:

@@ -1,5 +1,6 @@
-"""Who is told when an action's operations end well or badly."""
+"""The hooks of an action: notices at the end of its operations."""
 
+import json
 from collections.abc import Mapping
 from functools import partial
 from typing import Annotated, Any
@@ -13,13 +14,15 @@ from models.document import Document
 from models.parsing import Reading
 from models.problems import line_error
 from models.references import is_reference, parse_reference
-from models.values import Address, parse_list, parse_url, parse_whole
+from models.values import Address, parse_address, parse_list, parse_url, parse_whole
 
 MOST_HOOKS = 20
-BY_REFERENCE = 'write "env:NAME" or "file:/absolute/path" and let it lie there'
+BY_REFERENCE = 'write "env:NAME" or "file:/absolute/path", and store the URL there'
 
 
-def _at_most(value: object) -> object:
+def _hooks(value: object) -> object:
+    if isinstance(value, str):
+        raise ValueError(f"write a list of objects: [{_as_object(value)}]")
     hooks = parse_list(value)
     if len(hooks) > MOST_HOOKS:
         raise ValueError(f"has {len(hooks)} hooks; write at most {MOST_HOOKS}")
@@ -27,27 +30,43 @@ def _at_most(value: object) -> object:
 
 
 def has_password(url: object) -> bool:
-    """Return whether a text is a URL with a password in it."""
+    """Return whether `url` is a URL with a password."""
     try:
         return isinstance(url, str) and urlsplit(url).password is not None
     except ValueError:
         return False
 
 
+def _hook(value: object) -> object:
+    if isinstance(value, str):
+        raise ValueError(f"write an object: {_as_object(value)}")
+    return value
+
+
+def _as_object(text: str) -> str:
+    """Return the JSON of the hook that a bare address or URL stands for, or an example."""
+    for key, parse in (("mail", parse_address), ("webhook", _webhook)):
+        try:
+            return json.dumps({key: parse(text)}, ensure_ascii=False)
+        except ValueError:
+            continue
+    return '{"mail": "ann@example.com"}'
+
+
 def _webhook(value: object) -> str:
-    """Return a URL, or a reference to one that is a secret: `env:NAME`, `file:PATH`."""
+    """Return a URL, or a reference to a secret one: `env:NAME`, `file:PATH`."""
     if is_reference(value):
         return parse_reference(value)
     try:
         return parse_url(value)
     except ValueError as error:
-        raise ValueError(f"{error}; or keep it out of here: {BY_REFERENCE}") from None
+        raise ValueError(f"{error}; for a secret URL {BY_REFERENCE}") from None
 
 
 class HookModel(Document):
-    """One way to be told: a mail to an address, or a POST to a URL; exactly one of the two.
+    """One notice: either a mail to an address or a POST to a URL.
 
-    The URL may stand elsewhere: then the document, and all that is stored, holds the reference.
+    The URL may be a reference to a secret: the database then holds only the reference.
     """
 
     mail: Address | None = None
@@ -55,7 +74,7 @@ class HookModel(Document):
 
     @property
     def target(self) -> Target:
-        """Where the notice goes."""
+        """The target of the notice."""
         if self.mail is not None:
             return Target("mail", self.mail)
         return Target("webhook", str(self.webhook))
@@ -68,19 +87,19 @@ class HookModel(Document):
             return [line_error((), dict(raw), remedy)]
         webhook = raw.get("webhook")
         if has_password(webhook):
-            # Shown without it: errors are stored and logged.
-            remedy = f"holds a password, which everybody could read here; {BY_REFERENCE}"
+            # Without the value: errors are stored and logged.
+            remedy = f"holds a password, which every reader would see; {BY_REFERENCE}"
             return [line_error(("webhook",), None, remedy)]
         return []
 
 
-Hooks = Annotated[tuple[HookModel, ...], BeforeValidator(_at_most)]
+Hooks = Annotated[tuple[Annotated[HookModel, BeforeValidator(_hook)], ...], BeforeValidator(_hooks)]
 
 
 class HooksModel(Document):
-    """What is owed at the end of an operation; `alert_after` failures in a row raise one alert.
+    """Notices at the end of an operation; `alert_after` failures in a row raise one alert.
 
-    Where `alert_after` is not written, the installation's own is taken: the plan says None.
+    Without `alert_after` the plan has None, which means the installation's default.
     """
 
     on_success: Hooks = ()
@@ -89,7 +108,7 @@ class HooksModel(Document):
 
     @property
     def plan(self) -> HookPlan | None:
-        """What is owed, as `end` reads it; None when nothing was written."""
+        """The hooks in the form that plans keep; None if the document has none."""
         says_when = "alert_after" in self.model_fields_set
         if not (self.on_success or self.on_failure or says_when):
             return None

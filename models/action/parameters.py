@@ -36,7 +36,7 @@ def _domains(value: object) -> str | tuple[str, ...]:
 
 
 def _selection(value: object) -> bool | tuple[str, ...]:
-    """Return true, false or the names; a string is a boolean here, never a name."""
+    """Return true, false or the names; a string is a boolean, never a name."""
     if isinstance(value, list | tuple):
         return _NAMES.validate_python(value) or False
     try:
@@ -66,14 +66,14 @@ JsonObject = Annotated[dict[str, JsonValue], BeforeValidator(_object)]
 
 
 class NoParameters(Document):
-    """A step that has nothing to set."""
+    """No parameters."""
 
 
 class RefreshParameters(Document):
-    """Which domains are read anew, and from where.
+    """The domains to refresh, and from where.
 
-    `include_new_domains` takes in the domains that were made after the action was saved: by default
-    with "all", and not with names. `force` rewrites a domain whose source has not changed.
+    `include_new_domains` also refreshes domains created after the action was saved: by default with
+    "all", and not with names. `force` rewrites a domain whose source has not changed.
     """
 
     domains: Domains = "all"
@@ -85,16 +85,16 @@ class RefreshParameters(Document):
 
     @property
     def takes_new_domains(self) -> bool:
-        """Whether domains made after the action was saved are refreshed too."""
+        """Whether domains created after the action was saved are refreshed too."""
         if self.include_new_domains is None:
             return self.domains == "all"
         return self.include_new_domains
 
 
 class PublishParameters(Document):
-    """What goes from staging to production: everything of a kind (true), nothing, or named ones.
+    """What moves from staging to production: all of a kind (true), nothing, or named entries.
 
-    `notify` is the "new data available" mail: by default on manual runs and not on scheduled ones.
+    `notify` sends the "new data available" mail: by default on manual runs, not on scheduled ones.
     """
 
     data: Selection = False
@@ -104,7 +104,7 @@ class PublishParameters(Document):
 
     @classmethod
     def contradictions(cls, raw: Mapping[str, Any], _reading: Reading, /) -> list[InitErrorDetails]:
-        """Return the fault that nothing is published."""
+        """Return the fault of publishing nothing."""
         if all(_is_off(raw.get(kind, False)) for kind in PUBLISHED):
             remedy = 'publishes nothing; write true, or set "data", "design" or "permissions"'
             return [line_error((), dict(raw), remedy)]
@@ -112,16 +112,16 @@ class PublishParameters(Document):
 
 
 class SendEmailParameters(Document):
-    """The stored template that each recipient is sent."""
+    """The stored template to send to each recipient."""
 
     template: Name
 
 
 # A field called `kwargs` collides with the **kwargs that mypy's plugin gives to __init__.
 class CeleryTaskParameters(Document):  # type: ignore[no-redef]
-    """A task of the user's own Celery application.
+    """A task of the user's Celery application.
 
-    `in_doubt` says what to do when it is uncertain whether the broker took the message.
+    `in_doubt` is what to do if it is uncertain whether the broker took the message.
     """
 
     task: Name
@@ -134,7 +134,7 @@ class CeleryTaskParameters(Document):  # type: ignore[no-redef]
 
 
 class JobParameters(Document):
-    """Work for a worker in any language, handed out over HTTP."""
+    """Work for a worker in any language, over HTTP."""
 
     url: Url
     meta: JsonObject = Field(default_factory=dict)

@@ -1,7 +1,6 @@
-"""What the daemon needs of an action: resolved at save, kept beside the document.
+"""What the daemon needs of an action: resolved at save, stored beside the document.
 
-The tick reads plans only. It never looks into the document, so that a step, a template or a
-recipient that nobody knows cannot stop the loop.
+The tick reads only plans, never documents: an unknown step, template or recipient cannot stop it.
 """
 
 from collections.abc import Iterator
@@ -20,13 +19,13 @@ from models.durations import format_span, parse_delay
 
 CatchUp = Literal["latest", "all"]
 Overlap = Literal["skip", "queue", "allow", "replace"]
-# Whom an event action without `recipients` is about.
+# The subjects of an event action without `recipients`.
 EVERYBODY_ACTIVE = RecipientFilterModel()
 
 
 @dataclass(frozen=True, slots=True)
 class CronTrigger:
-    """Due whenever `rule` matches the clock on the wall of `zone` (canonical IANA name)."""
+    """Due when `rule` matches the wall clock of `zone` (canonical IANA name)."""
 
     rule: str
     zone: str
@@ -58,10 +57,10 @@ class IntervalTrigger:
 
 @dataclass(frozen=True, slots=True)
 class EventTrigger:
-    """Due `delay` (ISO 8601, PT0S at the event itself) after each such event of a user who counts.
+    """Due `delay` (ISO 8601, PT0S at the event) after each such event of a user in `subjects`.
 
-    Years and months of the delay are reckoned in `zone`; without any it is None. The clock alone
-    makes nothing due.
+    `zone` is that of the delay's years and months, None without any. The clock alone makes nothing
+    due.
     """
 
     event: str
@@ -85,7 +84,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class HookPlan:
-    """Who is told of an action's ends; `alert_after` None is the installation's default."""
+    """The targets of an action's notices; `alert_after` None is the installation's default."""
 
     on_success: tuple[Target, ...] = ()
     on_failure: tuple[Target, ...] = ()
@@ -94,7 +93,7 @@ class HookPlan:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """An action as the tick and the claim see it; all spans are positive, all instants UTC."""
+    """An action in the form for tick and claim; spans are positive, instants UTC."""
 
     active: bool
     triggers: tuple[Trigger, ...]
@@ -114,12 +113,12 @@ class Plan:
     starts_at: AwareDatetime | None = None
     ends_at: AwareDatetime | None = None
     hooks: HookPlan | None = None
-    # A task of the user's own Celery application: sent itself, in place of one of ours.
+    # A task of the user's Celery application, sent in place of one of ours.
     hand_over: HandOver | None = None
 
     @property
     def on_event(self) -> EventTrigger | None:
-        """The trigger of an event action, which stands alone; None for what the clock makes due."""
+        """The only trigger of an event action; None for actions due by the clock."""
         return next((one for one in self.triggers if isinstance(one, EventTrigger)), None)
 
     @property
@@ -128,10 +127,10 @@ class Plan:
         return max((int(one.look_back.total_seconds()) for one in self.triggers), default=0)
 
     def drops(self, last_start: datetime, now: datetime) -> bool:
-        """Whether an operation that starts at `now` comes too soon after the last other start.
+        """Return whether an operation that starts at `now` is too early after `last_start`.
 
-        Only intervals with a tolerance drop: at less than `every` − `tolerance`. What catch-up
-        `all` sends is never dropped.
+        Only intervals with a tolerance drop, within `every` − `tolerance`; catch-up `all` never
+        does.
         """
         if self.catch_up == "all":
             return False

@@ -1,4 +1,4 @@
-"""How far back, how often, how long, and what to do when two operations of an action meet."""
+"""The policy of an action: look-back, catch-up, overlap, time limit, retries."""
 
 from datetime import datetime, timedelta
 from functools import partial
@@ -42,7 +42,7 @@ def _backoff(value: object) -> object:
 
 
 class RetryModel(Document):
-    """How often a failed operation is tried, and the pauses between; the last pause repeats."""
+    """The attempts of a failing operation, and the pauses between; the last one repeats."""
 
     max_attempts: Annotated[int, BeforeValidator(partial(parse_whole, least=1, most=100))] = 1
     backoff: Annotated[tuple[WithinAWeek, ...], BeforeValidator(_backoff)] = (
@@ -99,9 +99,9 @@ class PolicyModel(Document):
 
 
 def kept_too_short(look_back: timedelta, kept_for: timedelta) -> str:
-    """Return what to do about history that is kept for less long than a look-back.
+    """Return the remedy for a retention that is shorter than a look-back.
 
-    What is pruned and lies within a look-back could be decided again, and run a second time.
+    A pruned occurrence within a look-back could be decided again, and run a second time.
     """
     days = -(-look_back // timedelta(days=1))
     return (

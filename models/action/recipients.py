@@ -1,4 +1,4 @@
-"""Who an action's mails go to, and which subjects an event action is about."""
+"""The recipients of an action's mails, and the subjects of an event action."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -15,10 +15,10 @@ EVERYBODY = "all"
 
 
 class RecipientUser(Protocol):
-    """A user as the rule of recipients sees it.
+    """The part of a user that the filter of recipients reads.
 
-    `active` is false when the user was switched off (inactive); `activated_at` is None when they
-    never activated their account (inactivated). A user may be both.
+    `active` is false if the user was switched off (inactive); `activated_at` is None if the account
+    was never activated (inactivated). A user may be both.
     """
 
     @property
@@ -32,11 +32,11 @@ class RecipientUser(Protocol):
 
 
 class RecipientFilterModel(Document):
-    """Named users and members of named groups (`all` is everybody), less those left out.
+    """Named users and members of named groups (`all`: every user), minus those left out.
 
-    Inactive and inactivated users are left out. `include_…` keeps a kind as well, `only_…` keeps
-    that kind alone; the two `only_…` together are refused. `only_` of one kind with `include_` of
-    the other keeps the users of the first kind, also those who are of both.
+    Inactive and inactivated users are left out. `include_…` keeps a kind too, `only_…` keeps that
+    kind alone; both `only_…` together are refused. `only_` of one kind with `include_` of the other
+    keeps the users of the first kind, including those of both kinds.
     """
 
     users: Names = ()
@@ -63,16 +63,16 @@ class RecipientFilterModel(Document):
 
     @property
     def keeps_inactive(self) -> bool:
-        """Whether users who were switched off may be kept."""
+        """Whether inactive users may be kept."""
         return self.include_inactive_users or self.only_inactive_users
 
     @property
     def keeps_inactivated(self) -> bool:
-        """Whether users who never activated their account may be kept."""
+        """Whether inactivated users may be kept."""
         return self.include_inactivated_users or self.only_inactivated_users
 
     def keeps(self, user: RecipientUser) -> bool:
-        """Return whether the flags keep `user`, named or not."""
+        """Return whether the flags keep `user`, whether named or not."""
         activated = user.activated_at is not None
         if self.only_inactive_users and user.active:
             return False
@@ -86,12 +86,12 @@ class RecipientFilterModel(Document):
         return (named or not user.groups.isdisjoint(self.groups)) and self.keeps(user)
 
     def counts(self, user: RecipientUser) -> bool:
-        """Return whether `user` counts as the subject of an event action.
+        """Return whether `user` may be the subject of an event action.
 
-        Where nobody is named everybody is meant, less those whom the flags leave out.
+        Without names every user may, except those that the flags leave out.
         """
         return self.keeps(user) if self.names_nobody else self.selects(user)
 
     def selected(self, users: Iterable[RecipientUser]) -> list[RecipientUser]:
-        """Return those of `users` who are selected, in their order."""
+        """Return the selected ones of `users`, in order."""
         return [user for user in users if self.selects(user)]

@@ -1,4 +1,4 @@
-"""The steps of an action: which ones, with what parameters, in the fixed order."""
+"""The steps of an action with their parameters, in their fixed order."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -23,7 +23,14 @@ from models.action.parameters import (
 )
 from models.document import as_object
 from models.parsing import Reading, reading_of
-from models.problems import line_error, line_errors, raise_all, unknown_keys, unknown_name
+from models.problems import (
+    line_error,
+    line_errors,
+    no_parameters,
+    raise_all,
+    unknown_keys,
+    unknown_name,
+)
 from models.step_spec import StepSpec, why_unknown
 from models.values import flag_of
 
@@ -44,10 +51,10 @@ BUILT_IN_STEPS: Mapping[str, StepSpec] = {
 
 
 class StepModel(BaseModel):
-    """One step of an action: its name, and its parameters as they are stored.
+    """One step of an action: its name, and its parameters as stored.
 
-    `written` is `true` where the document had no parameters. What `true` stands for is already in
-    `parameters`. `spec` is None for a step that this process does not know.
+    `written` is `true` if the document had no parameters; `parameters` holds what `true` stands
+    for. `spec` is None for an unknown step.
     """
 
     model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True)
@@ -59,11 +66,11 @@ class StepModel(BaseModel):
 
 
 class OperationModel(BaseModel):
-    """What an operation of the action does: its steps, in the order in which they run.
+    """The steps of an action in the order in which they run.
 
-    Read from the `operations` object: a step that is false is absent, at least one must be left.
-    The order is refresh, publish, send_email, send_execsum, maintenance, then a user's own steps as
-    the document has them.
+    Read from the `operations` object, without false steps; at least one must remain. The order is
+    refresh, publish, send_email, send_execsum, maintenance, then user-defined steps as in the
+    document.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -81,7 +88,7 @@ class OperationModel(BaseModel):
         return tuple(s.name for s in self.steps if s.spec is not None and s.spec.needs_recipients)
 
     def step(self, name: str) -> StepModel | None:
-        """Return the step called `name`, or None when the action does not have it."""
+        """Return the step `name`, or None if the action does not have it."""
         return next((step for step in self.steps if step.name == name), None)
 
     @model_validator(mode="before")
@@ -103,7 +110,7 @@ class OperationModel(BaseModel):
 
 
 def known_steps(user_steps: Mapping[str, StepSpec]) -> dict[str, StepSpec]:
-    """Return the built-in steps and `user_steps` by name; built-in names cannot be taken over."""
+    """Return all steps by name; a user-defined step cannot replace a built-in one."""
     return {**user_steps, **BUILT_IN_STEPS}
 
 
@@ -135,7 +142,7 @@ def _steps_of(
 
 
 def _read_step(name: str, value: object, reading: Reading) -> Iterator[StepModel]:
-    """Yield the step, or nothing when it is false; raises ValueError or ValidationError."""
+    """Yield the step, or nothing if it is false; raises ValueError or ValidationError."""
     known = known_steps(reading.steps)
     flag = flag_of(value)
     spec = known.get(name)
@@ -144,7 +151,7 @@ def _read_step(name: str, value: object, reading: Reading) -> Iterator[StepModel
     if flag is False:
         return
     if flag is None and not isinstance(value, Mapping):
-        raise ValueError("write true, false or an object with parameters")
+        raise ValueError(no_parameters(spec.parameters if spec else NoParameters))
     raw = as_object(value) if flag is None else dict(spec.if_true if spec else {})
     if spec is None:
         yield StepModel(name=name, written=flag or raw, parameters=raw)
@@ -154,7 +161,7 @@ def _read_step(name: str, value: object, reading: Reading) -> Iterator[StepModel
 
 
 def _checked(spec: StepSpec, raw: dict[str, Any], reading: Reading) -> dict[str, Any]:
-    """Return the parameters to store: normalised for built-in steps, else as they were written."""
+    """Return the parameters to store: normalised for built-in steps, else as written."""
     faults = [] if reading.tolerant else unknown_keys(spec.parameters, raw)
     if spec.name in BUILT_IN_STEPS:
         faults = []

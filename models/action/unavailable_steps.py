@@ -1,4 +1,4 @@
-"""What the grammar knows and this release cannot run yet: to be deleted with its two callers."""
+"""Steps that the grammar knows but this release cannot run yet."""
 
 from collections.abc import Mapping
 
@@ -10,7 +10,7 @@ STEP_REMEDY = "this step is not available in this release; remove it or set it t
 
 
 def not_available(document: object) -> list[Problem]:
-    """Return one problem for each part of an action's document that this release cannot run."""
+    """Return one problem for each step of a document that this release cannot run."""
     if not isinstance(document, Mapping):
         return []
     operations = document.get("operations")
@@ -20,7 +20,7 @@ def not_available(document: object) -> list[Problem]:
 
 
 def without_the_unavailable(document: object, problems: list[Problem]) -> list[Problem]:
-    """Return `problems` with one each for what cannot run, in place of the faults inside it."""
+    """Return `problems`, with one for each unavailable step in place of the faults inside it."""
     later = not_available(document)
     hidden = tuple(problem.path for problem in later)
     kept = [p for p in problems if not any(_is_within(p.path, path) for path in hidden)]

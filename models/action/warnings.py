@@ -1,11 +1,13 @@
-"""Warnings at save: what an action names that nobody knows yet, or what it asks for in vain.
+"""Warnings at save: unknown names, settings without effect, likely mistakes.
 
-None of them stops the save. A name that is still unknown when the action runs fails its operation.
+A warning does not stop the save. A name that is still unknown when the action runs fails its
+operation.
 """
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
+from cron import oversized_steps
 from cron.rule import normalised
 from models.action import ScheduledActionModel
 from models.action.plan import CronTrigger
@@ -13,15 +15,15 @@ from models.action.recipients import EVERYBODY, RecipientFilterModel
 from models.action.when import WhenModel
 from models.problems import nearest
 
-# What an action on events may write in its policy in vain.
+# Keys of the policy that have no effect on event actions.
 FOR_CLOCKS = {"catch_up", "overlap", "max_waiting"}
 
 
 @dataclass(frozen=True, slots=True)
 class KnownNames:
-    """The names of a small app at the time of a save; None where they were not looked up.
+    """The names in a small app at the time of a save; None means not looked up.
 
-    `kept_recipients` is how many users the action's recipients select now.
+    `kept_recipients` counts the users that the action's recipients select now.
     """
 
     users: Collection[str] | None = None
@@ -34,15 +36,16 @@ class KnownNames:
 
 
 def warnings_of(action: ScheduledActionModel, known: KnownNames) -> list[str]:
-    """Return what an admin should know before relying on `action`, one text for each doubt."""
+    """Return the warnings about `action`, one text each."""
     return [
         *_unknown_recipients(action, known),
         *_unknown_domains(action, known),
         *_unknown_template(action, known),
-        *_nobody(action, known),
+        *_no_recipients(action, known),
         *_left_out(action),
-        *_in_vain(action),
         *_either_day(action.when),
+        *_without_effect(action),
+        *_oversized_steps(action),
     ]
 
 
@@ -82,8 +85,8 @@ def _unknown_domains(action: ScheduledActionModel, known: KnownNames) -> Iterato
     for step, parameter, what, there in (
         ("refresh", "domains", "domain", known.domains),
         ("publish", "data", "domain", known.domains),
-        ("publish", "design", "design", known.design),
-        ("publish", "permissions", "permissions", known.permissions),
+        ("publish", "design", "design document", known.design),
+        ("publish", "permissions", "permissions document", known.permissions),
     ):
         found = action.operations.step(step)
         names = found.parameters.get(parameter) if found is not None else None
@@ -98,9 +101,9 @@ def _unknown_template(action: ScheduledActionModel, known: KnownNames) -> Iterat
         yield from _unknown("operations.send_email.template", "template", names, known.templates)
 
 
-def _nobody(action: ScheduledActionModel, known: KnownNames) -> Iterator[str]:
+def _no_recipients(action: ScheduledActionModel, known: KnownNames) -> Iterator[str]:
     if action.operations.sending and action.recipients is not None and known.kept_recipients == 0:
-        yield f"recipients: nobody is selected now{_flags_hint(action.recipients)}"
+        yield f"recipients: no user is selected now{_flags_hint(action.recipients)}"
 
 
 def _flags_hint(recipients: RecipientFilterModel) -> str:
@@ -109,11 +112,11 @@ def _flags_hint(recipients: RecipientFilterModel) -> str:
         flags.append("inactive users (include_inactive_users)")
     if not recipients.keeps_inactivated:
         flags.append("users who never activated their account (include_inactivated_users)")
-    return f"; left out are {' and '.join(flags)}" if flags else ""
+    return f"; the flags leave out {' and '.join(flags)}" if flags else ""
 
 
 def _left_out(action: ScheduledActionModel) -> Iterator[str]:
-    """Yield doubts about flags that leave out the very users an action seems to be for."""
+    """Yield warnings about flags that leave out the users for whom the action seems to be."""
     recipients = action.recipients or RecipientFilterModel()
     step = action.operations.step("send_email")
     template = str(step.parameters["template"]).casefold() if step is not None else ""
@@ -123,28 +126,38 @@ def _left_out(action: ScheduledActionModel) -> Iterator[str]:
         yield _seems("include_inactive_users", "inactive users")
     if _is_about_created(action.when) and not recipients.keeps_inactivated:
         yield (
-            "recipients: a user who was just created has not activated the account, and is left "
-            'out; write "include_inactivated_users": true'
+            "recipients: a new user has not activated the account yet, and is left out; write "
+            '"include_inactivated_users": true'
         )
 
 
-def _seems(flag: str, who: str) -> str:
-    return f'recipients: {who} are left out, and the template seems to be for them; see "{flag}"'
+def _seems(flag: str, users: str) -> str:
+    return f'recipients: {users} are left out, but the template seems to be for them; see "{flag}"'
 
 
 def _is_about_created(when: WhenModel) -> bool:
     return any(getattr(rule, "event", None) == "instance.user.created" for rule in when.rules)
 
 
-def _in_vain(action: ScheduledActionModel) -> Iterator[str]:
+def _without_effect(action: ScheduledActionModel) -> Iterator[str]:
     if action.when.is_event:
         for key in sorted(FOR_CLOCKS & action.policy.model_fields_set):
-            yield f"policy.{key}: is for what the clock makes due; each event is its own operation"
+            yield f"policy.{key}: has no effect on event actions; each event is its own operation"
         return
     if action.policy.max_waiting > 1 and action.policy.overlap != "queue":
-        yield 'policy.max_waiting: counts with "overlap": "queue" only'
+        yield 'policy.max_waiting: has an effect only with "overlap": "queue"'
     if action.policy.ends_at is not None and _is_over(action):
-        yield "policy.ends_at: every due date lies outside starts_at and ends_at"
+        yield "policy.ends_at: every due date is outside starts_at and ends_at"
+
+
+def _oversized_steps(action: ScheduledActionModel) -> Iterator[str]:
+    """Yield warnings about cron steps that exceed their range: `*/90` minutes is no interval."""
+    for rule in action.when.rules:
+        for field, item, value in oversized_steps(getattr(rule, "cron_rule", "* * * * *")):
+            yield (
+                f'when.cron_rule: the step of "{item}" exceeds the range of the {field}, so only '
+                f'{value} matches; write "{value}", or an interval with "every"'
+            )
 
 
 def _is_over(action: ScheduledActionModel) -> bool:

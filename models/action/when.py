@@ -1,4 +1,4 @@
-"""When an action is due: a cron rule, a due date, an interval, on an event, after an event."""
+"""The rule of an action: a cron rule, a due date, an interval, on an event, after an event."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -21,7 +21,8 @@ from cron import CronSchedule, InvalidRule
 from models.action.plan import CronTrigger, DueDateTrigger, EventTrigger, IntervalTrigger, Trigger
 from models.action.policy import AS_ISO, CRON_LOOK_BACK, DUE_DATE_LOOK_BACK, EVENT_LOOK_BACK
 from models.action.recipients import RecipientFilterModel
-from models.document import Document, as_object
+from models.action.remedies import as_rule, shorter_than_a_tick
+from models.document import Document
 from models.durations import format_span, parse_span
 from models.events import AfterEventModel, OnEventModel
 from models.parsing import Reading, reading_of
@@ -61,14 +62,14 @@ Spread = Annotated[
 
 
 class CronModel(Document):
-    """Due whenever the rule matches the clock on the wall of `timezone` (the small app's)."""
+    """Due when the rule matches the wall clock of `timezone` (default: the small app's)."""
 
     cron_rule: Annotated[str, BeforeValidator(_cron_rule)]
     timezone: Zone
 
     @classmethod
     def completed(cls, raw: dict[str, Any], reading: Reading, /) -> dict[str, Any]:
-        """Return `raw` with the small app's zone where none is written."""
+        """Return `raw` with the small app's zone if it has none."""
         return {"timezone": reading.default_zone, **raw}
 
     def trigger(self, look_back: timedelta | None) -> CronTrigger:
@@ -78,15 +79,15 @@ class CronModel(Document):
 
 
 class DueDateModel(Document):
-    """Due once; without an offset `due_date` is read in `timezone` (the small app's)."""
+    """Due once; a `due_date` without an offset is read in `timezone` (default: the small app's)."""
 
-    # The zone stands first: the date is read in it.
+    # Fields are read in order: the date needs the zone.
     timezone: Zone | None = None
     due_date: str
 
     @classmethod
     def completed(cls, raw: dict[str, Any], reading: Reading, /) -> dict[str, Any]:
-        """Return `raw` with the small app's zone where the date names neither zone nor offset."""
+        """Return `raw` with the small app's zone if the date has neither zone nor offset."""
         written = raw.get("due_date")
         if isinstance(written, str) and not has_offset(written):
             return {"timezone": reading.default_zone, **raw}
@@ -99,7 +100,7 @@ class DueDateModel(Document):
         due_at = parse_instant(value, info.data.get("timezone") or reading.default_zone)
         late = reading.now is not None and due_at <= reading.now
         if late and due_at not in reading.kept_due_dates:
-            raise ValueError(f"is past (now is {_shown(reading.now)}); write a later one")
+            raise ValueError(f"is in the past (it is {_shown(reading.now)}); write a later one")
         return value
 
     @property
@@ -113,11 +114,11 @@ class DueDateModel(Document):
 
 
 class IntervalModel(Document):
-    """Due at starting_at + n·every + offset, on a grid that nothing moves.
+    """Due at starting_at + n·every + offset, on a fixed grid.
 
-    Without `starting_at` the grid begins at the action's creation, which is not an occurrence
-    itself: both facts are stored, as `starting_at` and `skip_first`. The offset lies in
-    [0, jitter) and comes from the uid.
+    Without `starting_at` the grid begins at the action's creation, which is no occurrence itself:
+    `starting_at` and `skip_first` store that. The offset lies in [0, jitter) and comes from the
+    uid.
     """
 
     every: Every
@@ -128,7 +129,7 @@ class IntervalModel(Document):
 
     @classmethod
     def completed(cls, raw: dict[str, Any], reading: Reading, /) -> dict[str, Any]:
-        """Return `raw` with the action's creation where no `starting_at` is written."""
+        """Return `raw` with the action's creation as `starting_at` if it has none."""
         if "starting_at" in raw or reading.created_at is None:
             return raw
         begins = format_instant(reading.created_at)
@@ -139,7 +140,7 @@ class IntervalModel(Document):
     def _a_tick_at_least(cls, every: timedelta, info: ValidationInfo) -> timedelta:
         tick = reading_of(info).tick
         if every < tick:
-            raise ValueError(f'is shorter than a tick; write "{format_span(tick)}" or more')
+            raise ValueError(shorter_than_a_tick(every, tick))
         return every
 
     @field_validator("jitter")
@@ -182,7 +183,7 @@ Rule = CronModel | DueDateModel | IntervalModel | OnEventModel | AfterEventModel
 
 
 class WhenModel(BaseModel):
-    """The rule of an action: one object, or the union of a list of cron rules and due dates."""
+    """The rule of an action: one object, or a list (union) of cron rules and due dates."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -207,9 +208,9 @@ class WhenModel(BaseModel):
     def triggers(
         self, look_back: timedelta | None, subjects: RecipientFilterModel | None = None
     ) -> tuple[Trigger, ...]:
-        """Return what the tick needs of each rule; `look_back` None takes each default.
+        """Return what the tick needs of each rule; `look_back` None means each default.
 
-        `subjects` says which users an event action is about.
+        `subjects` selects the users of an event action.
         """
         return tuple(
             _event_trigger(rule, look_back, subjects or RecipientFilterModel())
@@ -239,7 +240,7 @@ def _event_trigger(
     return EventTrigger(
         event=rule.event,
         delay=rule.delay if isinstance(rule, AfterEventModel) else format_span(NOTHING),
-        # One that is written beside an exact delay decides nothing.
+        # A zone beside an exact delay has no effect.
         zone=rule.timezone if isinstance(rule, AfterEventModel) and rule.delay_parts[0] else None,
         look_back=look_back or EVENT_LOOK_BACK,
         subjects=subjects,
@@ -265,14 +266,14 @@ def _read_list(values: list[object] | tuple[object, ...], info: ValidationInfo) 
 
 
 def _read_clock_rule(value: object, info: ValidationInfo) -> Document:
-    if any(key in as_object(value) for key in ALONE):
+    if any(key in as_rule(value, in_list=True) for key in ALONE):
         raise ValueError("a list holds cron rules and due dates only; make another action for this")
     return _read_rule(value, info)
 
 
 def _read_rule(value: object, info: ValidationInfo) -> Document:
-    """Return the rule of the kind that its keys tell; raises ValueError or ValidationError."""
-    raw = as_object(value)
+    """Return the rule of the kind that its keys show; raises ValueError or ValidationError."""
+    raw = as_rule(value)
     kinds = [key for key in KINDS if key in raw]
     if len(kinds) > 1:
         raise ValueError(f"has two kinds, {listed(kinds)}; keep one, or make another action")
@@ -286,7 +287,7 @@ def _no_kind(raw: Mapping[str, object]) -> str:
         near = nearest(key, KINDS)
         if near is not None:
             return f'has the unknown key "{segment(key)}"; did you mean "{near}"?'
-    return f"says no time; write one of {listed(KINDS)}"
+    return f"has no rule; write one of {listed(KINDS)}"
 
 
 def _shown(now: datetime | None) -> str:

@@ -1,4 +1,4 @@
-"""What may become of a broker and of the messages in it."""
+"""Faults of a broker and its messages."""
 
 import base64
 import json
@@ -60,18 +60,18 @@ class BrokerFaults:
             self.installation.repeat_messages(queue, 2)
 
     def _shuffle(self, fault: Fault) -> None:
-        """Deliver what waits in another order."""
+        """Deliver the waiting messages in another order."""
         with self.installation.broker.client() as client:
             for queue in QUEUES:
                 raws = client.lrange(queue, 0, -1)
                 Random(fault.number).shuffle(raws)
                 for raw in raws:
-                    # One that a worker has taken meanwhile stays taken.
+                    # A message that a worker took meanwhile stays taken.
                     if client.lrem(queue, 1, raw):
                         client.lpush(queue, raw)
 
     def _forge(self, fault: Fault) -> None:
-        """Deliver messages that were sent once again: of any operation, of old attempts, first."""
+        """Deliver sent messages again, at the head: of any operation, of old attempts."""
         random = Random(fault.number)
         with reading(self.installation.engine) as connection:
             rows = connection.execute(
@@ -80,7 +80,7 @@ class BrokerFaults:
             ).all()  # fmt: skip
         with self.installation.broker.client() as client:
             for row in random.sample(rows, min(20, len(rows))):
-                # The attempt of a pending one may not have been sent yet.
+                # The attempt of a pending operation may not have been sent yet.
                 most = row.attempt - 1 if row.state == OperationState.PENDING else row.attempt
                 if most >= 1:
                     raw = _message(row.id, random.randint(1, most), row.task)
@@ -89,7 +89,7 @@ class BrokerFaults:
 
 
 def _message(id: object, attempt: int, task: str) -> str:
-    """Return a message as Celery puts it into Redis."""
+    """Return a message in Celery's form for Redis."""
     body = json.dumps(
         [
             [str(id), attempt],

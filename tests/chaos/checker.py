@@ -1,8 +1,8 @@
-"""An independent judge of what an installation did.
+"""Independent rules for the behaviour of an installation.
 
-It imports nothing of ours and reads only the tables, the log that the steps write, and the storm's
-journal of what it did to the clock and to documents. A rule yields one line of text for each
-violation; no line means that the promise was kept.
+They import none of our code, and read only the tables, the log of the steps, and the storm's
+journal of its changes to the clock and to documents. A rule yields one line of text for each
+violation.
 """
 
 import uuid
@@ -20,7 +20,7 @@ ENDED = {"success", "partial", "failed", "cancelled", "skipped", "dropped", "mis
 SAYS_WHY = {"cancelled", "skipped", "dropped", "missed", "failed"}
 WAITING_OVERLAPS = {"queue", "replace"}
 MOST_LOSSES = 4
-# The log is stamped by the steps' machine, the tables by the database's clock.
+# The log has times of the steps' machine, the tables those of the database's clock.
 SLACK = timedelta(milliseconds=100)
 SECOND = timedelta(seconds=1)
 
@@ -51,8 +51,8 @@ def every_occurrence_has_one_outcome(history: History) -> Iterator[str]:
             inside = [one for one in spans[uid] if one["first_at"] <= at <= one["last_at"]]
             has = len(rows[uid].get(at, ()))
             if has > 1 or (has == 0 and len(inside) != 1):
-                told = f"{at} has {has} operations and lies in {len(inside)} missed spans"
-                yield f"action {uid} (revision {revision}): {told}"
+                problem = f"{at} has {has} operations and lies in {len(inside)} missed spans"
+                yield f"action {uid} (revision {revision}): {problem}"
         for at, found in rows[uid].items():
             if len(found) > 1 and at not in expected:
                 yield f"action {uid}: {at} has {len(found)} operations"
@@ -68,7 +68,7 @@ def spans_count_what_has_no_row(history: History) -> Iterator[str]:
         if len(rowless) != one["count"]:
             yield f"action {uid}: a missed span says {one['count']}, {len(rowless)} are in it"
         for end in (one["first_at"], one["last_at"]):
-            # What was decided before the clock went back has a row, also at the end of a span.
+            # Decisions from before the clock went back have rows, also at the end of a span.
             if end not in rowless and not history.may_be_undone(end):
                 yield f"action {uid}: a missed span ends at {end}, which was not missed"
 
@@ -84,8 +84,8 @@ def operations_lie_on_occurrences(history: History) -> Iterator[str]:
         if revision is None:
             yield f"operation {row['id']}: {at} is no occurrence of its action"
         elif revision != row["revision"]:
-            told = f"recorded with revision {row['revision']}, due in {revision}"
-            yield f"operation {row['id']}: {told}"
+            problem = f"recorded with revision {row['revision']}, due in {revision}"
+            yield f"operation {row['id']}: {problem}"
 
 
 def what_was_asked_for_is_there(history: History) -> Iterator[str]:
@@ -123,7 +123,7 @@ def attempts_are_consecutive(history: History) -> Iterator[str]:
         numbers = [one["attempt"] for one in history.attempts_of(id)]
         policy = history.policy(row)
         waits = policy["overlap"] in WAITING_OVERLAPS or policy["catch_up"] == "all"
-        # An operation that had to wait has numbers without a start.
+        # An operation that had to wait has attempt numbers without a start.
         if not waits and numbers != list(range(1, len(numbers) + 1)):
             yield f"operation {id}: attempts {numbers} are not consecutive"
         if numbers and numbers[-1] > row["attempt"]:
@@ -179,7 +179,7 @@ def what_must_not_repeat_began_once(history: History) -> Iterator[str]:
     last: dict[tuple[str, str], str] = {}
     for line in history.facts.log:
         key = (line["operation"], line["step"])
-        # A step that failed or stopped by itself came to an end: a retry may begin it anew.
+        # A step that failed or stopped by itself has ended: a retry may begin it again.
         if line["what"] == "start" and not line["repeatable"] and last.get(key) in {"start", "end"}:
             yield f"operation {key[0]}: step {key[1]}, not repeatable, began twice"
         last[key] = line["what"]
@@ -191,7 +191,7 @@ def what_succeeded_is_not_repeated(history: History) -> Iterator[str]:
         for line in lines:
             if line["what"] == "start" and (id, line["step"]) in passed:
                 yield f"operation {id}: attempt {attempt} began step {line['step']} after its end"
-        # A next step begins only once the end of the one before it is recorded.
+        # A step begins only after the recorded end of the one before.
         passed |= {
             (id, one["step"])
             for one, after in pairwise(lines)
@@ -238,6 +238,6 @@ RULES: tuple[Callable[[History], Iterator[str]], ...] = (
 
 
 def violations(facts: Facts) -> list[str]:
-    """Return every violation of every rule, each named by its rule."""
+    """Return the violations of all rules, each with the name of its rule."""
     history = History(facts)
-    return [f"{rule.__name__}: {told}" for rule in RULES for told in rule(history)]
+    return [f"{rule.__name__}: {violation}" for rule in RULES for violation in rule(history)]

@@ -1,4 +1,4 @@
-"""The database's clock of a storm: it can be set, and what it showed when is noted."""
+"""The database's clock of a storm: settable, with a journal of its shifts."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -14,7 +14,7 @@ from tests.chaos.faults import Fault
 from tests.chaos.journal import Journal
 from tests.chaos.shifted import shift_connection
 
-# Found before those of pg_catalog, by a search path that names it later.
+# Functions here win over those of pg_catalog, which the search path names later.
 POSTGRESQL = (
     "CREATE SCHEMA storm",
     "CREATE TABLE storm.clock (shift_s double precision NOT NULL)",
@@ -27,24 +27,24 @@ POSTGRESQL = (
 )
 SEARCH_PATH = "public, storm, pg_catalog"
 MINUTE_S = 60.0
-# What is edited after a jump must not lie in the stretch that was lived twice.
+# An edit after a jump must not lie in the stretch that was shown twice.
 PASSED_S = 5.0
 
 
 class Clock:
-    """The clock that all decisions of an installation are made by."""
+    """The clock of all decisions of an installation."""
 
     def __init__(self, installation: Installation, journal: Journal) -> None:
         self.installation, self.journal = installation, journal
         self.shift_s = 0.0
         self._shown_from = utc_now().timestamp()
-        # The furthest that it was moved, perhaps, and that was decided.
+        # The furthest possible shift, and the furthest decided instant.
         self._most_s = 0.0
         self._decided_s = 0.0
         self._ahead: Process | None = None
 
     def set_up(self) -> None:
-        """Take the clock over; before the installation's first connection."""
+        """Replace the clock, before the installation's first connection."""
         if self.installation.store == "sqlite":
             self._write_file()
             sa.event.listen(
@@ -70,30 +70,30 @@ class Clock:
         }
 
     def end(self) -> None:
-        """Pass every instant that was ever shown or decided, so that nothing waits for it."""
+        """Move the clock past every instant ever shown or decided: no row waits for one."""
         if self._ahead is not None and self._ahead.is_alive:
             self._ahead.kill()
         ahead_s = self._decided_s - utc_now().timestamp()
         self._set(max(self._most_s, ahead_s) + PASSED_S)
 
     def close(self) -> None:
-        """Note the last stretch."""
+        """Record the last stretch."""
         self._note_stretch(utc_now().timestamp())
 
     def _forward(self, fault: Fault) -> None:
         self._move(Random(fault.number).uniform(20.0, 12 * MINUTE_S))
 
     def _back(self, fault: Fault) -> None:
-        """A little, which nobody may notice, or far: decided anew."""
+        """Move the clock back: a little, unnoticed, or far, so that time is decided again."""
         random = Random(fault.number)
         longest = random.choice((10.0, 4 * MINUTE_S, 4 * MINUTE_S, 12 * MINUTE_S))
         self._move(-random.uniform(1.0, longest))
 
     def _tick_ahead(self, fault: Fault) -> None:
-        """Make one tick of the future, as `--at` does."""
+        """Make one tick in the future, like `--at`."""
         if self._is_ticking_ahead():
             return
-        # Mostly so near that the next ticks wait for it: all stays certain, and is judged.
+        # Mostly so near that the next ticks wait for it: every occurrence stays certain.
         random = Random(fault.number)
         longest = random.choice((4 * MINUTE_S, 4 * MINUTE_S, 4 * MINUTE_S, 10 * MINUTE_S))
         seconds = random.uniform(1.0, longest)
@@ -105,7 +105,7 @@ class Clock:
         self._ahead = self.installation.processes.start("ahead", command)
 
     def _move(self, seconds: float) -> None:
-        # A tick of the future that comes after the jump would be one of another time.
+        # A tick in the future after the jump would belong to another time.
         if not self._is_ticking_ahead():
             self._set(self.shift_s + seconds)
 
@@ -119,7 +119,7 @@ class Clock:
         try:
             self._write()
         except sa.exc.SQLAlchemyError:
-            # Nobody knows whether it was set: both are noted from here on.
+            # The set may have failed or not: both shifts are recorded from here on.
             self.journal.note("clock", since=began, until=None, shift_s=shift_s)
             self.shift_s = before_s
             raise
@@ -147,7 +147,7 @@ class Clock:
 
 
 def file_of(home: Path) -> Path:
-    """Return the file that moves the clock of an installation on SQLite."""
+    """Return the file that shifts the clock of an installation on SQLite."""
     return home / "storm.clock"
 
 

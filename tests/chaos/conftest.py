@@ -1,4 +1,4 @@
-"""One installation per storm, with a broker of its own."""
+"""One installation per storm, with its own broker."""
 
 import shutil
 import signal
@@ -19,7 +19,7 @@ MakeStorm = Callable[[str, int, float], Storm]
 def make_storm(
     request: pytest.FixtureRequest, home_of: Callable[[str], Settings]
 ) -> Iterator[MakeStorm]:
-    """A factory of a storm on a store; everything that it starts ends with it."""
+    """Return a factory of storms on a store; all their processes end with the test."""
     folder = temporary_folder()
     broker = Broker(folder, free_port())
     broker.start()
@@ -38,7 +38,7 @@ def make_storm(
     for storm in made:
         storm.installation.close()
         if storm.server is not None:
-            # The other tests' server is the same one: as fast as before.
+            # Other tests use the same server: as fast as before.
             storm.server.stop()
             storm.server.start()
     broker.stop(signal.SIGKILL)

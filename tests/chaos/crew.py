@@ -1,4 +1,4 @@
-"""The daemons and workers of a storm: kept up, killed, frozen, stopped."""
+"""The daemons and workers of a storm: restarted, killed, frozen, stopped."""
 
 import signal
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from tests.acceptance.processes import Process
 from tests.chaos.faults import Fault, Later
 
 DAEMONS, WORKERS = 2, 2
-# A victim that ended on its own, or is away.
+# A victim that ended by itself, or is gone.
 GONE = (psutil.Error, ProcessLookupError, AssertionError)
 
 
@@ -23,7 +23,7 @@ class Crew:
         self._processes: dict[str, Process] = {}
 
     def tend(self) -> None:
-        """Start what ended, as a service manager does."""
+        """Restart ended processes, like a service manager."""
         starts = {"daemon": self.installation.daemon, "worker": self._start_worker}
         for role, number in (("daemon", DAEMONS), ("worker", WORKERS)):
             for name in (f"{role} {n}" for n in range(number)):
@@ -74,7 +74,7 @@ class Crew:
         child.suspend()
 
     def _fill_disk(self, fault: Fault) -> None:
-        """Let no file of a daemon grow any more, for a while."""
+        """Stop the files of a daemon from growing, for a while."""
         daemon = psutil.Process(self._one("daemon", fault).pid)
         _, hard = daemon.rlimit(psutil.RLIMIT_FSIZE)
         self.later(fault, lambda: _limit_files(daemon, hard, hard))
@@ -82,7 +82,7 @@ class Crew:
 
 
 def freeze_tree(pid: int, fault: Fault, later: Later) -> None:
-    """Stop a process and its children where they are, for a while."""
+    """Freeze a process and its children for a while."""
     process = psutil.Process(pid)
     later(fault, lambda: thaw_tree(process))
     process.suspend()
@@ -92,9 +92,9 @@ def freeze_tree(pid: int, fault: Fault, later: Later) -> None:
 
 
 def thaw_tree(process: psutil.Process) -> None:
-    """Let a process and its children go on."""
+    """Thaw a process and its children."""
     with suppress(*GONE):
-        # The parent first: a child that it must reap, or that is gone, holds up nobody.
+        # The parent first: it must reap children, and gone ones block no other.
         process.resume()
         for child in process.children(recursive=True):
             with suppress(psutil.Error):

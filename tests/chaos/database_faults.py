@@ -1,4 +1,4 @@
-"""What may become of a database."""
+"""Faults of a database."""
 
 import signal
 import sqlite3
@@ -9,7 +9,7 @@ from tests.chaos.crew import freeze_tree
 from tests.chaos.faults import Fault, Later
 from tests.servers import PostgreSQL
 
-# A crash of the server must lose nothing that was committed: only its machine may not crash.
+# A crash of the server loses no commit, if the machine itself does not crash.
 SURVIVES_A_CRASH = ("-c", "fsync=off", "-c", "full_page_writes=off")
 
 
@@ -20,7 +20,7 @@ class DatabaseFaults:
         self.installation, self.server, self.later = installation, server, later
 
     def set_up(self) -> None:
-        """Let the server keep what it committed through a crash of its own."""
+        """Make the server keep its commits through its own crash."""
         if self.server is not None:
             self.server.stop()
             self.server.start(SURVIVES_A_CRASH)

@@ -1,4 +1,4 @@
-"""Random actions, as an admin would write them."""
+"""Random documents of actions."""
 
 import json
 from datetime import datetime, timedelta
@@ -55,14 +55,14 @@ def random_policy(random: Random) -> dict[str, Any]:
 
 
 def random_steps(random: Random) -> dict[str, Any]:
-    """Return one to three steps that pass, block, fail, stop when asked or ignore it."""
+    """Return one to three steps that pass, block, fail, stop on request or ignore it."""
     names = ("storm_first", "storm_second", "storm_once", "storm_heavy")
     chosen = [name for name in names if random.random() < 0.4] or [random.choice(names[:3])]
     return {name: random_parameters(random) for name in chosen}
 
 
 def random_parameters(random: Random) -> dict[str, Any]:
-    """Return what one step does."""
+    """Return the parameters of one step."""
     return {
         "ms": random.choice((0, 0, 0, 0, 200, 600, 1500, 4000)),
         "fail": random.choice((0, 0, 0, 0, 1, 2, 9)),
@@ -73,7 +73,7 @@ def random_parameters(random: Random) -> dict[str, Any]:
 
 
 def random_broken_text(random: Random, document: dict[str, Any]) -> str:
-    """Return what an admin may write by mistake where a document belongs."""
+    """Return a text that an admin may write by mistake in place of a document."""
     return random.choice(
         (
             "",

@@ -1,4 +1,4 @@
-"""Edits at random instants, as admins make them: by our functions and by plain SQL."""
+"""Edits at random instants, by functions and by plain SQL."""
 
 import json
 from collections.abc import Callable
@@ -27,13 +27,13 @@ from tests.chaos.journal import Journal
 from tests.factories import DEFAULT_APP
 
 TICK = timedelta(seconds=5)
-# An edit that meets a database or a broker that is away is refused, as an admin's would be.
+# An edit is refused, like an admin's, while the database or the broker is away.
 REFUSED = (sa.exc.SQLAlchemyError, SchedulerError)
 Documents = list[tuple[UUID, dict[str, Any]]]
 
 
 class Editor:
-    """Makes the edits of a schedule in a thread of its own: one that blocks holds up no fault."""
+    """Makes the edits of a schedule in its own thread: a blocked edit delays no fault."""
 
     def __init__(self, installation: Installation, journal: Journal) -> None:
         specs = Registry((storm_steps.__name__,)).user_specs()
@@ -45,7 +45,7 @@ class Editor:
         self._stop = Event()
 
     def begin(self, random: Random, count: int) -> None:
-        """Store the first actions; some have slept through what lies behind them."""
+        """Store the first actions; some have missed occurrences."""
         now = self.installation.now()
         documents = [random_document(random, f"storm {n}", now) for n in range(count)]
         for changed in create_all(self.installation.engine, documents, self.author):
@@ -53,17 +53,17 @@ class Editor:
                 self._set_back(changed.uid, now - timedelta(seconds=random.randint(30, 1200)))
 
     def follow(self, schedule: list[Fault]) -> Thread:
-        """Start to make the edits."""
+        """Start the edits."""
         thread = Thread(target=self._follow, args=(schedule,), name="editor", daemon=True)
         thread.start()
         return thread
 
     def stop(self) -> None:
-        """Make no further edit."""
+        """Stop the edits."""
         self._stop.set()
 
     def end_all(self) -> None:
-        """Let no action be due any more; what is recorded runs on, and what is broken is mended."""
+        """Pause all actions and repair broken ones; recorded operations go on."""
         ends = (self.installation.now() + timedelta(seconds=2)).replace(microsecond=0)
         for _, document in self._documents():
             policy = {**document.get("policy", {}), "ends_at": ends.isoformat()}
@@ -106,7 +106,7 @@ class Editor:
         acts[edit.kind]()
 
     def _documents(self, *which: sa.ColumnElement[bool]) -> Documents:
-        """Return the documents of the current revisions, of those not deleted by default."""
+        """Return the documents of current revisions, by default of actions that are not deleted."""
         current = (revisions.c.action_uid == actions.c.uid) & (
             revisions.c.number == actions.c.revision
         )
@@ -134,7 +134,7 @@ class Editor:
         self.journal.note("run", operation=str(id), action=str(uid))
 
     def _edit_by_sql(self, random: Random) -> None:
-        """Edit any action, a deleted one too: plain SQL forgets to ask."""
+        """Edit any action, even a deleted one: plain SQL does not check."""
         uid, document = random.choice(self._documents(sa.true()))
         fresh = random_document(random, "fresh", self.installation.now())
         key = random.choice(("when", "policy"))
@@ -144,7 +144,7 @@ class Editor:
             connection.execute(statement.values(document=text))
 
     def _break_by_sql(self, uid: UUID, text: str) -> None:
-        """Write what is no document; note until when the old one counts."""
+        """Write an invalid document; record until when the old one counts."""
         broken = sa.update(actions).where(actions.c.uid == uid).values(document=text)
         edited = (
             sa.select(action_cursor.c.edited_at, actions.c.revision)
@@ -154,7 +154,7 @@ class Editor:
         with self.installation.engine.begin() as connection:
             connection.execute(broken)
             at, revision = connection.execute(edited).one()
-            # Noted before the commit: one that is lost on its way may have been made.
+            # Recorded before the commit: a commit with a lost answer may have happened.
             self.journal.note("broken", action=str(uid), at=at.timestamp(), revision=revision)
 
     def _set_by_sql(self, uid: UUID, *, active: bool) -> None:

@@ -1,4 +1,4 @@
-"""What the checker looks at: tables, side-effect log, journal; nothing of ours is imported.
+"""The input of the checker: tables, side-effect log, journal; imports none of our code.
 
 A row is a dict: instants are aware UTC, ids are text, JSON is parsed.
 """
@@ -35,7 +35,7 @@ SOURCES = {
 
 @dataclass(frozen=True)
 class Facts:
-    """All rows of the tables, by table; the lines of the log and the journal as written."""
+    """All rows by table; the lines of the log and the journal, as written."""
 
     tables: dict[str, list[Row]]
     log: list[Row]
@@ -72,7 +72,7 @@ def _selecting(table: str) -> str:
 
 
 def read_lines(path: Path) -> list[Row]:
-    """Return the lines of a file of JSON, oldest first."""
+    """Return the lines of a JSON Lines file, oldest first."""
     if not path.exists():
         return []
     return [_line(json.loads(line)) for line in path.read_text().splitlines()]

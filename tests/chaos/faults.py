@@ -1,10 +1,10 @@
-"""When what goes wrong: the whole schedule of a storm, from its seed alone."""
+"""The schedule of a storm: its faults and edits, from its seed alone."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
 
-# Kind of fault, how often among all, and how long it lasts (seconds, at most; 0: an instant).
+# Kind of fault, its weight, and its longest duration in seconds (0: an instant).
 COMMON = (
     ("kill daemon", 3, 0),
     ("kill both daemons", 1, 0),
@@ -48,16 +48,16 @@ EDITS = (
     ("mend", 3),
     ("run", 3),
 )
-# Gaps between two faults, and between two edits; some faults come at once.
+# Gaps between two faults, and between two edits; some faults coincide.
 MOST_S = 2.4
 AT_ONCE = 0.2
-# What can be away for itself only: faults of one of these do not overlap.
+# Faults of one of these do not overlap.
 ALONE = ("broker", "database")
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Something that goes wrong: when, for how long, and a number that chooses the victim."""
+    """One fault: its time, its duration, and a number that selects the victim."""
 
     at_s: float
     kind: str
@@ -66,7 +66,7 @@ class Fault:
 
     @property
     def victim(self) -> str:
-        """What it befalls."""
+        """What the fault affects."""
         return self.kind.split()[-1]
 
     def __str__(self) -> str:
@@ -75,12 +75,12 @@ class Fault:
         return f"{self.at_s:6.2f} {self.kind}{lasting} ({self.number % 100})"
 
 
-# To be called with a fault and what repairs it, once it has lasted.
+# Takes a fault and the repair to run at its end.
 Later = Callable[[Fault, Callable[[], None]], None]
 
 
 def faults(seed: int, store: str, seconds: float) -> list[Fault]:
-    """Return the faults of a storm of so many seconds, in order."""
+    """Return the faults of a storm of `seconds`, in order."""
     random = Random(f"faults {seed}")
     kinds = (*COMMON, *OF_STORE[store])
     free_from: dict[str, float] = {}
@@ -98,7 +98,7 @@ def faults(seed: int, store: str, seconds: float) -> list[Fault]:
 
 
 def edits(seed: int, seconds: float) -> list[Fault]:
-    """Return the edits of a storm of so many seconds, in order."""
+    """Return the edits of a storm of `seconds`, in order."""
     random = Random(f"edits {seed}")
     found = []
     at = random.uniform(1.0, 3.0)
@@ -109,6 +109,6 @@ def edits(seed: int, seconds: float) -> list[Fault]:
     return found
 
 
-def told(schedule: Sequence[Fault]) -> str:
+def lines(schedule: Sequence[Fault]) -> str:
     """Return a schedule as lines."""
     return "\n".join(map(str, schedule))

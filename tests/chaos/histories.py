@@ -1,4 +1,4 @@
-"""A history that keeps every promise, and ways to break it."""
+"""A history without violations, and ways to break it."""
 
 import copy
 import uuid
@@ -53,7 +53,7 @@ def line(at: datetime, number: int, seconds: float, step: str, what: str) -> dic
 
 
 def kept() -> Facts:
-    """Return a history without fault: a success after a failure, one skipped, three missed."""
+    """Return a history without violations: a success after a failure, one skipped, three missed."""
     tables: dict[str, list[dict[str, Any]]] = {
         "actions": [{"uid": UID, "deleted_at": None, "set_aside": None}],
         "revisions": [

@@ -1,8 +1,8 @@
-"""The facts, sorted by what they are about, and which occurrences there have to be.
+"""The facts by subject, and the expected occurrences.
 
-An occurrence is *certain* when one revision alone can have had it due: it must have one outcome.
-It is *doubtful* where the clock went back so far that time was decided anew and the action was
-changed in it, and while its document was broken: then it may have one, and no more.
+An occurrence is *certain* if only one revision can have had it due: it must have one outcome. It is
+*doubtful* while its document was broken, and if the action changed in a stretch of time that was
+decided again after the clock went back: then it has at most one outcome.
 """
 
 from collections import defaultdict
@@ -16,13 +16,13 @@ from tests.chaos.occurrences import occurrences
 MANUAL = "Manual run"
 FOR_EVER = datetime.max.replace(tzinfo=UTC)
 EVER_SINCE = datetime.min.replace(tzinfo=UTC)
-# A clock that goes back by less is waited for.
+# Ticks wait for a clock that goes back by less.
 CLOCK_WAS_WRONG = timedelta(minutes=5)
 Key = tuple[str, int]
 
 
 class History:
-    """One installation's past."""
+    """The past of one installation."""
 
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
@@ -43,7 +43,7 @@ class History:
 
     @cached_property
     def undone(self) -> list[Stretch]:
-        """Those so long that a tick may have noticed and undone what was decided in them."""
+        """Those so long that a tick may have noticed, and undone the decisions in them."""
         return [one for one in self.repeated if one.until - one.after > CLOCK_WAS_WRONG]
 
     @cached_property
@@ -61,12 +61,12 @@ class History:
 
     @cached_property
     def doubtful(self) -> dict[str, list[Stretch]]:
-        """The stretches of each action in which no revision alone has what is due."""
+        """The stretches of each action in which more than one revision may apply."""
         return {uid: merged(self._doubts_of(uid)) for uid in self.actions}
 
     @cached_property
     def expected(self) -> dict[str, dict[datetime, int]]:
-        """The certain occurrences of each action until the last tick: which revision had it due."""
+        """The certain occurrences of each action until the last tick, with their revisions."""
         watermarks = {
             row["action_uid"]: row["watermark"] for row in self.facts.tables["action_cursor"]
         }
@@ -77,11 +77,11 @@ class History:
         }
 
     def may_be_undone(self, at: datetime) -> bool:
-        """Whether an instant may have been decided anew."""
+        """Return whether an instant may have been decided again."""
         return any(one.has(at) for one in self.undone)
 
     def is_doubtful(self, uid: str, at: datetime) -> bool:
-        """Whether an instant is one of which nobody can say what an action had due."""
+        """Return whether the occurrences of an action at an instant are uncertain."""
         return any(one.has(at) for one in self.doubtful[uid])
 
     def _doubts_of(self, uid: str) -> list[Stretch]:
@@ -91,13 +91,13 @@ class History:
         ]
         gone = self.actions[uid]["deleted_at"]
         changes = [*takes_effect, *(row["at"] for row in broken), *filter(None, [gone])]
-        # What was decided ahead of the clock is there, also of an action deleted before.
+        # Decisions ahead of the clock exist, even of an action deleted before.
         found = [
             Stretch(gone, one.until + ABOUT) for one in self.repeated if gone and one.has(gone)
         ]
         for stretch in self.undone:
             if any(stretch.after - ABOUT <= at <= stretch.until + ABOUT for at in changes):
-                # What was missed since the last change may be decided anew by the next one.
+                # The next change may decide again what was missed since the last one.
                 before = max((at for at in takes_effect if at < stretch.after), default=EVER_SINCE)
                 found.append(Stretch(before, stretch.until + ABOUT))
         for row in broken:
@@ -110,7 +110,7 @@ class History:
         until = self.actions[uid]["deleted_at"] or until
         found: dict[datetime, int] = {}
         for number, row in enumerate(revisions):
-            # Under a clock that goes back a later revision may take effect earlier.
+            # If the clock goes back, a later revision may take effect earlier.
             end = min([until, *(later["effective_from"] for later in revisions[number + 1 :])])
             for at in occurrences(row["document"], uid, row["effective_from"], end):
                 if not self.is_doubtful(uid, at):
@@ -123,11 +123,11 @@ class History:
         return found
 
     def document(self, operation: Row) -> Row:
-        """Return the document that an operation runs."""
+        """Return the document of an operation."""
         return self.document_of(operation["action_uid"], operation["revision"])
 
     def policy(self, operation: Row) -> Row:
-        """Return its policy, with the defaults that the rules need."""
+        """Return the policy of an operation, with the defaults that the rules need."""
         policy = self.document(operation).get("policy") or {}
         return {"overlap": "skip", "catch_up": "latest", **policy}
 
@@ -137,7 +137,7 @@ class History:
         return sorted(found, key=lambda row: row["attempt"])
 
     def was_cut_off(self, key: Key) -> bool:
-        """Whether an attempt was ended by another than its own step."""
+        """Return whether an attempt did not end by its own step."""
         attempt = self.attempts[key]
         error = attempt["error"] or ""
         lines = self.lines[key]
@@ -150,5 +150,5 @@ class History:
 
 
 def is_manual(operation: Row) -> bool:
-    """Whether an operation was asked for by somebody, not by a schedule."""
+    """Return whether a manual request, not a schedule, caused an operation."""
     return bool(operation["triggerer"].startswith(MANUAL))

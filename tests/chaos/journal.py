@@ -1,4 +1,4 @@
-"""What the storm notes of its own doing, for the checker: one line of JSON for each fact."""
+"""The storm's record of its own acts for the checker: one line of JSON for each fact."""
 
 import json
 import os
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 class Journal:
-    """A file that grows; several threads may write to it."""
+    """An append-only file; several threads may write to it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

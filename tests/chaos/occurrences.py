@@ -1,4 +1,4 @@
-"""When a document is due, written anew and simply, by walking: no code of ours is imported.
+"""The occurrences of a document, computed independently and simply, one by one.
 
 Cron rules of minutes and hours in UTC, due dates, intervals; anything else is a ValueError.
 """
@@ -17,7 +17,7 @@ SECONDS = (604_800, 86_400, 3_600, 60, 1)
 
 
 def is_true(value: object) -> bool:
-    """Whether a stored flag, or a step's entry, is not false."""
+    """Return whether a stored flag, or a step's entry, is not false."""
     return value not in (False, "false", None)
 
 

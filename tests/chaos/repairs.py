@@ -1,4 +1,4 @@
-"""What ends the faults that last, in a thread of its own: a fault may hang on what is frozen."""
+"""The repairs of lasting faults, in their own thread: a fault may block on a frozen process."""
 
 import heapq
 from collections.abc import Callable
@@ -12,7 +12,7 @@ POLL_S = 0.05
 
 
 class Repairs:
-    """Repairs to come, each at its time; `end` makes all that are left."""
+    """Pending repairs, each at its time; `end` makes the remaining ones."""
 
     def __init__(self) -> None:
         self._waiting: list[tuple[float, int, str, Callable[[], None]]] = []
@@ -23,22 +23,22 @@ class Repairs:
         self._thread = Thread(target=self._follow, name="repairs", daemon=True)
 
     def begin(self) -> None:
-        """Start to repair."""
+        """Start the repairs."""
         self._thread.start()
 
     def later(self, fault: Fault, repair: Callable[[], None]) -> None:
-        """Repair once `fault`, which begins now, has lasted."""
+        """Repair `fault`, which begins now, at its end."""
         due = monotonic() + fault.lasts_s
         with self._lock:
             heapq.heappush(self._waiting, (due, next(self._numbers), fault.victim, repair))
 
     def has(self, victim: str) -> bool:
-        """Whether that victim is still to be repaired."""
+        """Return whether a repair of `victim` is pending."""
         with self._lock:
             return any(one == victim for _, _, one, _ in self._waiting)
 
     def end(self) -> None:
-        """Repair everything now; raises what a repair raised."""
+        """Make all pending repairs now; raises the error of a failed one."""
         self._ending.set()
         self._thread.join()
         if self._error is not None:

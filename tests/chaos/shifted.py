@@ -1,7 +1,7 @@
-"""A clock of SQLite that a file moves; the storm's processes load it (`sitecustomize`).
+"""A clock of SQLite shifted by a file; the storm's processes load it (`sitecustomize`).
 
-SQLite asks the machine, and only root sets that. A connection of ours gets a `strftime` of its own
-instead, which adds what the file says.
+SQLite reads the machine's clock, and only root can set that. Our connections get another `strftime`
+that adds the shift in the file.
 """
 
 import os
@@ -15,7 +15,7 @@ FORMAT = "%Y-%m-%d %H:%M:%f000"
 
 
 def shift_connection(connection: sqlite3.Connection, file: Path) -> None:
-    """Let a connection's clock be that of the machine, moved by the seconds in `file`."""
+    """Make a connection's clock that of the machine plus the seconds in `file`."""
 
     def strftime(form: str, instant: str, moved: str = "0 seconds") -> str:
         if (form, instant) != (FORMAT, "now"):
@@ -24,12 +24,12 @@ def shift_connection(connection: sqlite3.Connection, file: Path) -> None:
         at = datetime.now(UTC) + timedelta(seconds=seconds)  # noqa: TID251  (the machine's own)
         return f"{at:%Y-%m-%d %H:%M:%S}.{at.microsecond // 1000:03}000"
 
-    # The built-in clock does not change inside a statement either.
+    # Like the built-in clock, this one is constant within a statement.
     connection.create_function("strftime", -1, strftime, deterministic=True)
 
 
 def shift_this_process() -> None:
-    """Move the clock of each connection that this process will make, if a file is named."""
+    """Shift the clock of each later connection of this process, if a file is named."""
     path = os.environ.get(FILE)
     if not path:
         return

@@ -1,4 +1,4 @@
-"""A storm: random actions under a seeded schedule of faults, then a calm, then the judgement."""
+"""A storm: random actions under a seeded schedule of faults, then a calm, then the checks."""
 
 import sqlite3
 from contextlib import suppress
@@ -25,7 +25,7 @@ from tests.chaos.crew import GONE, Crew
 from tests.chaos.database_faults import DatabaseFaults
 from tests.chaos.editing import Editor
 from tests.chaos.facts import Facts, from_postgresql, from_sqlite
-from tests.chaos.faults import ALONE, Fault, edits, faults, told
+from tests.chaos.faults import ALONE, Fault, edits, faults, lines
 from tests.chaos.journal import Journal
 from tests.chaos.repairs import Repairs
 from tests.chaos.shifted import FILE
@@ -37,12 +37,12 @@ POLL_S = 0.05
 PAUSE_S = 0.5
 CALM_FILE = "storm.calm"
 CALM_S = 120.0
-# A fault may meet a server or a process that another one took away.
+# Another fault may have ended the server or process of this one.
 MET_ANOTHER = (*GONE, redis.RedisError, sa.exc.SQLAlchemyError, sqlite3.Error)
 
 
 class Storm:
-    """One storm over one installation; `run` returns what was violated."""
+    """One storm over one installation; `run` returns the violations."""
 
     def __init__(
         self, installation: Installation, server: PostgreSQL | None, seed: int, seconds: float
@@ -67,7 +67,7 @@ class Storm:
         }
 
     def run(self) -> list[str]:
-        """Storm, calm down, end all processes; return the violations."""
+        """Run the storm and the calm, end all processes, return the violations."""
         configure(self.installation.settings)
         self._database.set_up()
         self.clock.set_up()
@@ -89,7 +89,7 @@ class Storm:
         return found + violations(self.facts())
 
     def facts(self) -> Facts:
-        """Return what there is to be judged."""
+        """Return the facts to check."""
         if self.server is None:
             database = self.installation.home / "minutehand.db"
             return from_sqlite(database, self.log, self.journal.path)
@@ -97,10 +97,10 @@ class Storm:
         return from_postgresql(url, self.log, self.journal.path)
 
     def story(self) -> str:
-        """Return what anybody needs to see the same again."""
+        """Return what is needed to reproduce the storm."""
         return "\n".join(
             [f"seed {self.seed} on {self.installation.store}, {self.seconds:g} s",
-             told(self.faults), "edits:", told(self.edits)]
+             lines(self.faults), "edits:", lines(self.edits)]
         )  # fmt: skip
 
     def _blow(self) -> None:
@@ -124,7 +124,7 @@ class Storm:
         self.clock.end()
         self.editor.end_all()
         ended_at = self.installation.now()
-        # What was recorded in the storm may all have to run, one by one.
+        # All operations recorded in the storm may still have to run, one by one.
         timeout_s = CALM_S + self.seconds
         if wait_for(lambda: self._is_calm(ended_at), timeout_s):
             return []
@@ -142,7 +142,7 @@ class Storm:
             return bool(last is not None and (last - since).total_seconds() > 8)
 
     def _hasten(self) -> None:
-        """Let no retry wait, nor a lost message be missed for minutes; sweep between ticks too."""
+        """Make retries and lost messages due at once; sweep between ticks too."""
         state, not_before = operations.c.state, operations.c.not_before
         retried = sa.and_(state == OperationState.PENDING, not_before > database_now())
         unheard = sa.and_(state == OperationState.QUEUED, not_before > database_now(5.0))
@@ -160,7 +160,7 @@ class Storm:
 
 
 def environment(home: Path) -> dict[str, str]:
-    """Return what the processes of a storm are given besides an installation's settings."""
+    """Return the environment of a storm's processes besides the installation's settings."""
     return {
         "SCHED_STEP_MODULES": "storm_steps",
         "PYTHONPATH": str(Path(__file__).parent),

@@ -1,4 +1,4 @@
-"""Steps of the storm: each appends to the log named by MINUTEHAND_STORM when it starts and ends."""
+"""Steps of the storm: each appends its start and end to the log in MINUTEHAND_STORM."""
 
 import json
 import os
@@ -14,12 +14,12 @@ from runtime.clock import utc_now
 
 POLL_S = 0.05
 LOG = "MINUTEHAND_STORM"
-# A file: once it is there, no step takes its time any more.
+# A file: once it exists, steps take no time.
 CALM = "MINUTEHAND_STORM_CALM"
 
 
 class StormParameters(BaseModel):
-    """What a step of the storm does between its start and its end."""
+    """The behaviour of a step of the storm between its start and its end."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -49,7 +49,7 @@ def _note(context: StepContext, step: str, what: str, *, repeatable: bool) -> No
 
 
 def _spend(context: StepContext, wanted: StormParameters) -> bool:
-    """Pass the time, in the calm none; return whether it was told to stop instead."""
+    """Wait, except in the calm; return whether a stop was requested."""
     polls = wanted.ms // int(POLL_S * 1000)
     while polls > 0 and not Path(os.environ[CALM]).exists():
         polls -= 1

@@ -1,4 +1,4 @@
-"""The judge is judged: it passes what keeps every promise and catches what breaks one."""
+"""The checker accepts a history without violations, and catches each violation."""
 
 import ast
 import json
@@ -74,7 +74,7 @@ BROKEN: list[tuple[str, str, Break]] = [
 ]  # fmt: skip
 
 
-def test_a_history_that_keeps_every_promise_passes() -> None:
+def test_a_history_without_violations_passes() -> None:
     assert violations(kept()) == []
 
 
@@ -82,20 +82,20 @@ def test_a_history_that_keeps_every_promise_passes() -> None:
     ("rule", "breaks"),
     [pytest.param(rule, breaks, id=f"{rule}-{name}") for rule, name, breaks in BROKEN],
 )
-def test_a_broken_promise_is_caught_by_its_rule(rule: str, breaks: Break) -> None:
+def test_a_violation_is_caught_by_its_rule(rule: str, breaks: Break) -> None:
     facts = kept()
     breaks(facts)
 
     found = violations(facts)
 
-    assert rule in {told.split(":")[0] for told in found}, found
+    assert rule in {violation.split(":")[0] for violation in found}, found
 
 
 def test_every_rule_is_broken_at_least_once() -> None:
     assert {rule for rule, _, _ in BROKEN} == {rule.__name__ for rule in RULES}
 
 
-def test_a_run_that_was_cut_off_may_overlap_the_next() -> None:
+def test_an_interrupted_run_may_overlap_the_next() -> None:
     facts = kept()
     at_once(facts)
     facts.tables["attempts"][1].update(state="lost")
@@ -104,7 +104,7 @@ def test_a_run_that_was_cut_off_may_overlap_the_next() -> None:
     assert violations(facts) == []
 
 
-def test_a_database_is_read_as_it_is_stored(tmp_path: Path) -> None:
+def test_a_database_is_read_as_stored(tmp_path: Path) -> None:
     facts, database, log = kept(), tmp_path / "facts.db", tmp_path / "log"
     connection = sqlite3.connect(database)
     for table, columns in COLUMNS.items():
@@ -148,7 +148,7 @@ def stored(value: Any) -> Any:
         ),
     ],
 )
-def test_the_judge_knows_when_an_action_is_due(when: Any, expected: list[tuple[int, int]]) -> None:
+def test_the_checker_computes_the_due_instants(when: Any, expected: list[tuple[int, int]]) -> None:
     until = START + timedelta(minutes=4)
 
     found = occurrences({"when": when}, UID, START, until)
@@ -165,12 +165,12 @@ def test_the_judge_knows_when_an_action_is_due(when: Any, expected: list[tuple[i
     ],
     ids=["another_zone", "days", "events"],
 )
-def test_the_judge_refuses_what_it_does_not_understand(when: Any) -> None:
+def test_the_checker_refuses_an_unknown_rule(when: Any) -> None:
     with pytest.raises(ValueError, match="the checker "):
         occurrences({"when": when}, UID, START, START + SECOND)
 
 
-def test_the_judge_shares_no_code_with_what_it_judges() -> None:
+def test_the_checker_imports_none_of_our_code() -> None:
     wanted, seen = {"checker"}, set[str]()
     imported: set[str] = set()
     while wanted:

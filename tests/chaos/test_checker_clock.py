@@ -1,4 +1,4 @@
-"""The judge under a clock that is set, documents that are broken, and runs that were asked for."""
+"""The checker with changes of the clock, broken documents, and manual runs."""
 
 from datetime import timedelta
 from typing import Any
@@ -28,41 +28,41 @@ Row = dict[str, Any]
 
 
 def clock(since: timedelta, until: timedelta, shift: timedelta = 0 * MINUTE) -> Row:
-    """Return how far the clock was moved from `since` to `until` after the start."""
+    """Return the journal's line for a clock shifted from `since` to `until` after the start."""
     return {"what": "clock", "since": START + since, "until": START + until, "shift": shift}
 
 
 def with_journal(*rows: Row) -> Facts:
-    """Return the history without fault, with this journal."""
+    """Return the history without violations, with this journal."""
     facts = kept()
     facts.journal.extend(rows)
     return facts
 
 
 def lived_again(after: timedelta, until: timedelta) -> list[Row]:
-    """Return the journal of a clock that went back from `until` to `after`, and soon was right."""
+    """Return the journal of a clock that went back from `until` to `after`, and was soon right."""
     wrong = clock(until, until + SECOND, after - until)
     return [clock(0 * MINUTE, until), wrong, clock(until + SECOND, 60 * MINUTE)]
 
 
 def broken(at: timedelta) -> Row:
-    """Return that the action's document was broken, in its first revision."""
+    """Return the journal's line for a document broken in its first revision."""
     return {"what": "broken", "action": UID, "at": START + at, "revision": 1}
 
 
 def asked(facts: Facts, **changes: Any) -> Row:
-    """Let a manual run be recorded that passed over its only moment; return its confirmation."""
+    """Record a manual run that was skipped (overlap); return the journal's confirmation."""
     row = operation(minute(6) + 7 * SECOND, "skipped", id="any", reason="overlap")
     facts.tables["operations"].append({**row, "triggerer": "Manual run by x", **changes})
     return {"what": "run", "operation": "any", "action": UID}
 
 
 def rules_broken(facts: Facts) -> set[str]:
-    """Return the names of the rules that a history breaks."""
-    return {told.split(":")[0] for told in violations(facts)}
+    """Return the names of the violated rules."""
+    return {violation.split(":")[0] for violation in violations(facts)}
 
 
-def test_a_manual_run_lies_where_it_was_asked_for() -> None:
+def test_a_manual_run_has_the_requested_instant() -> None:
     facts = kept()
     facts.journal.append(asked(facts))
 
@@ -70,14 +70,14 @@ def test_a_manual_run_lies_where_it_was_asked_for() -> None:
 
 
 @pytest.mark.parametrize("changes", [{"id": "other"}, {"triggerer": "t"}], ids=["gone", "not_ours"])
-def test_a_manual_run_that_was_confirmed_must_be_there(changes: Row) -> None:
+def test_a_confirmed_manual_run_must_exist(changes: Row) -> None:
     facts = kept()
     facts.journal.append(asked(facts, **changes))
 
     assert "what_was_asked_for_is_there" in rules_broken(facts)
 
 
-def test_where_the_clock_went_back_and_nothing_was_changed_the_outcome_is_certain() -> None:
+def test_an_unchanged_action_stays_certain_when_the_clock_goes_back() -> None:
     facts = with_journal(*lived_again(2 * MINUTE, 6 * MINUTE))
     assert violations(facts) == []
 
@@ -95,7 +95,7 @@ def test_where_the_clock_went_back_and_nothing_was_changed_the_outcome_is_certai
         pytest.param(changed("revisions", 1, effective_from=minute(6)), id="changed_earlier"),
     ],
 )
-def test_where_the_clock_went_back_and_the_action_was_changed_none_is_due(breaks: Break) -> None:
+def test_a_changed_action_is_doubtful_when_the_clock_goes_back(breaks: Break) -> None:
     facts = with_journal(*lived_again(2 * MINUTE, 8 * MINUTE))
 
     breaks(facts)
@@ -103,7 +103,7 @@ def test_where_the_clock_went_back_and_the_action_was_changed_none_is_due(breaks
     assert violations(facts) == []
 
 
-def test_where_the_clock_went_back_a_little_each_occurrence_still_has_its_outcome() -> None:
+def test_each_occurrence_has_its_outcome_when_the_clock_goes_back_a_little() -> None:
     facts = with_journal(*lived_again(4 * MINUTE, 8 * MINUTE))
     assert violations(facts) == []
 
@@ -112,7 +112,7 @@ def test_where_the_clock_went_back_a_little_each_occurrence_still_has_its_outcom
     assert rules_broken(facts) == {"every_occurrence_has_one_outcome"}
 
 
-def test_what_was_decided_ahead_of_a_deletion_stays() -> None:
+def test_a_decision_ahead_of_a_deletion_stays() -> None:
     facts = with_journal(*lived_again(4 * MINUTE, 8 * MINUTE))
 
     changed("actions", 0, deleted_at=minute(6) - SECOND)(facts)
@@ -135,7 +135,7 @@ def test_what_was_decided_ahead_of_a_deletion_stays() -> None:
         ),
     ],
 )
-def test_where_the_clock_went_back_nothing_is_done_twice(rule: str, breaks: Break) -> None:
+def test_nothing_happens_twice_when_the_clock_goes_back(rule: str, breaks: Break) -> None:
     facts = with_journal(*lived_again(2 * MINUTE, 8 * MINUTE))
     if rule == "every_occurrence_has_one_outcome":
         facts.journal[:] = lived_again(4 * MINUTE, 5 * MINUTE)
@@ -145,7 +145,7 @@ def test_where_the_clock_went_back_nothing_is_done_twice(rule: str, breaks: Brea
     assert rule in rules_broken(facts)
 
 
-def test_a_revision_may_take_effect_earlier_where_the_clock_went_back() -> None:
+def test_a_revision_may_take_effect_earlier_when_the_clock_goes_back() -> None:
     facts = with_journal(*lived_again(3 * MINUTE, 9 * MINUTE))
     paused = {**DOCUMENT, "active": False}
     facts.tables["revisions"].append(
@@ -155,7 +155,7 @@ def test_a_revision_may_take_effect_earlier_where_the_clock_went_back() -> None:
     assert violations(facts) == []
 
 
-def test_a_broken_document_has_nothing_due_until_it_is_mended() -> None:
+def test_a_broken_document_has_nothing_due_until_its_repair() -> None:
     facts = with_journal(broken(5 * MINUTE))
 
     without("operations", 1)(facts)
@@ -163,7 +163,7 @@ def test_a_broken_document_has_nothing_due_until_it_is_mended() -> None:
     assert violations(facts) == []
 
 
-def test_what_was_due_before_the_document_was_broken_is_not_lost() -> None:
+def test_occurrences_before_the_document_broke_are_not_lost() -> None:
     facts = with_journal(broken(6 * MINUTE))
 
     without("operations", 1)(facts)
@@ -171,17 +171,17 @@ def test_what_was_due_before_the_document_was_broken_is_not_lost() -> None:
     assert rules_broken(facts) == {"every_occurrence_has_one_outcome"}
 
 
-def test_a_document_that_nobody_mended_has_nothing_due_any_more() -> None:
+def test_a_document_that_stays_broken_has_nothing_due() -> None:
     facts = with_journal({**broken(6 * MINUTE), "revision": 2})
     facts.tables["ticks"] = [{"now": minute(50)}]
     facts.tables["revisions"][1]["document"] = DOCUMENT
 
-    lost = {told for told in violations(facts) if "has 0 operations" in told}
+    lost = {violation for violation in violations(facts) if "has 0 operations" in violation}
 
     assert lost == set()
 
 
-def test_the_steps_clock_is_compared_with_the_one_that_the_database_showed() -> None:
+def test_times_of_steps_are_compared_with_the_database_s_clock() -> None:
     facts = with_journal(clock(-2 * 60 * MINUTE, 60 * MINUTE, 60 * MINUTE))
     for line in facts.log:
         line["at"] -= 60 * MINUTE
@@ -216,17 +216,17 @@ def test_the_steps_clock_is_compared_with_the_one_that_the_database_showed() -> 
         ),
     ],
 )
-def test_the_judge_knows_what_was_lived_twice(journal: list[Row], expected: list[Stretch]) -> None:
+def test_repeated_stretches_are_found(journal: list[Row], expected: list[Stretch]) -> None:
     assert repeated(journal) == expected
 
 
-def test_stretches_that_touch_are_one() -> None:
+def test_adjacent_stretches_are_joined() -> None:
     found = merged([Stretch(minute(3), minute(4)), Stretch(minute(1), minute(3))])
 
     assert found == [Stretch(minute(1), minute(4))]
 
 
-def test_an_instant_that_was_shown_twice_has_two_true_ones() -> None:
+def test_an_instant_shown_twice_has_two_true_instants() -> None:
     back = clock(6 * MINUTE, 10 * MINUTE, -4 * MINUTE)
     journal = [clock(0 * MINUTE, 6 * MINUTE), back]
 

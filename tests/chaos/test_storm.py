@@ -1,4 +1,4 @@
-"""Random actions under random faults keep every promise; `make chaos` storms for minutes."""
+"""Random actions under random faults violate no rule; `make chaos` storms for minutes."""
 
 import json
 import os
@@ -14,26 +14,26 @@ from tests.chaos.storm import Storm
 
 SHORT_S = 15.0
 LONG_S = float(os.environ.get("CHAOS_SECONDS") or 180)
-# A test ends in any case: start, storm, calm, judgement.
+# A limit for the whole test: start, storm, calm, checks.
 AROUND_S = 240
-# Chosen for what happens in so short a time: the clock goes back, and each server fails.
+# Chosen for a short storm in which the clock goes back and each server fails.
 FIXED = {"sqlite": 2165, "postgresql": 3205}
 GIVEN = [int(seed) for seed in os.environ.get("CHAOS_SEEDS", "").replace(",", " ").split()]
 STORES = tuple(FIXED)
 
 
 def any_seed() -> int:
-    """Return a seed that nobody chose."""
+    """Return a random seed."""
     return SystemRandom().randrange(10**9)
 
 
 def say(text: str) -> None:
-    """Write a line that pytest shows at once with -s, and else with a failure."""
+    """Print a line that pytest shows at once with -s, otherwise with a failure."""
     sys.stderr.write(f"{text}\n")
 
 
-def told(storm: Storm, facts: Facts) -> str:
-    """Return how much there was to be judged."""
+def counted(storm: Storm, facts: Facts) -> str:
+    """Return the number of facts."""
     certain = sum(map(len, History(facts).expected.values()))
     operations, attempts = len(facts.tables["operations"]), len(facts.tables["attempts"])
     return (
@@ -43,7 +43,7 @@ def told(storm: Storm, facts: Facts) -> str:
 
 
 def keep(storm: Storm, facts: Facts) -> str:
-    """Write the facts into the storm's folder, which pytest keeps for some runs; name it."""
+    """Write the facts into the storm's folder, which pytest keeps for some runs; return it."""
     path = storm.installation.home / "facts.json"
     rows = {**facts.tables, "log": facts.log, "journal": facts.journal}
     path.write_text(json.dumps(rows, default=str))
@@ -51,13 +51,13 @@ def keep(storm: Storm, facts: Facts) -> str:
 
 
 def judge(make_storm: MakeStorm, store: str, seed: int, seconds: float) -> None:
-    """Storm and fail with every violation, the schedule, and how to storm again."""
+    """Run a storm; fail with all violations, the schedule, and how to repeat it."""
     storm = make_storm(store, seed, seconds)
     again = f"make chaos SECONDS={seconds:g} SEEDS={seed}"
     say(f"storm on {store}; again: {again}")
     violated = storm.run()
     facts = storm.facts()
-    say("\n".join([*violated, told(storm, facts)]))
+    say("\n".join([*violated, counted(storm, facts)]))
 
     assert violated == [], "\n".join([*violated, storm.story(), keep(storm, facts), again])
     assert len(facts.tables["operations"]) > 10
@@ -65,7 +65,7 @@ def judge(make_storm: MakeStorm, store: str, seed: int, seconds: float) -> None:
 
 @pytest.mark.timeout(SHORT_S + AROUND_S)
 @pytest.mark.parametrize("store", STORES)
-def test_every_promise_holds_in_a_short_storm(make_storm: MakeStorm, store: str) -> None:
+def test_no_rule_is_violated_in_a_short_storm(make_storm: MakeStorm, store: str) -> None:
     judge(make_storm, store, FIXED[store], SHORT_S)
 
 
@@ -73,7 +73,7 @@ def test_every_promise_holds_in_a_short_storm(make_storm: MakeStorm, store: str)
 @pytest.mark.timeout(2 * LONG_S + AROUND_S)
 @pytest.mark.parametrize("store", STORES)
 @pytest.mark.parametrize("seed", GIVEN or [None], ids=str if GIVEN else lambda _: "any_seed")
-def test_every_promise_holds_in_a_storm(
+def test_no_rule_is_violated_in_a_storm(
     make_storm: MakeStorm, store: str, seed: int | None
 ) -> None:
     judge(make_storm, store, any_seed() if seed is None else seed, LONG_S)

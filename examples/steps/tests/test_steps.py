@@ -1,4 +1,4 @@
-"""The step alone: no database, no worker."""
+"""The step without a database or a worker."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ def inbox(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_files_are_counted_and_remembered(inbox: Path) -> None:
+def test_the_count_is_returned_and_kept_in_the_checkpoint(inbox: Path) -> None:
     context = make_context(CountFiles(folder=str(inbox)), settings={"file_word": "letters"})
 
     result = count_files(context)
@@ -26,26 +26,26 @@ def test_the_files_are_counted_and_remembered(inbox: Path) -> None:
     assert [one.message for one in context.reported] == ["a", "b", "c"]
 
 
-def test_too_many_are_a_failure_for_good(inbox: Path) -> None:
+def test_too_many_files_are_a_permanent_failure(inbox: Path) -> None:
     with pytest.raises(StepFailed, match="3 files are too many") as failed:
         count_files(make_context(CountFiles(folder=str(inbox), most=2)))
 
     assert failed.value.permanent
 
 
-def test_a_folder_that_is_away_may_come_back(tmp_path: Path) -> None:
+def test_a_missing_folder_is_tried_again(tmp_path: Path) -> None:
     with pytest.raises(StepFailed) as failed:
         count_files(make_context(CountFiles(folder=str(tmp_path / "away"))))
 
     assert not failed.value.permanent
 
 
-def test_it_stops_when_it_is_asked_to(inbox: Path) -> None:
+def test_the_step_stops_on_request(inbox: Path) -> None:
     result = count_files(make_context(CountFiles(folder=str(inbox)), stops_after=1))
 
     assert (result.outcome, result.message) == (StepOutcome.PARTIAL, "stopped at b")
 
 
-def test_a_folder_has_an_absolute_path() -> None:
+def test_the_folder_must_be_absolute() -> None:
     with pytest.raises(ValueError, match="absolute path"):
         CountFiles(folder="inbox")

@@ -58,7 +58,7 @@ def test_who_never_activated_the_account_is_warned_about(call: Call) -> None:
         (("event", "send", "order.paid"), "--user"),
         (("event", "send", "order.paid", "--user", "zoe"), "no user is named 'zoe'"),
         (("event", "send", "order paid", "--user", "ann@example.com"), "letters, digits"),
-        (("event", "send", "instance.user.x", "--user", "ann@example.com"), "event of ours"),
+        (("event", "send", "instance.user.x", "--user", "ann@example.com"), "built-in event"),
         (("event", "send", "instance.user.created", "--user", "ann@example.com"), "user add"),
         (
             ("event", "send", "instance.user.last_seen", "--user", "ann@example.com", "--id", "1"),

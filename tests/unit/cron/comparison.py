@@ -9,12 +9,12 @@ from cron import CronSchedule
 from tests.unit.cron.debian import Change, occurrences, wakeups
 
 HOUR = 3600
-# Where the questions are asked, in seconds from the change.
+# The instants of the questions, in seconds from the change.
 PROBES = (-3 * HOUR, -HOUR, -1, 0, 1799, HOUR, 2 * HOUR + 1, 24 * HOUR)
 
 
 class Difference(NamedTuple):
-    """What a schedule answered, and what Debian's cron did."""
+    """An answer of a schedule, and what Debian's cron did."""
 
     question: str
     rule: str
@@ -25,7 +25,7 @@ class Difference(NamedTuple):
 
 
 class Tally(NamedTuple):
-    """How many answers were compared, and those that differed."""
+    """The number of compared answers, and those that differed."""
 
     compared: int
     differences: list[Difference]

@@ -1,4 +1,4 @@
-"""Debian's cron, restated: its main loop, minute by minute, with a matcher of its own.
+"""Debian's cron, restated: its main loop, minute by minute, with an independent matcher.
 
 Nothing here comes from `cron/`. Offsets are zoneinfo's, read from the tzdata wheel alone.
 """
@@ -40,7 +40,7 @@ class Fields(NamedTuple):
 
 
 class Wakeups(NamedTuple):
-    """The UTC seconds at which the loop looked for jobs, by the local minute it looked for."""
+    """The UTC seconds at which the loop looked for jobs, by local minute."""
 
     wildcard: dict[int, list[int]]
     fixed: dict[int, list[int]]
@@ -93,7 +93,7 @@ def day_matches(rule: str, day: int) -> bool:
 
 
 def wheel_names() -> list[str]:
-    """Return the names that the wheel lists, without 'Factory', which stands for no place."""
+    """Return the names that the wheel lists, without 'Factory', which is no place."""
     names = files("tzdata").joinpath("zones").read_text().split()
     return sorted(set(names) - {"Factory"})
 
@@ -111,7 +111,7 @@ def offset(zone: ZoneInfo, second: int) -> int:
 
 
 def changes(name: str, since: int, until: int, stride: int = 86400) -> Iterator[Change]:
-    """Yield the changes of offset in (since, until], none of them undone within one stride."""
+    """Yield the changes of offset in (since, until]; one undone within a stride is not seen."""
     zone = wheel_zone(name)
     before = offset(zone, since)
     for start in range(since, until, stride):
@@ -126,14 +126,14 @@ def changes(name: str, since: int, until: int, stride: int = 86400) -> Iterator[
 
 
 def wakeups(change: Change, start: int, end: int) -> Wakeups:
-    """Run the main loop in the UTC seconds [start, end), where the clock changes this once."""
+    """Run the main loop in the UTC seconds [start, end) around one change of the clock."""
     return look_out(
         lambda second: change.before if second < change.second else change.after, start, end
     )
 
 
 def look_out(offset_at: Callable[[int], int], start: int, end: int) -> Wakeups:
-    """Run the main loop in the UTC seconds [start, end) by a clock of these offsets."""
+    """Run the main loop in the UTC seconds [start, end) on a clock with these offsets."""
     seen = Wakeups({}, {})
     virtual = (start + offset_at(start)) // 60 - 1
     for second in range(start, end, 60):

@@ -1,4 +1,4 @@
-"""Around every change of every zone's clock: what Debian's cron would have done."""
+"""Every schedule matches Debian's cron around every clock change of every zone."""
 
 from datetime import UTC, datetime
 from functools import cache
@@ -15,7 +15,7 @@ def second_of(year: int, month: int = 1, day: int = 1) -> int:
 
 @cache
 def changes_of_all_zones() -> list[Change]:
-    """Return how clocks change in 2025 to 2027, once for all zones alike on the wall clock."""
+    """Return the clock changes of 2025 to 2027, once for all zones with the same wall clock."""
     alike: dict[tuple[int, int], Change] = {}
     for name in wheel_names():
         for change in changes(name, second_of(2025), second_of(2028), 4 * 86400):
@@ -25,11 +25,11 @@ def changes_of_all_zones() -> list[Change]:
 
 
 @pytest.mark.parametrize("year", [2025, 2026, 2027])
-def test_every_zone_does_at_its_changes_what_debian_does(year: int) -> None:
+def test_every_zone_behaves_like_debian_at_its_changes(year: int) -> None:
     start, end = second_of(year), second_of(year + 1)
     of_year = [change for change in changes_of_all_zones() if start <= change.second < end]
 
-    # '* * * * *' is asked at the odd changes alone: here it would take half of the time.
+    # Only the odd changes ask '* * * * *': here it would take half of the time.
     tally = compare(of_year, RULES[1:])
 
     assert tally.differences == []
@@ -66,7 +66,7 @@ def test_every_zone_does_at_its_changes_what_debian_does(year: int) -> None:
         pytest.param("America/Nuuk", 2199, 2, id="the_last_year_nuuk"),
     ],
 )
-def test_a_change_that_is_odd_is_met_as_debian_meets_it(zone: str, year: int, number: int) -> None:
+def test_an_odd_change_behaves_as_in_debian(zone: str, year: int, number: int) -> None:
     found = list(changes(zone, second_of(year) - 86400, second_of(year + 1) - 86400))
 
     tally = compare(found, RULES)

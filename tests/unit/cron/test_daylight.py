@@ -1,4 +1,4 @@
-"""What a rule does on the days on which the clock is set."""
+"""Occurrences of a rule on days with a clock change."""
 
 from datetime import UTC, datetime
 

@@ -6,7 +6,7 @@ from cron import CronSchedule, InvalidRule
 from cron.fields import DAY, FIELDS, MINUTE, MONTH, WEEKDAY, Field, flags_of
 
 REFUSED = [
-    # rule, field, what its error says
+    # rule, field, a part of its error
     ("60 * * * *", "minute", "above 59"),
     ("* 24 * * *", "hour", "above 23"),
     ("* * 0 * *", "day of month", "below 1"),
@@ -66,23 +66,21 @@ REFUSED = [
     ("* * LW * *", "day of month", "a number from 1 to 31"),
     ("* * 15W * *", "day of month", "'W' (the nearest working day)"),
     ("* * * * 5L", "day of week", "'L' (the last)"),
-    ("* * * * 5#2", "day of week", "the nth weekday"),
+    ("* * * * 5#2", "day of week", "nth weekday"),
     ("H * * * *", "minute", "write the number itself"),
     ("H/15 * * * *", "minute", "write the number itself"),
     ("H(0-29) * * * *", "minute", "write the number itself"),
     ("R * * * *", "minute", "write the number itself"),
     ("0~30 * * * *", "minute", "write the number itself"),
-    ("0 0 31 2 *", "day of month", "never comes"),
-    ("0 0 30,31 feb *", "day of month", "never comes"),
-    ("0 0 31 2,4,6,9,11 *", "day of month", "never comes"),
-    ("0 0 31 4 */2", "day of month", "never comes"),
+    ("0 0 31 2 *", "day of month", "never occurs"),
+    ("0 0 30,31 feb *", "day of month", "never occurs"),
+    ("0 0 31 2,4,6,9,11 *", "day of month", "never occurs"),
+    ("0 0 31 4 */2", "day of month", "never occurs"),
 ]
 
 
 @pytest.mark.parametrize(("rule", "field", "words"), REFUSED, ids=[row[0] for row in REFUSED])
-def test_a_field_that_is_refused_is_named_with_what_to_write(
-    rule: str, field: str, words: str
-) -> None:
+def test_an_error_names_the_field_and_what_to_write(rule: str, field: str, words: str) -> None:
     with pytest.raises(InvalidRule) as caught:
         CronSchedule(rule, "UTC")
 

@@ -1,4 +1,4 @@
-"""What holds for any rule, any zone and any instant, and what croniter says in UTC."""
+"""Properties of any rule, zone and instant, and the answers of croniter in UTC."""
 
 import random
 from datetime import UTC, datetime, timedelta

@@ -3,7 +3,8 @@ from contextlib import suppress
 import pytest
 
 from cron import CronSchedule, InvalidRule
-from cron.rule import _parsed, normalised, parse_rule
+from cron.fields import MINUTE, flags_of
+from cron.rule import _parsed, normalised, oversized_steps, parse_rule
 from tests.unit.cron.work import lines_run
 
 REFUSED = [
@@ -14,20 +15,20 @@ REFUSED = [
     pytest.param("0 0 7 * * 1", "seconds are not supported", id="six_fields"),
     pytest.param("0 0 7 * * 1 2026", "years are not supported", id="seven_fields"),
     pytest.param("0 7 * * 1 command to run", "8 fields", id="a_crontab_line"),
-    pytest.param("0 7 * * 1\n", "holds a character", id="newline"),
-    pytest.param("0 7\n* * 1", "holds a character", id="newline_inside"),
-    pytest.param("0 7\r* * 1", "holds a character", id="carriage_return"),
-    pytest.param("0\v7 * * 1", "holds a character", id="vertical_tab"),
-    pytest.param("0\f7 * * 1", "holds a character", id="form_feed"),
-    pytest.param("0\x1f7 * * 1", "holds a character", id="unit_separator"),
-    pytest.param("0\u00a07 * * 1", "holds a character", id="no_break_space"),
-    pytest.param("0\u20287 * * 1", "holds a character", id="line_separator"),
-    pytest.param("0 7 * * 1\0", "holds a character", id="nul"),
-    pytest.param("\u0661 7 * * 1", "holds a character", id="arabic_digit"),
-    pytest.param("\u00b2 7 * * 1", "holds a character", id="superscript"),
-    pytest.param("0 7 * * fr\u0131", "holds a character", id="dotless_i"),
-    pytest.param("\ud800 7 * * 1", "holds a character", id="lone_surrogate"),
-    pytest.param("@reboot", "names no time", id="reboot"),
+    pytest.param("0 7 * * 1\n", "contains a character", id="newline"),
+    pytest.param("0 7\n* * 1", "contains a character", id="newline_inside"),
+    pytest.param("0 7\r* * 1", "contains a character", id="carriage_return"),
+    pytest.param("0\v7 * * 1", "contains a character", id="vertical_tab"),
+    pytest.param("0\f7 * * 1", "contains a character", id="form_feed"),
+    pytest.param("0\x1f7 * * 1", "contains a character", id="unit_separator"),
+    pytest.param("0\u00a07 * * 1", "contains a character", id="no_break_space"),
+    pytest.param("0\u20287 * * 1", "contains a character", id="line_separator"),
+    pytest.param("0 7 * * 1\0", "contains a character", id="nul"),
+    pytest.param("\u0661 7 * * 1", "contains a character", id="arabic_digit"),
+    pytest.param("\u00b2 7 * * 1", "contains a character", id="superscript"),
+    pytest.param("0 7 * * fr\u0131", "contains a character", id="dotless_i"),
+    pytest.param("\ud800 7 * * 1", "contains a character", id="lone_surrogate"),
+    pytest.param("@reboot", "it has no time", id="reboot"),
     pytest.param("@every 5m", "interval", id="every"),
     pytest.param("@dayly", "write '@daily'", id="misspelt_nickname"),
     pytest.param("@", "nickname", id="at_sign"),
@@ -41,7 +42,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("rule", "words"), REFUSED)
-def test_a_rule_that_is_refused_as_a_whole_is_named_so(rule: str, words: str) -> None:
+def test_an_error_of_a_whole_rule_names_the_rule(rule: str, words: str) -> None:
     with pytest.raises(InvalidRule) as caught:
         CronSchedule(rule, "UTC")
 
@@ -65,9 +66,7 @@ def test_a_rule_that_is_refused_as_a_whole_is_named_so(rule: str, words: str) ->
         ("@hourly", "0 * * * *"),
     ],
 )
-def test_a_rule_is_kept_in_lower_case_with_its_nickname_written_out(
-    text: str, expected: str
-) -> None:
+def test_a_rule_is_kept_in_lower_case_with_its_nickname_expanded(text: str, expected: str) -> None:
     assert expected == normalised(text)
 
 
@@ -112,7 +111,7 @@ def test_days_of_month_and_of_week_combine_as_in_debian(text: str, days: list[in
     assert days == found
 
 
-def test_what_is_parsed_is_kept_but_not_without_bound() -> None:
+def test_the_cache_of_parsed_rules_is_bounded() -> None:
     for number in range(3000):
         parse_rule(f"{number % 60} {number // 60 % 24} {number // 1440 + 1} * *")
 
@@ -138,3 +137,17 @@ def test_no_text_takes_long_to_read(text: str) -> None:
             parse_rule(f"{text[:192]} * * * *")
 
     assert lines_run(read) < 10_000
+
+
+@pytest.mark.parametrize(
+    "text", ["*/59 * * * *", "0 */23 1-31/7 * 0-6/3", "@daily", "5-5 * * * *", "1-2/1 * * * *"]
+)
+def test_a_step_within_its_range_is_not_oversized(text: str) -> None:
+    assert oversized_steps(text) == []
+
+
+def test_an_oversized_step_selects_one_value() -> None:
+    ((field, item, value),) = oversized_steps("1,20-40/21 * * * *")
+
+    assert (field, item, value) == ("minute", "20-40/21", 20)
+    assert flags_of(MINUTE, item) == flags_of(MINUTE, str(value))

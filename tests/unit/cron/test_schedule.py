@@ -58,7 +58,7 @@ def test_a_fraction_of_a_second_counts(question: str, second: str, expected: str
     assert at(f"2026-07-01T{expected}+00:00") == found
 
 
-def test_a_span_leaves_out_its_start_and_holds_its_end() -> None:
+def test_a_span_excludes_its_start_and_includes_its_end() -> None:
     schedule = CronSchedule("0 * * * *", "UTC")
     hours = [NOON + timedelta(hours=hour) for hour in range(4)]
 
@@ -77,7 +77,7 @@ def test_an_empty_or_reversed_span_holds_nothing(length: timedelta) -> None:
     assert schedule.last(NOON, NOON + length) is None
 
 
-def test_fold_tells_the_two_passes_of_an_hour_apart() -> None:
+def test_fold_distinguishes_the_two_passes_of_an_hour() -> None:
     schedule = CronSchedule("30 2 * * *", "Europe/Paris")
     first = datetime(2026, 10, 25, 2, 0, tzinfo=ZoneInfo("Europe/Paris"))
 
@@ -85,7 +85,7 @@ def test_fold_tells_the_two_passes_of_an_hour_apart() -> None:
     assert at("2026-10-26T01:30:00+00:00") == schedule.next(first.replace(fold=1))
 
 
-def test_occurrences_are_in_utc_whatever_zone_was_asked_in() -> None:
+def test_occurrences_are_in_utc_in_any_zone() -> None:
     schedule = CronSchedule("0 7 * * 1", "Europe/Paris")
 
     found = schedule.next(NOON.astimezone(timezone(timedelta(hours=-9, minutes=-30))))
@@ -110,9 +110,7 @@ def test_occurrences_are_in_utc_whatever_zone_was_asked_in() -> None:
         ),
     ],
 )
-def test_an_instant_that_cannot_be_answered_for_is_refused(
-    question: str, instant: datetime, words: str
-) -> None:
+def test_an_instant_out_of_range_is_refused(question: str, instant: datetime, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         getattr(CronSchedule("* * * * *", "UTC"), question)(instant)
 
@@ -201,12 +199,12 @@ def test_schedules_are_equal_when_rule_and_zone_are_whatever_their_spelling() ->
     assert one != "0 7 * * mon"
 
 
-def test_a_schedule_does_not_change() -> None:
+def test_a_schedule_is_immutable() -> None:
     schedule = CronSchedule("0 7 * * 1", "UTC")
 
-    with pytest.raises(AttributeError, match="does not change"):
+    with pytest.raises(AttributeError, match="is immutable"):
         schedule.rule = "* * * * *"
-    with pytest.raises(AttributeError, match="does not change"):
+    with pytest.raises(AttributeError, match="is immutable"):
         del schedule.zone
     assert schedule.rule == "0 7 * * 1"
 

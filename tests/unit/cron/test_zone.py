@@ -12,7 +12,7 @@ SHIFT = 365 * 86400
 
 
 def distinct_names() -> list[str]:
-    """Return one name for each different file of the wheel."""
+    """Return one name for each distinct file of the wheel."""
     folder = files("tzdata").joinpath("zoneinfo")
     content = {folder.joinpath(*name.split("/")).read_bytes(): name for name in wheel_names()}
     return sorted(content.values())
@@ -33,7 +33,7 @@ DISTINCT = distinct_names()
         ("est5edt", "EST5EDT"),
     ],
 )
-def test_a_zone_keeps_its_own_name_as_it_is_spelled(name: str, expected: str) -> None:
+def test_a_zone_keeps_its_name_in_canonical_spelling(name: str, expected: str) -> None:
     assert expected == CronSchedule("* * * * *", name).zone
 
 
@@ -44,6 +44,11 @@ def test_a_zone_keeps_its_own_name_as_it_is_spelled(name: str, expected: str) ->
         pytest.param("Paris", "'Europe/Paris'", id="the_city_alone"),
         pytest.param("new york", "'America/New_York'", id="a_blank"),
         pytest.param(" Asia/Tokyo ", "'Asia/Tokyo'", id="blanks_around"),
+        pytest.param("UTC+2", "write 'Etc/GMT-2' (UTC+2: ", id="an_offset_from_utc"),
+        pytest.param("GMT -03:00", "write 'Etc/GMT+3' (UTC-3: ", id="an_offset_with_minutes"),
+        pytest.param("+0100", "write 'Etc/GMT-1' (UTC+1: ", id="an_offset_alone"),
+        pytest.param("UTC+5:30", "an IANA name such as", id="half_an_hour"),
+        pytest.param("UTC+15", "an IANA name such as", id="no_such_offset"),
         pytest.param("", "an IANA name such as", id="empty"),
         pytest.param("Factory", "write", id="no_place"),
         pytest.param("localtime", "write", id="the_machine's_own"),
@@ -55,10 +60,10 @@ def test_a_zone_keeps_its_own_name_as_it_is_spelled(name: str, expected: str) ->
         pytest.param("x" * 10**6, "an IANA name such as", id="a_million_letters"),
         pytest.param(None, "an IANA name such as", id="none"),
         pytest.param(["UTC"], "an IANA name such as", id="a_list"),
-        pytest.param(3600, "an IANA name such as", id="an_offset"),
+        pytest.param(3600, "an IANA name such as", id="a_number"),
     ],
 )
-def test_a_zone_that_is_not_known_is_refused_with_the_nearest_name(name: str, remedy: str) -> None:
+def test_an_unknown_zone_is_refused_with_the_nearest_name(name: str, remedy: str) -> None:
     with pytest.raises(InvalidRule) as caught:
         CronSchedule("* * * * *", name)
 
@@ -111,7 +116,7 @@ def test_the_stretches_of_every_zone_follow_each_other_without_a_gap() -> None:
 
 
 def test_no_zone_changes_again_before_a_fixed_rule_has_caught_up() -> None:
-    """The comparison with Debian's loop needs this: one change a window; the kernel does not."""
+    """The comparison with Debian's loop, not the kernel, needs at most one change a window."""
     close = [
         (name, one)
         for name in DISTINCT
@@ -120,6 +125,16 @@ def test_no_zone_changes_again_before_a_fixed_rule_has_caught_up() -> None:
     ]
 
     assert close == []
+
+
+@pytest.mark.parametrize("hours", [-12, -3, 1, 2, 14])
+def test_the_zone_advised_for_an_offset_has_it(hours: int) -> None:
+    with pytest.raises(InvalidRule) as caught:
+        zone_named(f"UTC{hours:+}")
+
+    advised = str(caught.value).split("write '")[1].split("'")[0]
+    assert zone_named(advised).name == advised
+    assert offset(wheel_zone(advised), 0) == hours * 3600
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""How much a call does, the same on every machine: lines of Python, not seconds."""
+"""The cost of a call in executed lines of Python, the same on every machine."""
 
 import sys
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def lines_run(act: Callable[[], object]) -> int:
-    """Return how many lines of Python `act` runs, those of all that it calls included."""
+    """Return how many lines of Python `act` executes, calls included."""
     count = 0
 
     def trace(_frame: FrameType, event: str, _argument: object) -> Any:

@@ -1,4 +1,4 @@
-"""Tasks of the user's own: which an installation lets an action send, and what its plan keeps."""
+"""Tasks of the user's Celery application: which ones actions may send, and what plans keep."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

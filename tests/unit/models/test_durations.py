@@ -69,14 +69,14 @@ def test_a_span_is_exact(text: str, seconds: int) -> None:
         (["PT1S"], "ISO 8601"),
     ],
 )
-def test_what_is_no_span_is_refused_with_a_remedy(value: object, remedy: str) -> None:
+def test_a_wrong_span_is_refused_with_a_remedy(value: object, remedy: str) -> None:
     with pytest.raises(ValueError, match=r".+") as refused:
         parse_span(value)
 
     assert remedy in str(refused.value)
 
 
-def test_a_span_has_bounds_and_both_ends_belong_to_it() -> None:
+def test_the_bounds_of_a_span_are_inclusive() -> None:
     bounded = partial(parse_span, least=timedelta(minutes=1), most=timedelta(days=1))
 
     assert bounded("PT1M") == timedelta(minutes=1)
@@ -113,7 +113,7 @@ def test_a_span_is_written_canonically(text: str, written: str) -> None:
     assert written == format_span(parse_span(text))
 
 
-def test_no_time_at_all_is_written_in_seconds() -> None:
+def test_a_zero_span_is_written_in_seconds() -> None:
     assert format_span(timedelta(0)) == "PT0S"
     assert format_delay(relativedelta(), timedelta(0)) == "PT0S"
 
@@ -140,7 +140,7 @@ def test_a_delay_has_a_calendar_part_and_an_exact_part(
 @pytest.mark.parametrize(
     "text", ["PT0S", "P0Y", "-P1M", "P1.5M", "P101Y", "P36601D", "P1", 5, None]
 )
-def test_what_is_no_delay_is_refused(text: object) -> None:
+def test_a_wrong_delay_is_refused(text: object) -> None:
     with pytest.raises(ValueError, match=r".+"):
         parse_delay(text)
 

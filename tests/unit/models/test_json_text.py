@@ -32,13 +32,21 @@ from models.json_text import DEEPEST, LARGEST_NUMBER, InvalidJson, read_json, un
         pytest.param('{"a" 1}', "line 1, column 6", "no JSON", id="no_colon"),
         pytest.param('{"a": "b\nc"}', "line 1, column 9", "no JSON", id="line_break_in_text"),
         pytest.param("name: a", "line 1, column 1", "no JSON", id="yaml"),
+        pytest.param("# Title\n\nText", "line 1, column 1", "write an object", id="markdown"),
+        pytest.param("# a\n// b\n{}", "line 1, column 1", "no comments", id="comments_first"),
+        pytest.param("/* a */ {}", "line 1, column 1", "no comments", id="block_comment"),
+        pytest.param("{} {}", "line 1, column 4", "remove what follows", id="two_objects"),
+        pytest.param("[1 2]", "line 1, column 4", "write a comma", id="no_comma"),
+        pytest.param('{"a": "\\d"}', "line 1, column 8", "write \\\\ for", id="a_backslash"),
+        pytest.param("{1: 2}", "line 1, column 2", "key in double quotes", id="a_number_as_key"),
+        pytest.param("[x]", "line 1, column 2", "write a text in double quotes", id="a_bare_word"),
         pytest.param("[" * 33 + "]" * 33, "document", "too deep", id="deep"),
         pytest.param("[" * 100_000, "document", "too deep", id="very_deep"),
         pytest.param('"' + "a" * 262_144 + '"', "document", "262144", id="too_long"),
         pytest.param(b"\xff\xfe{}", "document", "UTF-8", id="not_utf8"),
     ],
 )
-def test_a_trap_is_refused_with_its_place(text: str | bytes, path: str, remedy: str) -> None:
+def test_a_refusal_names_the_place(text: str | bytes, path: str, remedy: str) -> None:
     with pytest.raises(InvalidJson) as refused:
         read_json(text)
 
@@ -47,14 +55,14 @@ def test_a_trap_is_refused_with_its_place(text: str | bytes, path: str, remedy: 
     assert remedy in problem.remedy
 
 
-def test_every_key_that_stands_twice_is_named() -> None:
+def test_every_duplicate_key_is_named() -> None:
     with pytest.raises(InvalidJson) as refused:
         read_json('{"a": 1, "a": 2, "b": {"c": 1, "c": 2}}')
 
     assert {"a", "c"} == {problem.path for problem in refused.value.problems}
 
 
-def test_the_error_is_both_a_document_s_fault_and_a_wrong_value() -> None:
+def test_the_error_is_an_invalid_document_and_a_value_error() -> None:
     assert issubclass(InvalidJson, InvalidDocument)
     assert issubclass(InvalidJson, ValueError)
 
@@ -93,7 +101,7 @@ values = st.recursive(
 
 
 @given(values)
-def test_what_json_writes_is_read_back_and_can_be_stored(value: object) -> None:
+def test_json_survives_a_round_trip_and_can_be_stored(value: object) -> None:
     assert value == read_json(json.dumps(value))
     assert not list(unstorable(value))
 
@@ -124,7 +132,7 @@ def test_any_text_is_read_or_refused(text: str | bytes) -> None:
         (b"bytes", "document"),
     ],
 )
-def test_what_no_store_can_keep_is_named(value: object, path: str) -> None:
+def test_an_unstorable_value_is_named(value: object, path: str) -> None:
     assert [path] == [problem.path for problem in unstorable(value)]
 
 

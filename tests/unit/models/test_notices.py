@@ -1,4 +1,4 @@
-"""What an end owes, under which id, and when it has to wait."""
+"""Notices of an end: their kinds, targets, ids and delays."""
 
 from datetime import UTC, datetime, time, timedelta
 from uuid import UUID
@@ -88,13 +88,13 @@ def test_quiet_hours_end_on_the_clock_of_their_zone(
     assert found == (until and datetime.fromisoformat(until).replace(tzinfo=UTC))
 
 
-def test_quiet_hours_may_be_of_any_zone_that_the_settings_take() -> None:
+def test_quiet_hours_may_be_in_any_zone() -> None:
     now = datetime(2027, 1, 4, 23, tzinfo=UTC)
 
     assert quiet_until(now, NIGHT, "Factory") == datetime(2027, 1, 5, 7, tzinfo=UTC)
 
 
-def test_pauses_between_tries_grow_and_the_last_repeats() -> None:
+def test_pauses_between_attempts_grow_and_the_last_repeats() -> None:
     assert [backoff(tries) for tries in (1, 2, 7, 50)] == [
         timedelta(minutes=1),
         timedelta(minutes=5),
@@ -126,5 +126,5 @@ def test_hooks_of_a_broken_plan_are_none() -> None:
         ),
     ],
 )
-def test_of_a_url_people_see_the_host_only(target: Target, shown: str) -> None:
+def test_only_the_host_of_a_url_is_shown(target: Target, shown: str) -> None:
     assert shown_target(target) == shown

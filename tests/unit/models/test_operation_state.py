@@ -1,4 +1,4 @@
-"""The state of an operation where no database is."""
+"""The state of an operation without a database."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,19 +12,19 @@ from runtime.database import default_engine
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A home folder that is not there, for the engine of this process."""
+    """A missing home folder, for the engine of this process."""
     monkeypatch.setenv("SCHED_HOME", str(tmp_path / "home"))
     default_engine.cache_clear()
     yield tmp_path / "home"
     default_engine.cache_clear()
 
 
-def test_without_a_database_an_operation_is_unknown_and_nothing_is_made(home: Path) -> None:
+def test_without_a_database_an_operation_is_unknown_and_no_file_is_made(home: Path) -> None:
     assert get_operation_state(uuid4()) == "unknown"
     assert not home.exists()
 
 
-def test_a_database_that_was_never_filled_knows_no_operation(home: Path) -> None:
+def test_an_operation_is_unknown_in_an_empty_database(home: Path) -> None:
     home.mkdir()
     (home / "minutehand.db").touch()
 

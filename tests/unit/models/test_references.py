@@ -1,4 +1,4 @@
-"""models/references.py: which texts refer to a secret."""
+"""models/references.py: which texts are references to secrets."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from models.references import is_reference, parse_reference
 
 
 @pytest.mark.parametrize("text", ["env:TOKEN", "file:/run/secrets/token", "env:_a1"])
-def test_a_reference_is_taken_as_it_is(text: str) -> None:
+def test_a_reference_is_kept_unchanged(text: str) -> None:
     assert is_reference(text)
     assert parse_reference(text) == text
 
@@ -22,7 +22,7 @@ def test_a_reference_is_taken_as_it_is(text: str) -> None:
         pytest.param(17, "env:NAME", id="number"),
     ],
 )
-def test_what_is_no_reference_is_told_what_to_write(value: object, told: str) -> None:
+def test_an_error_for_a_wrong_reference_says_what_to_write(value: object, told: str) -> None:
     with pytest.raises(ValueError, match=told):
         parse_reference(value)
 

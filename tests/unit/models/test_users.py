@@ -112,7 +112,7 @@ def test_a_file_that_cannot_be_read_is_refused(text: str, suffix: str, path: str
     assert [path] == [problem.path for problem in refused.value.problems]
 
 
-def test_cells_without_a_column_are_a_fault_of_their_row() -> None:
+def test_cells_without_a_column_are_reported_with_their_row() -> None:
     found = problems(read_user_rows(f"id,name\n{ANN},Ann,extra\n", ".csv"))
 
     assert list(found) == ["row 1.(cells beyond the last column)"]

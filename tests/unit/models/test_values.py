@@ -121,7 +121,7 @@ def test_an_instant_reads_back_what_was_written(second: int) -> None:
     ("name", "canonical"),
     [("europe/paris", "Europe/Paris"), ("utc", "UTC"), ("US/Eastern", "US/Eastern")],
 )
-def test_a_zone_s_name_is_corrected(name: str, canonical: str) -> None:
+def test_the_capitals_of_a_zone_are_corrected(name: str, canonical: str) -> None:
     assert canonical == parse_zone(name)
 
 
@@ -149,7 +149,7 @@ def test_other_values_are_no_addresses(value: object) -> None:
 @pytest.mark.parametrize(
     "url", ["https://example.com", "http://127.0.0.1:8000/a?b=c#d", "http://[::1]/"]
 )
-def test_a_url_stays_as_it_is_written(url: str) -> None:
+def test_a_url_is_unchanged(url: str) -> None:
     assert url == parse_url(url)
 
 

@@ -1,4 +1,4 @@
-"""Settings: where they come from, and how a wrong one is refused."""
+"""Settings: their sources, and errors for wrong ones."""
 
 import logging
 import os
@@ -46,16 +46,16 @@ def test_the_home_folder_comes_from_the_environment(tmp_path: Path) -> None:
     ("variable", "value", "remedy"),
     [
         ("SCHED_SCHEDULER_TICK_SECONDS", "7", "must be 5, 6, 10, 12, 15, 20, 30 or 60"),
-        ("SCHED_SCHEDULER_TICK_SECONDS", "often", "valid integer"),
+        ("SCHED_SCHEDULER_TICK_SECONDS", "often", "write a whole number"),
         ("SCHED_WORKER_LEASE_S", "20", "under three heartbeats of 10 s; set it to 30 or more"),
-        ("SCHED_WORKER_QUICK", "0", "greater than or equal to 1"),
+        ("SCHED_WORKER_QUICK", "0", "write 1 or more"),
         ("SCHED_ALERT_MAIL", "ann@example.com, bob", "write one address"),
         ("SCHED_ALERT_QUIET_HOURS", "22-7", "such as 22:00-07:00"),
         ("SCHED_ALERT_QUIET_HOURS", "07:00-07:00", "two different times"),
         ("SCHED_ALERT_TIMEZONE", "Europe/Pariss", "write an IANA name"),
         ("SCHED_ALERT_WEBHOOK", "ftp://example.com/x", "write a URL such as https://"),
         ("SCHED_ALERT_PING_URL", "hc-ping.com/x", "write a URL such as https://"),
-        ("SCHED_HOOK_TIMEOUT_S", "61", "less than or equal to 60"),
+        ("SCHED_HOOK_TIMEOUT_S", "61", "write 60 or less"),
         ("SCHED_DATABASE_URL", "mysql://root@db/x", "write sqlite:///PATH or postgresql://"),
         ("SCHED_BROKER_URL", "kafka://x", "write redis://HOST:PORT/0"),
         ("SCHED_SMTP_URL", "mail.example.com", "write smtp://HOST:PORT"),
@@ -133,7 +133,7 @@ def test_a_home_of_any_name_has_its_database_and_its_socket(tmp_path: Path, name
     ).removeprefix("/")
 
 
-def test_a_home_that_is_made_is_for_its_account_alone(tmp_path: Path) -> None:
+def test_a_new_home_is_private_to_its_account(tmp_path: Path) -> None:
     with make_engine(load_settings(tmp_path / "home", {})).connect():
         pass
 
@@ -155,7 +155,7 @@ def test_an_engine_makes_nothing_until_it_connects(tmp_path: Path) -> None:
         (lambda folder: folder.write_text(""), "is not a folder"),
     ],
 )
-def test_a_foreseen_socket_folder_that_others_can_enter_is_refused(
+def test_a_socket_folder_that_others_can_enter_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make: Callable[[Path], object], fault: str
 ) -> None:
     monkeypatch.setattr("runtime.config.gettempdir", lambda: str(tmp_path))
@@ -167,7 +167,7 @@ def test_a_foreseen_socket_folder_that_others_can_enter_is_refused(
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can give a folder away")
-def test_a_foreseen_socket_folder_of_another_account_is_refused(
+def test_a_socket_folder_of_another_account_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("runtime.config.gettempdir", lambda: str(tmp_path))
@@ -179,7 +179,7 @@ def test_a_foreseen_socket_folder_of_another_account_is_refused(
         broker_command(settings)
 
 
-def test_the_socket_folder_is_made_for_this_account_alone(
+def test_the_socket_folder_is_private_to_this_account(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("runtime.config.gettempdir", lambda: str(tmp_path))
@@ -251,7 +251,7 @@ def test_every_setting_has_one_variable() -> None:
 
 
 @pytest.mark.parametrize("variable", ["SCHED_ALERT_WEBHOOK", "SCHED_ALERT_PING_URL"])
-def test_a_refused_url_is_not_told(variable: str, tmp_path: Path) -> None:
+def test_an_error_does_not_show_the_url(variable: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidSetting, match=variable) as refusal:
         load_settings(tmp_path, {variable: "T0KEN"})
 
@@ -264,12 +264,12 @@ def test_a_refused_url_is_not_told(variable: str, tmp_path: Path) -> None:
      "https://example.com/{who}", "https://example.com/a b", "https://x.org/>",
      "https://x.org/" + "a" * 400],
 )  # fmt: skip
-def test_a_way_out_that_is_none_is_refused_by_name(tmp_path: Path, value: str) -> None:
+def test_a_wrong_unsubscribe_url_is_refused_by_name(tmp_path: Path, value: str) -> None:
     with pytest.raises(InvalidSetting, match=r"SCHED_MAIL_UNSUBSCRIBE .*write a URL such as"):
         load_settings(tmp_path, {"SCHED_MAIL_UNSUBSCRIBE": value})
 
 
-def test_mail_can_be_paced_answered_and_left(tmp_path: Path) -> None:
+def test_mail_has_a_rate_a_reply_address_and_an_unsubscribe_url(tmp_path: Path) -> None:
     settings = load_settings(
         tmp_path,
         {
@@ -297,7 +297,7 @@ def test_connections_come_from_the_file_or_as_json(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("value", ["s3cret", '{"a": "s3cret@@"}', '["s3cret"]', '{"a": 5}'])
-def test_a_wrong_connection_is_refused_and_not_told(tmp_path: Path, value: str) -> None:
+def test_an_error_does_not_show_the_connection(tmp_path: Path, value: str) -> None:
     with pytest.raises(InvalidSetting, match="SCHED_CONNECTIONS") as refused:
         load_settings(tmp_path, {"SCHED_CONNECTIONS": value})
 

@@ -1,4 +1,4 @@
-"""runtime/references.py: secrets are read when used, and only where the settings let them lie."""
+"""runtime/references.py: secrets are read at use, and only where the settings allow."""
 
 from pathlib import Path
 
@@ -20,11 +20,11 @@ def test_a_file_is_read_without_its_last_line_break(tmp_path: Path) -> None:
     assert resolved(f"file:{tmp_path / 'token'}", ANY) == "s3cret"
 
 
-def test_any_other_text_stays_as_it_is() -> None:
+def test_any_other_text_is_unchanged() -> None:
     assert resolved("https://example.com/a?b=c", ANY, {}) == "https://example.com/a?b=c"
 
 
-def test_minutehands_own_settings_are_never_given_away() -> None:
+def test_minutehands_own_settings_are_never_read() -> None:
     with pytest.raises(SecretMissing, match="SCHED_SECRETS_ENV"):
         resolved("env:SCHED_DATABASE_URL", ANY, {"SCHED_DATABASE_URL": "postgresql://a:b@c/d"})
 

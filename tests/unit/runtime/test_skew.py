@@ -1,4 +1,4 @@
-"""A clock that is off is said once, and so is that it is right again."""
+"""A clock that is off is logged once, and once when it is right again."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -20,13 +20,13 @@ SECOND = timedelta(seconds=1)
         pytest.param(NOON - 60 * SECOND, NOON - 60 * SECOND, -60.0, id="behind"),
     ],
 )
-def test_the_answer_counts_as_given_half_way(
+def test_the_answer_belongs_to_half_of_the_round_trip(
     asked: datetime, answered: datetime, expected: float
 ) -> None:
     assert skew_s(asked, NOON, answered) == expected
 
 
-def test_it_is_said_once_that_a_clock_is_off(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_clock_that_is_off_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "minutehand.clock")
     watch = SkewWatch(2.0)
 
@@ -40,7 +40,7 @@ def test_it_is_said_once_that_a_clock_is_off(caplog: pytest.LogCaptureFixture) -
     assert "+2.1 s off" in caplog.text
 
 
-def test_a_wall_clock_that_was_set_is_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_wall_clock_that_was_set_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     watch = SkewWatch(2.0)
 
     for wall, monotonic in ((1000.0, 10.0), (1010.5, 20.0), (4620.0, 30.0), (4630.0, 40.0)):

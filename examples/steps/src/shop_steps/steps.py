@@ -1,4 +1,4 @@
-"""count_files: how many files a folder holds, and whether that is too many."""
+"""count_files: count the files of a folder, and fail if there are too many."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ import minutehand
 
 
 class CountFiles(BaseModel):
-    """What an action writes of the step; checked when the action is saved."""
+    """The parameters of the step, checked when an action is saved."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -25,11 +25,11 @@ class CountFiles(BaseModel):
 
 @minutehand.step("count_files", parameters=CountFiles)
 def count_files(context: minutehand.StepContext) -> minutehand.StepResult:
-    """Count the files of a folder; fail for good when there are too many."""
+    """Count the files of a folder; fail permanently if there are too many."""
     parameters = CountFiles.model_validate(context.parameters)
     folder = Path(parameters.folder)
     if not folder.is_dir():
-        # Somebody may mount it in a minute: try again.
+        # It may be mounted in a minute: try again.
         raise minutehand.StepFailed(f"{folder} is not there")
     names = sorted(path.name for path in folder.iterdir())
     for done, name in enumerate(names):

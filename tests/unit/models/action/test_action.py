@@ -80,7 +80,7 @@ def test_the_table_is_large_and_its_ids_are_unique() -> None:
     assert len({wrong.id for wrong in WRONG_DOCUMENTS}) == len(WRONG_DOCUMENTS)
 
 
-def test_no_error_shows_the_validator_s_own_words() -> None:
+def test_no_error_shows_a_text_of_pydantic() -> None:
     for wrong in WRONG_DOCUMENTS:
         text = " ".join(problems(wrong.document).values())
         assert "pydantic" not in text
@@ -88,7 +88,7 @@ def test_no_error_shows_the_validator_s_own_words() -> None:
         assert "Value error" not in text
 
 
-def test_the_brief_s_example_is_understood() -> None:
+def test_the_first_example_is_parsed() -> None:
     found = parse(BRIEF)
 
     assert found.active
@@ -101,7 +101,7 @@ def test_the_brief_s_example_is_understood() -> None:
     )
 
 
-def test_what_is_stored_has_real_booleans_and_nothing_else_changed() -> None:
+def test_the_stored_document_has_real_booleans_and_no_other_change() -> None:
     stored = stored_document(parse(BRIEF))
 
     assert stored == {
@@ -175,7 +175,7 @@ def test_values_are_shown_as_json() -> None:
 # -- steps ----------------------------------------------------------------------------------------
 
 
-def test_steps_run_in_the_fixed_order_and_user_steps_last_as_written() -> None:
+def test_steps_run_in_a_fixed_order_with_user_steps_last() -> None:
     operations = {
         "upload": {"target": "x"},
         "maintenance": {},
@@ -231,7 +231,7 @@ def test_the_weight_of_the_steps_chooses_the_queue(operations: object, queue: st
     assert (plan.queue, plan.is_heavy) == (queue, queue == "heavy")
 
 
-def test_a_queue_in_the_policy_goes_first() -> None:
+def test_a_queue_in_the_policy_wins() -> None:
     plan = plan_of(parse(action(operations={"refresh": True}, policy={"queue": "night_2"})))
 
     assert plan.queue == "night_2"
@@ -271,16 +271,16 @@ def test_a_user_step_may_need_recipients() -> None:
     assert found["recipients"].startswith("greet needs recipients")
 
 
-def test_a_user_step_cannot_take_over_a_built_in_name() -> None:
+def test_a_user_step_cannot_replace_a_built_in_step() -> None:
     taken = {"maintenance": StepSpec("maintenance", Upload, is_heavy=True)}
 
     assert not plan_of(parse(action(), steps=taken)).is_heavy
 
 
-# -- what this release cannot run ----------------------------------------------------------------
+# -- steps of a later release --------------------------------------------------------------------
 
 
-def test_the_plan_of_an_event_action_says_whom_it_is_about() -> None:
+def test_the_plan_of_an_event_action_has_its_subjects() -> None:
     when = {"after": "instance.user.last_seen", "delay": "P1M"}
     recipients = {"groups": ["shop"], "include_inactive_users": "true"}
 
@@ -294,14 +294,14 @@ def test_the_plan_of_an_event_action_says_whom_it_is_about() -> None:
     assert plan.longest_look_back_s == 300
 
 
-def test_without_recipients_an_event_action_is_about_everybody_who_is_active() -> None:
+def test_without_recipients_every_active_user_may_be_the_subject() -> None:
     plan = plan_of(parse(action(when={"on": "instance.user.created"})))
 
     assert plan.on_event is not None
     assert plan.on_event.subjects == RecipientFilterModel()
 
 
-def test_a_plan_has_the_same_occurrences_as_long_as_when_and_whom_stay() -> None:
+def test_a_plan_has_the_same_occurrences_while_rule_and_subjects_stay() -> None:
     document = action(when={"on": "order.paid"})
     plan = plan_of(parse(document))
 
@@ -324,10 +324,10 @@ def test_later_steps_are_refused_with_one_problem_and_may_be_false(step: str) ->
     assert parse(action(operations={step: "false", "maintenance": True}))
 
 
-# -- what is stored ------------------------------------------------------------------------------
+# -- stored documents ----------------------------------------------------------------------------
 
 
-def test_the_small_app_s_zone_is_written_into_the_stored_document() -> None:
+def test_the_stored_document_has_the_small_app_s_zone() -> None:
     stored = stored_document(parse(action(when={"cron_rule": "@daily"})))
 
     assert stored["when"] == {"cron_rule": "@daily", "timezone": "Europe/Paris"}
@@ -365,7 +365,7 @@ def test_an_edited_interval_keeps_the_grid_of_its_creation() -> None:
     assert trigger.first_n == 1
 
 
-def test_applying_the_same_document_again_stores_the_same() -> None:
+def test_applying_a_document_again_stores_the_same() -> None:
     first = stored_document(parse(BRIEF))
     again = stored_document(parse(BRIEF, created_at=NOW, previous=first))
 
@@ -423,7 +423,7 @@ operations = st.fixed_dictionaries(
     active=flags,
     zone=st.sampled_from(["UTC", "Asia/Tokyo"]),
 )
-def test_parsing_what_was_stored_gives_the_same_plan_in_any_zone(
+def test_a_stored_document_has_the_same_plan_in_any_zone(
     when: object, policy: object, operations: object, active: object, zone: str
 ) -> None:
     document = action(
@@ -476,7 +476,7 @@ def test_any_json_is_parsed_or_refused_with_one_line_for_each_problem(document: 
 # -- due dates -----------------------------------------------------------------------------------
 
 
-def test_a_due_date_that_was_there_before_may_be_past() -> None:
+def test_a_kept_due_date_may_be_past() -> None:
     stored = stored_document(parse(action(when={"due_date": "2026-12-24T18:00"})))
     later = NOW + timedelta(days=100)
 
@@ -492,7 +492,7 @@ def test_a_past_due_date_that_was_changed_is_refused() -> None:
 
     found = problems(changed, now=NOW + timedelta(days=100), previous=stored)
 
-    assert "is past" in found["when.due_date"]
+    assert "is in the past" in found["when.due_date"]
 
 
 def test_a_broken_previous_document_excuses_no_due_date() -> None:
@@ -504,7 +504,7 @@ def test_a_broken_previous_document_excuses_no_due_date() -> None:
 # -- tolerant load -------------------------------------------------------------------------------
 
 
-def test_a_load_passes_over_what_it_does_not_know() -> None:
+def test_a_load_ignores_unknown_keys_and_keeps_unknown_steps() -> None:
     document = action(
         colour="red",
         operations={"paint": {"with": "brush"}, "refresh": {"domains": ["a"], "speed": 3}},
@@ -520,12 +520,12 @@ def test_a_load_passes_over_what_it_does_not_know() -> None:
     assert (paint.spec, paint.parameters) == (None, {"with": "brush"})
 
 
-def test_a_load_still_refuses_what_cannot_be_understood() -> None:
+def test_a_load_refuses_an_unreadable_rule() -> None:
     with pytest.raises(InvalidAction, match=r"when\.cron_rule"):
         load_action(action(when={"cron_rule": "whenever", "timezone": "UTC"}))
 
 
-def test_a_load_needs_to_know_where_an_interval_begins() -> None:
+def test_a_load_needs_the_start_of_an_interval() -> None:
     with pytest.raises(InvalidAction, match=r"when\.starting_at"):
         load_action(action(when={"every": "PT1H"}))
 

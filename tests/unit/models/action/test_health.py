@@ -1,4 +1,4 @@
-"""Whether an action is well, and the sentence that says why not."""
+"""The health of an action, and the reason."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -43,9 +43,9 @@ PARTIAL = {"last_state": "partial"}
         ),
         (
             {"overdue_since": NOON},
-            Health(False, "overdue: nothing has started its occurrence of 2027-01-04T12:00:00Z"),
+            Health(False, "overdue: its occurrence of 2027-01-04T12:00:00Z has not started"),
         ),
     ],
 )
-def test_health_says_why(changes: dict[str, Any], expected: Health) -> None:
+def test_health_has_a_reason(changes: dict[str, Any], expected: Health) -> None:
     assert health_of(WELL | changes, 3) == expected

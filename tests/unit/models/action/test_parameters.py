@@ -32,7 +32,7 @@ def test_new_domains_join_all_and_not_a_list(document: dict[str, Any], takes: bo
     assert takes == RefreshParameters.model_validate(document).takes_new_domains
 
 
-def test_a_celery_task_has_arguments_a_queue_and_a_rule_for_doubt() -> None:
+def test_a_celery_task_has_arguments_a_queue_and_in_doubt() -> None:
     document = {
         "celery_task": {
             "task": "shop.tasks.close",
@@ -47,7 +47,7 @@ def test_a_celery_task_has_arguments_a_queue_and_a_rule_for_doubt() -> None:
     assert step.parameters == document["celery_task"]
 
 
-def test_a_celery_task_is_left_in_doubt_by_default() -> None:
+def test_in_doubt_is_leave_by_default() -> None:
     found = CeleryTaskParameters.model_validate({"task": "t"})
 
     assert (found.args, found.kwargs, found.queue, found.in_doubt) == ((), {}, None, "leave")
@@ -70,7 +70,7 @@ def test_a_wrong_celery_task_is_refused(document: dict[str, Any]) -> None:
         read({"celery_task": document})
 
 
-def test_a_job_has_a_url_and_what_goes_with_it() -> None:
+def test_a_job_has_a_url_and_meta() -> None:
     found = JobParameters.model_validate({"url": "https://example.com/1", "meta": {"a": [1]}})
 
     assert (found.url, found.meta) == ("https://example.com/1", {"a": [1]})
@@ -83,7 +83,7 @@ def test_a_wrong_job_is_refused(document: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("alone", ["celery_task", "job"])
-def test_such_a_step_stands_alone(alone: str) -> None:
+def test_a_celery_task_and_a_job_allow_no_other_step(alone: str) -> None:
     step = {"task": "t"} if alone == "celery_task" else {"url": "https://example.com"}
 
     assert read({alone: step, "refresh": "false"})
@@ -91,7 +91,7 @@ def test_such_a_step_stands_alone(alone: str) -> None:
         read({alone: step, "refresh": True})
 
 
-def test_the_built_in_steps_are_what_they_say() -> None:
+def test_the_built_in_steps_have_their_flags() -> None:
     heavy = {name for name, spec in BUILT_IN_STEPS.items() if spec.is_heavy}
     sending = {name for name, spec in BUILT_IN_STEPS.items() if spec.needs_recipients}
 
@@ -110,7 +110,7 @@ def test_the_built_in_steps_are_what_they_say() -> None:
         ("maintenance", {}),
     ],
 )
-def test_stored_parameters_read_back_the_same(name: str, value: object) -> None:
+def test_stored_parameters_survive_a_round_trip(name: str, value: object) -> None:
     (step,) = read({name: value}).steps
     (again,) = read({name: step.written}).steps
 

@@ -93,5 +93,5 @@ def test_the_ends_of_a_policy_are_stored_in_utc() -> None:
 
 
 @pytest.mark.parametrize("look_back", ["PT1M", "P366D"])
-def test_the_bounds_of_look_back_belong_to_it(look_back: str) -> None:
+def test_the_bounds_of_look_back_are_inclusive(look_back: str) -> None:
     assert plan({"look_back": look_back})

@@ -46,7 +46,7 @@ ONLY_INACTIVATED = "only_inactivated_users"
     ],
     ids=lambda value: "+".join(map(str, value)) if value and isinstance(value[0], str) else None,
 )
-def test_flags_say_which_users_are_kept(flags: list[str], kept: list[Person]) -> None:
+def test_flags_keep_their_users(flags: list[str], kept: list[Person]) -> None:
     chosen = RecipientFilterModel.model_validate(
         {"groups": ["all"], **dict.fromkeys(flags, "true")}
     )

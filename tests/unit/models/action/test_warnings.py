@@ -22,7 +22,7 @@ def warnings(known: KnownNames = KNOWN, **changes: Any) -> list[str]:
     return warnings_of(parse_action(action(**changes), ParseContext("UTC", NOW)), known)
 
 
-def test_nothing_is_said_about_a_sound_action() -> None:
+def test_a_sound_action_has_no_warning() -> None:
     assert (
         warnings(
             operations={
@@ -64,12 +64,13 @@ def test_nothing_is_said_about_a_sound_action() -> None:
         ),
         pytest.param(
             {"operations": {"publish": {"design": ["strat"]}}},
-            'operations.publish.design "strat": no design has this name now; did you mean "start"?',
+            'operations.publish.design "strat": no design document has this name now; did '
+            'you mean "start"?',
             id="design",
         ),
         pytest.param(
             {"operations": {"publish": {"permissions": ["zz"]}}},
-            'operations.publish.permissions "zz": no permissions has this name now',
+            'operations.publish.permissions "zz": no permissions document has this name now',
             id="permissions",
         ),
         pytest.param(
@@ -87,7 +88,7 @@ def test_nothing_is_said_about_a_sound_action() -> None:
                 "operations": {"send_email": {"template": "inactive"}},
                 "recipients": {"groups": ["all"]},
             },
-            "recipients: inactive users are left out, and the template seems to be for them; see "
+            "recipients: inactive users are left out, but the template seems to be for them; see "
             '"include_inactive_users"',
             id="inactive_template",
         ),
@@ -96,18 +97,18 @@ def test_nothing_is_said_about_a_sound_action() -> None:
                 "operations": {"send_email": {"template": "inactivated"}},
                 "recipients": {"groups": ["all"], "include_inactive_users": True},
             },
-            "recipients: users who never activated their account are left out, and the template "
+            "recipients: users who never activated their account are left out, but the template "
             'seems to be for them; see "include_inactivated_users"',
             id="inactivated_template",
         ),
         pytest.param(
             {"policy": {"max_waiting": 5}},
-            'policy.max_waiting: counts with "overlap": "queue" only',
+            'policy.max_waiting: has an effect only with "overlap": "queue"',
             id="max_waiting",
         ),
         pytest.param(
             {"when": {"on": "order.paid"}, "policy": {"overlap": "queue"}},
-            "policy.overlap: is for what the clock makes due; each event is its own operation",
+            "policy.overlap: has no effect on event actions; each event is its own operation",
             id="overlap_of_events",
         ),
         pytest.param(
@@ -115,17 +116,29 @@ def test_nothing_is_said_about_a_sound_action() -> None:
                 "when": {"due_date": "2027-01-01T00:00Z"},
                 "policy": {"ends_at": "2026-12-31T00:00Z"},
             },
-            "policy.ends_at: every due date lies outside starts_at and ends_at",
+            "policy.ends_at: every due date is outside starts_at and ends_at",
             id="due_date_after_the_end",
+        ),
+        pytest.param(
+            {"when": [{"cron_rule": "*/90 * * * *"}, {"cron_rule": "0 7 * * *"}]},
+            'when.cron_rule: the step of "*/90" exceeds the range of the minute, so only 0 matches;'
+            ' write "0", or an interval with "every"',
+            id="ninety_minutes",
+        ),
+        pytest.param(
+            {"when": {"cron_rule": "0 8-18/24 * * *"}},
+            'when.cron_rule: the step of "8-18/24" exceeds the range of the hour, so only 8 '
+            'matches; write "8", or an interval with "every"',
+            id="a_day_of_hours",
         ),
     ],
 )
-def test_a_doubt_is_told(changes: dict[str, Any], text: str) -> None:
+def test_a_warning_is_given(changes: dict[str, Any], text: str) -> None:
     assert [text] == warnings(**changes)
 
 
 @pytest.mark.parametrize("flag", ["include_inactive_users", "only_inactive_users"])
-def test_a_flag_that_keeps_them_ends_the_doubt(flag: str) -> None:
+def test_a_flag_that_keeps_them_ends_the_warning(flag: str) -> None:
     recipients = {"groups": ["all"], flag: True}
 
     assert (
@@ -133,21 +146,21 @@ def test_a_flag_that_keeps_them_ends_the_doubt(flag: str) -> None:
     )
 
 
-def test_recipients_that_select_nobody_are_told_with_who_is_left_out() -> None:
+def test_recipients_without_users_name_the_flags_that_leave_them_out() -> None:
     (text,) = warnings(
         KnownNames(kept_recipients=0), operations=MAIL, recipients={"groups": ["all"]}
     )
 
-    assert "nobody is selected now" in text
+    assert "no user is selected now" in text
     assert "include_inactive_users" in text
     assert "include_inactivated_users" in text
 
 
-def test_what_was_not_looked_up_is_not_warned_about() -> None:
+def test_names_that_were_not_looked_up_raise_no_warning() -> None:
     assert warnings(KnownNames(), operations=MAIL, recipients={"users": ["nobody"]}) == []
 
 
-def test_just_created_users_are_left_out_unless_a_flag_keeps_them() -> None:
+def test_new_users_are_left_out_unless_a_flag_keeps_them() -> None:
     document = action(
         when={"on": "instance.user.created"}, operations=MAIL, recipients={"groups": ["all"]}
     )

@@ -99,7 +99,7 @@ def test_an_action_may_be_on_an_event(event: str) -> None:
     assert when.triggers(None) == (EventTrigger(event, "PT0S", None, timedelta(minutes=5)),)
 
 
-def test_the_brief_s_second_example_is_understood() -> None:
+def test_the_second_example_is_parsed() -> None:
     when = read({"after": "instance.user.last_seen", "delay": "P7DT30S"})
     (rule,) = when.rules
 
@@ -126,7 +126,7 @@ def test_after_an_event_the_trigger_has_delay_zone_look_back_and_subjects() -> N
     )
 
 
-def test_a_delay_of_months_is_stored_with_the_zone_of_its_calendar() -> None:
+def test_a_delay_of_months_is_stored_with_its_zone() -> None:
     assert read({"after": "order.paid", "delay": "P1M"}).model_dump(mode="json") == {
         "after": "order.paid",
         "delay": "P1M",

@@ -1,6 +1,6 @@
-"""Documents that must be refused, each with where, which value, and a part of the remedy.
+"""Documents that must be refused, each with path, value and a part of the remedy.
 
-Read as new actions in the zone Europe/Paris at NOW; also the table for the command line's tests.
+They are read as new actions in Europe/Paris at NOW. The tests of the command line use them too.
 """
 
 from datetime import UTC, datetime
@@ -11,7 +11,7 @@ ANYTHING = object()
 
 
 class Wrong(NamedTuple):
-    """A document with one fault that the test looks for; it may have others beside it."""
+    """A document with the fault that the test expects; it may have others."""
 
     id: str
     document: object
@@ -21,7 +21,7 @@ class Wrong(NamedTuple):
 
 
 def action(**changes: Any) -> dict[str, Any]:
-    """Return a valid, dull action with `changes`; a key set to `...` is taken out."""
+    """Return a valid, minimal action with `changes`; a key set to `...` is removed."""
     document = {"name": "a", "operations": {"maintenance": True}, "when": {"every": "PT1H"}}
     return {key: value for key, value in {**document, **changes}.items() if value is not ...}
 
@@ -121,7 +121,7 @@ WRONG_DOCUMENTS: list[Wrong] = [
     _step("our queue", "celery_task", {"queue": "quick"}, ".queue", "quick", "Minutehand's own"),
     _step("job", "job", {"url": "zzz"}, "", {"url": "zzz"}, "not available"),
     _when("when a text", CRON, "", CRON, "write an object"),
-    _when("when empty", {}, "", {}, "says no time"),
+    _when("when empty", {}, "", {}, "has no rule"),
     _when("when null", None, "", None, "null"),
     _when("when misspelled", {"cron": CRON}, "", {"cron": CRON}, '"cron_rule"'),
     _when("two kinds", TWO_KINDS, "", TWO_KINDS, "two kinds"),
@@ -137,9 +137,9 @@ WRONG_DOCUMENTS: list[Wrong] = [
     _when("cron unknown key", {"cron_rule": CRON, "timezon": "UTC"}, ".timezon", "UTC",
           '"timezone"'),
     _when("due date past", {"due_date": "2026-11-21T12:00:00Z"}, ".due_date",
-          "2026-11-21T12:00:00Z", "is past"),
+          "2026-11-21T12:00:00Z", "is in the past"),
     _when("due date past in its zone", {"due_date": "2026-11-21T13:00"}, ".due_date",
-          "2026-11-21T13:00", "is past"),
+          "2026-11-21T13:00", "is in the past"),
     _when("due date a day", {"due_date": "2027-01-01"}, ".due_date", "2027-01-01", "instant"),
     _when("due date a number", {"due_date": 1798761600}, ".due_date", 1798761600, "instant"),
     _when("due date no date", {"due_date": "2027-02-30T08:00"}, ".due_date", "2027-02-30T08:00",

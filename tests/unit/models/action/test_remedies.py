@@ -1,0 +1,169 @@
+"""The remedy for a wrong document works when it is followed to the letter."""
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from pydantic import BaseModel, Field
+
+from models.action import ParseContext, parse_action
+from models.errors import InvalidAction
+from models.parsing import DEFAULT_TICK
+from models.step_spec import KnownSteps, StepSpec
+from tests.unit.models.action.wrong_documents import NOW, action
+
+
+def parse(document: object, **changes: Any) -> None:
+    parse_action(document, ParseContext("UTC", NOW, **changes))
+
+
+def remedy(document: object, path: str, **changes: Any) -> str:
+    with pytest.raises(InvalidAction) as refused:
+        parse(document, **changes)
+    (problem,) = refused.value.problems
+    assert problem.path == path
+    return problem.remedy
+
+
+def advised(text: str) -> Any:
+    """Return the JSON at the end of a remedy."""
+    return json.loads(text.partition(": ")[2])
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        pytest.param("0 7 * * 1", {"cron_rule": "0 7 * * 1"}, id="a_cron_rule"),
+        pytest.param("@daily", {"cron_rule": "@daily"}, id="a_nickname"),
+        pytest.param("2027-01-01T08:00", {"due_date": "2027-01-01T08:00"}, id="a_date"),
+        pytest.param("PT5M", {"every": "PT5M"}, id="a_span"),
+        pytest.param(300, {"every": 300}, id="seconds"),
+    ],
+)
+def test_a_bare_rule_is_answered_with_its_object(value: object, expected: object) -> None:
+    written = advised(remedy(action(when=value), "when"))
+
+    assert written == expected
+    parse(action(when=written))
+
+
+def test_a_bare_rule_in_a_list_is_answered_with_its_object() -> None:
+    written = advised(remedy(action(when=["0 7 * * 1"]), "when[0]"))
+
+    parse(action(when=[written]))
+
+
+@pytest.mark.parametrize("value", ["weekly", True, "PT5M"])
+def test_any_other_bare_rule_is_answered_with_an_example(value: object) -> None:
+    found = remedy(action(when=[value]), "when[0]")
+
+    assert found == 'write an object such as {"cron_rule": "0 7 * * 1"}'
+
+
+@pytest.mark.parametrize(
+    ("every", "setting"), [(10, 10), (7, 6), (59, 30), ("PT5S", 5), ("PT30S", 30)]
+)
+def test_an_interval_under_a_tick_names_the_setting_that_allows_it(
+    every: object, setting: int
+) -> None:
+    document = action(when={"every": every})
+
+    found = remedy(document, "when.every", tick=DEFAULT_TICK)
+
+    assert found == (
+        'is shorter than a tick; write "PT1M" or more, '
+        f"or set SCHED_SCHEDULER_TICK_SECONDS to {setting}"
+    )
+    parse(document, tick=timedelta(seconds=setting))
+    parse(action(when={"every": "PT1M"}), tick=DEFAULT_TICK)
+
+
+def test_no_setting_allows_an_interval_under_five_seconds() -> None:
+    found = remedy(action(when={"every": 4}), "when.every", tick=DEFAULT_TICK)
+
+    assert found == 'is shorter than a tick; write "PT1M" or more'
+
+
+@pytest.mark.parametrize(
+    ("hook", "expected"),
+    [
+        pytest.param("ann@example.com", {"mail": "ann@example.com"}, id="an_address"),
+        pytest.param("https://example.com/x", {"webhook": "https://example.com/x"}, id="a_url"),
+        pytest.param("env:HOOK", {"webhook": "env:HOOK"}, id="a_reference"),
+        pytest.param("ann", {"mail": "ann@example.com"}, id="neither"),
+        pytest.param("https://u:p@example.com", {"mail": "ann@example.com"}, id="a_password"),
+    ],
+)
+def test_a_bare_hook_is_answered_with_its_object(hook: str, expected: object) -> None:
+    alone = advised(remedy(action(hooks={"on_failure": hook}), "hooks.on_failure"))
+    listed = advised(remedy(action(hooks={"on_failure": [hook]}), "hooks.on_failure[0]"))
+
+    assert alone == [listed] == [expected]
+    parse(action(hooks={"on_failure": alone}))
+
+
+def test_a_bare_value_for_a_step_is_answered_with_the_parameters_it_needs() -> None:
+    found = remedy(action(operations={"celery_task": "x"}), "operations.celery_task", celery=None)
+
+    assert found == 'write false or an object with parameters: {"task": "shop.tasks.sync"}'
+    parse(action(operations={"celery_task": advised(found)}), celery=None)
+
+
+def test_an_unknown_step_names_the_setting_while_no_step_is_registered() -> None:
+    document = action(operations={"upload": True})
+    steps = {"greet": StepSpec("greet", BaseModel)}
+
+    assert "its module in SCHED_STEP_MODULES" in remedy(document, "operations.upload")
+    assert "SCHED_STEP" not in remedy(document, "operations.upload", steps=steps)
+    assert "no module named shop" in remedy(
+        document, "operations.upload", steps=KnownSteps({}, ["no module named shop"])
+    )
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"name": "shop", "zone": "UTC"},
+        {"name": "shop", "domains": {"orders": {"source": {"file": "orders.csv"}}}},
+    ],
+)
+def test_the_document_of_a_small_app_names_its_command(document: object) -> None:
+    found = remedy(document, "document")
+
+    assert found == "is the document of a small app; save it with `minutehand app add`"
+
+
+def test_an_action_with_a_key_of_a_small_app_remains_an_action() -> None:
+    assert "key" in remedy(action(zone="UTC"), "zone")
+
+
+class Limits(BaseModel):
+    count: int = Field(1, ge=1, le=5)
+    share: float = Field(0.5, gt=0, lt=1, allow_inf_nan=False)
+    word: str = Field("ab", min_length=2, max_length=3, pattern="[a-z]")
+    many: list[int] = Field([1], min_length=1, max_length=2)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "expected"),
+    [
+        ("count", 0, "write 1 or more"),
+        ("count", 6, "write 5 or less"),
+        ("share", 0, "write a number above 0.0"),
+        ("share", 1, "write a number below 1.0"),
+        ("word", "a", "write 2 characters or more"),
+        ("word", "abcd", "write 3 characters or fewer"),
+        ("word", "12", "write a text that matches [a-z]"),
+        ("many", [], "write 1 entries or more"),
+        ("many", [1, 2, 3], "write 2 entries or fewer"),
+        ("many", ["x"], "write a whole number"),
+    ],
+)
+def test_the_limits_of_a_user_step_are_named(key: str, value: object, expected: str) -> None:
+    document = action(operations={"limits": {key: value}})
+
+    with pytest.raises(InvalidAction) as refused:
+        parse(document, steps={"limits": StepSpec("limits", Limits)})
+
+    assert [problem.remedy for problem in refused.value.problems] == [expected]
