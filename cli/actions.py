@@ -12,6 +12,7 @@ from cli import explaining, foreseeing, owners, preview, running
 from cli.documents import located, read_documents
 from cli.invocation import Invocation, existing, of
 from cli.output import instant, plain, print_json, print_line, print_table
+from cli.tree import group
 from models.action import ParseContext, ScheduledActionModel, parse_action, plan_of
 from models.errors import InvalidAction, InvalidDocument, Problem
 from models.sql import read_clock
@@ -21,7 +22,7 @@ from runtime.database import reading
 from scheduler.changes import change
 from scheduler.changes.change import Changed
 
-commands = typer.Typer(help="Scheduled actions: what to do, when, for whom.", no_args_is_help=True)
+commands = group("Scheduled actions: what to do, when, for whom.")
 commands.command("explain")(explaining.explain)
 commands.command("run")(running.run)
 

@@ -13,6 +13,7 @@ from cli.app_views import applied_as_json, print_app, print_applied, shown
 from cli.documents import located, read_documents
 from cli.invocation import Invocation, existing, of
 from cli.output import print_json, print_line, print_table
+from cli.tree import group
 from models.errors import InvalidDocument, Problem, Refused
 from models.problems import listed
 from runtime.database import reading
@@ -23,9 +24,7 @@ from small_apps.document import DEFAULT_APP, SmallAppModel
 from small_apps.store import app_apply, app_overview, small_apps
 from small_apps.store.app_apply import AppliedApp
 
-commands = typer.Typer(
-    help="Small apps: tenants with data, users and actions.", no_args_is_help=True
-)
+commands = group("Small apps: tenants with data, users and actions.")
 
 commands.command("data")(app_data.data)
 

@@ -9,6 +9,7 @@ import typer
 
 from cli.invocation import Invocation, existing
 from cli.output import instant, print_json, print_line
+from cli.tree import group
 from models.errors import InvalidDocument, NotFound, Problem, Refused
 from models.events import ACTIVATED, CREATED, EVENTS, LAST_SEEN, event_id, event_name
 from models.sql import read_clock
@@ -16,7 +17,7 @@ from models.store.people import events, users
 from models.values import parse_instant
 from scheduler.events.preview import too_late_for
 
-commands = typer.Typer(help="Events: what happened to users.", no_args_is_help=True)
+commands = group("Events: what happened to users.")
 
 COLUMNS = {ACTIVATED: "activated_at", LAST_SEEN: "last_seen_at"}
 

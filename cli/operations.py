@@ -7,6 +7,7 @@ import typer
 
 from cli.invocation import existing
 from cli.output import instant, plain, print_json, print_line, print_table
+from cli.tree import group
 from models.action.plan import Target
 from models.errors import NotFound
 from models.notices import shown_target
@@ -14,7 +15,7 @@ from models.operation import OperationState
 from models.store import actions, notices, operations
 from runtime.database import reading
 
-commands = typer.Typer(help="Operations: the runs of actions.", no_args_is_help=True)
+commands = group("Operations: the runs of actions.")
 
 LIST_COLUMNS = {
     "id": "ID",

@@ -1,12 +1,15 @@
 """What commands print: JSON for machines, aligned text for people. Errors: one line on stderr."""
 
 import json
-import sys
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 from uuid import UUID
-from zoneinfo import ZoneInfo
+
+from cli.render import print_error, print_line
+from views.words import in_zone, instant
+
+__all__ = ["in_zone", "instant", "plain", "print_error", "print_json", "print_line", "print_table"]
 
 LONGEST_CELL = 60
 
@@ -29,30 +32,6 @@ def plain(value: object) -> Any:
 def print_json(value: object) -> None:
     """Print a value as JSON."""
     print_line(json.dumps(plain(value), indent=2, ensure_ascii=False, default=str))
-
-
-def print_line(text: str = "") -> None:
-    """Print a line on stdout."""
-    sys.stdout.write(f"{text}\n")
-
-
-def print_error(text: str) -> None:
-    """Print one line on stderr for each line of an error."""
-    for line in text.splitlines() or [""]:
-        sys.stderr.write(f"error: {line}\n")
-
-
-def instant(at: datetime | None) -> str:
-    """Return an instant in UTC to the second, `-` for none."""
-    return "-" if at is None else at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def in_zone(at: datetime, zone: str) -> str:
-    """Return an instant on the clock of a zone: `Mon 2026-11-23 07:00 +01:00`."""
-    local = at.astimezone(ZoneInfo(zone))
-    clock = "%H:%M:%S" if local.second else "%H:%M"
-    offset = local.strftime("%z")
-    return f"{local.strftime(f'%a %Y-%m-%d {clock}')} {offset[:3]}:{offset[3:]}"
 
 
 def print_table(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str]) -> None:

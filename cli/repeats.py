@@ -9,7 +9,7 @@ import typer
 from broker.app import configure
 from broker.sending import Sent
 from cli.invocation import Invocation, existing
-from cli.operations import operation_uuid
+from cli.operations import commands, operation_uuid
 from cli.waiting import done_of, finish, say_unsent
 from models.errors import NotFound, Refused
 from models.operation import WENT_WELL, OperationState
@@ -23,6 +23,7 @@ Timeout = Annotated[float, typer.Option(min=0, help="Seconds to wait at most.")]
 Repeat = Callable[..., tuple[Repeated, Sent]]
 
 
+@commands.command("rerun")
 def rerun(
     context: typer.Context, operation_ids: Ids, wait: Wait = False, timeout: Timeout = 3600.0
 ) -> None:
@@ -30,6 +31,7 @@ def rerun(
     _repeat_each(existing(context), operation_ids, restart.rerun, timeout if wait else None)
 
 
+@commands.command("retry")
 def retry(
     context: typer.Context, operation_ids: Ids, wait: Wait = False, timeout: Timeout = 3600.0
 ) -> None:
@@ -37,6 +39,7 @@ def retry(
     _repeat_each(existing(context), operation_ids, restart.retry, timeout if wait else None)
 
 
+@commands.command("cancel")
 def cancel(
     context: typer.Context, operation_ids: Ids, wait: Wait = False, timeout: Timeout = 3600.0
 ) -> None:

@@ -7,13 +7,14 @@ from pydantic import BaseModel
 
 from cli.invocation import of
 from cli.output import print_error, print_json, print_line, print_table
+from cli.tree import group
 from minutehand.steps import registered_steps
 from models.action.steps import BUILT_IN_STEPS
 from models.problems import known_keys
 from models.step_spec import StepSpec
 from tasks.registry import Registry
 
-commands = typer.Typer(help="Steps: what actions can do.", no_args_is_help=True)
+commands = group("Steps: what actions can do.")
 
 COLUMNS = {"name": "NAME", "weight": "WEIGHT", "keys": "PARAMETERS", "from": "FROM"}
 

@@ -7,9 +7,10 @@ import typer
 
 from cli.invocation import existing
 from cli.output import print_json, print_line, print_table
+from cli.tree import group
 from models.errors import Refused
 
-commands = typer.Typer(help="Templates of mails, as a small app has them.", no_args_is_help=True)
+commands = group("Templates of mails, as a small app has them.")
 
 COLUMNS = {"name": "NAME", "subject": "SUBJECT", "parts": "PARTS", "state": "STATE"}
 

@@ -9,6 +9,7 @@ import typer
 from cli.documents import located, read_text
 from cli.invocation import Invocation, existing, of
 from cli.output import instant, print_json, print_line, print_table
+from cli.tree import group
 from models.errors import InvalidDocument, Refused
 from models.sql import read_clock
 from models.store import audit
@@ -16,7 +17,7 @@ from models.store.people import users
 from models.users import UserModel, parse_user, parse_users, read_user_rows
 from runtime.database import reading
 
-commands = typer.Typer(help="Users of a small app.", no_args_is_help=True)
+commands = group("Users of a small app.")
 
 COLUMNS = {
     "id": "ID",
