@@ -1,6 +1,7 @@
 """A zone as stretches of constant offset, from one tz release: that of the tzdata wheel."""
 
 import difflib
+import re
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from functools import cache, lru_cache
@@ -72,6 +73,10 @@ def _known(name: str) -> Zone:
     return _zone(canonical_name(name))
 
 
+# What people write for a zone that is none: an offset from UTC.
+_OFFSET = re.compile(r"(?:UTC|GMT|Z)?\s*[+-]\s*[0-9]{1,2}(?::?[0-9]{2})?", re.IGNORECASE)
+
+
 def canonical_name(name: str) -> str:
     """Return the IANA name as it is spelled; names come from pytz, offsets never do."""
     import pytz
@@ -81,6 +86,9 @@ def canonical_name(name: str) -> str:
             return str(pytz.timezone(name).zone)
     except pytz.UnknownTimeZoneError:
         pass
+    if _OFFSET.fullmatch(name.strip()):
+        remedy = "an offset is not a zone; write an IANA name such as 'Europe/Paris'"
+        raise InvalidRule("zone", f"{quote(name)} is unknown; {remedy}")
     near = _nearest(name)
     raise InvalidRule("zone", f"{quote(name)} is unknown; {f'write {near}' if near else _EXAMPLE}")
 

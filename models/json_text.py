@@ -148,7 +148,9 @@ def _not_json(text: str, error: json.JSONDecodeError) -> InvalidJson:
     if at in _WRONG_QUOTES:
         return _at(text, error.pos, 'write texts and keys in double quotes: "name"')
     if at in ("/", "#"):
-        return _at(text, error.pos, "JSON has no comments; remove it")
+        remedy = "JSON has no comments; remove it"
+        begins = "is no JSON; a document begins with {, a list with ["
+        return _at(text, error.pos, remedy if before or at == "/" else begins)
     if not rest:
         return _at(text, error.pos, "the text ends too early; close every { and [")
     return _at(text, error.pos, f"is no JSON: {error.msg[:1].lower()}{error.msg[1:]}")

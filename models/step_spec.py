@@ -42,4 +42,6 @@ class KnownSteps(dict[str, StepSpec]):
 def why_unknown(steps: Mapping[str, StepSpec]) -> str:
     """Return what to add to "is not known": the modules that could not be loaded, if any."""
     failures = steps.failures if isinstance(steps, KnownSteps) else ()
-    return "".join(f"; {told}" for told in failures)
+    if failures:
+        return "".join(f"; {told}" for told in failures)
+    return "; for a step of your own name its module in SCHED_STEP_MODULES"

@@ -35,4 +35,12 @@ def read_yaml(text: str) -> Any:
     except RecursionError:
         raise InvalidYaml("nested too deeply") from None
     except (yaml.YAMLError, ValueError, TypeError, OverflowError) as error:
-        raise InvalidYaml(str(error)) from None
+        raise InvalidYaml(_in_one_line(error)) from None
+
+
+def _in_one_line(error: Exception) -> str:
+    """Return what is wrong, and where, without an excerpt over several lines."""
+    mark = getattr(error, "problem_mark", None)
+    text = getattr(error, "problem", None) or str(error)
+    where = f" (line {mark.line + 1}, column {mark.column + 1})" if mark else ""
+    return " ".join(text.split()) + where

@@ -19,9 +19,9 @@ from models.action.unavailable_steps import without_the_unavailable
 from models.action.when import WhenModel
 from models.celery_task import DEFAULT_QUEUE, STEP, HandOver, refusals
 from models.document import Document, read_document
-from models.errors import InvalidAction
+from models.errors import InvalidAction, Problem
 from models.parsing import ParseContext, Reading
-from models.problems import line_error, problems_of
+from models.problems import ROOT, line_error, problems_of
 from models.step_spec import StepSpec
 from models.values import Flag, Name, Text
 
@@ -35,6 +35,8 @@ __all__ = [
     "stored_document",
 ]
 
+OF_SMALL_APPS = {"domains", "templates", "zone", "users", "groups", "settings"}
+SMALL_APP = "is the document of a small app; store it with `minutehand app add`"
 QUEUES = {True: "heavy", False: "quick"}
 
 
@@ -71,6 +73,8 @@ class ScheduledActionModel(Document):
 
 def parse_action(document: object, context: ParseContext) -> ScheduledActionModel:
     """Return the action that `document` writes; raises InvalidAction with all problems at once."""
+    if _is_small_app(document):
+        raise InvalidAction([Problem(ROOT, None, SMALL_APP)])
     action, problems = read_document(ScheduledActionModel, document, _strict(context))
     problems = without_the_unavailable(document, problems)
     if context.celery is not None:
@@ -78,6 +82,12 @@ def parse_action(document: object, context: ParseContext) -> ScheduledActionMode
     if action is None or problems:
         raise InvalidAction(problems)
     return action
+
+
+def _is_small_app(document: object) -> bool:
+    """Whether somebody took a small app's document for an action's."""
+    keys = set(document) if isinstance(document, Mapping) else set()
+    return bool(keys & OF_SMALL_APPS) and not keys & {"operations", "when"}
 
 
 def load_action(

@@ -1,5 +1,6 @@
 """Who is told when an action's operations end well or badly."""
 
+import json
 from collections.abc import Mapping
 from functools import partial
 from typing import Annotated, Any
@@ -20,6 +21,9 @@ BY_REFERENCE = 'write "env:NAME" or "file:/absolute/path" and let it lie there'
 
 
 def _at_most(value: object) -> object:
+    if isinstance(value, str):
+        kind = "webhook" if value.startswith(("http:", "https:", "env:", "file:")) else "mail"
+        raise ValueError(f"write a list of objects: {json.dumps([{kind: value[:80]}])}")
     hooks = parse_list(value)
     if len(hooks) > MOST_HOOKS:
         raise ValueError(f"has {len(hooks)} hooks; write at most {MOST_HOOKS}")
@@ -49,6 +53,8 @@ class HookModel(Document):
 
     The URL may stand elsewhere: then the document, and all that is stored, holds the reference.
     """
+
+    example = '{"mail": "ann@example.com"}'
 
     mail: Address | None = None
     webhook: Annotated[str, BeforeValidator(_webhook)] | None = None

@@ -39,6 +39,8 @@ class RecipientFilterModel(Document):
     the other keeps the users of the first kind, also those who are of both.
     """
 
+    example = '{"groups": ["all"]}'
+
     users: Names = ()
     groups: Names = ()
     include_inactive_users: Flag = False

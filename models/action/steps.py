@@ -1,6 +1,6 @@
 """The steps of an action: which ones, with what parameters, in the fixed order."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from pydantic import (
@@ -21,6 +21,7 @@ from models.action.parameters import (
     RefreshParameters,
     SendEmailParameters,
 )
+from models.action.unavailable_steps import LATER_STEPS
 from models.document import as_object
 from models.parsing import Reading, reading_of
 from models.problems import line_error, line_errors, raise_all, unknown_keys, unknown_name
@@ -88,7 +89,7 @@ class OperationModel(BaseModel):
     @classmethod
     def _read(cls, value: Any, info: ValidationInfo) -> Any:
         reading = reading_of(info)
-        raw = as_object(value)
+        raw = as_object(value, '{"refresh": true}')
         faults, steps = _steps_of(raw, reading)
         if not raw or not (steps or faults):
             raise ValueError('has no step; write at least one, such as {"refresh": true}')
@@ -105,6 +106,11 @@ class OperationModel(BaseModel):
 def known_steps(user_steps: Mapping[str, StepSpec]) -> dict[str, StepSpec]:
     """Return the built-in steps and `user_steps` by name; built-in names cannot be taken over."""
     return {**user_steps, **BUILT_IN_STEPS}
+
+
+def available(names: Iterable[str]) -> list[str]:
+    """Return those of the steps that this release can run."""
+    return [name for name in names if name not in LATER_STEPS]
 
 
 def sending_steps(operations: object, user_steps: Mapping[str, StepSpec]) -> tuple[str, ...]:
@@ -140,17 +146,26 @@ def _read_step(name: str, value: object, reading: Reading) -> Iterator[StepModel
     flag = flag_of(value)
     spec = known.get(name)
     if spec is None and not reading.tolerant:
-        raise ValueError(unknown_name("step", name, known) + why_unknown(reading.steps))
+        raise ValueError(unknown_name("step", name, available(known)) + why_unknown(reading.steps))
     if flag is False:
         return
     if flag is None and not isinstance(value, Mapping):
-        raise ValueError("write true, false or an object with parameters")
+        raise ValueError(_how_to_write(spec))
     raw = as_object(value) if flag is None else dict(spec.if_true if spec else {})
     if spec is None:
         yield StepModel(name=name, written=flag or raw, parameters=raw)
         return
     checked = _checked(spec, raw, reading)
     yield StepModel(name=name, written=flag or checked, parameters=checked, spec=spec)
+
+
+def _how_to_write(spec: StepSpec | None) -> str:
+    fields = spec.parameters.model_fields.items() if spec else ()
+    needed = [name for name, one in fields if one.is_required()]
+    if not needed:
+        return "write true, false or an object with parameters"
+    example = ", ".join(f'"{name}": …' for name in needed)
+    return f"write an object with its parameters: {{{example}}}"
 
 
 def _checked(spec: StepSpec, raw: dict[str, Any], reading: Reading) -> dict[str, Any]:

@@ -3,14 +3,21 @@
 None of them stops the save. A name that is still unknown when the action runs fails its operation.
 """
 
+import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 
 from models.action import ScheduledActionModel
 from models.action.recipients import EVERYBODY, RecipientFilterModel
 from models.action.when import WhenModel
+from models.durations import format_span
 from models.problems import nearest
 
+# A name is compared with so many at most: an action of many unknown names must not take minutes.
+MOST_COMPARED = 1_000
+# Fields of a cron rule that begin at 0, with their largest value.
+STEPPED = (("minutes", 59, "minute"), ("hours", 23, "hour"))
 # What an action on events may write in its policy in vain.
 FOR_CLOCKS = {"catch_up", "overlap", "max_waiting"}
 
@@ -40,13 +47,14 @@ def warnings_of(action: ScheduledActionModel, known: KnownNames) -> list[str]:
         *_nobody(action, known),
         *_left_out(action),
         *_in_vain(action),
+        *_long_steps(action),
     ]
 
 
 def _unknown(path: str, what: str, names: Collection[str], known: Collection[str]) -> Iterator[str]:
     for name in names:
         if name not in known:
-            near = nearest(name, known)
+            near = nearest(name, known) if len(known) <= MOST_COMPARED else None
             hint = f'; did you mean "{near}"?' if near else ""
             yield f'{path} "{name}": no {what} has this name now{hint}'
 
@@ -128,6 +136,20 @@ def _in_vain(action: ScheduledActionModel) -> Iterator[str]:
         yield 'policy.max_waiting: counts with "overlap": "queue" only'
     if action.policy.ends_at is not None and _is_over(action):
         yield "policy.ends_at: every due date lies outside starts_at and ends_at"
+
+
+def _long_steps(action: ScheduledActionModel) -> Iterator[str]:
+    """Yield steps of a cron rule that reach over the end of their field."""
+    for rule in action.when.rules:
+        fields = str(getattr(rule, "cron_rule", "")).split()
+        for (name, most, unit), field in zip(STEPPED, fields, strict=False):
+            for step in re.findall(r"\*/(\d+)", field):
+                if int(step) > most:
+                    every = format_span(timedelta(**{f"{unit}s": int(step)}))
+                    yield (
+                        f'when.cron_rule: "*/{step}" in the {name} means {unit} 0 alone;'
+                        f' to run every {step} {unit}s write {{"every": "{every}"}}'
+                    )
 
 
 def _is_over(action: ScheduledActionModel) -> bool:

@@ -139,7 +139,10 @@ class IntervalModel(Document):
     def _a_tick_at_least(cls, every: timedelta, info: ValidationInfo) -> timedelta:
         tick = reading_of(info).tick
         if every < tick:
-            raise ValueError(f'is shorter than a tick; write "{format_span(tick)}" or more')
+            raise ValueError(
+                f'is shorter than a tick; write "{format_span(tick)}" or more, or let the daemon'
+                " tick more often (SCHED_SCHEDULER_TICK_SECONDS)"
+            )
         return every
 
     @field_validator("jitter")
@@ -272,7 +275,9 @@ def _read_clock_rule(value: object, info: ValidationInfo) -> Document:
 
 def _read_rule(value: object, info: ValidationInfo) -> Document:
     """Return the rule of the kind that its keys tell; raises ValueError or ValidationError."""
-    raw = as_object(value)
+    is_rule = isinstance(value, str) and len(value.split()) == 5
+    rule = value if is_rule else "0 7 * * 1"
+    raw = as_object(value, f'{{"cron_rule": "{rule}"}}')
     kinds = [key for key in KINDS if key in raw]
     if len(kinds) > 1:
         raise ValueError(f"has two kinds, {listed(kinds)}; keep one, or make another action")
