@@ -1,5 +1,6 @@
 """What the daemons and workers report of themselves, and what holds for the installation."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -8,7 +9,14 @@ from typing import Any
 import sqlalchemy as sa
 
 from models.operation import UNSTARTED, OperationState
-from models.sql import UTCDateTime, database_now, insert_ignoring, stands_in, upsert
+from models.sql import (
+    UTCDateTime,
+    database_now,
+    insert_ignoring,
+    read_clock,
+    stands_in,
+    upsert,
+)
 from models.tables import (
     action_cursor,
     actions,
@@ -23,6 +31,8 @@ from models.tables import (
 LAST_NOW = "last_tick_now"
 CLOCK_SET_BACK = "clock_set_back"
 DOWNTIME = "downtime"
+# Which daemon was stopped in order, and when: `{"daemon": …, "at": …}`.
+STOPPED = "daemon_stopped"
 # Up to when all event actions are decided, as text; absent before they ever were.
 EVENTS_DECIDED = "events_decided_until"
 
@@ -129,6 +139,19 @@ def last(connection: sa.Connection) -> dict[str, Any] | None:
     query = sa.select(ticks).order_by(ticks.c.id.desc()).limit(1)
     row = connection.execute(query).mappings().one_or_none()
     return None if row is None else dict(row)
+
+
+def daemon_stopped(connection: sa.Connection, daemon: str) -> None:
+    """Note that a daemon was stopped in order, now."""
+    at = read_clock(connection)
+    set_fact(connection, STOPPED, json.dumps({"daemon": daemon, "at": at.isoformat()}))
+
+
+def stopped_at(connection: sa.Connection, daemon: str) -> datetime | None:
+    """Return when a daemon was stopped in order; None when another one was, or none."""
+    stored = fact(connection, STOPPED)
+    told = {} if stored is None else json.loads(stored)
+    return as_instant(told["at"]) if told.get("daemon") == daemon else None
 
 
 def has_ticked(connection: sa.Connection, daemon_prefix: str, within: timedelta) -> bool:
