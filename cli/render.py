@@ -6,7 +6,8 @@ is plain, aligned and whole. Control characters in data are written out: `\\x1b`
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from importlib import import_module
@@ -63,14 +64,34 @@ def show(context: typer.Context, view: "Shown", **options: Any) -> None:
     from cli.arguments import of
     from views.view import json_text
 
-    if of(context).as_json:
+    invocation = of(context)
+    for note in invocation.notes:
+        print_warning(note)
+    if invocation.as_json:
         print_line(json_text(view), is_safe=True)
     else:
         print_lines(text_of(view, **options))
+    for note in view.notes:
+        print_warning(note)
     for one in view.refusals:
         print_error(one)
     if view.exit_code:
         raise typer.Exit(view.exit_code)
+
+
+@contextmanager
+def progress(what: str) -> Iterator[Callable[[int, int], None]]:
+    """Yield what shows how many of all are done: a bar on stderr, on a terminal alone."""
+    if not is_terminal(sys.stderr) or _term() == "dumb":
+        yield lambda _done, _total: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    console = Console(file=sys.stderr, no_color=not _has_colour(sys.stderr))
+    with Progress(console=console, transient=True) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def text_of(view: "Shown", **options: Any) -> Iterable[Line]:

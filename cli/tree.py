@@ -20,23 +20,23 @@ Places = Mapping[str, tuple[str, str]]
 
 COMMANDS: Places = {
     "action": ("actions:commands", "Scheduled actions: what to do, when, for whom."),
-    "operation": ("repeats:commands", "Operations: the runs of actions."),
+    "operation": ("operations:commands", "Operations: the runs of actions."),
     "app": ("apps:commands", "Small apps: tenants with data, users and actions."),
     "template": ("templates:commands", "Templates of mails, as a small app has them."),
     "user": ("users:commands", "Users of a small app."),
     "event": ("events:commands", "Events: what happened to users."),
     "step": ("steps:commands", "Steps: what actions can do."),
     "backfill": ("backfills:backfill", "Run a range of an action's past."),
-    "up": ("service:up", "Run everything here: broker, daemon, workers."),
-    "worker": ("service:worker", "Run a Celery worker that executes operations."),
-    "agent": ("agent:agent", "Stand beside a Celery worker that follows."),
-    "migrate": ("service:migrate", "Bring the database to this release's schema."),
+    "up": ("processes:up", "Run everything here: broker, daemon, workers."),
+    "worker": ("processes:worker", "Run a Celery worker that executes operations."),
+    "agent": ("processes:agent", "Stand beside a Celery worker that follows."),
+    "migrate": ("processes:migrate", "Bring the database to this release's schema."),
     "status": ("status:status", "Show the daemon, workers, and operations of the last day."),
     "simulate": (
-        "simulating:simulate_files",
+        "simulate:simulate",
         "Show what would be sent in a range, without a database.",
     ),
-    "doctor": ("doctor:doctor", "Check everything that Minutehand needs; change nothing."),
+    "doctor": ("status:doctor", "Check everything that Minutehand needs; change nothing."),
 }
 
 

@@ -4,14 +4,11 @@ import json
 import logging
 import sys
 from pathlib import Path
-from typing import Annotated
 
 import sqlalchemy as sa
-import typer
 
 from broker.app import configure
 from celery_steps.agent import Agent, Worker, stop_on_signals
-from cli.invocation import of
 from models.errors import Refused
 from models.store.schema import SchemaNewer, SchemaOutdated, check_schema
 from runtime.config import Settings
@@ -22,12 +19,8 @@ from runtime.logs import set_up_logs
 logger = logging.getLogger("minutehand.agent")
 
 
-def agent(
-    context: typer.Context,
-    socket: Annotated[Path, typer.Option(help="Where the worker's processes find it.")],
-) -> None:
-    """Stand beside a Celery worker that follows. Started by `minutehand.follow`, not by hand."""
-    settings = of(context).settings
+def run(settings: Settings, socket: Path) -> None:
+    """Stand beside a Celery worker that follows; its first line of stdin describes it."""
     set_up_logs(settings.log, "agent")
     worker = _worker(sys.stdin.readline())
     configure(settings)

@@ -1,6 +1,7 @@
 """Read documents from files: one JSON object, a list of them, or JSON Lines; `-` is stdin."""
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,11 @@ def read_documents(file: Path, longest: int = LONGEST_DOCUMENT) -> list[tuple[st
     if isinstance(value, list):
         return [(f"{file}[{number}]", item) for number, item in enumerate(value)]
     return [(str(file), value)]
+
+
+def documents_in(files: Sequence[Path]) -> list[object]:
+    """Return the documents of all files, in order; raises InvalidDocument."""
+    return [document for file in files for _, document in read_documents(file)]
 
 
 def located(where: str, error: InvalidDocument) -> InvalidDocument:

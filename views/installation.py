@@ -1,7 +1,7 @@
 """An opened installation: settings, database, steps, and the small app that a request is about."""
 
 import getpass
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
@@ -43,6 +43,8 @@ class Installation:
 
     home: Path | None = None
     app_name: str = "default"
+    # What the user should know of how it was opened.
+    notes: list[str] = field(default_factory=list, kw_only=True)
 
     @cached_property
     def settings(self) -> Settings:
@@ -66,6 +68,8 @@ class Installation:
             )
         if is_new_embedded:
             default_actions.migrate(engine)
+            home = self.settings.home
+            self.notes.append(f"made a new Minutehand in {home}; --home names another folder")
         with reading(engine) as connection:
             check_schema(connection)
         return engine

@@ -1,17 +1,12 @@
-"""`minutehand simulate`: the decisions of a year in seconds, for people and for somebody's CI."""
+"""A simulation: the decisions of a year in seconds, for people and for somebody's CI."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Annotated, Any
 
-import typer
+from pydantic import Field
 
-from cli.documents import located, read_documents, read_text
-from cli.invocation import Invocation, of
-from cli.output import in_zone, instant, print_json, print_line
-from cli.preview import daylight_notes, zone_of
 from models.action import ParseContext, parse_action, plan_of
 from models.errors import InvalidAction, InvalidDocument, Problem, Refused
 from models.json_text import InvalidJson, read_json
@@ -21,149 +16,131 @@ from scheduler.occurrence import BEGINNING
 from scheduler.simulate import SENT, Fate, Simulated, Timetable, busiest, simulate
 from scheduler.simulate.assertions import differences
 from scheduler.simulate.expectations import parse_expectations
+from views.change_plan import BusyMinute
+from views.files import located, read_documents, read_text
+from views.installation import Installation
+from views.view import Instant, View
+from views.words import daylight_notes, instant, zone_of
 
 SECOND = timedelta(seconds=1)
 WEEK = timedelta(days=7)
 MOST_BUSY = 5
 EXPECTATIONS = ".expect.json"
 
-Spans = Annotated[
-    list[str] | None,
-    typer.Option("--down", help="FROM/TO: the daemon does not tick in [from, to); again for more."),
-]
+
+class SimulatedFate(View):
+    """What became of an occurrence, or of several that follow one another."""
+
+    action: str
+    first_at: Instant
+    last_at: Instant
+    count: int
+    fate: str = Field(description="`sent` or `missed`.")
+    reason: str | None
+    decided_at: Instant
+    zone: str = Field(description="IANA zone of the action.")
 
 
-def simulate_files(
-    context: typer.Context,
-    files: Annotated[list[Path], typer.Argument(help="Files as `action add` takes them.")],
-    *,
-    since: Annotated[str | None, typer.Option("--from", help="Begin (default: now).")] = None,
-    until: Annotated[str | None, typer.Option("--to", help="End (default: a week on).")] = None,
-    down: Spans = None,
-    zone: Annotated[str, typer.Option(help="Zone of instants and rules that name none.")] = "UTC",
-    limit: Annotated[int, typer.Option(min=0, help="Lines of the timeline, at most.")] = 100,
-    check: Annotated[
-        bool, typer.Option("--check", help="Refuse when no expectations stand beside the files.")
-    ] = False,
-) -> None:
-    """Say what would be sent in [from, to), and check expectations. Nothing is stored or read."""
-    invocation = of(context)
-    files = _documents_among(files)
-    begin = _instant("--from", since, zone) or utc_now().replace(microsecond=0)
-    end = _instant("--to", until, zone) or begin + WEEK
+class Simulation(View):
+    """What would be sent in [from, to)."""
+
+    begin: Instant = Field(alias="from")
+    end: Instant = Field(alias="to", description="Not included.")
+    counts: dict[str, int] = Field(description="How many occurrences have each fate.")
+    fates: tuple[SimulatedFate, ...] = Field(description="The first of them.")
+    left_out: int = Field(description="How many more there are.")
+    busiest: tuple[BusyMinute, ...] = Field(description="The minutes that send most.")
+    notes_of_rules: tuple[str, ...] = Field(
+        alias="notes", description="What daylight saving moves, and what cannot be simulated."
+    )
+    differences: tuple[str, ...] = Field(description="Expectations that do not hold.")
+
+    @property
+    def exit_code(self) -> int:
+        """1 when an expectation does not hold."""
+        return int(bool(self.differences))
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is to be simulated, as a user writes it."""
+
+    files: Sequence[Path]
+    since: str | None = None
+    until: str | None = None
+    down: Sequence[str] = ()
+    zone: str = "UTC"
+    limit: int = 100
+    needs_expectations: bool = False
+
+
+def simulation(installation: Installation, asked: Asked) -> Simulation:
+    """Simulate the actions of files; nothing is stored, and no database is read."""
+    files, zone = _documents_among(asked.files), asked.zone
+    begin = _instant("--from", asked.since, zone) or utc_now().replace(microsecond=0)
+    end = _instant("--to", asked.until, zone) or begin + WEEK
     if end <= begin:
         raise Refused(f"--to {instant(end)} is not after --from {instant(begin)}")
     if begin <= BEGINNING:
         raise Refused(f"--from {instant(begin)} is where cron rules begin; write a later instant")
-    timetable = Timetable(
-        tuple(_span(one, zone) for one in down or ()),
-        timedelta(seconds=invocation.settings.scheduler.tick_seconds),
-    )
-    actions = _actions(invocation, files, zone, begin)
+    tick = timedelta(seconds=installation.settings.scheduler.tick_seconds)
+    timetable = Timetable(tuple(_span(one, zone) for one in asked.down), tick)
+    actions = _actions(installation, files, zone, begin)
     fates = list(simulate(actions, begin - SECOND, end - SECOND, timetable))
-    simulated = Simulation(actions, begin, end, fates, zone)
-    wrong = list(simulated.differences(files, is_required=check))
-    if invocation.as_json:
-        print_json(simulated.as_json(limit) | {"differences": wrong})
-    else:
-        simulated.print(limit)
-        for one in wrong:
-            print_line(f"DIFFERS     {one}")
-    if wrong:
-        raise typer.Exit(1)
+    zones = {one.name: zone_of(one.plan, zone) for one in actions}
+    return Simulation(
+        begin=begin,
+        end=end,
+        counts=_counts(fates),
+        fates=tuple(_shown(one, zones[one.action.name]) for one in fates[: asked.limit]),
+        left_out=max(0, len(fates) - asked.limit),
+        busiest=tuple(BusyMinute(at=at, sent=sent) for at, sent in busiest(fates, MOST_BUSY)),
+        notes_of_rules=_notes(actions, begin, end),
+        differences=_differences(files, fates, zones, asked),
+    )
 
 
-@dataclass
-class Simulation:
-    """What a simulation showed, and how it is told."""
-
-    actions: Sequence[Simulated]
-    begin: datetime
-    end: datetime
-    fates: Sequence[Fate]
-    zone: str
-
-    def differences(self, files: Sequence[Path], *, is_required: bool) -> Iterator[str]:
-        """Yield each difference from the expectations that stand beside the files."""
-        beside = [_beside(file) for file in files]
-        found = [file for file in beside if file.exists()]
-        if is_required and not found:
-            raise Refused(f"no expectations: write them to {beside[0]}")
-        zones = {one.name: zone_of(one.plan, self.zone) for one in self.actions}
-        for file in found:
-            try:
-                expected = parse_expectations(read_json(read_text(file)), zones, self.zone)
-            except (InvalidDocument, InvalidJson) as error:
-                raise located(str(file), error) from None
-            for number, one in enumerate(expected):
-                about = f' "{one.action}"' if one.action else ""
-                for difference in differences(one, self.fates):
-                    yield f"{file}[{number}]{about}: {difference}"
-
-    def counts(self) -> dict[str, int]:
-        """Return how many occurrences have each fate."""
-        counts: dict[str, int] = {SENT: 0}
-        for one in self.fates:
-            counts[one.fate] = counts.get(one.fate, 0) + one.count
-        return counts
-
-    def notes(self) -> list[str]:
-        """Return what daylight saving moves, and what cannot be simulated."""
-        told = []
-        for one in self.actions:
-            if one.plan.on_event is not None:
-                told.append(f"{one.name}: is due by events, which no simulation knows")
-            notes = daylight_notes(one.plan, self.begin - SECOND, self.end - SECOND)
-            told += [f"{one.name}: {note}" for note in notes]
-        return told
-
-    def as_json(self, limit: int) -> dict[str, Any]:
-        """Return all of it, with at most `limit` fates."""
-        return {
-            "from": self.begin,
-            "to": self.end,
-            "counts": self.counts(),
-            "fates": [
-                {
-                    "action": one.action.name,
-                    "first_at": one.first_at,
-                    "last_at": one.last_at,
-                    "count": one.count,
-                    "fate": one.fate,
-                    "reason": one.reason,
-                    "decided_at": one.decided_at,
-                }
-                for one in self.fates[:limit]
-            ],
-            "left_out": max(0, len(self.fates) - limit),
-            "busiest": [{"at": at, "sent": sent} for at, sent in busiest(self.fates, MOST_BUSY)],
-            "notes": self.notes(),
-        }
-
-    def print(self, limit: int) -> None:
-        """Print the timeline, the notes and the busiest minutes."""
-        zones = {one.name: zone_of(one.plan, self.zone) for one in self.actions}
-        for one in self.fates[:limit]:
-            print_line(_line(one, zones[one.action.name]))
-        if len(self.fates) > limit:
-            print_line(f"… and {len(self.fates) - limit} more; --limit shows them")
-        for note in self.notes():
-            print_line(f"note        {note}")
-        counts = ", ".join(f"{count} {fate}" for fate, count in self.counts().items())
-        print_line(f"total       {counts}")
-        for at, sent in busiest(self.fates, MOST_BUSY):
-            print_line(f"busy        {instant(at)}: {sent} sent")
+def _shown(one: Fate, zone: str) -> SimulatedFate:
+    keys = ("first_at", "last_at", "count", "fate", "reason", "decided_at")
+    values = {key: getattr(one, key) for key in keys}
+    return SimulatedFate(**values, action=one.action.name, zone=zone)
 
 
-def _line(fate: Fate, zone: str) -> str:
-    told = f"{in_zone(fate.first_at, zone)} {zone}  {instant(fate.first_at)}  {fate.action.name}:"
-    told += f" {fate.fate}"
-    if fate.count > 1:
-        told += f" {fate.count} up to {instant(fate.last_at)}"
-    late = fate.decided_at - fate.first_at
-    if fate.fate == SENT and late >= timedelta(minutes=1):
-        told += f" at {instant(fate.decided_at)}"
-    return told + (f" ({fate.reason})" if fate.reason else "")
+def _counts(fates: Sequence[Fate]) -> dict[str, int]:
+    counts: dict[str, int] = {SENT: 0}
+    for one in fates:
+        counts[one.fate] = counts.get(one.fate, 0) + one.count
+    return counts
+
+
+def _notes(actions: Sequence[Simulated], begin: datetime, end: datetime) -> tuple[str, ...]:
+    found = []
+    for one in actions:
+        if one.plan.on_event is not None:
+            found.append(f"{one.name}: is due by events, which no simulation knows")
+        moved = daylight_notes(one.plan, begin - SECOND, end - SECOND)
+        found += [f"{one.name}: {note}" for note in moved]
+    return tuple(found)
+
+
+def _differences(
+    files: Sequence[Path], fates: Sequence[Fate], zones: dict[str, str], asked: Asked
+) -> tuple[str, ...]:
+    """Return each difference from the expectations that stand beside the files."""
+    beside = [_beside(file) for file in files]
+    found = [file for file in beside if file.exists()]
+    if asked.needs_expectations and not found:
+        raise Refused(f"no expectations: write them to {beside[0]}")
+    wrong: list[str] = []
+    for file in found:
+        try:
+            expected = parse_expectations(read_json(read_text(file)), zones, asked.zone)
+        except (InvalidDocument, InvalidJson) as error:
+            raise located(str(file), error) from None
+        for number, one in enumerate(expected):
+            about = f' "{one.action}"' if one.action else ""
+            wrong += [f"{file}[{number}]{about}: {text}" for text in differences(one, fates)]
+    return tuple(wrong)
 
 
 def _documents_among(files: Sequence[Path]) -> list[Path]:
@@ -179,7 +156,7 @@ def _beside(file: Path) -> Path:
 
 
 def _actions(
-    invocation: Invocation, files: list[Path], zone: str, begin: datetime
+    installation: Installation, files: Sequence[Path], zone: str, begin: datetime
 ) -> list[Simulated]:
     """Return the actions of the files, as if they were created at `begin`."""
     parse = ParseContext(
@@ -187,8 +164,8 @@ def _actions(
         # A due date may lie before: it is simply not due.
         now=datetime.fromtimestamp(0, begin.tzinfo),
         created_at=begin,
-        steps=invocation.registry.user_specs(),
-        tick=timedelta(seconds=invocation.settings.scheduler.tick_seconds),
+        steps=installation.registry.user_specs(),
+        tick=timedelta(seconds=installation.settings.scheduler.tick_seconds),
         # Nothing is sent.
         celery=None,
     )

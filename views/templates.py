@@ -1,14 +1,13 @@
-"""Previews of templates and mails to try them: what `minutehand template …` does."""
+"""Templates of mails: whether they can be used, previews, and mails to try them."""
 
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from cli.invocation import Invocation
-from cli.output import print_line
+from pydantic import Field
+
 from minutehand.steps import Recipient
 from models.errors import InvalidDocument, NotFound, Refused, SchedulerError
 from models.problems import unknown_name
@@ -29,13 +28,55 @@ from small_apps.mail.templates import InvalidTemplate, MailTemplate, render
 from small_apps.mail.transport import open_transport
 from small_apps.mail.values import Occasion, sample_of, values_of
 from small_apps.store import small_apps
+from views.installation import Installation
+from views.view import Listing, View
 
 SAMPLE_RECIPIENT = Recipient("ann@example.com", "ann@example.com", "Ann Example")
 
 
+class TemplateRow(View):
+    """A template of a small app."""
+
+    name: str
+    subject: str
+    parts: tuple[str, ...] = Field(description="`text`, and `html` if it has one.")
+    state: str = Field(description="`ok`, or how many problems it has.")
+
+
+class Templates(Listing[TemplateRow]):
+    """The templates of a small app."""
+
+
+class TemplatePreview(View):
+    """A template with the values of a user, or with sample values."""
+
+    template: str
+    to: str | None = Field(description="The user's address; null for a user without one.")
+    subject: str
+    text: str
+    html: str | None
+    list_unsubscribe: str | None = Field(description="Where a recipient unsubscribes.")
+
+
+class TriedMail(View):
+    """A mail that was sent to try a template."""
+
+    template: str
+    to: str
+    message: str = Field(description="What the mail server did.")
+
+
+class WrittenPart(View):
+    """A part of a preview that was written to a file."""
+
+    template: str
+    characters: int
+    file: str
+
+
 @dataclass(frozen=True)
 class Rendered:
-    """A template with somebody's values."""
+    """A template with a user's values."""
 
     template: str
     recipient: Recipient
@@ -43,46 +84,67 @@ class Rendered:
     way_out: str | None
 
 
-def stored(invocation: Invocation) -> dict[str, dict[str, Any]]:
+def _stored(installation: Installation) -> dict[str, dict[str, Any]]:
     """Return the small app's templates by name."""
-    app_id = invocation.small_app.id
-    with reading(invocation.engine) as connection:
+    app_id = installation.small_app.id
+    with reading(installation.engine) as connection:
         return small_apps.templates_of(connection, app_id)
 
 
-def settings_of(invocation: Invocation) -> Mapping[str, Any]:
+def _settings_of(installation: Installation) -> Mapping[str, Any]:
     """Return the small app's settings."""
-    app_id = invocation.small_app.id
-    with reading(invocation.engine) as connection:
+    app_id = installation.small_app.id
+    with reading(installation.engine) as connection:
         return small_apps.settings_of(connection, app_id)
 
 
-def row(template: MailTemplate, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a template's line of the list."""
+def list_templates(installation: Installation) -> Templates:
+    """Return the templates of the small app, and whether they can be used."""
+    settings = _settings_of(installation)
+    stored = _stored(installation)
+    return Templates(
+        tuple(_row(MailTemplate(name, **parts), settings) for name, parts in stored.items())
+    )
+
+
+def _row(template: MailTemplate, settings: Mapping[str, Any]) -> TemplateRow:
     count = len(problems_of_template(template, settings))
-    return {
-        "name": template.name,
-        "subject": template.subject,
-        "parts": ["text"] if template.html is None else ["text", "html"],
-        "state": f"{count} problem{'s' if count > 1 else ''}" if count else "ok",
-    }
+    return TemplateRow(
+        name=template.name,
+        subject=template.subject,
+        parts=("text",) if template.html is None else ("text", "html"),
+        state=f"{count} problem{'s' if count > 1 else ''}" if count else "ok",
+    )
 
 
-def rendered(invocation: Invocation, name: str, user: str | None) -> Rendered:
+def preview(installation: Installation, name: str, user: str | None) -> TemplatePreview:
+    """Return what a template says; raises NotFound, or InvalidDocument for its problems."""
+    made = _rendered(installation, name, user)
+    return TemplatePreview(
+        template=made.template,
+        to=made.recipient.address,
+        subject=made.content.subject,
+        text=made.content.text,
+        html=made.content.html,
+        list_unsubscribe=made.way_out,
+    )
+
+
+def _rendered(installation: Installation, name: str, user: str | None) -> Rendered:
     """Return the template with its values; raises NotFound, or InvalidDocument for its faults."""
-    found = stored(invocation)
+    found = _stored(installation)
     if name not in found:
         raise NotFound(f'template "{name}" {unknown_name("template", name, found)}')
     template = MailTemplate(name, **found[name])
-    settings = settings_of(invocation)
+    settings = _settings_of(installation)
     problems = problems_of_template(template, settings)
     if problems:
         raise InvalidDocument(problems)
-    recipient = SAMPLE_RECIPIENT if user is None else _recipient(invocation, user)
-    app = invocation.small_app
-    url = unsubscribe_url(invocation.settings.mail.unsubscribe, recipient.id, app.name)
+    recipient = SAMPLE_RECIPIENT if user is None else _recipient(installation, user)
+    app = installation.small_app
+    url = unsubscribe_url(installation.settings.mail.unsubscribe, recipient.id, app.name)
     try:
-        occasion = _occasion(invocation, settings)
+        occasion = _occasion(installation, settings)
         values = {**sample_of(name, settings), **values_of(occasion, recipient, url)}
         content = render(template, values)
     except InvalidTemplate as error:
@@ -90,9 +152,9 @@ def rendered(invocation: Invocation, name: str, user: str | None) -> Rendered:
     return Rendered(name, recipient, content, url)
 
 
-def _recipient(invocation: Invocation, id: str) -> Recipient:
-    app_id = invocation.small_app.id
-    with reading(invocation.engine) as connection:
+def _recipient(installation: Installation, id: str) -> Recipient:
+    app_id = installation.small_app.id
+    with reading(installation.engine) as connection:
         found = users.find(connection, app_id, id)
         if found is not None:
             return users.as_recipient(found)
@@ -100,61 +162,38 @@ def _recipient(invocation: Invocation, id: str) -> Recipient:
     raise NotFound(f'user "{id}" {unknown_name("user", id, sorted(known))}')
 
 
-def _occasion(invocation: Invocation, settings: Mapping[str, Any]) -> Occasion:
+def _occasion(installation: Installation, settings: Mapping[str, Any]) -> Occasion:
     """Return an occasion of this minute; its operation is none that is stored."""
-    app = invocation.small_app
-    with reading(invocation.engine) as connection:
+    app = installation.small_app
+    with reading(installation.engine) as connection:
         title = small_apps.document_of(connection, app.id).get("title") or app.name
         now = read_clock(connection)
     at = now.replace(second=0, microsecond=0)
     return Occasion(app.name, title, app.zone, at, str(uuid4()), settings)
 
 
-def write_html(made: Rendered, file: Path) -> None:
+def write_html(made: TemplatePreview, file: Path) -> WrittenPart:
     """Write the HTML part; raises Refused where there is none."""
-    page = made.content.html
-    if page is None:
-        raise Refused(f'template "{made.template}" has no HTML part; use --text')
-    if str(file) == "-":
-        sys.stdout.write(page)
-        return
+    page = html_of(made)
     try:
         file.write_text(page, encoding="utf-8")
     except OSError as error:
         raise SchedulerError(f"{file} cannot be written: {error.strerror}") from None
-    print_line(f"wrote {len(page):,} characters to {file}")
+    return WrittenPart(template=made.template, characters=len(page), file=str(file))
 
 
-def show(made: Rendered) -> None:
-    """Print to whom, subject and text."""
-    shown = made.recipient.address or "nobody: the user has no address"
-    print_line(f"To: {shown}")
-    print_line(f"Subject: {made.content.subject}")
-    if made.way_out:
-        print_line(f"List-Unsubscribe: <{made.way_out}>")
-    print_line()
-    print_line(made.content.text.rstrip("\n"))
-    if made.content.html is not None:
-        print_line()
-        print_line(f"HTML: {len(made.content.html):,} characters; --html FILE writes them")
+def html_of(made: TemplatePreview) -> str:
+    """Return the HTML part; raises Refused where there is none."""
+    if made.html is None:
+        raise Refused(f'template "{made.template}" has no HTML part; use --text')
+    return made.html
 
 
-def as_json(made: Rendered) -> dict[str, Any]:
-    """Return the same, and the HTML, for JSON."""
-    return {
-        "template": made.template,
-        "to": made.recipient.address,
-        "subject": made.content.subject,
-        "text": made.content.text,
-        "html": made.content.html,
-        "list_unsubscribe": made.way_out,
-    }
-
-
-def send(invocation: Invocation, made: Rendered, to: str) -> str:
-    """Send it to one address; return what was done. Raises Refused and SchedulerError."""
-    settings = invocation.settings
-    with reading(invocation.engine) as connection:
+def send_test(installation: Installation, name: str, to: str, user: str | None) -> TriedMail:
+    """Send a template to one address; raises Refused and SchedulerError."""
+    made = _rendered(installation, name, user)
+    settings = installation.settings
+    with reading(installation.engine) as connection:
         now = read_clock(connection)
     sender = settings.mail.sender
     message_id = f"<test.{uuid4()}@{parse_address(sender).domain}>"
@@ -163,7 +202,7 @@ def send(invocation: Invocation, made: Rendered, to: str) -> str:
         message = build_message(made.content, envelope)
         with open_transport(settings) as transport:
             transport.send(message)
-            return transport.told(1)
+            return TriedMail(template=name, to=to, message=transport.told(1))
     except InvalidAddress as error:
         raise Refused(f"--to {error}") from None
     except (MailRefused, MailServerFailed) as error:

@@ -6,7 +6,7 @@ words. Instants are aware UTC, and written as `2026-11-23T06:00:00Z`.
 
 import json
 from datetime import datetime
-from typing import Annotated, Any, ClassVar, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, PlainSerializer, RootModel, WithJsonSchema
 
@@ -20,7 +20,6 @@ Instant = Annotated[
     PlainSerializer(format_instant, return_type=str),
     WithJsonSchema(INSTANT_SCHEMA, mode="serialization"),
 ]
-Item = TypeVar("Item")
 
 
 class View(BaseModel):
@@ -34,22 +33,33 @@ class View(BaseModel):
         return ()
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """What the user should know besides: it went on, but not as usual."""
+        return ()
+
+    @property
     def exit_code(self) -> int:
         """How a command that shows this ends: 0 done, 1 tried and failed, 2 refused."""
         return 0
+
+
+Item = TypeVar("Item", bound=View)
 
 
 class Listing(RootModel[tuple[Item, ...]], Generic[Item]):
     """Many of one kind: a JSON list."""
 
     model_config = ConfigDict(frozen=True)
-    # What is printed where there is none, and no heading says so.
-    nothing: ClassVar[str] = ""
 
     @property
     def refusals(self) -> tuple[str, ...]:
         """What was asked for and refused, each with the reason."""
         return tuple(why for one in self.root if (why := getattr(one, "refused", None)))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the user should know besides, each once."""
+        return tuple(dict.fromkeys(note for one in self.root for note in one.notes))
 
     @property
     def exit_code(self) -> int:

@@ -26,7 +26,7 @@ MOST_OCCURRENCES = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Foreseen:
+class PlannedChange:
     """What applying one document would do to its action.
 
     `before` and `after` are the next occurrences by the old rule and by the new one. `sent` and
@@ -56,9 +56,9 @@ class Load:
     is_whole: bool
 
 
-def foresee(
+def plan_changes(
     connection: sa.Connection, documents: Sequence[object], author: Author
-) -> list[Foreseen]:
+) -> list[PlannedChange]:
     """Return what `apply_all` would do now, one for each document.
 
     Raises InvalidDocument with all problems of all documents.
@@ -71,12 +71,12 @@ def foresee(
             for row, revision in pairs]  # fmt: skip
 
 
-def load(connection: sa.Connection, foreseen: Iterable[Foreseen], now: datetime) -> Load:
+def load(connection: sa.Connection, planned: Iterable[PlannedChange], now: datetime) -> Load:
     """Return how the busiest minute of (now, now + 1 day] moves, over all small apps."""
     rows = actions.due_until(connection, now + DAY, MOST_ACTIONS + 1)
     is_whole = len(rows) <= MOST_ACTIONS
     plans = {row.action_uid: plan for row in rows if (plan := _readable(row.plan)) is not None}
-    changed = {one.uid or _new_uid(one.name): one.plan for one in foreseen}
+    changed = {one.uid or _new_uid(one.name): one.plan for one in planned}
     left = MOST_OCCURRENCES
     same: Counter[datetime] = Counter()
     for uid in plans.keys() - changed.keys():
@@ -90,18 +90,18 @@ def load(connection: sa.Connection, foreseen: Iterable[Foreseen], now: datetime)
     return Load(_most(before), _most(same + _counted(changed, now)), is_whole)
 
 
-def _created(revision: Revision, now: datetime) -> Foreseen:
+def _created(revision: Revision, now: datetime) -> PlannedChange:
     name = revision.columns["name"]
     after = _next(revision.plan, _new_uid(name), now)
-    return Foreseen(name, None, Change.CREATED, 1, (), after, (), 0, revision.plan)
+    return PlannedChange(name, None, Change.CREATED, 1, (), after, (), 0, revision.plan)
 
 
-def _changed(row: Stored, revision: Revision, now: datetime) -> Foreseen:
+def _changed(row: Stored, revision: Revision, now: datetime) -> PlannedChange:
     old = None if row.set_aside is not None else _readable(row.plan)
     uid, name = row.action_uid, revision.columns["name"]
     is_same = old is not None and revision.columns["document_hash"] == row.document_hash
     sent, missed = ((), 0) if is_same or old is None else _decided(row, old, now)
-    return Foreseen(
+    return PlannedChange(
         name,
         uid,
         Change.UNCHANGED if is_same else Change.CHANGED,

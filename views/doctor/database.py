@@ -9,9 +9,6 @@ import sqlalchemy as sa
 
 from broker.celery_rules import rules_of
 from broker.names import DEFAULT, QUICK
-from cli import preview
-from cli.checks_references import references_in, unresolved, unresolved_settings
-from cli.findings import Finding, fault, ok, warning
 from cron import tz_release
 from models.action.plan import Plan
 from models.errors import SchedulerError
@@ -25,6 +22,10 @@ from models.tables import actions as table
 from runtime.config import Settings
 from runtime.database import READ_ONLY, is_made
 from scheduler.kernel_release import TZ_RELEASE
+from views.actions import health_in
+from views.doctor.references import references_in, unresolved, unresolved_settings
+from views.doctor.report import Finding, fault, ok, warning
+from views.words import instant
 
 SYSTEM_TZ = Path("/usr/share/zoneinfo/tzdata.zi")
 HOOKS = '"hooks":{'
@@ -32,7 +33,7 @@ _HANDED_OVER = '"hand_over":{'
 _QUEUE = re.compile(r'"queue":"([^"]+)"')
 # More would tell the same, and take long.
 MOST_PLANS = 10_000
-ALERT_HINT = "see `minutehand action list --unhealthy`"
+ALERT_HINT = "see `minutehand action list --unhealthy --all-apps`"
 
 
 def check_database(engine: sa.Engine, settings: Settings) -> Iterator[Finding]:
@@ -131,6 +132,9 @@ def _daemon(connection: sa.Connection, settings: Settings, now: datetime) -> Fin
     last = ticks.last(connection)
     if last is None:
         return fault("daemon", "has never ticked", remedy)
+    stopped_at = ticks.stopped_at(connection, last["daemon"])
+    if stopped_at is not None:
+        return fault("daemon", f"was stopped at {instant(stopped_at)}", remedy)
     age_s = (now - last["finished_at"]).total_seconds()
     if abs(age_s) > 2 * settings.scheduler.tick_seconds:
         return fault("daemon", f"does not tick: its last tick was {age_s:.0f} s ago", remedy)
@@ -225,7 +229,7 @@ def _actions(connection: sa.Connection, settings: Settings) -> Iterator[Finding]
         remedy = f"correct it and `minutehand action apply` it: {one['set_aside']}"
         yield fault("actions", f"{one['name']!r} is set aside", remedy)
     rows = actions.perhaps_unhealthy(connection, settings.alert.overdue)
-    ill = [row for row in rows if not preview.health_in(row, settings.alert.after).is_healthy]
+    ill = [row for row in rows if not health_in(row, settings.alert.after).is_healthy]
     if len(ill) > len(broken):
         yield warning("actions", f"{len(ill)} unhealthy", ALERT_HINT)
     elif not broken:

@@ -1,26 +1,22 @@
-"""`minutehand doctor`: is everything there that Minutehand needs?"""
+"""Whether everything is there that Minutehand needs: around the database, and all together."""
 
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
-import typer
-
 from broker import probe
 from broker.names import DEFAULT, HEAVY, QUICK
-from cli.checks_stored import check_database
-from cli.findings import Check, Finding, Level, fault, look, ok, warning
-from cli.invocation import of
-from cli.output import print_json, print_line
 from models.errors import BrokerUnavailable
 from runtime.config import InvalidSetting, Settings, unknown_variables
 from runtime.database import make_engine
 from runtime.folders import fault_of
 from small_apps.mail import transport
 from tasks.registry import Registry
+from views.doctor.database import check_database
+from views.doctor.report import Check, Finding, Report, fault, look, ok, warning
+from views.installation import Installation
 
 # All checks look at the same time; connecting to PostgreSQL alone may take five seconds.
 WITHIN_S = 12.0
@@ -31,29 +27,15 @@ LITTLE_SPACE = 1024 * 2**20
 NO_SPACE = 50 * 2**20
 
 
-def doctor(context: typer.Context) -> None:
-    """Check database, broker, clocks, daemon, workers, mail and settings; change nothing.
-
-    Exit 1 when something is at fault.
-    """
-    invocation = of(context)
+def examine(installation: Installation) -> Report:
+    """Check settings, home, database, broker, mail and steps; change nothing."""
     try:
-        findings = look(_checks(invocation.settings), WITHIN_S)
+        settings = installation.settings
     except InvalidSetting as error:
         remedy = "correct the setting; see docs/reference/settings.md"
-        findings = [fault("settings", line, remedy) for line in str(error).splitlines()]
-    if invocation.as_json:
-        print_json([asdict(one) for one in findings])
-    else:
-        _print(findings)
-    raise typer.Exit(int(any(one.level is Level.FAULT for one in findings)))
-
-
-def _print(findings: Sequence[Finding]) -> None:
-    for one in findings:
-        print_line(f"{one.level:<8} {one.what:<11} {one.text}")
-        if one.remedy is not None:
-            print_line(f"{'':<20} {one.remedy}")
+        lines = str(error).splitlines()
+        return Report(tuple(fault("settings", line, remedy) for line in lines))
+    return Report(tuple(look(_checks(settings), WITHIN_S)))
 
 
 def _checks(settings: Settings) -> dict[str, Check]:

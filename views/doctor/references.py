@@ -3,10 +3,10 @@
 import re
 from collections.abc import Iterable, Iterator
 
-from cli.findings import Finding, warning
 from models.references import is_reference
 from runtime.config import Settings
 from runtime.references import SecretMissing, resolved
+from views.doctor.report import Finding, warning
 
 _TARGET = re.compile(r'"kind":"webhook","to":"((?:env|file):(?:[^"\\]|\\.)+)"')
 REMEDY = "set it where workers run; this is what the command sees in its own environment"

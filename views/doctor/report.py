@@ -1,11 +1,13 @@
 """What `minutehand doctor` finds, and how long it looks."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from threading import Thread
 
+from pydantic import Field
+
 from runtime.clock import monotonic
+from views.view import Listing, View
 
 
 class Level(StrEnum):
@@ -16,14 +18,22 @@ class Level(StrEnum):
     FAULT = "fault"
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(View):
     """What was looked at, what was found, and what to do about it."""
 
-    what: str
+    what: str = Field(description="What was looked at: `database`, `broker`, `home` …")
     level: Level
-    text: str
-    remedy: str | None = None
+    text: str = Field(description="What was found.")
+    remedy: str | None = Field(None, description="What to do about it.")
+
+
+class Report(Listing[Finding]):
+    """What was found, in the order of the checks."""
+
+    @property
+    def exit_code(self) -> int:
+        """1 when something keeps Minutehand from its work."""
+        return int(any(one.level is Level.FAULT for one in self.root))
 
 
 Check = Callable[[], Sequence[Finding]]
@@ -31,17 +41,17 @@ Check = Callable[[], Sequence[Finding]]
 
 def ok(what: str, text: str) -> Finding:
     """Return that all is well."""
-    return Finding(what, Level.OK, text)
+    return Finding(what=what, level=Level.OK, text=text)
 
 
 def warning(what: str, text: str, remedy: str) -> Finding:
-    """Return a doubt."""
-    return Finding(what, Level.WARNING, text, remedy)
+    """Return what may become a fault."""
+    return Finding(what=what, level=Level.WARNING, text=text, remedy=remedy)
 
 
 def fault(what: str, text: str, remedy: str) -> Finding:
     """Return what keeps Minutehand from its work."""
-    return Finding(what, Level.FAULT, text, remedy)
+    return Finding(what=what, level=Level.FAULT, text=text, remedy=remedy)
 
 
 def look(checks: dict[str, Check], within_s: float) -> list[Finding]:
