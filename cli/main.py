@@ -1,4 +1,4 @@
-"""The command line: its commands, and the one place where errors become exit codes.
+"""The command line: its global options, and the one place where errors become exit codes.
 
 0 done (also partial); 1 tried and failed; 2 refused before anything was done.
 """
@@ -13,43 +13,35 @@ from typing import Annotated
 
 import typer
 
-from cli.output import print_error, print_line
-from cli.tree import COMMANDS, GROUPS, command_named, grow, hoisted
+from cli.render import print_error, print_line
+from cli.tree import Tree, hoisted
+from models.errors import InvalidDocument, NotFound, Refused, SchedulerError
 from runtime.folders import PRIVATE_UMASK
 
 FAILED = 1
 REFUSED = 2
 
-
-def tree_of(names: Sequence[str]) -> typer.Typer:
-    """Return the command line, with the modules of the commands in `names` loaded."""
-    cli = typer.Typer(
-        name="minutehand",
-        help="The cron daemon for Celery: every occurrence ends in exactly one recorded outcome.",
-        no_args_is_help=True,
-        add_completion=False,
-        pretty_exceptions_enable=False,
-        rich_markup_mode=None,
-    )
-    cli.callback()(_globals)
-    grow(cli, names)
-    return cli
+cli = typer.Typer(
+    cls=Tree,
+    name="minutehand",
+    help="The cron daemon for Celery: every occurrence ends in exactly one recorded outcome.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
 
 
-def whole_tree() -> typer.Typer:
-    """Return the command line with all that it has."""
-    return tree_of([*COMMANDS, *GROUPS])
-
-
+@cli.callback()
 def _globals(
     context: typer.Context,
     home: Annotated[
         Path | None, typer.Option(help="Folder of all files (default: SCHED_HOME or .minutehand).")
     ] = None,
-    app: Annotated[str, typer.Option(help="Small app to work on.")] = "default",
+    app: Annotated[str, typer.Option(help="Small app (tenant) to work on.")] = "default",
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    from cli.invocation import Invocation
+    from cli.arguments import Invocation
 
     context.obj = Invocation(home, app, json)
 
@@ -63,9 +55,7 @@ def run(arguments: Sequence[str]) -> int:
             # A terminal that knows ASCII only shows \u2026 instead of a traceback.
             stream.reconfigure(errors="backslashreplace")
     try:
-        given = hoisted(arguments)
-        cli = tree_of(command_named(given))
-        code = cli(args=given, standalone_mode=False, prog_name="minutehand")
+        code = cli(args=hoisted(arguments), standalone_mode=False, prog_name="minutehand")
     except BrokenPipeError:
         # The reader of a pipe went away; Python would complain once more at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -73,7 +63,7 @@ def run(arguments: Sequence[str]) -> int:
     except typer.Exit as stop:
         return stop.exit_code
     except Exception as error:
-        text, code = _told(error)
+        text, code = _explained(error)
         print_error(text)
     return code if isinstance(code, int) else 0
 
@@ -81,7 +71,7 @@ def run(arguments: Sequence[str]) -> int:
 def _quiet_logs() -> None:
     """Commands answer by what they print; `up` and `worker` set up logs of their own.
 
-    A setting that nobody knows is told all the same.
+    A setting that is not known is reported all the same.
     """
     logging.getLogger("minutehand").addHandler(logging.NullHandler())
     warnings = logging.StreamHandler(sys.stderr)
@@ -89,12 +79,8 @@ def _quiet_logs() -> None:
     logging.getLogger("minutehand.config").handlers[:] = [warnings]
 
 
-def _told(error: Exception) -> tuple[str, int]:
-    """Return what to say of an error and the exit code; raises what nobody foresaw."""
-    from models.errors import InvalidDocument, NotFound, Refused, SchedulerError
-    from runtime.config import InvalidSetting
-    from runtime.supervisor import AlreadyRunning
-
+def _explained(error: Exception) -> tuple[str, int]:
+    """Return what to print of an error, and the exit code; raises an unexpected one."""
     match error:
         case typer.Abort():
             return "aborted", FAILED
@@ -105,23 +91,28 @@ def _told(error: Exception) -> tuple[str, int]:
         case typer.TyperException():
             format_message = getattr(error, "format_message", lambda: str(error))
             return format_message(), REFUSED
-        case InvalidDocument() | NotFound() | Refused() | InvalidSetting() | AlreadyRunning():
+        case InvalidDocument() | NotFound() | Refused():
             return str(error), REFUSED
         case SchedulerError():
             return str(error), FAILED
         case _:
-            return _unavailable(error), FAILED
+            return _unavailable(error)
 
 
-def _unavailable(error: Exception) -> str:
-    """Return what to say of a database or a file that is away; raises what nobody foresaw."""
+def _unavailable(error: Exception) -> tuple[str, int]:
+    """Return what to print when settings, database or a file stop a command."""
     import sqlalchemy as sa
 
+    from runtime.config import InvalidSetting
+    from runtime.supervisor import AlreadyRunning
+
     match error:
+        case InvalidSetting() | AlreadyRunning():
+            return str(error), REFUSED
         case sa.exc.OperationalError() | sa.exc.InterfaceError() | sa.exc.InternalError():
             first = str(error.orig).strip().splitlines() or [str(error)]
-            return f"database unavailable (SCHED_DATABASE_URL): {first[0]}"
+            return f"database unavailable (SCHED_DATABASE_URL): {first[0]}", FAILED
         case OSError() if error.filename is not None:
-            return f"{error.filename}: {error.strerror}"
+            return f"{error.filename}: {error.strerror}", FAILED
         case _:
             raise error

@@ -1,79 +1,92 @@
 """The tree of commands: a call loads the module of the command that it names, and no other.
 
-All of them together take longer to load than most commands take to run.
+Loading all of them takes longer than most commands take to run.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from importlib import import_module
 from typing import Any
 
 import typer
+from typer.core import TyperGroup
+from typer.main import get_command
 
 # Global options may stand before or after the command.
 FLAGS = {"--json"}
 VALUES = {"--home", "--app"}
 
-# By name: the function, and what `minutehand --help` says of it.
-COMMANDS = {
-    "backfill": (
-        "cli.backfills:backfill",
-        "Run the occurrences of a range of the past that are missing or failed.",
-    ),
-    "up": (
-        "cli.service:up",
-        "Run everything here: broker, daemon, a worker for each queue, as children of this one.",
-    ),
-    "worker": (
-        "cli.service:worker",
-        "Run a Celery worker that executes operations.",
-    ),
-    "agent": (
-        "cli.agent:agent",
-        "Stand beside a Celery worker that follows. Started by `minutehand.follow`, not by hand.",
-    ),
-    "migrate": (
-        "cli.service:migrate",
-        "Bring the database to this release's schema, and give each small app its maintenance.",
-    ),
-    "status": (
-        "cli.status:status",
-        "Show the daemon's last tick, workers, operations of the last day, and what is set aside.",
-    ),
+# By name: where the command is, and what `--help` shows of it.
+Places = Mapping[str, tuple[str, str]]
+
+COMMANDS: Places = {
+    "action": ("actions:commands", "Scheduled actions: what to do, when, for whom."),
+    "operation": ("operations:commands", "Operations: the runs of actions."),
+    "app": ("apps:commands", "Small apps: tenants with data, users and actions."),
+    "template": ("templates:commands", "Templates of mails, as a small app has them."),
+    "user": ("users:commands", "Users of a small app."),
+    "event": ("events:commands", "Events: what happened to users."),
+    "step": ("steps:commands", "Steps: what actions can do."),
+    "backfill": ("backfills:backfill", "Run a range of an action's past."),
+    "up": ("processes:up", "Run everything here: broker, daemon, workers."),
+    "worker": ("processes:worker", "Run a Celery worker that executes operations."),
+    "agent": ("processes:agent", "Stand beside a Celery worker that follows."),
+    "migrate": ("processes:migrate", "Bring the database to this release's schema."),
+    "status": ("status:status", "Show the daemon, workers, and operations of the last day."),
     "simulate": (
-        "cli.simulating:simulate_files",
-        "Say what would be sent in [from, to), and check expectations. Nothing is stored or read.",
+        "simulate:simulate",
+        "Show what would be sent in a range, without a database.",
     ),
-    "doctor": (
-        "cli.doctor:doctor",
-        "Check database, broker, clocks, daemon, workers, mail and settings; change nothing.",
-    ),
-}
-GROUPS = {
-    "action": ("cli.actions:commands", "Scheduled actions: what to do, when, for whom."),
-    "operation": ("cli.repeats:commands", "Operations: the runs of actions."),
-    "app": ("cli.apps:commands", "Small apps: tenants with data, users and actions."),
-    "template": ("cli.templates:commands", "Templates of mails, as a small app has them."),
-    "user": ("cli.users:commands", "Users of a small app."),
-    "event": ("cli.events:commands", "Events: what happened to users."),
-    "step": ("cli.steps:commands", "Steps: what actions can do."),
+    "doctor": ("status:doctor", "Check everything that Minutehand needs; change nothing."),
 }
 
 
-def grow(cli: typer.Typer, names: Sequence[str]) -> None:
-    """Add the commands of `names`, and of the others what `--help` shows."""
-    for name, (place, text) in COMMANDS.items():
-        is_named = name in names
-        cli.command(name, help=None if is_named else text)(_loaded(place) if is_named else _nothing)
-    for name, (place, text) in GROUPS.items():
-        cli.add_typer(_loaded(place) if name in names else _leaf(), name=name, help=text)
+class Tree(TyperGroup):
+    """The group of all commands, each loaded when it is named."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.commands = _Loading()
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - Typer's signature
+        """Write the list of commands for `--help`, without loading any."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
 
 
-def command_named(arguments: Sequence[str]) -> list[str]:
-    """Return the command that hoisted arguments name, in a list; empty when they name none."""
-    queue = list(arguments)
-    while queue and queue[0].startswith("-"):
-        queue = queue[2 if queue[0] in VALUES else 1 :]
-    return queue[:1]
+class _Loading(MutableMapping[str, Any]):
+    """The commands by name; reading one loads it."""
+
+    def __getitem__(self, name: str) -> Any:
+        place, _ = COMMANDS[name]
+        module, _, attribute = place.partition(":")
+        found = getattr(import_module(f"cli.{module}"), attribute)
+        if not isinstance(found, typer.Typer):
+            alone = typer.Typer(add_completion=False, rich_markup_mode=None)
+            alone.command(name)(found)
+            found = alone
+        command = get_command(found)
+        command.name = name
+        return command
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(COMMANDS)
+
+    def __len__(self) -> int:
+        return len(COMMANDS)
+
+    def __setitem__(self, name: str, command: Any) -> None:
+        raise TypeError("commands are listed in COMMANDS")
+
+    def __delitem__(self, name: str) -> None:
+        raise TypeError("commands are listed in COMMANDS")
+
+
+def group(text: str) -> typer.Typer:
+    """Return a group of commands; without a command it shows its help."""
+    made = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
+    # Without a callback Typer takes a single command for the whole group.
+    made.callback(help=text)(lambda: None)
+    return made
 
 
 def hoisted(arguments: Sequence[str]) -> list[str]:
@@ -96,19 +109,3 @@ def hoisted(arguments: Sequence[str]) -> list[str]:
         else:
             rest.append(argument)
     return front + rest
-
-
-def _loaded(place: str) -> Any:
-    module, _, name = place.partition(":")
-    return getattr(import_module(module), name)
-
-
-def _leaf() -> typer.Typer:
-    leaf = typer.Typer()
-    leaf.command("nothing")(_nothing)
-    leaf.callback()(_nothing)
-    return leaf
-
-
-def _nothing() -> None:
-    """Stand for a command that was not named."""

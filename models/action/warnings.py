@@ -15,6 +15,8 @@ from models.action.recipients import EVERYBODY, RecipientFilterModel
 from models.action.when import WhenModel
 from models.problems import nearest
 
+# A name is compared with at most so many: an action of many unknown names must not take minutes.
+MOST_COMPARED = 1_000
 # Keys of the policy that have no effect on event actions.
 FOR_CLOCKS = {"catch_up", "overlap", "max_waiting"}
 
@@ -66,7 +68,7 @@ def _either_day(when: WhenModel) -> Iterator[str]:
 def _unknown(path: str, what: str, names: Collection[str], known: Collection[str]) -> Iterator[str]:
     for name in names:
         if name not in known:
-            near = nearest(name, known)
+            near = nearest(name, known) if len(known) <= MOST_COMPARED else None
             hint = f'; did you mean "{near}"?' if near else ""
             yield f'{path} "{name}": no {what} has this name now{hint}'
 

@@ -1,5 +1,6 @@
 """What the daemons and workers report of themselves, and what holds for the installation."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -9,7 +10,14 @@ import sqlalchemy as sa
 
 from models.celery_task import queue_in_broker
 from models.operation import UNSTARTED, OperationState
-from models.sql import UTCDateTime, database_now, insert_ignoring, stands_in, upsert
+from models.sql import (
+    UTCDateTime,
+    database_now,
+    insert_ignoring,
+    read_clock,
+    stands_in,
+    upsert,
+)
 from models.stored import document_in, instant_in
 from models.tables import (
     action_cursor,
@@ -25,6 +33,8 @@ from models.tables import (
 LAST_NOW = "last_tick_now"
 CLOCK_SET_BACK = "clock_set_back"
 DOWNTIME = "downtime"
+# Which daemon was stopped in order, and when: `{"daemon": …, "at": …}`.
+STOPPED = "daemon_stopped"
 # Up to when all event actions are decided, as text; absent before they ever were.
 EVENTS_DECIDED = "events_decided_until"
 # The name and number of our mark in the broker.
@@ -139,6 +149,18 @@ def last(connection: sa.Connection) -> dict[str, Any] | None:
     if not isinstance(skew_s, int | float):
         report = {key: value for key, value in report.items() if key != "clock_skew_s"}
     return {**row, "report": report}
+
+
+def daemon_stopped(connection: sa.Connection, daemon: str) -> None:
+    """Note that a daemon was stopped in order, now."""
+    at = read_clock(connection)
+    set_fact(connection, STOPPED, json.dumps({"daemon": daemon, "at": at.isoformat()}))
+
+
+def stopped_at(connection: sa.Connection, daemon: str) -> datetime | None:
+    """Return when a daemon was stopped in order; None when another one was, or none."""
+    stored = json_fact(connection, STOPPED)
+    return as_instant(stored.get("at")) if stored.get("daemon") == daemon else None
 
 
 def has_ticked(connection: sa.Connection, daemon_prefix: str, within: timedelta) -> bool:

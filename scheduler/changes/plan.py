@@ -28,7 +28,7 @@ MOST_OCCURRENCES = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Foreseen:
+class PlannedChange:
     """What applying one document would do to its action.
 
     `before` and `after` are the next occurrences by the old rule and by the new one. `sent` and
@@ -58,9 +58,9 @@ class Load:
     is_whole: bool
 
 
-def foresee(
+def plan_changes(
     connection: sa.Connection, documents: Sequence[object], author: Author
-) -> list[Foreseen]:
+) -> list[PlannedChange]:
     """Return what `apply_all` would do now, one for each document.
 
     Raises InvalidDocument with all problems of all documents.
@@ -73,12 +73,12 @@ def foresee(
             for row, revision in pairs]  # fmt: skip
 
 
-def load(connection: sa.Connection, foreseen: Iterable[Foreseen], now: datetime) -> Load:
+def load(connection: sa.Connection, planned: Iterable[PlannedChange], now: datetime) -> Load:
     """Return how the busiest minute of (now, now + 1 day] moves, over all small apps."""
     rows = actions.due_until(connection, now + DAY, MOST_ACTIONS + 1)
     is_whole = len(rows) <= MOST_ACTIONS
     plans = {row.action_uid: plan for row in rows if isinstance(plan := row.plan, Plan)}
-    changed = {one.uid or _new_uid(one.name): one.plan for one in foreseen}
+    changed = {one.uid or _new_uid(one.name): one.plan for one in planned}
     left = MOST_OCCURRENCES
     same: Counter[datetime] = Counter()
     for uid in plans.keys() - changed.keys():
@@ -92,10 +92,10 @@ def load(connection: sa.Connection, foreseen: Iterable[Foreseen], now: datetime)
     return Load(_most(before), _most(same + _counted(changed, now)), is_whole)
 
 
-def _created(revision: Revision, now: datetime) -> Foreseen:
+def _created(revision: Revision, now: datetime) -> PlannedChange:
     name = revision.columns["name"]
     after = _next(revision.plan, _new_uid(name), now)
-    return Foreseen(name, None, Change.CREATED, 1, (), after, (), 0, revision.plan)
+    return PlannedChange(name, None, Change.CREATED, 1, (), after, (), 0, revision.plan)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,9 @@ def _standing(connection: sa.Connection, row: Stored, now: datetime) -> _Standin
     return _Standing(plan, edited, row.revision + 1, decides, is_edited=True)
 
 
-def _changed(connection: sa.Connection, row: Stored, revision: Revision, now: datetime) -> Foreseen:
+def _changed(
+    connection: sa.Connection, row: Stored, revision: Revision, now: datetime
+) -> PlannedChange:
     stands = _standing(connection, row, now)
     uid, name = row.action_uid, revision.columns["name"]
     is_same = stands.plan is not None and revision.columns["document_hash"] == stands.document_hash
@@ -137,7 +139,7 @@ def _changed(connection: sa.Connection, row: Stored, revision: Revision, now: da
         of_events = _decided_events(connection, row, plan, (since, until, now))
         sent += [*due, *of_events[0]]
         missed += late + of_events[1]
-    return Foreseen(
+    return PlannedChange(
         name,
         uid,
         Change.UNCHANGED if is_same else Change.CHANGED,

@@ -10,7 +10,14 @@ from typing import Any
 import sqlalchemy as sa
 from pydantic import BaseModel
 
-from models.action import ParseContext, document_hash, parse_action, plan_of, stored_document
+from models.action import (
+    ParseContext,
+    ScheduledActionModel,
+    document_hash,
+    parse_action,
+    plan_of,
+    stored_document,
+)
 from models.action.plan import Broken, Plan
 from models.action.steps import BUILT_IN_STEPS
 from models.errors import NotFound
@@ -38,8 +45,9 @@ class AnyParameters(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """A validated document, as it is stored."""
+    """A validated document, as it is stored; it is parsed once, here."""
 
+    model: ScheduledActionModel
     plan: Plan
     columns: dict[str, Any]
 
@@ -50,6 +58,7 @@ def revision_of(document: object, context: ParseContext, author: str) -> Revisio
     stored = stored_document(model)
     plan = plan_of(model)
     return Revision(
+        model,
         plan,
         {
             "name": model.name,

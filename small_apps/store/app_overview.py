@@ -7,7 +7,16 @@ import sqlalchemy as sa
 from models.operation import OperationState
 from models.sql import stands_in
 from models.store.actions.cursors import FILE_ME
-from models.tables import action_cursor, actions, domains, groups, operations, snapshots, users
+from models.tables import (
+    action_cursor,
+    actions,
+    domains,
+    groups,
+    operations,
+    small_apps,
+    snapshots,
+    users,
+)
 from small_apps.document import GIVEN
 
 
@@ -32,6 +41,14 @@ def active_names(connection: sa.Connection, small_app_id: int, limit: int) -> li
         actions.c.owner.is_distinct_from(GIVEN),
     )
     return list(connection.execute(query.order_by(actions.c.name).limit(limit)).scalars())
+
+
+def apps_with_action(connection: sa.Connection, name: str, limit: int) -> list[str]:
+    """Return up to `limit` small apps that have an action of this name, by name."""
+    query = sa.select(small_apps.c.name).join(actions, actions.c.small_app_id == small_apps.c.id)
+    there = actions.c.deleted_at.is_(None) & small_apps.c.deleted_at.is_(None)
+    found = query.where(actions.c.name == name, there).order_by(small_apps.c.name).limit(limit)
+    return list(connection.execute(found).scalars())
 
 
 def _domains(connection: sa.Connection, small_app_id: int) -> list[dict[str, Any]]:

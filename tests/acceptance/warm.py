@@ -29,8 +29,8 @@ OURS = ["-P", "-m", "minutehand"]
 # (`billiard`, by `processes.worker`), a lock that forks share (`tasks.lease`), a thread (DuckDB, by
 # the built-in steps).
 LOADED = (
-    *("cli.main", "processes.daemon", "cli.actions", "cli.apps", "cli.doctor", "cli.users"),
-    *("cli.events", "cli.repeats", "cli.service", "cli.status"),
+    *("cli.main", "processes.daemon", "cli.actions", "cli.operations", "cli.users", "cli.events"),
+    *("cli.status", "cli.apps"),
     *("kombu.transport.redis", "sqlalchemy.dialects.sqlite", "psycopg"),
 )
 LEFT_OUT = {"billiard.common", "celery.apps.worker", "processes.worker", "tasks.lease", "duckdb"}

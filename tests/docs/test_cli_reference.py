@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
-from cli.main import whole_tree
+from cli.main import cli
 from processes import daemon
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "cli.md"
@@ -28,7 +28,7 @@ def _commands(command: Any, path: str) -> Iterator[tuple[str, Any]]:
         yield from _commands(child, f"{path} {name}")
 
 
-ROOT: Any = get_command(whole_tree())
+ROOT: Any = get_command(cli)
 COMMANDS = dict(_commands(ROOT, "minutehand"))
 
 

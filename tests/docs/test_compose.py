@@ -11,10 +11,10 @@ from jsonschema import Draft202012Validator
 from typer.main import get_command
 
 from broker.names import DEFAULT, HEAVY, QUICK
-from cli.main import whole_tree
-from cli.service import STOP_MARGIN_S
+from cli.main import cli
 from cli.tree import hoisted
 from processes import daemon
+from processes.up import STOP_MARGIN_S
 from runtime.config import load_settings, setting_paths, variable_of
 
 ROOT = Path(__file__).parents[2]
@@ -40,7 +40,7 @@ def _seconds(span: str) -> float:
 
 def _parse_minutehand(arguments: list[str]) -> None:
     """Parse a command line of ours; raises for an unknown command, option or value."""
-    command: Any = get_command(whole_tree())
+    command: Any = get_command(cli)
     context = command.make_context("minutehand", hoisted(arguments))
     rest = [*context._protected_args, *context.args]
     while rest:

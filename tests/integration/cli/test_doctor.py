@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from cli.findings import Finding, fault, look, ok
 from cli.main import run
 from models.sql import read_clock
 from models.store import actions as stored_actions
@@ -27,6 +26,7 @@ from tests.celery_messages import TASK, celery_action, follow_by_name
 from tests.factories import make_action
 from tests.mail_server import mail_server
 from tests.servers import Broker, free_port, temporary_folder
+from views.doctor.report import Finding, fault, look, ok
 
 Examine = Callable[..., tuple[int, dict[str, list[dict[str, Any]]]]]
 NOBODY = "127.0.0.1:1"

@@ -162,7 +162,7 @@ def test_an_action_says_in_words_when_and_for_whom_it_is_due_next(
     (due,) = call("action", "next", "miss you", "--json").json
 
     assert words in nobody.out
-    assert "nobody is due yet" in nobody.out
+    assert "no user is due yet" in nobody.out
     assert words in shown.out
     assert ann in shown.out
     assert due["subject"] == ann

@@ -15,9 +15,6 @@ import pytest
 import sqlalchemy as sa
 
 from broker.app import configure
-from cli import preview
-from cli.checks_stored import check_database
-from cli.status import print_standing, standing
 from models.errors import InvalidAction, Refused
 from models.operation import OperationState
 from models.sql import HyphenatedUuid, StorableText, UTCDateTime, database_now
@@ -38,6 +35,9 @@ from scheduler.sweep import Sweeper
 from scheduler.tick import tick
 from tests.celery_messages import allowing, celery_action
 from tests.factories import author, make_action, make_document, make_operation, row_of
+from views import actions as shown_actions
+from views.doctor.database import check_database
+from views.status import status_in
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -129,9 +129,9 @@ class Furnished:
     def _look(self) -> None:
         with reading(self.engine) as connection:
             listed = actions.listed(connection, 1)
-            shown = {row["name"]: preview.summary(row, NOON, 3) for row in listed}
-            assert shown["healthy"]["last_state"] == "success"
-            print_standing(standing(connection, self.settings))
+            shown = {row["name"]: shown_actions.row_of(row, NOON, 3) for row in listed}
+            assert shown["healthy"].last_state == "success"
+            assert status_in(connection, self.settings).actions.total >= 1
             told = explain(self.healthy.uid, NOON, connection, self.settings)
             assert told.verdict == "success"
         assert list(check_database(self.engine, self.settings))

@@ -14,7 +14,7 @@ from runtime.config import Settings
 from runtime.database import reading
 from scheduler.changes import change
 from scheduler.changes.change import Change, Changed
-from scheduler.changes.plan import foresee
+from scheduler.changes.plan import plan_changes
 from scheduler.explain import Explanation, explain
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
@@ -86,8 +86,8 @@ def test_a_dry_run_takes_an_edit_by_sql_into_account(
     document = make_document(name="one", when={"cron_rule": "0 5 * * *"}, policy=LOOK_BACK)
 
     with reading(engine) as connection:
-        (foreseen,) = foresee(connection, [document], author())
-        (same,) = foresee(connection, [edited], author())
+        (foreseen,) = plan_changes(connection, [document], author())
+        (same,) = plan_changes(connection, [edited], author())
     (changed,) = change.apply_all(engine, [document], author())
 
     sent = [row["occurrence_at"] for row in rows_of(engine, action) if row["id"] not in before]
@@ -115,7 +115,7 @@ def test_a_dry_run_foretells_what_events_make_due(engine: sa.Engine, clock: Virt
 
     paused = make_document(**on_paid, active=False)
     with reading(engine) as connection:
-        (foreseen,) = foresee(connection, [paused], author())
+        (foreseen,) = plan_changes(connection, [paused], author())
     change.apply_all(engine, [paused], author())
 
     rows = rows_of(engine, action)
