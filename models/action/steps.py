@@ -173,9 +173,9 @@ def _checked(spec: StepSpec, raw: dict[str, Any], reading: Reading) -> dict[str,
     except (
         Exception,
         SystemExit,
-    ) as error:  # a validator of somebody else's step must not end the command
-        told = f"cannot be checked, {type(error).__name__}: {error}; correct the step's parameters"
-        raise ValueError(told) from None
+    ) as error:  # a validator of a user-defined step must not end the command
+        text = f"cannot be checked, {type(error).__name__}: {error}; correct the step's parameters"
+        raise ValueError(text) from None
     raise_all(spec.name, faults)
     if spec.name not in BUILT_IN_STEPS:
         return raw
