@@ -42,7 +42,7 @@ class InvalidUsers(InvalidDocument):
 
 def _groups(groups: tuple[str, ...]) -> tuple[str, ...]:
     if EVERYBODY in groups:
-        raise ValueError('"all" holds every user anyway; leave it out')
+        raise ValueError('everybody is in "all" anyway; leave it out')
     return groups
 
 

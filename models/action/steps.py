@@ -34,6 +34,7 @@ from models.problems import (
 from models.step_spec import StepSpec, why_unknown
 from models.values import flag_of
 
+OWN_STEP = "; name the module of a step of your own in SCHED_STEP_MODULES"
 EVERYTHING = {"data": True, "design": True, "permissions": True}
 
 BUILT_IN_STEPS: Mapping[str, StepSpec] = {
@@ -147,7 +148,7 @@ def _read_step(name: str, value: object, reading: Reading) -> Iterator[StepModel
     flag = flag_of(value)
     spec = known.get(name)
     if spec is None and not reading.tolerant:
-        raise ValueError(unknown_name("step", name, known) + why_unknown(reading.steps))
+        raise ValueError(unknown_name("step", name, known, OWN_STEP) + why_unknown(reading.steps))
     if flag is False:
         return
     if flag is None and not isinstance(value, Mapping):
