@@ -44,22 +44,22 @@ def measure(stack: Stack, sizes: Sizes) -> list[Figure]:
         )
     command = [sys.executable, "-c", _IMPORT, str(database.settings.home)]
     done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
-    told = json.loads(done.stdout)
-    assert told["rows"] == sizes.imported_rows
+    found = json.loads(done.stdout)
+    assert found["rows"] == sizes.imported_rows
     size_mb = file.stat().st_size / 1e6
     stack.drop(database)
     what = f"import of {sizes.imported_rows:,} rows of CSV"
-    details = {"file": f"{size_mb:.0f} MB", "seconds": round(told["seconds"], 2)}
+    details = {"file": f"{size_mb:.0f} MB", "seconds": round(found["seconds"], 2)}
     return [
         Figure(
-            f"{what}: rows a second", round(told["rows"] / told["seconds"]), "rows/s", "", details
+            f"{what}: rows a second", round(found["rows"] / found["seconds"]), "rows/s", "", details
         ),
         Figure(
             f"{what}: memory at most",
-            round(told["peak_mb"]),
+            round(found["peak_mb"]),
             "MB",
             "",
-            {"before": f"{told['before_mb']:.0f} MB"},
+            {"before": f"{found['before_mb']:.0f} MB"},
         ),
     ]
 

@@ -287,8 +287,8 @@ def process(
 def until(condition: Callable[[], bool], what: str, log: Path | None = None) -> None:
     """Wait until `condition()` holds; fail with `what`, and the end of the log."""
     if not wait_for(condition, PATIENCE_S):
-        told = log.read_text()[-2000:] if log else ""
-        raise RuntimeError(f"waited in vain for {what}\n{told}")
+        tail = log.read_text()[-2000:] if log else ""
+        raise RuntimeError(f"waited in vain for {what}\n{tail}")
 
 
 def rss_mb(pid: int) -> float:

@@ -96,15 +96,15 @@ def listed(names: Iterable[str]) -> str:
     return ", ".join(shown[:12]) + (", …" if len(shown) > 12 else "")
 
 
-def unknown_name(what: str, name: object, known: Iterable[str]) -> str:
-    """Return the remedy for an unknown name: the nearest known one, else all of them."""
+def unknown_name(what: str, name: object, known: Iterable[str], hint: str = "") -> str:
+    """Return the remedy for an unknown name: the nearest known one, else all of them and `hint`."""
     names = list(known)
     near = nearest(name, names)
     if near is not None:
         return f'is not a known {what}; did you mean "{near}"?'
     if not names:
         return f"is not a known {what}; remove it"
-    return f"is not a known {what}; known here: {listed(names)}"
+    return f"is not a known {what}; known here: {listed(names)}{hint}"
 
 
 def no_parameters(model: type[BaseModel]) -> str:

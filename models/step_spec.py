@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from pydantic import BaseModel
 
 USER_ORDER = 1_000
-SETTING = "SCHED_STEP_MODULES"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +40,6 @@ class KnownSteps(dict[str, StepSpec]):
 
 
 def why_unknown(steps: Mapping[str, StepSpec]) -> str:
-    """Return the text to add to "is not known": modules that failed to load, or the setting."""
+    """Return the text to add to "is not known": the modules that failed to load."""
     failures = steps.failures if isinstance(steps, KnownSteps) else ()
-    if not steps and not failures:
-        return f" (a step of your own needs its module in {SETTING})"
     return "".join(f"; {failure}" for failure in failures)

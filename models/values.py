@@ -175,7 +175,7 @@ def parse_instant(value: object, zone: str, *, round_up: bool = False) -> dateti
     except (ValueError, OverflowError):
         raise ValueError(f"is no date and time between 1970 and 2199; {INSTANT_EXAMPLE}") from None
     if not 1970 <= found.year < 2200:
-        raise ValueError("lies outside the years 1970 to 2199")
+        raise ValueError("is outside the years 1970 to 2199; write a date within them")
     if found.microsecond and not round_up:
         raise ValueError("holds a fraction of a second; write whole seconds")
     if found.microsecond:

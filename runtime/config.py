@@ -81,7 +81,7 @@ class WorkerSettings(Section):
 
     heartbeat_s: float = Field(10, gt=0, le=300, description="seconds between heartbeats")
     lease_s: float = Field(
-        45, gt=0, le=3600, description="seconds after which a silent run is lost"
+        45, gt=0, le=3600, description="seconds after which a silent operation is lost"
     )
     stop_grace_s: float = Field(
         5, ge=0, le=600, description="seconds a stopping worker lets steps end"

@@ -50,7 +50,7 @@ def _of_file(path: Path, settings: SecretSettings) -> str:
         found = path.resolve(strict=True)
         root = None if settings.folder == Path() else settings.folder.resolve()
         if root is not None and not found.is_relative_to(root):
-            raise SecretMissing(f"file:{path} lies outside SCHED_SECRETS_FOLDER {root}")
+            raise SecretMissing(f"file:{path} is outside SCHED_SECRETS_FOLDER {root}")
         with found.open("rb") as stream:
             content = stream.read(LARGEST_SECRET + 1)
         if len(content) > LARGEST_SECRET:

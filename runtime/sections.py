@@ -120,7 +120,7 @@ class SecretSettings(Section):
         ("*",), description="patterns of the variables that may be referred to; never SCHED_…"
     )
     folder: Path = Field(
-        Path(), description="folder that files referred to must lie in; any folder by default"
+        Path(), description="folder of files that may be referred to; any folder by default"
     )
 
 

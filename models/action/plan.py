@@ -19,6 +19,8 @@ from models.durations import format_span, parse_delay
 
 CatchUp = Literal["latest", "all"]
 Overlap = Literal["skip", "queue", "allow", "replace"]
+TIME_LIMIT = timedelta(hours=4)
+BACKOFF = tuple(timedelta(minutes=minutes) for minutes in (1, 5, 15, 30))
 # The subjects of an event action without `recipients`.
 EVERYBODY_ACTIVE = RecipientFilterModel()
 
@@ -102,14 +104,9 @@ class Plan:
     catch_up: CatchUp = "latest"
     overlap: Overlap = "skip"
     max_waiting: int = 1
-    time_limit: timedelta = timedelta(hours=4)
+    time_limit: timedelta = TIME_LIMIT
     max_attempts: int = 1
-    backoff: tuple[timedelta, ...] = (
-        timedelta(minutes=1),
-        timedelta(minutes=5),
-        timedelta(minutes=15),
-        timedelta(minutes=30),
-    )
+    backoff: tuple[timedelta, ...] = BACKOFF
     starts_at: AwareDatetime | None = None
     ends_at: AwareDatetime | None = None
     hooks: HookPlan | None = None

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, PlainSerializer, ValidationInfo, field_validator
 
-from models.action.plan import CatchUp, Overlap
+from models.action.plan import BACKOFF, TIME_LIMIT, CatchUp, Overlap
 from models.document import Document
 from models.durations import format_span, parse_span
 from models.values import Queue, UtcInstant, format_instant, one_of, parse_list, parse_whole
@@ -14,9 +14,8 @@ from models.values import Queue, UtcInstant, format_instant, one_of, parse_list,
 CRON_LOOK_BACK = timedelta(minutes=5)
 DUE_DATE_LOOK_BACK = timedelta(days=1)
 EVENT_LOOK_BACK = timedelta(minutes=5)
-TIME_LIMIT = timedelta(hours=4)
-# Of a task of the user's own application, which has its own limits. A span that no task lasts: code
-# of the last release reads it too.
+# Of a task of another application, which has its own limits. A span that no task lasts: code of the
+# last release reads it too.
 NO_TIME_LIMIT = timedelta(days=36_500)
 WEEK_S = 7 * 86_400
 MOST_BACKOFFS = 100
@@ -45,12 +44,7 @@ class RetryModel(Document):
     """The attempts of a failing operation, and the pauses between; the last one repeats."""
 
     max_attempts: Annotated[int, BeforeValidator(partial(parse_whole, least=1, most=100))] = 1
-    backoff: Annotated[tuple[WithinAWeek, ...], BeforeValidator(_backoff)] = (
-        timedelta(minutes=1),
-        timedelta(minutes=5),
-        timedelta(minutes=15),
-        timedelta(minutes=30),
-    )
+    backoff: Annotated[tuple[WithinAWeek, ...], BeforeValidator(_backoff)] = BACKOFF
 
 
 class PolicyModel(Document):

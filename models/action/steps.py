@@ -35,6 +35,7 @@ from models.problems import (
 from models.step_spec import StepSpec, why_unknown
 from models.values import flag_of
 
+OWN_STEP = "; name the module of a step of your own in SCHED_STEP_MODULES"
 EVERYTHING = {"data": True, "design": True, "permissions": True}
 
 BUILT_IN_STEPS: Mapping[str, StepSpec] = {
@@ -153,7 +154,8 @@ def _read_step(name: str, value: object, reading: Reading) -> Iterator[StepModel
     flag = flag_of(value)
     spec = known.get(name)
     if spec is None and not reading.tolerant:
-        raise ValueError(unknown_name("step", name, available(known)) + why_unknown(reading.steps))
+        hint = why_unknown(reading.steps)
+        raise ValueError(unknown_name("step", name, available(known), OWN_STEP) + hint)
     if flag is False:
         return
     if flag is None and not isinstance(value, Mapping):
@@ -179,9 +181,9 @@ def _checked(spec: StepSpec, raw: dict[str, Any], reading: Reading) -> dict[str,
     except (
         Exception,
         SystemExit,
-    ) as error:  # a validator of somebody else's step must not end the command
-        told = f"cannot be checked, {type(error).__name__}: {error}; correct the step's parameters"
-        raise ValueError(told) from None
+    ) as error:  # a validator of a user-defined step must not end the command
+        text = f"cannot be checked, {type(error).__name__}: {error}; correct the step's parameters"
+        raise ValueError(text) from None
     raise_all(spec.name, faults)
     if spec.name not in BUILT_IN_STEPS:
         return raw

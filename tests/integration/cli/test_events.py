@@ -64,7 +64,7 @@ def test_who_never_activated_the_account_is_warned_about(call: Call) -> None:
             ("event", "send", "instance.user.last_seen", "--user", "ann@example.com", "--id", "1"),
             "--id is for events of your own",
         ),
-        (("event", "send", "a", "--user", "ann@example.com", "--id", "x | y"), "leave it out"),
+        (("event", "send", "a", "--user", "ann@example.com", "--id", "x | y"), "remove it"),
         (("event", "send", "a", "--user", "ann@example.com", "--at", "soon"), "--at 'soon'"),
         (
             ("event", "send", "a", "--user", "ann@example.com", "--at", "2199-01-01T00:00:00Z"),

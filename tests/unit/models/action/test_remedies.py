@@ -14,6 +14,13 @@ from models.step_spec import KnownSteps, StepSpec
 from tests.unit.models.action.wrong_documents import NOW, action
 
 
+class Limits(BaseModel):
+    count: int = Field(1, ge=1, le=5)
+    share: float = Field(0.5, gt=0, lt=1, allow_inf_nan=False)
+    word: str = Field("ab", min_length=2, max_length=3, pattern="[a-z]")
+    many: list[int] = Field([1], min_length=1, max_length=2)
+
+
 def parse(document: object, **changes: Any) -> None:
     parse_action(document, ParseContext("UTC", NOW, **changes))
 
@@ -110,15 +117,19 @@ def test_a_bare_value_for_a_step_is_answered_with_the_parameters_it_needs() -> N
     parse(action(operations={"celery_task": advised(found)}), celery=None)
 
 
-def test_an_unknown_step_names_the_setting_while_no_step_is_registered() -> None:
-    document = action(operations={"upload": True})
-    steps = {"greet": StepSpec("greet", BaseModel)}
+def test_an_unknown_step_far_from_any_known_one_names_the_setting() -> None:
+    upload, refesh = (action(operations={name: True}) for name in ("upload", "refesh"))
 
-    assert "its module in SCHED_STEP_MODULES" in remedy(document, "operations.upload")
-    assert "SCHED_STEP" not in remedy(document, "operations.upload", steps=steps)
-    assert "no module named shop" in remedy(
-        document, "operations.upload", steps=KnownSteps({}, ["no module named shop"])
-    )
+    assert "in SCHED_STEP_MODULES" in remedy(upload, "operations.upload")
+    assert "SCHED_STEP" not in remedy(refesh, "operations.refesh")
+    parse(upload, steps={"upload": StepSpec("upload", Limits)})
+
+
+def test_an_unknown_step_names_the_modules_that_failed_to_load() -> None:
+    document = action(operations={"upload": True})
+    steps = KnownSteps({}, ["no module named shop"])
+
+    assert remedy(document, "operations.upload", steps=steps).endswith("; no module named shop")
 
 
 @pytest.mark.parametrize(
@@ -136,13 +147,6 @@ def test_the_document_of_a_small_app_names_its_command(document: object) -> None
 
 def test_an_action_with_a_key_of_a_small_app_remains_an_action() -> None:
     assert "key" in remedy(action(zone="UTC"), "zone")
-
-
-class Limits(BaseModel):
-    count: int = Field(1, ge=1, le=5)
-    share: float = Field(0.5, gt=0, lt=1, allow_inf_nan=False)
-    word: str = Field("ab", min_length=2, max_length=3, pattern="[a-z]")
-    many: list[int] = Field([1], min_length=1, max_length=2)
 
 
 @pytest.mark.parametrize(
