@@ -37,6 +37,7 @@ __all__ = [
 
 OF_SMALL_APPS = {"domains", "templates", "zone", "users", "groups", "settings"}
 SMALL_APP = "is the document of a small app; store it with `minutehand app add`"
+DUE_DATE = "due_date"
 QUEUES = {True: "heavy", False: "quick"}
 
 
@@ -189,7 +190,10 @@ def _strict(context: ParseContext) -> Reading:
 
 def _due_dates(previous: Mapping[str, object] | None) -> frozenset[datetime]:
     """Return the due dates of the edited document; none if it is broken."""
-    if previous is None:
+    when = None if previous is None else previous.get("when")
+    rules = when if isinstance(when, list) else [when]
+    # Few documents have one; only those are parsed.
+    if previous is None or not any(isinstance(one, Mapping) and DUE_DATE in one for one in rules):
         return frozenset()
     try:
         return load_action(previous).when.due_dates
