@@ -35,7 +35,7 @@ def measure(stack: Stack, sizes: Sizes) -> list[Figure]:
         due.append(_one_tick(database, sizes.subjects))
         idle.append(_one_tick(database, 0))
         with stack.broker.client() as client:
-            assert client.llen("quick") == sizes.subjects
+            assert client.llen("minutehand.quick") == sizes.subjects
         database.forget_operations()
         stack.flush()
     stack.drop(database)
@@ -109,6 +109,7 @@ def _users(
 
 def _one_tick(database: Database, due: int) -> Stopwatch:
     watch, sweeper = Stopwatch(), Sweeper(timedelta(seconds=45))
+    sweeper.broker.look(database.engine)
     with watch.running():
         report: TickReport = tick(database.engine, database.now, sweeper)
     assert (report.recorded, report.sent, report.missed) == (due, due, 0), report

@@ -13,7 +13,7 @@ from benchmarks.filling import park, release
 from benchmarks.harness import Database, Figure, Sizes, Stack, main, percentile, process, until
 
 STEP = timedelta(seconds=5)
-CAME = re.compile(rb'\+(\d+\.\d+) \[[^\]]*\] "LPUSH" "quick"')
+CAME = re.compile(rb'\+(\d+\.\d+) \[[^\]]*\] "LPUSH" "minutehand.quick"')
 
 
 def measure(stack: Stack, sizes: Sizes) -> list[Figure]:
@@ -68,7 +68,7 @@ def _messages(monitor: socket.socket, number: int) -> list[float]:
     Commands are parsed only at the end: parsing at once would take the daemon's processor.
     """
     seen = bytearray()
-    while seen.count(b'"LPUSH" "quick"') < number:
+    while seen.count(b'"LPUSH" "minutehand.quick"') < number:
         seen += monitor.recv(1 << 20)
     return [float(at) for at in CAME.findall(bytes(seen))]
 

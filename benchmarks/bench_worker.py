@@ -13,6 +13,7 @@ from benchmarks import worker_tasks
 from benchmarks.filling import document
 from benchmarks.harness import Database, Figure, Sizes, Stack, main, middle, process
 from minutehand.steps import SmallApp
+from models.operation import by_action
 from models.store import operations
 from scheduler.changes.change import create_all
 from scheduler.changes.validation import Author
@@ -45,11 +46,11 @@ def measure(stack: Stack, sizes: Sizes) -> list[Figure]:
 def _bare(stack: Stack, number: int) -> float:
     database = stack.empty()
     with worker_tasks.bare_app.connection_for_write(stack.broker.url) as connection:
-        given: Any = {"queue": "quick", "connection": connection}
+        given: Any = {"queue": "minutehand.quick", "connection": connection}
         for _ in range(number):
             worker_tasks.bare.apply_async((str(uuid4()), 1), **given)
     environment = database.environment(BENCHMARK_BROKER_URL=stack.broker.url)
-    options = ["--pool", "prefork", "--concurrency", "1", "--queues", "quick"]
+    options = ["--pool", "prefork", "--concurrency", "1", "--queues", "minutehand.quick"]
     command = ["-W", "ignore", "-m", "celery", "-A", BARE_APP, "worker", *options]
     took = _work_off(stack, database, command, environment, number)
     stack.drop(database)
@@ -82,7 +83,7 @@ def _record(database: Database, number: int) -> None:
             made.plan,
             operation_id(made.uid, at),
             at,
-            "Scheduled action",
+            by_action(made.name),
         )
         for made in create_all(database.engine, documents, author)
     ]
@@ -102,7 +103,8 @@ def _work_off(
         def left() -> int:
             if worker.poll() is not None:
                 raise RuntimeError(log.read_text())
-            return int(client.llen("quick")) + int(client.hlen("unacked"))
+            held = client.hlen("unacked") + client.hlen("minutehand.unacked")
+            return int(client.llen("minutehand.quick")) + int(held)
 
         pause = Event()
         while (begun := left()) == number:

@@ -13,7 +13,8 @@ from kombu import Connection
 from kombu.exceptions import KombuError, OperationalError
 from redis.exceptions import RedisError
 
-from broker.names import QUICK
+from broker.celery_rules import celery_broker_url
+from broker.names import CONTROL_EXCHANGE, EVENT_EXCHANGE, QUICK, UNKNOWN_QUEUE, in_broker
 from models.errors import BrokerUnavailable
 from models.store.operations.outbox import Message
 from runtime.config import Settings, load_settings
@@ -21,7 +22,11 @@ from runtime.config import Settings, load_settings
 logger = logging.getLogger("minutehand.broker")
 
 FLUSH_SIZE = 500
+BROKER_ERRORS = (KombuError, OperationalError, RedisError, AMQPError, OSError)
 ORIGIN = "minutehand"
+AMQP = ("amqp", "pyamqp", "amqps")
+# How long RabbitMQ may take to confirm a message.
+ANSWER_S = 5
 # Above the longest time limit of an operation: Redis delivers anew what takes longer. A repeated
 # message finds the operation claimed.
 VISIBILITY_TIMEOUT_S = 8 * 24 * 3600
@@ -59,7 +64,10 @@ def configure(settings: Settings) -> Celery:
             "interval_step": 0.2,
             "interval_max": 0.2,
         },
-        task_default_queue=QUICK,
+        task_default_queue=in_broker(QUICK),
+        control_exchange=CONTROL_EXCHANGE,
+        event_exchange=EVENT_EXCHANGE,
+        worker_consumer="broker.consumer:KeepingConsumer",
         task_create_missing_queues=True,
         broker_transport_options=transport_options(url),
     )
@@ -79,12 +87,23 @@ def transport_options(url: str) -> dict[str, object]:
         return {"confirm_publish": True}
     return {
         "visibility_timeout": VISIBILITY_TIMEOUT_S,
+        # Our own: an application's workers put back what lies in theirs for an hour.
+        "unacked_key": "minutehand.unacked",
+        "unacked_index_key": "minutehand.unacked_index",
+        "unacked_mutex_key": "minutehand.unacked_mutex",
         "unacked_restore_interval": 5,
         "unacked_restore_throttle": 1,
         "socket_timeout": 5,
         "socket_connect_timeout": 2,
         **({} if url.startswith("redis+socket") else {"socket_keepalive": True}),
     }
+
+
+def celery_transport_options(settings: Settings) -> dict[str, object]:
+    """Return the options of a connection to the broker of the user's application."""
+    options = transport_options(celery_broker_url(settings))
+    prefix = settings.celery.global_keyprefix
+    return {**options, "global_keyprefix": prefix} if prefix else options
 
 
 def connect(connection: Connection) -> None:
@@ -102,10 +121,35 @@ def publish(messages: Sequence[Message]) -> Iterator[Sequence[Message]]:
     while chunk := list(islice(rest, FLUSH_SIZE)):
         try:
             _flush(chunk)
-        except (KombuError, OperationalError, RedisError, AMQPError, OSError) as error:
-            _disconnect()
+        except BROKER_ERRORS as error:
+            disconnect()
             raise BrokerUnavailable(f"{type(error).__name__}: {error}") from error
         yield chunk
+
+
+def keep(message: Any) -> None:
+    """Put a message that somebody else sent into `UNKNOWN_QUEUE`, unchanged.
+
+    Raises BrokerUnavailable. The connection is closed again: the process that calls this forks.
+    """
+    known = ("correlation_id", "reply_to", "priority", "expiration")
+    properties = {key: one for key in known if (one := message.properties.get(key)) is not None}
+    try:
+        producer = kept_producer()
+        _declare(producer, {UNKNOWN_QUEUE})
+        producer.publish(
+            message.body,
+            exchange="",
+            routing_key=UNKNOWN_QUEUE,
+            headers=message.headers,
+            content_type=message.content_type,
+            content_encoding=message.content_encoding,
+            **properties,
+        )
+    except BROKER_ERRORS as error:
+        raise BrokerUnavailable(f"{type(error).__name__}: {error}") from error
+    finally:
+        disconnect()
 
 
 def _flush(chunk: Sequence[Message]) -> None:
@@ -113,8 +157,8 @@ def _flush(chunk: Sequence[Message]) -> None:
 
     Not `send_task`: half of its time goes into routing and text for people, message by message.
     """
-    producer = _producer()
-    _declare(producer, {message.queue for message in chunk})
+    producer = kept_producer()
+    _declare(producer, {in_broker(message.queue) for message in chunk})
     with producer.batch(max_size=len(chunk) + 1):
         for message in chunk:
             text = str(message.id)
@@ -130,7 +174,7 @@ def _flush(chunk: Sequence[Message]) -> None:
             producer.publish(
                 task.body,
                 exchange="",
-                routing_key=message.queue,
+                routing_key=in_broker(message.queue),
                 serializer="json",
                 headers=task.headers,
                 **task.properties,
@@ -145,7 +189,7 @@ def _declare(producer: Any, queues: set[str]) -> None:
         declared.add(queue)
 
 
-def _producer() -> Any:
+def kept_producer() -> Any:
     """Return this process's producer; a new one after an error, a fork or `configure`.
 
     Celery's own pool would keep a URL that was configured before, and retry a connection longer
@@ -153,18 +197,28 @@ def _producer() -> Any:
     """
     key = (os.getpid(), app.conf.broker_url)
     if _producers.get("key") != key:
-        _disconnect()
+        disconnect()
         connection = app.connection_for_write()
+        if connection.transport_cls in AMQP:
+            # A worker's own connection, which waits for messages, has no such limit.
+            limits = {"read_timeout": ANSWER_S, "write_timeout": ANSWER_S}
+            connection.transport_options = {**(connection.transport_options or {}), **limits}
         connect(connection)
         _producers.update(key=key, producer=app.amqp.Producer(connection, auto_declare=False))
     return _producers["producer"]
 
 
-def _disconnect() -> None:
+def is_connected() -> bool:
+    """Whether the next message goes over a connection that stands, as far as we know."""
+    return _producers.get("key") == (os.getpid(), app.conf.broker_url)
+
+
+def disconnect() -> None:
+    """Close the connection of `kept_producer`; the next one is new."""
     old = _producers.pop("producer", None)
     key = _producers.pop("key", None)
     _producers.pop("declared", None)
     # A connection that came from a fork belongs to the parent.
     if old is not None and key[0] == os.getpid():
-        with suppress(KombuError, RedisError, AMQPError, OSError):
+        with suppress(*BROKER_ERRORS):
             old.connection.close()

@@ -1,13 +1,13 @@
 """Which tasks of the user's own Celery application this installation lets actions send."""
 
-from models.celery_task import OUR_QUEUES, CeleryRules
+from models.celery_task import CeleryRules
 from runtime.config import Settings
 
 
 def rules_of(settings: Settings) -> CeleryRules:
-    """Return the rules of these settings: our own queues are free on a broker of its own."""
-    has_own_broker = celery_broker_url(settings) != settings.effective_broker_url
-    return CeleryRules(settings.celery.tasks, frozenset() if has_own_broker else OUR_QUEUES)
+    """Return the rules of these settings: an application may have a broker of its own."""
+    shares_broker = celery_broker_url(settings) == settings.effective_broker_url
+    return CeleryRules(settings.celery.tasks, shares_broker)
 
 
 def celery_broker_url(settings: Settings) -> str:

@@ -9,12 +9,17 @@ from socket import gaierror
 from typing import Any
 
 import sqlalchemy as sa
-from amqp.exceptions import AMQPError
 from kombu import Connection, Producer, Queue
-from kombu.exceptions import KombuError, OperationalError
-from redis.exceptions import RedisError, ResponseError
+from redis.exceptions import ResponseError
 
-from broker.app import ORIGIN, app, connect, settings_in_use, transport_options
+from broker.app import (
+    BROKER_ERRORS,
+    ORIGIN,
+    app,
+    celery_transport_options,
+    connect,
+    settings_in_use,
+)
 from broker.celery_rules import celery_broker_url, rules_of
 from minutehand.followed import HEADER
 from models.store.operations import handing
@@ -30,7 +35,6 @@ AT_A_TIME = 50
 CONNECT_S = 2
 # A broker of its own that is away must not hold up what is sent to ours, again and again.
 LEFT_ALONE_S = 5.0
-BROKER_ERRORS = (KombuError, OperationalError, RedisError, AMQPError, OSError)
 # What is raised before a connection stands, and what a server answers that took nothing.
 NOTHING_TAKEN = (ConnectionRefusedError, FileNotFoundError, gaierror, ResponseError)
 
@@ -129,7 +133,7 @@ class _Link:
     """A connection to the broker of the user's application; never tries anything twice."""
 
     def __init__(self, url: str) -> None:
-        options = transport_options(url)
+        options = celery_transport_options(settings_in_use())
         self.connection = Connection(url, connect_timeout=CONNECT_S, transport_options=options)
         connect(self.connection)
         self.producer: Any = Producer(self.connection.default_channel, auto_declare=False)

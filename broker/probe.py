@@ -1,34 +1,84 @@
 """Look whether the broker takes and gives a message, and how many wait in its queues."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from amqp.exceptions import AMQPError
+from celery import Celery
 from kombu import Connection, Consumer, Exchange, Producer, Queue
-from kombu.exceptions import KombuError, OperationalError
-from redis.exceptions import RedisError
 
-from broker.app import configure
+from broker.app import BROKER_ERRORS, celery_transport_options, configure, transport_options
+from broker.celery_rules import celery_broker_url
+from broker.names import UNKNOWN_QUEUE, in_broker
+from models.celery_task import QUEUE_PREFIX
 from models.errors import BrokerUnavailable
 from runtime.config import Settings
 
 WAIT_S = 3
-UNREACHABLE = (KombuError, OperationalError, RedisError, AMQPError, OSError)
+# How long workers of others have to answer.
+ANSWERS_S = 1.0
 
 
-def probe(settings: Settings, queues: Collection[str]) -> dict[str, int]:
-    """Return how many messages wait in each queue, after one of ours went there and back.
+@dataclass(frozen=True, slots=True)
+class Probed:
+    """How many messages wait in each of our queues, and how many of somebody else were put aside.
+
+    `foreign_workers` are workers of an application that listen to queues of ours.
+    """
+
+    depths: dict[str, int]
+    put_aside: int
+    foreign_workers: tuple[str, ...]
+
+
+def probe(settings: Settings, queues: Collection[str]) -> Probed:
+    """Return what is in the broker, after a message of ours went there and back.
 
     Raises BrokerUnavailable. What this makes in the broker it removes.
     """
+    with _connected(configure(settings).connection_for_write()) as connection:
+        depths = {queue: _depth(connection, in_broker(queue)) for queue in queues}
+        put_aside = _depth(connection, UNKNOWN_QUEUE)
+        return Probed(depths, put_aside, _foreign_workers(settings.effective_broker_url))
+
+
+def probe_celery_broker(settings: Settings) -> None:
+    """Let a message go to the broker of the user's application and back.
+
+    Raises BrokerUnavailable.
+    """
+    url = celery_broker_url(settings)
+    options = celery_transport_options(settings)
+    with _connected(Connection(url, connect_timeout=2, transport_options=options)):
+        pass
+
+
+@contextmanager
+def _connected(connection: Connection) -> Iterator[Connection]:
     try:
-        with configure(settings).connection_for_write() as connection:
+        with connection:
             connection.ensure_connection(max_retries=1, interval_start=0, timeout=WAIT_S)
             _there_and_back(connection)
-            return {queue: _depth(connection, queue) for queue in queues}
-    except UNREACHABLE as error:
+            yield connection
+    except BROKER_ERRORS as error:
         raise BrokerUnavailable(f"{type(error).__name__}: {error}") from error
+
+
+def _foreign_workers(url: str) -> tuple[str, ...]:
+    """Return the workers of applications with Celery's own control that listen to our queues."""
+    with Celery("minutehand.doctor", broker=url, set_as_current=False) as anybody:
+        anybody.conf.broker_transport_options = transport_options(url)
+        asked = anybody.control.inspect(timeout=ANSWERS_S)
+        found: dict[str, Any] = asked.active_queues() or {}
+    return tuple(
+        sorted(
+            name
+            for name, queues in found.items()
+            if any(queue["name"].startswith(QUEUE_PREFIX) for queue in queues)
+        )
+    )
 
 
 def _there_and_back(connection: Connection) -> None:

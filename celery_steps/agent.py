@@ -20,14 +20,15 @@ import sqlalchemy as sa
 
 from broker.sending import send_notices, send_released
 from celery_steps import followed
+from celery_steps.agent_claims import AWAY, Away, Claims
 from celery_steps.followed import Held
 from models.errors import LeaseLost
 from models.store import ticks
 from models.store.clocks import read_both
-from models.store.operations.finish import Ended, end
+from models.store.operations.finish import Ended
 from runtime.clock import monotonic
 from runtime.config import Settings
-from runtime.db_retry import DATABASE_AWAY, persist
+from runtime.db_retry import persist
 from runtime.skew import SkewWatch
 from runtime.supervisor import PARENT
 
@@ -35,10 +36,6 @@ logger = logging.getLogger("minutehand.agent")
 
 T = TypeVar("T")
 
-AWAY = (*DATABASE_AWAY, sa.exc.TimeoutError)
-RETRY_S = 1.0
-# Operations of one action may start at the same moment: all but one see the other at the next try.
-MOST_TRIES = 5
 WATCH_S = 0.5
 CHECK_S = 0.05
 QUIET_S = 1.0
@@ -62,6 +59,7 @@ class Agent:
         self.settings = settings
         self.worker = worker
         self.stop = threading.Event()
+        self.claims = Claims(engine)
         self._sessions = 0
         self._lock = threading.Lock()
 
@@ -171,10 +169,9 @@ class Session:
 
     def _answer(self, asked: dict[str, Any]) -> dict[str, Any]:
         match asked["verb"]:
-            case "claim":
-                return self._claim(asked)
-            case "resume":
-                return self._resume(asked)
+            case "claim" | "resume" | "discarded" as verb:
+                first = {"claim": self._claim, "resume": self._resume}
+                return first.get(verb, self._discarded)(asked)
             case "started" if self.held is not None:
                 self.held.has_started = True
                 self.held.killed_at = asked.get("killed_at")
@@ -187,22 +184,10 @@ class Session:
         return {"state": "lost", "reason": f"nothing is held to {asked['verb']}"}
 
     def _claim(self, asked: dict[str, Any]) -> dict[str, Any]:
-        its, tries = (UUID(asked["id"]), int(asked["attempt"])), 0
-        give_up_at = monotonic() + float(asked["wait_s"])
-        while True:
-            try:
-                with self.agent.engine.begin() as connection:
-                    how = {"repeatable": bool(asked["repeatable"])}
-                    found = followed.try_to_claim(connection, its, asked["worker"], **how)
-                break
-            except sa.exc.IntegrityError:
-                tries += 1
-                if tries == MOST_TRIES:
-                    return {"state": "refused", "reason": "taken"}
-            except AWAY as error:
-                logger.warning("database unavailable, claiming again: %s", error)
-                if monotonic() >= give_up_at or self.agent.stop.wait(RETRY_S):
-                    return {"state": "away", "reason": f"database unavailable: {error}"}
+        its = (UUID(asked["id"]), int(asked["attempt"]))
+        found = self.agent.claims.claim(its, asked["worker"], repeatable=bool(asked["repeatable"]))
+        if isinstance(found, Away):
+            return {"state": "away", "reason": found.reason, "put_back": True}
         if isinstance(found, str):
             logger.info("operation %s attempt %d: not started, %s", *its, found)
             return {"state": "early" if found == followed.EARLY else "refused", "reason": found}
@@ -254,18 +239,33 @@ class Session:
         self._tell(held, ended)
         return {"state": ended.state}
 
+    def _discarded(self, asked: dict[str, Any]) -> dict[str, Any]:
+        """End an operation whose message Celery discarded: revoked, or of an unknown task."""
+        its, alerts = (UUID(asked["id"]), int(asked["attempt"])), self.agent.settings.alert
+        try:
+            with self.agent.engine.begin() as connection:
+                ended = followed.end_discarded(connection, its, asked, alerts)
+        except (followed.JustBeingSent, sa.exc.IntegrityError, *AWAY) as error:
+            return {"state": "later", "reason": str(error)}
+        if ended is not None:
+            logger.info("operation %s: its message was discarded: %s", its[0], asked["reason"])
+            self._send(ended)
+        return {"state": "noted"}
+
     def _give_back(self, held: Held) -> None:
         """End what a process left behind that is gone: at once, not only after a lease."""
-        ending = followed.left_behind(held, "its process is gone")
-        alerts, its = self.agent.settings.alert, (held.id, held.attempt)
+        alerts = self.agent.settings.alert
         try:
-            self._tell(held, self._persist(lambda c: end(c, *its, ending, alerts=alerts)))
+            self._tell(held, self._persist(lambda c: followed.end_left_behind(c, held, alerts)))
         except (LeaseLost, sa.exc.SQLAlchemyError) as error:
             logger.warning("operation %s is left to the sweep: %s", held.id, error)
 
     def _tell(self, held: Held, ended: Ended) -> None:
         self.held = None
         logger.info("operation %s attempt %d ended: %s", held.id, held.attempt, ended.state)
+        self._send(ended)
+
+    def _send(self, ended: Ended) -> None:
         # A worker that was not told what may be sent, nor where to, leaves it to the next tick.
         if self.agent.settings.celery.tasks:
             send_released(self.agent.engine, [one.id for one in ended.released])

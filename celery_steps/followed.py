@@ -12,11 +12,12 @@ from models.action.plan import Plan
 from models.celery_task import STEP
 from models.errors import LeaseLost
 from models.notices import TIME_BOX
-from models.operation import OperationState, StepState, after_loss
-from models.store.operations import handing, running
+from models.operation import UNSTARTED, OperationState, StepState, after_loss
+from models.store.operations import handed_over, handing, restart, running, unstarted
 from models.store.operations.admission import NotClaimed
 from models.store.operations.claims import Claim, claim, recorded_of
-from models.store.operations.finish import Ended, Ending, end
+from models.store.operations.finish import Ended, Ending, end, release_waiting
+from models.store.operations.handed_over import hand_over
 from models.store.operations.retry_policy import failed
 from models.store.operations.running import Story
 from models.tables import operations
@@ -27,6 +28,8 @@ from runtime.sections import AlertSettings
 # A message of an attempt that is not there yet: its task was put back a moment ago.
 EARLY = "early"
 CELERY_RETRY = "Celery's retry"
+# What became of a message that a worker discarded, as its signals say.
+REVOKED = "revoked"
 PUT_BACK = "put back by its task"
 # Celery looks once a second whether a task is over its limit; we begin to count a little later.
 ABOUT_S = 0.5
@@ -35,6 +38,10 @@ UNKNOWN = (
     "unknown: the agent's database has no such operation; check SCHED_DATABASE_URL or SCHED_HOME of"
     " this worker"
 )
+
+
+class JustBeingSent(Exception):
+    """Nothing can be said of an operation yet: its message is on record as being sent."""
 
 
 @dataclass
@@ -71,7 +78,7 @@ def try_to_claim(
     if _comes_early(connection, its):
         # Asked now: put back while we claim it, it would look as if its action were paused.
         return EARLY
-    handing.take_up(connection, *its)
+    handed_over.take_up(connection, *its)
     found = claim(connection, *its, worker, lambda _document, _steps: {**shown, "progress": 0.0})
     if isinstance(found, NotClaimed):
         is_known = found is not NotClaimed.TAKEN or recorded_of(connection, *its) is not None
@@ -87,6 +94,36 @@ def _comes_early(connection: sa.Connection, its: tuple[UUID, int]) -> bool:
         operations.c.state == OperationState.RUNNING,
     )
     return connection.execute(before).first() is not None
+
+
+def end_discarded(
+    connection: sa.Connection, its: tuple[UUID, int], told: Mapping[str, Any], alerts: AlertSettings
+) -> Ended | None:
+    """End an operation whose message Celery discarded; None if there is nothing to end.
+
+    Of a task that was revoked every attempt is discarded, for all have one id: whichever stands
+    now is cancelled, one that runs is asked to end. That of an unknown task fails. Raises
+    JustBeingSent.
+    """
+    if told["what"] == REVOKED:
+        return _end_revoked(connection, its[0], str(told["reason"]))
+    found = try_to_claim(connection, its, told["worker"], repeatable=False)
+    if found == EARLY:
+        raise JustBeingSent
+    if isinstance(found, str):
+        return None
+    ending = failed(found[0], str(told["reason"]), permanent=False)
+    return end(connection, *its, ending, alerts=alerts)
+
+
+def _end_revoked(connection: sa.Connection, id: UUID, reason: str) -> Ended | None:
+    if unstarted.cancel(connection, id, reason):
+        return Ended(OperationState.CANCELLED, release_waiting(connection, id), [])
+    state = sa.select(operations.c.state).where(operations.c.id == id)
+    is_asked = restart.ask_to_cancel(connection, id, reason)
+    if not is_asked and connection.execute(state).scalar_one_or_none() in UNSTARTED:
+        raise JustBeingSent
+    return None
 
 
 def described(found: Claim) -> dict[str, Any]:
@@ -149,8 +186,11 @@ def write_end(
     step |= {key: one for key, one in (("message", told.get("message")), ("error", error)) if one}
     story = Story({**_values(told.get("progress") or {}), "steps": [step]})
     ended = end(connection, held.id, held.attempt, ending, story, alerts)
-    if told["outcome"] == "retry" and ended.state is OperationState.PENDING:
+    if told["outcome"] in {"retry", "replaced"} and ended.state is OperationState.PENDING:
         handing.await_message(connection, held.id, held.attempt + 1, _delay(told))
+        if not told.get("is_followed", True):
+            unfollowed = f"{ending.reason}, which no worker follows"
+            hand_over(connection, [(held.id, held.attempt + 1)], unfollowed, alerts)
     return ended
 
 
@@ -171,6 +211,8 @@ def _ending(held: Held, told: Mapping[str, Any]) -> Ending:
             return failed(held, str(error), permanent=False)
         case "retry":
             return Ending(OperationState.PENDING, error=error, reason=CELERY_RETRY)
+        case "replaced":
+            return Ending(OperationState.PENDING, reason=f"replaced by {told['by']}")
         case "put back":
             return Ending(OperationState.PENDING, reason=PUT_BACK)
         case "cut off":
@@ -192,6 +234,14 @@ def left_behind(held: Held, error: str, *, cancel_requested: bool = False) -> En
     if state is OperationState.FAILED:
         text += f"; step {STEP} was running"
     return Ending(state, error=text, reason="lost", is_loss=True)
+
+
+def end_left_behind(connection: sa.Connection, held: Held, alerts: AlertSettings) -> Ended:
+    """End an attempt whose process is gone; raises LeaseLost."""
+    asked = sa.select(operations.c.cancel_requested_at).where(operations.c.id == held.id)
+    is_asked = connection.execute(asked).scalar_one_or_none() is not None
+    ending = left_behind(held, "its process is gone", cancel_requested=is_asked)
+    return end(connection, held.id, held.attempt, ending, alerts=alerts)
 
 
 def _delay(told: Mapping[str, Any]) -> timedelta:

@@ -1,50 +1,27 @@
 """`minutehand action …`: check, store, look at, run and stop scheduled actions."""
 
-import json
 from pathlib import Path
-from typing import Annotated, Any
-from uuid import UUID
+from typing import Annotated
 
 import typer
 
-from broker.app import configure
-from cli import explaining, foreseeing, owners, preview, running
-from cli.documents import located, read_documents
-from cli.invocation import Invocation, existing, of
-from cli.output import instant, plain, print_json, print_line, print_table
-from models.action import ParseContext, ScheduledActionModel, parse_action, plan_of
-from models.errors import InvalidAction, InvalidDocument, Problem
-from models.sql import read_clock
-from models.store import actions, operations
-from models.store.operations import backfills
-from runtime.database import reading
-from scheduler.changes import change
-from scheduler.changes.change import Changed
+from cli.arguments import DryRun, Timeout, Wait, existing, installation
+from cli.render import progress, show
+from cli.tree import group
+from models.errors import Refused
+from views import actions, change_plan, changes, explanation, runs
+from views.files import documents_in
 
-commands = typer.Typer(help="Scheduled actions: what to do, when, for whom.", no_args_is_help=True)
-commands.command("explain")(explaining.explain)
-commands.command("run")(running.run)
+commands = group("Scheduled actions: what to do, when, for whom.")
+
+# Of more documents `add` shows no details unless it is asked to.
+FEW = 10
 
 Files = Annotated[list[Path], typer.Argument(help="JSON or JSON Lines files; - is stdin.")]
 Name = Annotated[str, typer.Argument(help="Name or uid of an action.", metavar="ACTION")]
-
 Optional = Annotated[str | None, typer.Argument(help="Name or uid.", metavar="ACTION")]
 Owner = Annotated[str | None, typer.Option(help="Instead of ACTION: all of this owner.")]
-
-LIST_COLUMNS = {
-    "name": "NAME",
-    "standing": "STANDING",
-    "health": "HEALTH",
-    "next_occurrence_at": "NEXT",
-    "last_state": "LAST",
-    "last_run_at": "LAST RUN",
-    "uid": "UID",
-}
-
-SHOWN = (
-    "uid", "standing", "health", "revision", "last_state", "last_run_at", "last_success_at",
-    "run_number", "failures_in_row",
-)  # fmt: skip
+Verbose = Annotated[bool, typer.Option("--verbose", help="Show each action's next occurrences.")]
 
 
 @commands.command("check")
@@ -52,85 +29,56 @@ def check(
     context: typer.Context,
     file: Annotated[Path, typer.Argument(help="A JSON file; - is stdin.")],
 ) -> None:
-    """Check a document and say what it means; nothing is stored."""
-    invocation = of(context)
-    shown = [_described(invocation, model) for _, model in _parsed(invocation, [file])]
-    if invocation.as_json:
-        print_json(shown)
-        return
-    for one in shown:
-        print_line(f"{one['name']}: valid")
-        preview.print_description(one)
+    """Check a document and show what it means; nothing is stored."""
+    show(context, changes.check(installation(context), documents_in([file])))
 
 
 @commands.command("add")
-def add(context: typer.Context, files: Files) -> None:
+def add(context: typer.Context, files: Files, verbose: Verbose = False) -> None:
     """Store new actions; nothing is stored when a document is wrong or a name is taken."""
-    _store(of(context), files, change.create_all)
+    documents = documents_in(files)
+    details = verbose or len(documents) <= FEW
+    with progress("validating") as watch:
+        made = changes.add(installation(context), documents, details=details, watch=watch)
+    show(context, made, summary=not details)
 
 
 @commands.command("apply")
 def apply(
-    context: typer.Context,
-    files: Files,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what it would change.")] = False,
+    context: typer.Context, files: Files, dry_run: DryRun = False, verbose: Verbose = False
 ) -> None:
     """Create the actions of these names, or make the documents their next revisions."""
+    documents = documents_in(files)
     if dry_run:
-        foreseeing.print_foreseen(of(context), files)
-    else:
-        _store(of(context), files, change.apply_all)
+        show(context, change_plan.plan_changes(installation(context), documents))
+        return
+    with progress("validating") as watch:
+        made = changes.apply(installation(context), documents, details=verbose, watch=watch)
+    show(context, made)
 
 
 @commands.command("list")
 def list_actions(
     context: typer.Context,
+    all_apps: Annotated[
+        bool, typer.Option("--all-apps", help="Of all small apps, instead of --app.")
+    ] = False,
     unhealthy: Annotated[
-        bool, typer.Option("--unhealthy", help="Only those that are not well.")
+        bool, typer.Option("--unhealthy", help="Only those that are not healthy.")
     ] = False,
     owner: Annotated[str | None, typer.Option(help="Only those of this owner.")] = None,
 ) -> None:
-    """List the actions of the small app."""
-    invocation = existing(context)
-    alert = invocation.settings.alert
-    with reading(invocation.engine) as connection:
-        rows = actions.listed(connection, invocation.small_app.id, alert.overdue)
-        now = read_clock(connection)
-    wanted = [row for row in rows if owner is None or row["owner"] == owner]
-    shown = [preview.summary(row, now, alert.after) for row in wanted]
-    if unhealthy:
-        shown = [one for one in shown if not one["is_healthy"]]
-    if invocation.as_json:
-        print_json(shown)
-    else:
-        print_table(shown, LIST_COLUMNS)
+    """List the actions of the small app, or of all."""
+    found = actions.list_actions(
+        existing(context), all_apps=all_apps, unhealthy=unhealthy, owner=owner
+    )
+    show(context, found, all_apps=all_apps)
 
 
 @commands.command("show")
-def show(context: typer.Context, action: Name) -> None:
-    """Show an action: its document, how it stands, and its last operations."""
-    invocation = existing(context)
-    with reading(invocation.engine) as connection:
-        alert = invocation.settings.alert
-        row = actions.find(connection, invocation.small_app.id, action, alert.overdue)
-        recent = operations.recent(connection, 5, uid=row["uid"])
-        filled = backfills.of_action(connection, row["uid"], 5)
-        now = read_clock(connection)
-        upcoming = preview.upcoming(row, now, invocation.small_app.zone)
-        upcoming |= preview.subjects_due(connection, row, now, upcoming["zone"])
-    shown = preview.summary(row, now, alert.after) | {"document": preview.document(row)} | upcoming
-    if invocation.as_json:
-        ranges = [preview.backfill(one) for one in filled]
-        print_json(shown | {"operations": [_brief(one) for one in recent], "backfills": ranges})
-        return
-    for key in SHOWN:
-        print_line(f"{key:<16} {'-' if shown[key] is None else plain(shown[key])}")
-    preview.print_description(shown)
-    print_line(json.dumps(shown["document"], indent=2, ensure_ascii=False))
-    for one in recent:
-        print_line(f"{instant(one['occurrence_at'])}  {one['state']:<9} {one['id']}")
-    for one in filled:
-        print_line(f"backfill {one['id']} {preview.backfill_in_words(preview.backfill(one))}")
+def show_action(context: typer.Context, action: Name) -> None:
+    """Show an action: its document, its status, and its last operations."""
+    show(context, actions.show(existing(context), action))
 
 
 @commands.command("next")
@@ -139,121 +87,95 @@ def next_command(
     action: Name,
     count: Annotated[int, typer.Option(min=1, max=1000, help="How many.")] = 5,
 ) -> None:
-    """Print the next occurrences, in the action's zone and in UTC."""
-    invocation = existing(context)
-    with reading(invocation.engine) as connection:
-        row = actions.find(connection, invocation.small_app.id, action)
-        now = read_clock(connection)
-        shown = preview.upcoming(row, now, invocation.small_app.zone, count)
-        shown |= preview.subjects_due(connection, row, now, shown["zone"], count)
-    if invocation.as_json:
-        print_json(shown["next"])
+    """Show the next occurrences, in the action's zone and in UTC."""
+    show(context, actions.next_of(existing(context), action, count))
+
+
+@commands.command("explain")
+def explain(
+    context: typer.Context,
+    action: Annotated[
+        str, typer.Argument(help="Name or uid; of a deleted action, its uid.", metavar="ACTION")
+    ],
+    at: Annotated[
+        str,
+        typer.Argument(
+            help="2026-11-23T06:00:00Z, or 2026-11-23T07:00:00 on the clock of the action's zone.",
+            metavar="INSTANT",
+        ),
+    ],
+    subject: Annotated[
+        str | None, typer.Option(help="The user that an event action is about.")
+    ] = None,
+) -> None:
+    """Show what became of an action at an instant, and why."""
+    show(context, explanation.explain(existing(context), action, at, subject))
+
+
+@commands.command("run")
+def run(
+    context: typer.Context,
+    action: Optional = None,
+    *,
+    every: Annotated[
+        bool, typer.Option("--all", help="Run every active action of the small app.")
+    ] = False,
+    wait: Wait = False,
+    timeout: Timeout = 3600.0,
+    dry_run: DryRun = False,
+    user: Annotated[
+        str | None, typer.Option(help="The user that an action on events is to be about.")
+    ] = None,
+) -> None:
+    """Run an action now. Exit 2 when it is paused or already active: nothing is recorded."""
+    opened = existing(context)
+    if every == (action is not None):
+        raise Refused("name one ACTION, or write --all")
+    timeout_s = timeout if wait else None
+    if action is None:
+        if dry_run or user is not None:
+            raise Refused("--dry-run and --user are for one ACTION; leave them out with --all")
+        show(context, runs.run_all(opened, timeout_s), is_awaited=wait)
+    elif dry_run:
+        show(context, runs.plan(opened, action, user))
     else:
-        preview.print_upcoming(shown)
+        show(context, runs.run(opened, action, user, timeout_s))
 
 
 @commands.command("pause")
 def pause(context: typer.Context, action: Optional = None, owner: Owner = None) -> None:
     """Pause an action: what was due is decided first, unstarted operations are skipped."""
-    _switch(existing(context), action, owner, active=False)
+    _switch(context, action, owner, active=False)
 
 
 @commands.command("resume")
 def resume(context: typer.Context, action: Optional = None, owner: Owner = None) -> None:
-    """Switch an action on again; nothing of the pause is caught up."""
-    _switch(existing(context), action, owner, active=True)
+    """Resume an action; nothing of the pause is caught up."""
+    _switch(context, action, owner, active=True)
 
 
 @commands.command("delete")
 def delete(context: typer.Context, action: Optional = None, owner: Owner = None) -> None:
     """Delete an action: unstarted operations are cancelled, a running one ends, history stays."""
-    invocation = existing(context)
-    owners.one_of(action, owner)
-    if action is None:
-        owners.delete(invocation, str(owner))
-        return
-    with reading(invocation.engine) as connection:
-        row = actions.find(connection, invocation.small_app.id, action)
-    cancelled = change.delete(invocation.engine, row["uid"], invocation.remover)
-    if invocation.as_json:
-        print_json({"uid": row["uid"], "name": row["name"], "cancelled": cancelled})
+    opened = existing(context)
+    name, whose = _one_of(action, owner)
+    if name:
+        show(context, changes.delete(opened, name))
     else:
-        print_line(f"deleted {row['name']} ({row['uid']}), {cancelled} operations cancelled")
+        show(context, changes.delete_owned(opened, whose))
 
 
-def _switch(invocation: Invocation, action: str | None, owner: str | None, *, active: bool) -> None:
-    owners.one_of(action, owner)
-    if action is None:
-        owners.switch(invocation, str(owner), active=active)
+def _switch(context: typer.Context, action: str | None, owner: str | None, *, active: bool) -> None:
+    opened = existing(context)
+    name, whose = _one_of(action, owner)
+    if name:
+        show(context, changes.switch(opened, name, active=active))
     else:
-        _set_active(invocation, action, active=active)
+        show(context, changes.switch_all(opened, whose, active=active), owner=whose)
 
 
-def _parsed(invocation: Invocation, files: list[Path]) -> list[tuple[object, ScheduledActionModel]]:
-    """Return the documents and their models; raises InvalidDocument with all problems of all."""
-    with reading(invocation.engine) as connection:
-        now = read_clock(connection)
-    author = invocation.author
-    parse = ParseContext(
-        default_zone=author.small_app.zone, now=now, steps=author.steps, celery=author.celery
-    )
-    documents = [one for file in files for one in read_documents(file)]
-    problems: list[Problem] = []
-    parsed = []
-    for where, document in documents:
-        try:
-            parsed.append((document, parse_action(document, parse)))
-        except InvalidAction as error:
-            many = len(documents) > 1
-            problems += (located(where, error) if many else error).problems
-    if problems:
-        raise InvalidDocument(problems)
-    return parsed
-
-
-def _store(invocation: Invocation, files: list[Path], store: change.StoreAll) -> None:
-    configure(invocation.settings)
-    documents = [document for file in files for _, document in read_documents(file)]
-    stored = store(invocation.engine, documents, invocation.author)
-    if invocation.as_json:
-        print_json([_changed(one) for one in stored])
-        return
-    for one in stored:
-        print_line(f"{one.change} {one.name} ({one.uid}), revision {one.revision}")
-        with reading(invocation.engine) as connection:
-            row = actions.find(connection, invocation.small_app.id, str(one.uid))
-        preview.print_description(_described(invocation, preview.model(row)))
-
-
-def _described(invocation: Invocation, model: ScheduledActionModel) -> dict[str, Any]:
-    with reading(invocation.engine) as connection:
-        now = read_clock(connection)
-        warnings = preview.warnings(connection, invocation.small_app, model)
-        plan, app = plan_of(model), invocation.small_app
-        upcoming = preview.upcoming_of(plan, UUID(int=0), now, app.zone)
-        upcoming |= preview.subjects_due_of(connection, app.id, plan, now, upcoming["zone"])
-    return {"name": model.name, "warnings": warnings, **upcoming}
-
-
-def _changed(one: Changed) -> dict[str, Any]:
-    return {"uid": one.uid, "name": one.name, "change": one.change, "revision": one.revision}
-
-
-def _brief(row: Any) -> dict[str, Any]:
-    return {key: row[key] for key in ("id", "occurrence_at", "state", "reason", "error")}
-
-
-def _set_active(invocation: Invocation, action: str, *, active: bool) -> None:
-    configure(invocation.settings)
-    with reading(invocation.engine) as connection:
-        row = actions.find(connection, invocation.small_app.id, action)
-    changed = change.set_active(
-        invocation.engine, row["uid"], active=active, author=invocation.author
-    )
-    word = "resumed" if active else "paused"
-    if invocation.as_json:
-        print_json(_changed(changed))
-    elif changed.change is change.Change.UNCHANGED:
-        print_line(f"{row['name']} is {'active' if active else 'paused'} already")
-    else:
-        print_line(f"{word} {row['name']} ({row['uid']})")
+def _one_of(action: str | None, owner: str | None) -> tuple[str, str]:
+    """Return an action's name or an owner, the other empty; raises Refused for both or none."""
+    if (action is None) == (owner is None):
+        raise Refused("name either an action or --owner OWNER")
+    return action or "", owner or ""

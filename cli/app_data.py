@@ -12,8 +12,9 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.invocation import existing
-from cli.output import instant
+from cli.arguments import existing
+from runtime.visible import visible_json
+from views.words import instant
 
 Row = Mapping[str, Any]
 
@@ -38,8 +39,8 @@ def data(
     """Print the rows of a domain that are published, all of one version."""
     from small_apps.snapshots.production import open_version
 
-    invocation = existing(context)
-    engine, settings = invocation.engine, invocation.settings
+    opened = existing(context)
+    engine, settings = opened.engine, opened.settings
     with open_version(
         engine, settings, app, "staging" if staging else "production", [domain]
     ) as version:
@@ -48,7 +49,7 @@ def data(
         else:
             for row in version.rows(domain):
                 told = json.dumps(_finite(row), ensure_ascii=False, default=_as_json)
-                sys.stdout.write(told + "\n")
+                sys.stdout.write(visible_json(told) + "\n")
 
 
 def _finite(value: object) -> object:

@@ -1,4 +1,4 @@
-"""The command line: its commands, and the one place where errors become exit codes.
+"""The command line: its global options, and the one place where errors become exit codes.
 
 0 done (also partial); 1 tried and failed; 2 refused before anything was done.
 """
@@ -11,60 +11,25 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated
 
-import sqlalchemy as sa
 import typer
 
-from cli import (
-    actions,
-    agent,
-    apps,
-    backfills,
-    doctor,
-    events,
-    operations,
-    repeats,
-    service,
-    simulating,
-    status,
-    steps,
-    templates,
-    users,
-)
-from cli.invocation import Invocation, hoisted
-from cli.output import print_error, print_line
+from cli.render import print_error, print_line
+from cli.tree import Tree, hoisted
 from models.errors import InvalidDocument, NotFound, Refused, SchedulerError
-from runtime.config import InvalidSetting
 from runtime.folders import PRIVATE_UMASK
-from runtime.supervisor import AlreadyRunning
 
 FAILED = 1
 REFUSED = 2
 
 cli = typer.Typer(
+    cls=Tree,
     name="minutehand",
-    help="The cron daemon for Celery that loses no minute and runs nothing twice.",
+    help="The cron daemon for Celery: every occurrence ends in exactly one recorded outcome.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-cli.add_typer(actions.commands, name="action")
-cli.add_typer(operations.commands, name="operation")
-for verb in (repeats.rerun, repeats.retry, repeats.cancel):
-    operations.commands.command(verb.__name__)(verb)
-cli.add_typer(apps.commands, name="app")
-cli.add_typer(templates.commands, name="template")
-cli.add_typer(users.commands, name="user")
-cli.add_typer(events.commands, name="event")
-cli.add_typer(steps.commands, name="step")
-cli.command("backfill")(backfills.backfill)
-cli.command("up")(service.up)
-cli.command("worker")(service.worker)
-cli.command("agent")(agent.agent)
-cli.command("migrate")(service.migrate)
-cli.command("status")(status.status)
-cli.command("simulate")(simulating.simulate_files)
-cli.command("doctor")(doctor.doctor)
 
 
 @cli.callback()
@@ -73,9 +38,11 @@ def _globals(
     home: Annotated[
         Path | None, typer.Option(help="Folder of all files (default: SCHED_HOME or .minutehand).")
     ] = None,
-    app: Annotated[str, typer.Option(help="Small app to work on.")] = "default",
+    app: Annotated[str, typer.Option(help="Small app (tenant) to work on.")] = "default",
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
+    from cli.arguments import Invocation
+
     context.obj = Invocation(home, app, json)
 
 
@@ -96,7 +63,7 @@ def run(arguments: Sequence[str]) -> int:
     except typer.Exit as stop:
         return stop.exit_code
     except Exception as error:
-        text, code = _told(error)
+        text, code = _explained(error)
         print_error(text)
     return code if isinstance(code, int) else 0
 
@@ -104,7 +71,7 @@ def run(arguments: Sequence[str]) -> int:
 def _quiet_logs() -> None:
     """Commands answer by what they print; `up` and `worker` set up logs of their own.
 
-    A setting that nobody knows is told all the same.
+    A setting that is not known is reported all the same.
     """
     logging.getLogger("minutehand").addHandler(logging.NullHandler())
     warnings = logging.StreamHandler(sys.stderr)
@@ -112,8 +79,8 @@ def _quiet_logs() -> None:
     logging.getLogger("minutehand.config").handlers[:] = [warnings]
 
 
-def _told(error: Exception) -> tuple[str, int]:
-    """Return what to say of an error and the exit code; raises what nobody foresaw."""
+def _explained(error: Exception) -> tuple[str, int]:
+    """Return what to print of an error, and the exit code; raises an unexpected one."""
     match error:
         case typer.Abort():
             return "aborted", FAILED
@@ -124,21 +91,28 @@ def _told(error: Exception) -> tuple[str, int]:
         case typer.TyperException():
             format_message = getattr(error, "format_message", lambda: str(error))
             return format_message(), REFUSED
-        case InvalidDocument() | NotFound() | Refused() | InvalidSetting() | AlreadyRunning():
+        case InvalidDocument() | NotFound() | Refused():
             return str(error), REFUSED
         case SchedulerError():
             return str(error), FAILED
         case _:
-            return _unavailable(error), FAILED
+            return _unavailable(error)
 
 
-def _unavailable(error: Exception) -> str:
-    """Return what to say of a database or a file that is away; raises what nobody foresaw."""
+def _unavailable(error: Exception) -> tuple[str, int]:
+    """Return what to print when settings, database or a file stop a command."""
+    import sqlalchemy as sa
+
+    from runtime.config import InvalidSetting
+    from runtime.supervisor import AlreadyRunning
+
     match error:
+        case InvalidSetting() | AlreadyRunning():
+            return str(error), REFUSED
         case sa.exc.OperationalError() | sa.exc.InterfaceError() | sa.exc.InternalError():
             first = str(error.orig).strip().splitlines() or [str(error)]
-            return f"database unavailable (SCHED_DATABASE_URL): {first[0]}"
+            return f"database unavailable (SCHED_DATABASE_URL): {first[0]}", FAILED
         case OSError() if error.filename is not None:
-            return f"{error.filename}: {error.strerror}"
+            return f"{error.filename}: {error.strerror}", FAILED
         case _:
             raise error

@@ -1,17 +1,18 @@
-"""`minutehand template …`: the mails of a small app, before anybody gets one."""
+"""`minutehand template …`: the mails of a small app, before they are sent to anybody."""
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from cli.invocation import existing
-from cli.output import print_json, print_line, print_table
+from cli.arguments import existing
+from cli.render import show
+from cli.tree import group
 from models.errors import Refused
+from views import templates
 
-commands = typer.Typer(help="Templates of mails, as a small app has them.", no_args_is_help=True)
-
-COLUMNS = {"name": "NAME", "subject": "SUBJECT", "parts": "PARTS", "state": "STATE"}
+commands = group("Templates of mails, as a small app has them.")
 
 Name = Annotated[str, typer.Argument(help="The template's name.", metavar="NAME")]
 User = Annotated[str | None, typer.Option(help="Whose values (default: sample ones).")]
@@ -20,17 +21,7 @@ User = Annotated[str | None, typer.Option(help="Whose values (default: sample on
 @commands.command("list")
 def list_templates(context: typer.Context) -> None:
     """List the templates of the small app, and whether they can be used."""
-    from cli import mailing
-    from small_apps.mail.templates import MailTemplate
-
-    invocation = existing(context)
-    stored = mailing.stored(invocation)
-    settings = mailing.settings_of(invocation)
-    rows = [mailing.row(MailTemplate(name, **parts), settings) for name, parts in stored.items()]
-    if invocation.as_json:
-        print_json(rows)
-    else:
-        print_table([row | {"parts": ", ".join(row["parts"])} for row in rows], COLUMNS)
+    show(context, templates.list_templates(existing(context)))
 
 
 @commands.command("preview")
@@ -45,20 +36,16 @@ def preview(
     text: Annotated[bool, typer.Option("--text", help="Print the text part alone.")] = False,
 ) -> None:
     """Show what a template says. Nothing is sent or stored."""
-    from cli import mailing
-
-    invocation = existing(context)
+    opened = existing(context)
     if html is not None and text:
         raise Refused("--html and --text exclude each other; choose one")
-    made = mailing.rendered(invocation, name, user)
-    if html is not None:
-        mailing.write_html(made, html)
-    elif text:
-        print_line(made.content.text.rstrip("\n"))
-    elif invocation.as_json:
-        print_json(mailing.as_json(made))
+    made = templates.preview(opened, name, user)
+    if html is None:
+        show(context, made, text_alone=text)
+    elif str(html) == "-":
+        sys.stdout.write(templates.html_of(made))
     else:
-        mailing.show(made)
+        show(context, templates.write_html(made, html))
 
 
 @commands.command("send-test")
@@ -70,12 +57,4 @@ def send_test(
     user: User = None,
 ) -> None:
     """Send a template to one address, as a mail of its own that no operation knows."""
-    from cli import mailing
-
-    invocation = existing(context)
-    made = mailing.rendered(invocation, name, user)
-    told = mailing.send(invocation, made, to)
-    if invocation.as_json:
-        print_json({"template": name, "to": to, "message": told})
-    else:
-        print_line(told)
+    show(context, templates.send_test(existing(context), name, to, user))

@@ -14,6 +14,8 @@ from celery.exceptions import Ignore, Reject, Retry, SoftTimeLimitExceeded
 
 from minutehand.agent_process import AgentProcess
 from minutehand.channel import AgentAway, Channel
+from minutehand.continued import noted, replacing
+from minutehand.discarded import note_discarded, ours
 from minutehand.error_text import text_of
 from minutehand.followed import (
     CANCELLED,
@@ -28,6 +30,8 @@ from minutehand.followed import (
 logger = logging.getLogger("minutehand.follow")
 
 AGAIN_S = 0.5
+# The pauses of a message that cannot be claimed double up to this.
+LONGEST_PUT_BACK_S = 30
 # Beyond what the agent itself may wait for the database.
 ANSWER_MARGIN_S = 15.0
 # Celery's own, which nobody sends by a schedule.
@@ -54,6 +58,7 @@ def connect(app: Celery, home: str | os.PathLike[str] | None, wait_s: float) -> 
             agent.stop()
 
     key = f"minutehand {id(app)}"
+    note_discarded(app, lambda app: _agents.get(id(app)))
     signals.worker_init.connect(begin, weak=False, dispatch_uid=f"{key} begin")
     signals.worker_shutdown.connect(stop, weak=False, dispatch_uid=f"{key} stop")
 
@@ -94,43 +99,15 @@ def _wrap(task: Any, agent: AgentProcess) -> None:
 
     run.__minutehand__ = True  # type: ignore[attr-defined]
     task.run = run
-    task.retry = _noted(task, task.retry)
-
-
-def _noted(task: Any, retry: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `retry` of a task so that the message it sends belongs to the operation.
-
-    It is known even where the task goes on after it, or catches what it raises.
-    """
-
-    @functools.wraps(retry)
-    def noted(*args: Any, **options: Any) -> Any:
-        operation = current_operation()
-        if operation is None:
-            return retry(*args, **options)
-        if options.get("headers"):
-            ours = {HEADER: (task.request.headers or {}).get(HEADER)}
-            options["headers"] = {**options["headers"], **ours}
-        try:
-            sent = retry(*args, **options)
-        except Retry as error:
-            operation.sent_again = error
-            raise
-        operation.sent_again = sent
-        return sent
-
-    return noted
+    task.retry = noted(task, task.retry)
+    task.replace = replacing(task, task.replace, set(_followed(task.app)))
 
 
 def _message_of(request: Any) -> dict[str, Any] | None:
     """Return what a message of ours says of its operation; None for any other call of a task."""
     if request.called_directly or request.is_eager:
         return None
-    told = (request.headers or {}).get(HEADER)
-    if not isinstance(told, dict) or not isinstance(told.get("attempt"), int):
-        return None
-    # Whatever a task sends with its own headers is a task of its own.
-    return told if told.get("id") == request.id else None
+    return ours(request.headers, request.id)
 
 
 def _run(task: Any, call: Callable[[], Any], message: dict[str, Any], agent: AgentProcess) -> Any:
@@ -138,6 +115,7 @@ def _run(task: Any, call: Callable[[], Any], message: dict[str, Any], agent: Age
     operation = _claim(task, message, agent)
     # Celery's own retries are messages of the next attempt: this one is then put back.
     next_one = {**message, "attempt": message["attempt"] + 1}
+    next_one.pop("put_back", None)
     task.request.headers = {**task.request.headers, HEADER: next_one}
     try:
         return _run_claimed(task, operation, call)
@@ -167,11 +145,13 @@ def _run_claimed(task: Any, operation: FollowedOperation, call: Callable[[], Any
 
 def _outcome_of(
     task: Any, operation: FollowedOperation, error: BaseException
-) -> tuple[str, dict[str, str | float]]:
+) -> tuple[str, dict[str, Any]]:
     """Return how an attempt ends whose task raised `error`."""
     match error:
         case Retry():
             return "retry", {"error": _text(error.exc or error), **_when(error)}
+        case Ignore() if operation.replaced is not None:
+            return "replaced", operation.replaced
         case Ignore():
             return "success", {"message": "it raised Ignore"}
         case Reject():
@@ -213,8 +193,8 @@ def _claim(task: Any, message: dict[str, Any], agent: AgentProcess) -> FollowedO
         "id": request.id,
         "attempt": message["attempt"],
         "worker": f"{request.hostname}:{os.getpid()}",
-        "repeatable": bool(task.acks_late),
-        "wait_s": agent.wait_s,
+        # Celery itself runs a task again whose process was killed only if both are set.
+        "repeatable": bool(task.acks_late and task.reject_on_worker_lost),
     }
     started = {"verb": "started", "killed_at": _killed_at(task, agent)}
     give_up_at = monotonic() + agent.wait_s
@@ -230,9 +210,10 @@ def _claim(task: Any, message: dict[str, Any], agent: AgentProcess) -> FollowedO
             level = logging.ERROR if told["reason"].startswith("unknown") else logging.INFO
             logger.log(level, "operation %s is not run here: %s", request.id, told["reason"])
             raise Ignore(f"operation {request.id} is not run here: {told['reason']}")
-        if monotonic() >= give_up_at:
+        if told.get("put_back") or monotonic() >= give_up_at:
+            # Other tasks of the application need no database of ours: they go on.
             channel.close()
-            _put_back(task, told)
+            _put_back(task, message, told)
         threading.Event().wait(AGAIN_S)
 
 
@@ -251,16 +232,24 @@ def _ask(channel: Channel, request: dict[str, Any], answer_s: float) -> tuple[st
     return str(answer["state"]), answer
 
 
-def _put_back(task: Any, told: dict[str, Any]) -> None:
-    """Put the message back on its queue: nothing may run that was not claimed."""
-    request = task.request
+def _put_back(task: Any, message: dict[str, Any], told: dict[str, Any]) -> None:
+    """Send the same message once more, to come later: nothing may run that was not claimed.
+
+    A message that is only rejected would come again at once.
+    """
+    request, times = task.request, int(message.get("put_back", 0))
+    countdown = min(LONGEST_PUT_BACK_S, 2**times)
     reason = f"operation {request.id} cannot be claimed now: {told.get('reason')}"
-    logger.error("%s; its message goes back on its queue", reason)
-    if task.acks_late:
-        raise Reject(reason, requeue=True)
-    # Celery has acknowledged it already: the same message once more.
+    logger.error("%s; its message goes back on its queue for %d s", reason, countdown)
+    request.headers = {**request.headers, HEADER: {**message, "put_back": times + 1}}
     again = task.signature_from_request(
-        request, request.args, request.kwargs, retries=request.retries
+        request, request.args, request.kwargs, retries=request.retries, countdown=countdown
     )
-    again.apply_async()
+    try:
+        again.apply_async()
+    except Exception as error:
+        logger.exception("operation %s: its message cannot be sent again", request.id)
+        if task.acks_late:
+            raise Reject(reason, requeue=True) from error
+        raise
     raise Ignore(reason)

@@ -60,6 +60,8 @@ class FollowedOperation:
         self.last_success_at = None if last is None else datetime.fromisoformat(last)
         # What Celery's `retry` raised or returned: the message of the next attempt is on its way.
         self.sent_again: BaseException | None = None
+        # What the task has replaced itself by.
+        self.replaced: dict[str, Any] | None = None
         self._channel = channel
         self._limits = told["limits"]
         self._on_time_limit = on_time_limit

@@ -17,8 +17,9 @@ def follow(
     SCHED_HOME, else `.minutehand` where the worker stands). Tasks that anybody else sends, calls
     directly or eagerly run as they always did.
 
-    A task that cannot be claimed, for the agent or the database is away, waits for `wait_s`
-    seconds; then its message goes back on its queue.
+    While the database is away, the message of a task goes back on its queue, for a while that grows
+    up to 30 seconds: other tasks of the worker go on. An agent that is away is waited for, for
+    `wait_s` seconds; then the message goes back too.
     """
     from minutehand.celery_worker import connect
 

@@ -13,9 +13,15 @@ InDoubt = Literal["leave", "send_again"]
 STEP = "celery_task"
 # Celery's default queue.
 DEFAULT_QUEUE = "celery"
-# Minutehand's own workers discard unknown tasks.
-OUR_QUEUES = frozenset({"quick", "heavy", "default"})
+# In the broker, each queue of Minutehand's own workers has this before its name: an application
+# that shares the broker may call its queues as it likes.
+QUEUE_PREFIX = "minutehand."
 SETTING = "SCHED_CELERY_TASKS"
+
+
+def queue_in_broker(queue: str, *, is_handed_over: bool) -> str:
+    """Return what the broker calls the queue of an operation: ours, or the application's own."""
+    return queue if is_handed_over else QUEUE_PREFIX + queue
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,17 +36,21 @@ class HandOver:
 
 @dataclass(frozen=True, slots=True)
 class CeleryRules:
-    """What actions may send: names or patterns of tasks, to any queue but the reserved ones.
+    """What an installation lets actions send: names or patterns of tasks.
 
-    `reserved` is empty if the user's application has its own broker.
+    On a shared broker, queues of Minutehand's own workers are refused.
     """
 
     tasks: tuple[str, ...] = ()
-    reserved: frozenset[str] = OUR_QUEUES
+    shares_broker: bool = True
 
     def allows(self, task: str) -> bool:
         """Return whether a task of that name may be sent; an empty list allows none."""
         return any(fnmatchcase(task, pattern) for pattern in self.tasks)
+
+    def reserves(self, queue: object) -> bool:
+        """Whether that name in the broker is one of a queue of Minutehand's own workers."""
+        return self.shares_broker and isinstance(queue, str) and queue.startswith(QUEUE_PREFIX)
 
 
 NO_TASKS = CeleryRules()
@@ -56,16 +66,16 @@ def refusals(document: object, rules: CeleryRules) -> list[Problem]:
     found = []
     if isinstance(task, str) and not rules.allows(task):
         found.append(Problem(f"{path}.task", task, _not_allowed(rules.tasks)))
-    if queue in rules.reserved:
+    if rules.reserves(queue):
         found.append(Problem(f"{path}.queue", queue, OURS))
-    elif queue is None and (other := _policy_queue(document)) in rules.reserved:
+    elif queue is None and rules.reserves(other := _policy_queue(document)):
         found.append(Problem("policy.queue", other, OURS))
     return found
 
 
 OURS = (
-    "is a queue of Minutehand's own workers, which discard this task; name a queue of your "
-    "application's workers"
+    f"names a queue of Minutehand's own workers, which do not know this task ({QUEUE_PREFIX}…); "
+    "name one that your application's workers listen to"
 )
 
 

@@ -1,7 +1,7 @@
 """The base of every document: frozen, reports all faults at once."""
 
 from collections.abc import Mapping
-from typing import Any, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -27,6 +27,8 @@ class Document(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
+    # What to write where something else than an object was written.
+    example: ClassVar[str] = ""
 
     @classmethod
     def completed(cls, raw: dict[str, Any], _reading: Reading, /) -> dict[str, Any]:
@@ -51,7 +53,7 @@ class Document(BaseModel):
         if isinstance(value, cls):
             return value
         reading = reading_of(info)
-        raw = as_object(value)
+        raw = as_object(value, cls.example)
         faults = null_values(cls, raw)
         if not reading.tolerant:
             faults += unknown_keys(cls, raw) + cls.contradictions(raw, reading)
@@ -64,10 +66,10 @@ class Document(BaseModel):
         return model
 
 
-def as_object(value: object) -> dict[str, Any]:
-    """Return a copy of the JSON object `value`; raises ValueError for anything else."""
+def as_object(value: object, example: str = "") -> dict[str, Any]:
+    """Return a copy of the JSON object `value`; raises ValueError, with an example, for others."""
     if not isinstance(value, Mapping):
-        raise ValueError("write an object in { }")
+        raise ValueError(f"write an object in {{ }}{example and f', such as {example}'}")
     return {str(key): item for key, item in value.items()}
 
 

@@ -62,6 +62,10 @@ class Refused(SchedulerError):
     """The request is not allowed now (paused, already active, wrong state); nothing was done."""
 
 
+class IllegalMove(SchedulerError):
+    """An operation was to make a move that the table of moves does not have: a fault of ours."""
+
+
 class LeaseLost(SchedulerError):
     """This attempt no longer owns its operation: stop, write nothing more."""
 

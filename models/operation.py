@@ -1,6 +1,8 @@
 """The states of an operation and the moves between them: the one table of legal moves."""
 
+from dataclasses import dataclass
 from enum import StrEnum
+from uuid import UUID
 
 
 class OperationState(StrEnum):
@@ -24,10 +26,48 @@ _S = OperationState
 # How often a lost operation is tried again.
 MOST_LOSSES = 3
 
-# The triggerer of an operation that was requested by its occurrence begins with one of these. Such
-# operations wait for their turn, in order: no policy skips, drops or replaces them.
-RERUN, RETRY, BACKFILL = "Rerun by ", "Retry by ", "Backfill "
-ASKED_FOR = (RERUN, RETRY, BACKFILL)
+
+class Cause(StrEnum):
+    """Why an operation was recorded, or runs once more: what policies go by."""
+
+    SCHEDULE = "schedule"
+    EVENT = "event"
+    MANUAL = "manual"
+    RERUN = "rerun"
+    RETRY = "retry"
+    BACKFILL = "backfill"
+
+
+# Requested by occurrence. Such operations wait for their turn, in order: no policy skips, drops or
+# replaces them.
+REQUESTED = frozenset({Cause.RERUN, Cause.RETRY, Cause.BACKFILL})
+# Recorded by a tick.
+TICKED = frozenset({Cause.SCHEDULE, Cause.EVENT})
+
+
+@dataclass(frozen=True, slots=True)
+class CausedBy:
+    """Why an operation is recorded, or runs once more; `triggerer` is a text for people."""
+
+    cause: Cause
+    triggerer: str
+
+
+def by_action(name: str, cause: Cause = Cause.SCHEDULE) -> CausedBy:
+    """Return the cause of what a tick records."""
+    return CausedBy(cause, f'Scheduled action "{name}"')
+
+
+def by_person(cause: Cause, actor: str) -> CausedBy:
+    """Return the cause of a manual run, a rerun or a retry."""
+    word = "Manual run" if cause is Cause.MANUAL else cause.capitalize()
+    return CausedBy(cause, f"{word} by {actor}")
+
+
+def by_backfill(id: UUID, actor: str) -> CausedBy:
+    """Return the cause of what a backfill runs; its short id tells it from others."""
+    return CausedBy(Cause.BACKFILL, f"Backfill {str(id)[:8]} by {actor}")
+
 
 UNSTARTED = frozenset({_S.PENDING, _S.QUEUED})
 ENDED = frozenset(_S) - UNSTARTED - {_S.RUNNING}
@@ -60,11 +100,6 @@ LEGAL_MOVES: dict[OperationState, frozenset[OperationState]] = {
     # A following worker may still claim it: its message was on the way.
     _S.HANDED_OVER: frozenset({_S.QUEUED}),
 }
-
-
-def is_asked_for(triggerer: str) -> bool:
-    """Return whether `triggerer` is that of a rerun, a retry or a backfill."""
-    return triggerer.startswith(ASKED_FOR)
 
 
 class StepState(StrEnum):

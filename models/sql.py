@@ -17,11 +17,33 @@ from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
 
+class _AnyText(sqlite.DATETIME):
+    """SQLite's instants; None for a text that is none."""
+
+    def result_processor(self, dialect: Dialect, coltype: object) -> Any:
+        """Return what reads a stored text."""
+        read = super().result_processor(dialect, coltype)
+
+        def lenient(value: Any) -> datetime | None:
+            try:
+                return read(value) if read else value
+            except (ValueError, TypeError):
+                return None
+
+        return lenient
+
+
 class UTCDateTime(TypeDecorator[datetime]):
-    """An aware UTC instant on both stores; a naive one is refused."""
+    """An aware UTC instant on both stores; a naive one is refused, an unreadable one is None."""
 
     impl = sa.DateTime(timezone=True)
     cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        """Return SQLite's type as one that reads what a hand wrote; PostgreSQL checks it itself."""
+        if dialect.name == "sqlite":
+            return dialect.type_descriptor(_AnyText())  # type: ignore[no-untyped-call]
+        return dialect.type_descriptor(sa.DateTime(timezone=True))
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
         """Return the value as the driver wants it."""
@@ -76,8 +98,13 @@ class HyphenatedUuid(TypeDecorator[UUID]):
         return value if value is None or dialect.name == "postgresql" else str(value)
 
     def process_result_value(self, value: UUID | str | None, dialect: Dialect) -> UUID | None:
-        """Return the stored value as a UUID."""
-        return UUID(value) if isinstance(value, str) else value
+        """Return the stored value as a UUID; None for a text that is none."""
+        if not isinstance(value, str):
+            return value
+        try:
+            return UUID(value)
+        except ValueError:
+            return None
 
 
 class DatabaseNow(FunctionElement[datetime]):
@@ -283,38 +310,50 @@ def upsert(
     table: sa.Table,
     rows: Sequence[dict[str, Any]],
     added: tuple[str, ...] = (),
+    latest: tuple[str, ...] = (),
 ) -> None:
     """Insert `rows`, or overwrite the columns given of those whose primary key is there already.
 
-    To those named in `added` the value given is added instead.
+    To those named in `added` the value given is added instead. Those named in `latest` keep an
+    instant that is later than the given one, unless it lies ahead: then the clock was set back.
     """
     if rows:
-        names = tuple(rows[0])
-        connection.execute(_upsert(connection.dialect.name, table, names, added), rows)
+        changed = _upsert(connection.dialect.name, table, tuple(rows[0]), added, latest)
+        connection.execute(changed, rows)
 
 
 def upsert_one(
     connection: sa.Connection,
     table: sa.Table,
     row: dict[str, Any],
-    added: tuple[str, ...],
     returning: Sequence[sa.Column[Any]],
+    added: tuple[str, ...] = (),
+    latest: tuple[str, ...] = (),
 ) -> sa.Row[Any]:
     """Do with one row what `upsert` does, and return these columns as they stand then."""
-    changed = _upsert(connection.dialect.name, table, tuple(row), added)
+    changed = _upsert(connection.dialect.name, table, tuple(row), added, latest)
     found: sa.Row[Any] = connection.execute(changed.returning(*returning), row).one()
     return found
 
 
 @lru_cache(maxsize=64)
-def _upsert(dialect: str, table: sa.Table, names: tuple[str, ...], added: tuple[str, ...]) -> Any:
+def _upsert(
+    dialect: str,
+    table: sa.Table,
+    names: tuple[str, ...],
+    added: tuple[str, ...],
+    latest: tuple[str, ...],
+) -> Any:
     insert = postgresql.insert if dialect == "postgresql" else sqlite.insert
     statement = insert(table)
     given = statement.excluded
     key = [column.name for column in table.primary_key]
-    changed = {
-        name: table.c[name] + given[name] if name in added else given[name]
-        for name in names
-        if name not in key
-    }
+    changed: dict[str, Any] = {name: given[name] for name in names if name not in key}
+    changed |= {name: table.c[name] + given[name] for name in added}
+    changed |= {name: _latest(table.c[name], given[name]) for name in latest if name in changed}
     return statement.on_conflict_do_update(index_elements=key, set_=changed)
+
+
+def _latest(stored: sa.ColumnElement[Any], given: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
+    is_later = sa.or_(given.is_(None), stored.between(given, database_now()))
+    return sa.case((is_later, stored), else_=given)

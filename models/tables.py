@@ -6,8 +6,9 @@ named after their reader.
 
 import sqlalchemy as sa
 
-from models.operation import OperationState
+from models.operation import Cause, OperationState
 from models.sql import HyphenatedUuid, StorableText, UTCDateTime
+from models.stored import StoredJson, StoredList, StoredPlan
 
 metadata = sa.MetaData(
     naming_convention={
@@ -86,8 +87,8 @@ snapshots = sa.Table(
     sa.Column("row_count", sa.BigInteger, nullable=False),
     sa.Column("byte_count", sa.BigInteger, nullable=False),
     _text("digest"),
-    sa.Column("validators", sa.JSON, nullable=False),
-    sa.Column("figures", sa.JSON, nullable=False),
+    sa.Column("validators", StoredJson(dict), nullable=False),
+    sa.Column("figures", StoredJson(dict), nullable=False),
     sa.Column("operation_id", HyphenatedUuid),
     _at("created_at", optional=False),
     sa.Index("snapshots_of_domain", "small_app_id", "domain", "created_at"),
@@ -119,8 +120,8 @@ actions = sa.Table(
     sa.Column("active", sa.Boolean, nullable=False),
     _text("document"),
     _text("document_hash"),
-    _text("plan"),
-    # The event of an event action; null for actions due by the clock.
+    sa.Column("plan", StoredPlan, nullable=False),
+    # The event that an event action is about; null for those that the clock makes due.
     _text("event", optional=True),
     # The longest look-back of its triggers.
     _count("look_back_s"),
@@ -142,10 +143,12 @@ revisions = sa.Table(
     sa.Column("action_uid", sa.ForeignKey("actions.uid"), primary_key=True, type_=HyphenatedUuid),
     sa.Column("number", sa.Integer, primary_key=True),
     _text("document"),
-    _text("plan"),
+    sa.Column("plan", StoredPlan, nullable=False),
     _text("author"),
     _at("effective_from", optional=False),
-    # Until when it decided, and why it ended: the next revision, set aside, deleted.
+    # From when it holds, where the clock went back behind the instant at which it was made.
+    _at("holds_from"),
+    # Up to when it decided, and why not further: the next revision, set aside, deleted.
     _at("ended_at"),
     _text("end_reason", optional=True),
 )
@@ -173,8 +176,8 @@ action_state = sa.Table(
     _count("run_number"),
     _count("failures_in_row"),
     _count("troubles_in_row"),
-    sa.Column("checkpoint", sa.JSON),
-    # Since when an alert is open: for failures in a row, for occurrences that did not start.
+    sa.Column("checkpoint", StoredJson(dict)),
+    # Since when an alert is open: of failures in a row, of occurrences that did not start.
     _at("alerted_at"),
     _at("overdue_alerted_at"),
 )
@@ -198,6 +201,8 @@ operations = sa.Table(
     _at("event_at"),
     _text("state"),
     _text("reason", optional=True),
+    # What policies go by, beside a text for people.
+    sa.Column("cause", sa.Text, nullable=False, server_default=Cause.SCHEDULE),
     _text("triggerer"),
     _text("queue"),
     _text("task"),
@@ -220,16 +225,17 @@ operations = sa.Table(
     _at("finished_at"),
     _at("cancel_requested_at"),
     _text("worker", optional=True),
-    sa.Column("steps", sa.JSON),
+    sa.Column("steps", StoredList("name", "state")),
     _text("phase", optional=True),
     _text("message", optional=True),
     sa.Column("progress", sa.Float),
     sa.Column("processed", sa.BigInteger),
     sa.Column("total", sa.BigInteger),
     _at("eta_at"),
-    sa.Column("result", sa.JSON),
+    sa.Column("result", StoredJson(dict)),
     _text("error", optional=True),
     _states("state", [state.value for state in OperationState]),
+    _states("cause", [cause.value for cause in Cause]),
     sa.CheckConstraint("attempt >= 1", name="attempt"),
     sa.CheckConstraint("progress >= 0 AND progress <= 1", name="progress"),
     sa.CheckConstraint(
@@ -252,7 +258,7 @@ operation_logs = sa.Table(
     sa.Column(
         "operation_id", sa.ForeignKey("operations.id"), primary_key=True, type_=HyphenatedUuid
     ),
-    sa.Column("lines", sa.JSON, nullable=False),
+    sa.Column("lines", StoredList(), nullable=False),
 )
 
 attempts = sa.Table(
@@ -280,6 +286,8 @@ missed_spans = sa.Table(
     sa.Column("count", sa.BigInteger, nullable=False),
     _text("reason"),
     _at("recorded_at", optional=False),
+    # The tick's `now`: it tells those that were too late from those that were overtaken.
+    _at("decided_at"),
     sa.CheckConstraint("count >= 1", name="count"),
     sa.Index("missed_spans_of_action", "action_uid", "last_at"),
 )
@@ -322,8 +330,8 @@ notices = sa.Table(
     # The operation with this end; no foreign key, for a notice outlives its operation.
     sa.Column("operation_id", HyphenatedUuid),
     _text("kind"),
-    sa.Column("target", sa.JSON, nullable=False),
-    sa.Column("payload", sa.JSON, nullable=False),
+    sa.Column("target", StoredJson(dict), nullable=False),
+    sa.Column("payload", StoredJson(dict), nullable=False),
     _text("state"),
     _count("tries"),
     _at("not_before", optional=False),
@@ -422,7 +430,7 @@ ticks = sa.Table(
     _at("now", optional=False),
     _at("finished_at", optional=False),
     sa.Column("duration_ms", sa.Float, nullable=False),
-    sa.Column("report", sa.JSON, nullable=False),
+    sa.Column("report", StoredJson(dict), nullable=False),
     sa.Index("ticks_recent", "finished_at"),
 )
 
@@ -437,10 +445,10 @@ workers = sa.Table(
     _at("stopped_at"),
     # Its machine's clock minus the database's.
     sa.Column("skew_s", sa.Float),
-    # The followed tasks of the user's Celery application: a list of names.
-    sa.Column("follows", sa.JSON),
-    # The modules of steps that failed to load, each with the reason.
-    sa.Column("step_failures", sa.JSON),
+    # The tasks of a user's own Celery application that this worker follows: a list of names.
+    sa.Column("follows", StoredJson(list)),
+    # The modules of steps that it could not load, each with the reason.
+    sa.Column("step_failures", StoredJson(dict)),
 )
 
 tokens = sa.Table(
@@ -467,7 +475,7 @@ audit = sa.Table(
     _text("actor"),
     _text("verb"),
     _text("object"),
-    sa.Column("details", sa.JSON),
+    sa.Column("details", StoredJson(dict)),
     sa.Index("audit_recent", "at"),
 )
 

@@ -15,6 +15,7 @@ from dateutil.parser import isoparse
 
 from broker.app import configure
 from models.errors import SchedulerError
+from models.store import ticks
 from runtime.config import InvalidSetting, Settings, load_settings
 from runtime.database import make_engine
 from runtime.folders import PRIVATE_UMASK
@@ -64,8 +65,18 @@ def _serve(daemon: Daemon, *, once: bool, at: datetime | None) -> int:
     gc.freeze()
     logger.info("daemon %s started on %s", daemon.name, _shown(daemon.settings))
     daemon.run()
+    _note_stop(daemon)
     logger.info("daemon %s stopped", daemon.name)
     return 0
+
+
+def _note_stop(daemon: Daemon) -> None:
+    """Let `minutehand status` show that nothing ticks any more, and that this was wanted."""
+    try:
+        with daemon.engine.begin() as connection:
+            ticks.daemon_stopped(connection, daemon.name)
+    except sa.exc.SQLAlchemyError as error:
+        logger.warning("database unavailable while stopping: %s", error)
 
 
 def _shown(settings: Settings) -> str:

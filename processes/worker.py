@@ -19,12 +19,15 @@ from celery.exceptions import SecurityWarning
 
 from broker.app import configure
 from broker.kombu_patch import outlive_lost_connections
-from broker.names import DEFAULT
+from broker.names import DEFAULT, HEAVY, in_broker
+from models.errors import Refused
 from models.store import ticks
 from models.store.clocks import read_both
 from runtime.config import Settings
 from runtime.database import make_engine
+from runtime.logs import set_up_logs
 from runtime.skew import SkewWatch
+from runtime.supervisor import end_with_parent
 from tasks.lease import stopping
 from tasks.registry import registry_of
 
@@ -106,7 +109,7 @@ def serve(settings: Settings, queues: str, concurrency: int, name: str) -> int:
         hostname=hostname,
         pool="prefork",
         concurrency=concurrency,
-        queues=queues,
+        queues=[in_broker(queue) for queue in queues.split(",")],
         # By name: the tasks must not know the scheduler, whose work this one does.
         include=[BACKFILL] if DEFAULT in queues.split(",") else [],
         without_gossip=True,
@@ -120,6 +123,24 @@ def serve(settings: Settings, queues: str, concurrency: int, name: str) -> int:
         # Celery's signal `worker_shutdown` is not sent by a cold shutdown.
         presence.stop()
     return int(worker.exitcode or 0)
+
+
+def run(settings: Settings, queues: str, concurrency: int | None) -> int:
+    """Run a worker for queues, by commas, as a process of its own; return its exit code."""
+    queues = parse_queues(queues)
+    name = queues.replace(",", "-")
+    set_up_logs(settings.log, name)
+    end_with_parent()
+    own = {HEAVY: settings.worker.heavy, DEFAULT: settings.worker.default}
+    return serve(settings, queues, concurrency or own.get(queues, settings.worker.quick), name)
+
+
+def parse_queues(text: str) -> str:
+    """Return queues as everybody compares them: by commas alone. Raises Refused for none."""
+    names = [name.strip() for name in text.split(",")]
+    if not all(names):
+        raise Refused(f"--queues {text!r}: write names by commas, such as quick,heavy")
+    return ",".join(dict.fromkeys(names))
 
 
 def _keep_our_logs(**_: object) -> None:

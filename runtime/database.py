@@ -4,6 +4,7 @@ On SQLite a writer takes the lock at its start (`BEGIN IMMEDIATE`): a transactio
 and writes later would lose updates. Readers use a plain `BEGIN` and see one snapshot.
 """
 
+import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,6 +30,14 @@ IDLE_TRANSACTION_TIMEOUT_S = 30
 CONNECT_TIMEOUT_S = 5
 PING_AFTER_IDLE_S = 5.0
 READ_ONLY = {"read_only": True}
+# What is raised when the database is away: no fault of a row, and gone with the next try.
+# InternalError: PostgreSQL ended the transaction of a process that was frozen in it.
+DATABASE_AWAY = (
+    sa.exc.OperationalError,
+    sa.exc.InterfaceError,
+    sa.exc.InternalError,
+    sa.exc.TimeoutError,
+)
 
 
 def make_engine(settings: Settings) -> sa.Engine:
@@ -50,6 +59,14 @@ def is_made(engine: sa.Engine) -> bool:
     name = str(engine.url.database)
     file = Path(name)
     return name.startswith("file:") or (file.is_file() and file.stat().st_size > 0)
+
+
+def read_stored(text: str | bytes) -> Any:
+    """Return what a stored JSON text says; None for a text that is no JSON."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
 
 
 @contextmanager
@@ -86,7 +103,9 @@ def unhurried(engine: sa.Engine) -> Iterator[sa.Connection]:
 
 
 def _sqlite_engine(url: sa.URL) -> sa.Engine:
-    engine = sa.create_engine(url, connect_args={"timeout": BUSY_TIMEOUT_S})
+    engine = sa.create_engine(
+        url, connect_args={"timeout": BUSY_TIMEOUT_S}, json_deserializer=read_stored
+    )
     event.listen(engine, "do_connect", _make_folder)
     event.listen(engine, "connect", _set_up_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
@@ -130,7 +149,9 @@ def _postgresql_engine(url: sa.URL) -> sa.Engine:
         "tcp_user_timeout": 30_000,
         "options": options,
     }
-    engine = sa.create_engine(url, connect_args=arguments, pool_recycle=1800)
+    engine = sa.create_engine(
+        url, connect_args=arguments, pool_recycle=1800, json_deserializer=read_stored
+    )
     event.listen(engine, "checkin", _note_use)
     event.listen(engine, "checkout", _ping_if_idle)
     return engine

@@ -131,6 +131,9 @@ class CelerySettings(Section):
     broker_url: SecretStr = Field(
         SecretStr(""), description="broker of that application; Minutehand's own by default"
     )
+    global_keyprefix: str | None = Field(
+        None, description="that application's global_keyprefix, what its keys in Redis begin with"
+    )
 
     @field_validator("broker_url")
     @classmethod

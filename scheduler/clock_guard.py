@@ -6,12 +6,13 @@ from datetime import datetime, timedelta
 
 import sqlalchemy as sa
 
-from models.store import notices, ticks
-from models.store.actions import cursors
+from models.store import clock_steps, notices, ticks
 from models.store.operations import backfills, outbox
 from models.store.ticks import Found
 from runtime.database import unhurried
+from scheduler.events.decide import MOST_BETWEEN_TICKS
 from scheduler.events.tick import withdraw_what_lies_ahead
+from scheduler.missed_spans import wind_back
 from scheduler.sweep import Sweeper
 
 logger = logging.getLogger("minutehand.tick")
@@ -31,18 +32,42 @@ def look(engine: sa.Engine, at: datetime | None, sweeper: Sweeper) -> tuple[Foun
         # one against the ticks of another, and take the clock for set back.
         found = ticks.look(connection, at, *spans)
         now = found.now
-        if found.last_now is not None and now < found.last_now - CLOCK_WAS_WRONG:
-            set_back_s = (found.last_now - now).total_seconds()
-            _undo_what_lies_ahead(connection, now, set_back_s)
+        if found.last_now is not None and _set_right(connection, found.last_now, now):
+            set_back_s = max(0.0, (found.last_now - now).total_seconds())
             found = ticks.look(connection, now, *spans)
         ticks.set_fact(connection, ticks.LAST_NOW, now.isoformat())
     return found, set_back_s
 
 
+def _set_right(connection: sa.Connection, last_now: datetime, now: datetime) -> bool:
+    """Put right what a clock that was wrong did to the cursors; False if there was nothing."""
+    if now < last_now - CLOCK_WAS_WRONG:
+        _undo_what_lies_ahead(connection, now, (last_now - now).total_seconds())
+        return True
+    if now < last_now:
+        clock_steps.begin_events(connection, now)
+        return False
+    if now <= last_now + CLOCK_WAS_WRONG or not _is_right_again(connection, last_now, now):
+        return False
+    moved = clock_steps.come_back(connection, last_now, now)
+    logger.warning("the clock was behind: %d actions begin at their last change again", moved)
+    return True
+
+
+def _is_right_again(connection: sa.Connection, last_now: datetime, now: datetime) -> bool:
+    """Whether the clock made up for its last step back: no outage is as long but by chance."""
+    fact = ticks.fact(connection, ticks.CLOCK_SET_BACK)
+    if fact is None:
+        return False
+    jumped = now - last_now
+    back = timedelta(seconds=json.loads(fact)["seconds"])
+    return back <= jumped <= back + MOST_BETWEEN_TICKS
+
+
 def _undo_what_lies_ahead(connection: sa.Connection, now: datetime, seconds: float) -> None:
-    # Before the cursors: their spans are decided anew in one piece.
+    # Before the cursors: events are decided anew from the first span that is withdrawn.
     withdraw_what_lies_ahead(connection, now)
-    moved = cursors.wind_back(connection, now)
+    moved = wind_back(connection, now)
     set_back = {"at": now.isoformat(), "seconds": seconds}
     ticks.set_fact(connection, ticks.CLOCK_SET_BACK, json.dumps(set_back))
     outbox.release_after_clock(connection, CLOCK_WAS_WRONG)

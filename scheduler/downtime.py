@@ -18,13 +18,11 @@ from models.store.actions.downtime import Span
 from models.store.ticks import Found
 from models.values import format_instant
 from runtime.database import reading
-from scheduler.fingerprint import operation_id
-from scheduler.occurrence import next_occurrences
+from scheduler.missed_spans import rowless
 
 logger = logging.getLogger("minutehand.tick")
 
 MOST_NAMED = 5
-AT_ONCE = 500
 
 
 def note(engine: sa.Engine, found: Found, two_ticks: timedelta) -> bool:
@@ -59,11 +57,8 @@ def last_downtime(
 
     None also for one that ended at `ended_after` or before.
     """
-    fact = ticks.fact(connection, ticks.DOWNTIME)
-    if fact is None:
-        return None
-    span = Span(**{key: datetime.fromisoformat(at) for key, at in json.loads(fact).items()})
-    if ended_after is not None and span.until <= ended_after:
+    span = _stored_span(connection)
+    if span is None or (ended_after is not None and span.until <= ended_after):
         return None
     found = downtime.outcomes(connection, span, MOST_NAMED)
     older = _in_straddling(connection, span)
@@ -80,6 +75,15 @@ def last_downtime(
     }
 
 
+def _stored_span(connection: sa.Connection) -> Span | None:
+    fact = ticks.json_fact(connection, ticks.DOWNTIME)
+    since, until = (ticks.as_instant(fact.get(key)) for key in ("since", "until"))
+    recorded_from = ticks.as_instant(fact.get("recorded_from"))
+    if since is None or until is None or recorded_from is None:
+        return None
+    return Span(since, until, recorded_from)
+
+
 def in_words(told: dict[str, Any]) -> str:
     """Return a downtime as one line, without the word itself."""
     counts = f"{told['occurrences']} occurrences, {told['sent']} sent, {told['missed']} missed"
@@ -92,17 +96,6 @@ def _in_straddling(connection: sa.Connection, span: Span) -> list[tuple[UUID, in
     return [
         (row.action_uid, count)
         for row in downtime.straddling(connection, span)
-        if (count := _rowless(connection, row, span.since))
+        if (plan := missed.plan_of(connection, row)) is not None
+        and (count := rowless(connection, row.action_uid, plan, (span.since, row.last_at)))
     ]
-
-
-def _rowless(connection: sa.Connection, row: sa.Row[Any], since: datetime) -> int:
-    plan, uid, count = missed.plan_of(connection, row), row.action_uid, 0
-    while plan is not None and (some := next_occurrences(plan, uid, since, AT_ONCE)):
-        inside = [at for at in some if at <= row.last_at]
-        known = missed.ids_in(connection, [operation_id(uid, at) for at in inside])
-        count += len(inside) - len(known)
-        if len(inside) < AT_ONCE:
-            break
-        since = inside[-1]
-    return count

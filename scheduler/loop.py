@@ -19,7 +19,7 @@ from models.store.clocks import read_both
 from models.store.schema import check_schema
 from runtime.clock import monotonic, utc_now
 from runtime.config import Settings
-from runtime.database import reading, unhurried
+from runtime.database import DATABASE_AWAY, reading, unhurried
 from runtime.skew import SkewWatch
 from scheduler.changes.default_actions import migrate
 from scheduler.kernel_release import adopt_release
@@ -32,13 +32,6 @@ logger = logging.getLogger("minutehand.daemon")
 T = TypeVar("T")
 
 DATABASE_RETRY_S = 2.0
-# InternalError: PostgreSQL ended the transaction of a daemon that was frozen in it.
-DATABASE_AWAY = (
-    sa.exc.OperationalError,
-    sa.exc.InterfaceError,
-    sa.exc.InternalError,
-    sa.exc.TimeoutError,
-)
 # The database's clock is asked again this long before the full minute at the latest.
 LONGEST_WAIT_S = 10.0
 # Longer than this behind its minute, the loop stood still: so may the workers have.
@@ -108,6 +101,7 @@ class Daemon:
             report.clock_skew_s = self.machine_clock.skew_s
         with unhurried(self.engine) as connection:
             ticks.report(connection, self.name, report.now, report.duration_ms, report.figures())
+            self.sweeper.broker.store(connection)
         _log(report)
         return report
 

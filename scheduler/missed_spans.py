@@ -1,19 +1,21 @@
-"""What is left of a span of missed occurrences when some of them are recorded after all."""
+"""What is left of a span of missed occurrences when some of them are recorded, or not yet due."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from itertools import islice
+from typing import Any
 from uuid import UUID
 
 import sqlalchemy as sa
 
 from models.action.plan import Plan
+from models.store import clock_steps
 from models.store.actions import missed
 from scheduler.fingerprint import operation_id
 from scheduler.occurrence import last_occurrence, next_occurrences
 
 SECOND = timedelta(seconds=1)
-AT_ONCE = 100
+AT_ONCE = 500
 
 
 def take_out(connection: sa.Connection, uid: UUID, recorded: Sequence[datetime]) -> int:
@@ -38,6 +40,48 @@ def take_out(connection: sa.Connection, uid: UUID, recorded: Sequence[datetime])
             missed.shrink(connection, span.id, left if first <= last else 0, first, last)
             taken += len(counted)
     return taken
+
+
+def wind_back(connection: sa.Connection, now: datetime, uid: UUID | None = None) -> int:
+    """Set back to `now` what is decided or changed ahead of it, of all actions or of one.
+
+    A span on both sides of `now` is decided anew as a whole; by a revision that is another's now it
+    is cut: the earlier part was truly missed. Returns how many actions.
+    """
+    anew: dict[UUID, datetime] = {}
+    for span in clock_steps.straddling(connection, now, uid):
+        if span.revision != span.newest_revision:
+            _cut(connection, span, now)
+        else:
+            first = span.first_at - SECOND
+            anew[span.action_uid] = min(first, anew.get(span.action_uid, first))
+    moved = clock_steps.wind_back(connection, now, uid)
+    for one, since in anew.items():
+        clock_steps.decide_anew(connection, one, since)
+    return moved
+
+
+def _cut(connection: sa.Connection, span: sa.Row[Any], now: datetime) -> None:
+    plan, uid = missed.plan_of(connection, span), span.action_uid
+    if plan is None or plan.on_event is not None:
+        # What it counted nobody can say, or it is decided anew with the events.
+        return
+    ends = span.first_at, now.replace(microsecond=0)
+    first, last = rowless_ends(connection, uid, plan, ends)
+    left = rowless(connection, uid, plan, (first - SECOND, last)) if first <= last else 0
+    missed.shrink(connection, span.id, left, first, last)
+
+
+def rowless(
+    connection: sa.Connection, uid: UUID, plan: Plan, range_: tuple[datetime, datetime]
+) -> int:
+    """Return how many occurrences in (since, until] have no operation."""
+    since, until = range_
+    count = 0
+    while some := [at for at in next_occurrences(plan, uid, since, AT_ONCE) if at <= until]:
+        count += len(some) - len(missed.ids_in(connection, [operation_id(uid, at) for at in some]))
+        since = some[-1]
+    return count
 
 
 def rowless_ends(

@@ -35,12 +35,13 @@ class Missed:
 
 @dataclass(frozen=True, slots=True)
 class MissedSpan:
-    """Older occurrences that are not sent: the first, the last, how many, and why."""
+    """Older occurrences that are not sent: the first, the last, how many, why, and since when."""
 
     first_at: datetime
     last_at: datetime
     count: int
     reason: str
+    decided_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,22 +143,49 @@ def last_occurrence(plan: Plan, uid: UUID, until: datetime) -> datetime | None:
     return max((instant for instant in found if instant is not None), default=None)
 
 
-def decide(plan: Plan, uid: UUID, watermark: datetime, now: datetime) -> Decision:
-    """Return what is due and what is missed in (watermark, now], by the plan's look-back.
+def decide(
+    plan: Plan, uid: UUID, watermark: datetime, now: datetime, until: datetime | None = None
+) -> Decision:
+    """Return what is due and what is missed in (watermark, until], by the plan's look-back.
 
-    With catch-up `all` at most 1,000 are due; the decision's watermark then lies before `now`.
+    `until` is `now` unless the plan was replaced before. With catch-up `all` at most 1,000 are due;
+    the decision's watermark then lies before `until`.
     """
     windowed = _windowed(plan, uid)
+    until = now if until is None else until
     if not plan.active:
-        return Decision((), (), None, max(watermark, now), None)
-    due = _due(plan, windowed, watermark, now)
-    until = now
+        return Decision((), (), None, max(watermark, until), None)
+    windows = [(one.schedule, max(watermark, now - one.look_back)) for one in windowed]
+    due = _due(plan, windows, until)
     if len(due) > MOST_SENT:
         due = due[:MOST_SENT]
         until = due[-1]
     missed, span = _missed(windowed, watermark, until, now, due)
     upto = max(watermark, until)
     return Decision(tuple(due), missed, span, upto, _next(windowed, upto))
+
+
+def foretold(
+    plan: Plan, uid: UUID, window: tuple[datetime, datetime, datetime], at: datetime
+) -> str | None:
+    """Return why an occurrence would be missed by deciding (since, until] at `now`; None: sent.
+
+    `window` is (since, until, now).
+    """
+    since, until, now = window
+    while since < until:
+        decision = decide(plan, uid, since, now, until)
+        if at in decision.due:
+            return None
+        if at <= decision.watermark:
+            break
+        since = decision.watermark
+    return missed_reason(plan, uid, at, now)
+
+
+def missed_reason(plan: Plan, uid: UUID, at: datetime, now: datetime) -> str:
+    """Return why an occurrence that is not sent at `now` is missed."""
+    return _reason(_windowed(plan, uid), at, now)
 
 
 def _windowed(plan: Plan, uid: UUID) -> list[_Windowed]:
@@ -172,13 +200,10 @@ def _next(windowed: list[_Windowed], after: datetime) -> datetime | None:
     return min((instant for instant in found if instant is not None), default=None)
 
 
-def _due(
-    plan: Plan, windowed: list[_Windowed], watermark: datetime, now: datetime
-) -> list[datetime]:
-    windows = [(one.schedule, max(watermark, now - one.look_back)) for one in windowed]
+def _due(plan: Plan, windows: list[tuple[Schedule, datetime]], until: datetime) -> list[datetime]:
     if plan.catch_up == "all":
-        return sorted({at for schedule, since in windows for at in schedule.between(since, now)})
-    latest = [schedule.last(since, now) for schedule, since in windows]
+        return sorted({at for schedule, since in windows for at in schedule.between(since, until)})
+    latest = [schedule.last(since, until) for schedule, since in windows]
     return sorted(at for at in latest if at is not None)[-1:]
 
 
@@ -203,7 +228,7 @@ def _missed(
     first = _first_missed(windowed, watermark, due) or newest[0]
     last = _newest(windowed, watermark, oldest, set(due))[-1]
     reasons = sorted({_reason(windowed, first, now), _reason(windowed, last, now)}, reverse=True)
-    return shown, MissedSpan(first, last, count - len(shown), " or ".join(reasons))
+    return shown, MissedSpan(first, last, count - len(shown), " or ".join(reasons), now)
 
 
 def _is_all(

@@ -10,9 +10,10 @@ import sqlalchemy as sa
 
 from broker.names import execute_task
 from models.action.plan import Plan
-from models.operation import OperationState
+from models.operation import CausedBy, OperationState, by_action
 from models.store import operations
 from models.store.actions import cursors
+from models.store.operations import unstarted
 from models.store.operations.outbox import Message
 from scheduler.fingerprint import operation_id
 from scheduler.missed_spans import rowless_ends
@@ -57,7 +58,7 @@ class Recorded:
 
 
 def operation_row(
-    action: Subject, plan: Plan, id: UUID, occurrence: datetime, triggerer: str
+    action: Subject, plan: Plan, id: UUID, occurrence: datetime, by: CausedBy
 ) -> dict[str, Any]:
     """Return a pending operation as a row."""
     handed = plan.hand_over
@@ -69,7 +70,8 @@ def operation_row(
         "occurrence_at": occurrence,
         "state": OperationState.PENDING.value,
         "reason": None,
-        "triggerer": triggerer,
+        "cause": by.cause.value,
+        "triggerer": by.triggerer,
         "queue": plan.queue,
         "task": handed.task if handed else execute_task(is_heavy=plan.is_heavy),
         "in_doubt": handed.in_doubt if handed else None,
@@ -104,15 +106,10 @@ def advance(connection: sa.Connection, decided: Sequence[Decided]) -> None:
     cursors.advance(connection, moves)
 
 
-def triggerer_of(action: Subject) -> str:
-    """Return who causes what a schedule or an event makes due."""
-    return f'Scheduled action "{action.name}"'
-
-
 def _due_rows(one: Decided) -> list[dict[str, Any]]:
     return [
         operation_row(
-            one.action, one.plan, operation_id(one.action.uid, at), at, triggerer_of(one.action)
+            one.action, one.plan, operation_id(one.action.uid, at), at, by_action(one.action.name)
         )
         for at in one.decision.due
     ]
@@ -126,7 +123,7 @@ def _missed_rows(one: Decided) -> list[dict[str, Any]]:
             one.plan,
             operation_id(one.action.uid, missed.at),
             missed.at,
-            triggerer_of(one.action),
+            by_action(one.action.name),
         )
         rows.append(row | {"state": OperationState.MISSED.value, "reason": missed.reason})
     return rows
@@ -165,6 +162,7 @@ def span_row(action: Subject, span: MissedSpan) -> dict[str, Any]:
         "last_at": span.last_at,
         "count": span.count,
         "reason": span.reason,
+        "decided_at": span.decided_at,
     }
 
 
@@ -177,8 +175,8 @@ def _overtake(connection: sa.Connection, decided: Sequence[Decided], uids: set[U
         and one.plan.overlap in {"skip", "replace"}
         and one.plan.catch_up == "latest"
     ]
-    overtaken = operations.overtake(connection, newest)
+    overtaken = unstarted.overtake(connection, newest)
     for one in decided:
         if one.decision.due and one.plan.overlap == "queue" and one.plan.catch_up == "latest":
-            overtaken += operations.keep_newest(connection, one.action.uid, one.plan.max_waiting)
+            overtaken += unstarted.keep_newest(connection, one.action.uid, one.plan.max_waiting)
     return overtaken

@@ -5,12 +5,17 @@ Ranges are half-open (since, until]; instants are aware UTC, whole seconds.
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import lru_cache
 from typing import Protocol
 from uuid import UUID
 
-from cron import CronSchedule
-from models.action.plan import CronTrigger, DueDateTrigger, EventTrigger, IntervalTrigger, Trigger
+from models.action.plan import (
+    CronTrigger,
+    DueDateTrigger,
+    EventTrigger,
+    IntervalTrigger,
+    Trigger,
+    cron_schedule,
+)
 from scheduler.fingerprint import jitter_offset
 
 ONE_SECOND = timedelta(seconds=1)
@@ -148,7 +153,7 @@ def schedule_of(
 def _unbounded(trigger: Trigger, uid: UUID) -> Schedule:
     match trigger:
         case CronTrigger():
-            return _cron(trigger.rule, trigger.zone)
+            return cron_schedule(trigger.rule, trigger.zone)
         case DueDateTrigger():
             return Once(trigger.due_at)
         case IntervalTrigger():
@@ -156,8 +161,3 @@ def _unbounded(trigger: Trigger, uid: UUID) -> Schedule:
             return Grid(trigger.starting_at + offset, trigger.every, trigger.first_n)
         case EventTrigger():
             return Once(None)
-
-
-@lru_cache(maxsize=100_000)
-def _cron(rule: str, zone: str) -> CronSchedule:
-    return CronSchedule(rule, zone)

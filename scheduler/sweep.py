@@ -1,8 +1,10 @@
 """Repair what the tick finds broken: unsent and untaken operations, dead leases, stranded waits."""
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import TypeVar
 
 import sqlalchemy as sa
 
@@ -12,10 +14,14 @@ from models.store.notices import overdue
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import handing, recovery
 from runtime.clock import monotonic
+from runtime.database import DATABASE_AWAY
 from runtime.sections import AlertSettings
+from scheduler.broker_watch import BrokerWatch
 from scheduler.dispatch import dispatch_backfills, dispatch_notices, dispatch_ready
 
 logger = logging.getLogger("minutehand.sweep")
+
+T = TypeVar("T")
 
 BATCH = 500
 
@@ -43,6 +49,7 @@ class Sweeper:
         self.lease = lease
         self.alerts = alerts
         self.overdue = alerts.overdue
+        self.broker = BrokerWatch()
         self._trusted_from = 0.0
         self.distrust()
 
@@ -56,12 +63,13 @@ class Sweeper:
         Notices come last, when those of what is overdue are among them. `overtook`: newer
         operations took the place of unstarted ones.
         """
-        count = self._take_back(engine) if monotonic() >= self._trusted_from else 0
-        with engine.begin() as connection:
-            released = recovery.release_stranded(connection)
-        self._decide_doubtful(engine)
+        count = 0
+        if monotonic() >= self._trusted_from:
+            count = _isolated(lambda: self._take_back(engine), 0)
+        released = _isolated(lambda: _release_stranded(engine), 0)
+        _isolated(lambda: self._decide_doubtful(engine), None)
         sent = dispatch_ready(engine) if send else Sent(0)
-        late = self._alert_overdue(engine, overtook)
+        late = _isolated(lambda: self._alert_overdue(engine, overtook), 0)
         told, error = Sent(0), sent.error
         if send and error is None:
             told = dispatch_notices(engine)
@@ -97,3 +105,19 @@ class Sweeper:
         for name, reason in alerted:
             logger.warning("action %r is overdue: %s", name, reason)
         return len(alerted)
+
+
+def _isolated(part: Callable[[], T], nothing: T) -> T:
+    """Return what a part of the sweep did; one that fails keeps no other part from its work."""
+    try:
+        return part()
+    except DATABASE_AWAY:
+        raise
+    except Exception:  # a row that nobody foresaw
+        logger.exception("a part of this sweep failed; the next one tries it again")
+        return nothing
+
+
+def _release_stranded(engine: sa.Engine) -> int:
+    with engine.begin() as connection:
+        return recovery.release_stranded(connection)

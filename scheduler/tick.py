@@ -9,18 +9,20 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from broker.sending import send_reserved
-from models.action.plan import Plan
+from models.action.plan import NOTHING_PLANNED, sound
+from models.errors import BrokerUnavailable
 from models.sql import read_clock
 from models.store import actions
 from models.store.actions import cursors
 from models.store.operations import outbox
 from models.store.operations.outbox import Message
 from runtime.clock import monotonic
+from runtime.database import DATABASE_AWAY
 from scheduler import downtime
 from scheduler.changes.revisions import (
     adopt_edit,
-    decide_until,
-    decided_since,
+    reason_of,
+    set_aside,
     subject_of,
     was_edited,
 )
@@ -36,7 +38,6 @@ LOCKED_ROWS_WAIT = "2s"
 # The first batches are small, each as large as all before it: the first message leaves soon.
 FIRST_BATCH = 125
 LOCK_NOT_AVAILABLE = "55P03"
-NOTHING_PLANNED = Plan(active=False, triggers=(), is_heavy=False, queue="quick")
 
 
 @dataclass
@@ -52,6 +53,8 @@ class TickReport:
     set_aside: int = 0
     lost: int = 0
     released: int = 0
+    # Queued operations whose messages the broker lost.
+    lost_messages: int = 0
     notices: int = 0
     overdue: int = 0
     clock_set_back_s: float = 0.0
@@ -143,10 +146,7 @@ class Tick:
         for row in rows:
             try:
                 with_edit = self._decide_one(connection, row, messages)
-            except (sa.exc.IntegrityError, sa.exc.DataError) as error:
-                self._set_aside(connection, row, error)
-                continue
-            except sa.exc.SQLAlchemyError:
+            except DATABASE_AWAY:
                 # The database's fault, not the action's.
                 raise
             except Exception as error:  # one broken action must not stop the tick
@@ -166,7 +166,7 @@ class Tick:
         """Return what becomes of an action now, None if somebody is changing it."""
         if row.deleted_at is not None:
             # Filed by an edit in plain SQL: a deleted action has no occurrence.
-            gone = Decision((), (), None, max(row.watermark, self.now), None)
+            gone = Decision((), (), None, row.watermark, None)
             return Decided(subject_of(row), NOTHING_PLANNED, gone)
         if (row.edited_at is not None or row.set_aside) and was_edited(row):
             if not self._holds(connection, row.action_uid):
@@ -175,8 +175,8 @@ class Tick:
                 before, decided = adopt_edit(connection, row, self.now)
             self._count(before, messages)
             return decided
-        plan = Plan.from_json(row.plan)
-        decision = decide(plan, row.action_uid, decided_since(row, self.now), self.now)
+        plan = sound(row.plan)
+        decision = decide(plan, row.action_uid, row.watermark, self.now)
         return Decided(subject_of(row), plan, decision)
 
     def _holds(self, connection: sa.Connection, uid: UUID) -> bool:
@@ -193,7 +193,9 @@ class Tick:
                 recorded = record(connection, decided)
                 advance(connection, decided)
             self._count(recorded, messages)
-        except (sa.exc.IntegrityError, sa.exc.DataError) as error:
+        except DATABASE_AWAY:
+            raise
+        except Exception as error:  # one broken action must not stop the tick
             if len(decided) == 1:
                 self._set_aside(connection, decided[0], error)
                 return []
@@ -211,24 +213,14 @@ class Tick:
         uid = broken.action.uid if isinstance(broken, Decided) else broken.action_uid
         if not self._holds(connection, uid):
             return
-        text = "; ".join(str(error).split("\n"))
-        reason = f"{type(error).__name__}: {text[:1000]}"
-        logger.error("action %s is set aside: %s", uid, reason)
-        if not isinstance(broken, Decided):
-            self._decide_before_edit(connection, broken)
-        actions.set_aside(connection, uid, reason)
+        logger.error("action %s is set aside: %s", uid, reason_of(error))
+        if isinstance(broken, Decided):
+            actions.set_aside(connection, uid, reason_of(error))
+        else:
+            # The edit may be younger than this tick's `now`: no later one decides by the old plan.
+            now = max(self.now, read_clock(connection))
+            self.report.add(set_aside(connection, broken, error, now))
         self.report.set_aside += 1
-
-    def _decide_before_edit(self, connection: sa.Connection, row: sa.Row[Any]) -> None:
-        """A broken edit takes nothing from what the old document had due before it."""
-        if row.edited_at is None or row.set_aside:
-            return
-        # Perhaps younger than this tick's `now`: no later one decides by the old document.
-        until = min(row.edited_at, max(self.now, read_clock(connection)))
-        self.report.add(decide_until(connection, row, until))
-        # What mends it begins there, also after a clock that went back.
-        until = max(until, row.watermark)
-        cursors.advance(connection, [{"uid": row.action_uid, "until": until, "next_at": None}])
 
     def _send(self, messages: list[Message]) -> None:
         # The first failed flush ends sending, not recording.
@@ -263,6 +255,7 @@ def tick(
     if report.clock_set_back_s:
         sweeper.distrust()
     one = Tick(engine, found.now, batch_size, report)
+    _look_at_broker(engine, report, sweeper)
     if found.has_due:
         one.decide_all()
     if found.has_events:
@@ -270,12 +263,20 @@ def tick(
     if monotonic() - started > sweeper.lease.total_seconds() / 4:
         # The database may have stood still meanwhile, for the workers' heartbeats too.
         sweeper.distrust()
-    if found.has_to_sweep or report.decided:
+    if found.has_to_sweep or report.decided or report.lost_messages:
         _sweep(engine, report, sweeper)
     if was_down:
         report.downtime = downtime.tell(engine)
     report.duration_ms = round((monotonic() - started) * 1000, 3)
     return report
+
+
+def _look_at_broker(engine: sa.Engine, report: TickReport, sweeper: Sweeper) -> None:
+    """Let what the broker lost be sent again; one that is away gets nothing from this tick."""
+    try:
+        report.lost_messages = sweeper.broker.look(engine)
+    except BrokerUnavailable as error:
+        report.broker_error = str(error)
 
 
 def _sweep(engine: sa.Engine, report: TickReport, sweeper: Sweeper) -> None:

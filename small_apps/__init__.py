@@ -1,1 +1,1 @@
-"""A small app's data: where it comes from, how it is kept, what it says."""
+"""Small apps (tenants): documents, data sources, snapshots, mail and the built-in steps."""

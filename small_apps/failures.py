@@ -1,10 +1,10 @@
-"""Why a source gave no data."""
+"""Errors of reading a source."""
 
 from models.errors import SchedulerError
 
 
 class SourceFailed(SchedulerError):
-    """A source cannot be read; `permanent`: not before somebody changes it or its settings."""
+    """A source cannot be read; `permanent`: not before the source or its settings change."""
 
     def __init__(self, message: str, *, permanent: bool = False) -> None:
         self.permanent = permanent
@@ -12,4 +12,9 @@ class SourceFailed(SchedulerError):
 
 
 class Stopped(Exception):
-    """The reading was asked to stop; what was there before is unchanged."""
+    """The read was asked to stop; existing data are unchanged."""
+
+
+def first_line(error: object) -> str:
+    """Return the first line of an error's text."""
+    return str(error).partition("\n")[0]

@@ -1,7 +1,7 @@
-"""StepContext as our own steps get it: with the database and the settings besides."""
+"""The StepContext of built-in steps, with the database and the settings."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cached_property
 from typing import Any, Protocol
@@ -13,16 +13,16 @@ from runtime.config import Settings
 
 
 class Reporter(Protocol):
-    """Takes a running step's progress; `tasks.progress.Progress` is the real one."""
+    """Takes a running step's progress; `tasks.progress.Progress` implements it."""
 
     def report(
         self, done: int | None, total: int | None, message: str | None, phase: str | None
     ) -> None:
-        """Take what is not None; write at most once a second."""
+        """Take the values that are not None; write at most once a second."""
 
 
 class LazySettings(Mapping[str, Any]):
-    """The settings of a small app: asked for when a step first reads one."""
+    """The settings of a small app, loaded when a step first reads one."""
 
     def __init__(self, load: Callable[[], Mapping[str, Any]]) -> None:
         self._load = load
@@ -46,7 +46,7 @@ class LazySettings(Mapping[str, Any]):
 
 @dataclass
 class WorkContext(StepContext):
-    """A StepContext of a running operation; built-in steps use `engine` and `settings`."""
+    """The StepContext of a running operation; built-in steps use `engine` and `settings`."""
 
     engine: sa.Engine
     settings: Settings
@@ -54,8 +54,10 @@ class WorkContext(StepContext):
     reporter: Reporter
     time_left_source: Callable[[], timedelta]
     should_stop_source: Callable[[], bool]
-    # How many more attempts the policy gives the operation when this one fails.
+    # Attempts that the policy allows if this one fails.
     attempts_left: int = 0
+    # Modules of steps and readers that this worker could not import, and why.
+    failed_modules: Mapping[str, str] = field(default_factory=dict)
 
     def progress(
         self,
@@ -64,7 +66,7 @@ class WorkContext(StepContext):
         message: str | None = None,
         phase: str | None = None,
     ) -> None:
-        """Report how far the step is; written at most once a second."""
+        """Report the step's progress; written at most once a second."""
         self.reporter.report(done, total, message, phase)
 
     def time_left(self) -> timedelta:
@@ -72,5 +74,5 @@ class WorkContext(StepContext):
         return self.time_left_source()
 
     def should_stop(self) -> bool:
-        """Return True when the step should end soon."""
+        """Return True if the step should end soon."""
         return self.should_stop_source()

@@ -1,4 +1,4 @@
-"""How a long reading reports, and learns that it should stop, from whichever thread it runs in."""
+"""Progress and cancellation of a long read, from any thread."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -12,7 +12,7 @@ Interrupt = Callable[[], object]
 
 @dataclass
 class Watch:
-    """One reading's ear and mouth; `stop` may be called from another thread, again and again."""
+    """Progress and cancellation of one read; any thread may call `stop`, repeatedly."""
 
     should_stop: Callable[[], bool] = lambda: False
     progress: Callable[[int, int | None], None] = lambda _done, _total: None
@@ -20,18 +20,18 @@ class Watch:
     _stopped: threading.Event = field(default_factory=threading.Event)
 
     def stop(self) -> None:
-        """Let the reading end: what waits on a server or an engine is interrupted."""
+        """End the read, and interrupt its waits for a server or an engine."""
         self._stopped.set()
         for interrupt in tuple(self._interrupts):
             interrupt()
 
     @property
     def is_stopped(self) -> bool:
-        """Whether somebody asked for the end."""
+        """Whether the read was asked to stop."""
         return self._stopped.is_set() or self.should_stop()
 
     def check(self) -> None:
-        """Raise Stopped when somebody asked for the end."""
+        """Raise Stopped if the read was asked to stop."""
         if self.is_stopped:
             raise Stopped
 

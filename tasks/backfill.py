@@ -18,6 +18,7 @@ from broker.names import METATASK_SCHEDULE
 from broker.sending import send_reserved
 from models.action.plan import Plan
 from models.errors import Refused
+from models.operation import CausedBy, by_backfill
 from models.sql import read_clock
 from models.store import operations
 from models.store.actions import cursors
@@ -35,7 +36,6 @@ from scheduler.on_demand.backfill_range import (
     Share,
     Wanted,
     next_minute,
-    triggerer,
 )
 from scheduler.on_demand.restart import again
 from scheduler.record import operation_row
@@ -98,7 +98,7 @@ def _batch(connection: sa.Connection, turn: Turn) -> Batch:
     some = occurrences_in(plan, row.action_uid, row.cursor, row.until)
     wanted = Wanted(row.action_uid, row.since + SECOND, row.until, Mode(row.mode), row.pace)
     share = share_of(connection, wanted, some, most)
-    messages = _run(connection, action, plan, share, triggerer(row.id, row.actor))
+    messages = _run(connection, action, plan, share, by_backfill(row.id, row.actor))
     attempt = backfills.move_on(connection, row, share.counts, share.last or row.until)
     if len(some) < BATCH and (not some or share.last == some[-1]):
         backfills.finish(connection, row.id, "done")
@@ -115,7 +115,7 @@ def _room(connection: sa.Connection, uid: UUID) -> int:
 
 
 def _run(
-    connection: sa.Connection, action: sa.Row[Any], plan: Plan, share: Share, by: str
+    connection: sa.Connection, action: sa.Row[Any], plan: Plan, share: Share, by: CausedBy
 ) -> tuple[Message, ...]:
     """Record what is missing, make pending what is to run again; return the messages."""
     subject, uid = subject_of(action), action.action_uid

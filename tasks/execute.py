@@ -24,6 +24,7 @@ from models.store.operations.finish import Ended, Ending, end
 from models.store.operations.retry_policy import failed
 from runtime.config import Settings
 from runtime.db_retry import persist
+from runtime.sections import AlertSettings
 from tasks.engines import engine_of
 from tasks.lease import Interrupted, Lease
 from tasks.registry import Registry, registry_of
@@ -66,7 +67,7 @@ def run_attempt(
     """Run the attempt that `message` (id, attempt) names, if it can be claimed; return its end."""
     operation_id, attempt = message
     script = Script(registry.user_specs())
-    claimed = _claim(engine, message, worker, script)
+    claimed = _claim(engine, message, worker, script, settings.alert)
     if isinstance(claimed, NotClaimed):
         logger.info("operation %s attempt %d: not started, %s", operation_id, attempt, claimed)
         return claimed
@@ -96,12 +97,16 @@ def run_attempt(
 
 
 def _claim(
-    engine: sa.Engine, message: tuple[UUID, int], worker: str, script: Script
+    engine: sa.Engine,
+    message: tuple[UUID, int],
+    worker: str,
+    script: Script,
+    alerts: AlertSettings,
 ) -> Claim | NotClaimed:
     for _ in range(MOST_TRIES):
         try:
             return persist(
-                engine, lambda connection: claim(connection, *message, worker, script.open)
+                engine, lambda connection: claim(connection, *message, worker, script.open, alerts)
             )
         except sa.exc.IntegrityError:
             logger.info("operation %s: another of its action starts, trying again", message[0])

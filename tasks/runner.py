@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from minutehand.steps import NoParameters, Recipient, StepFailed, StepOutcome, StepResult
 from models.action import ScheduledActionModel
 from models.action.steps import BUILT_IN_STEPS, StepModel
-from models.operation import RERUN, RETRY, OperationState, StepState
+from models.operation import Cause, OperationState, StepState
 from models.problems import problems_of
 from models.store.operations.finish import Ending
 from models.store.operations.running import Story
@@ -26,7 +26,7 @@ from tasks.registry import Registry
 from tasks.step_states import Script
 
 # Who asked for it was a person: neither the schedule nor a range of its past.
-BY_PERSONS = ("Manual run by ", RERUN, RETRY)
+BY_PERSONS = frozenset({Cause.MANUAL, Cause.RERUN, Cause.RETRY})
 # One for all operations: a logger lives as long as its process, which runs one at a time.
 STEP_LOGGER = "minutehand.operation"
 
@@ -168,11 +168,12 @@ class Runner:
             logger=logging.getLogger(STEP_LOGGER),
             engine=self.engine,
             settings=self.settings,
-            is_manual=claim.triggerer.startswith(BY_PERSONS),
+            is_manual=claim.cause in BY_PERSONS,
             reporter=self.progress,
             time_left_source=self.lease.time_left,
             should_stop_source=self.lease.should_stop,
             attempts_left=max(0, claim.plan.max_attempts - claim.failures - 1),
+            failed_modules=self.registry.failed,
         )
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
+from pydantic import SecretStr
 
 from broker.app import configure
 from minutehand.steps import _registered
@@ -15,11 +16,35 @@ from models.store.schema import migrate
 from runtime.config import Settings, load_settings
 from runtime.database import make_engine
 from tests.legal_moves import hold_to_legal_moves
+from tests.rabbitmq import RabbitMQ, rabbitmq_binary
 from tests.scheduling import make_scheduler
 from tests.servers import Broker, PostgreSQL, free_port, temporary_folder
 
 _numbers = count(1)
+# What starts a server, or processes of ours: `--quick` leaves such tests out.
+IN_MEMORY = SecretStr("memory://")
+SERVERS = {"postgresql", "broker", "_broker", "own_broker"}
 pytest_xdist_make_scheduler = make_scheduler
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add `--quick`, for the loop of daily work."""
+    parser.addoption("--quick", action="store_true", help="what needs no server but SQLite")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out, with `--quick`, what needs a server."""
+    if not config.getoption("quick"):
+        return
+    needy = [one for one in items if _needs_a_server(one)]
+    config.hook.pytest_deselected(items=needy)
+    items[:] = [one for one in items if one not in set(needy)]
+
+
+def _needs_a_server(item: pytest.Item) -> bool:
+    assert isinstance(item, pytest.Function)
+    asked = set(item._fixtureinfo.argnames) | set(item._fixtureinfo.initialnames)
+    return bool(SERVERS & asked) or "postgresql" in item.name.partition("[")[2]
 
 
 @pytest.fixture(autouse=True)
@@ -78,26 +103,26 @@ def settings(
 
 
 @pytest.fixture
-def home_of(
-    request: pytest.FixtureRequest, tmp_path: Path, broker: Broker
-) -> Iterator[Callable[[str], Settings]]:
+def home_of(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[str], Settings]]:
     """A factory of settings on `sqlite` or `postgresql`, each with a database of its own."""
-    made: list[str] = []
-    url = broker.url
+    databases: list[str] = []
+    is_quick = request.config.getoption("quick")
+    url = "" if is_quick else request.getfixturevalue("broker").url
 
     def make(store: str) -> Settings:
         if store == "sqlite":
             template = request.getfixturevalue("sqlite_template")
             shutil.copy(template, tmp_path / "minutehand.db")
-            return _settings_for(tmp_path, "", url)
+            made = _settings_for(tmp_path, "", url)
+            return made.model_copy(update={"broker_url": IN_MEMORY}) if is_quick else made
         server = request.getfixturevalue("postgresql")
         name = f"test_{next(_numbers)}"
-        server.execute(f"CREATE DATABASE {name} TEMPLATE template_migrated")
-        made.append(name)
+        server.copy("template_migrated", name)
+        databases.append(name)
         return _settings_for(tmp_path, server.url(name), url)
 
     yield make
-    for name in made:
+    for name in databases:
         request.getfixturevalue("postgresql").execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
@@ -126,6 +151,21 @@ def _broker() -> Iterator[Broker]:
     yield server
     server.stop()
     shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def rabbitmq() -> Iterator[RabbitMQ]:
+    """A RabbitMQ node that a test may stop, empty and start again."""
+    if rabbitmq_binary() is None:
+        pytest.skip("no RabbitMQ here, and no wheel brings one")
+    folder = temporary_folder()
+    server = RabbitMQ(folder)
+    try:
+        server.start()
+        yield server
+    finally:
+        server.stop()
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _settings_for(home: Path, database_url: str, broker_url: str = "") -> Settings:

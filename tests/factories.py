@@ -9,10 +9,11 @@ import sqlalchemy as sa
 
 from minutehand.steps import SmallApp
 from models.action import ParseContext
+from models.operation import Cause, CausedBy
 from models.sql import read_clock
 from models.step_spec import StepSpec
 from models.store import actions, operations
-from models.tables import action_cursor
+from models.tables import action_cursor, revisions
 from models.tables import operations as operations_table
 from runtime.database import reading
 from scheduler.changes.change import Changed, create_all
@@ -49,7 +50,16 @@ def make_action(engine: sa.Engine, *, since: datetime | None = None, **changes: 
                 .where(action_cursor.c.action_uid == changed.uid)
                 .values(watermark=since, effective_from=since)
             )
+            its = revisions.c.action_uid == changed.uid
+            connection.execute(sa.update(revisions).where(its).values(effective_from=since))
     return changed
+
+
+def caused_by(triggerer: str) -> CausedBy:
+    """Return the cause that a triggerer's first word stands for; tests run operations manually."""
+    causes = {"Scheduled": Cause.SCHEDULE, "Manual": Cause.MANUAL, "tests": Cause.MANUAL}
+    word = triggerer.split(maxsplit=1)[0]
+    return CausedBy(causes.get(word) or Cause(word.lower()), triggerer)
 
 
 def make_operation(
@@ -59,7 +69,7 @@ def make_operation(
     subject = Subject(action.uid, DEFAULT_APP.id, action.name, action.revision)
     id = operation_id(action.uid, occurrence)
     with engine.begin() as connection:
-        row = operation_row(subject, action.plan, id, occurrence, triggerer)
+        row = operation_row(subject, action.plan, id, occurrence, caused_by(triggerer))
         operations.record(connection, [row])
     return id
 

@@ -22,6 +22,7 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from broker.names import in_broker
 from runtime.clock import wait_for
 
 START_S = 30
@@ -128,6 +129,13 @@ class PostgreSQL:
         with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
             connection.execute(statement.encode())
 
+    def copy(self, template: str, name: str) -> None:
+        """Make a database like `template`, to which nothing is connected.
+
+        By files: through the log, as is usual, it costs more than twice the time.
+        """
+        self.execute(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY FILE_COPY")
+
     def _run(self, command: list[str]) -> None:
         full = [*self.prefix, str(self.binaries / command[0]), *command[1:]]
         done = subprocess.run(full, check=False, capture_output=True, **self.account)  # type: ignore[call-overload]
@@ -153,9 +161,9 @@ class Broker:
         return redis.Redis(port=self.port, retry=Retry(NoBackoff(), 0), socket_timeout=5)
 
     def messages(self, queue: str) -> list[tuple[str, int]]:
-        """Return what waits in a queue, oldest first: (operation id, attempt)."""
+        """Return what waits in a queue of ours, oldest first: (operation id, attempt)."""
         with self.client() as client:
-            waiting = client.lrange(queue, 0, -1)
+            waiting = client.lrange(in_broker(queue), 0, -1)
         bodies = [json.loads(base64.b64decode(json.loads(one)["body"])) for one in waiting[::-1]]
         return [(args[0], args[1]) for args, *_ in bodies]
 

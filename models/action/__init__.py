@@ -35,6 +35,8 @@ __all__ = [
     "stored_document",
 ]
 
+OF_SMALL_APPS = {"domains", "templates", "zone", "users", "groups", "settings"}
+SMALL_APP = "is the document of a small app; store it with `minutehand app add`"
 QUEUES = {True: "heavy", False: "quick"}
 
 
@@ -92,6 +94,12 @@ def parse_action(document: object, context: ParseContext) -> ScheduledActionMode
     return action
 
 
+def _is_small_app(document: object) -> bool:
+    """Whether somebody took a small app's document for an action's."""
+    keys = set(document) if isinstance(document, Mapping) else set()
+    return bool(keys & OF_SMALL_APPS) and not keys & {"operations", "when"}
+
+
 def load_action(
     document: object,
     *,
@@ -135,7 +143,7 @@ def plan_of(action: ScheduledActionModel) -> Plan:
         catch_up=policy.catch_up,
         overlap=policy.overlap,
         max_waiting=policy.max_waiting,
-        time_limit=policy.time_limit_of(action.when.every),
+        time_limit=policy.time_limit_of(action.when.every, is_handed_over=hand_over is not None),
         max_attempts=policy.retry.max_attempts,
         backoff=policy.retry.backoff,
         starts_at=policy.starts_at,

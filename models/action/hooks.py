@@ -69,6 +69,8 @@ class HookModel(Document):
     The URL may be a reference to a secret: the database then holds only the reference.
     """
 
+    example = '{"mail": "ann@example.com"}'
+
     mail: Address | None = None
     webhook: Annotated[str, BeforeValidator(_webhook)] | None = None
 

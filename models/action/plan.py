@@ -3,14 +3,19 @@
 The tick reads only plans, never documents: an unknown step, template or recipient cannot stop it.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Literal
 
 from pydantic import AwareDatetime, TypeAdapter
 
+from cron import CronSchedule
+from cron.zone import zone_named
 from models.action.recipients import RecipientFilterModel
 from models.celery_task import HandOver
+from models.durations import format_span, parse_delay
 
 CatchUp = Literal["latest", "all"]
 Overlap = Literal["skip", "queue", "allow", "replace"]
@@ -139,27 +144,98 @@ class Plan:
 
     @staticmethod
     def from_json(text: str) -> "Plan":
-        """Return the plan in the JSON of `to_json`; raises ValueError for anything else."""
-        return _PLAN.validate_json(text)
+        """Return the plan that `to_json` wrote; raises ValueError for anything else.
+
+        Also for one that this release cannot decide by, such as one of a zone that was dropped.
+        """
+        plan = _PLAN.validate_json(text)
+        for fault in _faults(plan):
+            raise ValueError(fault)
+        return plan
 
     def has_same_occurrences(self, other: "Plan") -> bool:
-        """Return whether both are due at the same instants, for the same users."""
+        """Whether both are due at the same instants, and about the same users.
+
+        How late they are still sent is another question.
+        """
         return _occurrences(self) == _occurrences(other)
 
 
 def _occurrences(plan: Plan) -> tuple[object, ...]:
-    return plan.active, plan.triggers, plan.starts_at, plan.ends_at
+    triggers = tuple(replace(one, look_back=_NO_SPAN) for one in plan.triggers)
+    return plan.active, triggers, plan.starts_at, plan.ends_at
 
 
-def hooks_of(plan: str) -> HookPlan | None:
-    """Return the hooks of a stored plan; None if it has none or is broken."""
-    if _WITH_HOOKS not in plan:
-        return None
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """A stored plan that cannot be read, and why."""
+
+    reason: str
+
+    @property
+    def text(self) -> str:
+        """What there is to say of it."""
+        return f"the stored plan cannot be read: {self.reason}"
+
+
+class BrokenPlan(ValueError):
+    """An action, or an operation, has a stored plan that cannot be read."""
+
+
+# What stands in for a plan that is not there, or broken: nothing is due by it.
+NOTHING_PLANNED = Plan(active=False, triggers=(), is_heavy=False, queue="quick")
+
+
+@lru_cache(maxsize=10_000)
+def read_plan(text: str) -> Plan | Broken:
+    """Return the plan that a stored text says, or why it says none; never raises."""
     try:
-        return Plan.from_json(plan).hooks
-    except ValueError:
-        return None
+        return Plan.from_json(text)
+    except Exception as error:  # whatever somebody wrote there
+        told = " ".join(str(error).split())
+        return Broken(told[:500])
+
+
+def sound(plan: Plan | Broken) -> Plan:
+    """Return a plan that was read; raises BrokenPlan for one that could not be."""
+    if isinstance(plan, Broken):
+        raise BrokenPlan(f"{plan.text}; apply its document again")
+    return plan
+
+
+def hooks_of(plan: Plan | Broken | None) -> HookPlan | None:
+    """Return the hooks of a stored plan, None for one that has none or is broken."""
+    return plan.hooks if isinstance(plan, Plan) else None
+
+
+@lru_cache(maxsize=100_000)
+def cron_schedule(rule: str, zone: str) -> CronSchedule:
+    """Return a rule's schedule; raises cron.InvalidRule for what the kernel refuses."""
+    return CronSchedule(rule, zone)
+
+
+def _faults(plan: Plan) -> Iterator[str]:
+    """Yield what keeps a plan from being decided by; raises ValueError for a rule or zone."""
+    spans = [plan.time_limit, *plan.backoff, *(one.look_back for one in plan.triggers)]
+    if min(spans) < timedelta(0) or not plan.backoff:
+        yield "a span is negative, or there is no backoff"
+    if plan.max_waiting < 0 or plan.max_attempts < 1:
+        yield "max_waiting or max_attempts is too small"
+    for trigger in plan.triggers:
+        yield from _trigger_faults(trigger)
+
+
+def _trigger_faults(trigger: Trigger) -> Iterator[str]:
+    match trigger:
+        case CronTrigger():
+            cron_schedule(trigger.rule, trigger.zone)
+        case IntervalTrigger() if trigger.every <= timedelta(0) or trigger.jitter < timedelta(0):
+            yield "an interval is not positive"
+        case EventTrigger():
+            zone_named(trigger.zone or "UTC")
+            if trigger.delay != format_span(timedelta(0)):
+                parse_delay(trigger.delay)
 
 
 _PLAN: TypeAdapter[Plan] = TypeAdapter(Plan)
-_WITH_HOOKS = '"hooks":{'
+_NO_SPAN = timedelta(0)

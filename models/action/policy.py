@@ -14,6 +14,9 @@ from models.values import Queue, UtcInstant, format_instant, one_of, parse_list,
 CRON_LOOK_BACK = timedelta(minutes=5)
 DUE_DATE_LOOK_BACK = timedelta(days=1)
 EVENT_LOOK_BACK = timedelta(minutes=5)
+# Of a task of another application, which has its own limits. A span that no task lasts: code of the
+# last release reads it too.
+NO_TIME_LIMIT = timedelta(days=36_500)
 WEEK_S = 7 * 86_400
 MOST_BACKOFFS = 100
 
@@ -47,9 +50,9 @@ class RetryModel(Document):
 class PolicyModel(Document):
     """An action's policy with its defaults.
 
-    `look_back` None means PT5M for cron and events, one `every` for intervals, P1D for due dates.
-    `time_limit` None means PT4H, for intervals every/2. Occurrences lie in [starts_at, ends_at),
-    both UTC.
+    `look_back` None means cron and events PT5M, interval one `every`, due date P1D; `time_limit`
+    None means PT4H, for intervals every/2, and none at all for `celery_task`. Occurrences lie in
+    [starts_at, ends_at); both are UTC.
     """
 
     look_back: LookBack | None = None
@@ -72,10 +75,17 @@ class PolicyModel(Document):
             raise ValueError(f"is not after starts_at; write one after {format_instant(starts_at)}")
         return ends_at
 
-    def time_limit_of(self, shortest_every: timedelta | None) -> timedelta:
-        """Return the time limit; `shortest_every` is the interval, None for other kinds."""
+    def time_limit_of(
+        self, shortest_every: timedelta | None, *, is_handed_over: bool = False
+    ) -> timedelta:
+        """Return the time limit; `shortest_every` is the interval's, None for other kinds.
+
+        A task of the user's own application is limited only if the policy says so.
+        """
         if self.time_limit is not None:
             return self.time_limit
+        if is_handed_over:
+            return NO_TIME_LIMIT
         if shortest_every is None:
             return TIME_LIMIT
         half_s = shortest_every // timedelta(seconds=2)

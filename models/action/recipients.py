@@ -39,6 +39,8 @@ class RecipientFilterModel(Document):
     keeps the users of the first kind, including those of both kinds.
     """
 
+    example = '{"groups": ["all"]}'
+
     users: Names = ()
     groups: Names = ()
     include_inactive_users: Flag = False

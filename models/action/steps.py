@@ -1,6 +1,6 @@
 """The steps of an action with their parameters, in their fixed order."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from pydantic import (
@@ -21,6 +21,7 @@ from models.action.parameters import (
     RefreshParameters,
     SendEmailParameters,
 )
+from models.action.unavailable_steps import LATER_STEPS
 from models.document import as_object
 from models.parsing import Reading, reading_of
 from models.problems import (
@@ -96,7 +97,7 @@ class OperationModel(BaseModel):
     @classmethod
     def _read(cls, value: Any, info: ValidationInfo) -> Any:
         reading = reading_of(info)
-        raw = as_object(value)
+        raw = as_object(value, '{"refresh": true}')
         faults, steps = _steps_of(raw, reading)
         if not raw or not (steps or faults):
             raise ValueError('has no step; write at least one, such as {"refresh": true}')
@@ -113,6 +114,11 @@ class OperationModel(BaseModel):
 def known_steps(user_steps: Mapping[str, StepSpec]) -> dict[str, StepSpec]:
     """Return all steps by name; a user-defined step cannot replace a built-in one."""
     return {**user_steps, **BUILT_IN_STEPS}
+
+
+def available(names: Iterable[str]) -> list[str]:
+    """Return those of the steps that this release can run."""
+    return [name for name in names if name not in LATER_STEPS]
 
 
 def sending_steps(operations: object, user_steps: Mapping[str, StepSpec]) -> tuple[str, ...]:
@@ -148,7 +154,8 @@ def _read_step(name: str, value: object, reading: Reading) -> Iterator[StepModel
     flag = flag_of(value)
     spec = known.get(name)
     if spec is None and not reading.tolerant:
-        raise ValueError(unknown_name("step", name, known, OWN_STEP) + why_unknown(reading.steps))
+        hint = why_unknown(reading.steps)
+        raise ValueError(unknown_name("step", name, available(known), OWN_STEP) + hint)
     if flag is False:
         return
     if flag is None and not isinstance(value, Mapping):

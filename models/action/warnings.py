@@ -8,11 +8,15 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from cron import oversized_steps
+from cron.rule import normalised
 from models.action import ScheduledActionModel
+from models.action.plan import CronTrigger
 from models.action.recipients import EVERYBODY, RecipientFilterModel
 from models.action.when import WhenModel
 from models.problems import nearest
 
+# A name is compared with at most so many: an action of many unknown names must not take minutes.
+MOST_COMPARED = 1_000
 # Keys of the policy that have no effect on event actions.
 FOR_CLOCKS = {"catch_up", "overlap", "max_waiting"}
 
@@ -41,15 +45,30 @@ def warnings_of(action: ScheduledActionModel, known: KnownNames) -> list[str]:
         *_unknown_template(action, known),
         *_no_recipients(action, known),
         *_left_out(action),
+        *_either_day(action.when),
         *_without_effect(action),
         *_oversized_steps(action),
     ]
 
 
+def _either_day(when: WhenModel) -> Iterator[str]:
+    """Yield a doubt about rules that cron takes for "or", and celery beat for "and"."""
+    for trigger in when.triggers(None):
+        if not isinstance(trigger, CronTrigger):
+            continue
+        _, _, day, _, weekday = normalised(trigger.rule).split(" ")
+        if not day.startswith("*") and not weekday.startswith("*"):
+            yield (
+                f'when.cron_rule "{trigger.rule}": runs when either the day of month ({day}) or '
+                f"the day of week ({weekday}) matches, as in cron; celery beat wants both. Write * "
+                "for one of them, or let the step itself check the other"
+            )
+
+
 def _unknown(path: str, what: str, names: Collection[str], known: Collection[str]) -> Iterator[str]:
     for name in names:
         if name not in known:
-            near = nearest(name, known)
+            near = nearest(name, known) if len(known) <= MOST_COMPARED else None
             hint = f'; did you mean "{near}"?' if near else ""
             yield f'{path} "{name}": no {what} has this name now{hint}'
 

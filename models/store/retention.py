@@ -5,7 +5,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from models.action.plan import Plan
+from models.action.plan import Broken, Plan
 from models.durations import format_span, parse_delay
 from models.operation import ENDED
 from models.sql import database_now, read_clock, stands_in
@@ -109,10 +109,11 @@ def prune_events(connection: sa.Connection, small_app_id: int, age: timedelta, l
         actions.c.small_app_id == small_app_id, actions.c.event.is_not(None)
     )
     behind_s = _events_behind_s(connection)
-    try:
-        waits = [_longest_wait(Plan.from_json(text)) for text in connection.scalars(plans)]
-    except ValueError:
-        return 0
+    waits = []
+    for plan in connection.scalars(plans):
+        if isinstance(plan, Broken):
+            return 0
+        waits.append(_longest_wait(plan))
     if waits and behind_s is None:
         return 0
     kept_for = age + max(waits, default=timedelta(0)) + timedelta(seconds=behind_s or 0)

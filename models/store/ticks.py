@@ -1,5 +1,6 @@
 """What the daemons and workers report of themselves, and what holds for the installation."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -7,8 +8,17 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from models.celery_task import queue_in_broker
 from models.operation import UNSTARTED, OperationState
-from models.sql import UTCDateTime, database_now, insert_ignoring, stands_in, upsert
+from models.sql import (
+    UTCDateTime,
+    database_now,
+    insert_ignoring,
+    read_clock,
+    stands_in,
+    upsert,
+)
+from models.stored import document_in, instant_in
 from models.tables import (
     action_cursor,
     actions,
@@ -23,8 +33,12 @@ from models.tables import (
 LAST_NOW = "last_tick_now"
 CLOCK_SET_BACK = "clock_set_back"
 DOWNTIME = "downtime"
+# Which daemon was stopped in order, and when: `{"daemon": …, "at": …}`.
+STOPPED = "daemon_stopped"
 # Up to when all event actions are decided, as text; absent before they ever were.
 EVENTS_DECIDED = "events_decided_until"
+# The name and number of our mark in the broker.
+BROKER_MARK = "broker_mark"
 
 
 _REPORT = sa.insert(ticks).values(finished_at=database_now())
@@ -128,7 +142,25 @@ def last(connection: sa.Connection) -> dict[str, Any] | None:
     """
     query = sa.select(ticks).order_by(ticks.c.id.desc()).limit(1)
     row = connection.execute(query).mappings().one_or_none()
-    return None if row is None else dict(row)
+    if row is None or row["finished_at"] is None:
+        return None
+    report: dict[str, Any] = row["report"] or {}
+    skew_s = report.get("clock_skew_s")
+    if not isinstance(skew_s, int | float):
+        report = {key: value for key, value in report.items() if key != "clock_skew_s"}
+    return {**row, "report": report}
+
+
+def daemon_stopped(connection: sa.Connection, daemon: str) -> None:
+    """Note that a daemon was stopped in order, now."""
+    at = read_clock(connection)
+    set_fact(connection, STOPPED, json.dumps({"daemon": daemon, "at": at.isoformat()}))
+
+
+def stopped_at(connection: sa.Connection, daemon: str) -> datetime | None:
+    """Return when a daemon was stopped in order; None when another one was, or none."""
+    stored = json_fact(connection, STOPPED)
+    return as_instant(stored.get("at")) if stored.get("daemon") == daemon else None
 
 
 def has_ticked(connection: sa.Connection, daemon_prefix: str, within: timedelta) -> bool:
@@ -153,9 +185,15 @@ def fact(connection: sa.Connection, key: str) -> str | None:
     return connection.execute(query).scalar_one_or_none()
 
 
-def as_instant(fact: str | None) -> datetime | None:
-    """Return the instant that a fact writes."""
-    return None if fact is None else datetime.fromisoformat(fact)
+def json_fact(connection: sa.Connection, key: str) -> dict[str, Any]:
+    """Return the object that the installation knows under `key`; empty for what is none."""
+    text = fact(connection, key)
+    return {} if text is None else document_in(text) or {}
+
+
+def as_instant(fact: object) -> datetime | None:
+    """Return the instant that a fact writes; None for one that nobody can read."""
+    return instant_in(fact)
 
 
 def instant_fact(connection: sa.Connection, key: str) -> datetime | None:
@@ -176,6 +214,26 @@ def move_fact(connection: sa.Connection, key: str, seen: str | None, value: str)
 def set_fact(connection: sa.Connection, key: str, value: str) -> None:
     """Store a fact of the installation."""
     upsert(connection, installation, [{"key": key, "value": value}])
+
+
+def mark(connection: sa.Connection) -> tuple[str, int] | None:
+    """Return the name and number of our mark in the broker, None before there is one."""
+    name, _, number = (fact(connection, BROKER_MARK) or "").partition(" ")
+    return (name, int(number)) if number.isdigit() else None
+
+
+def set_mark(connection: sa.Connection, name: str, number: int) -> None:
+    """Store a new mark in the broker."""
+    set_fact(connection, BROKER_MARK, f"{name} {number}")
+
+
+def raise_mark(connection: sa.Connection, name: str, number: int) -> None:
+    """Store the number of the mark of that name, if it still is the mark."""
+    connection.execute(
+        sa.update(installation)
+        .where(installation.c.key == BROKER_MARK, installation.c.value.startswith(f"{name} "))
+        .values(value=f"{name} {number}")
+    )
 
 
 def worker_seen(
@@ -226,7 +284,16 @@ def followed_tasks(connection: sa.Connection, within: timedelta) -> set[str]:
         .where(workers.c.follows.is_not(None))
     )
     found = connection.execute(query).scalars()
-    return {name for names in found for name in names or ()}
+    return {name for names in found for name in names or () if isinstance(name, str)}
+
+
+def listened_queues(connection: sa.Connection, within: timedelta) -> frozenset[str]:
+    """Return the queues, by their names in the broker, that live workers listen to."""
+    return frozenset(
+        queue_in_broker(queue.strip(), is_handed_over=worker["follows"] is not None)
+        for worker in live_workers(connection, within)
+        for queue in worker["queues"].split(",")
+    )
 
 
 def live_workers(connection: sa.Connection, within: timedelta) -> list[dict[str, Any]]:

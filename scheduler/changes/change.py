@@ -12,24 +12,37 @@ from uuid import UUID, uuid4
 import sqlalchemy as sa
 
 from broker.sending import send_reserved
-from models.action.plan import Plan
-from models.errors import Refused
-from models.json_text import read_json
+from models.action import ScheduledActionModel
+from models.action.plan import NOTHING_PLANNED, Plan
+from models.errors import InvalidAction, Refused
 from models.sql import read_clock
 from models.store import actions, audit
 from models.store.actions import cursors
 from models.store.operations.outbox import Message
+from models.stored import document_in
 from runtime.database import reading
 from scheduler.changes.deletion import delete
-from scheduler.changes.revisions import Revision, decide_until, restart, revision_of, settle
+from scheduler.changes.revisions import (
+    Revision,
+    decide_until,
+    not_ahead,
+    restart,
+    revision_of,
+    set_aside,
+    settle,
+    was_edited,
+)
 from scheduler.changes.validation import (
     Author,
     Stored,
+    Watch,
     context_of,
     contexts_of,
     has_due_date_in,
     revisions_of,
+    unwatched,
 )
+from scheduler.record import Recorded
 from small_apps.store import small_apps
 
 __all__ = [
@@ -59,19 +72,22 @@ class Change(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """An action after a change: its uid, its plan, and what the change did."""
+    """An action after a change; `model` is None for a broken document that was only paused."""
 
     uid: UUID
     name: str
+    model: ScheduledActionModel | None
     plan: Plan
     change: Change
     revision: int
 
 
-StoreAll = Callable[[sa.Engine, Sequence[object], Author], list[Changed]]
+StoreAll = Callable[..., list[Changed]]
 
 
-def create_all(engine: sa.Engine, documents: Sequence[object], author: Author) -> list[Changed]:
+def create_all(
+    engine: sa.Engine, documents: Sequence[object], author: Author, watch: Watch = unwatched
+) -> list[Changed]:
     """Store new actions, all or none.
 
     Raises InvalidDocument with all problems of all documents, or Refused when a name is taken.
@@ -79,7 +95,8 @@ def create_all(engine: sa.Engine, documents: Sequence[object], author: Author) -
     with reading(engine) as connection:
         since = read_clock(connection)
     nothing: Rows = [None] * len(documents)
-    revisions = revisions_of(documents, [context_of(None, author, since)] * len(documents), author)
+    contexts = [context_of(None, author, since)] * len(documents)
+    revisions = revisions_of(documents, contexts, author, watch)
     with engine.begin() as connection:
         now = read_clock(connection)
         drafts = Drafts(documents, nothing, revisions, since)
@@ -87,18 +104,21 @@ def create_all(engine: sa.Engine, documents: Sequence[object], author: Author) -
         return _insert_all(connection, revisions, author, now)
 
 
-def apply_all(engine: sa.Engine, documents: Sequence[object], author: Author) -> list[Changed]:
+def apply_all(
+    engine: sa.Engine, documents: Sequence[object], author: Author, watch: Watch = unwatched
+) -> list[Changed]:
     """Create the actions of the documents' names, or make them the next revisions; all or none.
 
-    A document that says what is stored already changes nothing. Raises InvalidDocument with all
-    problems of all documents.
+    A document that says what is stored already changes nothing. `watch` is called with how many
+    documents are validated, and of how many. Raises InvalidDocument with all problems of all
+    documents.
     """
     # Validating many takes longer than others should wait, or PostgreSQL lets a transaction idle.
     with engine.begin() as connection:
         seen = rows_named(connection, documents, author, locks=False)
         since = read_clock(connection)
         contexts = contexts_of(connection, seen, author, since)
-    revisions = revisions_of(documents, contexts, author)
+    revisions = revisions_of(documents, contexts, author, watch)
     with engine.begin() as connection:
         # Locked before the clock is read: a tick that decides later minutes must come after.
         rows = rows_named(connection, documents, author, locks=True)
@@ -159,14 +179,36 @@ def set_active(engine: sa.Engine, uid: UUID, *, active: bool, author: Author) ->
     """Pause or resume an action: a revision like any other."""
     with engine.begin() as connection:
         row = cursors.lock(connection, uid)
-        document = read_json(row.document)
-        if not isinstance(document, dict):
-            raise Refused(f"the document of {row.name!r} is broken: {row.set_aside}")
+        document = document_in(row.document)
         # What may be sent was asked when it was saved, and is asked again when it is sent.
         by = replace(author, celery=None)
-        changed, messages = _edit(connection, uid, {**document, "active": active}, by)
+        try:
+            if document is None:
+                raise Refused(f"the document of {row.name!r} cannot be read; apply a sound one")
+            changed, messages = _edit(connection, uid, {**document, "active": active}, by)
+        except (InvalidAction, Refused) as error:
+            if active or row.deleted_at is not None or not _is_broken(row):
+                raise
+            changed, messages = _pause_broken(connection, row, error, author)
     send_reserved(engine, messages)
     return changed
+
+
+def _is_broken(row: Stored) -> bool:
+    return row.set_aside is not None or was_edited(row)
+
+
+def _pause_broken(
+    connection: sa.Connection, row: Stored, error: Exception, author: Author
+) -> tuple[Changed, tuple[Message, ...]]:
+    """Pause an action whose document makes no revision: it is quarantined, and starts nothing."""
+    recorded = Recorded()
+    if row.set_aside is None:
+        recorded = set_aside(connection, row, error, read_clock(connection))
+    actions.switch_off(connection, row.action_uid)
+    _audit(connection, author, "change", {row.action_uid: row.name})
+    changed = Changed(row.action_uid, row.name, None, NOTHING_PLANNED, Change.CHANGED, row.revision)
+    return changed, recorded.messages
 
 
 def _edit(
@@ -186,20 +228,22 @@ def _revise(
     row, recorded = settle(connection, row, now)
     uid, name = row.action_uid, revision.columns["name"]
     if row.set_aside is None and revision.columns["document_hash"] == row.document_hash:
-        unchanged = Changed(uid, name, revision.plan, Change.UNCHANGED, row.revision)
+        unchanged = _changed(uid, revision, Change.UNCHANGED, row.revision)
         return unchanged, recorded.messages
     if name != row.name and actions.uid_named(connection, row.small_app_id, name):
         raise Refused(f"another action is named {name!r}; choose another name")
-    # After a clock that went back a little, or a tick ahead of it, more is decided than until now:
-    # what has its outcome by the old revision gets no second one by the next.
-    since = max(now, row.watermark)
+    row = not_ahead(connection, row, now)
     if row.set_aside is None:
-        recorded += decide_until(connection, row, since, revision)
+        recorded += decide_until(connection, row, now)
     number = row.revision + 1
-    actions.replace(connection, uid, number, dict(revision.columns), since)
-    restart(connection, row, revision, since)
+    actions.replace(connection, uid, number, dict(revision.columns), now)
+    restart(connection, row, revision, now)
     _audit(connection, author, "change", {uid: name})
-    return Changed(uid, name, revision.plan, Change.CHANGED, number), recorded.messages
+    return _changed(uid, revision, Change.CHANGED, number), recorded.messages
+
+
+def _changed(uid: UUID, made: Revision, what: Change, number: int) -> Changed:
+    return Changed(uid, made.columns["name"], made.model, made.plan, what, number)
 
 
 def rows_named(
@@ -218,7 +262,7 @@ def _insert_all(
     """Store new actions, many with each statement."""
     if revisions:
         small_apps.hold(connection, author.small_app.id)
-    made = [Changed(uuid4(), one.columns["name"], one.plan, Change.CREATED, 1) for one in revisions]
+    made = [_changed(uuid4(), one, Change.CREATED, 1) for one in revisions]
     for start in range(0, len(made), ACTIONS_AT_ONCE):
         some = slice(start, start + ACTIONS_AT_ONCE)
         firsts = zip(made[some], revisions[some], strict=True)

@@ -12,10 +12,10 @@ import sqlalchemy as sa
 
 from models.errors import NotFound, Refused
 from models.sql import read_clock
-from models.store import audit, operations
+from models.store import audit
 from models.store.actions import cursors, deletion
-from models.store.operations import backfills
-from scheduler.changes.revisions import decide_until, settle
+from models.store.operations import backfills, unstarted
+from scheduler.changes.revisions import decide_until, not_ahead, settle
 from scheduler.changes.validation import Author
 from small_apps.store import small_apps
 
@@ -52,6 +52,7 @@ def _delete(connection: sa.Connection, uids: Sequence[UUID], author: Author) -> 
     now = read_clock(connection)
     for locked in rows:
         row, _ = settle(connection, locked, now)
+        row = not_ahead(connection, row, now)
         if row.set_aside is None:
             decide_until(connection, row, now)
     names = {row.action_uid: row.name for row in rows}
@@ -65,9 +66,7 @@ def _delete(connection: sa.Connection, uids: Sequence[UUID], author: Author) -> 
         verb="action.delete",
         objects={str(uid): {"name": name} for uid, name in names.items()},
     )
-    return Deleted(
-        tuple(names.values()), operations.cancel_unstarted(connection, list(names), GONE)
-    )
+    return Deleted(tuple(names.values()), unstarted.cancel_all(connection, list(names), GONE))
 
 
 def delete_all(engine: sa.Engine, author: Author, owner: str | None = None) -> Deleted:

@@ -12,8 +12,10 @@ from models.action.plan import Plan
 from models.sql import read_clock
 from models.store import actions
 from scheduler.changes.change import Change, rows_named
-from scheduler.changes.revisions import Revision, decided_since, was_edited
+from scheduler.changes.pending import edit_of
+from scheduler.changes.revisions import Revision, subject_of
 from scheduler.changes.validation import Author, Stored, contexts_of, revisions_of
+from scheduler.events import decide as events
 from scheduler.fingerprint import str_to_uuid
 from scheduler.occurrence import decide, next_occurrences, occurrences_between
 
@@ -26,7 +28,7 @@ MOST_OCCURRENCES = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Foreseen:
+class PlannedChange:
     """What applying one document would do to its action.
 
     `before` and `after` are the next occurrences by the old rule and by the new one. `sent` and
@@ -56,9 +58,9 @@ class Load:
     is_whole: bool
 
 
-def foresee(
+def plan_changes(
     connection: sa.Connection, documents: Sequence[object], author: Author
-) -> list[Foreseen]:
+) -> list[PlannedChange]:
     """Return what `apply_all` would do now, one for each document.
 
     Raises InvalidDocument with all problems of all documents.
@@ -67,16 +69,16 @@ def foresee(
     now = read_clock(connection)
     revisions = revisions_of(documents, contexts_of(connection, rows, author, now), author)
     pairs = zip(rows, revisions, strict=True)
-    return [_created(revision, now) if row is None else _changed(row, revision, now)
+    return [_created(revision, now) if row is None else _changed(connection, row, revision, now)
             for row, revision in pairs]  # fmt: skip
 
 
-def load(connection: sa.Connection, foreseen: Iterable[Foreseen], now: datetime) -> Load:
+def load(connection: sa.Connection, planned: Iterable[PlannedChange], now: datetime) -> Load:
     """Return how the busiest minute of (now, now + 1 day] moves, over all small apps."""
     rows = actions.due_until(connection, now + DAY, MOST_ACTIONS + 1)
     is_whole = len(rows) <= MOST_ACTIONS
-    plans = {row.action_uid: plan for row in rows if (plan := _readable(row.plan)) is not None}
-    changed = {one.uid or _new_uid(one.name): one.plan for one in foreseen}
+    plans = {row.action_uid: plan for row in rows if isinstance(plan := row.plan, Plan)}
+    changed = {one.uid or _new_uid(one.name): one.plan for one in planned}
     left = MOST_OCCURRENCES
     same: Counter[datetime] = Counter()
     for uid in plans.keys() - changed.keys():
@@ -90,43 +92,97 @@ def load(connection: sa.Connection, foreseen: Iterable[Foreseen], now: datetime)
     return Load(_most(before), _most(same + _counted(changed, now)), is_whole)
 
 
-def _created(revision: Revision, now: datetime) -> Foreseen:
+def _created(revision: Revision, now: datetime) -> PlannedChange:
     name = revision.columns["name"]
     after = _next(revision.plan, _new_uid(name), now)
-    return Foreseen(name, None, Change.CREATED, 1, (), after, (), 0, revision.plan)
+    return PlannedChange(name, None, Change.CREATED, 1, (), after, (), 0, revision.plan)
 
 
-def _changed(row: Stored, revision: Revision, now: datetime) -> Foreseen:
-    old = None if row.set_aside is not None else _readable(row.plan)
+@dataclass(frozen=True, slots=True)
+class _Standing:
+    """An action before the change: an edit by SQL is taken over first.
+
+    `decides` are the plans that end by it, each with the window (since, until] that is left to it.
+    """
+
+    plan: Plan | None
+    document_hash: str | None
+    number: int
+    decides: tuple[tuple[Plan, datetime, datetime], ...]
+    is_edited: bool
+
+
+def _standing(connection: sa.Connection, row: Stored, now: datetime) -> _Standing:
+    old = row.plan if row.set_aside is None and isinstance(row.plan, Plan) else None
+    since, edit = min(row.watermark, now), edit_of(connection, row, now)
+    if edit is None:
+        decides = () if old is None else ((old, since, now),)
+        return _Standing(old, row.document_hash, row.revision, decides, is_edited=False)
+    ended = () if old is None else ((old, since, edit.edited_at),)
+    if edit.revision is None:
+        return _Standing(None, None, row.revision, ended, is_edited=True)
+    plan, edited = edit.revision.plan, edit.revision.columns["document_hash"]
+    decides = (*ended, (plan, edit.edited_at, now))
+    return _Standing(plan, edited, row.revision + 1, decides, is_edited=True)
+
+
+def _changed(
+    connection: sa.Connection, row: Stored, revision: Revision, now: datetime
+) -> PlannedChange:
+    stands = _standing(connection, row, now)
     uid, name = row.action_uid, revision.columns["name"]
-    is_same = old is not None and revision.columns["document_hash"] == row.document_hash
-    sent, missed = ((), 0) if is_same or old is None else _decided(row, old, now)
-    return Foreseen(
+    is_same = stands.plan is not None and revision.columns["document_hash"] == stands.document_hash
+    sent: list[datetime] = []
+    missed = 0
+    for plan, since, until in stands.decides if stands.is_edited or not is_same else ():
+        due, late = _decided(plan, uid, (since, until, now))
+        of_events = _decided_events(connection, row, plan, (since, until, now))
+        sent += [*due, *of_events[0]]
+        missed += late + of_events[1]
+    return PlannedChange(
         name,
         uid,
         Change.UNCHANGED if is_same else Change.CHANGED,
-        row.revision if is_same else row.revision + 1,
-        () if old is None else _next(old, uid, now),
+        stands.number if is_same else stands.number + 1,
+        () if stands.plan is None else _next(stands.plan, uid, now),
         _next(revision.plan, uid, now),
-        sent,
+        tuple(sent),
         missed,
         revision.plan,
-        is_edited=row.edited_at is not None and row.set_aside is None and was_edited(row),
+        is_edited=stands.is_edited,
     )
 
 
-def _decided(row: Stored, plan: Plan, now: datetime) -> tuple[tuple[datetime, ...], int]:
-    """Return what the old revision would send, and how many it would miss, up to `now`."""
+# The ends of (since, until], and `now`, at which the look-back begins.
+Window = tuple[datetime, datetime, datetime]
+
+
+def _decided(plan: Plan, uid: UUID, window: Window) -> tuple[list[datetime], int]:
+    """Return what a plan would send, and how many it would miss, in a window."""
     sent: list[datetime] = []
-    missed, since = 0, decided_since(row, now)
-    until = max(now, row.watermark)
+    missed, (since, until, now) = 0, window
     while since < until:
-        decision = decide(plan, row.action_uid, since, until)
+        decision = decide(plan, uid, since, now, until)
         sent += decision.due
         missed += len(decision.missed)
         missed += decision.missed_span.count if decision.missed_span else 0
         since = decision.watermark
-    return tuple(sent), missed
+    return sent, missed
+
+
+def _decided_events(
+    connection: sa.Connection, row: Stored, plan: Plan, window: Window
+) -> tuple[list[datetime], int]:
+    """Return what events make due that the plan would send, and how many of them it would miss."""
+    if plan.on_event is None or not plan.active:
+        return [], 0
+    since, until, now = window
+    is_newest = plan == row.plan
+    began = row.effective_from if is_newest else since
+    of_it = events.Window(began, until, now)
+    batches = events.undecided_until(connection, subject_of(row), plan, of_it)
+    found = [one for some in batches for one in some]
+    return sorted(one.due_at for one in found if not one.is_late), sum(one.is_late for one in found)
 
 
 def _next(plan: Plan, uid: UUID, now: datetime) -> tuple[datetime, ...]:
@@ -136,13 +192,6 @@ def _next(plan: Plan, uid: UUID, now: datetime) -> tuple[datetime, ...]:
 def _new_uid(name: str) -> UUID:
     # The jitter of a new action is known once it has its uid.
     return str_to_uuid(f"foreseen | {name}")
-
-
-def _readable(text: str) -> Plan | None:
-    try:
-        return Plan.from_json(text)
-    except ValueError:
-        return None
 
 
 def _counted(plans: dict[UUID, Plan], now: datetime) -> Counter[datetime]:

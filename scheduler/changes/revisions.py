@@ -1,6 +1,7 @@
 """Make the revision of an action that somebody edited by plain SQL."""
 
 import json
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,19 +10,31 @@ from typing import Any
 import sqlalchemy as sa
 from pydantic import BaseModel
 
-from models.action import ParseContext, document_hash, parse_action, plan_of, stored_document
-from models.action.plan import Plan
+from models.action import (
+    ParseContext,
+    ScheduledActionModel,
+    document_hash,
+    parse_action,
+    plan_of,
+    stored_document,
+)
+from models.action.plan import Broken, Plan
 from models.action.steps import BUILT_IN_STEPS
-from models.errors import InvalidAction, NotFound
+from models.errors import NotFound
 from models.json_text import read_json
 from models.parsing import LEAST_TICK
 from models.step_spec import StepSpec
 from models.store import actions
 from models.store.actions import cursors
+from runtime.database import DATABASE_AWAY
+from scheduler.events.decide import Window, on_its_way_since
 from scheduler.events.decide import decide_until as decide_events_until
+from scheduler.missed_spans import wind_back
 from scheduler.occurrence import decide
 from scheduler.record import Decided, Recorded, Subject, advance, record
 from small_apps.store import small_apps
+
+logger = logging.getLogger("minutehand.tick")
 
 
 class AnyParameters(BaseModel):
@@ -32,8 +45,9 @@ class AnyParameters(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """A validated document, as it is stored."""
+    """A validated document, as it is stored; it is parsed once, here."""
 
+    model: ScheduledActionModel
     plan: Plan
     columns: dict[str, Any]
 
@@ -44,6 +58,7 @@ def revision_of(document: object, context: ParseContext, author: str) -> Revisio
     stored = stored_document(model)
     plan = plan_of(model)
     return Revision(
+        model,
         plan,
         {
             "name": model.name,
@@ -65,32 +80,31 @@ def subject_of(row: sa.Row[Any], *, number: int | None = None) -> Subject:
 
 
 def decide_until(
-    connection: sa.Connection, row: sa.Row[Any], instant: datetime, revision: Revision | None = None
+    connection: sa.Connection,
+    row: sa.Row[Any],
+    instant: datetime,
+    now: datetime | None = None,
 ) -> Recorded:
     """Decide and record an action's current revision up to `instant`; the cursor is not moved.
 
-    `revision` is the next one, if there is to be one. A plan that somebody broke by hand decides
-    nothing.
+    The look-back begins at `now`, by default at `instant`. A plan that somebody broke by hand
+    decides nothing.
     """
-    try:
-        plan = Plan.from_json(row.plan)
-    except ValueError:
+    plan, now = row.plan, instant if now is None else max(now, instant)
+    if isinstance(plan, Broken):
         return Recorded()
-    since, recorded = decided_since(row, instant), Recorded()
+    since, recorded = row.watermark, Recorded()
     while True:
         # At most 1,000 of catch-up `all` at a time.
-        decision = decide(plan, row.action_uid, since, instant)
+        decision = decide(plan, row.action_uid, since, now, instant)
         recorded += record(connection, [Decided(subject_of(row), plan, decision)])
         if decision.watermark >= instant:
             break
         since = decision.watermark
     if not plan.active or plan.on_event is None:
         return recorded
-    is_last = revision is None or not goes_on(row, revision)
-    effective_from = row.effective_from
-    return recorded + decide_events_until(
-        connection, subject_of(row), plan, effective_from, instant, is_last=is_last
-    )
+    window = Window(row.effective_from, instant, now)
+    return recorded + decide_events_until(connection, subject_of(row), plan, window)
 
 
 def goes_on(row: sa.Row[Any], revision: Revision) -> bool:
@@ -99,30 +113,41 @@ def goes_on(row: sa.Row[Any], revision: Revision) -> bool:
     Its window then reaches back before the change: what was on its way to us is not lost. A change
     of what it is due at begins anew, as switching on does.
     """
-    try:
-        plan = Plan.from_json(row.plan)
-    except ValueError:
+    plan = row.plan
+    if isinstance(plan, Broken):
         return False
     is_on_event = plan.active and plan.on_event is not None and row.set_aside is None
     return is_on_event and plan.has_same_occurrences(revision.plan)
 
 
 def restart(
-    connection: sa.Connection, row: sa.Row[Any], revision: Revision, decided: datetime
+    connection: sa.Connection,
+    row: sa.Row[Any],
+    revision: Revision,
+    decided: datetime,
+    now: datetime | None = None,
 ) -> None:
-    """Let `revision` decide from `decided` on, or an event action that goes on from its start."""
-    effective_from = row.effective_from if goes_on(row, revision) else decided
+    """Let `revision` decide from `decided` on.
+
+    An event action that goes on looks further back: for what was on its way under the old one.
+    """
+    effective_from = decided
+    if goes_on(row, revision):
+        plan, began = row.plan, row.effective_from
+        on_its_way = on_its_way_since(connection, plan, began, now or decided)
+        effective_from = min(decided, on_its_way)
     cursors.restart(connection, row.action_uid, decided, effective_from)
 
 
-def decided_since(row: sa.Row[Any], now: datetime) -> datetime:
-    """Return the instant up to which an action is decided.
+def not_ahead(connection: sa.Connection, row: sa.Row[Any], now: datetime) -> sa.Row[Any]:
+    """Return a locked cursor that is decided up to `now` at most.
 
-    The watermark; after a clock that had been behind it may lie before the revision took effect,
-    and what lay before that is not this revision's business.
+    After a clock that went back a little it may be decided further: the next revision begins now.
     """
-    since: datetime = row.watermark
-    return max(since, row.effective_from) if row.effective_from <= now else since
+    if row.watermark <= now:
+        return row
+    wind_back(connection, now, row.action_uid)
+    return cursors.lock(connection, row.action_uid)
 
 
 def adopt_edit(
@@ -132,16 +157,26 @@ def adopt_edit(
 
     Raises InvalidAction or ValueError for a document that somebody broke.
     """
-    # Not before the watermark either: a daemon that was frozen has an old `now`.
-    edited_at = max(min(row.edited_at or now, now), row.watermark)
-    revision = revision_of(*_edited(connection, row, edited_at), "plain SQL")
-    before = Recorded() if row.set_aside else decide_until(connection, row, edited_at, revision)
+    edited_at = min(row.edited_at or now, now)
+    if row.edited_at is not None and row.edited_at >= row.watermark:
+        # A daemon that was frozen has an old `now`: another one decided beyond it.
+        edited_at = max(edited_at, row.watermark)
+    row = not_ahead(connection, row, edited_at)
+    revision = revision_edited(connection, row, edited_at)
+    before = Recorded()
+    if not row.set_aside:
+        before = decide_until(connection, row, edited_at, now)
     number = row.revision + 1
     actions.replace(connection, row.action_uid, number, dict(revision.columns), edited_at)
-    restart(connection, row, revision, edited_at)
+    restart(connection, row, revision, edited_at, now)
     action = Subject(row.action_uid, row.small_app_id, revision.columns["name"], number)
     decision = decide(revision.plan, row.action_uid, edited_at, now)
     return before, Decided(action, revision.plan, decision)
+
+
+def revision_edited(connection: sa.Connection, row: sa.Row[Any], edited_at: datetime) -> Revision:
+    """Return the revision that an edit by plain SQL makes; raises as `adopt_edit`."""
+    return revision_of(*_edited(connection, row, edited_at), "plain SQL")
 
 
 def settle(
@@ -161,11 +196,49 @@ def settle(
             recorded, decided = adopt_edit(connection, row, now)
             recorded += record(connection, [decided])
             advance(connection, [decided])
-    except (InvalidAction, ValueError) as error:
-        until = min(row.edited_at, now)
-        recorded = decide_until(connection, row, until)
-        actions.set_aside(connection, row.action_uid, str(error), until)
+    except DATABASE_AWAY:
+        raise
+    except Exception as error:  # whatever is wrong with this action, its next change mends it
+        recorded = set_aside(connection, row, error, now)
     return cursors.lock(connection, row.action_uid), recorded
+
+
+def set_aside(
+    connection: sa.Connection, row: sa.Row[Any], error: Exception, now: datetime
+) -> Recorded:
+    """Quarantine a locked action with the reason; return what it had due before its edit.
+
+    A broken edit takes nothing from what the old document had due before it.
+    """
+    if row.edited_at is None or row.set_aside:
+        actions.set_aside(connection, row.action_uid, reason_of(error))
+        return Recorded()
+    until = min(row.edited_at, now)
+    recorded = _decided_before(connection, row, until, now)
+    # What mends it begins there, also after a clock that went back.
+    until = max(until, row.watermark)
+    cursors.advance(connection, [{"uid": row.action_uid, "until": until, "next_at": None}])
+    actions.set_aside(connection, row.action_uid, reason_of(error))
+    return recorded
+
+
+def _decided_before(
+    connection: sa.Connection, row: sa.Row[Any], until: datetime, now: datetime
+) -> Recorded:
+    try:
+        with connection.begin_nested():
+            return decide_until(connection, row, until, now)
+    except DATABASE_AWAY:
+        raise
+    except Exception:  # the action is broken, and set aside for it
+        logger.exception("action %s: what was due before its edit is lost", row.action_uid)
+        return Recorded()
+
+
+def reason_of(error: Exception) -> str:
+    """Return in one line why an action is quarantined."""
+    text = "; ".join(str(error).split("\n"))
+    return f"{type(error).__name__}: {text[:1000]}"
 
 
 def was_edited(row: sa.Row[Any]) -> bool:
@@ -174,13 +247,13 @@ def was_edited(row: sa.Row[Any]) -> bool:
         return True
     try:
         document = read_json(row.document)
-        plan = Plan.from_json(row.plan)
     except ValueError:
         return True
     return (
-        not isinstance(document, dict)
+        isinstance(row.plan, Broken)
+        or not isinstance(document, dict)
         or document_hash(document) != row.document_hash
-        or bool(row.active) != plan.active
+        or bool(row.active) != row.plan.active
     )
 
 
@@ -188,7 +261,8 @@ def _edited(
     connection: sa.Connection, row: sa.Row[Any], edited_at: datetime
 ) -> tuple[object, ParseContext]:
     document = read_json(row.document)
-    if isinstance(document, dict) and bool(row.active) != _old_plan_active(row):
+    is_switched = isinstance(row.plan, Plan) and bool(row.active) != row.plan.active
+    if isinstance(document, dict) and is_switched:
         document = {**document, "active": bool(row.active)}
     app = small_apps.by_id(connection, row.small_app_id)
     context = ParseContext(
@@ -202,13 +276,6 @@ def _edited(
         celery=None,
     )
     return document, context
-
-
-def _old_plan_active(row: sa.Row[Any]) -> bool:
-    try:
-        return Plan.from_json(row.plan).active
-    except ValueError:
-        return bool(row.active)
 
 
 def _open_steps(document: object) -> Mapping[str, StepSpec]:

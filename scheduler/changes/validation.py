@@ -1,6 +1,6 @@
 """Documents to revisions: validated against what is stored of their actions."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -40,8 +40,19 @@ class Author:
     celery: CeleryRules | None = NO_TASKS
 
 
+# Called with how many documents are validated, and of how many.
+Watch = Callable[[int, int], None]
+
+
+def unwatched(_done: int, _total: int) -> None:
+    """Watch nothing."""
+
+
 def revisions_of(
-    documents: Sequence[object], contexts: Sequence[ParseContext], author: Author
+    documents: Sequence[object],
+    contexts: Sequence[ParseContext],
+    author: Author,
+    watch: Watch = unwatched,
 ) -> list[Revision]:
     """Return the revisions that documents make; raises InvalidAction with all problems of all."""
     problems: list[Problem] = []
@@ -59,6 +70,7 @@ def revisions_of(
         except InvalidAction as error:
             where = f"[{number}] " if len(documents) > 1 else ""
             problems += [Problem(where + p.path, p.value, p.remedy) for p in error.problems]
+        watch(number + 1, len(documents))
     if problems:
         raise InvalidAction(problems)
     return revisions

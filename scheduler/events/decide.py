@@ -2,8 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
-from functools import lru_cache
+from datetime import datetime, timedelta
 from heapq import heappush, heappushpop
 from itertools import islice
 from typing import Any
@@ -12,7 +11,7 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from models.action.plan import EventTrigger, Plan
-from models.operation import OperationState
+from models.operation import Cause, OperationState, by_action
 from models.store import operations, ticks
 from models.store.operations.outbox import Message
 from models.store.people import events
@@ -20,13 +19,10 @@ from models.store.people.events import Happened, Range
 from scheduler.events import Delay, is_within, trigger_delay
 from scheduler.fingerprint import fingerprint, str_to_uuid
 from scheduler.occurrence import MOST_MISSED_SHOWN, TOO_LATE, MissedSpan
-from scheduler.record import Recorded, Subject, operation_row, span_row, triggerer_of
+from scheduler.record import Recorded, Subject, operation_row, span_row
 
-
-@lru_cache(maxsize=10_000)
-def plan_read(text: str) -> Plan:
-    """Return the plan that `Plan.to_json` wrote; raises ValueError for anything else."""
-    return Plan.from_json(text)
+# Without a downtime no more lies between two ticks, however seldom they are.
+MOST_BETWEEN_TICKS = timedelta(minutes=2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +45,18 @@ class Watched:
 
 
 @dataclass(frozen=True, slots=True)
+class Window:
+    """What an event action is decided over when it changes: from its start, until the change.
+
+    The look-back begins at `now`, which is later where nobody noticed the change at once.
+    """
+
+    effective_from: datetime
+    until: datetime
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Occurrence:
     """One event of one user at which an action is due."""
 
@@ -66,7 +74,7 @@ class Occurrence:
         """Return its operation, pending, or missed when it is too late."""
         one = self.watched
         row = operation_row(
-            one.action, one.plan, self.id, self.due_at, triggerer_of(one.action)
+            one.action, one.plan, self.id, self.due_at, by_action(one.action.name, Cause.EVENT)
         ) | {
             "subject": self.event.id,
             "event_id": self.event.event_id,
@@ -84,21 +92,36 @@ def watched_of(
 ) -> Watched:
     """Return the window of an event action; `decided` is until when events were decided, if ever.
 
-    The look-back reaches behind `now`; after a longer downtime the window begins where the deciding
-    ended, and a look-back before: what was on its way then is late, and not forgotten. Raises
-    ValueError or cron.InvalidRule for a trigger that somebody broke.
+    The window begins a look-back before the last deciding: an event that became known since may
+    have been on its way then. Unless a downtime lies between it is in time, later it is too late.
+    Raises ValueError or cron.InvalidRule for a trigger that somebody broke.
     """
     trigger = plan.on_event
     if trigger is None:
         raise ValueError("the plan of this event action has no event; apply its document again")
-    late_until = now - trigger.look_back
-    since = late_until
-    if decided is None:
-        since = effective_from
-    elif decided < late_until:
-        since = decided - trigger.look_back
     trigger_delay(trigger)
-    return Watched(action, plan, trigger, max(since, effective_from), late_until)
+    since, late_until = _bounds(trigger.look_back, now, decided)
+    return Watched(action, plan, trigger, max(since or effective_from, effective_from), late_until)
+
+
+def _bounds(
+    look_back: timedelta, now: datetime, decided: datetime | None
+) -> tuple[datetime | None, datetime]:
+    """Return from when on events are looked at, None for always, and until when they are late."""
+    if decided is None:
+        return None, now - look_back
+    since = min(decided, now) - look_back
+    is_down = now - decided > MOST_BETWEEN_TICKS
+    return since, now - look_back if is_down else since
+
+
+def on_its_way_since(
+    connection: sa.Connection, plan: Plan, effective_from: datetime, now: datetime
+) -> datetime:
+    """Return from when on what is due may still become known in time, for an event action."""
+    look_back = timedelta(seconds=plan.longest_look_back_s)
+    decided = ticks.instant_fact(connection, ticks.EVENTS_DECIDED)
+    return max(effective_from, _bounds(look_back, now, decided)[1])
 
 
 def undecided(
@@ -131,6 +154,15 @@ def undecided(
                 yield fresh
 
 
+def undecided_until(
+    connection: sa.Connection, action: Subject, plan: Plan, window: Window
+) -> Iterator[list[Occurrence]]:
+    """Yield what of an event action is undecided when it changes, in batches."""
+    decided = ticks.instant_fact(connection, ticks.EVENTS_DECIDED)
+    watched = watched_of(action, plan, window.effective_from, window.now, decided)
+    return undecided(connection, [watched], window.until)
+
+
 def record_due(connection: sa.Connection, due: Sequence[Occurrence]) -> Recorded:
     """Record occurrences as operations, reserved for us; one that is there already is a no-op."""
     rows = [one.row() for one in due]
@@ -141,26 +173,14 @@ def record_due(connection: sa.Connection, due: Sequence[Occurrence]) -> Recorded
 
 
 def decide_until(
-    connection: sa.Connection,
-    action: Subject,
-    plan: Plan,
-    effective_from: datetime,
-    until: datetime,
-    *,
-    is_last: bool,
+    connection: sa.Connection, action: Subject, plan: Plan, window: Window
 ) -> Recorded:
-    """Decide and record one event action up to `until`, in the caller's transaction.
-
-    `is_last`: nobody decides it after this, so that what is too late is recorded here as well.
-    """
-    decided = ticks.instant_fact(connection, ticks.EVENTS_DECIDED)
-    watched = watched_of(action, plan, effective_from, until, decided)
+    """Decide and record one event action up to a change, in the caller's transaction."""
     late, due = Late(), []
-    for some in undecided(connection, [watched], until):
+    for some in undecided_until(connection, action, plan, window):
         due += [one for one in some if not one.is_late]
         late.add(one for one in some if one.is_late)
-    recorded = record_due(connection, due)
-    return recorded + late.record(connection) if is_last else recorded
+    return record_due(connection, due) + late.record(connection)
 
 
 @dataclass

@@ -10,7 +10,6 @@ from models.action.plan import EventTrigger, Plan
 from models.store.people import events
 from models.store.people.events import Happened, Range
 from scheduler.events import is_within, trigger_delay
-from scheduler.events.decide import plan_read
 
 # Asked for one after the other, each only when those before it have too few.
 HORIZONS = tuple(timedelta(days=days) for days in (0, 1, 7, 31, 366, 3_660))
@@ -45,7 +44,7 @@ def too_late_for(
     """
     names = []
     for row in events.actions_on(connection, small_app_id, event):
-        trigger = plan_read(row.plan).on_event
+        trigger = row.plan.on_event if isinstance(row.plan, Plan) else None
         due_at = trigger_delay(trigger).due(at) if trigger else None
         if trigger and due_at and row.effective_from < due_at <= now - trigger.look_back:
             names.append(row.name)

@@ -9,6 +9,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
+from models.action.plan import sound
 from models.store import actions, ticks
 from models.store.actions import cursors
 from models.store.people import events
@@ -17,7 +18,6 @@ from scheduler.events.decide import (
     Late,
     Occurrence,
     Watched,
-    plan_read,
     record_due,
     undecided,
     watched_of,
@@ -114,7 +114,7 @@ class EventTick:
                 continue
             action = Subject(row.uid, row.small_app_id, row.name, row.revision)
             try:
-                plan = plan_read(row.plan)
+                plan = sound(row.plan)
                 found.append(watched_of(action, plan, row.effective_from, self.now, decided))
             except Exception as error:  # one broken action must not stop the others
                 self._set_aside(action, error)

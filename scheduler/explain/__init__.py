@@ -1,82 +1,41 @@
 """Why an action ran, or did not run, at an instant: total, and from the tables alone."""
 
-from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from dataclasses import replace
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.action.plan import CronTrigger, Plan
+from models.action.plan import Broken, CronTrigger, Plan
 from models.operation import ENDED, OperationState
 from models.sql import read_clock
-from models.store import ticks
 from models.store.actions import explain_facts
-from models.store.actions.explain_facts import Known, Standing
 from models.values import format_instant
 from runtime.config import Settings, load_settings
 from runtime.database import default_engine, reading
+from scheduler.changes.pending import Edit, pending_edit
 from scheduler.events import is_within
-from scheduler.events.decide import Watched, undecided
+from scheduler.explain.explanation import (
+    DELETED,
+    NOT_AN_OCCURRENCE,
+    NOT_DUE_YET,
+    PAUSED,
+    SET_ASIDE,
+    UNDECIDED,
+    Asked,
+    Explanation,
+    in_span,
+    paused,
+    pruned,
+    span_in_words,
+)
+from scheduler.explain.of_events import of_event
 from scheduler.explain.operation_text import ended, runs, sends_again, waits
 from scheduler.fingerprint import operation_id
-from scheduler.occurrence import decide, has_occurrence, is_known_to, neighbours
-from scheduler.record import Subject
-from scheduler.schedule import ONE_SECOND
+from scheduler.occurrence import foretold, has_occurrence, is_known_to, missed_reason, neighbours
 
-NOT_AN_OCCURRENCE = "not_an_occurrence"
-NOT_DUE_YET = "not_due_yet"
-# Its instant has come, and no tick has decided it yet.
-UNDECIDED = "undecided"
-PAUSED = "paused"
-SET_ASIDE = "set_aside"
-DELETED = "deleted"
-MISSED = "missed"
-PRUNED = "pruned"
-MOST_NAMED = 5
-
-
-@dataclass(frozen=True, slots=True)
-class Explanation:
-    """What became of one instant of an action.
-
-    `verdict` is `not_an_occurrence`, `not_due_yet`, `undecided`, `paused`, `set_aside`, `deleted`,
-    `pruned`, or the state of the occurrence's operation; `text` says why, in a sentence.
-    `operations` has id, state, subject and text of each operation of that instant.
-    """
-
-    action: str
-    uid: UUID
-    instant: datetime
-    verdict: str
-    text: str
-    revision: int | None = None
-    operations: tuple[dict[str, Any], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    connection: sa.Connection
-    known: Known
-    instant: datetime
-    now: datetime
-    settings: Settings
-    subject: str | None
-
-    @property
-    def lease(self) -> timedelta:
-        """After how long a silent worker counts as gone."""
-        return timedelta(seconds=self.settings.worker.lease_s)
-
-    def standing(self) -> Standing:
-        """How the installation stands."""
-        return explain_facts.standing(self.connection, self.lease)
-
-    def answer(self, verdict: str, text: str) -> Explanation:
-        revision = self.known.revision
-        number = None if revision is None else revision["number"]
-        action = self.known.action
-        return Explanation(action["name"], action["uid"], self.instant, verdict, text, number)
+__all__ = ["Explanation", "explain"]
 
 
 def explain(
@@ -100,11 +59,11 @@ def explain(
     settings = settings or load_settings()
     instant = instant.replace(microsecond=0)
     known = explain_facts.known(connection, action, instant, subject)
-    asked = _Asked(connection, known, instant, read_clock(connection), settings, subject)
+    asked = Asked(connection, known, instant, read_clock(connection), settings, subject)
     return _recorded(asked) if known.recorded else _of_revision(asked)
 
 
-def _recorded(asked: _Asked) -> Explanation:
+def _recorded(asked: Asked) -> Explanation:
     """Answer by the operations of that instant: those of the occurrence first, then manual runs."""
     rows = sorted(asked.known.recorded, key=lambda row: not _is_due(asked, row))
     found = tuple(_shown(asked, row) for row in rows)
@@ -120,18 +79,18 @@ def _recorded(asked: _Asked) -> Explanation:
     )  # fmt: skip
 
 
-def _is_due(asked: _Asked, row: sa.RowMapping) -> bool:
+def _is_due(asked: Asked, row: sa.RowMapping) -> bool:
     """Whether an operation is that of the occurrence, and not a manual run."""
     its_own = operation_id(asked.known.action["uid"], asked.instant)
     return row["id"] == its_own or row["event_at"] is not None
 
 
-def _shown(asked: _Asked, row: sa.RowMapping) -> dict[str, Any]:
+def _shown(asked: Asked, row: sa.RowMapping) -> dict[str, Any]:
     told = {key: row[key] for key in ("id", "state", "subject", "triggerer", "revision")}
     return told | {"text": _told(asked, row)}
 
 
-def _told(asked: _Asked, row: sa.RowMapping) -> str:
+def _told(asked: Asked, row: sa.RowMapping) -> str:
     if row["state"] in ENDED:
         return ended(row)
     if row["state"] == OperationState.RUNNING:
@@ -140,7 +99,7 @@ def _told(asked: _Asked, row: sa.RowMapping) -> str:
     return waits(row, asked.standing(), asked.now, error)
 
 
-def _of_revision(asked: _Asked) -> Explanation:
+def _of_revision(asked: Asked) -> Explanation:
     """Answer for an instant without an operation: by the revision that was in force."""
     action, revision = asked.known.action, asked.known.revision
     if revision is None:
@@ -150,83 +109,36 @@ def _of_revision(asked: _Asked) -> Explanation:
     gone = _gone(asked, revision)
     if gone is not None:
         return gone
-    try:
-        return _of_plan(asked, revision, Plan.from_json(revision["plan"]))
-    except ValueError as error:
-        # Broken by hand, or of a zone that this tz release does not have.
-        told = " ".join(str(error).split())
-        text = f"the plan of revision {revision['number']} cannot be read: {told}"
+    edit = None
+    if action["edited_at"] is not None:
+        edit = pending_edit(asked.connection, action["uid"], asked.now)
+    if edit is not None and asked.instant > edit.edited_at:
+        return _of_edit(asked, edit)
+    until = asked.now if edit is None else edit.edited_at
+    plan = revision["plan"]
+    if isinstance(plan, Broken):
+        text = f"the plan of revision {revision['number']} cannot be read: {plan.reason}"
         return asked.answer(SET_ASIDE, text)
+    return _of_plan(asked, plan, (action["watermark"], until))
 
 
-def _of_plan(asked: _Asked, revision: sa.RowMapping, plan: Plan) -> Explanation:
-    action = asked.known.action
+def _of_plan(asked: Asked, plan: Plan, window: tuple[datetime, datetime]) -> Explanation:
+    """Answer by a plan; what the next tick decides by it lies in the window (since, until]."""
     if plan.on_event is not None:
-        return _of_event(asked, plan, revision)
-    if not has_occurrence(plan, action["uid"], asked.instant):
+        return of_event(asked, plan)
+    if not _counts(asked, plan):
         return asked.answer(NOT_AN_OCCURRENCE, _nearest(plan, asked))
     if not plan.active:
-        return _paused(asked, revision)
-    is_decided = asked.instant <= action["watermark"]
-    return _decided(asked) if is_decided else _not_decided(plan, asked)
+        return paused(asked)
+    is_decided = asked.instant <= window[0]
+    return _decided(asked) if is_decided else _not_decided(plan, asked, *window)
 
 
-def _paused(asked: _Asked, revision: sa.RowMapping) -> Explanation:
-    since = format_instant(revision["effective_from"])
-    text = f"paused since {since} by {revision['author']} (revision {revision['number']})"
-    return asked.answer(PAUSED, text)
-
-
-def _of_event(asked: _Asked, plan: Plan, revision: sa.RowMapping) -> Explanation:
-    """Answer for an action on events, by the events that are known now: one may have moved on."""
-    who = _due_by_events(asked, plan, revision)
-    if not who:
-        return _decided(asked) if asked.known.span is not None else _nobody(asked, plan)
-    if not plan.active:
-        return _paused(asked, revision)
-    told = ", ".join(who[:MOST_NAMED])
-    decided_until = ticks.instant_fact(asked.connection, ticks.EVENTS_DECIDED)
-    if decided_until is not None and asked.instant <= decided_until:
-        return _decided_event(asked, told)
-    if asked.instant > asked.now:
-        return asked.answer(NOT_DUE_YET, f"due in {_span(asked.instant - asked.now)} for {told}")
-    return asked.answer(UNDECIDED, f"is due for {told}: {sends_again(asked.standing())}")
-
-
-def _decided_event(asked: _Asked, who: str) -> Explanation:
-    kept = timedelta(days=asked.settings.retention.operations_days)
-    if asked.known.span is not None or asked.instant <= asked.now - kept:
-        return _decided(asked)
-    text = f"the event of {who} became known after its time, and nothing was recorded"
-    return asked.answer(MISSED, text)
-
-
-def _nobody(asked: _Asked, plan: Plan) -> Explanation:
-    event = "" if plan.on_event is None else plan.on_event.event
-    text = f"nobody was due then: {event} makes it due, for each user at an instant of their own"
-    return asked.answer(NOT_AN_OCCURRENCE, text)
-
-
-def _due_by_events(asked: _Asked, plan: Plan, revision: sa.RowMapping) -> list[str]:
-    """Return the users who count, whom an event makes due at this instant, without an operation."""
-    action, trigger = asked.known.action, plan.on_event
-    if trigger is None or not is_within(plan, asked.instant):
-        return []
-    subject = Subject(action["uid"], action["small_app_id"], action["name"], revision["number"])
-    before = asked.instant - ONE_SECOND
-    watched = Watched(subject, plan, trigger, before, before)
-    found = {
-        one.event.id
-        for some in undecided(asked.connection, [watched], asked.instant)
-        for one in some
-    }
-    return sorted(found if asked.subject is None else found & {asked.subject})
-
-
-def _gone(asked: _Asked, revision: sa.RowMapping) -> Explanation | None:
+def _gone(asked: Asked, revision: sa.RowMapping) -> Explanation | None:
     """Answer for an instant at which no revision decided: the action was deleted, or set aside."""
     deleted_at, ended_at = asked.known.action["deleted_at"], revision["ended_at"]
-    if deleted_at is not None and asked.instant > deleted_at:
+    # A clock that went back after the deletion left the watermark behind it.
+    if deleted_at is not None and asked.instant > min(deleted_at, asked.known.action["watermark"]):
         return asked.answer(DELETED, f"the action was deleted at {format_instant(deleted_at)}")
     if ended_at is not None and asked.instant > ended_at:
         text = f"nothing is due since {format_instant(ended_at)}: {revision['end_reason']}"
@@ -234,39 +146,55 @@ def _gone(asked: _Asked, revision: sa.RowMapping) -> Explanation | None:
     return None
 
 
-def _decided(asked: _Asked) -> Explanation:
+def _decided(asked: Asked) -> Explanation:
     """Answer for an occurrence that was decided and has no operation of its own."""
     span = asked.known.span
-    if span is not None:
-        first, last = format_instant(span["first_at"]), format_instant(span["last_at"])
-        whole = f"one of {span['count']} occurrences from {first} to {last}"
-        told = f"was missed: {span['reason']}; {whole}, noted at"
-        return asked.answer(MISSED, f"{told} {format_instant(span['recorded_at'])}")
-    days = asked.settings.retention.operations_days
-    text = f"was decided; its record is no longer kept (retention.operations_days is {days})"
-    return asked.answer(PRUNED, text)
+    plan = None if span is None else explain_facts.plan_of(asked.connection, span)
+    if span is None or (plan is not None and not _counts(asked, plan)):
+        return pruned(asked)
+    return in_span(asked, span, _reason(asked, span, plan))
 
 
-def _not_decided(plan: Plan, asked: _Asked) -> Explanation:
-    action, instant = asked.known.action, asked.instant
-    if action["edited_at"] is not None and instant > action["edited_at"]:
-        edited = format_instant(action["edited_at"])
-        text = f"the action was edited by SQL at {edited}; the next tick takes that over"
-        return asked.answer(NOT_DUE_YET if instant > asked.now else UNDECIDED, text)
+def _counts(asked: Asked, plan: Plan) -> bool:
+    return has_occurrence(plan, asked.known.action["uid"], asked.instant)
+
+
+def _reason(asked: Asked, span: sa.RowMapping, plan: Plan | None) -> str:
+    if plan is None or span["decided_at"] is None:
+        return str(span["reason"])
+    return missed_reason(plan, asked.known.action["uid"], asked.instant, span["decided_at"])
+
+
+def _not_decided(plan: Plan, asked: Asked, since: datetime, until: datetime) -> Explanation:
+    """Answer for an occurrence that the next tick decides in (since, until]."""
+    instant = asked.instant
     if instant > asked.now:
-        return asked.answer(NOT_DUE_YET, f"due in {_span(instant - asked.now)}")
-    decision = decide(plan, action["uid"], action["watermark"], asked.now)
-    reasons = {missed.at: missed.reason for missed in decision.missed}
-    if instant in decision.due:
-        fate = "is due and would be sent"
-    else:
-        fate = f"would be missed ({reasons.get(instant, 'too late or overtaken')})"
+        return asked.answer(NOT_DUE_YET, f"due in {span_in_words(instant - asked.now)}")
+    reason = foretold(plan, asked.known.action["uid"], (since, until, asked.now), instant)
+    fate = "is due and would be sent" if reason is None else f"would be missed ({reason})"
     return asked.answer(UNDECIDED, f"{fate}: {sends_again(asked.standing())}")
 
 
-def _nearest(plan: Plan, asked: _Asked) -> str:
+def _of_edit(asked: Asked, edit: Edit) -> Explanation:
+    """Answer by an edit by plain SQL that no tick has taken over yet."""
+    edited_at = format_instant(edit.edited_at)
+    told = f"the action was edited by SQL at {edited_at}"
+    if edit.revision is None:
+        text = f"{told}; the next tick sets it aside: {edit.error}"
+        return asked.answer(SET_ASIDE, text)
+    answer = _of_plan(asked, edit.revision.plan, (edit.edited_at, asked.now))
+    if answer.verdict == PAUSED:
+        answer = replace(answer, text=f"paused since {edited_at}")
+    return replace(answer, text=f"{answer.text}; {told}, and the next tick takes that over")
+
+
+def _nearest(plan: Plan, asked: Asked) -> str:
     if not is_known_to(plan, asked.instant):
         return "it lies outside the years 1970 to 2199, which cron rules know"
+    if not is_within(plan, asked.instant) and _counts(
+        asked, replace(plan, starts_at=None, ends_at=None)
+    ):
+        return _bounds(plan, asked.instant)
     before, after = neighbours(plan, asked.known.action["uid"], asked.instant)
     near = [
         f"{word} {format_instant(at)}"
@@ -278,6 +206,14 @@ def _nearest(plan: Plan, asked: _Asked) -> str:
     return f"the rule does not name this instant: {found}{_zones(zones, asked.instant)}"
 
 
+def _bounds(plan: Plan, instant: datetime) -> str:
+    """Say which end of the action's time leaves out an instant that its rule names."""
+    if plan.starts_at is not None and instant < plan.starts_at:
+        return f"the rule names it, but policy.starts_at is {format_instant(plan.starts_at)}"
+    ends_at = "-" if plan.ends_at is None else format_instant(plan.ends_at)
+    return f"the rule names it, but policy.ends_at is {ends_at}"
+
+
 def _zones(zones: list[str], instant: datetime) -> str:
     """Say what the clock on the wall shows then, for that is what a rule is about."""
     from zoneinfo import ZoneInfo
@@ -287,10 +223,3 @@ def _zones(zones: list[str], instant: datetime) -> str:
         for zone in zones
     ]
     return f" (it is {', '.join(shown)})" if shown else ""
-
-
-def _span(span: timedelta) -> str:
-    seconds = int(span.total_seconds())
-    days, rest = divmod(seconds, 86_400)
-    clock = f"{rest // 3600:02}:{rest // 60 % 60:02}:{rest % 60:02}"
-    return f"{days} days {clock}" if days else clock

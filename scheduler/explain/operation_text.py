@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 
 import sqlalchemy as sa
 
+from models.celery_task import queue_in_broker
 from models.operation import OperationState
 from models.store.actions.explain_facts import Standing
 from models.values import format_instant
@@ -72,9 +73,10 @@ def _again(row: Row, now: datetime) -> str:
 def _queued(row: Row, standing: Standing) -> str:
     queue = row["queue"]
     told = f"was sent to queue {queue} at {_at(row['queued_at'])}"
-    if queue not in standing.queues:
+    is_theirs = row["in_doubt"] is not None
+    if queue_in_broker(queue, is_handed_over=is_theirs) not in standing.queues:
         ours = f"`minutehand worker --queues {queue}` starts one"
-        remedy = "start one of your application" if row["in_doubt"] else ours
+        remedy = "start one of your application" if is_theirs else ours
         return f"{told}, but no worker listens to queue {queue}; {remedy}"
     return f"{told} and waits for a free worker"
 

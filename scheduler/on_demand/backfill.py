@@ -14,10 +14,11 @@ import sqlalchemy as sa
 from broker.sending import Sent, send_backfills
 from models.action.plan import Plan
 from models.errors import Refused
+from models.operation import by_backfill
 from models.sql import read_clock
 from models.store import audit
 from models.store.actions import cursors
-from models.store.operations import backfills
+from models.store.operations import backfills, unstarted
 from models.values import format_instant
 from runtime.database import reading
 from scheduler.occurrence import next_occurrence, next_occurrences
@@ -29,9 +30,8 @@ from scheduler.on_demand.backfill_range import (
     Wanted,
     check_range,
     sort_out,
-    triggerer,
 )
-from scheduler.on_demand.restart import repeatable_plan
+from scheduler.on_demand.restart import runnable_plan
 
 logger = logging.getLogger("minutehand.backfill")
 
@@ -80,7 +80,7 @@ def start(engine: sa.Engine, wanted: Wanted, actor: str, kept_for: timedelta) ->
 
 
 def fillable_plan(row: sa.Row[Any]) -> Plan:
-    plan = repeatable_plan(row)
+    plan = runnable_plan(row)
     if row.event is not None:
         told = f"{row.name!r} is about the event {row.event!r}: its occurrences come from events"
         raise Refused(f"{told}, not from a clock; there is nothing to fill")
@@ -100,7 +100,7 @@ def cancel(engine: sa.Engine, uid: UUID, actor: str) -> tuple[list[UUID], int]:
         if not stopped:
             raise Refused(f"{row.name!r} has no active backfill")
         count = sum(
-            backfills.cancel_unstarted(connection, uid, triggerer(id, by), CALLED_OFF)
+            unstarted.cancel_backfill(connection, uid, by_backfill(id, by), CALLED_OFF)
             for id, by in stopped
         )
         _audit(connection, row, actor, "cancel", {"backfills": [str(id) for id, _ in stopped]})

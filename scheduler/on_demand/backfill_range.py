@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from models.errors import Refused
-from models.operation import BACKFILL, OperationState
+from models.operation import OperationState
 from models.values import format_instant
 from scheduler.fingerprint import operation_id
 
@@ -98,11 +98,6 @@ def _is_wanted(row: Mapping[str, Any], mode: Mode) -> bool:
         return mode is not Mode.MISSING
     is_called_off = row["state"] == OperationState.CANCELLED and row["reason"] == CALLED_OFF
     return mode is not Mode.FAILED and (row["state"] == OperationState.MISSED or is_called_off)
-
-
-def triggerer(id: UUID, actor: str) -> str:
-    """Return who causes the operations of a backfill: its short id tells it from others."""
-    return f"{BACKFILL}{str(id)[:8]} by {actor}"
 
 
 def check_range(wanted: Wanted, now: datetime, kept_for: timedelta) -> None:

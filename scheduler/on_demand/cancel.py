@@ -9,7 +9,7 @@ from broker.sending import send_reserved
 from models.errors import Refused
 from models.operation import ENDED, OperationState
 from models.store import audit, operations
-from models.store.operations import restart
+from models.store.operations import restart, unstarted
 from models.store.operations.finish import release_waiting
 from models.store.operations.outbox import Message
 
@@ -48,7 +48,7 @@ def _cancel(
     row = operations.get(connection, id)
     reason = f"cancelled by {actor}"
     released: list[Message] = []
-    if restart.cancel_waiting(connection, id, reason):
+    if unstarted.cancel(connection, id, reason):
         state = OperationState.CANCELLED
         released = release_waiting(connection, id)
     elif restart.ask_to_cancel(connection, id, reason):

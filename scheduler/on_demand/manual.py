@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from broker.sending import Sent, send_reserved
 from models.action.plan import Plan
 from models.errors import NotFound, Refused
+from models.operation import Cause, by_person
 from models.sql import read_clock
 from models.store import actions, audit, operations
 from models.store.actions import cursors
@@ -18,6 +19,7 @@ from models.store.people import users
 from runtime.database import reading
 from scheduler.changes.revisions import subject_of
 from scheduler.fingerprint import fingerprint, str_to_uuid
+from scheduler.on_demand.restart import runnable_plan
 from scheduler.record import operation_row
 
 
@@ -78,7 +80,7 @@ def _record(engine: sa.Engine, uid: UUID, actor: str, subject: str | None) -> Me
         now = read_clock(connection).replace(microsecond=0)
         _check_subject(connection, row, plan, subject)
         id = str_to_uuid(fingerprint(uid, now, subject=subject, manual=token_hex(8)))
-        operation = operation_row(subject_of(row), plan, id, now, f"Manual run by {actor}")
+        operation = operation_row(subject_of(row), plan, id, now, by_person(Cause.MANUAL, actor))
         if subject is not None:
             operation |= {"subject": subject, "overlap_key": None}
         operations.record(connection, [operation])
@@ -93,13 +95,7 @@ def _record(engine: sa.Engine, uid: UUID, actor: str, subject: str | None) -> Me
 
 
 def _runnable_plan(connection: sa.Connection, row: sa.Row[Any]) -> Plan:
-    if row.deleted_at is not None:
-        raise Refused(f"{row.name!r} was deleted")
-    if row.set_aside is not None:
-        raise Refused(f"{row.name!r} is set aside: {row.set_aside}; correct its document")
-    plan = _readable(row)
-    if not plan.active:
-        raise Refused(f"{row.name!r} is paused; run `minutehand action resume` first")
+    plan = runnable_plan(row)
     if plan.on_event is not None:
         # Each user's operation is its own.
         return plan
@@ -108,14 +104,6 @@ def _runnable_plan(connection: sa.Connection, row: sa.Row[Any]) -> Plan:
         one = active[0]
         raise Refused(f"{row.name!r} is already active: operation {one['id']} is {one['state']}")
     return plan
-
-
-def _readable(row: sa.Row[Any]) -> Plan:
-    try:
-        return Plan.from_json(row.plan)
-    except ValueError:
-        remedy = "`minutehand action apply` its document anew"
-        raise Refused(f"{row.name!r} has a plan that nobody can read; {remedy}") from None
 
 
 def _check_subject(

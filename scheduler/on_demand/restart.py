@@ -10,15 +10,16 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from broker.sending import Sent, send_reserved
-from models.action.plan import Plan
+from models.action.plan import Broken, Plan
 from models.errors import NotFound, Refused
 from models.operation import (
-    RERUN,
     RETRIABLE,
-    RETRY,
     UNSTARTED,
+    Cause,
+    CausedBy,
     OperationState,
     StepState,
+    by_person,
 )
 from models.store import actions, audit, operations
 from models.store.actions import cursors
@@ -68,15 +69,15 @@ def retry(engine: sa.Engine, operation_id: UUID, actor: str) -> tuple[Repeated, 
 def _repeat(
     engine: sa.Engine, id: UUID, states: Collection[OperationState], actor: str
 ) -> tuple[Repeated, Sent]:
-    word = RERUN if states is MISSED else RETRY
+    cause = Cause.RERUN if states is MISSED else Cause.RETRY
     with engine.begin() as connection:
         uid = operations.get(connection, id)["action_uid"]
         action = cursors.lock(connection, uid)
         row = operations.get(connection, id)
         if row["state"] not in states:
             raise Refused(_why_not(row, states))
-        plan = repeatable_plan(action)
-        message = again(connection, action, plan, row, f"{word}{actor}")
+        plan = runnable_plan(action)
+        message = again(connection, action, plan, row, by_person(cause, actor))
         if message is None:
             raise Refused(_why_not(operations.get(connection, id), states))
         repeated = Repeated(id, message.attempt, action.revision, row["revision"])
@@ -84,19 +85,22 @@ def _repeat(
             connection,
             small_app_id=row["small_app_id"],
             actor=actor,
-            verb=f"operation.{word.split()[0].lower()}",
+            verb=f"operation.{cause}",
             objects={str(id): {"was": row["state"], "revision": action.revision}},
         )
     return repeated, send_reserved(engine, [message])
 
 
-def repeatable_plan(action: sa.Row[Any]) -> Plan:
-    """Return the plan under which an action's operations may run again; raises Refused."""
+def runnable_plan(action: sa.Row[Any]) -> Plan:
+    """Return the plan under which an action's operations may run now; raises Refused."""
     if action.deleted_at is not None:
         raise Refused(f"{action.name!r} was deleted")
     if action.set_aside is not None:
         raise Refused(f"{action.name!r} is set aside: {action.set_aside}; correct its document")
-    plan = Plan.from_json(action.plan)
+    plan: Plan | Broken = action.plan
+    if isinstance(plan, Broken):
+        remedy = "`minutehand action apply` its document anew"
+        raise Refused(f"{action.name!r} cannot run: {plan.text}; {remedy}")
     if not plan.active:
         raise Refused(f"{action.name!r} is paused; run `minutehand action resume` first")
     return plan
@@ -107,15 +111,15 @@ def again(
     action: sa.Row[Any],
     plan: Plan,
     operation: Mapping[str, Any],
-    triggerer: str,
+    by: CausedBy,
 ) -> Message | None:
     """Make an ended operation pending under a locked action's revision; None if it moved.
 
     The caller commits, then sends the message.
     """
     id, occurrence = operation["id"], operation["occurrence_at"]
-    row = operation_row(subject_of(action), plan, id, occurrence, triggerer)
-    taken = ("revision", "triggerer", "queue", "task", "in_doubt", "overlap_key")
+    row = operation_row(subject_of(action), plan, id, occurrence, by)
+    taken = ("revision", "cause", "triggerer", "queue", "task", "in_doubt", "overlap_key")
     kept = _kept_steps(connection, action, operation)
     becomes = {key: row[key] for key in taken} | {
         "steps": kept,

@@ -68,6 +68,11 @@ class Timetable:
                 found = self.on_grid(end)
         return found
 
+    def ends_outage(self, at: datetime) -> bool:
+        """Whether a tick is the first after an outage, and not only the next one."""
+        before = at - self.tick
+        return any(begin <= before < end for begin, end in self.outages)
+
     def on_grid(self, at: datetime) -> datetime:
         """Return the first multiple of `tick` at or after an instant, an outage or not."""
         midnight = at.replace(hour=0, minute=0, second=0, microsecond=0)
@@ -93,7 +98,7 @@ def simulate(
     while agenda:
         at, number, watermark = heappop(agenda)
         action = actions[number]
-        if at > timetable.on_grid(until):
+        if at > timetable.on_grid(until) and timetable.ends_outage(at):
             yield from _undecided(action, watermark, until)
             continue
         decision = decide(action.plan, action.uid, watermark, at)
@@ -118,12 +123,17 @@ def _fates(action: Simulated, decision: Decision, at: datetime, until: datetime)
 
 def _undecided(action: Simulated, watermark: datetime, until: datetime) -> Iterator[Fate]:
     """Yield the occurrences that no tick decides any more, together."""
-    rest = decide(action.plan, action.uid, watermark, until)
-    instants = sorted([*rest.due, *(one.at for one in rest.missed)])
-    older = rest.missed_span
-    first = older.first_at if older is not None else instants[0]
-    count = len(instants) + (older.count if older is not None else 0)
-    yield Fate(action, first, instants[-1], count, UNDECIDED, "the daemon is down", until)
+    count, ends = 0, []
+    while watermark < until:
+        # At most 1,000 of catch-up `all` at a time.
+        rest = decide(action.plan, action.uid, watermark, until)
+        ends += [*rest.due, *(one.at for one in rest.missed)]
+        count += len(rest.due) + len(rest.missed)
+        if rest.missed_span is not None:
+            ends.append(rest.missed_span.first_at)
+            count += rest.missed_span.count
+        watermark = rest.watermark
+    yield Fate(action, min(ends), max(ends), count, UNDECIDED, "the daemon is down", until)
 
 
 def busiest(fates: Iterable[Fate], most: int) -> list[tuple[datetime, int]]:

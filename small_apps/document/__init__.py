@@ -1,4 +1,4 @@
-"""A small app as an admin writes it: its zone, its domains with their sources, its templates."""
+"""The document of a small app: zone, domains with their sources, templates, people, settings."""
 
 import re
 from collections.abc import Mapping
@@ -15,13 +15,13 @@ from models.parsing import Reading
 from models.problems import line_error
 from models.values import Flag, Name, Zone, parse_name, parse_text
 from models.zones import parse_zone
-from small_apps.document.people import Groups, People, Users, faults_of_people
+from small_apps.document.people import Groups, People, Users, people_problems
 from small_apps.document.settings import AppSettings
 from small_apps.document.sources import DomainModel
 from small_apps.document.staged import KINDS, Documents
 
 DEFAULT_APP = "default"
-# Owner of the actions that every small app is given.
+# Owner of the actions that every small app gets by default.
 GIVEN = "minutehand"
 LONGEST_TEMPLATE = 100_000
 LONGEST_SUBJECT = 500
@@ -30,7 +30,7 @@ _APP_NAME = re.compile("[a-z0-9][a-z0-9_-]{0,63}")
 
 
 class InvalidSmallApp(InvalidDocument):
-    """A small app's document has faults."""
+    """The document of a small app is invalid."""
 
 
 def _app_name(value: object) -> str:
@@ -43,7 +43,7 @@ def _app_name(value: object) -> str:
 
 
 def _wrong_key(key: object) -> str | None:
-    """Return what is wrong with the name of a domain, template or document."""
+    """Return the problem of the name of a domain, template or document, or None."""
     try:
         name = parse_name(key)
     except ValueError as error:
@@ -63,7 +63,7 @@ Body = Annotated[str, BeforeValidator(partial(parse_text, most=LONGEST_TEMPLATE)
 
 
 class TemplateModel(Document):
-    """A mail: its subject, its text, and the same in HTML where wanted."""
+    """A mail template: its subject, its text, and an optional HTML version."""
 
     subject: Annotated[str, BeforeValidator(partial(parse_name, most=LONGEST_SUBJECT))]
     text: Body
@@ -73,9 +73,9 @@ class TemplateModel(Document):
 class SmallAppModel(Document):
     """A small app: a tenant with its own zone, domains, templates, people and settings.
 
-    `notify` false silences the "new data available" mails of this app that nobody asked for by
-    name; `notify_recipients` says whose they are, by default everybody's. People are not part of
-    the document that is stored: they have tables of their own, which others change too.
+    `notify` false silences the "new data available" mails of this app, unless a publish requests
+    one; `notify_recipients` selects their recipients, by default all users. The stored document
+    has no people: they have their own tables, which other commands change too.
     """
 
     name: Annotated[str, BeforeValidator(_app_name)]
@@ -99,15 +99,15 @@ class SmallAppModel(Document):
 
     @property
     def people(self) -> People:
-        """What the document says of users and groups."""
+        """The users and groups of the document."""
         return People(self.users, self.groups, self.users_complete)
 
     @classmethod
     def contradictions(cls, raw: Mapping[str, Any], _reading: Reading, /) -> list[InitErrorDetails]:
-        """Return the faults of the names in it, of its people, and of who is told of new data."""
+        """Return the problems of its names, its people and its `notify_recipients`."""
         return (
-            faults_of_people(raw)
-            + _nobody(raw.get("notify_recipients"))
+            people_problems(raw)
+            + _empty_recipients(raw.get("notify_recipients"))
             + [
                 line_error((part, str(key)), key, remedy)
                 for part in ("domains", "templates", *KINDS)
@@ -118,17 +118,17 @@ class SmallAppModel(Document):
         )
 
 
-def _nobody(recipients: object) -> list[InitErrorDetails]:
+def _empty_recipients(recipients: object) -> list[InitErrorDetails]:
     if not isinstance(recipients, Mapping) or any(recipients.get(k) for k in ("users", "groups")):
         return []
-    remedy = 'names nobody; write {"groups": ["all"]}, or set "notify" to false'
+    remedy = 'selects no user; write {"groups": ["all"]}, or set "notify" to false'
     return [line_error(("notify_recipients",), dict(recipients), remedy)]
 
 
 def parse_small_app(document: object) -> SmallAppModel:
-    """Return the small app that `document` writes; raises InvalidSmallApp with all problems.
+    """Return the small app of `document`; raises InvalidSmallApp with all problems.
 
-    Instants of users without an offset are read in its zone.
+    Users' instants without an offset are read in the app's zone.
     """
     app, problems = read_document(SmallAppModel, document, Reading(default_zone=_zone(document)))
     if app is None or problems:
@@ -137,7 +137,7 @@ def parse_small_app(document: object) -> SmallAppModel:
 
 
 def stored_small_app(app: SmallAppModel) -> dict[str, Any]:
-    """Return the document to store: JSON, as it was written, formats resolved, without people."""
+    """Return the JSON document to store: as written, with formats resolved and without people."""
     return app.model_dump(mode="json", exclude_unset=True, exclude=PEOPLE)
 
 

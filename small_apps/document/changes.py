@@ -1,9 +1,9 @@
-"""What applying a document changes of a small app, in words: pure."""
+"""Changes between two documents of a small app, in words."""
 
 from collections.abc import Mapping
 from typing import Any
 
-# Keys that name things one by one.
+# Keys whose entries are reported by name.
 NAMED = {
     "domains": "domain",
     "templates": "template",
@@ -15,18 +15,18 @@ LONGEST_VALUE = 60
 
 
 def changes_between(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    """Return what `new` changes of `old`, one sentence each; empty when they say the same."""
-    told = []
+    """Return one sentence for each difference of `new` from `old`; empty if they are equal."""
+    changes = []
     for key in sorted({*old, *new}):
         before, after = old.get(key), new.get(key)
         if before == after:
             continue
         is_named = isinstance(before or {}, Mapping) and isinstance(after or {}, Mapping)
         if key in NAMED and is_named:
-            told += _named(NAMED[key], before or {}, after or {})
+            changes += _named(NAMED[key], before or {}, after or {})
         else:
-            told.append(_plain(key, before, after))
-    return told
+            changes.append(_plain(key, before, after))
+    return changes
 
 
 def _named(what: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:

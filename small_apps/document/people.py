@@ -1,7 +1,7 @@
-"""Users and groups in the document of a small app: pure.
+"""Users and groups in the document of a small app.
 
-A document adds users and changes those it lists; it takes nobody away unless it says
-`users_complete`. A group that it lists has exactly the members that stand there.
+A document adds and changes the users that it lists; it removes others only with `users_complete`.
+A listed group has exactly the listed members.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -32,7 +32,7 @@ Groups = Annotated[dict[str, Names], BeforeValidator(_groups)]
 
 
 class StoredUser(Protocol):
-    """A user as stored; those of `models.store.people.users` are."""
+    """A stored user, as `models.store.people.users` returns it."""
 
     @property
     def id(self) -> str: ...
@@ -42,7 +42,7 @@ class StoredUser(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class People:
-    """What a document says of people; None and empty where it says nothing."""
+    """The people of a document; empty or None if the document has none."""
 
     users: tuple[UserModel, ...] = ()
     groups: Mapping[str, tuple[str, ...]] | None = None
@@ -51,34 +51,34 @@ class People:
 
 @dataclass(frozen=True, slots=True)
 class PeoplePlan:
-    """What makes people what a document says: whom to write, whom to remove, and in words."""
+    """The writes and removals that apply a document's people, and the same in words."""
 
     write: tuple[UserModel, ...] = ()
     new_groups: tuple[str, ...] = ()
     removed_users: tuple[str, ...] = ()
     removed_groups: tuple[str, ...] = ()
-    told: tuple[str, ...] = ()
+    changes: tuple[str, ...] = ()
 
 
-def faults_of_people(raw: Mapping[str, Any]) -> list[InitErrorDetails]:
-    """Return the faults between users and groups of a raw document."""
-    faults = []
+def people_problems(raw: Mapping[str, Any]) -> list[InitErrorDetails]:
+    """Return the problems between users and groups of a raw document."""
+    problems = []
     seen: dict[object, int] = {}
     rows = raw.get("users")
     for number, row in enumerate(rows if isinstance(rows, list) else []):
         id = row.get("id") if isinstance(row, Mapping) else None
         if isinstance(id, str) and seen.setdefault(id, number) != number:
-            told = f"is users[{seen[id]}] already; a user stands once"
-            faults.append(line_error(("users", number, "id"), id, told))
+            text = f"repeats users[{seen[id]}]; list each user once"
+            problems.append(line_error(("users", number, "id"), id, text))
     groups = raw.get("groups")
     for name in groups if isinstance(groups, Mapping) else ():
         remedy = _wrong_group(name)
         if remedy is not None:
-            faults.append(line_error(("groups", str(name)), name, remedy))
+            problems.append(line_error(("groups", str(name)), name, remedy))
     if raw.get("users_complete") is not None and "users" not in raw:
-        told = 'tells that "users" are all there are; write them too'
-        faults.append(line_error(("users_complete",), raw["users_complete"], told))
-    return faults
+        text = 'needs "users"; list every user of the small app there'
+        problems.append(line_error(("users_complete",), raw["users_complete"], text))
+    return problems
 
 
 def _wrong_group(name: object) -> str | None:
@@ -86,11 +86,11 @@ def _wrong_group(name: object) -> str | None:
         parse_name(name)
     except ValueError as error:
         return f"the name {error}"
-    return 'everybody is in "all" anyway; leave it out' if name == EVERYBODY else None
+    return '"all" always contains every user; leave it out' if name == EVERYBODY else None
 
 
 def unknown_members(people: People, known: Iterable[str]) -> list[Problem]:
-    """Return a problem for each member of a group who is no user, in the document or stored."""
+    """Return a problem for each group member that is neither a listed nor a stored user."""
     stored = () if people.is_complete else known
     ids = {*stored, *(user.id for user in people.users)}
     problems = []
@@ -99,15 +99,15 @@ def unknown_members(people: People, known: Iterable[str]) -> list[Problem]:
             if member not in ids:
                 near = nearest(member, ids)
                 hint = f'did you mean "{near}"?' if near else 'list it under "users"'
-                told = f"is no user of this small app; {hint}"
-                problems.append(Problem(f"groups.{group}[{number}]", member, told))
+                text = f"is not a user of this small app; {hint}"
+                problems.append(Problem(f"groups.{group}[{number}]", member, text))
     return problems
 
 
 def plan_people(
     people: People, stored: Sequence[StoredUser], stored_groups: Iterable[str]
 ) -> PeoplePlan:
-    """Return what makes the stored users and groups what the document says of them."""
+    """Return the changes that make the stored users and groups match the document."""
     members = {group: frozenset(ids) for group, ids in (people.groups or {}).items()}
     listed = {user.id: user for user in people.users}
     kept = [one for one in stored if not people.is_complete or one.id in listed]
@@ -130,15 +130,15 @@ def plan_people(
 
 
 def _written(user: UserModel, known: StoredUser | None, members: Members) -> UserModel:
-    """Return a listed user with the groups that they are in afterwards."""
+    """Return a listed user with their new groups."""
     own = user.groups if "groups" in user.model_fields_set or known is None else known.groups
     return user.model_copy(update={"groups": _groups_of(user.id, own, members)})
 
 
 def _regrouped(known: StoredUser, members: Members) -> UserModel:
-    """Return a user that the document does not list, with their groups and nothing else."""
+    """Return a user that the document does not list, with their new groups only."""
     groups = _groups_of(known.id, known.groups, members)
-    # The address is not among the fields given: the stored one, which may be none, stays.
+    # The address is not among the fields that are set: the stored one, which may be null, stays.
     return UserModel.model_construct({"id", "groups"}, id=known.id, email="", groups=groups)
 
 

@@ -1,4 +1,4 @@
-"""An admin's own values of a small app: any JSON object, given to templates and steps to read."""
+"""User-defined settings of a small app: a JSON object that templates and steps can read."""
 
 import json
 from types import MappingProxyType
@@ -22,7 +22,7 @@ AppSettings = Annotated[dict[str, JsonValue], BeforeValidator(_settings)]
 
 
 def read_only(value: Any) -> Any:
-    """Return a JSON value that nobody can change: mappings and tuples for objects and lists."""
+    """Return a JSON value as immutable mappings and tuples."""
     if isinstance(value, dict):
         return MappingProxyType({key: read_only(item) for key, item in value.items()})
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""Where a domain's data come from, and how its rows are kept: the grammar of domains."""
+"""Domains in the document of a small app: source, format, columns and mode."""
 
 import re
 from collections.abc import Collection, Iterator, Mapping
@@ -24,11 +24,11 @@ FORMATS = {
     ".parquet": "parquet",
 }
 PLACES = ("file", "url", "sql", "reader")
-# Which key of a source goes with which place.
+# Each key needs its place.
 _GOES_WITH = {"headers": "url", "connection": "sql", "parameters": "reader"}
 LONGEST_SQL = 100_000
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
-# What carries the request itself, and is not a source's to say.
+# Headers of the request itself, which a source may not set.
 _OWN_HEADERS = {"host", "content-length", "transfer-encoding", "connection", "range"}
 _SECRET = re.compile(
     "auth(?!ors?([-_]|$))|cookie|token|secret|api[-_]?key|passw|credential|signature", re.IGNORECASE
@@ -66,8 +66,8 @@ def _headers(value: object) -> dict[str, str]:
     return {str(name): str(text) for name, text in value.items()}
 
 
-def _header_faults(headers: object) -> Iterator[InitErrorDetails]:
-    """Yield the faults of headers; their values are not told, for they may be secrets."""
+def _header_problems(headers: object) -> Iterator[InitErrorDetails]:
+    """Yield the problems of headers, without their values, which may be secrets."""
     for name, value in headers.items() if isinstance(headers, Mapping) else ():
         try:
             _check_header(str(name), value)
@@ -77,13 +77,13 @@ def _header_faults(headers: object) -> Iterator[InitErrorDetails]:
 
 def _check_header(name: str, value: object) -> None:
     if _HEADER.fullmatch(name) is None or name.lower() in _OWN_HEADERS:
-        raise ValueError("is no header that a source may send; leave it out")
+        raise ValueError("is not a header that a source may send; leave it out")
     if is_reference(value):
         parse_reference(value)
     elif _SECRET.search(name):
-        raise ValueError('is a secret; write where it lies: "env:NAME" or "file:/absolute/path"')
+        raise ValueError('is a secret; write a reference: "env:NAME" or "file:/absolute/path"')
     elif not parse_name(value, most=1_000).isascii():
-        raise ValueError("holds a character that no header may hold; write ASCII")
+        raise ValueError("contains a character that headers cannot contain; write ASCII")
 
 
 def _columns(value: object) -> dict[str, str]:
@@ -100,7 +100,7 @@ def _parameters(value: object) -> dict[str, Any]:
 
 
 class SourceModel(Document):
-    """Where a domain's data come from: a file, a URL, a query, or a registered reader; one."""
+    """The source of a domain: exactly one of a file, a URL, a query and a registered reader."""
 
     file: Annotated[str, BeforeValidator(parse_file)] | None = None
     url: Annotated[str, BeforeValidator(parse_source_url)] | None = None
@@ -112,28 +112,28 @@ class SourceModel(Document):
 
     @classmethod
     def contradictions(cls, raw: Mapping[str, Any], _reading: Reading, /) -> list[InitErrorDetails]:
-        """Return the faults of a source that is not exactly one of the four."""
+        """Return the problems of a source's keys and headers."""
         places = [place for place in PLACES if place in raw]
         if len(places) != 1:
             remedy = (
                 'write either {"file": "sales.csv"}, {"url": "https://example.com/sales.csv"}, '
                 '{"sql": "SELECT …", "connection": "warehouse"} or {"reader": "crm"}'
             )
-            # Not the source itself: its headers may hold a secret in clear.
+            # Without the source as value: its headers may contain a plain-text secret.
             return [line_error((), places or None, remedy)]
-        faults = [
-            line_error((key,), raw[key], f'goes with "{place}"; leave it out')
+        problems = [
+            line_error((key,), raw[key], f'is valid only with "{place}"; leave it out')
             for key, place in _GOES_WITH.items()
             if key in raw and place not in raw
         ]
         if "sql" in raw and "connection" not in raw:
             remedy = 'is required; name a connection of the configuration: "connection": "…"'
-            faults.append(line_error(("connection",), None, remedy))
-        return [*faults, *_header_faults(raw.get("headers"))]
+            problems.append(line_error(("connection",), None, remedy))
+        return [*problems, *_header_problems(raw.get("headers"))]
 
 
 class DomainModel(Document):
-    """A data domain: its source, the format of what is read there, and how rows are kept."""
+    """A data domain: its source, the source's format, its columns, and how rows are kept."""
 
     source: SourceModel
     format: Annotated[Format, BeforeValidator(one_of(*dict.fromkeys(FORMATS.values())))] | None = (
@@ -145,57 +145,62 @@ class DomainModel(Document):
 
     @classmethod
     def completed(cls, raw: dict[str, Any], _reading: Reading, /) -> dict[str, Any]:
-        """Return `raw` with the format that the source's suffix tells."""
+        """Return `raw` with the format of the source's suffix."""
         if "format" in raw:
             return raw
-        found = format_of_suffix(raw.get("source"))
+        found = _format_of_source(raw.get("source"))
         return {**raw, "format": found} if found else raw
 
     @classmethod
     def contradictions(cls, raw: Mapping[str, Any], _reading: Reading, /) -> list[InitErrorDetails]:
-        """Return the faults between the source, its format, the mode and the key."""
-        return [*_format_faults(raw), *_key_faults(raw)]
+        """Return the problems between the source, its format, the mode and the key."""
+        return [*_format_problems(raw), *_key_problems(raw)]
 
 
-def _format_faults(raw: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
+def _format_problems(raw: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
     source = raw.get("source")
     if not isinstance(source, Mapping):
         return
     has_format = "file" in source or "url" in source
-    if has_format and "format" not in raw and format_of_suffix(source) is None:
-        remedy = 'is required; add "format": "csv", "json", "jsonl" or "parquet"'
-        yield line_error(("format",), None, f"{remedy}; the suffix does not tell")
+    if has_format and "format" not in raw and _format_of_source(source) is None:
+        remedy = 'is required without a known suffix; write "csv", "json", "jsonl" or "parquet"'
+        yield line_error(("format",), None, remedy)
     if not has_format and "format" in raw and ("sql" in source or "reader" in source):
-        yield line_error(("format",), raw["format"], "rows have no format; leave it out")
+        text = 'only "file" and "url" have a format; leave it out'
+        yield line_error(("format",), raw["format"], text)
 
 
-def _key_faults(raw: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
+def _key_problems(raw: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
     appends = str(raw.get("mode", "")).lower() == "append"
     if appends and not raw.get("key"):
-        remedy = 'is required with "mode": "append"; name the columns that tell rows apart: ["id"]'
+        remedy = 'is required with "mode": "append"; list the columns that identify a row: ["id"]'
         yield line_error(("key",), raw.get("key"), remedy)
     if not appends and raw.get("key"):
-        yield line_error(("key",), raw["key"], 'goes with "mode": "append"; leave it out')
+        yield line_error(("key",), raw["key"], 'is valid only with "mode": "append"; leave it out')
 
 
-def format_of_suffix(source: object) -> str | None:
-    """Return the format that the suffix of a source's file or URL tells, before `.gz` too."""
+def _format_of_source(source: object) -> str | None:
     if not isinstance(source, Mapping):
         return None
-    path = source.get("file")
-    if not isinstance(path, str):
-        try:
-            path = urlsplit(str(source.get("url", ""))).path
-        except ValueError:
-            return None
-    found = PurePosixPath(path)
-    if found.suffix.lower() == ".gz":
-        found = found.with_suffix("")
-    return FORMATS.get(found.suffix.lower())
+    file = source.get("file")
+    if isinstance(file, str):
+        return format_of_name(file)
+    try:
+        return format_of_name(urlsplit(str(source.get("url", ""))).path)
+    except ValueError:
+        return None
+
+
+def format_of_name(name: str) -> str | None:
+    """Return the format of a file name's suffix, or None; `.gz` is ignored."""
+    path = PurePosixPath(name)
+    if path.suffix.lower() == ".gz":
+        path = path.with_suffix("")
+    return FORMATS.get(path.suffix.lower())
 
 
 def stored_source(domain: DomainModel) -> dict[str, Any]:
-    """Return what a refresh needs of a domain, as it is stored beside its pointers."""
+    """Return the part of a domain that a refresh needs, as JSON."""
     stored: dict[str, Any] = domain.source.model_dump(exclude_none=True)
     if domain.format is not None:
         stored["format"] = domain.format
@@ -211,14 +216,15 @@ def warnings_of_domains(
     connections: Collection[str],
     readers: Collection[str],
 ) -> list[str]:
-    """Return one sentence for each connection and reader that nobody knows now.
+    """Return one sentence for each unknown connection and reader, and for each exposed secret.
 
-    And for each parameter of a reader or a URL that looks like a secret in clear.
+    A secret is exposed if a reader's or URL's parameter seems to hold it in plain text.
     """
-    told = []
+    warnings = []
     for name, domain in domains.items():
-        told += [
-            f'domains.{name}.source.{where}: looks like a secret in clear; write "env:NAME" {what}'
+        warnings += [
+            f"domains.{name}.source.{where}: looks like a plain-text secret; "
+            f'write "env:NAME" {what}'
             for where, what in _clear_secrets(domain.source)
         ]
         for key, known in (("connection", connections), ("reader", readers)):
@@ -227,12 +233,12 @@ def warnings_of_domains(
                 continue
             near = nearest(wanted, known)
             hint = f'; did you mean "{near}"?' if near else ""
-            told.append(f'domains.{name}.source.{key} "{wanted}": not known now{hint}')
-    return told
+            warnings.append(f'domains.{name}.source.{key} "{wanted}": not known now{hint}')
+    return warnings
 
 
 def _clear_secrets(source: SourceModel) -> Iterator[tuple[str, str]]:
-    """Yield where a secret seems to stand in clear, and what to write a reference for."""
+    """Yield the place of each possible plain-text secret, and what a reference replaces."""
     for key, value in (source.parameters or {}).items():
         if _SECRET.search(key) and isinstance(value, str) and value and not is_reference(value):
             yield f"parameters.{key}", "instead"

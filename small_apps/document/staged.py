@@ -1,4 +1,4 @@
-"""Documents of a small app, its design and its permissions: free JSON that is staged like data."""
+"""Design and permission documents of a small app: free JSON, staged and published like data."""
 
 import json
 from typing import Annotated, Any
@@ -17,7 +17,7 @@ def _document(value: object) -> object:
         length = len(written(value))
     except (TypeError, ValueError, RecursionError):
         raise ValueError(
-            "is no JSON; write texts, numbers, true, false, null, [ ] and { }"
+            "is not JSON; use only texts, numbers, true, false, null, [ ] and { }"
         ) from None
     if length > LONGEST:
         raise ValueError(f"is too long ({length} characters of JSON); write at most {LONGEST}")
@@ -37,5 +37,5 @@ Documents = Annotated[dict[str, JsonDocument], BeforeValidator(_documents)]
 
 
 def written(document: dict[str, Any]) -> str:
-    """Return the document as it is stored and compared: compact JSON, its keys sorted."""
+    """Return the document as stored and compared: compact JSON with sorted keys."""
     return json.dumps(document, ensure_ascii=False, sort_keys=True, separators=(",", ":"))

@@ -1,1 +1,1 @@
-"""Where a domain's data come from: URLs, files, queries, readers."""
+"""Data sources: URLs, files, queries, readers."""

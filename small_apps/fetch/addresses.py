@@ -1,4 +1,4 @@
-"""Which addresses a URL may lead to: public ones, unless the settings allow private ones too."""
+"""Addresses that a URL may lead to: public ones, and private ones if the settings allow them."""
 
 import ipaddress
 import socket
@@ -7,16 +7,14 @@ from small_apps.failures import SourceFailed
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 NAT64 = ipaddress.ip_network("64:ff9b::/96")
-
-
 FETCHING = "SCHED_FETCH_ALLOW_PRIVATE"
 
 
 def checked_address(host: str, port: int, *, allow_private: bool, setting: str = FETCHING) -> str:
     """Return the address of `host` to connect to. Raises SourceFailed, which names `setting`.
 
-    Every address of the name must be allowed; the caller connects to the one returned, so that
-    nobody can change the name's meaning between the check and the connection.
+    Every address of the name must be allowed. The caller connects to the returned one, so that
+    a DNS change between check and connection has no effect.
     """
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -33,10 +31,10 @@ def checked_address(host: str, port: int, *, allow_private: bool, setting: str =
 
 
 def is_public(text: str) -> bool:
-    """Return whether an address is one of the open internet, through tunnels as well."""
+    """Return whether an address, and each one that it tunnels to, is a public one."""
     address = ipaddress.ip_address(text.partition("%")[0])
     carried = _carried(address)
-    # NAT64 is reserved itself; where it is in use, it is the way to every IPv4 address.
+    # NAT64 addresses are reserved, but stand for public IPv4 addresses where NAT64 is in use.
     own = [] if address in NAT64 else [address]
     return all(_is_global(one) for one in (*own, *carried))
 
@@ -48,7 +46,7 @@ def _is_global(address: Address) -> bool:
 
 
 def _carried(address: Address) -> list[Address]:
-    """Return the IPv4 addresses that an IPv6 address stands for."""
+    """Return the IPv4 addresses embedded in an IPv6 address."""
     if isinstance(address, ipaddress.IPv4Address):
         return []
     carried: list[Address | None] = [address.ipv4_mapped, address.sixtofour]

@@ -1,4 +1,4 @@
-"""The end of a request, whatever the server does: time-outs of httpx count from byte to byte."""
+"""A deadline of a whole request; the time-outs of httpx restart with every byte."""
 
 import socket
 import threading
@@ -9,9 +9,9 @@ _CONNECTED = ("connection.connect_tcp.complete", "connection.start_tls.complete"
 
 
 class Deadline:
-    """Cuts the connections of a request off after `seconds`, or when `cut` is called before.
+    """Closes the connection of a request after `seconds`, or on an earlier `cut`.
 
-    What reads from one then fails, or finds the end of the body: ask `is_over` in either case.
+    Its reader then fails or finds the end of the body: check `is_over` in either case.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -22,19 +22,19 @@ class Deadline:
         self._timer.daemon = True
 
     def cut(self) -> None:
-        """End the connection; may be called from another thread, again and again."""
+        """End the connection; any thread may call this, repeatedly."""
         self.is_over = True
         if self._socket is not None:
             try:
-                # The plain socket's: that of TLS would take the connection from its reader.
+                # Of the plain socket: TLS's own `shutdown` would detach the connection's reader.
                 socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
             except OSError:
                 return
 
-    def trace(self, event: str, told: dict[str, Any]) -> None:
-        """Take the connection that httpcore tells of, as the extension `trace` of a request."""
+    def trace(self, event: str, info: dict[str, Any]) -> None:
+        """Take the connection from httpcore, as the extension `trace` of a request."""
         if event in _CONNECTED:
-            self._socket = told["return_value"].get_extra_info("socket")
+            self._socket = info["return_value"].get_extra_info("socket")
             if self.is_over:
                 self.cut()
 

@@ -1,4 +1,4 @@
-"""HTTP(S) sources: a probe of one byte, and downloads with bounded size, time and redirects."""
+"""HTTP(S) sources: one-byte probes, and downloads with bounded size, time and redirects."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -18,13 +18,13 @@ from small_apps.watch import Watch
 
 MOST_REDIRECTS = 5
 PROBE_TIMEOUT_S = 20
-# Compressed answers would have another ETag, and another size than the one that is bounded.
+# A compressed response has a different ETag, and its size is not the bounded one.
 HEADERS = {"User-Agent": "minutehand", "Accept-Encoding": "identity"}
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What to ask for: a URL, headers of the source's own, and the name to show for it."""
+    """A request: a URL, the source's own headers, and a name to show instead of a secret URL."""
 
     url: str
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -32,20 +32,20 @@ class Wanted:
 
     @property
     def shown(self) -> str:
-        """The URL for people, without secrets."""
+        """The display name, without secrets."""
         return self.name or shown_url(self.url)
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a server said about a resource."""
+    """A server's metadata of a resource."""
 
     validators: dict[str, str]
     media_type: str | None
 
 
 def shown_url(url: str) -> str:
-    """Return `url` without user, password and query, which may hold secrets."""
+    """Return `url` without user, password, query and fragment, which may hold secrets."""
     try:
         parsed = httpx.URL(url)
     except httpx.InvalidURL:
@@ -54,7 +54,7 @@ def shown_url(url: str) -> str:
 
 
 def probe(wanted: Wanted, settings: FetchSettings) -> Answer | None:
-    """Return what a GET of the first byte says; None when it fails, so that data are read."""
+    """Return the metadata from a GET of the first byte; None if it fails."""
     timeout_s = min(settings.timeout_s, PROBE_TIMEOUT_S)
     try:
         with _opened(wanted, settings, Deadline(timeout_s), {"Range": "bytes=0-0"}) as response:
@@ -64,12 +64,12 @@ def probe(wanted: Wanted, settings: FetchSettings) -> Answer | None:
 
 
 def private_part(target: Path) -> Path:
-    """Return a new name beside `target`, for one writer alone; maintenance removes what is left."""
+    """Return a new name beside `target` for one writer; maintenance removes leftovers."""
     return target.with_name(f"{target.name}.{uuid4()}.part")
 
 
 def keep(part: Path, target: Path) -> None:
-    """Let a download become `target`; what came from another place before is removed."""
+    """Rename a download to `target`, and remove the domain's downloads from other places."""
     part.replace(target)
     for other in target.parent.iterdir():
         if other.stem == target.stem and other != target:
@@ -77,7 +77,7 @@ def keep(part: Path, target: Path) -> None:
 
 
 def download(wanted: Wanted, target: Path, settings: FetchSettings, watch: Watch) -> Answer:
-    """Write what is wanted to `target`, whole or not at all. Raises SourceFailed, Stopped."""
+    """Download to `target`, whole or not at all. Raises SourceFailed, Stopped."""
     target.parent.mkdir(parents=True, exist_ok=True)
     part = private_part(target)
     deadline = Deadline(settings.timeout_s)
@@ -106,12 +106,12 @@ def _opened(
     headers: dict[str, str],
     watch: Watch | None = None,
 ) -> Iterator[httpx.Response]:
-    """Yield the last answer of the redirects, its body unread; every failure is SourceFailed."""
+    """Yield the response after all redirects, its body unread; every failure is SourceFailed."""
     shown = wanted.shown
     client = httpx.Client(
         transport=Guard(allow_private=settings.allow_private, setting=FETCHING),
         timeout=deadline.seconds,
-        # A proxy of the environment would connect for us, past the check of the address.
+        # A proxy of the environment would bypass the check of the address.
         trust_env=False,
     )
     try:
@@ -136,7 +136,7 @@ def _opened(
 
 
 def _unnamed(error: SourceFailed, wanted: Wanted) -> SourceFailed:
-    """Return the failure; of a URL that is a secret it does not tell the host."""
+    """Return the failure, without the host if the URL is a secret."""
     if wanted.name is None:
         return error
     text = str(error)
@@ -145,14 +145,14 @@ def _unnamed(error: SourceFailed, wanted: Wanted) -> SourceFailed:
     except httpx.InvalidURL:
         host = wanted.url
     if wanted.url in text or (host and host in text):
-        text = f"{wanted.name}: its server cannot be asked"
+        text = f"{wanted.name}: the request to its server failed"
     return SourceFailed(text, permanent=error.permanent)
 
 
 def _followed(
     client: httpx.Client, wanted: Wanted, headers: dict[str, str], deadline: Deadline
 ) -> httpx.Response:
-    # Not httpx's own following: that reads the whole body of every redirect.
+    # httpx's own following reads the whole body of every redirect.
     own = HEADERS | headers
     request = client.build_request("GET", wanted.url, headers=dict(wanted.headers) | own)
     origin = _origin(request.url)
@@ -164,7 +164,7 @@ def _followed(
         response.close()
         request = response.next_request
         if _origin(request.url) != origin:
-            # What the source was trusted with is not for whoever it sends us to.
+            # The source's credentials are not for the servers it redirects to.
             for name in wanted.headers:
                 request.headers.pop(name, None)
             request.headers.update(own)
@@ -181,7 +181,7 @@ def _bounded(
     total = int(response.headers.get("content-length", 0)) or None
     done = 0
     _check_size(total or 0, shown, settings)
-    # No chunk size: it would hold back what a slow server trickles, and with it the checks.
+    # A chunk size would hold back the bytes of a slow server, and delay the checks.
     for chunk in response.iter_bytes():
         done += len(chunk)
         _check_size(done, shown, settings)

@@ -1,4 +1,4 @@
-"""Has a source changed since its snapshot was made? When in doubt, yes."""
+"""Probes that find whether a source changed since its snapshot; uncertain means changed."""
 
 from collections.abc import Mapping
 
@@ -10,10 +10,10 @@ from small_apps.fetch.sources import Source, file_state, file_validators, resolv
 
 
 def probe(source: Source, settings: Settings) -> dict[str, str] | None:
-    """Return what tells the source's present state from others; None when that is unknown.
+    """Return the validators of the source's current state; None if they are unknown.
 
-    Of a URL one byte is asked for; a query and a reader cannot tell. A probe that fails is no
-    failure: the data are read instead, and if they cannot be, that says why.
+    A URL is probed by its first byte; a query and a reader have no validators. A failed probe
+    returns None: the data are read instead, and that read reports the error.
     """
     if source.sql is not None or source.reader is not None:
         return None
@@ -37,5 +37,5 @@ def _asked(source: Source, settings: Settings) -> Answer | None:
 
 
 def is_unchanged(known: Mapping[str, str], probed: Mapping[str, str] | None) -> bool:
-    """Return whether every validator is there, and the same as when the snapshot was made."""
+    """Return whether there are validators, all equal to those of the snapshot."""
     return bool(probed) and dict(known) == probed

@@ -1,4 +1,4 @@
-"""HTTP connections to checked addresses only, whatever a name means a moment later."""
+"""HTTP connections to checked addresses only, immune to a later change of the name."""
 
 import httpx
 
@@ -6,7 +6,7 @@ from small_apps.fetch.addresses import checked_address
 
 
 class Guard(httpx.BaseTransport):
-    """Connects each hop to an address that was checked, under the name that was asked for."""
+    """Connects each hop to a checked address, under the requested host name."""
 
     def __init__(self, *, allow_private: bool, setting: str) -> None:
         self._allow_private = allow_private
@@ -30,5 +30,5 @@ class Guard(httpx.BaseTransport):
         return self._inner.handle_request(direct)
 
     def close(self) -> None:
-        """End the connections."""
+        """Close the connections."""
         self._inner.close()

@@ -1,4 +1,4 @@
-"""SQL sources: one query on a connection of the configuration, read only, bounded, streamed."""
+"""SQL sources: one read-only query on a configured connection, bounded and streamed."""
 
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -12,19 +12,19 @@ from models.problems import unknown_name
 from runtime.clock import monotonic
 from runtime.config import Settings
 from runtime.references import SecretMissing, resolved
-from small_apps.failures import SourceFailed, Stopped
+from small_apps.failures import SourceFailed, Stopped, first_line
 from small_apps.fetch.rows import Bounds, write_rows
-from small_apps.importing.bad_rows import Faults
+from small_apps.importing.bad_rows import BadRows
 from small_apps.watch import Watch
 
 CONNECT_S = 10
 ROWS_AT_ONCE = 1_000
 
 
-def query(sql: str, name: str, target: Path, settings: Settings, watch: Watch) -> Faults:
-    """Write the rows that `sql` gives on the connection `name` to `target`, as JSON Lines.
+def query(sql: str, name: str, target: Path, settings: Settings, watch: Watch) -> BadRows:
+    """Write the rows of `sql` on the connection `name` to `target`, as JSON Lines.
 
-    Raises SourceFailed, and Stopped when asked to; the query is ended on the server then.
+    Return the rows left out. Raises SourceFailed, and Stopped after ending the query on the server.
     """
     engine = _engine(name, settings)
     end = monotonic() + settings.fetch.timeout_s
@@ -46,8 +46,8 @@ def query(sql: str, name: str, target: Path, settings: Settings, watch: Watch) -
 def _engine(name: str, settings: Settings) -> sa.Engine:
     known = settings.connections
     if name not in known:
-        told = unknown_name("connection", name, known)
-        raise SourceFailed(f'connection "{name}" {told}', permanent=True)
+        text = unknown_name("connection", name, known)
+        raise SourceFailed(f'connection "{name}" {text}', permanent=True)
     try:
         url = sa.make_url(resolved(known[name].get_secret_value(), settings.secrets))
         options = _options(url, settings.fetch.timeout_s)
@@ -55,7 +55,7 @@ def _engine(name: str, settings: Settings) -> sa.Engine:
     except SecretMissing as error:
         raise SourceFailed(f"connection {name}: {error}") from None
     except (sa.exc.ArgumentError, ImportError, ValueError) as error:
-        # What was wrong with a URL may quote it.
+        # The text of a URL error may quote the URL.
         kind = type(error).__name__
         text = f": {error}" if isinstance(error, ImportError) else ""
         raise SourceFailed(
@@ -74,7 +74,7 @@ def _options(url: sa.URL, timeout_s: float) -> dict[str, Any]:
         session = f"-c default_transaction_read_only=on -c statement_timeout={int(timeout_s * 1e3)}"
         return {"connect_timeout": CONNECT_S, "options": session}
     if backend == "sqlite":
-        # The query runs in a thread of its own, and is interrupted from another.
+        # One thread runs the query, another interrupts it.
         return {"check_same_thread": False, "timeout": CONNECT_S}
     return {}
 
@@ -89,7 +89,7 @@ def _read_only_mysql(connection: Any, _record: object) -> None:
 
 
 def _cancel_of(driver: Any) -> Callable[[], object]:
-    """Return what ends a query of this driver's from another thread."""
+    """Return the driver's function that ends a query from another thread."""
     for name in ("cancel_safe", "cancel", "interrupt"):
         found: Callable[[], object] | None = getattr(driver, name, None)
         if callable(found):
@@ -110,7 +110,7 @@ def _ended_in_time(cancel: Callable[[], object], timeout_s: float, watch: Watch)
 
 
 def _rows(connection: sa.Connection, sql: str, name: str) -> Generator[dict[str, Any], None, None]:
-    # Without parameters a driver takes the text as it is, percent signs and colons too.
+    # Without parameters, a driver takes percent signs and colons literally.
     options = {"stream_results": True, "max_row_buffer": ROWS_AT_ONCE, "no_parameters": True}
     with connection.execution_options(**options).exec_driver_sql(sql) as result:
         columns = _columns(result, name)
@@ -121,12 +121,12 @@ def _rows(connection: sa.Connection, sql: str, name: str) -> Generator[dict[str,
 
 def _columns(result: sa.CursorResult[Any], name: str) -> Sequence[str]:
     if not result.returns_rows:
-        raise SourceFailed(f"connection {name}: the statement gives no rows", permanent=True)
+        raise SourceFailed(f"connection {name}: the statement returns no rows", permanent=True)
     columns = list(result.keys())
     twice = sorted({column for column in columns if columns.count(column) > 1})
     if twice:
         raise SourceFailed(
-            f'connection {name}: the query names the column "{twice[0]}" twice; write AS',
+            f'connection {name}: the query has two columns "{twice[0]}"; rename one with AS',
             permanent=True,
         )
     return columns
@@ -138,6 +138,6 @@ def _failed(
     if is_late:
         seconds = settings.fetch.timeout_s
         return SourceFailed(f"connection {name} took longer than SCHED_FETCH_TIMEOUT_S={seconds:g}")
-    told = str(getattr(error, "orig", None) or error).partition("\n")[0]
+    text = first_line(getattr(error, "orig", None) or error)
     is_permanent = isinstance(error, sa.exc.ProgrammingError)
-    return SourceFailed(f"connection {name}: {told}", permanent=is_permanent)
+    return SourceFailed(f"connection {name}: {text}", permanent=is_permanent)

@@ -1,4 +1,4 @@
-"""Sources in Python: a registered reader gives its rows, fresh each time."""
+"""Reader sources: rows from a registered Python function."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -15,7 +15,7 @@ from runtime.config import Settings
 from runtime.references import SecretMissing, hidden, resolved
 from small_apps.failures import SourceFailed, Stopped
 from small_apps.fetch.rows import Bounds, write_rows
-from small_apps.importing.bad_rows import Faults
+from small_apps.importing.bad_rows import BadRows
 
 
 def read(
@@ -25,11 +25,11 @@ def read(
     context: StepContext,
     settings: Settings,
     bounds: Bounds,
-) -> Faults:
-    """Write the rows of the reader `name` to `target`, as JSON Lines; return what was left out.
+) -> BadRows:
+    """Write the rows of the reader `name` to `target`, as JSON Lines; return the rows left out.
 
-    `given` are its parameters, with references. Raises SourceFailed for what the reader raises,
-    and Stopped.
+    `given` are its parameters, with unresolved references. Raises SourceFailed for any error of
+    the reader, and Stopped.
     """
     found = _registered(name)
     secrets = _secrets(found, given, settings)
@@ -41,12 +41,12 @@ def read(
     except Stopped:
         raise
     except (SourceFailed, StepFailed) as error:
-        told = str(error) if isinstance(error, SourceFailed) else f"reader {name}: {error}"
-        text = hidden(told, secrets.values())
-        raise SourceFailed(text, permanent=error.permanent) from None
-    except (Exception, SystemExit) as error:  # a user's own code, which may tell its parameters
-        told = hidden(f"{type(error).__name__}: {error}", secrets.values())
-        raise SourceFailed(f"reader {name}: {told}") from None
+        text = str(error) if isinstance(error, SourceFailed) else f"reader {name}: {error}"
+        shown = hidden(text, secrets.values())
+        raise SourceFailed(shown, permanent=error.permanent) from None
+    except (Exception, SystemExit) as error:  # user code, whose errors may quote its parameters
+        shown = hidden(f"{type(error).__name__}: {error}", secrets.values())
+        raise SourceFailed(f"reader {name}: {shown}") from None
     finally:
         close = getattr(rows, "close", None)
         if callable(close):
@@ -56,15 +56,15 @@ def read(
 def _registered(name: str) -> RegisteredReader:
     known = registered_readers()
     if name not in known:
-        told = unknown_name("reader", name, known)
-        raise SourceFailed(f'reader "{name}" {told}', permanent=True)
+        text = unknown_name("reader", name, known)
+        raise SourceFailed(f'reader "{name}" {text}', permanent=True)
     return known[name]
 
 
 def _secrets(
     found: RegisteredReader, given: Mapping[str, Any], settings: Settings
 ) -> dict[str, str]:
-    """Return what the references among the parameters stand for."""
+    """Return the values of the references among the parameters."""
     try:
         return {
             key: resolved(value, settings.secrets)
@@ -80,15 +80,15 @@ def _parameters(found: RegisteredReader, values: Mapping[str, Any]) -> BaseModel
         return found.parameters.model_validate(values)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        told = f"{path_of(first['loc'])} {remedy_of(first)}"
-        raise SourceFailed(f"reader {found.name}: parameters.{told}", permanent=True) from None
+        text = f"{path_of(first['loc'])} {remedy_of(first)}"
+        raise SourceFailed(f"reader {found.name}: parameters.{text}", permanent=True) from None
 
 
-def _hidden(faults: Faults, secrets: Mapping[str, str]) -> Faults:
-    """Return the faults; what a mapper raised may tell a secret too."""
+def _hidden(bad_rows: BadRows, secrets: Mapping[str, str]) -> BadRows:
+    """Return the bad rows without secrets; a mapper's errors may quote one."""
     known = secrets.values()
-    faults.samples = [
+    bad_rows.samples = [
         replace(one, value=hidden(one.value, known), why=hidden(one.why, known))
-        for one in faults.samples
+        for one in bad_rows.samples
     ]
-    return faults
+    return bad_rows

@@ -1,4 +1,4 @@
-"""Rows of Python's to a file of JSON Lines: what a query or a reader gives, bounded and counted."""
+"""Python rows of a query or a reader to a JSON Lines file, bounded and counted."""
 
 import json
 import math
@@ -13,7 +13,7 @@ from uuid import UUID
 
 from runtime.data_sections import FetchSettings
 from small_apps.failures import SourceFailed
-from small_apps.importing.bad_rows import Fault, Faults, short
+from small_apps.importing.bad_rows import BadRow, BadRows, short
 from small_apps.watch import Watch
 
 REPORT_ROWS = 1_000
@@ -22,7 +22,7 @@ Mapper = Callable[[Any], Any]
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How much may come, and of what."""
+    """The limits of one read, and its display name."""
 
     shown: str
     settings: FetchSettings
@@ -31,27 +31,27 @@ class Bounds:
 
 def write_rows(
     rows: Iterable[Any], target: Path, bounds: Bounds, mapper: Mapper | None = None
-) -> Faults:
-    """Write `rows`, mapped, to `target`, a line for each; return which were left out.
+) -> BadRows:
+    """Write `rows`, mapped, to `target`, one line each; return the rows left out.
 
-    A row that is left out is a blank line, so that lines count rows. Raises what `rows` raises,
-    SourceFailed for more than the settings allow, and Stopped.
+    A row left out becomes a blank line, so that line numbers are row numbers. Raises the errors of
+    `rows`, SourceFailed above the limits of the settings, and Stopped.
     """
-    faults, size = Faults(unit="row"), 0
+    bad_rows, size = BadRows(unit="row"), 0
     number = 0
     with target.open("w", encoding="utf-8") as stream:
         for number, row in enumerate(rows, 1):
-            line = _line(row, number, mapper, faults)
+            line = _line(row, number, mapper, bad_rows)
             size += stream.write(line + "\n")
             _check(number, size, bounds)
     bounds.watch.progress(number, number)
-    return faults
+    return bad_rows
 
 
 def _check(number: int, size: int, bounds: Bounds) -> None:
     if size > bounds.settings.max_bytes:
         raise SourceFailed(
-            f"{bounds.shown} gives more than SCHED_FETCH_MAX_BYTES={bounds.settings.max_bytes}",
+            f"{bounds.shown} returns more than SCHED_FETCH_MAX_BYTES={bounds.settings.max_bytes}",
             permanent=True,
         )
     if number % REPORT_ROWS == 0:
@@ -59,23 +59,23 @@ def _check(number: int, size: int, bounds: Bounds) -> None:
         bounds.watch.progress(number, None)
 
 
-def _line(row: Any, number: int, mapper: Mapper | None, faults: Faults) -> str:
-    """Return the row as JSON; an empty text when it is dropped or left out."""
+def _line(row: Any, number: int, mapper: Mapper | None, bad_rows: BadRows) -> str:
+    """Return the row as JSON; an empty text if it is dropped or left out."""
     try:
         mapped = row if mapper is None else mapper(row)
         if mapped is None:
             return ""
         if not isinstance(mapped, Mapping):
-            raise TypeError("is no row; write a dict")
+            raise TypeError("is not a row; return a dict")
         return json.dumps({str(key): plain(value) for key, value in mapped.items()})
-    except Exception as error:  # a row's own fault, also in a user's mapper
+    except Exception as error:  # one bad row, or an error of a user's mapper
         why = str(error) if mapper is None else f"{type(error).__name__}: {error}"
-        faults.add(1, [Fault(number, None, short(row), why)])
+        bad_rows.add(1, [BadRow(number, None, short(row), why)])
         return ""
 
 
 def plain(value: Any) -> Any:
-    """Return a value as JSON has it, to its last digit. Raises TypeError for what it cannot be."""
+    """Return a value as JSON, without loss of digits. Raises TypeError for other types."""
     if value is None or isinstance(value, bool | str):
         return value.value if isinstance(value, Enum) else value
     if isinstance(value, int):
@@ -88,13 +88,8 @@ def plain(value: Any) -> Any:
 
 
 def _of_other(value: Any) -> Any:
-    if isinstance(value, datetime):
-        aware = value.tzinfo is not None
-        return (
-            f"{value.astimezone(UTC).replace(tzinfo=None).isoformat()}Z"
-            if aware
-            else (value.isoformat())
-        )
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        return f"{value.astimezone(UTC).replace(tzinfo=None).isoformat()}Z"
     if isinstance(value, date | time):
         return value.isoformat()
     if isinstance(value, timedelta | UUID):
@@ -105,4 +100,4 @@ def _of_other(value: Any) -> Any:
         return [plain(item) for item in value]
     if isinstance(value, Enum):
         return plain(value.value)
-    raise TypeError(f"a {type(value).__name__} cannot be kept; make a text or a number of it")
+    raise TypeError(f"a {type(value).__name__} cannot be stored; convert it to a text or a number")

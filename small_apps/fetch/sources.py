@@ -1,4 +1,4 @@
-"""Where a domain's data come from: a file, a URL, a query, or a reader of one's own."""
+"""Fetching of a domain's source: a file, a URL, a query, or a registered reader."""
 
 import os
 import stat
@@ -12,23 +12,29 @@ from minutehand.steps import StepContext
 from models.references import is_reference
 from runtime.config import Settings
 from runtime.references import SecretMissing, resolved
+from small_apps.document.sources import PLACES, format_of_name
 from small_apps.failures import SourceFailed
 from small_apps.fetch import downloads, readers
 from small_apps.fetch.downloads import Wanted
-from small_apps.fetch.formats import format_of
 from small_apps.fetch.query import query
 from small_apps.fetch.rows import Bounds
 from small_apps.importing import Data, Rules
 from small_apps.watch import Watch
 
-PLACES = ("file", "url", "sql", "reader")
+MEDIA_TYPES = {
+    "text/csv": "csv",
+    "application/json": "json",
+    "application/x-ndjson": "jsonl",
+    "application/jsonl": "jsonl",
+    "application/vnd.apache.parquet": "parquet",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
     """One source: a `file` relative to the data root, a `url`, a query `sql`, or a `reader`.
 
-    `key` tells this source from another one that the domain had before.
+    `key` differs from the keys of the domain's earlier sources.
     """
 
     key: str
@@ -44,13 +50,13 @@ class Source:
 
     @property
     def place(self) -> str:
-        """Tells where the data come from, whatever they are taken for, from any other place."""
+        """A hash of where the data come from, independent of their format and rules."""
         place = (self.url, self.sql, self.connection, self.reader, sorted(self.parameters.items()))
         return sha256(repr(place).encode()).hexdigest()[:16]
 
     @property
     def shown(self) -> str:
-        """The source's name for people, without secrets."""
+        """The source's display name, without secrets."""
         if self.url:
             return self.url if is_reference(self.url) else downloads.shown_url(self.url)
         if self.reader:
@@ -60,9 +66,9 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """A source's data on this machine, ready to be imported; `validators` say which state.
+    """A source's data on this machine, ready to import; `validators` identify their state.
 
-    A download is private to its refresh until it was read; then it becomes the file `kept`.
+    A download is private to its refresh until it is read; then it becomes the file `kept`.
     """
 
     data: Data
@@ -70,25 +76,25 @@ class Fetched:
     kept: Path | None = None
 
     def keep(self) -> None:
-        """Keep a download for `from: downloaded`; it is not private any longer."""
+        """Keep a download for `from: downloaded`; it is no longer private."""
         if self.kept is not None:
             downloads.keep(self.data.file, self.kept)
 
 
 def source_of(document: Mapping[str, Any]) -> Source:
-    """Return the source that a domain's stored document names. Raises SourceFailed."""
+    """Return the source of a domain's stored document. Raises SourceFailed."""
     if sum(bool(document.get(place)) for place in PLACES) != 1:
         text = 'the source needs exactly one of "file", "url", "sql" and "reader"'
         raise SourceFailed(text, permanent=True)
     known = ("file", "url", "headers", "sql", "connection", "reader", "parameters", "format")
     given = {key: document[key] for key in known if document.get(key) is not None}
     rules = Rules(document.get("columns", {}), tuple(document.get("key", ())))
-    told = repr(sorted(document.items(), key=str))
-    return Source(key=sha256(told.encode()).hexdigest()[:16], rules=rules, **given)
+    text = repr(sorted(document.items(), key=str))
+    return Source(key=sha256(text.encode()).hexdigest()[:16], rules=rules, **given)
 
 
 def wanted_of(source: Source, settings: Settings) -> Wanted:
-    """Return what to ask a URL's server for, secrets resolved. Raises SourceFailed."""
+    """Return the request of a URL source, its secrets resolved. Raises SourceFailed."""
     try:
         url = resolved(str(source.url), settings.secrets) if is_reference(source.url) else None
         headers = {
@@ -98,7 +104,7 @@ def wanted_of(source: Source, settings: Settings) -> Wanted:
     except SecretMissing as error:
         raise SourceFailed(str(error)) from None
     if not all(map(_may_be_sent, headers.values())):
-        text = "a header's secret holds what no header may hold, or begins or ends with a blank"
+        text = "a header's secret has an invalid character, or begins or ends with a blank"
         raise SourceFailed(f"{source.shown}: {text}")
     if url is None:
         return Wanted(str(source.url), headers)
@@ -110,9 +116,9 @@ def _may_be_sent(text: str) -> bool:
 
 
 def resolve_file(data_root: Path, name: str) -> Path:
-    """Return the file `name` under `data_root`, links followed. Raises SourceFailed.
+    """Return the file `name` under `data_root`, links followed.
 
-    Nothing outside the root is reached: not by `..`, by an absolute path or by a link.
+    Raises SourceFailed for a file outside the root, also by `..`, an absolute path or a link.
     """
     root = data_root.resolve()
     try:
@@ -138,7 +144,7 @@ def file_state(file: Path, shown: str) -> os.stat_result:
 
 
 def file_validators(source: Source, state: os.stat_result) -> dict[str, str]:
-    """Return what tells this state of a file from a later one."""
+    """Return the validators that identify this state of a file."""
     return {
         "source": source.key,
         "mtime_ns": str(state.st_mtime_ns),
@@ -153,10 +159,10 @@ def fetch(
     watch: Watch,
     context: StepContext | None = None,
 ) -> Fetched:
-    """Bring the source's data to this machine: a file stays put, all else is downloaded.
+    """Return the source's data on this machine: a file stays put, all else is downloaded.
 
-    Two refreshes may do so at once, so what was downloaded becomes `kept` only when it was read.
-    A reader gets the `context`. Raises SourceFailed and Stopped.
+    A download becomes `kept` only after it was read, because two refreshes may run at once. A
+    reader gets the `context`. Raises SourceFailed and Stopped.
     """
     if source.file is not None:
         return _local(source, settings, watch)
@@ -191,18 +197,18 @@ def _rows_of(
     context: StepContext | None,
 ) -> Fetched:
     if source.sql is not None:
-        faults = query(source.sql, source.connection, private, settings, watch)
+        bad_rows = query(source.sql, source.connection, private, settings, watch)
     elif context is None:
-        raise SourceFailed(f"{source.shown} is read by a refresh alone", permanent=True)
+        raise SourceFailed(f"{source.shown} can only be read by a refresh", permanent=True)
     else:
         bounds = Bounds(source.shown, settings.fetch, watch)
         name = str(source.reader)
-        faults = readers.read(name, source.parameters, private, context, settings, bounds)
-    return Fetched(Data(private, "jsonl", source.shown, source.rules, watch, faults), {}, kept)
+        bad_rows = readers.read(name, source.parameters, private, context, settings, bounds)
+    return Fetched(Data(private, "jsonl", source.shown, source.rules, watch, bad_rows), {}, kept)
 
 
 def fetch_again(source: Source, kept: Path, settings: Settings, watch: Watch) -> Fetched:
-    """Return what an earlier refresh downloaded to `kept`, unasked whether it is still so."""
+    """Return the earlier download `kept`, without asking the source whether it changed."""
     if source.file is not None:
         return _local(source, settings, watch)
     if not kept.exists():
@@ -228,3 +234,9 @@ def _local(source: Source, settings: Settings, watch: Watch) -> Fetched:
 
 def _path_of(url: str) -> str:
     return url.partition("?")[0].partition("#")[0]
+
+
+def format_of(name: str, media_type: str | None = None) -> str:
+    """Return the format of a file name's suffix, else of the media type, else CSV."""
+    by_type = MEDIA_TYPES.get((media_type or "").partition(";")[0].strip().lower())
+    return format_of_name(name) or by_type or "csv"

@@ -1,4 +1,4 @@
-"""A source's file to a snapshot's file: read, typed, merged and measured, all by DuckDB."""
+"""Import of a source file into a snapshot file by DuckDB: read, type, merge, measure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -9,9 +9,9 @@ from typing import Any
 import duckdb
 
 from runtime.data_sections import FetchSettings
-from small_apps.failures import SourceFailed
-from small_apps.importing.bad_rows import Faults
-from small_apps.importing.columnar import Engine, opened, told_of_memory
+from small_apps.failures import SourceFailed, first_line
+from small_apps.importing.bad_rows import BadRows
+from small_apps.importing.columnar import Engine, memory_text, opened
 from small_apps.importing.columns import check_key, declare, settle
 from small_apps.importing.figures import figures_of
 from small_apps.importing.merge import joined, latest
@@ -25,7 +25,7 @@ from small_apps.watch import Watch
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What a domain asks of its rows: the kinds of columns; merging by `key`, if it has one."""
+    """A domain's rules for its rows: declared kinds of columns, and the key to merge by, if any."""
 
     columns: Mapping[str, str] = field(default_factory=dict)
     key: tuple[str, ...] = ()
@@ -33,39 +33,39 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """A source's data on this machine, to be imported; `faults` are of rows that never came."""
+    """A source's data on this machine, to be imported; `bad_rows` were left out by the fetch."""
 
     file: Path
     format: str
     shown: str
     rules: Rules = Rules()
     watch: Watch = field(default_factory=Watch)
-    faults: Faults = field(default_factory=Faults)
+    bad_rows: BadRows = field(default_factory=BadRows)
 
     def with_watch(self, watch: Watch) -> "Data":
-        """Return the same data, watched anew."""
+        """Return the same data with another watch."""
         return replace(self, watch=watch)
 
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What a snapshot holds: its digest tells it from others; `faults` were left out."""
+    """The result of an import: the snapshot's digest and figures, and the rows left out."""
 
     digest: str
     figures: dict[str, Any]
-    faults: Faults
+    bad_rows: BadRows
 
     @property
     def row_count(self) -> int:
-        """How many rows the snapshot has."""
+        """The number of rows of the snapshot."""
         return int(self.figures["rows"])
 
 
 def import_data(settings: FetchSettings, data: Data, target: Path, last: Path | None) -> Imported:
-    """Write the rows of `data` to `target` as Parquet; beside it lies what is needed meanwhile.
+    """Write the rows of `data` to `target` as Parquet; temporary files go to its folder.
 
-    With a key they are merged into those of the snapshot `last`. Raises SourceFailed when nothing
-    can be read, or more of it not than the settings allow; and Stopped.
+    With a key, the rows are merged into those of the snapshot `last`. Raises SourceFailed if no
+    row, or too small a share of them, can be read; and Stopped.
     """
     folder = target.parent
     prepared = folder / "source"
@@ -81,16 +81,15 @@ def import_data(settings: FetchSettings, data: Data, target: Path, last: Path | 
             )
             figures = figures_of(engine, target)
     except duckdb.OutOfMemoryException as error:
-        raise SourceFailed(f"{data.shown} needs {told_of_memory(error, settings)}") from None
+        raise SourceFailed(f"{data.shown} needs {memory_text(error, settings)}") from None
     except duckdb.Error as error:
-        told = str(error).partition("\n")[0]
-        raise SourceFailed(f"{data.shown}: {told}") from None
+        raise SourceFailed(f"{data.shown}: {first_line(error)}") from None
     with target.open("rb") as stream:
-        return Imported(file_digest(stream, "sha256").hexdigest(), figures, table.faults)
+        return Imported(file_digest(stream, "sha256").hexdigest(), figures, table.bad_rows)
 
 
 def load(engine: Engine, snapshot: Path, shown: str, name: str = "raw") -> Table:
-    """Return the rows of a snapshot's file, of this release or an earlier one."""
+    """Return the rows of a snapshot file, of this or an earlier release."""
     if snapshot.suffix == ".jsonl":
         return load_json(engine, snapshot, shown, "jsonl", name)
     return load_parquet(engine, snapshot, shown, name)
@@ -105,14 +104,14 @@ def _read(engine: Engine, file: Path, data: Data, ends: Ends) -> Table:
 
 
 def _check(table: Table, data: Data, settings: FetchSettings) -> None:
-    """Leave out what the rules refuse. Raises SourceFailed when that is too much."""
-    if data.faults.unit == "row":
-        table.faults.unit = "row"
-    table.faults.add(data.faults.count, data.faults.samples)
+    """Leave out the rows that break the rules. Raises SourceFailed if they are too many."""
+    if data.bad_rows.unit == "row":
+        table.bad_rows.unit = "row"
+    table.bad_rows.add(data.bad_rows.count, data.bad_rows.samples)
     declare(table, data.rules.columns, data.shown)
     check_key(table, data.rules.key, data.shown)
     (good,) = table.engine.one(f"SELECT count(*) FROM {table.good}")
-    table.faults.check(good, settings.max_bad_rows, data.shown)
+    table.bad_rows.check(good, settings.max_bad_rows, data.shown)
 
 
 def _selected(table: Table, data: Data, last: Path | None) -> str:
@@ -124,11 +123,11 @@ def _selected(table: Table, data: Data, last: Path | None) -> str:
     old = load(table.engine, last, "the last snapshot", "old") if last else _nothing(table)
     both = joined(table, old)
     known = {name: kind for name, kind in data.rules.columns.items() if name in both.columns}
-    before = both.faults.count
+    before = both.bad_rows.count
     declare(both, known, "the last snapshot")
-    if both.faults.count > before:
+    if both.bad_rows.count > before:
         raise SourceFailed(
-            f"{data.shown}: rows of the last snapshot are not what the columns are declared to be; "
+            f"{data.shown}: rows of the last snapshot do not match the declared columns; "
             'refresh once with "mode": "full"',
             permanent=True,
         )

@@ -1,7 +1,7 @@
-"""Rows that are left out: how many, the first of them, and when they are too many."""
+"""Rows that an import leaves out: their count, the first ten, and the limit."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from small_apps.failures import SourceFailed
@@ -11,39 +11,35 @@ SHOWN_LENGTH = 60
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Fault:
-    """One row that was left out: its line (in CSV and JSON Lines) or row, and why."""
+class BadRow:
+    """One row left out: its line (in CSV and JSON Lines) or row number, and the reason."""
 
     line: int
     column: str | None
     value: str
     why: str
 
-    def told(self) -> dict[str, Any]:
-        """Return the fault as JSON."""
-        return {"line": self.line, "column": self.column, "value": self.value, "why": self.why}
-
 
 @dataclass
-class Faults:
-    """The faults of one reading; `unit` is what its numbers count: `line` or `row`."""
+class BadRows:
+    """The rows left out of one read; `unit` is what their numbers count: `line` or `row`."""
 
     unit: str = "line"
     count: int = 0
-    samples: list[Fault] = field(default_factory=list)
+    samples: list[BadRow] = field(default_factory=list)
 
-    def add(self, count: int, samples: Sequence[Fault]) -> None:
-        """Count rows in; the first ten of all are kept."""
+    def add(self, count: int, samples: Sequence[BadRow]) -> None:
+        """Add `count` rows; keep the first ten of all samples."""
         self.count += count
-        self.samples = sorted([*self.samples, *samples], key=lambda fault: fault.line)
+        self.samples = sorted([*self.samples, *samples], key=lambda row: row.line)
         del self.samples[MOST_SAMPLES:]
 
-    def told(self) -> dict[str, Any]:
-        """Return the faults as JSON: `{"rows": 3, "samples": [{line, column, value, why}]}`."""
-        return {"rows": self.count, "samples": [fault.told() for fault in self.samples]}
+    def as_json(self) -> dict[str, Any]:
+        """Return `{"rows": 3, "samples": [{line, column, value, why}]}`."""
+        return {"rows": self.count, "samples": [asdict(row) for row in self.samples]}
 
     def check(self, good: int, most: float, shown: str) -> None:
-        """Raise SourceFailed when nothing is good, or more than the share `most` is bad."""
+        """Raise SourceFailed if no row is good, or a share above `most` is bad."""
         if not self.count or (good and self.count <= most * (good + self.count)):
             return
         first = self.samples[0]
@@ -56,6 +52,6 @@ class Faults:
 
 
 def short(value: object) -> str:
-    """Return a value as it is shown: quoted, and not too long."""
+    """Return a value as shown: quoted, at most 60 characters."""
     text = repr(value)
     return text if len(text) <= SHOWN_LENGTH else text[: SHOWN_LENGTH - 1] + "…"

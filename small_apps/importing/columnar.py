@@ -1,7 +1,6 @@
-"""DuckDB as imports use it: in this process, for one import, shut in one folder, bounded.
+"""A DuckDB engine of one import: in this process, confined to one folder, bounded.
 
-No text of a user's is ever run as SQL here; names of columns are quoted, all else is passed as
-parameters.
+User text never runs as SQL: column names are quoted, all else is passed as parameters.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,23 +13,23 @@ from typing import Any
 import duckdb
 
 from runtime.data_sections import FetchSettings
-from small_apps.failures import Stopped
+from small_apps.failures import Stopped, first_line
 from small_apps.watch import Watch
 
 SPILL = "spill"
-# An import holds its rows a few times, unpacked and as wide as the engine makes them.
+# An import holds its rows several times, unpacked and in the engine's wider types.
 SPILL_TO_SOURCE = 32
 
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """A DuckDB of one import; `run` is the only way in."""
+    """The DuckDB engine of one import."""
 
     connection: duckdb.DuckDBPyConnection
     watch: Watch
 
     def run(self, sql: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """Run one statement and return its rows. Raises duckdb.Error, and Stopped when asked to."""
+        """Run one statement and return its rows. Raises duckdb.Error and Stopped."""
         return self.cursor(sql, parameters).fetchall()
 
     def one(self, sql: str, parameters: Sequence[Any] = ()) -> tuple[Any, ...]:
@@ -39,7 +38,7 @@ class Engine:
         return row
 
     def cursor(self, sql: str, parameters: Sequence[Any] = ()) -> duckdb.DuckDBPyConnection:
-        """Run one statement, its rows unfetched."""
+        """Run one statement and return the cursor, its rows unfetched."""
         self.watch.check()
         try:
             with self.watch.interrupted_by(self.connection.interrupt):
@@ -47,13 +46,13 @@ class Engine:
         except duckdb.InterruptException:
             raise Stopped from None
         except UnicodeDecodeError:
-            # DuckDB shows a fault's surroundings, and cuts them off within a letter.
+            # DuckDB quotes the text around an error, and may cut it within a character.
             raise duckdb.InvalidInputException("its text cannot be read") from None
 
 
 @contextmanager
 def opened(folder: Path, settings: FetchSettings, watch: Watch | None = None) -> Iterator[Engine]:
-    """Yield a fresh engine that reads and writes files of `folder` alone."""
+    """Yield a new engine that reads and writes files in `folder` only."""
     config: dict[str, Any] = {
         "memory_limit": f"{settings.memory_mb}MiB",
         "threads": settings.threads,
@@ -64,7 +63,7 @@ def opened(folder: Path, settings: FetchSettings, watch: Watch | None = None) ->
     }
     with duckdb.connect(":memory:", config=config) as connection:
         connection.execute("SET TimeZone = 'UTC'")
-        # In the configuration it is shown and not kept to.
+        # DuckDB ignores this option in the configuration.
         most = _most_spilled(folder, settings)
         connection.execute(f"SET max_temp_directory_size = '{most}B'")
         connection.execute(f"SET allowed_directories = [{literal(str(folder))}]")
@@ -73,27 +72,26 @@ def opened(folder: Path, settings: FetchSettings, watch: Watch | None = None) ->
         yield Engine(connection, watch or Watch())
 
 
-def told_of_memory(error: duckdb.OutOfMemoryException, settings: FetchSettings) -> str:
-    """Return what there was not enough of."""
+def memory_text(error: duckdb.OutOfMemoryException, settings: FetchSettings) -> str:
+    """Return the limit that the import exceeded."""
     if "max_temp_directory_size" in str(error):
         return (
             f"more than {SPILL_TO_SOURCE} times SCHED_FETCH_MAX_BYTES={settings.max_bytes} "
-            "once it is unpacked, or than half of the free disk"
+            "once it is unpacked, or more than half of the free disk"
         )
-    told = str(error).partition("\n")[0]
-    return f"more than SCHED_FETCH_MEMORY_MB={settings.memory_mb}: {told}"
+    return f"more than SCHED_FETCH_MEMORY_MB={settings.memory_mb}: {first_line(error)}"
 
 
 def _most_spilled(folder: Path, settings: FetchSettings) -> int:
-    """Return how much of the disk one engine may take: a small Parquet file unpacks to anything."""
+    """Return the bytes of disk that one engine may use: a small Parquet file may unpack to any."""
     return min(SPILL_TO_SOURCE * settings.max_bytes, disk_usage(folder).free // 2)
 
 
 def quoted(name: str) -> str:
-    """Return `name` as an identifier, whatever is in it."""
+    """Return any `name` as a quoted SQL identifier."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def literal(text: str) -> str:
-    """Return `text` as a string in SQL, where no parameter may stand."""
+    """Return `text` as an SQL string literal, where parameters are not allowed."""
     return "'" + text.replace("'", "''") + "'"

@@ -1,4 +1,4 @@
-"""The kind of each column of a table: declared, brought by the format, or told by its cells."""
+"""The kind of each column of a table: declared, given by the format, or inferred from its cells."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,32 +23,32 @@ class Column:
 
     @property
     def wanted(self) -> str:
-        """SQL for the column in a list of what is selected."""
+        """SQL for the column in a select list."""
         return f"{self.cell} AS {quoted(self.name)}"
 
 
 def declare(table: Table, declared: Mapping[str, str], shown: str) -> None:
-    """Leave out the rows whose cells are not what was declared. Raises SourceFailed."""
+    """Leave out the rows whose cells do not match their declared kind. Raises SourceFailed."""
     for name, kind in declared.items():
         if name not in table.columns:
-            told = unknown_name("column", name, table.columns)
-            raise SourceFailed(f"{shown}: column {name!r} {told}", permanent=True)
+            text = unknown_name("column", name, table.columns)
+            raise SourceFailed(f"{shown}: column {name!r} {text}", permanent=True)
         number = table.columns.index(name)
         place = f"c{number}"
         if table.types[number] != "VARCHAR":
             _as_text(table, number)
         wrong = f"NOT {fits(kind, place, declared=True)}"
-        table.leave_out(wrong, number, place, f"is no {kind}")
+        table.leave_out(wrong, number, place, f"is not a valid {kind}")
 
 
 def settle(table: Table, declared: Mapping[str, str]) -> list[Column]:
-    """Return the columns of `table` with their kinds; a cell of a kind is what its text says."""
+    """Return the columns of `table` with their kinds."""
     open_ = {
         number: list(tried(are_numbers=number in table.numbers))
         for number, name in enumerate(table.columns)
         if table.types[number] == "VARCHAR" and name not in declared and not table.is_typed
     }
-    kinds = _told_by_cells(table, open_)
+    kinds = _inferred(table, open_)
     return [
         Column(name, _typed(table, place, declared.get(name) or kinds.get(number, TEXT)))
         for number, (name, place) in enumerate(
@@ -62,8 +62,8 @@ def _as_text(table: Table, number: int) -> None:
     table.types = (*table.types[:number], "VARCHAR", *table.types[number + 1 :])
 
 
-def _told_by_cells(table: Table, open_: dict[int, list[str]]) -> dict[int, str]:
-    """Return the first kind that every filled cell of a column has; text where none is filled."""
+def _inferred(table: Table, open_: dict[int, list[str]]) -> dict[int, str]:
+    """Return the first kind that fits every filled cell, for each column that has one."""
     sample = f"(SELECT * FROM {table.good} LIMIT {SAMPLE_ROWS})"
     _narrow(table, sample, open_)
     has_cells = _narrow(table, table.good, open_)
@@ -71,7 +71,7 @@ def _told_by_cells(table: Table, open_: dict[int, list[str]]) -> dict[int, str]:
 
 
 def _narrow(table: Table, rows: str, open_: dict[int, list[str]]) -> dict[int, bool]:
-    """Drop the kinds of each column up to the first that fits in `rows`; return who has cells."""
+    """Drop each column's kinds before the first that fits `rows`; return which have cells."""
     has_cells: dict[int, bool] = {}
     asked = [number for number, kinds in open_.items() if kinds]
     while asked:
@@ -88,8 +88,8 @@ def _narrow(table: Table, rows: str, open_: dict[int, list[str]]) -> dict[int, b
 def _answers(
     table: Table, rows: str, open_: Mapping[int, Sequence[str]], asked: Sequence[int]
 ) -> Iterator[tuple[int, bool | None, bool]]:
-    """Yield of each column whether its first kind fits all its cells, and whether it has any."""
-    # The time of planning grows with the square of what one statement asks.
+    """Yield for each column whether its first kind fits all its cells, and whether it has any."""
+    # Planning time grows with the square of a statement's expressions.
     for start in range(0, len(asked), ASKED_AT_ONCE):
         part = asked[start : start + ASKED_AT_ONCE]
         tests = (
@@ -115,7 +115,7 @@ def _typed(table: Table, place: str, kind: str) -> str:
 
 
 def _decimal(table: Table, place: str) -> str:
-    """Return the smallest decimal type that holds every cell to its last digit."""
+    """Return the smallest decimal type that holds every cell exactly."""
     whole, part = table.engine.one(
         f"SELECT coalesce(max(length(split_part(ltrim({place}, '+-'), '.', 1))), 1), "
         f"coalesce(max(length(split_part({place}, '.', 2))), 0) FROM {table.good}"
@@ -132,8 +132,8 @@ def check_key(table: Table, key: Sequence[str], shown: str) -> None:
     """Leave out the rows without a value for `key`. Raises SourceFailed for an unknown column."""
     for name in key:
         if name not in table.columns:
-            told = unknown_name("column", name, table.columns)
-            raise SourceFailed(f"{shown}: key {name!r} {told}", permanent=True)
+            text = unknown_name("column", name, table.columns)
+            raise SourceFailed(f"{shown}: key {name!r} {text}", permanent=True)
         number = table.columns.index(name)
         missing = f"c{number} IS NULL"
         if table.types[number] == "VARCHAR":

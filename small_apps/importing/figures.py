@@ -1,4 +1,4 @@
-"""Key figures of a snapshot: rows, and of each column what is filled, least, most and the sum."""
+"""Figures of a snapshot: its rows, and each column's filled cells, minimum, maximum and sum."""
 
 import math
 from datetime import date, datetime
@@ -16,7 +16,7 @@ _NUMBERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "DECIMAL", "F
 def figures_of(engine: Engine, file: Path) -> dict[str, Any]:
     """Return the figures of a snapshot, in one pass over its file, as JSON.
 
-    `{"rows": 3, "columns": {name: {kind, filled, min, max, sum}}}`, of the first columns only.
+    `{"rows": 3, "columns": {name: {kind, filled, min, max, sum}}}`, for the first 200 columns.
     """
     described = engine.run("DESCRIBE SELECT * FROM read_parquet(?)", [str(file)])
     columns = [row[:2] for row in described if row[0] != NO_COLUMN][:MOST_COLUMNS]
@@ -24,15 +24,15 @@ def figures_of(engine: Engine, file: Path) -> dict[str, Any]:
     for name, type_ in columns:
         wanted += _asked(quoted(name), type_)
     rows, *answers = engine.one(f"SELECT {', '.join(wanted)} FROM read_parquet(?)", [str(file)])
-    told = {
-        name: _told(_kind(type_), answers[place * 4 : place * 4 + 4])
+    figures = {
+        name: _figures(_kind(type_), answers[place * 4 : place * 4 + 4])
         for place, (name, type_) in enumerate(columns)
     }
-    return {"rows": rows, "columns": told}
+    return {"rows": rows, "columns": figures}
 
 
 def _kind(type_: str) -> str:
-    """Return the kind that a column's type is shown as."""
+    """Return the displayed kind of a column's type."""
     if "[" in type_ or "(" in type_.removeprefix("DECIMAL("):
         return "text"
     if type_.removeprefix("U").startswith(_NUMBERS):
@@ -52,7 +52,7 @@ def _asked(column: str, type_: str) -> list[str]:
         return [f"count({column})", f"min({column})::VARCHAR", f"max({column})::VARCHAR", "NULL"]
     cell, total = column, f"sum({column})"
     if type_ in ("DOUBLE", "FLOAT"):
-        # What is no finite number has no place in JSON.
+        # JSON has no infinite numbers and no NaN.
         cell = f"CASE WHEN isfinite({column}) THEN {column} END"
         total = f"fsum({cell})"
     elif type_.startswith(("DECIMAL(38", "HUGEINT", "UHUGEINT")):
@@ -60,17 +60,17 @@ def _asked(column: str, type_: str) -> list[str]:
     return [f"count({cell})", f"min({cell})", f"max({cell})", total]
 
 
-def _told(kind: str, answers: list[Any]) -> dict[str, Any]:
+def _figures(kind: str, answers: list[Any]) -> dict[str, Any]:
     filled, least, most, total = answers
     if kind == "number" and least is None:
         kind = "text"
-    told: dict[str, Any] = {"kind": kind, "filled": filled}
     named = {"min": least, "max": most, "sum": total}
-    return told | {key: plain(value) for key, value in named.items() if value is not None}
+    known = {key: plain(value) for key, value in named.items() if value is not None}
+    return {"kind": kind, "filled": filled, **known}
 
 
 def plain(value: object) -> int | float | str:
-    """Return a number as JSON has it, whole where it is whole; instants and the rest as text."""
+    """Return a number as JSON, whole ones as integers; instants and all else as text."""
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         return value.isoformat() if isinstance(value, date | datetime) else str(value)
     if isinstance(value, float) and not math.isfinite(value):

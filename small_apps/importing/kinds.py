@@ -1,19 +1,19 @@
-"""Kinds of columns: told by every cell of a column, or declared; no cell is altered by its kind.
+"""Kinds of columns, inferred from every cell or declared; a kind never alters a cell.
 
-A cell counts as a number, a date, … only in the one way in which that is written back: `007`,
-`1e5`, `NaN` and integers of twenty digits stay text. SQL is for DuckDB; `{0}` is the cell, as
-text, null when it is empty.
+A cell is inferred as a number, a date, … only if that is written back in the same form: `007`,
+`1e5`, `NaN` and integers of twenty digits stay text. The SQL is DuckDB's; `{0}` is the cell as
+text, null if it is empty.
 """
 
 from dataclasses import dataclass
 
-# More digits than that fit neither a 64-bit integer nor a decimal's two parts for certain.
+# More digits may exceed a 64-bit integer or a decimal's two parts.
 _DECIMAL = r"-?(0|[1-9][0-9]{0,17})(\.[0-9]{1,12})?"
 _BARE_INSTANT = r"regexp_replace({0}, '(Z|\+00(:00)?)$', '')"
 
 
 def _is_instant(cell: str) -> str:
-    # Ends of fractions are written in many ways: .5, .500, .500000.
+    # Fractions have many forms: .5, .500, .500000.
     whole = f"CASE WHEN contains({cell}, '.') THEN rtrim(rtrim({cell}, '0'), '.') ELSE {cell} END"
     written = f"CAST(TRY_CAST({cell} AS TIMESTAMP) AS VARCHAR)"
     return f"length({cell}) >= 19 AND {written} = replace({whole}, 'T', ' ')"
@@ -21,7 +21,7 @@ def _is_instant(cell: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind: its type, what it asks of each filled cell, and what it asks where it is declared."""
+    """A kind: its SQL type, and the tests of a filled cell when inferred and when declared."""
 
     type: str
     inferred: str
@@ -41,7 +41,7 @@ KINDS = {
     ),
     "number": Kind(
         "DOUBLE",
-        # Above 2^53 not every integer has a place of its own.
+        # A DOUBLE does not hold every integer above 2^53.
         "isfinite(TRY_CAST({0} AS DOUBLE)) AND (NOT regexp_full_match({0}, '-?[0-9]+')"
         " OR abs(TRY_CAST({0} AS DOUBLE)) <= 9007199254740992)",
         "isfinite(TRY_CAST({0} AS DOUBLE)) AND NOT contains({0}, '_')",
@@ -69,27 +69,26 @@ KINDS = {
     ),
 }
 TEXT = "text"
-DECLARABLE = ("text", "integer", "decimal", "number", "date", "timestamp", "boolean")
-# In this order a column is tried; `number` only where the format itself says it is one.
+# The order of tries; `number` only if the format marks the cells as numbers.
 _TRIED = ("integer", "decimal", "date", "timestamp", "instant", "boolean")
 _TRIED_NUMBERS = ("integer", "decimal", "number")
 
 
 def tried(*, are_numbers: bool) -> tuple[str, ...]:
-    """Return the kinds that an undeclared column may be, in order; text when it is none."""
+    """Return the kinds to try for an undeclared column, in order; text if none fits."""
     return _TRIED_NUMBERS if are_numbers else _TRIED
 
 
 def filled(column: str) -> str:
-    """Return SQL for a cell of `column`, null when it is empty."""
+    """Return SQL for a cell of `column`, null if it is empty."""
     return f"nullif({column}, '')"
 
 
 def fits(kind: str, column: str, *, declared: bool) -> str:
-    """Return SQL: whether a cell of `column` may be of `kind`; true for empty cells."""
+    """Return SQL for whether a cell of `column` fits `kind`; true for empty cells."""
     if kind == TEXT:
         return "true"
     rule = KINDS[kind].declared if declared else KINDS[kind].inferred
-    # Not str.format: the rules' regular expressions have braces of their own.
+    # Not str.format: the regular expressions contain braces.
     shown = rule.replace("{0}", filled(column))
     return f"({filled(column)} IS NULL OR coalesce({shown}, false))"

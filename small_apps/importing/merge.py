@@ -1,4 +1,4 @@
-"""New rows into the rows of the last snapshot, by key: the new ones replace the old."""
+"""Merge of new rows into the last snapshot by key; new rows replace old ones."""
 
 from collections.abc import Sequence
 
@@ -9,9 +9,10 @@ _NUMBERS = ("INT", "DECIMAL", "DOUBLE", "FLOAT")
 
 
 def joined(new: Table, old: Table) -> Table:
-    """Return a table of the rows of `old` and, after them, those of `new`.
+    """Return a table of the rows of `old`, followed by those of `new`.
 
-    Where both do not have the same type by format, cells are texts again, and told anew.
+    A column becomes text, its kind to be inferred again, unless a typed format gives both tables
+    the same type.
     """
     columns = tuple(dict.fromkeys((*old.columns, *new.columns)))
     types = tuple(_type(name, new, old) for name in columns)
@@ -23,11 +24,11 @@ def joined(new: Table, old: Table) -> Table:
     )
     name = "joined"
     new.engine.run(f"CREATE TABLE {name} AS {' UNION ALL '.join(parts)}")
-    return made(Table(new.engine, name, columns, types, new.is_typed, numbers, new.faults))
+    return made(Table(new.engine, name, columns, types, new.is_typed, numbers, new.bad_rows))
 
 
 def latest(table: Table, columns: Sequence[Column], key: Sequence[str]) -> str:
-    """Return SQL for the last row of each key, in the place where the key was first seen."""
+    """Return SQL for the last row of each key, ordered by the key's first row."""
     keys = ", ".join(column.cell for column in columns if column.name in key)
     wanted = ", ".join(column.wanted for column in columns)
     ranked = (
@@ -45,8 +46,7 @@ def _type(name: str, new: Table, old: Table) -> str:
 
 
 def _is_number(name: str, new: Table, old: Table) -> bool:
-    known = [_is_number_in(name, table) for table in (new, old) if name in table.columns]
-    return all(known)
+    return all(_is_number_in(name, table) for table in (new, old) if name in table.columns)
 
 
 def _is_number_in(name: str, table: Table) -> bool:

@@ -1,4 +1,4 @@
-"""A source's file made ready for import: unpacked, checked, and nobody else's while it is read."""
+"""A private copy of a source file for import: unpacked and checked."""
 
 import codecs
 import os
@@ -15,22 +15,22 @@ from small_apps.watch import Watch
 
 CHUNK = 1 << 20
 GZIP_MARK = b"\x1f\x8b"
-# A packed part may be of 20 bytes, and what follows it is copied each time.
+# A gzip member may have 20 bytes, and the bytes after it are copied each time.
 PACKED_AT_ONCE = 1 << 14
-# 16 more than the largest window: the form of gzip's own.
+# The largest window plus 16, which selects the gzip format.
 GZIP_WINDOW = 31
 
 
 @dataclass(slots=True)
 class Ends:
-    """Which ends of lines a text has; more than one kind asks for care."""
+    """The line ends of a text, counted by kind."""
 
     crlf: int = 0
     lf: int = 0
     cr: int = 0
 
     def add(self, chunk: bytes) -> None:
-        """Count the ends of `chunk`, which ends with no half of one."""
+        """Count the line ends of `chunk`, which must not split one."""
         both = chunk.count(b"\r\n")
         self.crlf += both
         self.lf += chunk.count(b"\n") - both
@@ -43,10 +43,10 @@ class Ends:
 
 
 def prepare(source: Path, target: Path, shown: str, settings: FetchSettings, watch: Watch) -> Ends:
-    """Write the bytes of `source`, unpacked, to `target`; text loses its byte order mark.
+    """Write the unpacked bytes of `source` to `target`, without a text's byte order mark.
 
-    Raises SourceFailed for what is larger than the settings allow, packed or unpacked, for a file
-    that is written to meanwhile (another one may take its name), and for text that is not UTF-8.
+    Raises SourceFailed for a file above the size limit once unpacked, for one that is changed in
+    place meanwhile (it may be replaced by rename), and for text that is not UTF-8.
     """
     with _opened(source, shown) as stream, target.open("wb") as copy:
         before = _state(stream)
@@ -71,20 +71,20 @@ class _Text:
         self._is_first = True
 
     def taken(self, chunk: bytes) -> bytes:
-        """Return what may be written of `chunk` now."""
+        """Return the part of `chunk` that can be written now."""
         self._check(chunk, final=False)
         if self._is_first:
             self._is_first = False
             chunk = chunk.removeprefix(codecs.BOM_UTF8)
         chunk = self._held + chunk
-        # A line's end may be cut in two.
+        # The chunk may split a line end.
         self._held = b"\r" if chunk.endswith(b"\r") else b""
         chunk = chunk[: len(chunk) - len(self._held)]
         self.ends.add(chunk)
         return chunk
 
     def rest(self) -> bytes:
-        """Return what was held back."""
+        """Return the bytes held back."""
         self._check(b"", final=True)
         self.ends.add(self._held)
         return self._held
@@ -147,7 +147,7 @@ def _sliced(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _gunzipped(chunks: Iterable[bytes], shown: str, watch: Watch) -> Iterator[bytes]:
-    """Yield what gzip packed, in bounded pieces; one file may hold several packed parts."""
+    """Yield the unpacked bytes in bounded pieces; one file may hold several gzip members."""
     unpacker = zlib.decompressobj(GZIP_WINDOW)
     try:
         for packed in _sliced(chunks):
@@ -162,6 +162,6 @@ def _gunzipped(chunks: Iterable[bytes], shown: str, watch: Watch) -> Iterator[by
                     yield piece
         yield unpacker.flush()
     except zlib.error as error:
-        raise SourceFailed(f"{shown} is not whole gzip: {error}", permanent=True) from None
+        raise SourceFailed(f"{shown} is not valid gzip: {error}", permanent=True) from None
     if not unpacker.eof:
-        raise SourceFailed(f"{shown} is cut off; its gzip has no end")
+        raise SourceFailed(f"{shown} is truncated gzip; write the whole file")

@@ -1,4 +1,4 @@
-"""CSV to a table of text: by DuckDB, which leaves out the rows that do not fit the header."""
+"""CSV to a table of text by DuckDB, which leaves out rows that do not fit the header."""
 
 import csv
 import os
@@ -8,14 +8,14 @@ from pathlib import Path
 
 import duckdb
 
-from small_apps.failures import SourceFailed
-from small_apps.importing.bad_rows import Fault, short
+from small_apps.failures import SourceFailed, first_line
+from small_apps.importing.bad_rows import BadRow, short
 from small_apps.importing.columnar import Engine, literal
 from small_apps.importing.prepare import Ends
 from small_apps.importing.tables import Table, cells, checked_names, made
 
 LONGEST_LINE = 2 << 20
-# For each cell too many DuckDB keeps the whole line, in memory that it does not count.
+# DuckDB keeps the whole line for each surplus cell, in memory outside its limit.
 MOST_KEPT = 64 << 20
 csv.field_size_limit(LONGEST_LINE)
 
@@ -27,7 +27,7 @@ def load_csv(engine: Engine, file: Path, shown: str, ends: Ends, name: str = "ra
         _with_one_end(file, shown)
     places = cells(len(columns))
     wanted = ", ".join(f"coalesce({place}, '') AS {place}" for place in places)
-    # A blank line is no row; only where one column is all there is, DuckDB takes it for one.
+    # A blank line is not a row, but DuckDB reads it as one if there is only one column.
     blank = f" WHERE {places[0]} IS NOT NULL" if len(places) == 1 else ""
     types = ", ".join(f"{literal(place)}: 'VARCHAR'" for place in places)
 
@@ -50,7 +50,7 @@ def load_csv(engine: Engine, file: Path, shown: str, ends: Ends, name: str = "ra
     except duckdb.OutOfMemoryException:
         raise
     except duckdb.Error as error:
-        raise SourceFailed(f"{shown}: no CSV: {_first_line(error)}", permanent=True) from None
+        raise SourceFailed(f"{shown}: not CSV: {first_line(error)}", permanent=True) from None
     table = made(Table(engine, name, columns, ("VARCHAR",) * len(columns)))
     table.lines = lambda rows: _lines_of(file, len(columns), rows)
     if not is_whole:
@@ -59,7 +59,7 @@ def load_csv(engine: Engine, file: Path, shown: str, ends: Ends, name: str = "ra
 
 
 def _took_every_line(engine: Engine, name: str, file: Path, ends: Ends) -> bool:
-    """Return whether each line after the first became a row; most files are like that."""
+    """Return whether each line after the first became a row, as in most files."""
     with file.open("rb") as stream:
         stream.seek(-1, os.SEEK_END)
         is_open = stream.read(1) not in b"\r\n"
@@ -68,20 +68,20 @@ def _took_every_line(engine: Engine, name: str, file: Path, ends: Ends) -> bool:
 
 
 def _check_widths(file: Path, width: int, shown: str) -> None:
-    """Raise SourceFailed where lines have so many cells too many that telling each is too much."""
+    """Raise SourceFailed if reports of surplus cells would need too much memory."""
     kept = 0
     for line, found in _records(file):
         extra = len(found) - width
         if extra > 0:
             kept += extra * (sum(map(len, found)) + len(found))
         if kept > MOST_KEPT:
-            what = f"{len(found):,} cells, where the first line names {width:,} columns"
+            what = f"{len(found):,} cells, but the first line names {width:,} columns"
             text = f"{shown}, line {line} {short(found)}: {what}"
             raise SourceFailed(text, permanent=True)
 
 
 def _records(file: Path) -> Iterator[tuple[int, list[str]]]:
-    """Yield each record with the line on which it ends; what is none is passed over."""
+    """Yield each record with the line on which it ends; skip invalid ones."""
     with file.open(encoding="utf-8", newline="") as stream:
         reader = csv.reader(stream)
         while True:
@@ -108,7 +108,7 @@ def _header(file: Path, shown: str) -> tuple[str, ...]:
 
 
 def _with_one_end(file: Path, shown: str) -> None:
-    """Write `file` anew with one kind of line ends, for DuckDB takes but one."""
+    """Rewrite `file` with one kind of line end, because DuckDB accepts only one."""
     copy = file.with_name(f"{file.name}.ends")
     with (
         file.open(encoding="utf-8", newline="") as old,
@@ -124,7 +124,7 @@ def _with_one_end(file: Path, shown: str) -> None:
 
 
 def _take_rejects(table: Table, file: Path) -> None:
-    """Count what DuckDB left out; one open quote may have swallowed many lines."""
+    """Record the rows that DuckDB left out; one open quote may span many lines."""
     (count,) = table.engine.one(
         "SELECT coalesce(sum(1 + length(rtrim(line, chr(10))) "
         "- length(replace(rtrim(line, chr(10)), chr(10), ''))), 0)::BIGINT FROM "
@@ -140,23 +140,23 @@ def _take_rejects(table: Table, file: Path) -> None:
     lines = _lines_at(file, [position for position, _kind, _line in first])
     width = len(table.columns)
     samples = [
-        _fault(line, str(kind), str(text).strip("\r\n"), width)
+        _bad_row(line, str(kind), str(text).strip("\r\n"), width)
         for line, (_position, kind, text) in zip(lines, first, strict=True)
     ]
-    table.faults.add(count, samples)
+    table.bad_rows.add(count, samples)
 
 
-def _fault(line: int, kind: str, text: str, width: int) -> Fault:
+def _bad_row(line: int, kind: str, text: str, width: int) -> BadRow:
     if kind in ("MISSING COLUMNS", "TOO MANY COLUMNS"):
         found = next(csv.reader([text]), [])
-        return Fault(line, None, short(found), f"{len(found)} cells, not {width}")
+        return BadRow(line, None, short(found), f"{len(found)} cells, not {width}")
     if kind == "UNQUOTED VALUE":
-        return Fault(line, None, short(text), "a quote that opens no cell or does not close it")
-    return Fault(line, None, short(text), kind.lower())
+        return BadRow(line, None, short(text), "a quote is not at the start or end of a cell")
+    return BadRow(line, None, short(text), kind.lower())
 
 
 def _lines_at(file: Path, positions: Sequence[int]) -> list[int]:
-    """Return the line at each position in bytes; the positions rise."""
+    """Return the line number at each byte position; positions must ascend."""
     found, line, at = [], 1, 0
     with file.open("rb") as stream:
         for position in positions:
@@ -171,7 +171,7 @@ def _lines_at(file: Path, positions: Sequence[int]) -> list[int]:
 
 
 def _lines_of(file: Path, width: int, rows: Sequence[int]) -> Mapping[int, tuple[int, str]]:
-    """Return the line on which each row begins, by its place among the rows that fit."""
+    """Return the first line of each row, by its index among the rows of the right width."""
     wanted = set(rows)
     found = dict.fromkeys(rows, (0, ""))
     for row, line in enumerate(_fitting(file, width)):
@@ -189,7 +189,3 @@ def _fitting(file: Path, width: int) -> Iterator[int]:
             begun, before = before + 1, reader.line_num
             if len(found) == width:
                 yield begun
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).partition("\n")[0]

@@ -1,4 +1,4 @@
-"""JSON (a list of objects) and JSON Lines to a table of text, by DuckDB."""
+"""JSON (a list of objects) and JSON Lines to a table of text by DuckDB."""
 
 import json
 import os
@@ -8,12 +8,12 @@ from typing import BinaryIO
 
 import duckdb
 
-from small_apps.failures import SourceFailed
+from small_apps.failures import SourceFailed, first_line
 from small_apps.importing.columnar import Engine, literal
 from small_apps.importing.tables import Table, cells, checked_names, made
 
 LARGEST_OBJECT = 16 << 20
-# Python tells line and column of a fault; of larger files DuckDB's byte must do.
+# Python reports an error's line and column; for larger files DuckDB's byte position must do.
 LARGEST_EXPLAINED = 64 << 20
 _FORMATS = {"json": "array", "jsonl": "newline_delimited"}
 _NO_NUMBER = r"(?i)[:,]\s*-?(nan|inf)"
@@ -21,7 +21,7 @@ _NUMBERS = "('BIGINT', 'UBIGINT', 'HUGEINT', 'UHUGEINT', 'DOUBLE')"
 
 
 def load_json(engine: Engine, file: Path, shown: str, format_name: str, name: str = "raw") -> Table:
-    """Return the rows of `file`, one column for each key of any of them. Raises SourceFailed."""
+    """Return the rows of `file`, with a column for each key of any row. Raises SourceFailed."""
     _check_start(file, shown, format_name)
     if format_name == "jsonl":
         _end_last_line(file)
@@ -41,7 +41,7 @@ def load_json(engine: Engine, file: Path, shown: str, format_name: str, name: st
     if format_name == "jsonl":
         table.lines = lambda rows: _lines_of(file, rows)
     else:
-        table.faults.unit = "row"
+        table.bad_rows.unit = "row"
     _leave_out_strange(table)
     engine.run(f"DROP TABLE {objects}")
     return table
@@ -55,11 +55,11 @@ def _check_start(file: Path, shown: str, format_name: str) -> None:
     if not first:
         raise SourceFailed(f"{shown} is empty; write a list of objects: [{{…}}, …]", permanent=True)
     if first == b"{":
-        raise SourceFailed(f"{shown}: write a list of objects: [{{…}}, …]", permanent=True)
+        raise SourceFailed(f"{shown} is one object; write a list: [{{…}}, …]", permanent=True)
 
 
 def _end_last_line(file: Path) -> None:
-    """Give the last line its end: DuckDB takes one of digits alone for no line without it."""
+    """End the last line: DuckDB ignores an unended one of digits only."""
     with file.open("rb+") as stream:
         if stream.seek(0, os.SEEK_END):
             stream.seek(-1, os.SEEK_END)
@@ -75,16 +75,16 @@ def _first_sign(stream: BinaryIO) -> bytes:
 
 
 def _explained(file: Path, shown: str, error: duckdb.Error) -> SourceFailed:
-    """Return where the fault of a list is, as exactly as can be said."""
-    where, what = shown, f"no JSON: {str(error).partition(chr(10))[0]}"
+    """Return the error of a list, with line and column if they can be found."""
+    where, what = shown, f"not JSON: {first_line(error)}"
     if file.stat().st_size <= LARGEST_EXPLAINED:
         try:
             json.loads(file.read_bytes())
         except json.JSONDecodeError as fault:
             where = f"{shown}, line {fault.lineno}, column {fault.colno}"
-            what = f"no JSON: {fault.msg}"
+            what = f"not JSON: {fault.msg}"
         except (ValueError, RecursionError) as fault:
-            what = f"no JSON: {fault}"
+            what = f"not JSON: {fault}"
     return SourceFailed(f"{where}: {what.replace(str(file), shown)}", permanent=True)
 
 
@@ -101,9 +101,9 @@ def _keys(engine: Engine, objects: str, shown: str) -> tuple[str, ...]:
 
 
 def _with_columns(engine: Engine, name: str, keys: Sequence[str]) -> Table:
-    """Make the table `name` of the objects' values: texts bare, all else as JSON writes it."""
+    """Make the table `name` of the objects' values: texts unquoted, all else as JSON."""
     pointers = ", ".join(literal("/" + key.replace("~", "~0").replace("/", "~1")) for key in keys)
-    # A table has at least one column: where no object has a key, an empty one.
+    # A table needs a column, also if no object has a key.
     wanted = "NULL::VARCHAR AS c0"
     if keys:
         wanted = ", ".join(
@@ -122,7 +122,7 @@ def _with_columns(engine: Engine, name: str, keys: Sequence[str]) -> Table:
 
 
 def _numbers(engine: Engine, name: str, width: int) -> frozenset[int]:
-    """Return the columns of which every value is one of JSON's own numbers."""
+    """Return the columns whose every value is a JSON number."""
     if not width:
         return frozenset()
     kinds = [f"json_type(found[{number}])" for number in range(1, width + 1)]
@@ -132,11 +132,11 @@ def _numbers(engine: Engine, name: str, width: int) -> frozenset[int]:
 
 
 def _leave_out_strange(table: Table) -> None:
-    """Leave out what is no object, and the numbers that DuckDB knows and JSON does not."""
+    """Leave out rows that are not objects, or have numbers that DuckDB accepts but JSON forbids."""
     objects, name = f"{table.name}_objects", table.name
     strange = f"rowid IN (SELECT rowid FROM {objects} WHERE"
     shown = f"(SELECT left(o.json::VARCHAR, 100) FROM {objects} o WHERE o.rowid = {name}.rowid)"
-    table.leave_out(f"{strange} json IS NULL)", None, None, "no JSON")
+    table.leave_out(f"{strange} json IS NULL)", None, None, "is not JSON")
     table.leave_out(
         f"{strange} json_type(json) <> 'OBJECT')", None, shown, "write an object in { }"
     )
@@ -146,12 +146,12 @@ def _leave_out_strange(table: Table) -> None:
         "AND regexp_full_match(one::VARCHAR, '(?i)-?(nan|inf|infinity)'))) > 0)",
         None,
         shown,
-        "NaN is no number of JSON's",
+        "JSON has no NaN and no infinity",
     )
 
 
 def _lines_of(file: Path, rows: Sequence[int]) -> Mapping[int, tuple[int, str]]:
-    """Return the line of each row, and its text, by its place among the lines not blank."""
+    """Return the line number and text of each row, by its index among the non-blank lines."""
     wanted, row = set(rows), -1
     found = dict.fromkeys(rows, (0, ""))
     with file.open(encoding="utf-8") as stream:

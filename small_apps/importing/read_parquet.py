@@ -1,14 +1,14 @@
-"""Parquet to a table, with its own types."""
+"""Parquet to a table with its types."""
 
 from pathlib import Path
 
 import duckdb
 
-from small_apps.failures import SourceFailed
+from small_apps.failures import SourceFailed, first_line
 from small_apps.importing.columnar import Engine, quoted
 from small_apps.importing.tables import Table, cells, checked_names, made
 
-# Stands in a snapshot whose rows have no column at all.
+# The only column of a snapshot whose rows have none.
 NO_COLUMN = "_no_column"
 
 
@@ -25,11 +25,11 @@ def load_parquet(engine: Engine, file: Path, shown: str, name: str = "raw") -> T
     except duckdb.OutOfMemoryException:
         raise
     except duckdb.Error as error:
-        told = str(error).partition("\n")[0].replace(str(file), shown)
-        raise SourceFailed(f"{shown}: no Parquet: {told}", permanent=True) from None
+        text = first_line(error).replace(str(file), shown)
+        raise SourceFailed(f"{shown}: not Parquet: {text}", permanent=True) from None
     if names == [NO_COLUMN]:
         names, described = [], []
     columns = checked_names(names, lambda what: SourceFailed(f"{shown} {what}", permanent=True))
     table = Table(engine, name, columns, tuple(row[1] for row in described), True)
-    table.faults.unit = "row"
+    table.bad_rows.unit = "row"
     return made(table)

@@ -1,11 +1,11 @@
-"""A source's rows in DuckDB, as they were read: the table `raw` with columns c0, c1, …"""
+"""A source's rows in DuckDB as read: the table `raw` with columns c0, c1, …"""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from small_apps.failures import SourceFailed
-from small_apps.importing.bad_rows import MOST_SAMPLES, Fault, Faults, short
+from small_apps.importing.bad_rows import MOST_SAMPLES, BadRow, BadRows, short
 from small_apps.importing.columnar import Engine
 
 MOST_COLUMNS = 5_000
@@ -17,21 +17,21 @@ def _counted(rows: Sequence[int]) -> Mapping[int, tuple[int, str]]:
 
 @dataclass
 class Table:
-    """What was read. The cells of text formats are text; Parquet brings its own types.
+    """A table of the rows read. Cells of text formats are text; Parquet has its own types.
 
-    `bad` is a table of those rows (by rowid) that are left out; `lines` tells where rows stood.
+    The table `bad` holds the rowids of rows left out; `lines` returns the places of rows.
     """
 
     engine: Engine
     name: str
     columns: tuple[str, ...]
     types: tuple[str, ...]
-    # Whether the format brings the types: its texts are texts.
+    # Whether the format has types: its texts stay text.
     is_typed: bool = False
-    # Columns of a text format whose every cell the format itself calls a number.
+    # Columns of a text format whose every cell the format marks as a number.
     numbers: frozenset[int] = frozenset()
-    faults: Faults = field(default_factory=Faults)
-    # Of some rows: the line (or row) that each stood on, and its text where the format has lines.
+    bad_rows: BadRows = field(default_factory=BadRows)
+    # For some rows: the line (or row) number of each, and its text if the format has lines.
     lines: Callable[[Sequence[int]], Mapping[int, tuple[int, str]]] = _counted
 
     @property
@@ -41,14 +41,14 @@ class Table:
 
     @property
     def good(self) -> str:
-        """SQL for the rows that stay."""
+        """SQL for the rows that are kept."""
         known = f"SELECT row FROM {self.bad}"
         return f"(SELECT * FROM {self.name} WHERE rowid NOT IN ({known}))"
 
     def leave_out(self, where: str, column: int | None, value: str | None, why: str) -> None:
-        """Leave out the rows that SQL `where` finds.
+        """Leave out the rows that match the SQL `where`.
 
-        `value` is SQL for what is shown of each; None: its line.
+        `value` is SQL for the value to show of each; None shows its line.
         """
         engine, known = self.engine, f"SELECT row FROM {self.bad}"
         new = f"SELECT rowid AS row FROM {self.name} WHERE ({where}) AND rowid NOT IN ({known})"
@@ -65,26 +65,26 @@ class Table:
         samples = []
         for row, cell in first:
             line, text = lines[row]
-            samples.append(Fault(line, named, short(text if value is None else cell), why))
-        self.faults.add(count, samples)
+            samples.append(BadRow(line, named, short(text if value is None else cell), why))
+        self.bad_rows.add(count, samples)
 
 
 def made(table: Table) -> Table:
-    """Return `table` once its table of bad rows is there too."""
+    """Create the table of bad rows; return `table`."""
     table.engine.run(f"CREATE TABLE {table.bad} (row BIGINT)")
     return table
 
 
 def checked_names(names: Iterable[str], fault: Callable[[str], SourceFailed]) -> tuple[str, ...]:
-    """Return the names of columns; raises what `fault` makes of the first thing that is wrong."""
+    """Return the names of columns; raises `fault` of the first problem."""
     found = tuple(names)
     if len(found) > MOST_COLUMNS:
-        raise fault(f"has {len(found):,} columns; {MOST_COLUMNS:,} are the most")
+        raise fault(f"has {len(found):,} columns; at most {MOST_COLUMNS:,} are allowed")
     for name, count in Counter(found).items():
         if not name.strip():
             raise fault("has a column without a name")
         if "\0" in name:
-            raise fault(f"has a column whose name holds a zero byte: {name!r}")
+            raise fault(f"has a column name with a zero byte: {name!r}")
         if count > 1:
             raise fault("names a column twice")
     folded: dict[str, str] = {}
@@ -97,5 +97,5 @@ def checked_names(names: Iterable[str], fault: Callable[[str], SourceFailed]) ->
 
 
 def cells(count: int) -> tuple[str, ...]:
-    """Return the names that the columns have in DuckDB."""
+    """Return the names of the columns in DuckDB."""
     return tuple(f"c{number}" for number in range(count))

@@ -1,1 +1,1 @@
-"""A message from its template to SMTP."""
+"""Mail: templates, messages, delivery and SMTP."""

@@ -1,4 +1,4 @@
-"""Check the templates of a small app: when its document is saved, and again when they are used."""
+"""Checks of a small app's templates, when its document is saved and before each use."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -6,15 +6,14 @@ from typing import Any
 from models.errors import Problem
 from models.problems import path_of
 from small_apps.document import InvalidSmallApp, SmallAppModel, parse_small_app
-from small_apps.mail.grammar import Fault
-from small_apps.mail.templates import PARTS, MailTemplate, faults_of
+from small_apps.mail.templates import PARTS, MailTemplate, problems_in
 from small_apps.mail.values import sample_of
 
 
 def checked_small_app(document: object) -> SmallAppModel:
-    """Return the small app that `document` writes, its templates checked.
+    """Return the small app of `document`, its templates checked.
 
-    Raises InvalidSmallApp with all problems, those of templates included.
+    Raises InvalidSmallApp with all problems, including those of templates.
     """
     of_templates = template_problems(document)
     try:
@@ -27,7 +26,7 @@ def checked_small_app(document: object) -> SmallAppModel:
 
 
 def template_problems(document: object) -> list[Problem]:
-    """Return every problem of the texts of a document's templates, whatever else is wrong in it."""
+    """Return every problem of the templates of a document, which may have other problems."""
     templates = document.get("templates") if isinstance(document, Mapping) else None
     if not isinstance(templates, Mapping):
         return []
@@ -42,7 +41,7 @@ def template_problems(document: object) -> list[Problem]:
 
 
 def problems_of_template(template: MailTemplate, settings: Mapping[str, Any]) -> list[Problem]:
-    """Return every problem of a stored template of a small app with these settings."""
+    """Return every problem of a stored template; `settings` are those of its small app."""
     parts = {part: getattr(template, part) for part in PARTS}
     return list(_of_parts(template.name, parts, settings))
 
@@ -54,9 +53,6 @@ def _of_parts(
         source = parts.get(part)
         if not isinstance(source, str):
             continue
-        for fault in faults_of(part, source, sample_of(name, settings)):
-            yield Problem(path_of(("templates", name, part)), fault.value, _remedy(fault))
-
-
-def _remedy(fault: Fault) -> str:
-    return f"{fault.remedy} (line {fault.line})" if fault.line else fault.remedy
+        for one in problems_in(part, source, sample_of(name, settings)):
+            remedy = f"{one.remedy} (line {one.line})" if one.line else one.remedy
+            yield Problem(path_of(("templates", name, part)), one.value, remedy)

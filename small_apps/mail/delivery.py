@@ -1,4 +1,4 @@
-"""One message to each recipient of an operation: what both mail steps do."""
+"""Delivery of one message to each recipient of an operation, for all mail steps."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -28,12 +28,12 @@ from small_apps.store.deliveries import Delivery, Reserved
 
 
 def deliver(context: WorkContext, step: str, compose: Callable[[Recipient], Content]) -> StepResult:
-    """Send each recipient what `compose` says; return the step's result.
+    """Send each recipient the message of `compose`; return the step's result.
 
-    Passed over are those who are on record as having had it, and those whose address was refused
-    for good by an earlier attempt, unless they have another one now. Some refused: partial. Raises
-    StepFailed when nobody could be served, when the server went away half-way or put some off (a
-    next attempt sends to the rest), or when the sender or the template cannot be used.
+    Recipients already recorded as sent are skipped, and so are those whose address an earlier
+    attempt found permanently refused, unless the address changed. If some are refused, the result
+    is partial. Raises StepFailed if no recipient could be served, if the server failed half-way or
+    put some off (a next attempt sends to the rest), or if the sender or the template is invalid.
     """
     domain = _sender_domain(context.settings.mail.sender)
     with reading(context.engine) as connection:
@@ -54,7 +54,7 @@ def deliver(context: WorkContext, step: str, compose: Callable[[Recipient], Cont
             _send_all(sending, waiting, report)
         finally:
             sending.record()
-        report.told = transport.told(len(report.sent))
+        report.summary = transport.told(len(report.sent))
     return result_of(report, context.attempts_left)
 
 
@@ -65,11 +65,11 @@ class _Sending:
     compose: Callable[[Recipient], Content]
     transport: Transport
     domain: str
-    # What the server took and no record tells yet: it is written with the next reservation.
-    _taken: Delivery | None = None
+    # Accepted by the server, not yet recorded; the next reservation records it.
+    _accepted: Delivery | None = None
 
     def send(self, recipient: Recipient) -> bool:
-        """Send to one; False when another attempt did. Raises MailRefused, MailServerFailed."""
+        """Send to one; False if another attempt did. Raises MailRefused, MailServerFailed."""
         content = self.compose(recipient)
         delivery = Delivery(self.context.operation_id, self.step, recipient.id)
         reserved = self._reserve(delivery, recipient)
@@ -85,26 +85,26 @@ class _Sending:
             self._mark_failed(delivery, str(error), is_permanent=error.permanent)
             raise
         except MailServerFailed as error:
-            # However permanent: it is the settings that have to change, not the address.
+            # Not permanent for the address, even if the settings must change.
             self._mark_failed(delivery, str(error), is_permanent=False)
             raise
-        self._taken = delivery
+        self._accepted = delivery
         return True
 
     def record(self) -> None:
-        """Write that the last message was taken, where that is not written yet."""
-        if self._taken is not None:
+        """Record the last accepted message, if it is not recorded yet."""
+        if self._accepted is not None:
             with self.context.engine.begin() as connection:
-                deliveries.mark(connection, self._taken, "sent")
-            self._taken = None
+                deliveries.mark(connection, self._accepted, "sent")
+            self._accepted = None
 
     def _reserve(self, delivery: Delivery, recipient: Recipient) -> Reserved | None:
-        """Note what was taken and what is sent next. Raises LeaseLost, the former noted."""
+        """Record the last accepted message and reserve this one; LeaseLost keeps the record."""
         reserved, lost = None, None
         address, proposed = recipient.address or "", self._id_for(recipient)
         with self.context.engine.begin() as connection:
-            if self._taken is not None:
-                deliveries.mark(connection, self._taken, "sent")
+            if self._accepted is not None:
+                deliveries.mark(connection, self._accepted, "sent")
             try:
                 # Only the attempt that owns the operation may send.
                 running.beat(connection, self.context.operation_id, self.context.attempt)
@@ -112,22 +112,20 @@ class _Sending:
                 lost = error
             else:
                 reserved = deliveries.reserve(connection, delivery, address, proposed)
-        self._taken = None
+        self._accepted = None
         if lost is not None:
             raise lost
         return reserved
 
     def _envelope(self, recipient: Recipient, reserved: Reserved) -> Envelope:
         mail, app = self.context.settings.mail, self.context.small_app.name
-        way_out = unsubscribe_url(mail.unsubscribe, recipient.id, app)
-        return Envelope(
-            mail.sender, recipient.address or "", recipient.name, *reserved,
-            mail.reply_to, way_out,
-        )  # fmt: skip
+        url = unsubscribe_url(mail.unsubscribe, recipient.id, app)
+        address = recipient.address or ""
+        return Envelope(mail.sender, address, recipient.name, *reserved, mail.reply_to, url)
 
     def _id_for(self, recipient: Recipient) -> str:
-        who = sha256(recipient.id.encode()).hexdigest()[:16]
-        return f"<{self.context.operation_id}.{self.step}.{who}@{self.domain}>"
+        digest = sha256(recipient.id.encode()).hexdigest()[:16]
+        return f"<{self.context.operation_id}.{self.step}.{digest}@{self.domain}>"
 
     def _mark_failed(self, delivery: Delivery, error: str, *, is_permanent: bool) -> None:
         with self.context.engine.begin() as connection:

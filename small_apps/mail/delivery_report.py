@@ -1,4 +1,4 @@
-"""What became of a step's messages: counts, samples, one sentence, and the step's outcome."""
+"""The report of a step's messages: counts, samples, one sentence, and the step's outcome."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,16 +12,15 @@ MOST_SAMPLES = 10
 
 @dataclass
 class Report:
-    """Recipients by what became of their message.
+    """Recipients by the outcome of their message.
 
-    `refused` are those whom no attempt can reach, `put_off` those whom a next one may: each with
-    the reason.
+    `refused` are permanent failures, `put_off` temporary ones, each with the reason.
     """
 
     wanted: int = 0
-    # How many of `refused` an earlier attempt found: they are not among the wanted.
+    # Refused by an earlier attempt: part of `refused`, not of `wanted`.
     refused_before: int = 0
-    told: str = ""
+    summary: str = ""
     sent: list[str] = field(default_factory=list)
     had_it: list[str] = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)
@@ -33,31 +32,31 @@ class Report:
     stopped: bool = False
 
     def add(self, recipient: str, error: MailRefused) -> None:
-        """Note that a recipient's message was not taken."""
+        """Record that a recipient's message was not accepted."""
         (self.refused if error.permanent else self.put_off)[recipient] = str(error)
         self.uncertain += error.uncertain
 
 
 def result_of(report: Report, attempts_left: int) -> StepResult:
-    """Return the step's result: some refused, or put off for the last time, is partial.
+    """Return the step's result: partial if some are refused, or put off by the last attempt.
 
-    Raises StepFailed where the server went away (the rest waits for a next attempt), where there
-    is a next attempt for those put off, and where nobody could be served at all.
+    Raises StepFailed if the server failed (the rest waits for a next attempt), if a next attempt
+    can reach those put off, and if no recipient could be served.
     """
     if report.cut_short is not None:
         refused_now = len(report.refused) - report.refused_before
         waiting = report.wanted - len(report.sent) - refused_now
         raise StepFailed(
-            f"{report.told}, {waiting} still wait: {report.cut_short}",
+            f"{report.summary}, {waiting} still wait: {report.cut_short}",
             permanent=report.cut_short.permanent,
         )
     is_served = bool(report.sent or report.had_it)
     if not report.stopped:
         if report.put_off and attempts_left and is_served:
-            raise StepFailed(f"{_sentence(report)}; these are tried again")
+            raise StepFailed(f"{_sentence(report)}; a retry sends to those put off")
         if not is_served and (report.put_off or report.refused):
             first = _first(report.put_off or report.refused)
-            raise StepFailed(f"no message was taken: {first}", permanent=not report.put_off)
+            raise StepFailed(f"no message was accepted: {first}", permanent=not report.put_off)
     is_partial = bool(report.refused or report.put_off or report.stopped)
     return StepResult(
         message=_sentence(report),
@@ -73,7 +72,7 @@ def _is_idle(report: Report) -> bool:
 def _sentence(report: Report) -> str:
     parts = ["warning: no recipient left, nothing was sent"] if _is_idle(report) else []
     if report.sent:
-        parts.append(report.told)
+        parts.append(report.summary)
     if report.had_it:
         parts.append(f"{len(report.had_it)} had it already")
     if report.refused:

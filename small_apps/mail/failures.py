@@ -1,10 +1,10 @@
-"""How sending fails: one message alone, or the server altogether."""
+"""Errors of sending mail: one message, or the whole server."""
 
 
 class MailRefused(Exception):
-    """One message was not taken; `permanent`: sending it again cannot help.
+    """The server did not accept one message; `permanent`: a retry cannot succeed.
 
-    `uncertain`: the connection broke within it, so that the server may have taken it.
+    `uncertain`: the connection broke during the message, so the server may have accepted it.
     """
 
     def __init__(self, message: str, *, permanent: bool, uncertain: bool = False) -> None:
@@ -14,7 +14,7 @@ class MailRefused(Exception):
 
 
 class MailServerFailed(Exception):
-    """The server cannot be used at all: it is not there, or not willing to talk to us."""
+    """The server cannot be used: it is unreachable, or refuses this client."""
 
     def __init__(self, message: str, *, permanent: bool = False) -> None:
         self.permanent = permanent

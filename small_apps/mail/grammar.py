@@ -1,4 +1,4 @@
-"""What a template may say, and which variables it reads: looked up in its syntax tree."""
+"""Checks of a template's syntax tree: forbidden constructs and unknown variables."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -14,55 +14,56 @@ ALLOWED = (
     nodes.Operand, nodes.Pair,
 )  # fmt: skip
 REFUSED = (nodes.Call, nodes.Pow, nodes.Mul)
-# What asks whether a name is there may ask for any.
-ASKING_FILTERS = {"d", "default"}
-ASKING_TESTS = {"defined", "undefined"}
+# These accept a variable that does not exist.
+LENIENT_FILTERS = {"d", "default"}
+LENIENT_TESTS = {"defined", "undefined"}
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
-    """One fault of a part of a template: the line, what stands there, what to write instead."""
+class TemplateProblem:
+    """One problem of a part of a template: its line, the wrong value, what to write instead."""
 
     line: int
     value: str | None
     remedy: str
 
 
-def refusals(tree: nodes.Template) -> Iterator[Fault]:
-    """Yield each construct and filter that templates do not have, in order."""
+def forbidden(tree: nodes.Template) -> Iterator[TemplateProblem]:
+    """Yield each forbidden construct and filter, in order."""
     for node in tree.iter_child_nodes():
-        yield from _refusals(node, loops=0)
+        yield from _forbidden(node, loops=0)
 
 
-def unknown_variables(tree: nodes.Template, known: Mapping[str, Any]) -> Iterator[Fault]:
-    """Yield each variable that `known` does not hold, in order.
+def unknown_variables(tree: nodes.Template, known: Mapping[str, Any]) -> Iterator[TemplateProblem]:
+    """Yield each variable, and each attribute of one, that `known` does not have, in order.
 
-    Objects in `known` tell which attributes they have. `x|default('')` and `x is defined` may ask
-    for any name.
+    `x|default('')` and `x is defined` may name any variable.
     """
     for node in tree.iter_child_nodes():
         yield from _unknown(node, known, frozenset())
 
 
-def _refusals(node: nodes.Node, loops: int) -> Iterator[Fault]:
+def _forbidden(node: nodes.Node, loops: int) -> Iterator[TemplateProblem]:
     if not isinstance(node, ALLOWED) or isinstance(node, REFUSED):
         name = type(node).__name__.lower()
         remedy = f"{name} is not allowed; use {{{{ value }}}}, {{% if %}} and {{% for %}}"
-        yield Fault(node.lineno, None, remedy)
+        yield TemplateProblem(node.lineno, None, remedy)
         return
     if isinstance(node, nodes.Filter) and node.name not in FILTERS:
         known = ", ".join(sorted(FILTERS))
-        yield Fault(node.lineno, None, f"no filter {node.name!r}; known: {known}")
+        yield TemplateProblem(node.lineno, None, f"no filter {node.name!r}; use one of: {known}")
     if isinstance(node, nodes.For):
         loops += 1
         if loops > 1 or node.recursive:
-            yield Fault(node.lineno, None, "a loop within a loop is not allowed")
+            yield TemplateProblem(node.lineno, None, "a loop within a loop is not allowed; use one")
             return
     for child in node.iter_child_nodes():
-        yield from _refusals(child, loops)
+        yield from _forbidden(child, loops)
 
 
-def _unknown(node: nodes.Node, known: Mapping[str, Any], local: frozenset[str]) -> Iterator[Fault]:
+def _unknown(
+    node: nodes.Node, known: Mapping[str, Any], local: frozenset[str]
+) -> Iterator[TemplateProblem]:
     chain = _chain(node)
     if chain is not None:
         if chain[0] not in local:
@@ -73,25 +74,25 @@ def _unknown(node: nodes.Node, known: Mapping[str, Any], local: frozenset[str]) 
         yield from _unknown_all([node.iter, *node.else_], known, local)
         yield from _unknown_all([*([node.test] if node.test else []), *node.body], known, inner)
         return
-    yield from _unknown_all(_asked_for(node), known, local)
+    yield from _unknown_all(_required(node), known, local)
 
 
 def _unknown_all(
     found: list[Any], known: Mapping[str, Any], local: frozenset[str]
-) -> Iterator[Fault]:
+) -> Iterator[TemplateProblem]:
     for node in found:
         yield from _unknown(node, known, local)
 
 
-def _asked_for(node: nodes.Node) -> list[nodes.Node]:
-    """Return the children whose variables have to be there."""
-    is_asking = (isinstance(node, nodes.Filter) and node.name in ASKING_FILTERS) or (
-        isinstance(node, nodes.Test) and node.name in ASKING_TESTS
+def _required(node: nodes.Node) -> list[nodes.Node]:
+    """Return the children whose variables must exist."""
+    is_lenient = (isinstance(node, nodes.Filter) and node.name in LENIENT_FILTERS) or (
+        isinstance(node, nodes.Test) and node.name in LENIENT_TESTS
     )
     return [
         child
         for child in node.iter_child_nodes()
-        if not (is_asking and child is getattr(node, "node", None) and _chain(child))
+        if not (is_lenient and child is getattr(node, "node", None) and _chain(child))
     ]
 
 
@@ -100,7 +101,7 @@ def _targets(target: nodes.Node) -> list[nodes.Name]:
 
 
 def _chain(node: nodes.Node) -> list[str] | None:
-    """Return `a.b.c` (also written `a["b"]["c"]`) as its names, None for anything else."""
+    """Return the names in `a.b.c` or `a["b"]["c"]`; None for anything else."""
     attributes: list[str] = []
     while not isinstance(node, nodes.Name):
         if isinstance(node, nodes.Getattr):
@@ -117,7 +118,9 @@ def _is_text(node: nodes.Node) -> bool:
     return isinstance(node, nodes.Const) and isinstance(node.value, str)
 
 
-def _unknown_chain(chain: list[str], line: int, known: Mapping[str, Any]) -> Iterator[Fault]:
+def _unknown_chain(
+    chain: list[str], line: int, known: Mapping[str, Any]
+) -> Iterator[TemplateProblem]:
     value: Any = known
     for depth, name in enumerate(chain):
         if not isinstance(value, Mapping):
@@ -126,6 +129,6 @@ def _unknown_chain(chain: list[str], line: int, known: Mapping[str, Any]) -> Ite
             before = chain[:depth]
             there = [".".join([*before, key]) for key in value]
             wrong = ".".join([*before, name])
-            yield Fault(line, wrong, unknown_name("variable", wrong, there))
+            yield TemplateProblem(line, wrong, unknown_name("variable", wrong, there))
             return
         value = value[name]

@@ -1,4 +1,4 @@
-"""One message for one recipient: text, perhaps HTML, and headers that nothing can break out of."""
+"""One message for one recipient: text, optional HTML, and headers safe from injection."""
 
 import re
 import unicodedata
@@ -12,7 +12,7 @@ from email.utils import format_datetime, parseaddr
 from urllib.parse import quote
 
 LONGEST_SUBJECT = 250
-# A header's line may have 998 characters.
+# A header line is limited to 998 characters.
 LONGEST_URL = 900
 _LOCAL = re.compile(r"[^\s\"(),:;<>@\[\\\]]+")
 _NAME = re.compile(r"[A-Za-z0-9.-]+@[A-Za-z0-9.-]+")
@@ -21,7 +21,7 @@ _MESSAGE_ID = re.compile(r"<[A-Za-z0-9._-]+@[A-Za-z0-9._-]+>")
 
 
 class _WholeHeader(UnstructuredHeader, BaseHeader):
-    """A header that is never folded: folding a long URL would make it an encoded word."""
+    """An unfolded header: folding would turn a long URL into an encoded word."""
 
     def fold(self, *, policy: Policy) -> str:
         return f"{self.name}: {self}{policy.linesep}"
@@ -34,12 +34,12 @@ POLICY = SMTP.clone(header_factory=_FACTORY)
 
 
 class InvalidAddress(ValueError):
-    """An address cannot stand in a header."""
+    """An address is not valid in a header."""
 
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """A PNG that the HTML part shows as `cid:NAME`; the name is made of letters, digits, `.-@`."""
+    """A PNG that the HTML part shows as `cid:NAME`; the name has letters, digits, `.`, `-`, `@`."""
 
     name: str
     png: bytes = field(repr=False)
@@ -47,7 +47,7 @@ class Image:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What a message says: rendered, not yet bound to a recipient."""
+    """The rendered content of a message, without a recipient."""
 
     subject: str
     text: str
@@ -57,7 +57,7 @@ class Content:
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """Who a message is from and to, and what makes it the same message when it is sent again."""
+    """The sender and recipient of a message, and its id and date, which a repetition keeps."""
 
     sender: str
     address: str
@@ -65,7 +65,7 @@ class Envelope:
     message_id: str
     sent_at: datetime
     reply_to: str | None = None
-    # Where the recipient unsubscribes: an http, https or mailto URL.
+    # An http, https or mailto URL.
     unsubscribe: str | None = None
 
 
@@ -83,7 +83,7 @@ def build_message(content: Content, envelope: Envelope) -> EmailMessage:
     message["Subject"] = one_line(content.subject)
     message["Date"] = format_datetime(envelope.sent_at)
     message["Message-ID"] = envelope.message_id
-    # RFC 3834: nobody's holiday notice answers a machine.
+    # RFC 3834: suppresses automatic replies.
     message["Auto-Submitted"] = "auto-generated"
     if envelope.reply_to is not None:
         message["Reply-To"] = parse_address(envelope.reply_to)
@@ -97,15 +97,15 @@ def build_message(content: Content, envelope: Envelope) -> EmailMessage:
 
 
 def unsubscribe_url(pattern: str | None, recipient: str, app: str) -> str | None:
-    """Return where that recipient unsubscribes; None without a pattern, or if it gets too long.
+    """Return the recipient's unsubscribe URL; None without a pattern, or if it is too long.
 
-    What stands for `{recipient}` and `{app}` is percent-encoded: it can end neither the URL nor
-    the header.
+    The values of `{recipient}` and `{app}` are percent-encoded, so that they can end neither the
+    URL nor the header.
     """
     if pattern is None:
         return None
-    who, of = quote(recipient, safe=""), quote(app, safe="")
-    url = pattern.replace("{app}", of).replace("{recipient}", who)
+    url = pattern.replace("{app}", quote(app, safe=""))
+    url = url.replace("{recipient}", quote(recipient, safe=""))
     return url if len(url) <= LONGEST_URL else None
 
 
@@ -114,7 +114,7 @@ def _add_unsubscribe(message: EmailMessage, url: str) -> None:
         raise ValueError(f"URL {url!r}")
     message["List-Unsubscribe"] = f"<{url}>"
     if url.startswith("https:"):
-        # RFC 8058: the mail program's own button, which asks without opening a page.
+        # RFC 8058: the mail program's own button, which opens no page.
         message["List-Unsubscribe-Post"] = "List-Unsubscribe=One-Click"
 
 
@@ -132,9 +132,9 @@ def _add_images(message: EmailMessage, images: tuple[Image, ...]) -> None:
 
 
 def parse_address(written: str, name: str | None = None) -> Address:
-    """Return the address that `written` holds (`ann@example.com` or `Ann <ann@example.com>`).
+    """Return the address in `written` (`ann@example.com` or `Ann <ann@example.com>`).
 
-    `name` is shown instead of the one that is written. Raises InvalidAddress.
+    `name` replaces the written display name. Raises InvalidAddress.
     """
     shown, bare = parseaddr(written)
     is_alone = written.strip() == bare or written.strip().endswith(f"<{bare}>")
@@ -150,7 +150,7 @@ def _address(shown: str, bare: str) -> Address:
     if bare.isascii():
         return Address(display_name=shown, addr_spec=bare)
     local, _, domain = bare.rpartition("@")
-    # Every server knows a domain by its ASCII form; other letters before the @ need SMTPUTF8.
+    # Every server accepts the ASCII form of a domain; other letters before the @ need SMTPUTF8.
     domain = domain.encode("idna").decode()
     if local.isascii():
         return Address(display_name=shown, addr_spec=f"{local}@{domain}")

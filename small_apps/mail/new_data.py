@@ -1,4 +1,4 @@
-"""The mail about new data, where a small app has no template of its own for it."""
+"""The default template of the "new data available" mail."""
 
 from small_apps.mail.templates import MailTemplate
 from small_apps.mail.values import NEW_DATA

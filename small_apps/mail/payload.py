@@ -1,4 +1,4 @@
-"""A message as bytes, no more of them than allowed, with the two addresses that SMTP is told."""
+"""A message as bytes within the size limit, with the two addresses for SMTP."""
 
 from dataclasses import dataclass
 from email.generator import BytesGenerator
@@ -11,7 +11,7 @@ from small_apps.mail.message import POLICY
 
 @dataclass(frozen=True, slots=True)
 class Payload:
-    """What goes over the wire; `is_utf8`: an address needs the server's SMTPUTF8."""
+    """A message on the wire; `is_utf8`: an address needs the server's SMTPUTF8."""
 
     sender: str
     recipient: str
@@ -20,7 +20,7 @@ class Payload:
 
 
 def payload_of(message: EmailMessage, max_bytes: int) -> Payload:
-    """Return the message's bytes. Raises MailRefused when there are more than `max_bytes`."""
+    """Return the message's bytes. Raises MailRefused if they are more than `max_bytes`."""
     sender, recipient = (_address(message, name) for name in ("From", "To"))
     is_utf8 = not (sender + recipient).isascii()
     policy = POLICY.clone(utf8=True) if is_utf8 else POLICY

@@ -1,4 +1,4 @@
-"""Keep messages apart, as a mail server's limit wants it."""
+"""A rate limit of sent messages."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -6,24 +6,24 @@ from threading import Event
 
 from runtime.clock import monotonic
 
-# How soon a wait notices that it should end.
-LOOK_S = 0.1
+# The delay until a wait notices a stop.
+POLL_S = 0.1
 
 
 @dataclass
 class Pace:
-    """Lets so many pass a minute, evenly; `rate` None: as many as come."""
+    """Allows `rate` messages a minute, evenly spread; None is unlimited."""
 
     rate: int | None
     _next_at: float | None = field(default=None, init=False)
 
     @property
     def is_due(self) -> bool:
-        """Whether the next may pass at once."""
+        """Whether the next message may be sent now."""
         return self._next_at is None or monotonic() >= self._next_at
 
     def wait(self, should_stop: Callable[[], bool]) -> bool:
-        """Return True when the next may pass, False as soon as `should_stop()` holds."""
+        """Wait for the next message's turn; return False if `should_stop()` ends the wait."""
         pause = Event()
         while not should_stop():
             left = 0.0 if self._next_at is None else self._next_at - monotonic()
@@ -31,5 +31,5 @@ class Pace:
                 if self.rate is not None:
                     self._next_at = monotonic() + 60 / self.rate
                 return True
-            pause.wait(min(left, LOOK_S))
+            pause.wait(min(left, POLL_S))
         return False

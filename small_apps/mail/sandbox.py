@@ -1,7 +1,7 @@
-"""Jinja2 in a sandbox, without what could run on or fill the memory.
+"""A Jinja2 sandbox with bounded CPU and memory.
 
-The sandbox alone bounds neither CPU nor memory. So what filters, joining and loops handle is
-counted: a rendering may handle so much, and then it ends.
+Jinja2's own sandbox bounds neither, so filters, concatenation and loops count the characters and
+items that they process, and a rendering ends at a limit.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -14,12 +14,12 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.visitor import NodeTransformer
 
 LONGEST_OUTPUT = 1_000_000
-# Characters and items that one rendering may handle; each turn of a loop counts as its template.
+# Characters and items that one rendering may process; each turn of a loop counts as its template.
 MOST_WORK = 20_000_000
-# No name of a template's can have a blank.
+# The blank makes the name unreachable for templates.
 WORK = "work done"
-# No `format`, `center`, `indent`, `replace`, `safe`: they multiply text, or end the escaping.
-# No `list` and `string`: in turns they multiply too. No sorting: it takes long on what is short.
+# No `format`, `center`, `indent`, `replace`, `safe`: they multiply text, or turn escaping off.
+# No `list` and `string`: together they multiply text. No sorting: it is slow even on short input.
 FILTERS = frozenset(
     (
         "abs", "capitalize", "count", "d", "default", "e", "escape", "first", "float", "int",
@@ -30,7 +30,7 @@ FILTERS = frozenset(
 
 
 class TooLong(Exception):
-    """A rendering makes more text than a mail may have."""
+    """A rendering exceeds the length limit of a mail."""
 
 
 class Sandbox(ImmutableSandboxedEnvironment):
@@ -40,14 +40,14 @@ class Sandbox(ImmutableSandboxedEnvironment):
         if operator == "+":
             _charge(context, _size(left) + _size(right))
             return left + right
-        # `'%999999999d' % 1` makes a gigabyte.
+        # `'%999999999d' % 1` would make a gigabyte.
         if operator != "%" or isinstance(left, str):
             raise SecurityError(f"the operator {operator} is not allowed here")
         return super().call_binop(context, operator, left, right)
 
 
 class Counted(NodeTransformer):
-    """Lets `~` and `{% for %}` go through filters, which count what they handle."""
+    """Rewrites `~` and `{% for %}` to filters that count their work."""
 
     def __init__(self, length: int) -> None:
         self._length = length
@@ -76,7 +76,7 @@ def _charge(context: Context, work: int) -> None:
 
 
 def _counted(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a filter that counts what goes in and comes out; it is never run when compiling."""
+    """Return a filter that counts its input and output; it never runs at compile time."""
     takes = getattr(getattr(function, "jinja_pass_arg", None), "name", None)
 
     @pass_context
@@ -108,13 +108,13 @@ def _bounded_join(values: Iterable[Any], separator: str = "", attribute: str | N
     parts = [value[attribute] if attribute is not None else value for value in values]
     texts = [str(part) for part in parts]
     if sum(map(len, texts)) + len(str(separator)) * len(texts) > LONGEST_OUTPUT:
-        raise SecurityError("join makes a text that is too long")
+        raise SecurityError("join makes a text that is too long; join fewer values")
     return str(separator).join(texts)
 
 
 def _bounded_round(value: float, precision: int = 0) -> float:
     if not 0 <= precision <= 12:
-        raise SecurityError("round takes 0 to 12 digits")
+        raise SecurityError("round accepts 0 to 12 digits")
     return round(value, precision)
 
 
@@ -122,7 +122,7 @@ def _sandbox(*, escapes: bool) -> Sandbox:
     made = Sandbox(autoescape=escapes, undefined=StrictUndefined, keep_trailing_newline=True)
     made.globals.clear()
     made.filters = {name: made.filters[name] for name in FILTERS}
-    # Escaping happens after joining: what `join` gives is plain text, never markup.
+    # Escaping follows joining: `join` returns plain text, never markup.
     bounded: dict[str, Callable[..., Any]] = {"join": _bounded_join, "round": _bounded_round}
     made.filters = {name: _counted(each) for name, each in (made.filters | bounded).items()}
     made.filters |= {"_concat": _concat, "_each": _each}
@@ -134,12 +134,12 @@ HTML = _sandbox(escapes=True)
 
 
 def generated(compiled: Template, values: Mapping[str, Any]) -> str:
-    """Return what a template makes of `values`. Raises TooLong, and what Jinja2 raises."""
+    """Return the rendered template. Raises TooLong, and the errors of Jinja2."""
     parts: list[str] = []
     length = 0
     for part in compiled.generate({**values, WORK: [0]}):
         length += len(part)
         if length > LONGEST_OUTPUT:
-            raise TooLong(f"makes over {LONGEST_OUTPUT} characters")
+            raise TooLong(f"makes over {LONGEST_OUTPUT} characters; shorten it")
         parts.append(part)
     return "".join(parts)

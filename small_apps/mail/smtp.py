@@ -1,9 +1,9 @@
-"""SMTP: one connection for many messages, and what the server's answers mean.
+"""SMTP: one connection for many messages, and the meaning of the server's answers.
 
-A 5xx about the recipient or the message is for good, a 4xx is for now; a 5xx about the sender
-concerns all messages. What breaks before the message itself was under way may be asked again at
-once. What breaks after that may have been taken: it is for a later attempt to repeat it, under the
-same Message-ID.
+A 5xx about the recipient or the message is permanent, a 4xx temporary; a 5xx about the sender
+concerns all messages. If the connection breaks before the message's text is sent, the message is
+sent again at once. If it breaks later, the server may have accepted the message: a later attempt
+repeats it under the same Message-ID.
 """
 
 import smtplib
@@ -18,15 +18,15 @@ from small_apps.mail.failures import MailRefused, MailServerFailed
 from small_apps.mail.payload import Payload, payload_of
 
 PORTS = {"smtp": 25, "smtp+starttls": 587, "smtps": 465}
-# Servers end a connection after so many messages, or so long a silence, with less of a warning.
+# Below the limits at which servers end a connection without a warning.
 MESSAGES_PER_CONNECTION = 100
 LONGEST_SILENCE_S = 30.0
-# So many connections that break one after the other are no fault of a message.
+# This many broken connections in a row are the server's fault, not a message's.
 MOST_BREAKS = 3
 
 
 class _Broken(Exception):
-    """The connection ended; `uncertain`: the server may have taken the message."""
+    """The connection ended; `uncertain`: the server may have accepted the message."""
 
     def __init__(self, text: str, *, uncertain: bool = False) -> None:
         self.uncertain = uncertain
@@ -35,7 +35,7 @@ class _Broken(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """Where mail goes and who we are there."""
+    """An SMTP server and the account on it."""
 
     scheme: str
     host: str
@@ -58,7 +58,7 @@ class Server:
 
 @dataclass
 class SmtpTransport:
-    """Sends over one connection, made anew when it is worn, idle for long or dropped."""
+    """Sends over one connection; replaces one that is worn, idle for long, or dropped."""
 
     server: Server
     timeout_s: float
@@ -69,10 +69,10 @@ class SmtpTransport:
     _breaks: int = field(default=0, init=False)
 
     def send(self, message: EmailMessage) -> None:
-        """Hand the message to the server.
+        """Send the message to the server.
 
-        Raises MailRefused where this message was not taken, or may not have been, and
-        MailServerFailed where the next one would fare no better.
+        Raises MailRefused if this message was not accepted, or possibly not, and MailServerFailed
+        if the next one would fail too.
         """
         payload = payload_of(message, self.max_bytes)
         self._leave_worn()
@@ -86,23 +86,23 @@ class SmtpTransport:
         self._breaks = 0
 
     def probe(self) -> str:
-        """Return the server, which lets us in. Raises MailServerFailed."""
+        """Return the server as text after a login. Raises MailServerFailed."""
         self._connected()
         return f"sent by {self.server.host}:{self.server.port}"
 
     def told(self, count: int) -> str:
-        """Return how many were sent and by which server."""
+        """Return the number of sent messages and the server as text."""
         return f"sent {count} message{'' if count == 1 else 's'} by {self.server.host}"
 
     def close(self) -> None:
-        """Say goodbye and end the connection, if there is one."""
+        """End the connection with QUIT, if there is one."""
         if self._client is not None:
             with suppress(smtplib.SMTPException, OSError):
                 self._client.quit()
         self.drop()
 
     def drop(self) -> None:
-        """End the connection, if there is one, without a word."""
+        """End the connection without QUIT, if there is one."""
         client, self._client = self._client, None
         if client is not None:
             client.close()
@@ -119,14 +119,14 @@ class SmtpTransport:
             raise self._refusal_of(error) from None
 
     def _try(self, payload: Payload) -> None:
-        """Send over the connection; raises _Broken, with the connection gone."""
+        """Send over the connection; raises _Broken after dropping it."""
         try:
             _transact(self._connected(), payload)
         except _Broken:
             self.drop()
             raise
         except MailRefused:
-            # Whoever says no is there.
+            # A refusal shows that the connection works.
             self._breaks = 0
             raise
         finally:
@@ -140,7 +140,7 @@ class SmtpTransport:
             text = f"{self.server.host}: {self._breaks} connections broke in a row; {error}"
             return MailServerFailed(text)
         if error.uncertain:
-            text += "; uncertain whether the server took the message"
+            text += "; the server may have accepted the message"
         return MailRefused(text, permanent=False, uncertain=error.uncertain)
 
     def _connected(self) -> smtplib.SMTP:
@@ -153,8 +153,8 @@ class SmtpTransport:
                 text = f"{self.server.host} refused the user {self.server.user!r}: {said}"
                 raise MailServerFailed(text, permanent=error.smtp_code >= 500) from None
             except UnicodeEncodeError:
-                # Its text would show a letter of the password.
-                text = f"{self.server.host}: write the user and the password in ASCII letters"
+                # The error's text would show a character of the password.
+                text = f"{self.server.host}: write the user and the password in ASCII characters"
                 raise MailServerFailed(text, permanent=True) from None
             except smtplib.SMTPNotSupportedError as error:
                 raise MailServerFailed(f"{self.server.host}: {error}", permanent=True) from None
@@ -197,7 +197,7 @@ def _transact(client: smtplib.SMTP, payload: Payload) -> None:
     try:
         answer = client.data(payload.content)
     except smtplib.SMTPDataError as error:
-        # Said before the text was asked for.
+        # The server refused before it received the text.
         _expect(client, (error.smtp_code, _said(error.smtp_error).encode()))
         raise _Broken(_reason(error)) from None
     except (smtplib.SMTPException, OSError) as error:
@@ -206,16 +206,16 @@ def _transact(client: smtplib.SMTP, payload: Payload) -> None:
 
 
 def _options(client: smtplib.SMTP, payload: Payload) -> list[str]:
-    """Return what MAIL says besides the sender. Raises MailRefused for what cannot be taken."""
+    """Return the options of MAIL. Raises MailRefused if the server cannot accept the message."""
     options, size = [], client.esmtp_features.get("size", "")
     if size.isdecimal() and 0 < int(size) < len(payload.content):
-        text = f"a message of {len(payload.content):,} bytes; the server takes {int(size):,}"
+        text = f"a message of {len(payload.content):,} bytes; the server accepts {int(size):,}"
         raise MailRefused(text, permanent=True)
     if size:
         options.append(f"size={len(payload.content)}")
     if payload.is_utf8:
         if not client.has_extn("smtputf8"):
-            text = "the server takes no address with letters beyond ASCII (SMTPUTF8)"
+            text = "the server accepts only ASCII addresses (no SMTPUTF8)"
             raise MailRefused(text, permanent=True)
         options.append("SMTPUTF8")
     if client.has_extn("8bitmime"):
@@ -230,11 +230,11 @@ def _expect(
     is_about_sender: bool = False,
     is_sent: bool = False,
 ) -> None:
-    """Raise what an answer other than yes means; `is_sent`: the server has the message's text."""
+    """Raise the error of an answer other than 2xx; `is_sent`: the server has the message's text."""
     code, text = answer[0], f"{answer[0]} {_said(answer[1])}"
     if 200 <= code < 300:
         return
-    # 421 is about the connection (often: so many messages are enough), not about the message.
+    # 421 is about the connection (often a limit of messages), not about the message.
     if code == 421 or code < 0:
         raise _Broken(text, uncertain=is_sent)
     with suppress(smtplib.SMTPException, OSError):

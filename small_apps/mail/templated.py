@@ -1,4 +1,4 @@
-"""A mail by a template: to each recipient with the values of this operation."""
+"""Delivery of a template to each recipient of an operation."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,10 +15,9 @@ from small_apps.step_context import WorkContext
 def deliver_template(
     context: WorkContext, step: str, template: MailTemplate, title: str, values: Mapping[str, Any]
 ) -> StepResult:
-    """Send the template, with `values` beside those of every mail; return the step's result.
+    """Send the template with `values` and those of every mail; return the step's result.
 
-    `title` is the small app's. Raises StepFailed for a template that cannot be used, and as
-    `deliver` does.
+    `title` is the small app's. Raises StepFailed for an invalid template, and as `deliver` does.
     """
     app, at, id = context.small_app, context.occurrence_at, str(context.operation_id)
     problems = problems_of_template(template, app.settings)
@@ -27,7 +26,7 @@ def deliver_template(
     occasion = Occasion(app.name, title, app.zone, at, id, app.settings)
 
     def compose(recipient: Recipient) -> Content:
-        way_out = unsubscribe_url(context.settings.mail.unsubscribe, recipient.id, app.name)
-        return render(template, {**values, **values_of(occasion, recipient, way_out)})
+        url = unsubscribe_url(context.settings.mail.unsubscribe, recipient.id, app.name)
+        return render(template, {**values, **values_of(occasion, recipient, url)})
 
     return deliver(context, step, compose)

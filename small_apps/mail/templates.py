@@ -1,7 +1,7 @@
-"""Templates of an admin's: checked when they are saved, rendered with each recipient's values.
+"""User-defined mail templates: checked when saved, rendered with each recipient's values.
 
-A template knows `{{ }}`, `{% if %}` and one level of `{% for %}`; it calls nothing, and only
-filters that cannot multiply text are there.
+A template has `{{ }}`, `{% if %}` and one level of `{% for %}`, no calls, and only filters that
+cannot multiply text.
 """
 
 from collections.abc import Iterator, Mapping
@@ -12,28 +12,27 @@ from typing import Any
 
 from jinja2 import Template, TemplateError, nodes
 from jinja2.exceptions import TemplateSyntaxError, UndefinedError
-from jinja2.meta import find_undeclared_variables
 
-from small_apps.mail.grammar import Fault, refusals, unknown_variables
+from small_apps.document import LONGEST_TEMPLATE
+from small_apps.mail.grammar import TemplateProblem, forbidden, unknown_variables
 from small_apps.mail.message import Content, one_line
 from small_apps.mail.sandbox import HTML, PLAIN, Counted, Sandbox, TooLong, generated
 
-LONGEST_TEMPLATE = 100_000
 PARTS = ("subject", "text", "html")
 
 
 class InvalidTemplate(ValueError):
-    """A template cannot be used, or not with these values; the text says where and why."""
+    """A template is invalid, or cannot be rendered with these values."""
 
     def __init__(self, where: str, reason: str, line: int | None = None) -> None:
-        self.fault = Fault(line or 0, None, reason)
+        self.problem = TemplateProblem(line or 0, None, reason)
         place = where if line is None else f"{where}, line {line}"
         super().__init__(f"template {place}: {reason}")
 
 
 @dataclass(frozen=True, slots=True)
 class MailTemplate:
-    """A stored template: its name, and its three parts as they were written."""
+    """A stored template: its name, and its three parts as written."""
 
     name: str
     subject: str
@@ -42,7 +41,7 @@ class MailTemplate:
 
 
 def render(template: MailTemplate, values: Mapping[str, Any]) -> Content:
-    """Return what `template` says with `values`. Raises InvalidTemplate.
+    """Return `template` rendered with `values`. Raises InvalidTemplate.
 
     The HTML part escapes every value; the subject is one line.
     """
@@ -56,32 +55,20 @@ def render(template: MailTemplate, values: Mapping[str, Any]) -> Content:
     )
 
 
-def check(template: MailTemplate) -> set[str]:
-    """Return the names that the template reads. Raises InvalidTemplate when it cannot be used."""
-    names: set[str] = set()
-    parts = {"subject": template.subject, "text": template.text, "html": template.html or ""}
-    for part, source in parts.items():
-        where = f"{template.name} {part}"
-        tree = _parse(PLAIN, source, where)
-        _compile(PLAIN, tree, where)
-        names |= find_undeclared_variables(tree)
-    return names
+def problems_in(part: str, source: str, sample: Mapping[str, Any]) -> list[TemplateProblem]:
+    """Return every problem of a part (`subject`, `text`, `html`); `sample` holds all variables.
 
-
-def faults_of(part: str, source: str, sample: Mapping[str, Any]) -> list[Fault]:
-    """Return every fault of a part (`subject`, `text`, `html`); `sample` has all values there are.
-
-    A part that looks sound is rendered with the sample, which finds what only shows then.
+    A part without problems is rendered with the sample, to find errors of rendering.
     """
     try:
         tree = _tree(PLAIN, source, part)
         with _bounded_depth(part):
-            found = [*refusals(tree), *unknown_variables(tree, sample)]
+            found = [*forbidden(tree), *unknown_variables(tree, sample)]
         if not found:
             _render(part, source, sample, "it")
     except InvalidTemplate as error:
-        return [error.fault]
-    return sorted(found, key=lambda fault: fault.line)
+        return [error.problem]
+    return sorted(found, key=lambda problem: problem.line)
 
 
 def _tree(sandbox: Sandbox, source: str, where: str) -> nodes.Template:
@@ -98,9 +85,9 @@ def _tree(sandbox: Sandbox, source: str, where: str) -> nodes.Template:
 def _parse(sandbox: Sandbox, source: str, where: str) -> nodes.Template:
     tree = _tree(sandbox, source, where)
     with _bounded_depth(where):
-        fault = next(refusals(tree), None)
-        if fault is not None:
-            raise InvalidTemplate(where, fault.remedy, fault.line)
+        problem = next(forbidden(tree), None)
+        if problem is not None:
+            raise InvalidTemplate(where, problem.remedy, problem.line)
         Counted(len(source)).visit(tree)
     return tree
 
@@ -110,7 +97,7 @@ def _compile(sandbox: Sandbox, tree: nodes.Template, where: str) -> Template:
         try:
             return sandbox.from_string(tree)
         except TemplateSyntaxError as error:
-            # A test that nobody knows is found only now.
+            # Jinja finds an unknown test only when compiling.
             raise InvalidTemplate(where, str(error.message), error.lineno) from None
 
 
@@ -119,11 +106,11 @@ def _bounded_depth(where: str) -> Iterator[None]:
     try:
         yield
     except (RecursionError, MemoryError, SyntaxError):
-        # What Jinja's recursion bears, Python's compiler may still refuse.
-        raise InvalidTemplate(where, "is nested too deeply; write it flatter") from None
+        # Python's compiler has a lower limit than Jinja's parser.
+        raise InvalidTemplate(where, "is nested too deeply; reduce its nesting") from None
 
 
-# Each recipient of a mail has the same template: it is compiled once.
+# All recipients of a mail share one compiled template.
 @lru_cache(maxsize=32)
 def _compiled(part: str, source: str, name: str) -> Template:
     sandbox = HTML if part == "html" else PLAIN

@@ -1,4 +1,4 @@
-"""How a message leaves: by SMTP over one connection, or as an `.eml` file in a folder."""
+"""Transports of messages: SMTP over one connection, or `.eml` files in a folder."""
 
 import os
 from collections.abc import Iterator
@@ -19,18 +19,18 @@ __all__ = [
 
 
 class Transport(Protocol):
-    """Takes messages one after the other."""
+    """Sends messages one after the other."""
 
     def send(self, message: EmailMessage) -> None:
-        """Hand `message` over; raises MailRefused or MailServerFailed."""
+        """Send `message`; raises MailRefused or MailServerFailed."""
 
     def told(self, count: int) -> str:
-        """Return one sentence about `count` messages handed over."""
+        """Return one sentence about `count` sent messages."""
 
 
 @contextmanager
 def open_transport(settings: Settings) -> Iterator[Transport]:
-    """Yield the transport of the settings; an SMTP connection is made at the first message."""
+    """Yield the configured transport; it connects to SMTP at the first message."""
     url = settings.smtp_url.get_secret_value()
     if not url:
         yield _folder(settings)
@@ -39,17 +39,14 @@ def open_transport(settings: Settings) -> Iterator[Transport]:
     try:
         yield transport
     except BaseException:
-        # In the middle of a message the server would not answer a goodbye.
+        # In the middle of a message the server would not answer QUIT.
         transport.drop()
         raise
     transport.close()
 
 
 def probe(settings: Settings, timeout_s: float) -> str:
-    """Return where mail goes, after a look whether it can go there; no mail is sent.
-
-    Raises MailServerFailed.
-    """
+    """Return the destination of mail after testing it without sending. Raises MailServerFailed."""
     url = settings.smtp_url.get_secret_value()
     if not url:
         return _folder(settings).probe()
@@ -66,13 +63,13 @@ def _folder(settings: Settings) -> "FolderTransport":
 
 @dataclass(frozen=True, slots=True)
 class FolderTransport:
-    """Writes each message to `folder`, in a file named by its Message-ID: again is over itself."""
+    """Writes each message to `folder`, in a file named by Message-ID, which a repeat replaces."""
 
     folder: Path
     max_bytes: int
 
     def send(self, message: EmailMessage) -> None:
-        """Write the message whole, or not at all."""
+        """Write the message, whole or not at all."""
         content = payload_of(message, self.max_bytes).content
         file = self.folder / (str(message["Message-ID"]).strip("<>").replace("/", "_") + ".eml")
         part = file.with_suffix(".part")
@@ -87,7 +84,7 @@ class FolderTransport:
             raise MailServerFailed(f"{self.folder} cannot be written: {error.strerror}") from None
 
     def probe(self) -> str:
-        """Return the folder, which can be written. Raises MailServerFailed."""
+        """Return the writable folder as text. Raises MailServerFailed."""
         file = self.folder / ".probe"
         if not os.path.lexists(self.folder):
             return f"will be written to {self.folder}"
@@ -99,5 +96,5 @@ class FolderTransport:
         return f"written to {self.folder}"
 
     def told(self, count: int) -> str:
-        """Return how many were written and where."""
+        """Return the number of written messages and their folder as text."""
         return f"wrote {count} message{'' if count == 1 else 's'} to {self.folder}"

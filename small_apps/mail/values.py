@@ -1,4 +1,4 @@
-"""What a template may read: of the occasion, and of the recipient."""
+"""The variables of mail templates."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from minutehand.steps import Recipient
 
 @dataclass(frozen=True, slots=True)
 class Occasion:
-    """What all recipients of a mail share; `at` is aware, `zone` says how it is shown."""
+    """The values shared by all recipients of a mail; `at` is aware, and shown in `zone`."""
 
     app: str
     title: str
@@ -24,7 +24,7 @@ class Occasion:
 def values_of(
     occasion: Occasion, recipient: Recipient, unsubscribe_url: str | None
 ) -> dict[str, Any]:
-    """Return the variables of a template; `unsubscribe_url` None is an empty text there."""
+    """Return the variables of a template; a missing `unsubscribe_url` is an empty text."""
     local = occasion.at.astimezone(ZoneInfo(occasion.zone))
     return {
         "recipient": {
@@ -46,14 +46,14 @@ def values_of(
     }
 
 
-# The name of a small app's own template for the mail about new data; it may read more than others.
+# The name of a small app's own template for the "new data available" mail.
 NEW_DATA = "new_data"
 
 
 def news_of(
     domains: Mapping[str, int], design: Sequence[str], permissions: Sequence[str]
 ) -> dict[str, Any]:
-    """Return the variables of what was published: domains with their rows, names of documents."""
+    """Return the extra variables of NEW_DATA: published domains with rows, names of documents."""
     return {
         "domains": [{"name": name, "rows": rows} for name, rows in domains.items()],
         "design": list(design),
@@ -76,6 +76,6 @@ SAMPLE_NEWS = news_of({"sales": 1200, "stores": 48}, ["start"], [])
 
 
 def sample_of(template: str, settings: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return sample values for the template of that name, with the small app's own settings."""
+    """Return sample values for the named template, with the small app's own settings."""
     news = SAMPLE_NEWS if template == NEW_DATA else {}
     return {**SAMPLE, **news, "small_app": {**SAMPLE["small_app"], "settings": settings}}

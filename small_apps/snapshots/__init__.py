@@ -1,37 +1,39 @@
-"""Snapshots as files: written whole or not at all, never changed.
+"""Snapshot files: written whole or not at all, never changed.
 
-A snapshot is a Parquet file, `snapshots/<app>/<domain>/<id>.parquet` in the store that the
-settings name (the home folder by default). Those of earlier releases are JSON Lines (`.jsonl`).
+A snapshot is a Parquet file, `snapshots/<app>/<domain>/<id>.parquet` in the configured store (by
+default the home folder). Earlier releases wrote JSON Lines (`.jsonl`).
 """
 
+import shutil
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from runtime.config import Settings
 from small_apps.failures import SourceFailed
 from small_apps.importing import Data, Imported, import_data, load
 from small_apps.importing.columnar import opened
-from small_apps.snapshots import scratch
-from small_apps.snapshots.stores import FolderStore, Store, removed, store_of
+from small_apps.snapshots.stores import FolderStore, Store, store_of
 
 Row = dict[str, Any]
 FOLDER = "snapshots"
 DOWNLOADS = "downloads"
+SCRATCH = "scratch"
 SUFFIXES = (".parquet", ".jsonl")
-# A file that no row names may be one that is being written now.
+# A younger file that no row names may still be in writing.
 ORPHAN_AGE = timedelta(days=1)
 FETCHED_AT_ONCE = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a new snapshot goes."""
+    """The place of a new snapshot."""
 
     app: str
     domain: str
@@ -45,7 +47,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A snapshot's file: where, how much, and what is in it and what was left out."""
+    """A written snapshot file, its size, and the result of its import."""
 
     id: UUID
     path: str
@@ -54,7 +56,7 @@ class Written:
 
 
 def folder_name(name: str) -> str:
-    """Return `name` as the name of a folder: no separator, no dots alone, not too long."""
+    """Return `name` as a folder name: no separator, no dot, at most 100 characters."""
     quoted = quote(name, safe=" ").replace(".", "%2E")
     if len(quoted) <= 100:
         return quoted
@@ -62,18 +64,18 @@ def folder_name(name: str) -> str:
 
 
 def download_path(home: Path, app: str, domain: str, place: str) -> Path:
-    """Return where what a domain last downloaded from that place is kept."""
+    """Return the path of the domain's last download from `place`."""
     return home / DOWNLOADS / folder_name(app) / f"{folder_name(domain)}.{place}"
 
 
 def write(settings: Settings, place: Place, data: Data, last: str | None = None) -> Written:
-    """Write `data` as a snapshot; whatever goes wrong leaves nothing behind.
+    """Write `data` as a snapshot; a failure leaves nothing behind.
 
-    `last` is the path of the snapshot whose rows the new ones are merged into. Raises SourceFailed
-    and Stopped. A process that is killed leaves files that maintenance removes.
+    `last` is the path of the snapshot that the new rows are merged into. Raises SourceFailed and
+    Stopped. Maintenance removes the files of a killed process.
     """
     store = store_of(settings)
-    with scratch.scratch(settings.home, folder_name(place.app)) as folder:
+    with _scratch(settings.home, folder_name(place.app)) as folder:
         before = _last(store, last, folder) if last and data.rules.key else None
         made = folder / "made.parquet"
         imported = import_data(settings.fetch, data, made, before)
@@ -83,19 +85,30 @@ def write(settings: Settings, place: Place, data: Data, last: str | None = None)
     return Written(place.id, place.path, size, imported)
 
 
+@contextmanager
+def _scratch(home: Path, name: str) -> Iterator[Path]:
+    """Yield a new, empty folder, and remove it; maintenance removes those of killed processes."""
+    made = home / SCRATCH / name / str(uuid4())
+    made.mkdir(parents=True)
+    try:
+        yield made
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+
+
 def _last(store: Store, path: str, folder: Path) -> Path:
     try:
         return store.local(path, folder)
     except FileNotFoundError:
         raise SourceFailed(
-            "the last snapshot is missing, so that nothing can be added to it; bring its file "
-            'back, or refresh once with "mode": "full"'
+            "the last snapshot is missing, so nothing can be appended; restore its file, or "
+            'refresh once with "mode": "full"'
         ) from None
 
 
 def read(settings: Settings, path: str) -> Iterator[Row]:
-    """Yield the rows of the snapshot whose row names `path`."""
-    with scratch.scratch(settings.home, "readers") as folder:
+    """Yield the rows of the snapshot at `path`."""
+    with _scratch(settings.home, "readers") as folder:
         file = store_of(settings).local(path, folder)
         with opened(folder, settings.fetch) as engine:
             table = load(engine, file, path)
@@ -106,17 +119,18 @@ def read(settings: Settings, path: str) -> Iterator[Row]:
 
 
 def is_there(settings: Settings, path: str, byte_count: int) -> bool:
-    """Return whether the snapshot's file is there, in full length."""
+    """Return whether the snapshot's file exists in full length."""
     return store_of(settings).size(path) == byte_count
 
 
 def remove(settings: Settings, paths: Iterable[str]) -> int:
-    """Remove snapshot files whose rows are gone; return how many were there."""
-    return removed(store_of(settings), paths)
+    """Remove the files of deleted snapshots; return how many existed."""
+    store = store_of(settings)
+    return sum(store.remove(path) for path in paths)
 
 
 def orphans(settings: Settings, app: str, known: set[str], now: datetime) -> Iterator[str]:
-    """Yield old files of `app` that no row names, in the store: a killed refresh left them."""
+    """Yield the old files of `app` in the store that no row names, left by killed refreshes."""
     for path, written_at in store_of(settings).files(f"{FOLDER}/{folder_name(app)}"):
         is_ours = path.endswith((*SUFFIXES, ".part"))
         is_old = written_at is not None and written_at < now - ORPHAN_AGE
@@ -124,14 +138,14 @@ def orphans(settings: Settings, app: str, known: set[str], now: datetime) -> Ite
             yield path
 
 
-def remove_leavings(home: Path, app: str, now: datetime) -> int:
-    """Remove what killed refreshes of `app` left on this machine; return how many things."""
+def remove_leftovers(home: Path, app: str, now: datetime) -> int:
+    """Remove leftovers of killed refreshes of `app` on this machine; return how many."""
     local, gone = FolderStore(home), 0
     for path, written_at in [*local.files(f"{DOWNLOADS}/{folder_name(app)}")]:
         if path.endswith(".part") and written_at and written_at < now - ORPHAN_AGE:
             gone += local.remove(path)
     for name in (folder_name(app), "readers"):
-        for folder in sorted((home / scratch.FOLDER / name).glob("*")):
+        for folder in sorted((home / SCRATCH / name).glob("*")):
             if datetime.fromtimestamp(folder.stat().st_mtime, now.tzinfo) < now - ORPHAN_AGE:
                 gone += local.remove(str(folder.relative_to(home)))
     return gone

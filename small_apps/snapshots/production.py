@@ -1,9 +1,8 @@
-"""What readers see of a small app: one whole version of its data, design and permissions.
+"""Consistent reads of a small app: one whole version of its data, design and permissions.
 
-One read transaction tells which snapshots belong to the version; they are files that never change.
-The files are opened before the first row is given out: from then on neither a publish nor
-maintenance can take them away. One that maintenance removed between look and opening belongs to a
-version that nobody sees any more: look again.
+One read transaction lists the snapshots of a version, which are files that never change. All files
+are opened before the first row is returned; after that, neither a publish nor maintenance can take
+them away. If maintenance removed a file before it was opened, a newer version exists: read again.
 """
 
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
@@ -26,16 +25,16 @@ from small_apps.store.snapshots import Snapshot
 
 Row = dict[str, Any]
 Place = Literal["staging", "production"]
-# Maintenance runs once a day and keeps the newest: even twice in a row is a coincidence.
-MOST_LOOKS = 5
+# Maintenance runs once a day and keeps the newest files: two misses in a row are a coincidence.
+MOST_TRIES = 5
 
 
 class SnapshotDamaged(SchedulerError):
-    """A snapshot that staging or production shows is not there, or cut off."""
+    """A snapshot in staging or production is missing or truncated."""
 
 
 class VersionGone(SchedulerError):
-    """A version's file was removed, as newer versions were published: open it again."""
+    """A file of this version was removed after newer ones were published; open it again."""
 
     def __init__(self, domain: str, snapshot_id: object) -> None:
         self.domain = domain
@@ -46,7 +45,7 @@ class VersionGone(SchedulerError):
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """What belongs together: domains with their snapshots, and documents by kind and name."""
+    """One version: domains with their snapshots, and documents by kind and name."""
 
     domains: Mapping[str, Snapshot]
     design: Mapping[str, dict[str, Any]]
@@ -55,10 +54,10 @@ class Version:
 
 
 class OpenVersion:
-    """One version of a small app's data, held open; close it, or use it in a `with` statement."""
+    """One open version of a small app's data; close it, or use it in a `with` statement."""
 
     def __init__(self, settings: Settings, version: Version) -> None:
-        """Open the files of `version`. Raises VersionGone when one is missing."""
+        """Open the files of `version`. Raises VersionGone if one is missing."""
         self._settings = settings
         self._version = version
         self._stack = ExitStack()
@@ -72,40 +71,40 @@ class OpenVersion:
 
     @property
     def domains(self) -> tuple[str, ...]:
-        """The names of the domains that can be read."""
+        """The names of the readable domains."""
         return tuple(self._version.domains)
 
     @property
     def design(self) -> Mapping[str, dict[str, Any]]:
-        """The documents of the design, by name."""
+        """The design documents, by name."""
         return self._version.design
 
     @property
     def permissions(self) -> Mapping[str, dict[str, Any]]:
-        """The documents of the permissions, by name."""
+        """The permission documents, by name."""
         return self._version.permissions
 
     @property
     def published_at(self) -> datetime | None:
-        """When the newest of it was published; None for staging, or before the first publish."""
+        """The newest publish instant; None for staging, or before the first publish."""
         return self._version.published_at
 
     def snapshot_id(self, domain: str) -> str:
-        """Return the id of the domain's snapshot: another one means other data."""
+        """Return the id of the domain's snapshot; different data have a different id."""
         return str(self._snapshot(domain).id)
 
     def rows(self, domain: str) -> Iterator[Row]:
-        """Return the domain's rows, in order, from the first.
+        """Return all rows of the domain, in order.
 
-        Raises NotFound for a domain that this version does not have. The first call finds the file
-        open; a later one opens it again, and raises VersionGone when it was removed meanwhile.
+        Raises NotFound for a domain that this version does not have. The first call uses the open
+        file; a later one opens it again, and raises VersionGone if it was removed meanwhile.
         """
         self._snapshot(domain)
         begun = self._begun.pop(domain, None)
         return self._opened(domain) if begun is None else begun
 
     def close(self) -> None:
-        """Let the files go; rows that were not read yet cannot be read any more."""
+        """Close the files; unread rows are lost."""
         self._begun.clear()
         self._stack.close()
 
@@ -123,8 +122,8 @@ class OpenVersion:
     def _snapshot(self, domain: str) -> Snapshot:
         known = self._version.domains
         if domain not in known:
-            told = unknown_name("domain of this version", domain, known)
-            raise NotFound(f'domain "{domain}" {told}')
+            text = unknown_name("domain of this version", domain, known)
+            raise NotFound(f'domain "{domain}" {text}')
         return known[domain]
 
     def _opened(self, domain: str) -> Iterator[Row]:
@@ -133,7 +132,7 @@ class OpenVersion:
         if isinstance(rows, Generator):
             self._stack.callback(rows.close)
         try:
-            # Its first row: whoever has read one holds the file.
+            # Reading the first row opens the file.
             first = list(islice(rows, 1))
         except Exception as error:
             if files.is_there(self._settings, snapshot.path, snapshot.byte_count):
@@ -149,26 +148,26 @@ def open_version(
     place: Place = "production",
     only: Collection[str] | None = None,
 ) -> OpenVersion:
-    """Return what the small app shows now, its files open: all domains, or `only` some.
+    """Return the current version of the small app, open: all domains, or `only` some.
 
-    Raises NotFound for a small app or a domain that nobody knows, Refused for a named domain that
-    has nothing there yet, SnapshotDamaged for a file that is missing although it is shown.
+    Raises NotFound for an unknown small app or domain, Refused for a named domain without data in
+    `place`, SnapshotDamaged for a missing or truncated file of the current version.
     """
     missed: Version | None = None
-    for _look in range(MOST_LOOKS - 1):
+    for _try in range(MOST_TRIES - 1):
         version = look(engine, app, place, only)
         try:
             return OpenVersion(settings, version)
         except VersionGone as gone:
             if missed is not None and missed.domains == version.domains:
-                told = f"the {place} snapshot of {gone.domain} is damaged; refresh with force"
-                raise SnapshotDamaged(told) from None
+                text = f"the {place} snapshot of {gone.domain} is damaged; refresh with force"
+                raise SnapshotDamaged(text) from None
         missed = version
     return OpenVersion(settings, look(engine, app, place, only))
 
 
 def look(engine: sa.Engine, app: str, place: Place, only: Collection[str] | None = None) -> Version:
-    """Return the version that the small app shows now, by one snapshot of the database."""
+    """Return the current version of the small app, read in one database snapshot."""
     with one_snapshot(engine) as connection:
         found = small_apps.get(connection, app)
         domains = snapshots.domains_of(connection, found.id)

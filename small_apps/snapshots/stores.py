@@ -1,12 +1,12 @@
-"""Where snapshots lie: a folder, or whatever fsspec has a driver for; the same from outside.
+"""Stores of snapshots: a folder, or any file system that fsspec has a driver for.
 
-A file appears whole or not at all under the name that a row of the database will have: a folder
-gives it by a rename, an object store by its upload; nobody knows the name before the row is there.
+A file appears under its final name whole or not at all: a folder renames it, an object store
+uploads it at once. Its name is unknown to readers until a row of the database holds it.
 """
 
 import os
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 import fsspec
 
 from runtime.config import Settings
-from small_apps.failures import SourceFailed
+from small_apps.failures import SourceFailed, first_line
 
 
 class Store(Protocol):
@@ -26,46 +26,46 @@ class Store(Protocol):
         """Move the finished file `local` to `path`."""
 
     def size(self, path: str) -> int | None:
-        """Return the size of a file, None when it is not there."""
+        """Return the size of a file; None if it does not exist."""
 
     def remove(self, path: str) -> bool:
-        """Remove a file; return whether it was there."""
+        """Remove a file; return whether it existed."""
 
     def files(self, folder: str) -> Iterator[tuple[str, datetime | None]]:
         """Yield the files under `folder`, each with the instant it was written, if known."""
 
     def local(self, path: str, scratch: Path) -> Path:
-        """Return where the file can be read on this machine, copied to `scratch` if need be."""
+        """Return a readable path of the file on this machine, in `scratch`."""
 
 
 class FolderStore:
-    """A folder of this machine, or one that looks like it."""
+    """A folder of this machine, or a mounted one."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
 
     def put(self, local: Path, path: str) -> None:
-        """Move `local` to `path`, on the disk for certain when this returns."""
+        """Move `local` to `path`, synced to the disk."""
         file = self.root / path
         file.parent.mkdir(parents=True, exist_ok=True)
         part = file.with_name(file.name + ".part")
         try:
-            # Another disk wants a copy; the rename that counts is within one.
+            # Between two disks this copies; the atomic rename follows within one.
             shutil.move(local, part)
             _sync(part, os.O_RDWR)
             part.replace(file)
-            # Without it, a power cut may leave a committed row that names no file.
+            # Otherwise a power cut may leave a committed row that names no file.
             _sync(file.parent, os.O_RDONLY)
         finally:
             part.unlink(missing_ok=True)
 
     def size(self, path: str) -> int | None:
-        """Return the size of a file, None when it is not there."""
+        """Return the size of a file; None if it does not exist."""
         file = self.root / path
         return file.stat().st_size if file.is_file() else None
 
     def remove(self, path: str) -> bool:
-        """Remove a file, or a folder with all in it; return whether it was there."""
+        """Remove a file, or a folder with its content; return whether it existed."""
         file = self.root / path
         if file.is_dir():
             shutil.rmtree(file, ignore_errors=True)
@@ -84,7 +84,7 @@ class FolderStore:
                 yield str(file.relative_to(self.root)), written_at
 
     def local(self, path: str, scratch: Path) -> Path:
-        """Return a second name for the file in `scratch`, or a copy."""
+        """Return a hard link to the file in `scratch`, or a copy."""
         copy = scratch / Path(path).name
         try:
             os.link(self.root / path, copy)
@@ -94,14 +94,14 @@ class FolderStore:
 
 
 class RemoteStore:
-    """An object store, or any other of fsspec's; its driver finds its credentials by itself."""
+    """An object store, or any other file system of fsspec; its driver finds the credentials."""
 
     def __init__(self, filesystem: Any, root: str) -> None:
         self._filesystem = filesystem
         self._root = root.rstrip("/")
 
     def put(self, local: Path, path: str) -> None:
-        """Upload `local`; it is not left behind."""
+        """Upload `local` and remove it."""
         with _failures():
             target = self._at(path)
             self._filesystem.makedirs(target.rpartition("/")[0], exist_ok=True)
@@ -113,7 +113,7 @@ class RemoteStore:
         local.unlink()
 
     def size(self, path: str) -> int | None:
-        """Return the size of a file, None when it is not there."""
+        """Return the size of a file; None if it does not exist."""
         with _failures():
             try:
                 self._filesystem.invalidate_cache()
@@ -123,7 +123,7 @@ class RemoteStore:
             return found
 
     def remove(self, path: str) -> bool:
-        """Remove a file; return whether it was there."""
+        """Remove a file; return whether it existed."""
         with _failures():
             try:
                 self._filesystem.rm_file(self._at(path))
@@ -154,7 +154,7 @@ class RemoteStore:
 
 
 def store_of(settings: Settings) -> Store:
-    """Return where the settings let snapshots lie. Raises SourceFailed without a driver."""
+    """Return the configured store of snapshots. Raises SourceFailed without a driver."""
     url = settings.snapshots.url.get_secret_value()
     if not url:
         return FolderStore(settings.home)
@@ -172,14 +172,14 @@ def store_of(settings: Settings) -> Store:
 
 @contextmanager
 def _failures() -> Iterator[None]:
-    """Say of a driver's own errors that it was the store's."""
+    """Raise a driver's own errors as SourceFailed of the store."""
     try:
         yield
     except (SourceFailed, FileNotFoundError, ImportError, ValueError):
         raise
     except Exception as error:  # each driver has errors of its own
-        text = str(error).partition("\n")[0]
-        raise SourceFailed(f"the snapshots' store failed: {type(error).__name__}: {text}") from None
+        text = f"{type(error).__name__}: {first_line(error)}"
+        raise SourceFailed(f"the snapshot store failed: {text}") from None
 
 
 def _written_at(info: dict[str, Any]) -> datetime | None:
@@ -198,8 +198,3 @@ def _sync(path: Path, flags: int) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def removed(store: Store, paths: Iterable[str]) -> int:
-    """Remove files whose rows are gone; return how many were there."""
-    return sum(store.remove(path) for path in paths)

@@ -1,1 +1,1 @@
-"""What the built-in steps do: one file each; steps do not know each other."""
+"""The built-in steps, one file each; steps do not import each other."""

@@ -1,4 +1,4 @@
-"""maintenance: what is old goes, and every pointer is checked against its file."""
+"""maintenance: prune history and snapshots, and check that published and staged files exist."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -22,10 +22,10 @@ Batch = Callable[[sa.Connection], int]
 
 
 def run(context: WorkContext) -> StepResult:
-    """Prune history and snapshots by retention; report what went and what is amiss.
+    """Prune history and snapshots by retention; report the counts and any problems.
 
-    Raises StepFailed, once the rest is done, when operations are kept for less long than an action
-    looks back: none of them is pruned then.
+    If retention is shorter than an action's look-back, no operations are pruned, and StepFailed is
+    raised after the rest is done.
     """
     refusal = _refusal(context)
     pruned: dict[str, int] = {}
@@ -46,15 +46,15 @@ def run(context: WorkContext) -> StepResult:
 
 
 def _refusal(context: WorkContext) -> str | None:
-    """Return why no operation may be pruned: what is gone could be decided again."""
+    """Return why no operation may be pruned, or None: a pruned one could be decided again."""
     kept_for = context.settings.retention.kept_for
     with reading(context.engine) as connection:
         found = actions.longest_look_back(connection, kept_for, context.small_app.id)
     if found is None:
         return None
     name, longest = found
-    told = kept_too_short(longest, kept_for)
-    return f"operations are not pruned: look_back {format_span(longest)} of {name!r} {told}"
+    remedy = kept_too_short(longest, kept_for)
+    return f"operations are not pruned: look_back {format_span(longest)} of {name!r} {remedy}"
 
 
 def _history(context: WorkContext) -> dict[str, Batch]:
@@ -75,39 +75,39 @@ def _history(context: WorkContext) -> dict[str, Batch]:
 
 
 def _in_batches(context: WorkContext, name: str, batch: Batch) -> int:
-    """Return how many rows went; each batch is a short transaction of its own."""
+    """Return the number of pruned rows; each batch is its own short transaction."""
     total = 0
-    went = BATCH
-    while went >= BATCH and not context.should_stop():
+    count = BATCH
+    while count >= BATCH and not context.should_stop():
         with context.engine.begin() as connection:
             running.beat(connection, context.operation_id, context.attempt)
-            went = batch(connection)
-        total += went
+            count = batch(connection)
+        total += count
         context.progress(message=f"{total:,} {name} pruned", phase=f"prune {name}")
     return total
 
 
 def _prune_snapshots(context: WorkContext) -> tuple[int, int]:
-    """Return how many snapshots and how many files went: rows first, their files after."""
+    """Return the numbers of pruned snapshots and files; rows go first, then their files."""
     settings, app = context.settings, context.small_app
     paths: list[str] = []
 
     def batch(connection: sa.Connection) -> int:
-        went = stored.prune(connection, app.id, context.settings.retention.snapshots, BATCH)
-        paths.extend(went)
-        return len(went)
+        pruned = stored.prune(connection, app.id, context.settings.retention.snapshots, BATCH)
+        paths.extend(pruned)
+        return len(pruned)
 
     rows = _in_batches(context, "snapshots", batch)
     removed = files.remove(settings, paths)
     with reading(context.engine) as connection:
         known, now = stored.paths(connection, app.id), read_clock(connection)
     removed += files.remove(settings, list(files.orphans(settings, app.name, known, now)))
-    removed += files.remove_leavings(settings.home, app.name, now)
+    removed += files.remove_leftovers(settings.home, app.name, now)
     return rows, removed
 
 
 def _problems(context: WorkContext) -> list[str]:
-    """Return one sentence for each pointer whose file is missing or cut off."""
+    """Return one sentence for each staged or published snapshot that is missing or truncated."""
     with reading(context.engine) as connection:
         domains = stored.domains_of(connection, context.small_app.id)
     return [
@@ -119,8 +119,8 @@ def _problems(context: WorkContext) -> list[str]:
 
 
 def _sentence(pruned: dict[str, Any], problems: list[str], *, stopped: bool) -> str:
-    went = [f"{count:,} {name.replace('_', ' ')}" for name, count in pruned.items() if count]
-    parts = [f"pruned {', '.join(went)}" if went else "nothing to prune"]
+    counts = [f"{count:,} {name.replace('_', ' ')}" for name, count in pruned.items() if count]
+    parts = [f"pruned {', '.join(counts)}" if counts else "nothing to prune"]
     parts += problems
     if stopped:
         parts.append("stopped before the end")

@@ -1,4 +1,4 @@
-"""The mail that new data is available: who gets it, what it says, and when there is none."""
+"""The "new data available" mail of a publish."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,24 +21,23 @@ DEFAULT_RECIPIENTS = {"groups": [EVERYBODY]}
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """What an operation published: domains with their rows, the names of documents."""
+    """The published changes of an operation: domains with rows, and names of documents."""
 
     domains: Mapping[str, int] = field(default_factory=dict)
     design: Sequence[str] = ()
     permissions: Sequence[str] = ()
 
     def __bool__(self) -> bool:
-        """Whether there is something new."""
+        """Whether anything changed."""
         return bool(self.domains or self.design or self.permissions)
 
 
-def tell(context: WorkContext, asked: bool | None, news: News) -> StepResult | None:
-    """Mail what is new to whom the small app says; return what came of it, None for no mail.
+def mail_news(context: WorkContext, notify: bool | None, news: News) -> StepResult | None:
+    """Mail the news to the small app's `notify_recipients`; return the result, None for no mail.
 
-    `asked` is what the action says: true and false hold in any case. Without it the mail goes out
-    when a person ran the action, unless the small app's `notify` is false. Those who had the mail
-    of this operation are passed over. What keeps it from going out is a partial result: what was
-    published is published.
+    The action's `notify` decides if it is set. Otherwise the mail is sent for manual runs, unless
+    the small app's `notify` is false. Recipients who had this operation's mail are skipped. A
+    failure to send is a partial result, because the data are published.
     """
     with reading(context.engine) as connection:
         app = small_apps.document_of(connection, context.small_app.id)
@@ -46,11 +45,11 @@ def tell(context: WorkContext, asked: bool | None, news: News) -> StepResult | N
         rule = app.get("notify_recipients", DEFAULT_RECIPIENTS)
         filtered = RecipientFilterModel.model_validate(rule, context=Reading(tolerant=True))
         recipients = users.recipients_of(connection, context.small_app.id, filtered)
-    is_wanted = context.is_manual and app.get("notify", True) if asked is None else asked
-    if not news or not is_wanted or (asked is None and not recipients):
+    is_wanted = context.is_manual and app.get("notify", True) if notify is None else notify
+    if not news or not is_wanted or (notify is None and not recipients):
         return None
     template = DEFAULT if own is None else MailTemplate(NEW_DATA, **own)
-    # There is no next attempt for it: the step does not fail.
+    # No attempt follows, because the step does not fail.
     sending = replace(context, recipients=recipients, attempts_left=0)
     title = app.get("title") or context.small_app.name
     values = news_of(news.domains, news.design, news.permissions)

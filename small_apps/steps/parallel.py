@@ -1,7 +1,7 @@
-"""Work on several things at once, in threads, while the step's own thread stays awake.
+"""Parallel work in threads, supervised by the step's own thread.
 
-The lease interrupts that thread alone, and it alone writes to the database: it waits in short
-turns, tells of progress, and ends the others when the step is to stop.
+The lease interrupts only that thread, and only that thread writes to the database: it waits in
+short turns, reports progress, and stops the others if the step should stop.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,21 +17,21 @@ Act = Callable[[Watch], T]
 Note = Callable[[str, int, int | None], None]
 
 
-class SideBySide(Generic[T]):
-    """Runs `act`s by name, at most `limit` at once; `note` is told how far each one is."""
+class Parallel(Generic[T]):
+    """Runs named `act`s in threads, at most `limit` at once; calls `note` with their progress."""
 
     def __init__(self, limit: int, should_stop: Callable[[], bool], note: Note) -> None:
         self._limit = limit
         self._should_stop = should_stop
         self._note = note
-        # What the threads told last; the waiting thread passes it on.
-        self._told: dict[str, tuple[int, int | None]] = {}
+        # The last progress of each thread, not yet reported by the waiting thread.
+        self._progress: dict[str, tuple[int, int | None]] = {}
 
     def run(self, acts: Mapping[str, Act[T]], done: Callable[[str, Future[T]], None]) -> None:
         """Run all `acts`, and call `done` in this thread with each as it ends.
 
-        A future is cancelled when its act had not begun before a stop. What `done` raises, or an
-        interruption, ends the others as soon as they listen.
+        The future of an act that had not begun before a stop is cancelled. An error of `done`, or
+        an interruption, stops the others at their next check.
         """
         if not acts:
             return
@@ -43,25 +43,25 @@ class SideBySide(Generic[T]):
             pending = set(names)
             while pending:
                 ended, pending = wait(pending, CHECK_S, FIRST_COMPLETED)
-                self._pass_on()
+                self._report()
                 for future in sorted(ended, key=lambda one: list(acts).index(names[one])):
                     done(names[future], future)
                 if self._should_stop():
                     _stop(watches, pending)
         finally:
             _stop(watches, set())
-            # One that hears nothing must not hold up the end of the operation.
+            # A thread that ignores the stop must not delay the end of the operation.
             pool.shutdown(wait=not pending, cancel_futures=True)
 
     def _watch(self, name: str) -> Watch:
         return Watch(self._should_stop, partial(self._keep, name))
 
     def _keep(self, name: str, done: int, total: int | None) -> None:
-        self._told[name] = (done, total)
+        self._progress[name] = (done, total)
 
-    def _pass_on(self) -> None:
-        told, self._told = self._told, {}
-        for name, (done, total) in told.items():
+    def _report(self) -> None:
+        progress, self._progress = self._progress, {}
+        for name, (done, total) in progress.items():
             self._note(name, done, total)
 
 

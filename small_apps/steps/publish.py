@@ -1,4 +1,4 @@
-"""publish: production shows what staging holds, data and documents at one instant."""
+"""publish: move production to staging, data and documents in one transaction."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from models.store.operations import running
 from small_apps.document.staged import KINDS
 from small_apps.snapshots import is_there
 from small_apps.step_context import WorkContext
-from small_apps.steps.new_data import News, tell
+from small_apps.steps.new_data import News, mail_news
 from small_apps.store import app_documents, small_apps, snapshots
 from small_apps.store.snapshots import Domain
 
@@ -22,7 +22,7 @@ MOST_NAMED = 10
 
 @dataclass
 class _Kind:
-    """What became of the design, or of the permissions: names of documents."""
+    """Names of design or permission documents, by outcome."""
 
     published: list[str] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
@@ -39,7 +39,7 @@ class _Report:
 
     @property
     def news(self) -> News:
-        """What this operation made new."""
+        """The changes that this operation published."""
         changed = {kind: one.published + one.removed for kind, one in self.documents.items()}
         return News(
             {name: self.rows[name] for name in self.published},
@@ -49,10 +49,10 @@ class _Report:
 
 
 def run(context: WorkContext) -> StepResult:
-    """Move production to staging in one transaction; what is published already stays as it is.
+    """Move production to staging in one transaction, leaving unchanged data alone.
 
-    Then mail that there is something new, where that is wanted: also what an earlier attempt
-    published and could not tell any more.
+    Then send the "new data available" mail, if wanted; it includes what an earlier attempt of this
+    operation published.
     """
     parameters = cast(PublishParameters, context.parameters)
     context.progress(phase="publish")
@@ -60,15 +60,15 @@ def run(context: WorkContext) -> StepResult:
         running.beat(connection, context.operation_id, context.attempt)
         small_apps.lock(connection, context.small_app.id)
         report = _publish(context, connection, parameters)
-    mail = tell(context, parameters.notify, report.news)
+    mail = mail_news(context, parameters.notify, report.news)
     message, details = _sentence(report), _details(report)
     if mail is None:
         return StepResult(message, details=details)
     details["mail"] = mail.details
-    told = f"{message}; mail about it: {mail.message}"
+    message += f"; mail about it: {mail.message}"
     if mail.outcome is StepOutcome.PARTIAL:
-        told += "; `minutehand operation retry` sends it to those who have not had it"
-    return StepResult(told, mail.outcome, details)
+        message += "; `minutehand operation retry` sends it to those who have not had it"
+    return StepResult(message, mail.outcome, details)
 
 
 def _publish(
@@ -102,9 +102,9 @@ def _publish_data(
     *,
     is_all: bool,
 ) -> None:
-    """Publish domains.
+    """Publish domains; `is_all`: the step publishes nothing else.
 
-    Raises StepFailed where a named one was never refreshed, or none was and data `is_all` there is.
+    Raises StepFailed if a named domain was never refreshed, or if none was and data `is_all`.
     """
     app, operation_id = context.small_app.id, context.operation_id
     domains = {one.name: one for one in snapshots.domains_of(connection, app)}
@@ -124,7 +124,7 @@ def _publish_data(
 
 
 def _chosen(what: str, wanted: bool | tuple[str, ...], known: Sequence[str]) -> list[str]:
-    """Return the wanted names, each once; raises StepFailed for one that nobody knows."""
+    """Return the wanted names, each once; raises StepFailed for an unknown one."""
     if wanted is True:
         return list(known)
     names = list(dict.fromkeys(wanted or ()))
@@ -156,7 +156,7 @@ def _sentence(report: _Report) -> str:
         parts += [f"{kind} {_named(one.unchanged)} published already"] if one.unchanged else []
     if report.never_refreshed:
         parts.append(f"{_named(report.never_refreshed)} never refreshed")
-    return "; ".join(parts) or "the small app has nothing of the kind to publish"
+    return "; ".join(parts) or "the small app has nothing to publish"
 
 
 def _named(names: Sequence[str]) -> str:

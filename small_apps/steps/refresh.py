@@ -1,7 +1,7 @@
-"""refresh: a new snapshot of each domain into staging, or the one there when nothing changed.
+"""refresh: write a new snapshot of each changed domain to staging, and reuse the others.
 
-Three phases, each over all domains: probe, download, import. A domain that fails stops no other.
-Domains are probed and downloaded side by side; readers of a user's own, and imports, one by one.
+Three phases, each over all domains: probe, download, import. A failed domain does not stop the
+others. Probes and downloads run in parallel; user-defined readers, and imports, one by one.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,18 +23,17 @@ from small_apps.fetch import freshness, sources
 from small_apps.fetch.sources import Fetched
 from small_apps.snapshots import Place, Written
 from small_apps.step_context import WorkContext
-from small_apps.steps.parallel import SideBySide
+from small_apps.steps.parallel import Parallel
 from small_apps.steps.refresh_report import Report
 from small_apps.store import snapshots as stored
 from small_apps.store.snapshots import Domain, MergedInto, Snapshot
 from small_apps.watch import Watch
-from tasks.registry import Registry
 
 T = TypeVar("T")
 
 
 def run(context: WorkContext) -> StepResult:
-    """Bring staging up to date; some domains failed: partial. Raises StepFailed when all did."""
+    """Bring staging up to date; partial if some domains failed. Raises StepFailed if all did."""
     parameters = cast(RefreshParameters, context.parameters)
     with reading(context.engine) as connection:
         domains = stored.domains_of(connection, context.small_app.id)
@@ -54,7 +53,7 @@ def _chosen(parameters: RefreshParameters, domains: Sequence[Domain]) -> list[Do
     takes_new = parameters.takes_new_domains
     if parameters.domains == "all":
         old = [domain for domain in domains if domain.refreshed_at is not None]
-        # Before the first refresh every domain is as old as the others.
+        # Before the first refresh all domains are new, and all are refreshed.
         return list(domains) if takes_new or not old else old
     names = list(parameters.domains)
     for name in names:
@@ -81,7 +80,7 @@ class _Refresh:
         self.report = report
 
     def probe(self, domains: Sequence[Domain]) -> list[Domain]:
-        """Return those of `domains` that must be read; the others are reused."""
+        """Return the domains that must be read; reuse the others."""
         if self.parameters.from_ == "downloaded":
             return list(domains)
         found: dict[str, _Probed] = {}
@@ -92,12 +91,12 @@ class _Refresh:
             if probed is _Probed.REUSED and domain.staging:
                 self._confirm(domain.staging)
 
-        self._side_by_side("probe", domains, self._probe, take)
+        self._in_parallel("probe", domains, self._probe, take)
         changed = (_Probed.CHANGED, _Probed.LOST)
         return [domain for domain in domains if found.get(domain.name) in changed]
 
     def download(self, domains: Sequence[Domain]) -> list[tuple[Domain, Fetched]]:
-        """Return what came, of the domains that could be fetched."""
+        """Return the fetched domains with their data."""
         fetched: dict[str, Fetched] = {}
 
         def take(domain: Domain, data: Fetched) -> None:
@@ -105,18 +104,18 @@ class _Refresh:
 
         is_reader = {domain.name: "reader" in domain.source for domain in domains}
         others = [domain for domain in domains if not is_reader[domain.name]]
-        self._side_by_side("download", others, self._fetch, take)
-        # A user's code runs where the lease can interrupt it.
+        self._in_parallel("download", others, self._fetch, take)
+        # User code runs in this thread, where the lease can interrupt it.
         for domain in domains:
             if is_reader[domain.name]:
                 self._here("download", domain, self._fetch, take)
         return [(one, fetched[one.name]) for one in domains if one.name in fetched]
 
     def import_all(self, fetched: Sequence[tuple[Domain, Fetched]]) -> None:
-        """Write a snapshot of each and let staging point to it."""
+        """Write a snapshot of each domain and move staging to it."""
         for domain, data in fetched:
             write = partial(self._write, data)
-            self._side_by_side("import", [domain], write, partial(self._take, data))
+            self._in_parallel("import", [domain], write, partial(self._take, data))
         self._progress("import", None)
 
     def _probe(self, domain: Domain, _watch: Watch) -> _Probed:
@@ -146,7 +145,7 @@ class _Refresh:
             fetched.keep()
 
     def _take(self, fetched: Fetched, domain: Domain, written: Written) -> None:
-        self.report.leave_out(domain.name, written.imported.faults)
+        self.report.leave_out(domain.name, written.imported.bad_rows)
         staging = domain.staging
         if staging and self._is_same(staging, written):
             files.remove(self.context.settings, [written.path])
@@ -157,7 +156,7 @@ class _Refresh:
         self._stage(snapshot, MergedInto(staging.id if staging else None) if is_merged else None)
 
     def _is_same(self, staging: Snapshot, written: Written) -> bool:
-        # A source that cannot say whether it changed would else fill the disk with copies.
+        # Otherwise a source without validators would fill the disk with copies.
         return (
             not self.parameters.force
             and staging.digest == written.imported.digest
@@ -180,14 +179,14 @@ class _Refresh:
             stored.confirm(connection, context.small_app.id, staging, validators)
         self.report.reused.append(staging.domain)
 
-    def _side_by_side(
+    def _in_parallel(
         self,
         phase: str,
         domains: Sequence[Domain],
         act: Callable[[Domain, Watch], T],
         take: Callable[[Domain, T], None],
     ) -> None:
-        """Let `act` work on each domain in a thread; `take` what it returns in this one."""
+        """Call `act` on each domain in a thread, and `take` with its result in this one."""
         known = {domain.name: domain for domain in domains}
 
         def done(name: str, future: Future[T]) -> None:
@@ -198,10 +197,10 @@ class _Refresh:
         if context.should_stop():
             raise Stopped
         self._progress(phase, ", ".join(known) or None)
-        together: SideBySide[T] = SideBySide(
+        parallel: Parallel[T] = Parallel(
             context.settings.fetch.parallel, context.should_stop, partial(self._note, phase)
         )
-        together.run({name: partial(_told, act, known[name]) for name in known}, done)
+        parallel.run({name: partial(_guarded, act, known[name]) for name in known}, done)
         if self.report.stopped:
             raise Stopped
 
@@ -212,7 +211,7 @@ class _Refresh:
         act: Callable[[Domain, Watch], T],
         take: Callable[[Domain, T], None],
     ) -> None:
-        """Let `act` work on one domain in this thread."""
+        """Call `act` on one domain, and `take` with its result, in this thread."""
         if self.context.should_stop():
             raise Stopped
         self._progress(phase, domain.name)
@@ -241,7 +240,7 @@ class _Refresh:
         name = domain.source.get("reader")
         if name is None or name in registered_readers():
             return ""
-        failed = Registry(self.context.settings.step_modules).failed
+        failed = self.context.failed_modules
         return "".join(f"; {module}: {error}" for module, error in failed.items())
 
     def _progress(self, phase: str, name: str | None) -> None:
@@ -253,13 +252,13 @@ class _Refresh:
         self.context.progress(message=f"{phase} {name}: {done:,}{of}", phase=phase)
 
 
-def _told(act: Callable[[Domain, Watch], T], domain: Domain, watch: Watch) -> T:
-    """Return what `act` does, which reads no database of ours; all it raises is the domain's."""
+def _guarded(act: Callable[[Domain, Watch], T], domain: Domain, watch: Watch) -> T:
+    """Return the result of `act`; raise any unknown error as SourceFailed of the domain."""
     try:
         return act(domain, watch)
     except (SourceFailed, Stopped, OSError):
         raise
-    except Exception as error:  # a domain that fails stops no other, however it fails
+    except Exception as error:  # a failed domain must not stop the others
         raise SourceFailed(f"{type(error).__name__}: {error}") from error
 
 

@@ -1,15 +1,15 @@
-"""What a refresh tells of its domains: rewritten, reused, failed, and rows left out."""
+"""The report of a refresh: domains rewritten, reused and failed, and rows left out."""
 
 from dataclasses import dataclass, field
 from typing import Any
 
 from minutehand.steps import StepFailed, StepOutcome, StepResult
-from small_apps.importing.bad_rows import Faults
+from small_apps.importing.bad_rows import BadRows
 
 
 @dataclass
 class Report:
-    """What became of each of `total` domains."""
+    """The outcome of each of `total` domains."""
 
     total: int
     rewritten: dict[str, int] = field(default_factory=dict)
@@ -22,21 +22,21 @@ class Report:
 
     @property
     def done(self) -> int:
-        """How many domains are at their end."""
+        """The number of finished domains."""
         return len(self.rewritten) + len(self.reused) + len(self.failed)
 
     def fail(self, name: str, text: str, *, permanent: bool) -> None:
-        """Note that a domain failed."""
+        """Record a failed domain."""
         self.failed[name] = text
         self.is_permanent &= permanent
 
-    def leave_out(self, name: str, faults: Faults) -> None:
-        """Note the rows of a domain that were left out, if there are any."""
-        if faults.count:
-            self.left_out[name] = faults.told()
+    def leave_out(self, name: str, bad_rows: BadRows) -> None:
+        """Record the rows left out of a domain, if any."""
+        if bad_rows.count:
+            self.left_out[name] = bad_rows.as_json()
 
     def result(self) -> StepResult:
-        """Return the step's result. Raises StepFailed when every domain failed."""
+        """Return the step's result. Raises StepFailed if every domain failed."""
         if self.failed and len(self.failed) == self.total:
             text = "; ".join(f"{name}: {text}" for name, text in self.failed.items())
             raise StepFailed(text, permanent=self.is_permanent)
@@ -54,9 +54,7 @@ class Report:
             parts.append(f"rewrote {', '.join(shown)}")
         if self.reused:
             parts.append(f"reused {', '.join(self.reused)}")
-        parts += [
-            f"{told['rows']:,} rows of {name} left out" for name, told in self.left_out.items()
-        ]
+        parts += [f"{one['rows']:,} rows of {name} left out" for name, one in self.left_out.items()]
         parts += [f"{name} failed: {text}" for name, text in self.failed.items()]
         if self.stopped:
             parts.append(f"stopped after {self.done} of {self.total}")

@@ -13,7 +13,7 @@ from small_apps.store import small_apps
 
 
 def run(context: WorkContext) -> StepResult:
-    """Send the template to the recipients who have not had it from this operation."""
+    """Send the template to the recipients that have not had it from this operation."""
     name, app = cast(SendEmailParameters, context.parameters).template, context.small_app
     with reading(context.engine) as connection:
         stored = small_apps.templates_of(connection, app.id)

@@ -1,4 +1,4 @@
-"""send_execsum: the executive summary of what is published, one message to each recipient."""
+"""send_execsum: the executive summary (a report mail) of production, one to each recipient."""
 
 from datetime import timedelta
 from hashlib import sha256
@@ -11,19 +11,19 @@ from small_apps.mail.delivery import deliver
 from small_apps.mail.message import Content, Image
 from small_apps.step_context import WorkContext
 from small_apps.store import small_apps, snapshots
-from small_apps.store.failures import troubles_since
+from small_apps.store.failures import failures_since
 from small_apps.summary import Summary, summarise
 from small_apps.summary.charts import columns_png, load_matplotlib
 from small_apps.summary.history import Past, Point
 from small_apps.summary.page import MOST_CARDS, in_order, render_html, render_text
 
 STEP = "send_execsum"
-# What the first summary tells of troubles.
+# The period of failures in the first summary.
 FIRST_LOOK_BACK = timedelta(days=7)
 
 
 def run(context: WorkContext) -> StepResult:
-    """Send the summary; what it is compared with next time goes into the checkpoint."""
+    """Send the summary; keep its values in the checkpoint for the next comparison."""
     id = str(context.operation_id)
     past = Past.of_checkpoint(context.checkpoint.get(STEP) or {}, id)
     summary, kept = _summary(context, past)
@@ -44,10 +44,10 @@ def _summary(context: WorkContext, past: Past) -> tuple[Summary, dict[str, objec
         document = small_apps.document_of(connection, app.id)
         domains = snapshots.domains_of(connection, app.id)
         watched = past.last_at or now - FIRST_LOOK_BACK
-        troubles = troubles_since(connection, app.id, watched, context.operation_id)
+        failures = failures_since(connection, app.id, watched, context.operation_id)
     parts, kept = summarise(domains, past, now)
     title = document.get("title") or app.name
-    summary = Summary(title, now, app.zone, parts, past.last_at, watched, tuple(troubles))
+    summary = Summary(title, now, app.zone, parts, past.last_at, watched, tuple(failures))
     return summary, kept
 
 

@@ -1,1 +1,1 @@
-"""The tables of small apps: documents, people, snapshots, deliveries."""
+"""Queries of small apps: documents, people, snapshots, deliveries."""

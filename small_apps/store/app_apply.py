@@ -1,4 +1,4 @@
-"""Apply the documents of small apps: all of them, with their people, or none."""
+"""Application of small apps' documents, with their people, all or none."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from small_apps.store.small_apps import Applied
 
 @dataclass(frozen=True, slots=True)
 class AppliedApp:
-    """A small app after its document was applied: what became of it, and what changed, in words."""
+    """A small app after its document was applied, with its changes in words."""
 
     app: SmallApp
     change: Applied
@@ -28,10 +28,10 @@ class AppliedApp:
 def apply_all(
     connection: sa.Connection, models: Sequence[tuple[str, SmallAppModel]], actor: str
 ) -> list[AppliedApp]:
-    """Apply documents, each with where it stands, in the caller's transaction.
+    """Apply documents, each given with its place, in the caller's transaction.
 
-    They are applied by name, whatever their order: two who apply the same ones do not wait for
-    each other in a circle. Raises InvalidDocument with the problems of all documents.
+    They are applied in the order of names, so that concurrent calls cannot deadlock. Raises
+    InvalidDocument with the problems of all documents.
     """
     problems: list[Problem] = []
     done: dict[int, AppliedApp] = {}
@@ -51,7 +51,7 @@ def _apply(connection: sa.Connection, model: SmallAppModel, actor: str) -> Appli
     app, applied = small_apps.apply(connection, model)
     changes = [] if before is None else changes_between(before, stored_small_app(model))
     if before is None and applied is Applied.CHANGED:
-        changes = ["comes back: it had been deleted"]
+        changes = ["restored after deletion"]
     changes += _apply_people(connection, app.id, model.people)
     if changes and applied is Applied.UNCHANGED:
         applied = Applied.CHANGED
@@ -78,4 +78,4 @@ def _apply_people(connection: sa.Connection, small_app_id: int, people: People) 
         users.import_users(connection, small_app_id, plan.write)
     users.add_groups(connection, small_app_id, plan.new_groups)
     users.remove(connection, small_app_id, plan.removed_users, plan.removed_groups)
-    return list(plan.told)
+    return list(plan.changes)

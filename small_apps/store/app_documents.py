@@ -1,7 +1,7 @@
-"""Documents of small apps with their two places: staging, which a save moves, and production.
+"""Design and permission documents of small apps, in staging and production.
 
-Null in staging means: to be removed from production by the next publish. A row that is null in both
-places is gone, and stays until the next save, so that whoever removed it can still say so.
+Null in staging means that the next publish removes the document from production. A row that is
+null in both is removed; it stays until the next save, so that its publish can still report it.
 """
 
 import json
@@ -20,7 +20,7 @@ from small_apps.document.staged import KINDS, written
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """What became of one document when it was published."""
+    """One published document."""
 
     kind: str
     name: str
@@ -32,16 +32,16 @@ def stage(
     small_app_id: int,
     documents: Mapping[str, Mapping[str, dict[str, Any]]],
 ) -> None:
-    """Make staging what `documents` (by kind, then name) says; production stays as it is.
+    """Make staging hold exactly `documents` (by kind, then name); production does not change.
 
-    A name that is left out is staged as removal.
+    A missing name is staged as a removal.
     """
-    mine = app_documents.c.small_app_id == small_app_id
+    of_app = app_documents.c.small_app_id == small_app_id
     for kind in KINDS:
         of_kind = documents.get(kind, {})
-        of_it = mine & (app_documents.c.kind == kind)
-        left_out = app_documents.c.name.not_in(list(of_kind))
-        _set(connection, of_it & left_out & app_documents.c.staging.is_not(None), None)
+        same_kind = of_app & (app_documents.c.kind == kind)
+        missing = app_documents.c.name.not_in(list(of_kind))
+        _set(connection, same_kind & missing & app_documents.c.staging.is_not(None), None)
         for name, document in of_kind.items():
             text = written(document)
             key = {"small_app_id": small_app_id, "kind": kind, "name": name}
@@ -50,9 +50,9 @@ def stage(
             )
             connection.execute(new)
             differs = app_documents.c.staging.is_distinct_from(text)
-            _set(connection, of_it & (app_documents.c.name == name) & differs, text)
+            _set(connection, same_kind & (app_documents.c.name == name) & differs, text)
     gone = app_documents.c.staging.is_(None) & app_documents.c.production.is_(None)
-    connection.execute(sa.delete(app_documents).where(mine, gone))
+    connection.execute(sa.delete(app_documents).where(of_app, gone))
 
 
 def _set(connection: sa.Connection, chosen: sa.ColumnElement[bool], text: str | None) -> None:
@@ -61,7 +61,7 @@ def _set(connection: sa.Connection, chosen: sa.ColumnElement[bool], text: str | 
 
 
 def names_of(connection: sa.Connection, small_app_id: int) -> dict[str, list[str]]:
-    """Return the names of the documents of each kind, those that are to be removed too."""
+    """Return the names of the documents of each kind, including staged removals."""
     rows = connection.execute(
         sa.select(app_documents.c.kind, app_documents.c.name)
         .where(app_documents.c.small_app_id == small_app_id)
@@ -77,9 +77,9 @@ def publish(
     names: Sequence[str],
     operation_id: UUID,
 ) -> None:
-    """Move production to staging for the documents `names` of a kind, removals too.
+    """Move production to staging for the documents `names` of a kind, including removals.
 
-    Those whose production says the same already are left alone.
+    Unchanged documents are left alone.
     """
     moved = (
         sa.update(app_documents)
@@ -99,7 +99,7 @@ def publish(
 
 
 def published_by(connection: sa.Connection, small_app_id: int, operation_id: UUID) -> list[Moved]:
-    """Return the documents that production has from this operation, by kind and name."""
+    """Return the documents last published by this operation, by kind and name."""
     rows = connection.execute(
         sa.select(app_documents.c.kind, app_documents.c.name, app_documents.c.production)
         .where(
@@ -112,15 +112,15 @@ def published_by(connection: sa.Connection, small_app_id: int, operation_id: UUI
 
 
 def published_at(connection: sa.Connection, small_app_id: int) -> datetime | None:
-    """Return when a document of the small app was published last, None for never."""
+    """Return the instant of the small app's last publish of a document; None for never."""
     newest = sa.select(sa.func.max(app_documents.c.published_at))
-    its_own = newest.where(app_documents.c.small_app_id == small_app_id)
-    found: datetime | None = connection.execute(its_own).scalar_one()
+    of_app = newest.where(app_documents.c.small_app_id == small_app_id)
+    found: datetime | None = connection.execute(of_app).scalar_one()
     return found
 
 
 def shown(connection: sa.Connection, small_app_id: int, place: str) -> dict[str, dict[str, Any]]:
-    """Return the documents of each kind by name, as `place` (staging or production) has them."""
+    """Return the documents of each kind by name in `place` (staging or production)."""
     text = app_documents.c[place]
     rows = connection.execute(
         sa.select(app_documents.c.kind, app_documents.c.name, text.label("text"))

@@ -1,4 +1,4 @@
-"""How a small app stands: its domains, actions and people, counted."""
+"""The overview of a small app: its domains, actions and people."""
 
 from typing import Any
 
@@ -7,12 +7,21 @@ import sqlalchemy as sa
 from models.operation import OperationState
 from models.sql import stands_in
 from models.store.actions.cursors import FILE_ME
-from models.tables import action_cursor, actions, domains, groups, operations, snapshots, users
+from models.tables import (
+    action_cursor,
+    actions,
+    domains,
+    groups,
+    operations,
+    small_apps,
+    snapshots,
+    users,
+)
 from small_apps.document import GIVEN
 
 
 def overview(connection: sa.Connection, small_app_id: int) -> dict[str, Any]:
-    """Return how a small app stands, as JSON."""
+    """Return the overview of a small app as JSON."""
     return {
         "domains": _domains(connection, small_app_id),
         "actions": _actions(connection, small_app_id),
@@ -24,7 +33,7 @@ def overview(connection: sa.Connection, small_app_id: int) -> dict[str, Any]:
 
 
 def active_names(connection: sa.Connection, small_app_id: int, limit: int) -> list[str]:
-    """Return the names of up to `limit` active actions that somebody gave a small app, in order."""
+    """Return the names of up to `limit` user-defined active actions of a small app, in order."""
     query = sa.select(actions.c.name).where(
         actions.c.small_app_id == small_app_id,
         actions.c.active,
@@ -32,6 +41,14 @@ def active_names(connection: sa.Connection, small_app_id: int, limit: int) -> li
         actions.c.owner.is_distinct_from(GIVEN),
     )
     return list(connection.execute(query.order_by(actions.c.name).limit(limit)).scalars())
+
+
+def apps_with_action(connection: sa.Connection, name: str, limit: int) -> list[str]:
+    """Return up to `limit` small apps that have an action of this name, by name."""
+    query = sa.select(small_apps.c.name).join(actions, actions.c.small_app_id == small_apps.c.id)
+    there = actions.c.deleted_at.is_(None) & small_apps.c.deleted_at.is_(None)
+    found = query.where(actions.c.name == name, there).order_by(small_apps.c.name).limit(limit)
+    return list(connection.execute(found).scalars())
 
 
 def _domains(connection: sa.Connection, small_app_id: int) -> list[dict[str, Any]]:
@@ -63,7 +80,7 @@ def _actions(connection: sa.Connection, small_app_id: int) -> dict[str, int]:
 
 
 def _next(connection: sa.Connection, small_app_id: int) -> dict[str, Any] | None:
-    """Return the action that the clock makes due first; what no tick has filed yet is not seen."""
+    """Return the clock action that is due next, among those that a tick has scheduled."""
     query = (
         sa.select(actions.c.name.label("action"), action_cursor.c.next_occurrence_at.label("at"))
         .join(action_cursor, action_cursor.c.action_uid == actions.c.uid)

@@ -1,4 +1,4 @@
-"""How a small app's data stand, as whoever shows them wants to know it."""
+"""The status of a small app's data."""
 
 import json
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from models.store.actions.cursors import FILE_ME
 from models.tables import action_cursor, actions, domains, operations, snapshots
 
 STEP = "refresh"
-# The phase in which what is shown may be about to change.
+# The phase in which the data may be about to change.
 BLOCKING = "import"
 MOST_SEEN = 200
 
@@ -29,15 +29,15 @@ _SHOWN: Sequence[sa.Column[Any]] = (
 
 
 def status_of(connection: sa.Connection, small_app_id: int) -> dict[str, Any]:
-    """Return how the small app's data stand, as JSON but for its instants.
+    """Return the status of the small app's data as JSON, but with datetime instants.
 
-    `status` is `running` while an operation refreshes them, else `failed` when the last one did
-    not succeed, else `ready`; `empty` before there was one. `blocking_maintenance` is true in the
-    phase `import` alone. `run_type`, `rewritten` and `reused` are of the last refresh that ended.
+    `status` is `running` during a refresh, else `failed` if the last one did not succeed, else
+    `ready`; `empty` before the first. `blocking_maintenance` is true only in the phase `import`.
+    `run_type`, `rewritten` and `reused` are those of the last refresh that ended.
     """
     running = _running(connection, small_app_id)
     last = _last_ended(connection, small_app_id)
-    told = _details(last)
+    details = _details(last)
     return {
         "status": _status(running, last),
         "phase": running.phase if running else None,
@@ -46,15 +46,15 @@ def status_of(connection: sa.Connection, small_app_id: int) -> dict[str, Any]:
         "next_run_at": _next_run_at(connection, small_app_id),
         "data_updated_at": _data_updated_at(connection, small_app_id),
         "last_error": _error(last),
-        "run_type": told.get("run_type"),
-        "rewritten": told.get("rewritten", []),
-        "reused": told.get("reused", []),
+        "run_type": details.get("run_type"),
+        "rewritten": details.get("rewritten", []),
+        "reused": details.get("reused", []),
         "eta": running.eta_at if running else None,
     }
 
 
 def _running(connection: sa.Connection, small_app_id: int) -> sa.Row[Any] | None:
-    """Return the operation that refreshes now; of several, one that imports."""
+    """Return the operation that is refreshing; of several, one that imports."""
     found = connection.execute(
         sa.select(*_SHOWN)
         .where(stands_in(operations.c.state, {OperationState.RUNNING}))
@@ -70,7 +70,7 @@ def _refreshes_now(row: sa.Row[Any]) -> bool:
 
 
 def _last_ended(connection: sa.Connection, small_app_id: int) -> sa.Row[Any] | None:
-    """Return the last operation that ran its refresh to an end, among the recent ones."""
+    """Return the last ended operation that began a refresh, among the recent ones."""
     found = connection.execute(
         sa.select(*_SHOWN)
         .where(operations.c.small_app_id == small_app_id)
@@ -82,9 +82,9 @@ def _last_ended(connection: sa.Connection, small_app_id: int) -> sa.Row[Any] | N
 
 
 def _step(row: sa.Row[Any]) -> dict[str, Any] | None:
-    """Return the story of the refresh that an operation ran; None when it did not come to it."""
-    stories: Sequence[dict[str, Any]] = row.steps or ()
-    return next((one for one in stories if one["name"] == STEP and one["state"] != "waiting"), None)
+    """Return the refresh step of an operation; None if it did not begin."""
+    steps: Sequence[dict[str, Any]] = row.steps or ()
+    return next((one for one in steps if one["name"] == STEP and one["state"] != "waiting"), None)
 
 
 def _status(running: sa.Row[Any] | None, last: sa.Row[Any] | None) -> str:
@@ -102,12 +102,12 @@ def _details(last: sa.Row[Any] | None) -> dict[str, Any]:
 
 
 def _error(last: sa.Row[Any] | None) -> str | None:
-    """Return why the last refresh did not succeed in full; None when it did."""
+    """Return why the last refresh did not succeed in full; None if it did."""
     if last is None:
         return None
     failed: dict[str, str] = _details(last).get("failed", {})
-    told = "; ".join(f"{name}: {text}" for name, text in failed.items())
-    return last.error or told or None
+    text = "; ".join(f"{name}: {error}" for name, error in failed.items())
+    return last.error or text or None
 
 
 def _next_run_at(connection: sa.Connection, small_app_id: int) -> datetime | None:
@@ -128,7 +128,7 @@ def _refreshes(document: str) -> bool:
 
 
 def _data_updated_at(connection: sa.Connection, small_app_id: int) -> datetime | None:
-    """Return when the newest data that readers see were imported."""
+    """Return the import instant of the newest data in production."""
     shown: datetime | None = connection.execute(
         sa.select(sa.func.max(snapshots.c.created_at))
         .join(domains, domains.c.production_id == snapshots.c.id)

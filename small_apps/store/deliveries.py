@@ -1,8 +1,8 @@
-"""Who was sent what: one row per (operation, step, recipient), written before the mail server.
+"""Deliveries of mail: one row per (operation, step, recipient), written before SMTP.
 
-A row that stays `sending` belongs to an attempt that was cut off between the server's answer and
-the record. The next attempt sends again, under the same Message-ID, by which the receiving side
-can tell that it has the message; nobody who is marked `sent` is sent it again.
+A row that stays `sending` belongs to an attempt that was cut off before it recorded the server's
+answer. The next attempt sends again under the same Message-ID, by which receivers recognise a
+duplicate. A recipient marked `sent` is never sent to again.
 """
 
 from collections.abc import Mapping
@@ -30,9 +30,9 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """What earlier attempts settled: who had the message, and whom no attempt can reach.
+    """Final outcomes of earlier attempts: recipients served, and permanently refused ones.
 
-    `refused` holds, by recipient, the address and why it was refused for good.
+    `refused` maps a recipient to the address and the reason.
     """
 
     had_it: frozenset[str]
@@ -40,7 +40,7 @@ class Settled:
 
 
 def settled(connection: sa.Connection, operation_id: UUID, step: str) -> Settled:
-    """Return what is settled of this operation and step."""
+    """Return the final outcomes of this operation and step."""
     query = sa.select(deliveries).where(
         deliveries.c.operation_id == operation_id,
         deliveries.c.step == step,
@@ -54,7 +54,7 @@ def settled(connection: sa.Connection, operation_id: UUID, step: str) -> Settled
 
 
 class Reserved(NamedTuple):
-    """A delivery that may be sent: under which Message-ID, and when, by the database's clock."""
+    """The Message-ID of a reserved delivery, and its instant by the database's clock."""
 
     message_id: str
     at: datetime
@@ -63,9 +63,9 @@ class Reserved(NamedTuple):
 def reserve(
     connection: sa.Connection, delivery: Delivery, address: str, message_id: str
 ) -> Reserved | None:
-    """Mark the delivery `sending`; return how to send it, None when it was sent.
+    """Mark the delivery `sending`; return its id and instant, None if it was sent already.
 
-    The Message-ID is that of the first attempt, whatever is proposed later.
+    The first attempt's Message-ID is kept; `message_id` is ignored later.
     """
     row = connection.execute(
         _reserving(connection.dialect.name),
@@ -80,7 +80,7 @@ def reserve(
     return None if row is None else Reserved(row.message_id, row.updated_at)
 
 
-# Made once: it runs for each mail.
+# Cached, because it runs for each mail.
 @cache
 def _reserving(dialect: str) -> Any:
     insert = postgresql.insert if dialect == "postgresql" else sqlite.insert
@@ -107,7 +107,7 @@ def mark(
     *,
     is_permanent: bool = False,
 ) -> None:
-    """Write what became of a delivery; `is_permanent`: no next attempt tries that address."""
+    """Record the outcome of a delivery; `is_permanent`: later attempts skip that address."""
     connection.execute(
         _MARK,
         {

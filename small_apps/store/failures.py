@@ -1,4 +1,4 @@
-"""What went wrong in a small app since an instant, by action."""
+"""Failures of a small app since an instant, by action."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,13 +11,13 @@ import sqlalchemy as sa
 from models.operation import OperationState, StepState
 from models.tables import actions, missed_spans, operations
 
-# So many of the newest ends are looked through for each action's last error.
+# The newest ends that are searched for each action's last error.
 MOST_READ = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
-    """What went wrong with one action: counts, and when and why for the last time."""
+class ActionFailures:
+    """The failures of one action: counts, and the instant and error of the last."""
 
     action: str
     failed: int
@@ -27,13 +27,13 @@ class Trouble:
     error: str | None
 
 
-def troubles_since(
+def failures_since(
     connection: sa.Connection, small_app_id: int, since: datetime, but: UUID
-) -> list[Trouble]:
-    """Return the troubles after `since`, the latest first; the operation `but` is passed over.
+) -> list[ActionFailures]:
+    """Return the failures after `since`, the latest first; the operation `but` is ignored.
 
-    Failed and partial operations count by their end, missed ones by when they were recorded. What
-    a retry or a rerun made good is no trouble any more.
+    Failed and partial operations count by their end, missed ones by their recording. Operations
+    that a retry or a rerun repaired do not count.
     """
     found: dict[UUID, dict[str, Any]] = {}
     queries = (
@@ -49,8 +49,8 @@ def troubles_since(
         if uid in found and found[uid]["error"] is None:
             found[uid]["error"] = error or _why_partial(steps or ())
     zeros = {"failed": 0, "partial": 0, "missed": 0}
-    troubles = [Trouble(**(zeros | one)) for one in found.values()]
-    return sorted(troubles, key=lambda one: (one.last_at, one.action), reverse=True)
+    failures = [ActionFailures(**(zeros | one)) for one in found.values()]
+    return sorted(failures, key=lambda one: (one.last_at, one.action), reverse=True)
 
 
 def _rows(connection: sa.Connection, queries: Iterable[sa.Select[Any]]) -> Iterable[sa.Row[Any]]:
@@ -92,8 +92,9 @@ def _spans(small_app_id: int, since: datetime) -> sa.Select[Any]:
         *columns, state, sa.func.sum(missed_spans.c.count), sa.func.max(missed_spans.c.recorded_at)
     )
     joined = query.join_from(missed_spans, actions, actions.c.uid == missed_spans.c.action_uid)
-    mine = (actions.c.small_app_id == small_app_id, missed_spans.c.recorded_at > since)
-    return joined.where(*mine).group_by(*columns)
+    return joined.where(
+        actions.c.small_app_id == small_app_id, missed_spans.c.recorded_at > since
+    ).group_by(*columns)
 
 
 def _errors(small_app_id: int, since: datetime, but: UUID) -> sa.Select[Any]:
@@ -103,10 +104,10 @@ def _errors(small_app_id: int, since: datetime, but: UUID) -> sa.Select[Any]:
 
 
 def _why_partial(steps: Iterable[dict[str, Any]]) -> str | None:
-    """Return why a step was partial: the domains that failed, else what it said; None for none."""
+    """Return the reason of the first partial step: failed domains, else its message, or None."""
     for step in steps:
         if step["state"] == StepState.PARTIAL:
             failed: dict[str, str] = (step.get("details") or {}).get("failed") or {}
-            told = "; ".join(f"{name}: {text}" for name, text in failed.items())
-            return told or step.get("message") or None
+            text = "; ".join(f"{name}: {error}" for name, error in failed.items())
+            return text or step.get("message") or None
     return None

@@ -1,4 +1,4 @@
-"""Small apps with their domains and templates, as their documents say."""
+"""Small apps, their domains and templates."""
 
 import json
 from collections.abc import Mapping
@@ -17,12 +17,12 @@ from small_apps.document.settings import read_only
 from small_apps.document.sources import stored_source
 from small_apps.store import app_documents
 
-# The document of the small app that every installation begins with.
+# The document of the small app of a new installation.
 UNTOUCHED = stored_small_app(SmallAppModel(name=DEFAULT_APP, zone="UTC"))
 
 
 class Applied(StrEnum):
-    """What applying a document did."""
+    """The result of applying a document."""
 
     CREATED = "created"
     CHANGED = "changed"
@@ -30,11 +30,11 @@ class Applied(StrEnum):
 
 
 def apply(connection: sa.Connection, model: SmallAppModel) -> tuple[SmallApp, Applied]:
-    """Make the small app what `model` says, but for its people; return it, and what that took.
+    """Make the small app match `model`, except for its people; return it and the result.
 
-    The document is the whole truth: domains and templates that it leaves out are removed, of
-    their snapshots the next maintenance keeps the newest; design and permissions are staged. A
-    small app that was deleted comes back. Changing the zone changes no action.
+    Domains and templates that the document leaves out are removed; the next maintenance keeps the
+    newest of their snapshots. Design and permissions are staged. A deleted small app is restored.
+    A change of the zone changes no action.
     """
     document = _written(stored_small_app(model))
     created = insert_ignoring(connection, small_apps).values(
@@ -42,21 +42,19 @@ def apply(connection: sa.Connection, model: SmallAppModel) -> tuple[SmallApp, Ap
     )
     is_new = connection.execute(created.returning(small_apps.c.id)).first() is not None
     row = connection.execute(
-        # Not its key: a tick that records an operation of this app need not wait.
+        # Without locking its key, so that a tick that records an operation need not wait.
         sa.select(small_apps).where(small_apps.c.name == model.name).with_for_update(key_share=True)
     ).one()
     app = SmallApp(row.id, model.name, model.zone)
     if not is_new and row.document == document and row.deleted_at is None:
         return app, Applied.UNCHANGED
+    # A restored app gets its maintenance action anew.
+    restored = {} if row.deleted_at is None else {"deleted_at": None, "maintained_at": None}
     connection.execute(
         sa.update(small_apps)
         .where(small_apps.c.id == row.id)
-        .values(zone=model.zone, document=document, deleted_at=None)
+        .values(zone=model.zone, document=document, **restored)
     )
-    if row.deleted_at is not None:
-        # One that comes back is maintained as a new one is.
-        its_row = sa.update(small_apps).where(small_apps.c.id == row.id)
-        connection.execute(its_row.values(maintained_at=None))
     _replace_domains(connection, row.id, model)
     _replace_templates(connection, row.id, model)
     documents = {"design": model.design, "permissions": model.permissions}
@@ -65,7 +63,7 @@ def apply(connection: sa.Connection, model: SmallAppModel) -> tuple[SmallApp, Ap
 
 
 def ensure_default(connection: sa.Connection) -> SmallApp:
-    """Return the small app `default` (UTC), made when there is none yet."""
+    """Return the small app `default` (UTC), created if it is missing."""
     made = insert_ignoring(connection, small_apps).values(
         name=UNTOUCHED["name"],
         zone=UNTOUCHED["zone"],
@@ -85,7 +83,7 @@ def get(connection: sa.Connection, name: str) -> SmallApp:
 
 
 def by_id(connection: sa.Connection, small_app_id: int) -> SmallApp:
-    """Return the small app of that id, deleted or not. Raises NotFound."""
+    """Return the small app with this id, deleted or not. Raises NotFound."""
     found = sa.select(small_apps.c.id, small_apps.c.name, small_apps.c.zone)
     row = connection.execute(found.where(small_apps.c.id == small_app_id)).one_or_none()
     if row is None:
@@ -114,21 +112,21 @@ def never_maintained(connection: sa.Connection) -> list[SmallApp]:
 
 
 def note_maintained(connection: sa.Connection, small_app_id: int) -> bool:
-    """Note that the small app has its action `maintenance` now; False when that was noted."""
+    """Record that the small app has its action `maintenance`; False if it was recorded."""
     never = (small_apps.c.id == small_app_id) & small_apps.c.maintained_at.is_(None)
     noted = sa.update(small_apps).where(never).values(maintained_at=database_now())
     return connection.execute(noted).rowcount == 1
 
 
 def lock(connection: sa.Connection, small_app_id: int) -> None:
-    """Let no other transaction change or publish the small app until this one ends."""
+    """Lock the small app against changes and publishes until the transaction ends."""
     row = sa.select(small_apps.c.id).where(small_apps.c.id == small_app_id)
-    # Whoever records operations of it at this moment is not held up.
+    # Recording its operations needs no wait.
     connection.execute(row.with_for_update(key_share=True))
 
 
 def document_of(connection: sa.Connection, small_app_id: int) -> dict[str, Any]:
-    """Return the stored document: title, notify and what else it says. Raises NotFound."""
+    """Return the stored document. Raises NotFound."""
     text = connection.execute(
         sa.select(small_apps.c.document).where(small_apps.c.id == small_app_id)
     ).scalar_one_or_none()
@@ -139,7 +137,7 @@ def document_of(connection: sa.Connection, small_app_id: int) -> dict[str, Any]:
 
 
 def stored_named(connection: sa.Connection, name: str) -> dict[str, Any] | None:
-    """Return the stored document of the small app `name`, None where there is none (any more)."""
+    """Return the stored document of the small app `name`; None if it is unknown or deleted."""
     query = sa.select(small_apps.c.document).where(
         small_apps.c.name == name, small_apps.c.deleted_at.is_(None)
     )
@@ -148,13 +146,13 @@ def stored_named(connection: sa.Connection, name: str) -> dict[str, Any] | None:
 
 
 def settings_of(connection: sa.Connection, small_app_id: int) -> Mapping[str, Any]:
-    """Return the small app's settings, which nobody can change. Raises NotFound."""
+    """Return the small app's settings, immutable. Raises NotFound."""
     found: Mapping[str, Any] = read_only(document_of(connection, small_app_id).get("settings", {}))
     return found
 
 
 def hold(connection: sa.Connection, small_app_id: int) -> None:
-    """Let nobody delete the small app until the transaction ends. Raises NotFound if it is gone."""
+    """Lock the small app against deletion until the transaction ends; NotFound if it is deleted."""
     there = sa.select(small_apps.c.name, small_apps.c.deleted_at)
     row = connection.execute(
         there.where(small_apps.c.id == small_app_id).with_for_update(read=True)
@@ -164,14 +162,14 @@ def hold(connection: sa.Connection, small_app_id: int) -> None:
 
 
 def mark_deleted(connection: sa.Connection, small_app_id: int) -> bool:
-    """Delete a small app softly; False, and nothing is done, while it has actions.
+    """Delete a small app softly; do nothing and return False if it has actions.
 
-    Its people, its documents and its data stay, for the day on which it comes back.
+    Its people, documents and data stay, so that it can be restored.
     """
     gone = sa.update(small_apps).where(
         small_apps.c.id == small_app_id, small_apps.c.deleted_at.is_(None)
     )
-    # Those who add actions hold the row: after this none can come, and one that came is seen.
+    # Adding an action locks the row: after this update none can be added, and added ones are seen.
     savepoint = connection.begin_nested()
     connection.execute(gone.values(deleted_at=database_now()))
     has_actions = sa.exists().where(

@@ -1,4 +1,4 @@
-"""Snapshots and the two pointers of a domain: staging, which refresh moves, and production."""
+"""Snapshots, and a domain's pointers to them: staging and production."""
 
 import json
 from collections.abc import Collection, Sequence
@@ -15,7 +15,7 @@ from models.tables import domains, snapshots
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """One whole state of a domain's data; `path` is relative to the home folder."""
+    """One whole state of a domain's data; `path` is relative to the store."""
 
     id: UUID
     domain: str
@@ -30,7 +30,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """A domain: its source as stored, and what staging and production show now."""
+    """A domain: its stored source, and its snapshots in staging and production."""
 
     name: str
     source: dict[str, Any]
@@ -38,12 +38,12 @@ class Domain:
     production: Snapshot | None
     refreshed_at: datetime | None
     published_at: datetime | None
-    # The operation that moved production last.
+    # The operation that last moved production.
     published_by: UUID | None = None
 
 
 def domains_of(connection: sa.Connection, small_app_id: int) -> list[Domain]:
-    """Return the small app's domains by name, with the snapshots that their pointers name."""
+    """Return the small app's domains by name, with their staged and published snapshots."""
     rows = connection.execute(
         sa.select(domains).where(domains.c.small_app_id == small_app_id).order_by(domains.c.name)
     ).all()
@@ -65,7 +65,7 @@ def domains_of(connection: sa.Connection, small_app_id: int) -> list[Domain]:
 
 @dataclass(frozen=True, slots=True)
 class MergedInto:
-    """Which snapshot of staging a new one was made of; None: of none."""
+    """The staged snapshot that a new one was merged into; None without one."""
 
     id: UUID | None
 
@@ -77,10 +77,10 @@ def stage(
     operation_id: UUID,
     base: MergedInto | None = None,
 ) -> bool:
-    """Record `snapshot` and let its domain's staging point to it.
+    """Record `snapshot` and move its domain's staging to it.
 
-    Returns False when the domain is gone, or when `base` is not what staging shows any more: rows
-    that came meanwhile would be lost.
+    Returns False if the domain is gone, or if staging is no longer `base`: rows added meanwhile
+    would be lost.
     """
     connection.execute(
         sa.insert(snapshots).values(
@@ -111,7 +111,7 @@ def confirm(
     snapshot: Snapshot,
     validators: dict[str, str] | None = None,
 ) -> None:
-    """Note that staging's snapshot is still what the source has; `validators` are newer ones."""
+    """Record that the staged snapshot is still current; `validators` replace its old ones."""
     connection.execute(_of(small_app_id, snapshot.domain).values(refreshed_at=database_now()))
     if validators is not None:
         connection.execute(
@@ -122,9 +122,9 @@ def confirm(
 def publish(
     connection: sa.Connection, small_app_id: int, names: Sequence[str], operation_id: UUID
 ) -> None:
-    """Move production to staging for the domains `names`, and note by which operation.
+    """Move production to staging for the domains `names`, and record the operation.
 
-    Domains whose production is there already, or whose staging is empty, are left alone.
+    Unchanged domains, and domains without a staged snapshot, are left alone.
     """
     moved = (
         sa.update(domains)
@@ -144,16 +144,16 @@ def publish(
 
 
 def paths(connection: sa.Connection, small_app_id: int) -> set[str]:
-    """Return the files of all snapshots of the small app."""
+    """Return the paths of all snapshots of the small app."""
     known = sa.select(snapshots.c.path).where(snapshots.c.small_app_id == small_app_id)
     return set(connection.execute(known).scalars())
 
 
 def prune(connection: sa.Connection, small_app_id: int, keep: int, limit: int) -> list[str]:
-    """Delete up to `limit` snapshots; return their paths, whose files are now nobody's.
+    """Delete up to `limit` snapshots; return the paths of their files, which stay.
 
-    Kept are the newest `keep` of each domain besides those that staging or production show. The
-    files are removed after the commit: a row without a file is worse than a file without a row.
+    Each domain keeps its newest `keep`, and those in staging or production. The caller removes
+    the files after the commit: a row without a file is worse than a file without a row.
     """
     used = _used(small_app_id)
     place = sa.func.row_number().over(

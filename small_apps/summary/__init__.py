@@ -1,4 +1,4 @@
-"""The executive summary: what each domain shows now, what changed since the last, what failed."""
+"""The executive summary (a report mail): each domain's state, its changes, and failures."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from small_apps.store.failures import Trouble
+from small_apps.store.failures import ActionFailures
 from small_apps.store.snapshots import Domain
 from small_apps.summary.history import Past, Point
 from small_apps.summary.key_figures import KeyFigure, key_figures
@@ -15,7 +15,7 @@ from small_apps.summary.numbers import NO_CHANGE, counted
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """One figure over the last summaries, this one included; `label` says of what."""
+    """One figure over the last summaries, including this one; `label` names it."""
 
     label: str
     points: tuple[Point, ...]
@@ -23,7 +23,7 @@ class Trend:
 
 @dataclass(frozen=True, slots=True)
 class DomainSummary:
-    """One domain's part; `row_count` None: nothing is published yet."""
+    """One domain's part; `row_count` is None before the first publish."""
 
     name: str
     row_count: int | None
@@ -35,16 +35,17 @@ class DomainSummary:
 
     @property
     def has_changed(self) -> bool:
-        """Whether rows or a key figure are not what the last summary told."""
+        """Whether the rows or a key figure differ from the last summary."""
         changes = [self.change, *(figure.change for figure in self.figures)]
         return any(abs(one or 0) >= NO_CHANGE for one in changes)
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """The executive summary of a small app; `now` is when it was made, `zone` how it is shown.
+    """The executive summary of a small app, made at `now`; instants are shown in `zone`.
 
-    `since` is when the last one was made, None in the first; troubles are those from `watched` on.
+    `since` is the instant of the last summary, None in the first; `failures` are those after
+    `watched`.
     """
 
     title: str
@@ -53,25 +54,25 @@ class Summary:
     domains: tuple[DomainSummary, ...]
     since: datetime | None = None
     watched: datetime | None = None
-    troubles: tuple[Trouble, ...] = ()
+    failures: tuple[ActionFailures, ...] = ()
 
     @property
     def local_time(self) -> str:
-        """When the summary was made, on the wall of the small app's zone."""
+        """The instant of the summary, in the small app's zone."""
         return f"{self.shown(self.now)} ({self.zone})"
 
     def shown(self, at: datetime) -> str:
-        """Return an instant on the wall of the small app's zone."""
+        """Return an instant as text in the small app's zone."""
         return f"{at.astimezone(ZoneInfo(self.zone)):%d %B %Y, %H:%M}"
 
     @property
     def is_well(self) -> bool:
-        """Whether all is published and nothing went wrong."""
-        return not self.troubles and all(one.row_count is not None for one in self.domains)
+        """Whether all domains are published and nothing failed."""
+        return not self.failures and all(one.row_count is not None for one in self.domains)
 
     @property
     def sentence(self) -> str:
-        """How things stand, in one sentence."""
+        """The status in one sentence."""
         return f"{self._published()}{self._changed()}, and {self._went_wrong()}."
 
     def _published(self) -> str:
@@ -95,24 +96,21 @@ class Summary:
         return f", {count or 'none'} changed since {day}"
 
     def _went_wrong(self) -> str:
-        total = sum(one.failed + one.partial + one.missed for one in self.troubles)
+        total = sum(one.failed + one.partial + one.missed for one in self.failures)
         if not total:
             return "nothing failed"
-        told = ", ".join(
+        counts = ", ".join(
             f"{number:,} {what}"
             for what in ("failed", "partial", "missed")
-            if (number := sum(getattr(one, what) for one in self.troubles))
+            if (number := sum(getattr(one, what) for one in self.failures))
         )
-        return f"{counted(total, 'operation')} went wrong ({told})"
+        return f"{counted(total, 'operation')} went wrong ({counts})"
 
 
 def summarise(
     domains: Sequence[Domain], past: Past, now: datetime
 ) -> tuple[tuple[DomainSummary, ...], dict[str, Any]]:
-    """Return each domain's part, and what the next summary is to be compared with.
-
-    What is shown is production, as readers see it.
-    """
+    """Return each domain's part, in production, and the values for the next comparison."""
     parts = tuple(_of_domain(domain, past, now) for domain in domains)
     after = {
         part.name: {
@@ -137,7 +135,7 @@ def _of_domain(domain: Domain, past: Past, now: datetime) -> DomainSummary:
         row_count=shown.row_count,
         change=None if rows_before is None else shown.row_count - int(rows_before),
         data_at=shown.created_at,
-        # Staging was checked; that speaks for production while both are the same.
+        # The check was of staging, and holds for production while both are the same.
         checked_at=domain.refreshed_at if domain.staging == shown else None,
         figures=figures,
         trend=_trend(domain.name, shown.row_count, figures, past, now),
@@ -147,7 +145,7 @@ def _of_domain(domain: Domain, past: Past, now: datetime) -> DomainSummary:
 def _trend(
     domain: str, rows: int, figures: tuple[KeyFigure, ...], past: Past, now: datetime
 ) -> Trend | None:
-    """Return how the first key figure went, else the rows; None in the first summary."""
+    """Return the trend of the first key figure, else of the rows; None in the first summary."""
     for figure in figures[:1]:
         points = past.points(domain, figure.column)
         if points:

@@ -1,7 +1,7 @@
-"""Small charts as PNG: a few columns, readable on light and on dark ground.
+"""Small column charts as PNG, readable on light and dark backgrounds.
 
-Matplotlib is used without pyplot, which keeps figures in a global. No text of a user's is drawn, so
-that no font has to know its letters: names stand in the mail beside the picture.
+Matplotlib is used without pyplot, which keeps figures in a global. Charts contain no user text,
+which may need other fonts: the mail shows the names beside the picture.
 """
 
 import os
@@ -23,14 +23,14 @@ _LEAST_SLOTS = 6
 
 
 def load_matplotlib(home: Path) -> None:
-    """Let Matplotlib keep its list of fonts in the home folder: elsewhere it may not write."""
+    """Keep Matplotlib's font cache in the home folder, which is writable."""
     os.environ.setdefault("MPLCONFIGDIR", str(home / "matplotlib"))
 
 
 def columns_png(points: Sequence[Point]) -> bytes | None:
-    """Return a picture of the points as columns, the last one set off; None if it gets too large.
+    """Return a column chart of the points, the last one highlighted; None if it is too large.
 
-    The same points give the same bytes, whatever fonts and settings a machine has.
+    The same points give the same bytes on every machine.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -50,7 +50,7 @@ def columns_png(points: Sequence[Point]) -> bytes | None:
 
 def _draw(axes: Any, points: Sequence[Point]) -> None:
     values = [float(point.value) for point in points]
-    # Drawn as parts of the largest, for which no number is too large.
+    # Drawn relative to the largest, so that no number is too large.
     largest = max(map(abs, values)) or 1.0
     heights = [value / largest for value in values]
     slots = max(len(points), _LEAST_SLOTS)
@@ -71,21 +71,21 @@ def _write(
     style: dict[str, Any] = {"color": _INK, "clip_on": False, "fontproperties": _font()}
     are_few = len(points) <= _LEAST_SLOTS
     for n, place in enumerate(places):
-        # Long numbers at the ends must not leave the picture.
+        # Long numbers at the ends must stay inside the picture.
         side = "right" if n == len(points) - 1 else "left" if place == 0 else "center"
         x = place + {"right": 0.4, "left": -0.4, "center": 0.0}[side]
         if are_few:
             top = max(heights[n], 0.0) + (high - low) * 0.05
             axes.text(x, top, short_number(points[n].value), ha=side, **style)
         if n in {0, len(points) - 1}:
-            told = _day(points[n])
-            # Narrow columns have no room for a number above each.
-            told += "" if are_few else f": {short_number(points[n].value)}"
-            axes.text(x, low - (high - low) * 0.06, told, ha=side, va="top", **style)
+            label = _day(points[n])
+            # Narrow columns have no room for numbers above them.
+            label += "" if are_few else f": {short_number(points[n].value)}"
+            axes.text(x, low - (high - low) * 0.06, label, ha=side, va="top", **style)
 
 
 def _font() -> Any:
-    """Return the font that comes with Matplotlib: the same everywhere."""
+    """Return Matplotlib's bundled font, the same on every machine."""
     import matplotlib
     from matplotlib.font_manager import FontProperties
 
@@ -94,5 +94,5 @@ def _font() -> Any:
 
 
 def _day(point: Point) -> str:
-    # Not by strftime: its months follow the process's locale.
+    # Not by strftime, whose months follow the process's locale.
     return f"{point.at.day} {_MONTHS[point.at.month - 1]}"

@@ -1,7 +1,7 @@
-"""Which columns of a domain matter to somebody who looks at them on a phone, and what of each.
+"""Choice of a domain's key figures for a short report, by column names and values.
 
-Nobody says it, so names and figures must: keys, codes and coordinates are passed over, amounts come
-before flags, and of prices and rates the mean is told, for their sum means nothing.
+Keys, codes and coordinates are skipped, and amounts come before flags. Prices and rates show their
+mean, because their sum means nothing.
 """
 
 import re
@@ -35,7 +35,7 @@ _RATES = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class KeyFigure:
-    """One numeric column: its sum or mean, the change of that since the last summary, its range."""
+    """One numeric column: its sum or mean, the change since the last summary, and the range."""
 
     column: str
     value: float
@@ -47,52 +47,52 @@ class KeyFigure:
 
 
 def key_figures(figures: Mapping[str, Any], before: Mapping[str, float]) -> Iterator[KeyFigure]:
-    """Yield the figures that matter most, at most four, the most telling first.
+    """Yield up to four key figures, the most important first.
 
-    `before` holds what the last summary told, by column.
+    `before` holds the values of the last summary, by column.
     """
     columns: Mapping[str, Any] = figures.get("columns", {})
-    found = [(name, told) for name, told in columns.items() if _is_candidate(name, told)]
+    found = [(name, stats) for name, stats in columns.items() if _is_candidate(name, stats)]
     # Sorting is stable: of equals, the leftmost column of the data is first.
     found.sort(key=lambda one: -_weight(*one))
-    for column, told in found[:MOST_FIGURES]:
+    for column, stats in found[:MOST_FIGURES]:
         is_mean = bool(_RATES & set(_words(column)))
-        mean = told["sum"] / told["filled"]
-        value = mean if is_mean else told["sum"]
+        mean = stats["sum"] / stats["filled"]
+        value = mean if is_mean else stats["sum"]
         yield KeyFigure(
             column=column,
             value=value,
             is_mean=is_mean,
             change=value - before[column] if column in before else None,
             mean=mean,
-            least=told["min"],
-            most=told["max"],
+            least=stats["min"],
+            most=stats["max"],
         )
 
 
-def _is_candidate(column: str, told: Mapping[str, Any]) -> bool:
-    values = [told.get(name) for name in ("sum", "min", "max", "filled")]
-    if told.get("kind") != "number" or not all(isinstance(one, int | float) for one in values):
+def _is_candidate(column: str, stats: Mapping[str, Any]) -> bool:
+    values = [stats.get(name) for name in ("sum", "min", "max", "filled")]
+    if stats.get("kind") != "number" or not all(isinstance(one, int | float) for one in values):
         return False
     words = _words(column)
-    if not told["filled"] or (words and words[-1] in _KEYS):
+    if not stats["filled"] or (words and words[-1] in _KEYS):
         return False
-    return bool(_MEASURES & set(words)) or not _is_sequence(told)
+    return bool(_MEASURES & set(words)) or not _is_sequence(stats)
 
 
-def _is_sequence(told: Mapping[str, Any]) -> bool:
-    """Return whether each number of a range stands there once: a key, whatever its name."""
-    least, most, count = told["min"], told["max"], told["filled"]
-    is_whole = all(float(one).is_integer() for one in (least, most, told["sum"]))
+def _is_sequence(stats: Mapping[str, Any]) -> bool:
+    """Return whether the column holds each number of a range once, as a key does."""
+    least, most, count = stats["min"], stats["max"], stats["filled"]
+    is_whole = all(float(one).is_integer() for one in (least, most, stats["sum"]))
     is_full = count > 2 and most - least + 1 == count
-    return is_whole and is_full and 2 * told["sum"] == count * (least + most)
+    return is_whole and is_full and 2 * stats["sum"] == count * (least + most)
 
 
-def _weight(column: str, told: Mapping[str, Any]) -> int:
+def _weight(column: str, stats: Mapping[str, Any]) -> int:
     words = set(_words(column))
     weight = 2 * bool(words & _MEASURES) + bool(words & _RATES)
-    is_flag: bool = (told["min"], told["max"]) in {(0, 1), (0, 0), (1, 1)}
-    is_constant: bool = told["min"] == told["max"]
+    is_flag: bool = (stats["min"], stats["max"]) in {(0, 1), (0, 0), (1, 1)}
+    is_constant: bool = stats["min"] == stats["max"]
     return weight - 4 * is_flag - is_constant
 
 

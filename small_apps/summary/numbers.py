@@ -1,17 +1,17 @@
-"""Numbers and spans of time as people read them."""
+"""Human-readable numbers and time spans."""
 
 from datetime import datetime, timedelta
 
-# What is smaller than this comes from adding in another order.
+# Smaller differences come from rounding when sums are added in another order.
 NO_CHANGE = 1e-9
-# From here on digits are no longer read: a word stands for nine of them.
+# Larger numbers are shown in words.
 BILLION = 1e9
 MINUS = "−"  # noqa: RUF001
 _SUPERSCRIPTS = str.maketrans("0123456789+", "⁰¹²³⁴⁵⁶⁷⁸⁹ ")
 
 
 def shown_number(value: float) -> str:
-    """Return `value` for people: thousands apart, at most two digits after the point."""
+    """Return `value` with thousands separators and at most two decimals."""
     size = abs(value)
     if 0 < size < 0.01:
         return f"{MINUS if value < 0 else ''}{size:.2g}"
@@ -45,7 +45,7 @@ def shown_change(value: float) -> str:
 
 
 def age(since: datetime, now: datetime) -> str:
-    """Return in words how long ago `since` was: `3 hours ago`."""
+    """Return the time from `since` to `now` in words: `3 hours ago`."""
     seconds = max(now - since, timedelta(0)).total_seconds()
     for unit, length in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
         count = int(seconds // length)

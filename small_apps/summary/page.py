@@ -1,4 +1,4 @@
-"""The executive summary as text, and as HTML for a phone: one column, nothing fetched."""
+"""The executive summary as text, and as HTML for a phone without external resources."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,14 +11,14 @@ from jinja2 import Environment, StrictUndefined
 from small_apps.summary import DomainSummary, Summary, Trend
 from small_apps.summary.numbers import MINUS, age, counted, shown_change, shown_number
 
-# Of so many domains each has a card of its own; of the others rows and change are told.
+# This many domains have a card; the others show rows and change only.
 MOST_CARDS = 10
-MOST_TROUBLES = 10
+MOST_FAILURES = 10
 LONGEST_ERROR = 160
 
 
 def in_order(summary: Summary) -> tuple[DomainSummary, ...]:
-    """Return the domains as they are shown; where not all have a card, what changed comes first."""
+    """Return the domains in display order; if not all have a card, changed ones come first."""
     if len(summary.domains) <= MOST_CARDS:
         return summary.domains
     return tuple(sorted(summary.domains, key=lambda part: not part.has_changed))
@@ -26,14 +26,14 @@ def in_order(summary: Summary) -> tuple[DomainSummary, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A summary with the names of its pictures, by domain."""
+    """A summary and the names of its pictures, by domain."""
 
     summary: Summary
     pictures: Mapping[str, str]
 
     @property
     def cards(self) -> tuple[DomainSummary, ...]:
-        """The domains with a card each."""
+        """The domains with a card."""
         return in_order(self.summary)[:MOST_CARDS]
 
     @property
@@ -50,13 +50,13 @@ def render_text(summary: Summary) -> str:
 def render_html(summary: Summary, pictures: Mapping[str, str] | None = None) -> str:
     """Return the summary as one HTML page, every value escaped.
 
-    `pictures` names, by domain, the part of the message that is its chart (`cid:NAME`).
+    `pictures` maps a domain to the message part of its chart (`cid:NAME`).
     """
     return _rendered("page.html", Shown(summary, pictures or {}))
 
 
 def described(trend: Trend) -> str:
-    """Return a chart in words, for those who do not see it."""
+    """Return a chart in words, as its alternative text."""
     first, last = trend.points[0].value, trend.points[-1].value
     return (
         f"{trend.label} in the last {len(trend.points)} summaries: from {shown_number(first)} to "
@@ -67,12 +67,12 @@ def described(trend: Trend) -> str:
 def _rendered(name: str, shown: Shown) -> str:
     source = files("small_apps.summary").joinpath(name).read_text(encoding="utf-8")
     template = _environment(escapes=name.endswith(".html")).from_string(source)
-    troubles = shown.summary.troubles
+    failures = shown.summary.failures
     return template.render(
         shown=shown,
         summary=shown.summary,
-        troubles=troubles[:MOST_TROUBLES],
-        more_troubles=max(0, len(troubles) - MOST_TROUBLES),
+        failures=failures[:MOST_FAILURES],
+        more_failures=max(0, len(failures) - MOST_FAILURES),
     )
 
 

@@ -33,7 +33,7 @@ HEARTBEAT_S = 0.5
 LEASE_S = 1.5
 TICK_S = 5
 # A lease, the sweep's own caution after it, and the next tick.
-TAKEN_BACK_S = 30.0
+TAKEN_BACK_S = 90.0
 MINUTE = timedelta(minutes=1)
 
 
@@ -282,7 +282,7 @@ class Installation:
         assert self.broker.process is not None
         self.broker.process.send_signal(signal.SIGCONT)
 
-    def repeat_messages(self, queue: str = "quick", times: int = 1) -> int:
+    def repeat_messages(self, queue: str = "minutehand.quick", times: int = 1) -> int:
         """Put each waiting message into its queue so many times more; return how many wait."""
         with self.broker.client() as client:
             for raw in client.lrange(queue, 0, -1):
@@ -290,21 +290,23 @@ class Installation:
                     client.lpush(queue, _again(raw))
             return int(client.llen(queue))
 
-    def put_messages(self, raws: list[bytes], id: UUID | None = None, queue: str = "quick") -> None:
+    def put_messages(
+        self, raws: list[bytes], id: UUID | None = None, queue: str = "minutehand.quick"
+    ) -> None:
         """Put messages that were kept into the queue, as if late; with `id`, for that one."""
         with self.broker.client() as client:
             for raw in raws:
                 client.lpush(queue, _again(raw, id))
 
-    def kept_messages(self, queue: str = "quick") -> list[bytes]:
+    def kept_messages(self, queue: str = "minutehand.quick") -> list[bytes]:
         """Return the raw messages that wait in a queue."""
         with self.broker.client() as client:
             return list(client.lrange(queue, 0, -1))
 
-    def queue_is_empty(self, queue: str = "quick") -> bool:
+    def queue_is_empty(self, queue: str = "minutehand.quick") -> bool:
         """Whether nothing waits in a queue, nor is held by a worker."""
         with self.broker.client() as client:
-            return bool(client.llen(queue) + client.hlen("unacked") == 0)
+            return bool(client.llen(queue) + client.hlen("minutehand.unacked") == 0)
 
     def _told(self, id: UUID) -> str:
         row = self.row(id)

@@ -9,14 +9,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from secrets import token_hex
+from tempfile import TemporaryFile
+from typing import IO, Any
 
 import psutil
 
 from runtime.clock import wait_for
+from tests.acceptance.warm import Forked, is_warm, warm
 
 ROOT = Path(__file__).resolve().parents[2]
 MARK = "MINUTEHAND_TEST"
-SOON_S = 30.0
+# Limits, not expectations: they cost nothing while all goes well, and a busy machine needs them.
+SOON_S = 90.0
+LONGEST_RUN_S = 120.0
+Streams = tuple[IO[Any], IO[Any]]
 
 
 def until(
@@ -33,7 +39,7 @@ class Process:
     """One process that a test started, with what it wrote to stderr."""
 
     name: str
-    popen: subprocess.Popen[bytes]
+    popen: subprocess.Popen[bytes] | Forked
     log: Path
 
     @property
@@ -106,6 +112,7 @@ class Processes:
     environment: Mapping[str, str]
     mark: str = field(default_factory=lambda: token_hex(8))
     started: list[Process] = field(default_factory=list)
+    _sessions: set[int] = field(default_factory=set)
 
     def start(
         self,
@@ -117,15 +124,7 @@ class Processes:
         """Start a process in a session of its own, standing in `folder`."""
         log = self.folder / f"{len(self.started)}-{name}.log"
         with log.open("wb") as file:
-            popen = subprocess.Popen(
-                command,
-                env=self._environment(settings or {}),
-                cwd=folder or self.folder,
-                stdin=subprocess.DEVNULL,
-                stdout=file,
-                stderr=file,
-                start_new_session=True,
-            )
+            popen = self._open(command, settings or {}, folder or self.folder, (file, file))
         process = Process(name, popen, log)
         self.started.append(process)
         return process
@@ -137,15 +136,15 @@ class Processes:
         folder: Path | None = None,
     ) -> subprocess.CompletedProcess[str]:
         """Run a command to its end, standing in `folder`."""
-        return subprocess.run(
-            command,
-            env=self._environment(settings or {}),
-            cwd=folder or self.folder,
-            check=False,
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
+        with TemporaryFile("w+") as out, TemporaryFile("w+") as err:
+            popen = self._open(command, settings or {}, folder or self.folder, (out, err))
+            try:
+                code = popen.wait(LONGEST_RUN_S)
+            finally:
+                popen.send_signal(signal.SIGKILL)
+            out.seek(0)
+            err.seek(0)
+            return subprocess.CompletedProcess(command, code, out.read(), err.read())
 
     def left(self) -> list[psutil.Process]:
         """Return every process that stems from this test and still runs."""
@@ -154,7 +153,7 @@ class Processes:
             try:
                 if self._is_ours(process) and not _is_over(process):
                     found.append(process)
-            except (psutil.AccessDenied, psutil.NoSuchProcess):
+            except (psutil.AccessDenied, psutil.NoSuchProcess, ProcessLookupError):
                 continue
         return found
 
@@ -164,10 +163,33 @@ class Processes:
         for process in self.started:
             process.popen.wait(SOON_S)
 
+    def _open(
+        self, command: Sequence[str], settings: Mapping[str, str], folder: Path, streams: Streams
+    ) -> subprocess.Popen[bytes] | Forked:
+        environment = self._environment(settings)
+        if is_warm(command, environment):
+            popen = warm().start(command, environment, folder, streams)
+            self._sessions.add(popen.pid)
+            return popen
+        return subprocess.Popen(
+            command,
+            env=environment,
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=streams[0],
+            stderr=streams[1],
+            start_new_session=True,
+        )
+
     def _is_ours(self, process: psutil.Process) -> bool:
         # A Valkey server overwrites its environment with its title: it is known by its folder.
+        # A forked process shows the environment of the one that forked it: by its session.
         home = str(self.folder.parent)
-        return process.environ().get(MARK) == self.mark or process.cwd().startswith(home)
+        return (
+            os.getsid(process.pid) in self._sessions
+            or process.environ().get(MARK) == self.mark
+            or process.cwd().startswith(home)
+        )
 
     def _kill_those_left(self) -> bool:
         found = self.left()

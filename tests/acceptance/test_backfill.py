@@ -48,7 +48,7 @@ def held_up(installation: Installation, action: Changed) -> Iterator[None]:
 def is_taken(installation: Installation) -> bool:
     """Whether a worker has the message and, where that can be seen, stands in its transaction."""
     with installation.broker.client() as client:
-        if client.llen("default") or not client.hlen("unacked"):
+        if client.llen("minutehand.default") or not client.hlen("minutehand.unacked"):
             return False
     if installation.store == "sqlite":
         return True

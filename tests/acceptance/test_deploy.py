@@ -34,10 +34,10 @@ def test_a_step_that_ends_within_the_grace_finishes(installation: Installation) 
     worker.said("Initiating Soft Shutdown")
     installation.file("go").touch()
 
-    assert worker.ended(15) == 0
+    assert worker.ended() == 0
     row = installation.row(id)
     assert (row["state"], row["attempt"]) == (OperationState.SUCCESS, 1)
-    until(lambda: not installation.processes.left(), "no process is left", 5)
+    until(lambda: not installation.processes.left(), "no process is left")
 
 
 @pytest.mark.parametrize(
@@ -54,12 +54,12 @@ def test_what_does_not_end_is_given_back_at_once_and_goes_on_elsewhere(
     id, worker = begin(installation, **how)
 
     worker.send(signal.SIGTERM)
-    worker.ended(15)
+    worker.ended()
     row = installation.row(id)
 
     assert (row["state"], row["attempt"], row["failures"], row["losses"]) == ("pending", 2, 0, 0)
     assert row["steps"][0]["state"] == "success"
-    until(lambda: not installation.processes.left(), "no process is left", 5)
+    until(lambda: not installation.processes.left(), "no process is left")
     installation.file("go").touch()
     installation.worker()
     installation.send()
@@ -75,7 +75,7 @@ def test_a_step_that_must_not_begin_twice_is_not_given_back_when_it_is_cut_off(
     id, worker = begin(installation, "trace_once")
 
     worker.send(signal.SIGTERM)
-    worker.ended(15)
+    worker.ended()
     row = installation.row(id)
 
     assert (row["state"], row["attempt"]) == ("failed", 1)
@@ -95,7 +95,7 @@ def test_messages_that_a_stopping_worker_held_are_run_by_the_next(
     until(lambda: len(installation.trace.starts()) == 2, "two steps run")
 
     worker.send(signal.SIGTERM)
-    worker.ended(15)
+    worker.ended()
     installation.file("go").touch()
     installation.worker(concurrency=2)
     # What Celery popped in the moment of its stop comes again by the outbox, minutes later: now.

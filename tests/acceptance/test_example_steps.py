@@ -88,7 +88,7 @@ def test_its_step_is_found_and_run_beside_a_module_that_is_broken(
         return [one["step_failures"] for one in minutehand.cli("status")["workers"]]
 
     failures = {"broken_steps_here": "SystemExit: no licence"}
-    until(lambda: told() == [failures], lambda: f"the worker tells it: {told()}", 20)
+    until(lambda: told() == [failures], lambda: f"the worker tells it: {told()}")
 
 
 def test_its_own_tests_pass_where_it_is_installed(site: Path) -> None:

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.acceptance.installation import Installation
+from tests.acceptance.processes import python
 from tests.acceptance.shop import Shop
 
 # Beside the example: an application of the same shop whose tasks know that they are followed.
@@ -68,6 +69,13 @@ def unwilling(self, shop):
     from celery.exceptions import Reject
 
     raise Reject("not today", requeue=False)
+
+
+@app.task(name="tasks.becomes", bind=True)
+def becomes(self, shop, what):
+    write("becomes", shop, what)
+    dress = dressed.si(shop)
+    raise self.replace({"a task": dress, "a chain": dress | dress.clone()}[what])
 """
 
 
@@ -149,3 +157,50 @@ def test_a_task_that_rejects_its_message_has_failed(shop: Shop) -> None:
     shop.tick()
 
     assert shop.installation.becomes(id, "failed")["error"] == "rejected: not today"
+
+
+def test_a_replacement_goes_on_with_the_operation(shop: Shop) -> None:
+    shop.worker("counting")
+    id = shop.due("becomes", step={"kwargs": {"what": "a task"}})
+
+    shop.tick()
+
+    row = shop.installation.becomes(id, "success")
+    assert (row["attempt"], row["failures"]) == (2, 0)
+    shop.says("becomes a task", "dressed works", "dressed undresses")
+    attempts = [(number, state) for number, state, _ in shop.installation.attempts(id)]
+    assert attempts == [(1, "replaced by tasks.dressed"), (2, "success")]
+
+
+def test_a_replacement_that_cannot_be_followed_is_handed_over(shop: Shop) -> None:
+    shop.worker("counting")
+    id = shop.due("becomes", step={"kwargs": {"what": "a chain"}})
+
+    shop.tick()
+
+    row = shop.installation.becomes(id, "handed_over")
+    assert row["reason"] == "replaced by celery.chain, which no worker follows"
+
+
+def test_a_revoked_task_is_cancelled_and_its_action_can_run_again(shop: Shop) -> None:
+    worker = shop.worker("counting")
+    id = shop.due("dressed")
+    call = f"from followed import app; app.control.revoke({str(id)!r})"
+    shop.installation.processes.run(python("-c", call), shop.settings, shop.folder)
+    worker.said("flagged as revoked")
+
+    shop.tick()
+
+    row = shop.installation.becomes(id, "cancelled")
+    assert row["reason"] == "revoked in Celery"
+    assert shop.said() == []
+
+
+def test_a_task_that_its_worker_does_not_know_fails(shop: Shop) -> None:
+    shop.worker("counting")
+    id = shop.due("nowhere")
+
+    shop.tick()
+
+    row = shop.installation.becomes(id, "failed")
+    assert "does not know the task tasks.nowhere" in row["error"]

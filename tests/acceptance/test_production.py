@@ -66,7 +66,7 @@ def test_every_read_sees_one_whole_version(installation: Installation) -> None:
         ids.append(renewal(installation, action, number))
         if doomed_step is not None:
             worker = killed_in(installation, worker, ids[-1], doomed_step)
-        installation.becomes(ids[-1], "success", 60.0)
+        installation.becomes(ids[-1], "success")
     until(lambda: lines_of(lines)[-1].get("a") == [6], lambda: str(lines_of(lines)[-1]))
     stop.touch()
     reader.ended()

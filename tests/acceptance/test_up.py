@@ -74,16 +74,16 @@ def test_up_runs_the_demo_within_two_ticks_and_ends_by_ctrl_c_leaving_nobody(
     up = start_up(home, "--demo")
     make_due(home, "every minute", "demo")
 
-    until(lambda: len(sent_rows(home)) >= 1, "an operation is recorded and sent", 15)
+    until(lambda: len(sent_rows(home)) >= 1, "an operation is recorded and sent")
     row = home.becomes(sent_rows(home)[0]["id"], "success")
     up.send(signal.SIGINT)
 
-    assert up.ended(20) == 0
+    assert up.ended() == 0
     assert [(step["name"], step["state"]) for step in row["steps"]] == [
         ("refresh", "success"),
         ("publish", "success"),
     ]
-    until(lambda: not home.processes.left(), "no process is left", 5)
+    until(lambda: not home.processes.left(), "no process is left")
 
 
 def test_what_runs_at_ctrl_c_is_given_back_and_goes_on_at_the_next_start(
@@ -95,7 +95,7 @@ def test_what_runs_at_ctrl_c_is_given_back_and_goes_on_at_the_next_start(
     home.step_starts(id, 2)
 
     up.send(signal.SIGINT)
-    assert up.ended(20) == 0
+    assert up.ended() == 0
     row = home.row(id)
     assert (row["state"], row["attempt"], row["losses"]) == ("pending", 2, 0)
     home.file("go").touch()
@@ -158,7 +158,7 @@ def test_a_killed_up_leaves_nobody_and_starts_again(home: Installation) -> None:
     up = start_up(home)
 
     up.kill()
-    until(lambda: not home.processes.left(), lambda: f"nobody is left: {home.processes.left()}", 15)
+    until(lambda: not home.processes.left(), lambda: f"nobody is left: {home.processes.left()}")
     start_up(home)
 
     id = home.operation(home.action())

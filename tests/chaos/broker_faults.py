@@ -10,13 +10,14 @@ from uuid import uuid4
 
 import sqlalchemy as sa
 
+from broker.names import in_broker
 from models.operation import OperationState
 from models.tables import operations
 from runtime.database import reading
 from tests.acceptance.installation import Installation
 from tests.chaos.faults import Fault, Later
 
-QUEUES = ("quick", "heavy")
+QUEUES = ("minutehand.quick", "minutehand.heavy")
 
 
 class BrokerFaults:
@@ -83,7 +84,8 @@ class BrokerFaults:
                 most = row.attempt - 1 if row.state == OperationState.PENDING else row.attempt
                 if most >= 1:
                     raw = _message(row.id, random.randint(1, most), row.task)
-                    (client.lpush if random.random() < 0.5 else client.rpush)(row.queue, raw)
+                    push = client.lpush if random.random() < 0.5 else client.rpush
+                    push(in_broker(row.queue), raw)
 
 
 def _message(id: object, attempt: int, task: str) -> str:
@@ -99,7 +101,7 @@ def _message(id: object, attempt: int, task: str) -> str:
     properties = {
         "correlation_id": str(id),
         "delivery_mode": 2,
-        "delivery_info": {"exchange": "", "routing_key": "quick"},
+        "delivery_info": {"exchange": "", "routing_key": "minutehand.quick"},
         "priority": 0,
         "body_encoding": "base64",
         "delivery_tag": str(uuid4()),

@@ -26,6 +26,12 @@ COLUMNS = {
     "ticks": "now",
 }
 
+# After a clock that went back a revision holds from another instant than it was made at.
+SOURCES = {
+    "revisions": "(SELECT action_uid, number, document,"
+    " coalesce(holds_from, effective_from) AS effective_from FROM revisions) AS revisions",
+}
+
 
 @dataclass(frozen=True)
 class Facts:
@@ -42,7 +48,7 @@ def from_sqlite(database: Path, log: Path, journal: Path) -> Facts:
     connection.execute("BEGIN")
     try:
         tables = {
-            table: _rows(columns, connection.execute(f"SELECT {columns} FROM {table}").fetchall())
+            table: _rows(columns, connection.execute(_selecting(table)).fetchall())
             for table, columns in COLUMNS.items()
         }
     finally:
@@ -55,12 +61,14 @@ def from_postgresql(url: str, log: Path, journal: Path) -> Facts:
     with psycopg.connect(url) as connection:
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         tables = {
-            table: _rows(
-                columns, connection.execute(f"SELECT {columns} FROM {table}".encode()).fetchall()
-            )
+            table: _rows(columns, connection.execute(_selecting(table).encode()).fetchall())
             for table, columns in COLUMNS.items()
         }
     return Facts(tables, read_lines(log), read_lines(journal))
+
+
+def _selecting(table: str) -> str:
+    return f"SELECT {COLUMNS[table]} FROM {SOURCES.get(table, table)}"
 
 
 def read_lines(path: Path) -> list[Row]:

@@ -11,10 +11,10 @@ from jsonschema import Draft202012Validator
 from typer.main import get_command
 
 from broker.names import DEFAULT, HEAVY, QUICK
-from cli.invocation import hoisted
 from cli.main import cli
-from cli.service import STOP_MARGIN_S
+from cli.tree import hoisted
 from processes import daemon
+from processes.up import STOP_MARGIN_S
 from runtime.config import load_settings, setting_paths, variable_of
 
 ROOT = Path(__file__).parents[2]

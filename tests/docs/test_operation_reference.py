@@ -24,18 +24,18 @@ def _first_cells(heading: str) -> str:
 
 @pytest.mark.parametrize("state", OperationState)
 def test_each_state_has_a_row(state: OperationState) -> None:
-    assert f"`{state}`" in _first_cells("Its states").split("\n")
+    assert f"`{state}`" in _first_cells("States").split("\n")
 
 
 def test_the_page_has_no_state_that_is_not_there() -> None:
-    named = set(re.findall(r"`(\w+)`", _first_cells("Its states")))
+    named = set(re.findall(r"`(\w+)`", _first_cells("States")))
 
     assert named == set(OperationState) > OUTCOMES
 
 
 @pytest.mark.parametrize("column", sorted({one.name for one in operations.columns} - INTERNAL))
 def test_each_field_has_a_row(column: str) -> None:
-    assert f"`{column}`" in _first_cells("Its fields")
+    assert f"`{column}`" in _first_cells("Fields")
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_each_field_has_a_row(column: str) -> None:
     [TOO_LATE, OVERTAKEN, *(end.reason for end in (GIVEN_BACK, CANCELLED, TIME_BOX, TIME_LIMIT))],
 )
 def test_each_fixed_reason_has_a_row(reason: str) -> None:
-    assert f"`{reason}`" in _first_cells("Its reasons")
+    assert f"`{reason}`" in _first_cells("Reasons")
 
 
 def test_each_state_of_a_step_is_named() -> None:

@@ -1,6 +1,5 @@
 """Actions and their revisions: store, find, list."""
 
-import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
@@ -9,10 +8,11 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from models.errors import NotFound
-from models.sql import UTCDateTime, database_now, insert_all
+from models.operation import TICKED
+from models.sql import UTCDateTime, database_now, insert_all, stands_in
 from models.store.actions.cursors import FILE_ME
 from models.store.notices.overdue import NEVER_STARTED
-from models.store.operations import SCHEDULED
+from models.stored import document_in
 from models.tables import action_cursor, action_state, actions, operations, revisions
 
 OVERDUE = timedelta(minutes=15)
@@ -117,6 +117,13 @@ def set_aside(
         .values(next_occurrence_at=None)
     )
     _end_revision(connection, uid, f"set aside: {reason}", until)
+
+
+def switch_off(connection: sa.Connection, uid: UUID) -> None:
+    """Pause an action that is set aside: what waits of it is skipped. No tick takes it for due."""
+    connection.execute(sa.update(actions).where(actions.c.uid == uid).values(active=False))
+    cursor = sa.update(action_cursor).where(action_cursor.c.action_uid == uid)
+    connection.execute(cursor.values(next_occurrence_at=None, edited_at=None))
 
 
 def _end_revision(
@@ -235,13 +242,13 @@ def uid_named(connection: sa.Connection, small_app_id: int, name: object) -> UUI
 
 
 def revision_document(connection: sa.Connection, uid: UUID, number: int) -> dict[str, Any] | None:
-    """Return the document of a revision as it was stored, None where there is none."""
+    """Return the document of a revision as it was stored, None where none can be read."""
     text = connection.execute(
         sa.select(revisions.c.document).where(
             revisions.c.action_uid == uid, revisions.c.number == number
         )
     ).scalar_one_or_none()
-    return None if text is None else json.loads(text)
+    return None if text is None else document_in(text)
 
 
 def _as_uid(text: str) -> UUID | None:
@@ -252,7 +259,7 @@ def _as_uid(text: str) -> UUID | None:
 
 
 def _expected() -> sa.Select[Any]:
-    return sa.select(operations).where(NEVER_STARTED, operations.c.triggerer.startswith(SCHEDULED))
+    return sa.select(operations).where(NEVER_STARTED, stands_in(operations.c.cause, TICKED))
 
 
 def _late(overdue: timedelta) -> sa.Select[Any]:

@@ -1,20 +1,24 @@
 """Where the deciding of each action stands: claim what is due, move on."""
 
 from collections.abc import Collection, Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any, TypeVar
 from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.sql import Change, UTCDateTime, database_now, is_among, select_each, update_each
-from models.tables import action_cursor, actions, missed_spans, operations
+from models.sql import Change, database_now, is_among, select_each, update_each
+from models.tables import action_cursor, actions
 
 T = TypeVar("T")
+# A cursor with its action.
+Cursor = sa.Row[Any]
 
 # "File me": new, edited, or of another tz release; the next tick computes the real value.
 FILE_ME = datetime(1970, 1, 1, tzinfo=UTC)
 AT_ONCE = 1_000
+# Instants without which an action cannot be decided.
+NEEDED = ("watermark", "effective_from", "created_at")
 
 _COLUMNS = (
     action_cursor,
@@ -57,7 +61,8 @@ def claim_due(
     )
     if left_out:
         due = due.where(action_cursor.c.action_uid.not_in(left_out))
-    return _read_locked(connection, connection.execute(due).scalars().all())
+    rows = _read_locked(connection, connection.execute(due).scalars().all())
+    return _readable(connection, rows, "next_occurrence_at")
 
 
 def any_due(connection: sa.Connection, now: datetime, left_out: Collection[UUID] = ()) -> bool:
@@ -71,6 +76,12 @@ def any_due(connection: sa.Connection, now: datetime, left_out: Collection[UUID]
     if left_out:
         due = due.where(action_cursor.c.action_uid.not_in(left_out))
     return connection.execute(due).first() is not None
+
+
+def read(connection: sa.Connection, uid: UUID) -> Cursor | None:
+    """Return one action's cursor as it stands, None for an unknown action."""
+    query = _cursors().where(action_cursor.c.action_uid == uid)
+    return connection.execute(query).one_or_none()
 
 
 def lock(connection: sa.Connection, uid: UUID) -> sa.Row[Any]:
@@ -150,12 +161,25 @@ def _read_locked(connection: sa.Connection, uids: Sequence[UUID]) -> Sequence[sa
     in_order = query.order_by(action_cursor.c.next_occurrence_at)
     try:
         with connection.begin_nested():
-            return connection.execute(in_order).all()
+            return _readable(connection, connection.execute(in_order).all(), *NEEDED)
     except (ValueError, sa.exc.DataError) as error:
         if len(uids) > 1:
             return [row for uid in uids for row in _read_locked(connection, [uid])]
         _set_unreadable_aside(connection, uids[0], error)
         return []
+
+
+def _readable(
+    connection: sa.Connection, rows: Sequence[sa.Row[Any]], *names: str
+) -> Sequence[sa.Row[Any]]:
+    """Return the rows whose instants of these names can be read; quarantine the others."""
+    found = []
+    for row in rows:
+        if any(getattr(row, name) is None for name in names):
+            _set_unreadable_aside(connection, row.action_uid, ValueError("no instant"))
+        else:
+            found.append(row)
+    return found
 
 
 def _set_unreadable_aside(connection: sa.Connection, uid: UUID, error: Exception) -> None:
@@ -213,65 +237,6 @@ def restart(
             effective_from=effective_from,
             next_occurrence_at=FILE_ME,
             edited_at=None,
-        )
-    )
-
-
-def wind_back(connection: sa.Connection, now: datetime) -> int:
-    """Set watermarks that lie after `now` back to it and withdraw their missed records.
-
-    Returns how many. What was sent stays sent: the id prevents a second run.
-    """
-    straddled = (
-        sa.select(sa.func.min(missed_spans.c.first_at))
-        .where(missed_spans.c.action_uid == action_cursor.c.action_uid)
-        .where(missed_spans.c.first_at <= now, missed_spans.c.last_at > now)
-        .scalar_subquery()
-    )
-    # Of a span on both sides of `now` the earlier part was truly missed: it is decided anew.
-    for row in connection.execute(
-        sa.select(action_cursor.c.action_uid, straddled.label("first_at")).where(
-            action_cursor.c.watermark > now, straddled.is_not(None)
-        )
-    ).all():
-        connection.execute(
-            sa.delete(missed_spans).where(
-                missed_spans.c.action_uid == row.action_uid, missed_spans.c.last_at > now
-            )
-        )
-        connection.execute(
-            sa.update(action_cursor)
-            .where(action_cursor.c.action_uid == row.action_uid)
-            .values(watermark=row.first_at - timedelta(seconds=1), next_occurrence_at=_file_again())
-        )
-        _withdraw_missed(connection, [row.action_uid], now)
-    ahead = sa.select(action_cursor.c.action_uid).where(action_cursor.c.watermark > now)
-    _withdraw_missed(connection, ahead, now)
-    connection.execute(
-        sa.delete(missed_spans).where(
-            missed_spans.c.action_uid.in_(ahead), missed_spans.c.last_at > now
-        )
-    )
-    moved = connection.execute(
-        sa.update(action_cursor)
-        .where(action_cursor.c.watermark > now)
-        .values(watermark=now, next_occurrence_at=_file_again())
-    )
-    return moved.rowcount
-
-
-def _file_again() -> sa.ColumnElement[datetime]:
-    """Return "file me" for actions that were filed; paused, deleted and set-aside ones stay out."""
-    is_filed = action_cursor.c.next_occurrence_at.is_not(None)
-    return sa.case((is_filed, sa.literal(FILE_ME, UTCDateTime())), else_=None)
-
-
-def _withdraw_missed(connection: sa.Connection, uids: Any, now: datetime) -> None:
-    connection.execute(
-        sa.delete(operations).where(
-            operations.c.action_uid.in_(uids),
-            operations.c.occurrence_at > now,
-            operations.c.state == "missed",
         )
     )
 

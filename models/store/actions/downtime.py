@@ -8,7 +8,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.operation import OperationState
+from models.operation import Cause, OperationState
 from models.tables import actions, missed_spans, operations, small_apps
 
 # What the triggerer of an operation begins with that no occurrence of its action caused.
@@ -80,7 +80,7 @@ def _operations_of(span: Span) -> tuple[sa.ColumnElement[bool], ...]:
         operations.c.recorded_at >= span.recorded_from,
         operations.c.occurrence_at > span.since,
         operations.c.occurrence_at <= span.until,
-        sa.not_(operations.c.triggerer.startswith(MANUAL)),
+        operations.c.cause != Cause.MANUAL,
     )
 
 

@@ -8,6 +8,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
+from models.action.plan import Plan
 from models.errors import NotFound
 from models.store import ticks
 from models.store.operations import attempts_of
@@ -33,7 +34,10 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How the installation stands: the last tick, and the queues that live workers listen to."""
+    """How the installation stands: the last tick, and the queues that live workers listen to.
+
+    The queues have the names that the broker knows them by.
+    """
 
     tick: dict[str, Any] | None
     queues: frozenset[str]
@@ -49,6 +53,7 @@ _ACTION = (
         actions.c.set_aside,
         action_cursor.c.watermark,
         action_cursor.c.edited_at,
+        action_cursor.c.effective_from,
     )
     .join(action_cursor, action_cursor.c.action_uid == actions.c.uid)
     .where(actions.c.uid == sa.bindparam("its_uid"))
@@ -75,9 +80,7 @@ def known(
 
 def standing(connection: sa.Connection, lease: timedelta) -> Standing:
     """Return how the installation stands; a worker that is silent for `lease` does not listen."""
-    workers = ticks.live_workers(connection, lease)
-    queues = {name.strip() for worker in workers for name in worker["queues"].split(",")}
-    return Standing(ticks.last(connection), frozenset(queues))
+    return Standing(ticks.last(connection), ticks.listened_queues(connection, lease))
 
 
 def last_error(connection: sa.Connection, operation_id: UUID) -> str | None:
@@ -86,10 +89,32 @@ def last_error(connection: sa.Connection, operation_id: UUID) -> str | None:
     return errors[-1] if errors else None
 
 
+def plan_of(connection: sa.Connection, span: sa.RowMapping) -> Plan | None:
+    """Return the plan that a missed span was decided by; None if it cannot be read."""
+    its = (revisions.c.action_uid == span["action_uid"], revisions.c.number == span["revision"])
+    plan = connection.execute(sa.select(revisions.c.plan).where(*its)).scalar_one_or_none()
+    return plan if isinstance(plan, Plan) else None
+
+
+def pause_of(connection: sa.Connection, revision: sa.RowMapping) -> sa.RowMapping:
+    """Return the revision with which a pause began that holds under `revision`."""
+    earlier = sa.select(revisions).where(
+        revisions.c.action_uid == revision["action_uid"], revisions.c.number < revision["number"]
+    )
+    first = revision
+    for one in connection.execute(earlier.order_by(revisions.c.number.desc())).mappings():
+        plan = one["plan"]
+        if not isinstance(plan, Plan) or plan.active:
+            break
+        first = one
+    return first
+
+
 def _in_force(connection: sa.Connection, uid: UUID, instant: datetime) -> sa.RowMapping | None:
+    begun = sa.func.coalesce(revisions.c.holds_from, revisions.c.effective_from)
     newest = (
         sa.select(revisions)
-        .where(revisions.c.action_uid == uid, revisions.c.effective_from < instant)
+        .where(revisions.c.action_uid == uid, begun < instant)
         .order_by(revisions.c.number.desc())
         .limit(1)
     )

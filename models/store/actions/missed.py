@@ -26,11 +26,8 @@ def spans_in(
 def plan_of(connection: sa.Connection, span: sa.Row[Any]) -> Plan | None:
     """Return the plan that a span was decided by; None if somebody broke it by hand."""
     its = (revisions.c.action_uid == span.action_uid, revisions.c.number == span.revision)
-    text = connection.execute(sa.select(revisions.c.plan).where(*its)).scalar_one()
-    try:
-        return Plan.from_json(text)
-    except ValueError:
-        return None
+    plan = connection.execute(sa.select(revisions.c.plan).where(*its)).scalar_one_or_none()
+    return plan if isinstance(plan, Plan) else None
 
 
 def shrink(connection: sa.Connection, id: int, count: int, first: datetime, last: datetime) -> None:

@@ -21,6 +21,7 @@ from models.tables import notices
 TRY_FOR = timedelta(minutes=5)
 SENT_FOR = timedelta(minutes=5)
 LONGEST_WAIT = timedelta(days=1)
+UNREADABLE = "its target or its payload cannot be read"
 OWED = stands_in(notices.c.state, {"owed"})
 
 
@@ -149,9 +150,13 @@ def begin(connection: sa.Connection, id: UUID, number: int) -> Notice | None:
     row = connection.execute(begun).one_or_none()
     if row is None:
         return None
-    return Notice(
-        row.id, row.tries, NoticeKind(row.kind), Target(**row.target), row.payload, row.created_at
-    )
+    target = _target(row.target)
+    if target is None or row.payload is None or row.created_at is None:
+        failed = sa.update(notices).where(notices.c.id == id)
+        unread = {"state": "failed", "finished_at": database_now(), "error": UNREADABLE}
+        connection.execute(failed.values(unread))
+        return None
+    return Notice(row.id, row.tries, NoticeKind(row.kind), target, row.payload, row.created_at)
 
 
 def finish(connection: sa.Connection, notice: Notice) -> None:
@@ -188,7 +193,14 @@ def withdraw_held(connection: sa.Connection, uid: UUID, kind: NoticeKind) -> set
         .values(state="done", finished_at=database_now(), error="over before the quiet hours ended")
         .returning(notices.c.target)
     )
-    return {Target(**target) for target in connection.execute(held).scalars()}
+    found = map(_target, connection.execute(held).scalars())
+    return {target for target in found if target is not None}
+
+
+def _target(stored: dict[str, Any] | None) -> Target | None:
+    """Return where a notice goes; None for what nobody can read."""
+    kind, to = (stored or {}).get("kind"), (stored or {}).get("to")
+    return Target(kind, to) if kind in {"mail", "webhook"} and isinstance(to, str) else None
 
 
 def withdraw_stale(connection: sa.Connection, uid: UUID, kind: NoticeKind) -> None:

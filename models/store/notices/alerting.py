@@ -7,7 +7,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.action.plan import HookPlan, Target, hooks_of
+from models.action.plan import Broken, HookPlan, Plan, Target, hooks_of
 from models.notices import OPPOSITE, NoticeKind, hook_kind, quiet_until, targets_of
 from models.operation import OperationState
 from models.sql import database_now
@@ -28,6 +28,9 @@ STANDING = (
     action_state.c.overdue_alerted_at,
 )
 
+# An occurrence that ends after a newer one does not set these back.
+LATEST = ("last_run_at", "last_success_at")
+
 
 @dataclass(frozen=True, slots=True)
 class End:
@@ -39,7 +42,7 @@ class End:
     state: OperationState
     reason: str | None
     finished_at: datetime
-    plan: str
+    plan: Plan | Broken | None
 
 
 def alert_targets(alerts: AlertSettings) -> tuple[Target, ...]:

@@ -6,13 +6,14 @@ from typing import Any
 import sqlalchemy as sa
 
 from models.action.plan import hooks_of
+from models.celery_task import queue_in_broker
 from models.notices import NoticeKind, quiet_until, targets_of
-from models.operation import UNSTARTED, OperationState
+from models.operation import TICKED, UNSTARTED, OperationState
 from models.sql import database_now, insert_ignoring, read_clock, stands_in
 from models.store import notices, ticks
 from models.store.notices import Told
 from models.store.notices.alerting import alert_targets
-from models.store.operations import MORE_WAITED, OVERTAKEN, SCHEDULED
+from models.store.operations import MORE_WAITED, OVERTAKEN
 from models.tables import action_state, actions, operations, small_apps
 from models.values import format_instant
 from runtime.sections import AlertSettings
@@ -43,7 +44,7 @@ def alert(
     if not found:
         return []
     now = read_clock(connection)
-    listened = _queues(connection)
+    listened = ticks.listened_queues(connection, GONE)
     # In one order: two daemons must not wait for each other in a circle.
     first = {row.action_uid: row for row in reversed(found)}
     rows = [row for _, row in sorted(first.items()) if _mark(connection, row)]
@@ -82,7 +83,7 @@ _EXPECTED = (
         action_state,
         (action_state.c.action_uid == operations.c.action_uid) & (action_state.c.subject == ""),
     )
-    .where(NEVER_STARTED, operations.c.triggerer.startswith(SCHEDULED))
+    .where(NEVER_STARTED, stands_in(operations.c.cause, TICKED))
     .where(actions.c.active, actions.c.deleted_at.is_(None))
     .where(action_state.c.overdue_alerted_at.is_(None))
     # One that lies ahead is of a clock that was: it says nothing of now.
@@ -113,11 +114,6 @@ _RUNS_OR_RAN = sa.exists().where(
 _OVERTAKEN = _EXPECTED.where(operations.c.action_uid.in_(_WERE_OVERTAKEN), sa.not_(_RUNS_OR_RAN))
 
 
-def _queues(connection: sa.Connection) -> set[str]:
-    live = ticks.live_workers(connection, GONE)
-    return {queue for row in live for queue in row["queues"].split(",")}
-
-
 def _mark(connection: sa.Connection, row: sa.Row[Any]) -> bool:
     """Note that the action is overdue; False if another daemon did."""
     key = {"action_uid": row.action_uid, "subject": ""}
@@ -131,10 +127,11 @@ def _mark(connection: sa.Connection, row: sa.Row[Any]) -> bool:
     return connection.execute(marked).rowcount == 1
 
 
-def _reason(row: sa.Row[Any], listened: set[str]) -> str:
-    is_unsent = row.state == "pending"
+def _reason(row: sa.Row[Any], listened: frozenset[str]) -> str:
+    is_unsent, is_theirs = row.state == "pending", row.in_doubt is not None
+    queue = queue_in_broker(row.queue, is_handed_over=is_theirs)
     # Who listens to a queue of the user's own is known of those who follow only.
-    if row.queue not in listened and not (is_unsent and row.in_doubt):
+    if queue not in listened and not (is_unsent and is_theirs):
         return f"no worker listens to queue {row.queue}"
     if is_unsent:
         return "it could not be sent; is the broker there?"
@@ -165,7 +162,7 @@ def _owe(
         "state": row.state,
         "reason": reason,
         "queue": row.queue,
-        "occurrence_at": format_instant(row.occurrence_at),
-        "recorded_at": format_instant(row.recorded_at),
+        "occurrence_at": row.occurrence_at and format_instant(row.occurrence_at),
+        "recorded_at": row.recorded_at and format_instant(row.recorded_at),
     }
     notices.owe(connection, told, NoticeKind.OVERDUE, targets, payload)

@@ -8,15 +8,13 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from models.errors import NotFound
-from models.operation import ASKED_FOR, UNSTARTED, OperationState
+from models.operation import REQUESTED, UNSTARTED, OperationState
 from models.sql import (
-    Change,
     Columns,
     database_now,
     insert_all,
     is_among,
     stands_in,
-    update_each,
 )
 from models.tables import actions, attempts, missed_spans, operation_logs, operations
 from runtime.database import default_engine, is_made, reading
@@ -24,8 +22,6 @@ from runtime.database import default_engine, is_made, reading
 # How long the process that records or reserves an operation has to send it.
 RESERVED_FOR = timedelta(seconds=30)
 UNKNOWN = "unknown"
-# What the triggerer of an operation that a schedule recorded begins with.
-SCHEDULED = "Scheduled action"
 # Why one was skipped that never started: a newer one took its place.
 OVERTAKEN = "overtaken"
 MORE_WAITED = "overlap: more than "
@@ -63,9 +59,9 @@ def record_missed(
     return count
 
 
-def asked_for(triggerer: sa.ColumnElement[str]) -> sa.ColumnElement[bool]:
+def is_requested(row: Columns) -> sa.ColumnElement[bool]:
     """Return the condition that a rerun, a retry or a backfill caused an operation."""
-    return sa.or_(*(triggerer.startswith(prefix) for prefix in ASKED_FOR))
+    return stands_in(row["cause"], REQUESTED)
 
 
 def is_being_sent(row: Columns) -> sa.ColumnElement[bool]:
@@ -102,82 +98,6 @@ def recorded_in(
         }
         for span in spans
     ]
-
-
-def overtake(connection: sa.Connection, newest: Sequence[tuple[UUID, datetime]]) -> int:
-    """Skip the unstarted operations before an action's newest: pairs of uid and occurrence.
-
-    Those that somebody asked for wait for their turn.
-    """
-    rows = [{"its_action": uid, "its_newest": at} for uid, at in newest]
-
-    def is_overtaken(row: Columns, given: Columns) -> list[sa.ColumnElement[bool]]:
-        return [
-            row["action_uid"] == given["its_action"],
-            row["occurrence_at"] < given["its_newest"],
-            stands_in(row["state"], UNSTARTED),
-            # One that has begun (a retry, one given back) is not taken over by another occurrence.
-            row["first_started_at"].is_(None),
-            sa.not_(asked_for(row["triggerer"])),
-            sa.not_(is_being_sent(row)),
-        ]
-
-    values = {
-        "state": OperationState.SKIPPED,
-        "reason": OVERTAKEN,
-        "waiting_for": None,
-        "finished_at": database_now(),
-    }
-    names = {"its_action": "action_uid", "its_newest": "occurrence_at"}
-    return update_each(connection, operations, rows, names, Change(is_overtaken, lambda _: values))
-
-
-def keep_newest(connection: sa.Connection, uid: UUID, max_waiting: int) -> int:
-    """Skip the oldest operations of an action that never started, beyond those that may wait.
-
-    One is allowed besides those that wait: it may be the next to run. Those that somebody asked for
-    do not count.
-    """
-    never_started = (
-        sa.select(operations.c.id)
-        .where(operations.c.action_uid == uid, stands_in(operations.c.state, UNSTARTED))
-        .where(operations.c.first_started_at.is_(None))
-        .where(sa.not_(asked_for(operations.c.triggerer)))
-        .where(sa.not_(is_being_sent(operations.c)))
-        .order_by(operations.c.occurrence_at.desc())
-        .offset(max_waiting + 1)
-    )
-    too_many = connection.execute(never_started).scalars().all()
-    if not too_many:
-        return 0
-    skipped = (
-        sa.update(operations)
-        .where(operations.c.id.in_(too_many), stands_in(operations.c.state, UNSTARTED))
-        .values(
-            state=OperationState.SKIPPED,
-            reason=f"{MORE_WAITED}{max_waiting} waited",
-            waiting_for=None,
-            finished_at=database_now(),
-        )
-    )
-    return connection.execute(skipped).rowcount
-
-
-def cancel_unstarted(connection: sa.Connection, uids: Sequence[UUID], reason: str) -> int:
-    """Cancel the unstarted operations of actions; return how many."""
-    its_action = is_among(connection, operations.c.action_uid, uids)
-    cancelled = (
-        sa.update(operations)
-        .where(its_action, stands_in(operations.c.state, UNSTARTED))
-        .where(sa.not_(is_being_sent(operations.c)))
-        .values(
-            state=OperationState.CANCELLED,
-            reason=reason,
-            waiting_for=None,
-            finished_at=database_now(),
-        )
-    )
-    return connection.execute(cancelled).rowcount
 
 
 def active_operations(connection: sa.Connection, uid: UUID) -> list[dict[str, Any]]:

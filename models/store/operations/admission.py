@@ -1,6 +1,5 @@
 """What keeps a recorded operation from starting: tolerance, order, overlap, a pause."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -10,11 +9,12 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from models.action.plan import Plan
-from models.operation import UNSTARTED, OperationState, is_asked_for
-from models.sql import database_now, read_clock, stands_in
-from models.store.operations import MORE_WAITED, SCHEDULED, asked_for
+from models.operation import REQUESTED, TICKED, UNSTARTED, Cause, OperationState
+from models.sql import read_clock, stands_in
+from models.store.operations import is_requested, restart, unstarted
+from models.store.operations.move import fenced, move
 from models.store.operations.subjects import why_not
-from models.tables import actions, operations
+from models.tables import operations
 
 # How many of an action's newest operations are asked when the last one started.
 RECENT = 20
@@ -29,6 +29,8 @@ class NotClaimed(StrEnum):
     SKIPPED = "skipped"
     DROPPED = "dropped"
     WAITS = "waits"
+    # Its plan cannot be read: it failed.
+    BROKEN = "broken"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,7 @@ class Recorded:
     subject: str | None
     event_at: datetime | None
     overlap_key: str | None
+    cause: Cause
     triggerer: str
     first_started_at: datetime | None
     steps: list[dict[str, Any]] | None
@@ -53,20 +56,24 @@ class Recorded:
     running: UUID | None
     document: str
     plan: Plan
+    # Why its plan, which then says nothing, cannot be read.
+    broken: str | None = None
 
     @property
-    def is_asked_for(self) -> bool:
+    def is_requested(self) -> bool:
         """Whether a rerun, a retry or a backfill caused it: it waits for its turn."""
-        return is_asked_for(self.triggerer)
+        return self.cause in REQUESTED
 
 
 def keep_back(connection: sa.Connection, recorded: Recorded, attempt: int) -> NotClaimed | None:
     """Apply tolerance, order and overlap, or what its subject is now; None when it may start."""
     reason = why_not(connection, recorded) if recorded.can_start else None
     if reason is not None:
-        return skip(connection, recorded.id, attempt, reason)
+        is_skipped = unstarted.skip(connection, recorded.id, attempt, reason)
+        return NotClaimed.SKIPPED if is_skipped else NotClaimed.TAKEN
     if _comes_too_soon(connection, recorded):
-        return _drop(connection, recorded.id, attempt)
+        is_dropped = unstarted.drop(connection, recorded.id, attempt)
+        return NotClaimed.DROPPED if is_dropped else NotClaimed.TAKEN
     earlier = _earlier_in_order(connection, recorded)
     if earlier is not None:
         _wait(connection, recorded.id, attempt, earlier)
@@ -78,7 +85,7 @@ def keep_back(connection: sa.Connection, recorded: Recorded, attempt: int) -> No
 
 def _comes_too_soon(connection: sa.Connection, recorded: Recorded) -> bool:
     """Whether the interval's tolerance drops this operation: only what a schedule recorded."""
-    is_scheduled = recorded.triggerer.startswith(SCHEDULED)
+    is_scheduled = recorded.cause in TICKED
     has_tolerance = any(getattr(one, "tolerance", None) for one in recorded.plan.triggers)
     if not (is_scheduled and has_tolerance) or recorded.first_started_at is not None:
         return False
@@ -101,17 +108,17 @@ def _earlier_in_order(connection: sa.Connection, recorded: Recorded) -> UUID | N
     What a schedule with catch-up `all` sent runs in order, and so does what somebody asked for;
     neither waits for all of the other.
     """
-    is_in_order = recorded.plan.catch_up == "all" or recorded.is_asked_for
+    is_in_order = recorded.plan.catch_up == "all" or recorded.is_requested
     if not is_in_order or recorded.overlap_key is None:
         return None
-    is_of_those = asked_for(operations.c.triggerer)
+    is_of_those = is_requested(operations.c)
     mine = sa.select(operations.c.occurrence_at).where(operations.c.id == recorded.id)
     return connection.execute(
         sa.select(operations.c.id)
         .where(operations.c.action_uid == recorded.action_uid)
         .where(stands_in(operations.c.state, UNSTARTED), operations.c.id != recorded.id)
         .where(operations.c.occurrence_at < mine.scalar_subquery())
-        .where(is_of_those if recorded.is_asked_for else sa.not_(is_of_those))
+        .where(is_of_those if recorded.is_requested else sa.not_(is_of_those))
         .order_by(operations.c.occurrence_at.desc())
         .limit(1)
     ).scalar_one_or_none()
@@ -126,54 +133,10 @@ def _is_older(connection: sa.Connection, operation_id: UUID, running: UUID) -> b
     return bool(at[operation_id] < at[running])
 
 
-def _drop(connection: sa.Connection, operation_id: UUID, attempt: int) -> NotClaimed:
-    dropped = (
-        sa.update(operations)
-        .where(*_mine(operation_id, attempt))
-        .values(state=OperationState.DROPPED, reason="tolerance", finished_at=database_now())
-    )
-    changed = connection.execute(dropped).rowcount
-    return NotClaimed.DROPPED if changed else NotClaimed.TAKEN
-
-
-def _mine(operation_id: UUID, attempt: int) -> tuple[sa.ColumnElement[bool], ...]:
-    return (
-        operations.c.id == operation_id,
-        operations.c.attempt == attempt,
-        operations.c.state.in_(UNSTARTED),
-    )
-
-
 def refuse(connection: sa.Connection, operation_id: UUID, attempt: int) -> NotClaimed:
-    """Skip an unstarted attempt that could not start: its action is paused, or deleted.
-
-    Those that wait for it wait for nothing else: they are skipped with it.
-    """
-    skipped = _skip_unwanted(connection, sa.and_(*_mine(operation_id, attempt)))
-    if not skipped:
-        return NotClaimed.TAKEN
-    while skipped:
-        waits = operations.c.waiting_for.in_(skipped)
-        skipped = _skip_unwanted(connection, waits & operations.c.state.in_(UNSTARTED))
-    return NotClaimed.PAUSED
-
-
-def _skip_unwanted(connection: sa.Connection, which: sa.ColumnElement[bool]) -> Sequence[UUID]:
-    is_deleted = sa.exists().where(
-        actions.c.uid == operations.c.action_uid, actions.c.deleted_at.is_not(None)
-    )
-    skipped = (
-        sa.update(operations)
-        .where(which)
-        .values(
-            state=OperationState.SKIPPED,
-            reason=sa.case((is_deleted, "the action was deleted"), else_="paused"),
-            waiting_for=None,
-            finished_at=database_now(),
-        )
-        .returning(operations.c.id)
-    )
-    return connection.execute(skipped).scalars().all()
+    """Skip an unstarted attempt that could not start: its action is paused, or deleted."""
+    is_skipped = unstarted.skip_unwanted(connection, operation_id, attempt)
+    return NotClaimed.PAUSED if is_skipped else NotClaimed.TAKEN
 
 
 def _yield_to_running(
@@ -181,7 +144,7 @@ def _yield_to_running(
 ) -> NotClaimed | None:
     """Apply the action's overlap policy; None when what ran has ended meanwhile."""
     found = connection.execute(
-        sa.select(operations.c.id, operations.c.triggerer)
+        sa.select(operations.c.id, operations.c.cause)
         .where(operations.c.overlap_key == recorded.overlap_key)
         .where(stands_in(operations.c.state, {OperationState.RUNNING}))
         .with_for_update()
@@ -190,73 +153,20 @@ def _yield_to_running(
         return None
     running, plan = found.id, recorded.plan
     # What somebody asked for waits, and is waited for: each of it runs, and the schedule goes on.
-    if not (recorded.is_asked_for or is_asked_for(found.triggerer)):
+    if not (recorded.is_requested or found.cause in REQUESTED):
         if plan.overlap == "skip" and plan.catch_up == "latest":
-            return skip(connection, recorded.id, attempt, f"overlap: {running} was running")
+            reason = f"overlap: {running} was running"
+            is_skipped = unstarted.skip(connection, recorded.id, attempt, reason)
+            return NotClaimed.SKIPPED if is_skipped else NotClaimed.TAKEN
         if plan.overlap == "replace" and not _is_older(connection, recorded.id, running):
-            _ask_to_cancel(connection, running, f"replaced by {recorded.id}")
+            restart.ask_to_cancel(connection, running, f"replaced by {recorded.id}")
     _wait(connection, recorded.id, attempt, running)
     if plan.catch_up == "latest":
-        _skip_waiting_beyond(connection, recorded.action_uid, plan.max_waiting)
+        unstarted.keep_newest_waiting(connection, recorded.action_uid, plan.max_waiting)
     return NotClaimed.WAITS
 
 
-def skip(connection: sa.Connection, operation_id: UUID, attempt: int, reason: str) -> NotClaimed:
-    """Skip an unstarted attempt for that reason; TAKEN if it is not unstarted any more."""
-    skipped = (
-        sa.update(operations)
-        .where(*_mine(operation_id, attempt))
-        .values(state=OperationState.SKIPPED, reason=reason, finished_at=database_now())
-    )
-    changed = connection.execute(skipped).rowcount
-    return NotClaimed.SKIPPED if changed else NotClaimed.TAKEN
-
-
-def _ask_to_cancel(connection: sa.Connection, running: UUID, reason: str) -> None:
-    connection.execute(
-        sa.update(operations)
-        .where(operations.c.id == running, operations.c.state == OperationState.RUNNING)
-        .where(operations.c.cancel_requested_at.is_(None))
-        .values(cancel_requested_at=database_now(), reason=reason)
-    )
-
-
 def _wait(connection: sa.Connection, operation_id: UUID, attempt: int, running: UUID) -> None:
-    connection.execute(
-        sa.update(operations)
-        .where(*_mine(operation_id, attempt))
-        .values(
-            state=OperationState.PENDING,
-            attempt=operations.c.attempt + 1,
-            waiting_for=running,
-            handing_at=None,
-            reason=f"waits for {running}",
-        )
-    )
-
-
-def _skip_waiting_beyond(connection: sa.Connection, uid: UUID, most: int) -> None:
-    """Skip the oldest waiting operations of an action, so that `most` wait: the newest.
-
-    Those that somebody asked for do not count.
-    """
-    waiting = (
-        sa.select(operations.c.id)
-        .where(operations.c.action_uid == uid, stands_in(operations.c.state, UNSTARTED))
-        .where(operations.c.waiting_for.is_not(None))
-        .where(sa.not_(asked_for(operations.c.triggerer)))
-        .order_by(operations.c.occurrence_at.desc(), operations.c.id)
-        .offset(most)
-    )
-    too_many = connection.execute(waiting).scalars().all()
-    if too_many:
-        connection.execute(
-            sa.update(operations)
-            .where(operations.c.id.in_(too_many), operations.c.waiting_for.is_not(None))
-            .values(
-                state=OperationState.SKIPPED,
-                reason=f"{MORE_WAITED}{most} waited",
-                waiting_for=None,
-                finished_at=database_now(),
-            )
-        )
+    reason = f"waits for {running}"
+    waits = move(OperationState.PENDING, fenced(operation_id, attempt))
+    connection.execute(waits.values(waiting_for=running, reason=reason))

@@ -8,9 +8,9 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from models.errors import NotFound
-from models.operation import UNSTARTED, OperationState
+from models.operation import UNSTARTED, CausedBy, OperationState
 from models.sql import UTCDateTime, database_now, is_among, stands_in
-from models.store.operations import RESERVED_FOR, asked_for
+from models.store.operations import RESERVED_FOR, is_requested
 from models.tables import backfills, operations
 
 # How long a worker has for a batch before another one is asked to go on.
@@ -138,28 +138,12 @@ def cancel_active(
     return [(row.id, row.actor) for row in connection.execute(cancelled)]
 
 
-def cancel_unstarted(connection: sa.Connection, uid: UUID, triggerer: str, reason: str) -> int:
-    """Cancel what a backfill recorded and nobody has started; return how many."""
-    cancelled = (
-        sa.update(operations)
-        .where(operations.c.action_uid == uid, stands_in(operations.c.state, UNSTARTED))
-        .where(operations.c.triggerer == triggerer)
-        .values(
-            state=OperationState.CANCELLED,
-            reason=reason,
-            waiting_for=None,
-            finished_at=database_now(),
-        )
-    )
-    return connection.execute(cancelled).rowcount
-
-
 def count_unstarted(connection: sa.Connection, uid: UUID) -> int:
     """Return how many of an action's operations that somebody asked for have not started."""
     unstarted = sa.select(sa.func.count()).where(
         operations.c.action_uid == uid,
         stands_in(operations.c.state, UNSTARTED),
-        asked_for(operations.c.triggerer),
+        is_requested(operations.c),
     )
     return int(connection.execute(unstarted).scalar_one())
 
@@ -181,7 +165,7 @@ def found_in(
 
 
 def states_of(
-    connection: sa.Connection, row: dict[str, Any], triggerer: str
+    connection: sa.Connection, row: dict[str, Any], by: CausedBy
 ) -> dict[OperationState, int]:
     """Return how many operations of a backfill stand in each state."""
     query = (
@@ -189,7 +173,7 @@ def states_of(
         .where(operations.c.action_uid == row["action_uid"])
         .where(operations.c.occurrence_at > row["since"])
         .where(operations.c.occurrence_at <= row["until"])
-        .where(operations.c.triggerer == triggerer)
+        .where(operations.c.triggerer == by.triggerer)
         .group_by(operations.c.state)
         .order_by(operations.c.state)
     )

@@ -9,12 +9,17 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from minutehand.steps import SmallApp
-from models.action.plan import Plan
-from models.operation import UNSTARTED, OperationState
-from models.sql import database_now, stands_in
+from models.action.plan import NOTHING_PLANNED, Broken, Plan
+from models.operation import UNSTARTED, Cause, OperationState
+from models.sql import stands_in
+from models.store import notices
+from models.store.notices.alerting import NO_ALERTS
 from models.store.operations.admission import NotClaimed, Recorded, keep_back, refuse
+from models.store.operations.finish import Ending, end
+from models.store.operations.move import move
 from models.store.operations.running import Memory, memory
 from models.tables import actions, attempts, operations, revisions, small_apps
+from runtime.sections import AlertSettings
 
 # Takes the document and the steps as earlier attempts left them; returns what the row shows of the
 # attempt's beginning.
@@ -31,6 +36,7 @@ class Claim:
     action_uid: UUID
     occurrence_at: datetime
     subject: str | None
+    cause: Cause
     triggerer: str
     failures: int
     losses: int
@@ -45,6 +51,7 @@ def claim(
     attempt: int,
     worker: str,
     begin: Begin = lambda _document, _steps: {},
+    alerts: AlertSettings = NO_ALERTS,
 ) -> Claim | NotClaimed:
     """Start this attempt for `worker`, or apply what keeps it from starting.
 
@@ -53,16 +60,21 @@ def claim(
     sqlalchemy.exc.IntegrityError (operations_one_running) when another operation of the action
     starts at this very moment: to be called again, in a new transaction, which sees it.
     """
-    recorded = recorded_of(connection, operation_id, attempt)
+    its = (operation_id, attempt)
+    recorded = recorded_of(connection, *its)
     if recorded is None:
         return NotClaimed.TAKEN
     kept_back = keep_back(connection, recorded, attempt)
     if kept_back is not None:
         return kept_back
-    shown = begin(recorded.document, recorded.steps or [])
+    shown = begin(recorded.document, recorded.steps or []) if recorded.broken is None else {}
     started = _start(connection, recorded.id, attempt, worker, shown)
     if started is None:
-        return refuse(connection, operation_id, attempt)
+        return refuse(connection, *its)
+    if recorded.broken is not None:
+        fault = Ending(OperationState.FAILED, recorded.broken, "broken plan", is_failure=True)
+        notices.send_soon(connection, end(connection, *its, fault, alerts=alerts).owed)
+        return NotClaimed.BROKEN
     return _claimed(connection, recorded, attempt, worker, started)
 
 
@@ -87,6 +99,7 @@ _RECORDED = (
         operations.c.subject,
         operations.c.event_at,
         operations.c.overlap_key,
+        operations.c.cause,
         operations.c.triggerer,
         operations.c.first_started_at,
         operations.c.steps,
@@ -115,26 +128,18 @@ def recorded_of(connection: sa.Connection, operation_id: UUID, attempt: int) -> 
     row = connection.execute(_RECORDED, asked).one_or_none()
     if row is None:
         return None
-    return Recorded(**{**row._mapping, "plan": Plan.from_json(row.plan)})
+    if isinstance(row.plan, Broken):
+        # It waits for its turn as any other, and fails then.
+        return Recorded(**{**row._mapping, "plan": NOTHING_PLANNED, "broken": row.plan.text})
+    return Recorded(**row._mapping)
 
 
-_START = (
-    sa.update(operations)
-    .where(operations.c.id == sa.bindparam("its_id"), _can_start)
-    .values(
-        state=OperationState.RUNNING,
-        worker=sa.bindparam("its_worker"),
-        started_at=database_now(),
-        first_started_at=sa.func.coalesce(operations.c.first_started_at, database_now()),
-        heartbeat_at=database_now(),
-        # An attempt that was lost may have left one.
-        eta_at=None,
-        waiting_for=None,
-        reason=None,
-        error=None,
-    )
-    .returning(operations.c.started_at, operations.c.failures, operations.c.losses)
-)
+_START = move(
+    OperationState.RUNNING,
+    operations.c.id == sa.bindparam("its_id"),
+    _can_start,
+    worker=sa.bindparam("its_worker"),
+).returning(operations.c.started_at, operations.c.failures, operations.c.losses)
 _ATTEMPT = sa.insert(attempts)
 
 
@@ -159,6 +164,7 @@ def _claimed(
         action_uid=recorded.action_uid,
         occurrence_at=recorded.occurrence_at,
         subject=recorded.subject,
+        cause=Cause(recorded.cause),
         triggerer=recorded.triggerer,
         failures=row.failures,
         losses=row.losses,

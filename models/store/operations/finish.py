@@ -12,10 +12,11 @@ from models.notices import TIME_BOX
 from models.operation import DONE, OUTCOMES, UNSTARTED, OperationState, StepState
 from models.sql import database_now, stands_in, upsert, upsert_one
 from models.store.notices import Owed, alerting
-from models.store.notices.alerting import NO_ALERTS, STANDING, End
-from models.store.operations import asked_for
+from models.store.notices.alerting import LATEST, NO_ALERTS, STANDING, End
+from models.store.operations import is_requested
+from models.store.operations.move import RUNNING, move
 from models.store.operations.outbox import Message
-from models.store.operations.running import MINE, Story, lease_lost, mine, write_lines
+from models.store.operations.running import ATTEMPT, Story, lease_lost, mine, write_lines
 from models.tables import action_state, attempts, operations, revisions
 from runtime.sections import AlertSettings
 
@@ -33,6 +34,8 @@ class Ending:
     delay: timedelta = timedelta(0)
     is_failure: bool = False
     is_loss: bool = False
+    # Where it ends from: an operation of another application may end without a start of ours.
+    since: frozenset[OperationState] = RUNNING
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,48 +72,35 @@ def end(
     story: Story | None = None,
     alerts: AlertSettings = NO_ALERTS,
 ) -> Ended:
-    """End this attempt; `story` is what the row does not show yet of it.
+    """End this attempt, whoever ends it; `story` is what the row does not show of it yet.
 
     One transaction of the caller's: the row, its attempt, what the action knows, the release, and
-    the notices that are owed. Raises LeaseLost.
+    the notices to enqueue. Raises LeaseLost if the operation has moved meanwhile.
     """
+    its = (operation_id, attempt)
     if ending.state is OperationState.PENDING and _cancel_requested(connection, operation_id):
         # Put back, it would be cancelled at its first heartbeat, or cancel what replaces it.
         ending = replace(ending, state=OperationState.CANCELLED, is_failure=False)
-    ours = mine(operation_id, attempt)
-    ended = _end_statement(ending.state, int(ending.is_failure), int(ending.is_loss))
-    values = {**ours, **(story.values if story else {}), **_ending_values(ending)}
+    ended = _end_statement(ending.state, ending.since, int(ending.is_failure), int(ending.is_loss))
+    values = {**mine(*its), **(story.values if story else {}), **_ending_values(ending)}
     row = connection.execute(ended, values).one_or_none()
     if row is None:
-        raise lease_lost(operation_id, attempt)
+        raise lease_lost(*its)
     if any(step["state"] == StepState.RUNNING for step in row.steps or []):
         steps = [_cut_off(step, ending) for step in row.steps]
         shown = sa.update(operations).where(operations.c.id == operation_id)
         connection.execute(shown.values(steps=steps))
-    told = {"its_state": _attempt_state(ending), "its_error": ending.error or ending.reason}
-    connection.execute(_ATTEMPT_ENDED, {**ours, **told})
+    if ending.since == RUNNING:
+        told = {"its_state": _attempt_state(ending), "its_error": ending.error or ending.reason}
+        connection.execute(_ATTEMPT_ENDED, {**mine(*its), **told})
     if story:
         write_lines(connection, operation_id, story)
-    return conclude(connection, row, (operation_id, attempt), ending, alerts)
-
-
-def conclude(
-    connection: sa.Connection,
-    row: sa.Row[Any],
-    its: tuple[UUID, int],
-    ending: Ending,
-    alerts: AlertSettings,
-) -> Ended:
-    """Write what the end of an attempt (id, number) means to its action and to who waits for it.
-
-    `row` is the ended operation's, with its plan.
-    """
     owed: list[Owed] = []
     standing = _remember(connection, row, ending)
     if standing is not None:
-        known = (row.action_uid, ending.state, ending.reason, row.finished_at, row.plan or "")
-        owed = alerting.owe(connection, End(its[0], its[1], *known), standing, alerts)
-    return Ended(ending.state, release_waiting(connection, its[0]), owed)
+        known = (row.action_uid, ending.state, ending.reason, row.finished_at, row.plan)
+        owed = alerting.owe(connection, End(operation_id, attempt, *known), standing, alerts)
+    return Ended(ending.state, release_waiting(connection, operation_id), owed)
 
 
 def _cancel_requested(connection: sa.Connection, operation_id: UUID) -> bool:
@@ -135,6 +125,12 @@ def _attempt_state(ending: Ending) -> str:
     return ending.state
 
 
+# States that count as a run of the action.
+COUNTED = OUTCOMES | {OperationState.HANDED_OVER}
+# Where nothing is known of a start, that of the sending stands for it.
+RAN_AT = sa.func.coalesce(
+    operations.c.first_started_at, operations.c.handing_at, database_now()
+).label("ran_at")
 # SQLite's RETURNING has columns without their tables: those of a subquery need names of their own.
 _recorded = sa.select(
     revisions.c.plan,
@@ -153,36 +149,26 @@ PLAN = (
 
 
 @lru_cache(maxsize=64)
-def _end_statement(state: OperationState, failures: int, losses: int) -> sa.Update:
+def _end_statement(
+    state: OperationState, since: frozenset[OperationState], failures: int, losses: int
+) -> sa.Update:
     values: dict[str, Any] = {
-        "state": state,
         "failures": operations.c.failures + failures,
         "losses": operations.c.losses + losses,
-        "eta_at": None,
     }
     if state is OperationState.PENDING:
-        values |= {
-            "attempt": operations.c.attempt + 1,
-            "sendings": 0,
-            "handing_at": None,
-            "worker": None,
-            "heartbeat_at": None,
-            "not_before": database_now(sa.bindparam("its_delay_s", type_=sa.Float)),
-        }
-    else:
-        values |= {"finished_at": database_now()}
+        values["not_before"] = database_now(sa.bindparam("its_delay_s", type_=sa.Float))
     if state is OperationState.CANCELLED:
         # Who asked for it has said why.
         reason = sa.bindparam("its_reason", type_=operations.c.reason.type)
         values["reason"] = sa.func.coalesce(operations.c.reason, reason)
-    ended = sa.update(operations).where(MINE).values(values)
-    return ended.returning(
+    return move(state, ATTEMPT, since=since, **values).returning(
         operations.c.action_uid,
         operations.c.subject,
-        operations.c.first_started_at,
+        RAN_AT,
         operations.c.finished_at,
         operations.c.steps,
-        PLAN if state in OUTCOMES else sa.null().label("plan"),
+        PLAN if state in COUNTED else sa.null().label("plan"),
     )
 
 
@@ -209,19 +195,20 @@ def _remember(connection: sa.Connection, row: sa.Row[Any], ending: Ending) -> sa
     if ending.checkpoint is not None:
         values["checkpoint"] = ending.checkpoint
     key = {"action_uid": row.action_uid, "subject": row.subject or ""}
-    if ending.state not in OUTCOMES:
+    if ending.state not in COUNTED:
         if values:
             upsert(connection, action_state, [{**key, **values}])
         return None
-    known = {"last_state": ending.state, "last_run_at": row.first_started_at}
-    known |= _kept(ending.state, row.first_started_at)
+    known = {"last_state": ending.state, "last_run_at": row.ran_at}
+    known |= _kept(ending.state, row.ran_at)
     counted = _counted(ending)
     given = {**key, **values, **known, **counted}
-    standing = upsert_one(connection, action_state, given, tuple(counted), STANDING)
+    how = (STANDING, tuple(counted), LATEST)
+    standing = upsert_one(connection, action_state, given, *how)
     if row.subject:
         # Always after the subject's own: nobody waits for another in a circle.
         whole = {"action_uid": row.action_uid, "subject": "", **known, **counted}
-        standing = upsert_one(connection, action_state, whole, tuple(counted), STANDING)
+        standing = upsert_one(connection, action_state, whole, *how)
     return standing
 
 
@@ -231,6 +218,9 @@ def _kept(state: OperationState, started_at: datetime) -> dict[str, Any]:
             return {"last_success_at": started_at, "failures_in_row": 0, "troubles_in_row": 0}
         case OperationState.PARTIAL:
             return {"failures_in_row": 0}
+        case OperationState.HANDED_OVER:
+            # Nothing failed, as far as is known.
+            return {"failures_in_row": 0, "troubles_in_row": 0}
     return {}
 
 
@@ -245,21 +235,21 @@ def _counted(ending: Ending) -> dict[str, int]:
 
 
 _before = operations.alias("before")
-_ended_was_asked_for = (
-    sa.select(asked_for(_before.c.triggerer))
+_ended_was_requested = (
+    sa.select(is_requested(_before.c))
     .where(_before.c.id == sa.bindparam("ended"))
     .scalar_subquery()
 )
-_is_asked_for = asked_for(operations.c.triggerer).label("is_asked_for")
+_is_requested = is_requested(operations.c).label("is_requested")
 _WAITING = (
-    sa.select(operations.c.id, _is_asked_for)
+    sa.select(operations.c.id, _is_requested)
     .where(
         operations.c.waiting_for == sa.bindparam("ended"),
         stands_in(operations.c.state, UNSTARTED),
     )
     # The schedule and what somebody asked for take turns: neither keeps the other from running.
     .order_by(
-        sa.case((_is_asked_for == _ended_was_asked_for, 1), else_=0),
+        sa.case((_is_requested == _ended_was_requested, 1), else_=0),
         operations.c.occurrence_at,
         operations.c.id,
     )
@@ -276,7 +266,7 @@ def release_waiting(connection: sa.Connection, ended: UUID) -> list[Message]:
     heads: dict[bool, UUID] = {}
     behind: dict[bool, list[UUID]] = {}
     for row in connection.execute(_WAITING, {"ended": ended}):
-        kind = bool(row.is_asked_for)
+        kind = bool(row.is_requested)
         if heads.setdefault(kind, row.id) != row.id:
             behind.setdefault(kind, []).append(row.id)
     for kind, others in behind.items():

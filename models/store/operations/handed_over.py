@@ -6,12 +6,13 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.operation import UNSTARTED, OperationState
-from models.sql import database_now, stands_in, upsert
+from models.operation import OperationState
+from models.sql import upsert
 from models.store import notices
 from models.store.notices import alerting
-from models.store.notices.alerting import STANDING, End
+from models.store.notices.alerting import LATEST, STANDING, End
 from models.store.operations.finish import PLAN
+from models.store.operations.move import fenced, move
 from models.tables import action_state, operations
 from runtime.sections import AlertSettings
 
@@ -31,34 +32,54 @@ def hand_over(
     """
     if not its:
         return
-    ended = (
-        sa.update(operations)
+    ended = move(
+        OperationState.HANDED_OVER,
         # The id by itself finds the row: from pairs alone SQLite reads the whole table.
-        .where(operations.c.id.in_([id for id, _ in its]))
-        .where(sa.tuple_(operations.c.id, operations.c.attempt).in_(its))
-        .where(stands_in(operations.c.state, UNSTARTED))
-        .values(
-            state=OperationState.HANDED_OVER,
-            reason=reason,
-            queued_at=sa.func.coalesce(operations.c.queued_at, database_now()),
-            sendings=sa.case(
-                (operations.c.queued_at.is_(None), operations.c.sendings + 1),
-                else_=operations.c.sendings,
-            ),
-            finished_at=database_now(),
-        )
-        .returning(
-            operations.c.id,
-            operations.c.attempt,
-            operations.c.action_uid,
-            operations.c.subject,
-            operations.c.handing_at,
-            operations.c.finished_at,
-        )
+        operations.c.id.in_([id for id, _ in its]),
+        sa.tuple_(operations.c.id, operations.c.attempt).in_(its),
+        reason=reason,
+        sendings=sa.case(
+            (operations.c.queued_at.is_(None), operations.c.sendings + 1),
+            else_=operations.c.sendings,
+        ),
+    ).returning(
+        operations.c.id,
+        operations.c.attempt,
+        operations.c.action_uid,
+        operations.c.subject,
+        operations.c.handing_at,
+        operations.c.finished_at,
     )
     rows = connection.execute(ended).all()
     _remember(connection, rows)
     _tell(connection, rows, reason, alerts)
+
+
+def take_up(connection: sa.Connection, operation_id: UUID, attempt: int) -> bool:
+    """Let a worker that follows after all claim what counted as handed over; False if it did not.
+
+    It is not over, so it counts as no run until it ends. In the transaction of the claim, which may
+    refuse it for the same reasons as any other.
+    """
+    taken = move(
+        OperationState.QUEUED,
+        fenced(operation_id, attempt),
+        since={OperationState.HANDED_OVER},
+        reason=None,
+    ).returning(operations.c.action_uid, operations.c.subject)
+    row = connection.execute(taken).one_or_none()
+    if row is None:
+        return False
+    for subject in _counted_for(row):
+        its_own = (action_state.c.action_uid == row.action_uid, action_state.c.subject == subject)
+        counted = sa.update(action_state).where(*its_own, action_state.c.run_number > 0)
+        connection.execute(counted.values(run_number=action_state.c.run_number - 1))
+    return True
+
+
+def _counted_for(row: sa.Row[Any]) -> list[str]:
+    """Return under which subjects a run counts: its own before that of the action as a whole."""
+    return [row.subject, ""] if row.subject else [""]
 
 
 def _remember(connection: sa.Connection, rows: Sequence[sa.Row[Any]]) -> None:
@@ -67,14 +88,15 @@ def _remember(connection: sa.Connection, rows: Sequence[sa.Row[Any]]) -> None:
     for row in rows:
         # Of a start nothing is known: that of the sending stands for it.
         values = {"last_state": OperationState.HANDED_OVER, "last_run_at": row.handing_at}
-        for subject in {row.subject or "", ""}:
+        for subject in _counted_for(row):
             key = {"action_uid": row.action_uid, "subject": subject}
             before = known.get((row.action_uid, subject), {"run_number": 0})
             count = {"run_number": before["run_number"] + 1}
             known[row.action_uid, subject] = {**key, **values, **FORGIVEN, **count}
     # In the order in which everybody takes them: a subject's own before its action's.
     in_order = sorted(known, key=lambda key: (key[0], key[1] == "", key[1]))
-    upsert(connection, action_state, [known[key] for key in in_order], ("run_number",))
+    values_of = [known[key] for key in in_order]
+    upsert(connection, action_state, values_of, ("run_number",), LATEST)
 
 
 def _tell(
@@ -94,6 +116,6 @@ def _tell(
         row = newest[known.action_uid]
         plan = connection.execute(sa.select(PLAN).where(operations.c.id == row.id)).scalar_one()
         state = OperationState.HANDED_OVER
-        its_end = (row.action_uid, state, reason, row.finished_at, plan or "")
+        its_end = (row.action_uid, state, reason, row.finished_at, plan)
         owed = alerting.owe(connection, End(row.id, row.attempt, *its_end), known, alerts)
         notices.send_soon(connection, owed)

@@ -6,6 +6,7 @@ certain moves the row: the broker took it, or took nothing. What nobody knows is
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -15,15 +16,16 @@ import sqlalchemy as sa
 
 from models.action.plan import Plan
 from models.celery_task import SETTING, CeleryRules, HandOver
+from models.errors import LeaseLost
 from models.operation import OperationState
 from models.sql import database_now, stands_in
 from models.store import notices, ticks
 from models.store.notices.alerting import NO_ALERTS
-from models.store.operations import RESERVED_FOR
-from models.store.operations.admission import refuse, skip
+from models.store.operations import RESERVED_FOR, unstarted
 from models.store.operations.claims import is_wanted, recorded_of
-from models.store.operations.finish import PLAN, Ending, conclude
+from models.store.operations.finish import Ending, end
 from models.store.operations.handed_over import hand_over
+from models.store.operations.move import PENDING, fenced, move
 from models.store.operations.outbox import Message
 from models.store.operations.subjects import why_not
 from models.tables import operations, revisions
@@ -41,6 +43,7 @@ UNCERTAIN_ERROR = (
     "it is uncertain whether the broker took the message, and in_doubt is leave: it was not sent "
     "again"
 )
+NO_INSTANT = "the instant of its occurrence cannot be read"
 UNFOLLOWED = "no worker follows it"
 NOT_TAKEN = "no worker that follows it has started it within an hour"
 
@@ -74,9 +77,12 @@ def begin(
     for row in rows:
         if row.attempt != wanted[row.id] or not _may_start(connection, row):
             continue
-        handed = _hand_over_of(row.plan)
+        handed = row.plan.hand_over if isinstance(row.plan, Plan) else None
         if handed is None or not rules.allows(handed.task):
             _fail(connection, (row.id, row.attempt), _refused(handed), alerts)
+            continue
+        if row.occurrence_at is None:
+            _fail(connection, (row.id, row.attempt), NO_INSTANT, alerts, "broken")
             continue
         ready.append(Handed(row.id, row.attempt, row.queue, handed, _header(row)))
     begun = sa.update(operations).where(operations.c.id.in_([one.id for one in ready]))
@@ -108,22 +114,15 @@ _READY = (
 )
 
 
-def _hand_over_of(plan: str) -> HandOver | None:
-    try:
-        return Plan.from_json(plan).hand_over
-    except ValueError:
-        return None
-
-
 def _may_start(connection: sa.Connection, row: sa.Row[Any]) -> bool:
     """Skip what its action or its subject no longer wants: nobody may ask when it starts."""
     if not row.is_wanted:
-        refuse(connection, row.id, row.attempt)
+        unstarted.skip_unwanted(connection, row.id, row.attempt)
         return False
     recorded = recorded_of(connection, row.id, row.attempt) if row.subject is not None else None
     reason = None if recorded is None else why_not(connection, recorded)
     if reason is not None:
-        skip(connection, row.id, row.attempt, reason)
+        unstarted.skip(connection, row.id, row.attempt, reason)
     return reason is None
 
 
@@ -156,27 +155,28 @@ def settle(
     followed = ticks.followed_tasks(connection, FOLLOWED_WITHIN) if accepted else set()
     for one in accepted:
         if one.hand_over.task in followed:
-            _change(connection, one, _QUEUED)
+            connection.execute(_queued(one))
     others = [(one.id, one.attempt) for one in accepted if one.hand_over.task not in followed]
     hand_over(connection, others, UNFOLLOWED, alerts)
     for one in refused:
-        _change(connection, one, _RELEASED)
+        connection.execute(_released(one))
 
 
-_QUEUED = {
-    "state": OperationState.QUEUED,
-    "queued_at": sa.func.coalesce(operations.c.queued_at, database_now()),
-    # Never sent again: then it is known that nobody who follows took it.
-    "not_before": database_now(TAKEN_WITHIN),
-    "sendings": operations.c.sendings + 1,
-}
-_RELEASED = {"handing_at": None, "not_before": database_now(REFUSED_FOR)}
+def _queued(one: Handed) -> sa.Update:
+    return move(
+        OperationState.QUEUED,
+        fenced(one.id, one.attempt),
+        since=PENDING,
+        # Never sent again: then it is known that no worker that follows took it.
+        not_before=database_now(TAKEN_WITHIN),
+        sendings=operations.c.sendings + 1,
+    )
 
 
-def _change(connection: sa.Connection, one: Handed, values: dict[str, Any]) -> None:
-    still = (operations.c.id == one.id, operations.c.attempt == one.attempt)
-    pending = stands_in(operations.c.state, {OperationState.PENDING})
-    connection.execute(sa.update(operations).where(*still, pending).values(values))
+def _released(one: Handed) -> sa.Update:
+    is_pending = stands_in(operations.c.state, PENDING)
+    released = sa.update(operations).where(fenced(one.id, one.attempt), is_pending)
+    return released.values(handing_at=None, not_before=database_now(REFUSED_FOR))
 
 
 def decide_doubtful(
@@ -218,38 +218,11 @@ def _fail(
     alerts: AlertSettings,
     reason: str = "not allowed",
 ) -> None:
-    ending = Ending(OperationState.FAILED, error=error, reason=reason, is_failure=True)
-    _end_unstarted(connection, its, ending, alerts)
-
-
-def _end_unstarted(
-    connection: sa.Connection, its: tuple[UUID, int], ending: Ending, alerts: AlertSettings
-) -> None:
-    """End an operation that no worker of ours started, in that attempt; no-op if one did."""
-    id, attempt = its
-    ended = (
-        sa.update(operations)
-        .where(operations.c.id == id, operations.c.attempt == attempt)
-        .where(stands_in(operations.c.state, {OperationState.PENDING}))
-        .values(
-            state=ending.state,
-            reason=ending.reason,
-            error=ending.error,
-            failures=operations.c.failures + int(ending.is_failure),
-            finished_at=database_now(),
-        )
-        .returning(
-            operations.c.action_uid,
-            operations.c.subject,
-            # Nothing is known of a start: that of the sending stands for it.
-            sa.func.coalesce(operations.c.handing_at, database_now()).label("first_started_at"),
-            operations.c.finished_at,
-            PLAN,
-        )
+    failed = Ending(
+        OperationState.FAILED, error=error, reason=reason, is_failure=True, since=PENDING
     )
-    row = connection.execute(ended).one_or_none()
-    if row is not None:
-        notices.send_soon(connection, conclude(connection, row, its, ending, alerts).owed)
+    with suppress(LeaseLost):
+        notices.send_soon(connection, end(connection, *its, failed, alerts=alerts).owed)
 
 
 def await_message(
@@ -259,28 +232,11 @@ def await_message(
 
     Celery's own retries come by such messages, after `delay`: nobody else may send one.
     """
-    waits = (
-        sa.update(operations)
-        .where(operations.c.id == operation_id, operations.c.attempt == attempt)
-        .where(stands_in(operations.c.state, {OperationState.PENDING}))
-        .values(
-            state=OperationState.QUEUED,
-            handing_at=database_now(),
-            not_before=database_now(delay + TAKEN_WITHIN),
-        )
+    waits = move(
+        OperationState.QUEUED,
+        fenced(operation_id, attempt),
+        since=PENDING,
+        handing_at=database_now(),
+        not_before=database_now(delay + TAKEN_WITHIN),
     )
     connection.execute(waits)
-
-
-def take_up(connection: sa.Connection, operation_id: UUID, attempt: int) -> bool:
-    """Let a worker that follows after all claim what counted as handed over; False if it did not.
-
-    In the transaction of the claim, which may refuse it for the same reasons as any other.
-    """
-    taken = (
-        sa.update(operations)
-        .where(operations.c.id == operation_id, operations.c.attempt == attempt)
-        .where(operations.c.state == OperationState.HANDED_OVER)
-        .values(state=OperationState.QUEUED, reason=None, finished_at=None)
-    )
-    return connection.execute(taken).rowcount == 1

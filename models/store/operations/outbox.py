@@ -16,12 +16,14 @@ from models.operation import UNSTARTED, OperationState
 from models.sql import Change, Columns, database_now, stands_in, update_each
 from models.store import ticks
 from models.store.operations import RESERVED_FOR
+from models.store.operations.move import becomes
 from models.tables import operations
 
 FIRST_RESEND = timedelta(minutes=5)
 # 5, 10, 20, 40 minutes, then hourly.
 MOST_DOUBLINGS = 3
 LONGEST_RESEND = timedelta(hours=1)
+LONG_AGO = timedelta(days=36_500)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,18 +73,39 @@ def mark_sent(connection: sa.Connection, messages: Sequence[Message]) -> None:
         (operations.c.sendings > MOST_DOUBLINGS, LONGEST_RESEND.total_seconds()),
         else_=FIRST_RESEND.total_seconds() * _power_of_two(operations.c.sendings),
     )
-    values = {
-        "state": OperationState.QUEUED,
-        "queued_at": sa.func.coalesce(operations.c.queued_at, database_now()),
-        "not_before": database_now(doublings),
-        "sendings": operations.c.sendings + 1,
-    }
-    _change_unstarted(connection, messages, values)
+    sent = {"not_before": database_now(doublings), "sendings": operations.c.sendings + 1}
+    _change_unstarted(connection, messages, becomes(OperationState.QUEUED, UNSTARTED, **sent))
 
 
 def release_unsent(connection: sa.Connection, messages: Sequence[Message]) -> None:
     """Give back the reservation of what the broker may not have taken: the next tick sends it."""
     _change_unstarted(connection, messages, {"not_before": database_now()})
+
+
+def release_lost(connection: sa.Connection) -> int:
+    """Let what the broker took and no worker started be sent again now; return how many."""
+    lost = (
+        sa.update(operations)
+        .where(*_OF_OURS_IN_THE_BROKER, operations.c.not_before > database_now())
+        .values(not_before=database_now())
+    )
+    return connection.execute(lost).rowcount
+
+
+def queues_in_use(connection: sa.Connection) -> set[str]:
+    """Return the queues of our workers in which the broker has messages."""
+    # A condition that always holds: by it both stores take the index of what is to be sent.
+    at_any_time = operations.c.not_before > database_now(-LONG_AGO)
+    query = sa.select(operations.c.queue).distinct().where(*_OF_OURS_IN_THE_BROKER, at_any_time)
+    return set(connection.execute(query).scalars())
+
+
+# What is sent to the user's own application is never sent again: store/handing.py.
+_OF_OURS_IN_THE_BROKER = (
+    sa.text("state IN ('pending', 'queued') AND waiting_for IS NULL"),
+    stands_in(operations.c.state, {OperationState.QUEUED}),
+    operations.c.handing_at.is_(None),
+)
 
 
 def release_after_clock(connection: sa.Connection, ahead: timedelta) -> None:

@@ -11,6 +11,7 @@ from models.store import notices
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations.finish import Ending, end, release_waiting
 from models.tables import operations
+from runtime.database import DATABASE_AWAY
 from runtime.sections import AlertSettings
 
 
@@ -29,10 +30,19 @@ def release_stranded(connection: sa.Connection) -> int:
         )
         .distinct()
     )
-    return sum(
-        len(release_waiting(connection, ended))
-        for ended in connection.execute(stranded).scalars().all()
-    )
+    ended = connection.execute(stranded).scalars().all()
+    if None in ended:
+        # The id of what it waits for cannot be read.
+        _release_orphans(connection)
+    return sum(len(release_waiting(connection, one)) for one in ended if one is not None)
+
+
+def _release_orphans(connection: sa.Connection) -> None:
+    holder = operations.alias("holder")
+    its_holder = sa.exists().where(holder.c.id == operations.c.waiting_for)
+    orphans = sa.update(operations).where(operations.c.waiting_for.is_not(None), ~its_holder)
+    unstarted = orphans.where(operations.c.state.in_(UNSTARTED))
+    connection.execute(unstarted.values(waiting_for=None, reason=None, not_before=database_now()))
 
 
 def take_back_lost(
@@ -57,7 +67,24 @@ def take_back_lost(
         .mappings()
         .all()
     )
-    return [(row["id"], _take_back(connection, row, alerts)) for row in lost]
+    return [(row["id"], _taken_back(connection, row, alerts)) for row in lost]
+
+
+def _taken_back(
+    connection: sa.Connection, row: sa.RowMapping, alerts: AlertSettings
+) -> OperationState:
+    """Take back one; quarantine it where that fails: its neighbours are taken back as ever."""
+    try:
+        with connection.begin_nested():
+            return _take_back(connection, row, alerts)
+    except DATABASE_AWAY:
+        raise
+    except Exception as error:  # whatever somebody made of its row
+        text = f"it could not be taken back: {type(error).__name__}: {error}"
+        broken = sa.update(operations).where(operations.c.id == row["id"])
+        ended = {"state": OperationState.FAILED, "reason": "broken", "error": text}
+        connection.execute(broken.values(**ended, finished_at=database_now()))
+        return OperationState.FAILED
 
 
 def _take_back(

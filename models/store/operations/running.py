@@ -42,12 +42,11 @@ def memory(connection: sa.Connection, uid: UUID, subject: str | None) -> Memory:
     return Memory(row.run_number, row.last_success_at, dict(row.checkpoint or {}))
 
 
-# The row of an attempt that is still ours; `mine` gives its parameters.
-MINE = sa.and_(
-    operations.c.id == sa.bindparam("its_id"),
-    operations.c.attempt == sa.bindparam("its_attempt"),
-    operations.c.state == OperationState.RUNNING,
+# The row of an attempt, and of one that is still ours; `mine` gives their parameters.
+ATTEMPT = sa.and_(
+    operations.c.id == sa.bindparam("its_id"), operations.c.attempt == sa.bindparam("its_attempt")
 )
+MINE = sa.and_(ATTEMPT, operations.c.state == OperationState.RUNNING)
 _WRITE = sa.update(operations).where(MINE).values(heartbeat_at=database_now())
 _BEAT = (
     sa.update(operations)

@@ -65,6 +65,7 @@ def happened(connection: sa.Connection, ranges: Sequence[Range]) -> Iterator[lis
     """Yield the events in these ranges, in no order, as they are read: at most 1,000 at a time.
 
     Events of users who are not there, and instants that an import wrote in silence, are none.
+    Raises ValueError, or DataError, for an instant that cannot be read.
     """
     kinds: dict[str, list[Range]] = {}
     for one in ranges:
@@ -77,7 +78,13 @@ def happened(connection: sa.Connection, ranges: Sequence[Range]) -> Iterator[lis
                 statement, {"ranges": given}, execution_options={"yield_per": BATCH}
             )
             for some in rows.partitions():
-                yield [Happened(*row) for row in some]
+                yield [_happened(row) for row in some]
+
+
+def _happened(row: Any) -> Happened:
+    if row.at is None:
+        raise ValueError(f"the instant of an event of user {row.id!r} cannot be read")
+    return Happened(*row)
 
 
 def next_in(connection: sa.Connection, one: Range, limit: int) -> list[Happened]:
@@ -91,7 +98,7 @@ def next_in(connection: sa.Connection, one: Range, limit: int) -> list[Happened]
     kind = one.event if one.event in ANCHORS else CUSTOM
     found = _one_range(kind, given, sa.literal(one.number))
     rows = connection.execute(found.order_by(sa.text("at")).limit(limit))
-    return [Happened(*row) for row in rows]
+    return [Happened(*row) for row in rows if row.at is not None]
 
 
 def with_groups(
@@ -159,7 +166,7 @@ def withdraw_missed(connection: sa.Connection, now: datetime) -> datetime | None
     """Withdraw what was taken for missed after `now`; return from when on to decide anew, or None.
 
     A span that reaches over `now` goes as a whole, and with it those of other actions beside it:
-    all actions are decided anew from the same instant. None begins to act after `now`.
+    all actions are decided anew from the same instant.
     """
     uids = sa.select(actions.c.uid).where(actions.c.event.is_not(None))
     of_events = missed_spans.c.action_uid.in_(uids)
@@ -177,11 +184,6 @@ def withdraw_missed(connection: sa.Connection, now: datetime) -> datetime | None
             break
         since = found - SECOND
     connection.execute(sa.delete(missed_spans).where(of_events, missed_spans.c.last_at > since))
-    connection.execute(
-        sa.update(action_cursor)
-        .where(action_cursor.c.action_uid.in_(uids), action_cursor.c.effective_from > now)
-        .values(effective_from=now)
-    )
     return since if since < now else None
 
 

@@ -39,6 +39,14 @@ class User:
 
 
 @dataclass(frozen=True, slots=True)
+class Moved:
+    """The instant of a user that stands, and whether it was written just now, with its event."""
+
+    at: datetime
+    raised: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Imported:
     """How many users an import made and how many it found there already."""
 
@@ -123,18 +131,19 @@ def add(connection: sa.Connection, small_app_id: int, model: UserModel) -> bool:
 
 def move(
     connection: sa.Connection, small_app_id: int, id: str, name: str, at: datetime
-) -> datetime | None:
+) -> Moved | None:
     """Write an instant of a user, `activated_at` or `last_seen_at`, which raises its event.
 
-    Returns the instant that stands, which is later than `at` if the user has a later one already:
-    an event that is told late does not undo a newer one. None where there is no such user.
+    An event that is reported late does not undo a newer one. An instant that an import wrote in
+    silence raises its event now. Returns None where there is no such user.
     """
-    column = users.c[name]
+    column, is_silent = users.c[name], users.c[SILENT[name]]
     mine = (users.c.small_app_id == small_app_id) & (users.c.id == id)
-    moved = sa.update(users).where(mine, sa.or_(column.is_(None), column < at))
-    connection.execute(moved.values({name: at, SILENT[name]: False}))
+    is_new = sa.or_(column.is_(None), column < at, sa.and_(column == at, is_silent))
+    moved = sa.update(users).where(mine, is_new).values({name: at, SILENT[name]: False})
+    raised = connection.execute(moved).rowcount == 1
     found = connection.execute(sa.select(column).where(mine)).one_or_none()
-    return None if found is None else found[0]
+    return None if found is None else Moved(found[0], raised)
 
 
 def user_ids(connection: sa.Connection, small_app_id: int) -> set[str]:

@@ -6,16 +6,22 @@ from uuid import UUID
 
 import pytest
 import sqlalchemy as sa
+from kombu import Connection
 
 from broker.app import configure
+from celery_steps import followed
 from models.errors import Refused
+from models.operation import Cause, CausedBy, OperationState
 from models.sql import database_now
 from models.store.actions.explain_facts import Standing
 from models.store.notices import overdue
-from models.store.operations import handing, outbox
+from models.store.operations import handed_over, handing, outbox, unstarted
 from models.store.operations.admission import NotClaimed
 from models.store.operations.claims import claim
+from models.store.operations.finish import Ending, end
+from models.store.people import users
 from models.tables import action_state, notices
+from models.users import parse_users
 from runtime.config import Settings
 from runtime.database import reading
 from runtime.sections import AlertSettings
@@ -49,6 +55,9 @@ def _allowed(engine: sa.Engine, settings: Settings) -> Iterator[None]:
     configure(allowing(settings, "shop.*"))
     yield
     configure(settings)
+
+
+BACKFILL = CausedBy(Cause.BACKFILL, "Backfill 1 by ann")
 
 
 def run_tick(engine: sa.Engine, now: datetime = NOON) -> TickReport:
@@ -165,7 +174,7 @@ def test_what_a_follower_never_claims_is_handed_over_after_an_hour_and_can_be_cl
     sweep(engine)
     assert row_of(engine, id)["state"] == "handed_over"
     with engine.begin() as connection:
-        assert handing.take_up(connection, id, 1)
+        assert handed_over.take_up(connection, id, 1)
         assert not isinstance(claim(connection, id, 1, "shop@host"), NotClaimed)
 
     row = row_of(engine, id)
@@ -211,7 +220,7 @@ def test_what_waits_is_told_in_the_terms_of_a_user_s_own_application(engine: sa.
     action = celery_action(engine)
     id = due(engine, action)
     hour_ago = database_now(-3600.0)
-    update_operation(engine, id, recorded_at=hour_ago, triggerer="Scheduled action")
+    update_operation(engine, id, recorded_at=hour_ago, cause="schedule")
     with engine.begin() as connection:
         unsent = overdue.alert(connection, AlertSettings(), 1)
     follow_by_name(engine, TASK)
@@ -343,6 +352,60 @@ def test_what_is_just_being_sent_is_neither_overtaken_nor_cancelled(engine: sa.E
     assert [row["state"] for row in rows_of(engine, action)] == ["pending", "handed_over"]
 
 
+def test_a_cancelled_backfill_leaves_alone_what_is_just_being_sent(engine: sa.Engine) -> None:
+    action = celery_action(engine)
+    ids = [due(engine, action, at=NOON + n * MINUTE) for n in range(2)]
+    begun(engine, ids[0])
+    for id in ids:
+        update_operation(engine, id, triggerer=BACKFILL.triggerer)
+
+    with engine.begin() as connection:
+        cancelled = unstarted.cancel_backfill(connection, action.uid, BACKFILL, "cancelled by ann")
+
+    assert cancelled == 1
+    assert [row["state"] for row in rows_of(engine, action)] == ["pending", "cancelled"]
+
+
+def test_what_a_follower_takes_up_counts_as_one_run(engine: sa.Engine, broker: Broker) -> None:
+    follow_by_name(engine, TASK)
+    id = due(engine, celery_action(engine))
+    dispatch_ready(engine)
+    update_operation(engine, id, not_before=database_now(-1.0), subject="ann")
+    with engine.begin() as connection:
+        users.add(connection, 1, parse_users([{"id": "ann", "email": "ann@example.com"}])[0])
+    sweep(engine)
+
+    with engine.begin() as connection:
+        found = followed.try_to_claim(connection, (id, 1), "shop@host", repeatable=False)
+        ended = end(connection, id, 1, Ending(OperationState.SUCCESS))
+
+    with reading(engine) as connection:
+        counts = connection.execute(
+            sa.select(action_state.c.subject, action_state.c.run_number, action_state.c.last_state)
+        ).all()
+    assert (isinstance(found, str), ended.state) == (False, "success")
+    assert sorted(map(tuple, counts)) == [("", 1, "success"), ("ann", 1, "success")]
+
+
+def test_what_a_follower_takes_up_and_may_not_start_counts_as_no_run(
+    engine: sa.Engine, broker: Broker
+) -> None:
+    follow_by_name(engine, TASK)
+    action = celery_action(engine)
+    id = due(engine, action)
+    dispatch_ready(engine)
+    update_operation(engine, id, not_before=database_now(-1.0))
+    sweep(engine)
+    change.set_active(engine, action.uid, active=False, author=author())
+
+    with engine.begin() as connection:
+        followed.try_to_claim(connection, (id, 1), "shop@host", repeatable=False)
+
+    with reading(engine) as connection:
+        assert connection.execute(sa.select(action_state.c.run_number)).scalar_one() == 0
+    assert row_of(engine, id)["state"] == "skipped"
+
+
 def test_a_queued_one_is_cancelled_and_its_message_then_starts_nothing(engine: sa.Engine) -> None:
     follow_by_name(engine, TASK)
     id = due(engine, celery_action(engine))
@@ -407,6 +470,23 @@ def test_another_broker_gets_the_tasks_of_the_application_that_has_it(
     with broker.client() as client:
         client.select(1)
         assert client.llen("shop") == 1
+
+
+def test_an_application_with_a_prefix_of_its_keys_gets_its_tasks(
+    engine: sa.Engine, settings: Settings, broker: Broker
+) -> None:
+    celery = allowing(settings, "shop.*").celery
+    prefixed = celery.model_copy(update={"global_keyprefix": "shop:"})
+    configure(settings.model_copy(update={"celery": prefixed}))
+    id = due(engine, celery_action(engine))
+
+    dispatch_ready(engine)
+
+    assert row_of(engine, id)["state"] == "handed_over"
+    options = {"global_keyprefix": "shop:"}
+    with Connection(broker.url, transport_options=options) as connection:
+        message = connection.SimpleQueue("celery").get(block=False)
+    assert message.headers["id"] == str(id)
 
 
 def test_many_due_at_once_are_each_sent_once(engine: sa.Engine, broker: Broker) -> None:

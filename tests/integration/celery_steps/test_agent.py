@@ -44,7 +44,7 @@ class Asked:
         return {key: one for key, one in answer.items() if key != "n"}
 
     def claim(self, id: UUID, attempt: int = 1, *, repeatable: bool = False) -> dict[str, Any]:
-        how = {"worker": "shop@host:1", "repeatable": repeatable, "wait_s": 0.0}
+        how = {"worker": "shop@host:1", "repeatable": repeatable}
         return self.ask("claim", id=str(id), attempt=attempt, **how)
 
     def start(self, id: UUID, attempt: int = 1, *, repeatable: bool = False) -> None:
@@ -341,7 +341,7 @@ def test_a_worker_of_ours_follows_nothing(engine: sa.Engine) -> None:
         assert len(ticks.live_workers(connection, MINUTE)) == 2
 
 
-def test_a_database_that_is_away_is_told_after_the_wait(settings: Settings, path: Path) -> None:
+def test_a_database_that_is_away_is_told_after_one_claim(settings: Settings, path: Path) -> None:
     url = SecretStr("postgresql://nobody@127.0.0.1:9/none")
     away = settings.model_copy(update={"database_url": url})
     running = serving(make_engine(away), away, path)
@@ -352,8 +352,63 @@ def test_a_database_that_is_away_is_told_after_the_wait(settings: Settings, path
 
     task.channel.close()
     next(running, None)
-    assert told["state"] == "away"
+    assert (told["state"], told["put_back"]) == ("away", True)
     assert "database unavailable" in told["reason"]
+
+
+@pytest.mark.parametrize("state", ["queued", "running", "pending"])
+def test_a_revoked_task_s_operation_is_cancelled_or_asked_to_end(
+    engine: sa.Engine, settings: Settings, task: Asked, path: Path, state: str
+) -> None:
+    follow_by_name(engine, TASK)
+    id = make_sent(engine, settings)
+    if state == "running":
+        task.start(id)
+    if state == "pending":
+        # Its process was killed: it waits for its next attempt.
+        update_operation(engine, id, state="pending", attempt=2, handing_at=None)
+    worker = Asked(path)
+
+    told = worker.ask("discarded", id=str(id), attempt=1, what="revoked", reason="revoked")
+
+    row = row_of(engine, id)
+    worker.channel.close()
+    assert told == {"state": "noted"}
+    if state == "running":
+        assert (row["state"], row["cancel_requested_at"] is None) == ("running", False)
+        task.channel.close()
+        row = becomes(engine, id, "cancelled")
+    assert (row["state"], row["reason"]) == ("cancelled", "revoked")
+
+
+@pytest.mark.parametrize("is_followed", [True, False])
+def test_an_unknown_task_s_operation_fails(
+    engine: sa.Engine, settings: Settings, task: Asked, is_followed: bool
+) -> None:
+    if is_followed:
+        follow_by_name(engine, TASK)
+    id = make_sent(engine, settings)
+
+    reason = "worker shop@host does not know the task"
+    told = {"what": "unknown", "reason": reason, "worker": "shop@host"}
+    assert task.ask("discarded", id=str(id), attempt=1, **told) == {"state": "noted"}
+
+    row = row_of(engine, id)
+    assert (row["state"], row["error"]) == ("failed", reason)
+
+
+def test_what_is_just_being_sent_is_asked_for_again(
+    engine: sa.Engine, settings: Settings, task: Asked
+) -> None:
+    id = make_sent(engine, settings)
+    update_operation(
+        engine, id, state="pending", handing_at=database_now(), finished_at=None, reason=None
+    )
+
+    told = task.ask("discarded", id=str(id), attempt=1, what="revoked", reason="revoked")
+
+    assert told["state"] == "later"
+    assert row_of(engine, id)["state"] == "pending"
 
 
 def test_an_answer_that_comes_too_late_is_none_to_the_next_question_and_loses_nothing(

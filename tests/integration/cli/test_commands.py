@@ -1,7 +1,9 @@
 """The command line as a user calls it, on an embedded database; exit codes and what is printed."""
 
+import ast
 import json
 import shutil
+import subprocess
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -13,12 +15,12 @@ import pytest
 import sqlalchemy as sa
 
 from cli.main import run
-from cli.service import parse_queues
 from models.sql import read_clock
 from models.store import ticks
 from models.store.schema import HEAD
 from models.tables import action_state, actions, operations
 from processes import daemon
+from processes.worker import parse_queues
 from runtime.config import load_settings
 from runtime.database import make_engine, reading
 from scheduler.fingerprint import operation_id
@@ -129,7 +131,10 @@ def test_pause_and_resume_are_revisions(call: Call, write: Write) -> None:
     call("action", "add", write(make_document()))
 
     assert call("action", "pause", "every minute").out.startswith("paused every minute")
-    assert call("action", "list", "--json").json[0]["standing"] == "paused"
+    paused = call("action", "list", "--json").json[0]
+    assert (paused["standing"], paused["next_occurrence_at"]) == ("paused", None)
+    assert paused["next_if_resumed_at"] is not None
+    assert "paused; if it is resumed now, it runs at" in call("action", "next", "every minute").out
     assert "paused already" in call("action", "pause", "every minute").out
     assert call("action", "run", "every minute").code == 2
     assert call("action", "resume", "every minute").code == 0
@@ -155,7 +160,7 @@ def test_a_manual_run_without_a_broker_is_recorded_and_stays_pending(
     again = call("action", "run", "every minute")
 
     assert result.code == 0
-    assert "broker unavailable; the daemon sends it later" in result.err
+    assert result.err.startswith("warning: broker unavailable; the daemon sends it later")
     assert again.code == 2
     assert "is already active" in again.err
     shown = call("operation", "list", "--json").json
@@ -272,6 +277,73 @@ def test_looking_makes_nothing(call: Call, tmp_path: Path) -> None:
         assert result.code == 2
         assert "there is no Minutehand in" in result.err
     assert not home.exists()
+
+
+def test_making_a_new_installation_is_not_silent(call: Call, write: Write, tmp_path: Path) -> None:
+    home = str(tmp_path / "elsewhere")
+    file = write(make_document())
+
+    first = call("--home", home, "action", "add", file, "--json")
+    second = call("--home", home, "action", "apply", file, "--json")
+
+    assert (first.code, first.json[0]["change"]) == (0, "created")
+    assert first.err == f"warning: made a new Minutehand in {home}; --home names another folder\n"
+    assert second.err == ""
+
+
+def test_an_action_of_another_small_app_is_found_there(call: Call, write: Write) -> None:
+    call("app", "add", write({"name": "shop"}, "shop.json"))
+    call("--app", "shop", "action", "add", write(make_document(name="team update")))
+
+    for command in (("run",), ("show",), ("next",), ("pause",), ("delete",)):
+        refused = call("action", *command, "team update")
+        assert refused.code == 2
+        assert "no action named 'team update'; it is in \"shop\": add --app shop" in refused.err
+
+
+def test_the_actions_of_all_small_apps_are_listed(call: Call, write: Write) -> None:
+    call("app", "add", write({"name": "shop"}, "shop.json"))
+    call("--app", "shop", "action", "add", write(make_document(name="team update")))
+    call("action", "add", write(make_document(name="mine")))
+
+    text = call("action", "list", "--all-apps").out
+    listed = call("action", "list", "--all-apps", "--json").json
+
+    assert text.startswith("APP      NAME ")
+    assert [(one["app"], one["name"]) for one in listed if one["name"] != "maintenance"] == [
+        ("default", "mine"),
+        ("shop", "team update"),
+    ]
+
+
+def test_a_daemon_that_was_stopped_does_not_tick(call: Call, tmp_path: Path) -> None:
+    engine = make_engine(load_settings(tmp_path / "home", {}))
+    with engine.begin() as connection:
+        ticks.report(connection, "here:1", read_clock(connection), 1.0, {})
+    before = call("status", "--json").json["daemon"]
+    with engine.begin() as connection:
+        ticks.daemon_stopped(connection, "here:1")
+
+    stopped = call("status")
+    after = call("status", "--json").json["daemon"]
+
+    assert (before["is_ticking"], before["stopped_at"]) == (True, None)
+    assert stopped.out.startswith("daemon      stopped at 20")
+    assert (after["is_ticking"], after["stopped_at"] is None) == (False, False)
+    found = [one for one in call("doctor", "--json").json if one["what"] == "daemon"]
+    assert found[0]["text"].startswith("was stopped at 20")
+
+
+def test_help_loads_no_command(tmp_path: Path) -> None:
+    text = "import sys; from cli.main import run; run(['--help']); print([*sys.modules])"
+
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", text], capture_output=True, text=True, check=True
+    )
+
+    loaded = set(ast.literal_eval(done.stdout.splitlines()[-1]))
+    assert "action     Scheduled actions" in done.stdout
+    assert not {"sqlalchemy", "celery", "pydantic", "duckdb", "rich.console"} & loaded
 
 
 def test_a_health_check_tells_by_its_exit_code(call: Call, tmp_path: Path) -> None:

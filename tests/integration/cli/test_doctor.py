@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from cli.findings import Finding, fault, look, ok
 from cli.main import run
 from models.sql import read_clock
 from models.store import actions as stored_actions
@@ -27,6 +26,7 @@ from tests.celery_messages import TASK, celery_action, follow_by_name
 from tests.factories import make_action
 from tests.mail_server import mail_server
 from tests.servers import Broker, free_port, temporary_folder
+from views.doctor.report import Finding, fault, look, ok
 
 Examine = Callable[..., tuple[int, dict[str, list[dict[str, Any]]]]]
 NOBODY = "127.0.0.1:1"
@@ -357,3 +357,25 @@ def test_modules_of_steps_that_cannot_be_loaded_are_named(
     assert code == 1
     assert f"worker {worker['name']} could not import there_not_here: OSError: away" in told
     assert any("module not_there_at_all failed to import" in text for text in told)
+
+
+def test_the_broker_of_the_application_is_looked_at_too(
+    engine: sa.Engine, settings: Settings, broker: Broker, examine: Examine
+) -> None:
+    there = examine(SCHED_CELERY_BROKER_URL=broker.url.replace("/0", "/1"))[1]
+    away = examine(SCHED_CELERY_BROKER_URL=f"redis://{NOBODY}/0")[1]
+
+    assert (levels(there)["celery broker"], levels(away)["celery broker"]) == ("ok", "fault")
+    assert "celery broker" not in examine()[1]
+
+
+def test_messages_that_are_put_aside_are_counted(
+    engine: sa.Engine, settings: Settings, broker: Broker, examine: Examine
+) -> None:
+    with broker.client() as client:
+        client.lpush("minutehand.unknown", "one", "two")
+
+    (first, *_) = examine()[1]["broker"]
+
+    assert first["level"] == "warning"
+    assert first["text"].startswith("2 messages that our workers do not know")

@@ -8,6 +8,7 @@ import pytest
 import sqlalchemy as sa
 
 from models.tables import action_cursor
+from models.tables import users as users_table
 from runtime.config import load_settings
 from runtime.database import make_engine
 from tests.factories import make_document
@@ -103,6 +104,26 @@ def test_a_user_is_seen_and_an_older_word_changes_nothing(call: Call, ann: str) 
     assert (older.code, "already; nothing changed" in older.out) == (0, True)
 
 
+def test_the_instant_that_an_import_wrote_in_silence_still_raises_its_event(
+    call: Call, ann: str, tmp_path: Path
+) -> None:
+    at = "2026-01-05T09:00:00Z"
+    users = tmp_path / "users.csv"
+    users.write_text(f"id,last_seen_at\n{ann},{at}\n")
+    assert call("user", "import", str(users)).code == 0
+    send = ("event", "send", "instance.user.last_seen", "--user", ann, "--at", at)
+
+    first, again = call(*send), call(*send)
+
+    engine = make_engine(load_settings(tmp_path / "home", {}))
+    with engine.connect() as connection:
+        is_silent = connection.execute(sa.select(users_table.c.last_seen_silent)).scalar_one()
+    engine.dispose()
+    assert first.out.startswith("sent instance.user.last_seen of ann@example.com")
+    assert not is_silent
+    assert again.out.endswith("already; nothing changed\n")
+
+
 def test_an_event_that_comes_too_late_is_told(
     call: Call, ann: str, write: Any, tmp_path: Path
 ) -> None:
@@ -141,7 +162,7 @@ def test_an_action_says_in_words_when_and_for_whom_it_is_due_next(
     (due,) = call("action", "next", "miss you", "--json").json
 
     assert words in nobody.out
-    assert "nobody is due yet" in nobody.out
+    assert "no user is due yet" in nobody.out
     assert words in shown.out
     assert ann in shown.out
     assert due["subject"] == ann

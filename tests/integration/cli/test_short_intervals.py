@@ -25,4 +25,5 @@ def test_the_shortest_interval_is_the_tick_that_is_set(
     document = tmp_path / "action.json"
     document.write_text(json.dumps(make_document(name="often", when={"every": 5})))
 
-    assert run(["action", "apply", str(document)]) == code
+    for command in ("check", "add", "apply"):
+        assert run(["action", command, str(document)]) == code

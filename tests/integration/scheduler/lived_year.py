@@ -1,4 +1,4 @@
-"""A year of random actions, outages, edits and pauses, lived by the product and by the oracle."""
+"""A year of random actions, outages, changes and wrong clocks, for the product and the oracle."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -68,11 +68,13 @@ class Year:
     random: Random
     lived: dict[str, Action]
     documents: dict[str, Made]
+    end: datetime = END
 
     def begin(self, count: int) -> None:
         """Create the actions, some minutes into the year."""
         self.clock.set(YEAR)
         self.sweeper = Sweeper(LEASE)
+        self.last = YEAR
         for number in range(count):
             name = f"action {number}"
             made = self.make(name)
@@ -112,25 +114,56 @@ class Year:
         changes = self.moments(60)
         starts = {until for _, until in outages}
         happenings = self.moments(40)
+        wrong = self.moments(10)
         now = YEAR
-        while now < END:
-            following = {at for at in starts.union(changes, happenings) if at > now}
-            now = min(oracle.next_minute(self.lived.values(), now), END, *following)
+        while now < self.end:
+            following = {at for at in starts.union(changes, happenings, wrong) if at > now}
+            due = oracle.next_minute(self.lived.values(), now, self.end)
+            now = min([due, *following])
             if now in happenings:
                 self.happen(now)
             if now in changes:
                 self.change_something(now)
             elif not any(since <= now < until for since, until in outages):
                 self.tick(now + timedelta(milliseconds=self.random.choice((0, 700))))
+            if now in wrong:
+                self.run_ahead(now)
+
+    def run_ahead(self, now: datetime) -> None:
+        """Let the clock jump ahead, tick and perhaps change something there, and set it right."""
+        now += timedelta(milliseconds=800)
+        self.tick(now)
+        ahead = now + self.random.choice((7, 90, 1_500, 20_000)) * MINUTE
+        self.tick(ahead)
+        if self.random.random() < 0.7:
+            self.change_something(ahead + timedelta(seconds=1))
+            self.tick(ahead + timedelta(seconds=2))
+        for action in self.lived.values():
+            action.set_back(now)
+        self.tick(now)
 
     def tick(self, now: datetime) -> None:
         """Tick, and let a worker work now and then."""
         self.clock.set(now)
-        tick(self.engine, None, self.sweeper)
+        report = tick(self.engine, None, self.sweeper)
         for action in self.lived.values():
             action.tick(now)
+        if report.downtime is not None:
+            told = report.downtime["occurrences"], report.downtime["missed"]
+            assert told == self.of_downtime(now)
+        self.last = now
         if self.random.random() < 0.6:
             self.work()
+
+    def of_downtime(self, now: datetime) -> tuple[int, int]:
+        """Return how many occurrences lie between the last tick and `now`, and how many missed."""
+        found = [
+            outcome
+            for action in self.lived.values()
+            for at, outcome in action.outcomes.items()
+            if self.last < at <= now
+        ]
+        return len(found), found.count("missed")
 
     def work(self) -> None:
         """Run what has not started, as a worker would: in order, and to the end."""
@@ -214,16 +247,18 @@ class Year:
         for action in self.lived.values():
             rule = action.revision.rules[0]
             lengths = [*(rule.look_back + n * MINUTE for n in EDGE), *longer]
-            due = sorted(rule.occurrences)
-            starts = self.random.sample(due, k=min(12, len(due)))
+            due = sorted(at for at in rule.occurrences if at < self.end)
+            count = 4 + (self.end - YEAR).days // 45
+            starts = self.random.sample(due, k=min(count, len(due)))
             spans += [(at - MINUTE, at + self.random.choice(lengths)) for at in starts]
         return spans
 
     def moments(self, count: int) -> list[datetime]:
-        """Return so many instants of the year, about half of them full minutes."""
+        """Return so many instants before the end, about half of them full minutes."""
         found = set()
+        minutes = (self.end - YEAR) // MINUTE - 1_440
         for _ in range(count):
-            at = YEAR + timedelta(minutes=self.random.randrange(1, 364 * 1_440))
+            at = YEAR + timedelta(minutes=self.random.randrange(1, minutes))
             found.add(at + timedelta(seconds=self.random.choice((0, 0, 17, 59))))
         return sorted(found)
 

@@ -83,7 +83,7 @@ class Action:
         if self.edited is not None:
             edited_at, revision = self.edited
             self.edited = None
-            self.decide(edited_at)
+            self.decide(edited_at, now)
             self._become(revision, edited_at)
         self.decide(now)
 
@@ -98,11 +98,25 @@ class Action:
         self.deleted_at = now
         self._end(self.waiting, "cancelled")
 
-    def decide(self, now: datetime) -> None:
-        """Record what lies in (watermark, now]."""
+    def decide(self, until: datetime, now: datetime | None = None) -> None:
+        """Record what lies in (watermark, until], as late as it is `now`."""
         if self.deleted_at is None and not self.is_aside and self.revision.active:
-            self._record(now)
+            self._record(until, now or until)
+        self.watermark = until
+
+    def set_back(self, now: datetime) -> None:
+        """The clock was ahead: only what was sent stays, and changes hold from `now` on."""
+        if self.watermark <= now:
+            return
         self.watermark = now
+        self.outcomes = {
+            at: one for at, one in self.outcomes.items() if at <= now or one != "missed"
+        }
+        ahead = [one for since, one in self.history if since > now]
+        self.history = [(since, one) for since, one in self.history if since <= now]
+        self.history += [(now, one) for one in ahead]
+        if self.deleted_at is not None:
+            self.deleted_at = min(self.deleted_at, now)
 
     def work(self, *, is_wanted: bool) -> None:
         """Let a worker take all that has not started, in order."""
@@ -129,8 +143,8 @@ class Action:
         if revision is not None:
             self.revision = revision
 
-    def _record(self, now: datetime) -> None:
-        new = self.revision.between(self.watermark, now)
+    def _record(self, until: datetime, now: datetime) -> None:
+        new = self.revision.between(self.watermark, until)
         in_time = {
             at
             for at in new
@@ -138,10 +152,11 @@ class Action:
             if at in rule.occurrences and at > now - rule.look_back
         }
         due = in_time if self.revision.catch_up == "all" else set(sorted(in_time)[-1:])
-        for at in new:
-            self.outcomes[at] = "queued" if at in due else "missed"
-        self.waiting |= due
-        if due and self.revision.catch_up == "latest":
+        # What was sent while the clock was ahead is not sent again.
+        sent = {at for at in new if self.outcomes.get(at, "missed") != "missed"}
+        self.outcomes |= {at: "queued" if at in due else "missed" for at in new if at not in sent}
+        self.waiting |= due - sent
+        if due - sent and self.revision.catch_up == "latest":
             self._overtake(max(due))
 
     def _overtake(self, newest: datetime) -> None:
@@ -208,9 +223,9 @@ def bounded(
     return frozenset(at for at in occurrences if starts_at <= at < ends_at)
 
 
-def next_minute(actions: Iterable[Action], after: datetime) -> datetime:
-    """Return the first full minute after `after` at which something is due, or the year's end."""
-    found = [END]
+def next_minute(actions: Iterable[Action], after: datetime, end: datetime) -> datetime:
+    """Return the first full minute after `after` at which something is due, or the end."""
+    found = [end]
     for action in actions:
         occurrences = action.revision.occurrences
         # What is due in the minute that `after` lies in is due at its end.

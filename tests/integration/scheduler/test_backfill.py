@@ -99,7 +99,7 @@ def run_all(engine: sa.Engine, broker: Broker) -> list[datetime]:
     ran: list[datetime] = []
     while messages := broker.messages("quick"):
         with broker.client() as client:
-            client.delete("quick")
+            client.delete("minutehand.quick")
         for id, attempt in messages:
             with engine.begin() as connection:
                 found = claim(connection, UUID(id), attempt, "tests")
@@ -594,7 +594,7 @@ def take_messages(engine: sa.Engine, broker: Broker) -> list[Claim]:
     """Let a worker take all messages; return what starts: one at most."""
     messages = broker.messages("quick")
     with broker.client() as client:
-        client.delete("quick")
+        client.delete("minutehand.quick")
     started: list[Claim] = []
     for id, attempt in messages:
         with engine.begin() as connection:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import sqlalchemy as sa
 
-from cli.status import print_downtime, standing
+from cli.render import text_of
 from models.sql import read_clock
 from models.store import ticks
 from models.tables import missed_spans, operations
@@ -23,6 +23,7 @@ from scheduler.sweep import Sweeper
 from scheduler.tick import TickReport, tick
 from tasks import backfill as filling
 from tests.factories import make_action, make_many
+from views.status import status_in
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -168,25 +169,25 @@ def test_status_shows_it_for_a_day_as_the_tables_are_then(
     action = make_action(engine, when=EVERY_MINUTE, since=now - 40 * MINUTE)
     run_tick(engine, now)
     with reading(engine) as connection:
-        before = standing(connection, settings)["downtime"]
+        before = status_in(connection, settings).downtime
     last = now - 20 * MINUTE
     id, _ = backfill.start(engine, Wanted(action.uid, last, last), "ann", timedelta(days=90))
     filling.work_off(engine, (id, 1))
 
     with reading(engine) as connection:
-        after = standing(connection, settings)["downtime"]
+        after = status_in(connection, settings).downtime
     day_old(engine, now)
     with reading(engine) as connection:
-        gone = standing(connection, settings)["downtime"]
+        gone = status_in(connection, settings).downtime
 
-    counts = [(one["occurrences"], one["sent"], one["missed"]) for one in (before, after)]
+    assert before is not None
+    assert after is not None
+    counts = [(one.occurrences, one.sent, one.missed) for one in (before, after)]
     assert counts == [(40, 1, 39), (40, 2, 38)]
     assert gone is None
 
 
-def test_status_says_it_in_one_line(
-    engine: sa.Engine, settings: Settings, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_status_says_it_in_one_line(engine: sa.Engine, settings: Settings) -> None:
     with reading(engine) as connection:
         now = read_clock(connection).replace(second=0, microsecond=0)
     run_tick(engine, now - 10 * MINUTE)
@@ -194,9 +195,9 @@ def test_status_says_it_in_one_line(
     run_tick(engine, now)
 
     with reading(engine) as connection:
-        print_downtime(standing(connection, settings)["downtime"])
+        lines = [str(line) for line in text_of(status_in(connection, settings))]
 
-    [line] = capsys.readouterr().out.splitlines()
+    [line] = [line for line in lines if line.startswith("down ")]
     assert line.startswith("down        20")
     assert line.endswith('Z: 10 occurrences, 1 sent, 9 missed: "feed" 9')
 

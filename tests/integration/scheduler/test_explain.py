@@ -1,5 +1,6 @@
 """Why did it run, or not run? Each answer, with what to do about it."""
 
+import json
 from datetime import UTC, datetime, timedelta
 from uuid import UUID, uuid4
 
@@ -12,7 +13,7 @@ from models.sql import database_now, read_clock
 from models.store import ticks
 from models.store.operations.claims import Claim, claim
 from models.store.operations.finish import Ending, end
-from models.tables import action_cursor, actions, missed_spans, operations, revisions, workers
+from models.tables import actions, missed_spans, operations, revisions, workers
 from runtime.config import Settings
 from runtime.database import reading
 from scheduler.changes import change
@@ -255,10 +256,14 @@ def test_one_whose_record_was_pruned_says_so(engine: sa.Engine, why: Why) -> Non
 
 def test_an_edit_by_sql_that_no_tick_has_seen_is_told(engine: sa.Engine, why: Why) -> None:
     action = make_action(engine, name="weekly")
+    yearly = make_document(name="weekly", when={"cron_rule": "0 0 1 1 *", "timezone": "UTC"})
     with engine.begin() as connection:
-        connection.execute(sa.update(action_cursor).values(edited_at=SEVEN - WEEK))
+        connection.execute(sa.update(actions).values(document=json.dumps(yearly)))
 
-    assert "edited by SQL at" in why(action, SEVEN + 52 * WEEK).text
+    found = why(action, SEVEN + 52 * WEEK)
+
+    assert found.verdict == "not_an_occurrence"
+    assert "edited by SQL at" in found.text
 
 
 def test_a_manual_run_at_the_instant_stands_beside_the_scheduled_one(

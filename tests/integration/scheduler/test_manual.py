@@ -53,7 +53,7 @@ def test_what_cannot_run_is_told_and_stops_no_other(engine: sa.Engine, broker: B
     asked, sent = manual.run_all(engine, "ann", DEFAULT_APP.id)
 
     assert [bool(one.refused) for one in asked] == [True, False]
-    assert "has a plan that nobody can read" in asked[0].refused
+    assert "the stored plan cannot be read" in asked[0].refused
     assert (sent.count, len(rows_of(engine, broken)), len(rows_of(engine, whole))) == (1, 0, 1)
 
 

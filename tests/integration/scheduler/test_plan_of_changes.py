@@ -12,7 +12,7 @@ from models.tables import actions, metadata
 from runtime.database import reading
 from scheduler.changes import change
 from scheduler.changes.change import Change
-from scheduler.changes.plan import Foreseen, foresee, load
+from scheduler.changes.plan import PlannedChange, load, plan_changes
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
 from tests.factories import author, make_action, make_document, rows_of
@@ -26,9 +26,9 @@ DAILY = {"cron_rule": "0 5 * * *", "timezone": "UTC"}
 LEASE = timedelta(seconds=45)
 
 
-def plan(engine: sa.Engine, *documents: object) -> list[Foreseen]:
+def plan(engine: sa.Engine, *documents: object) -> list[PlannedChange]:
     with reading(engine) as connection:
-        return foresee(connection, documents, author())
+        return plan_changes(connection, documents, author())
 
 
 def tables(engine: sa.Engine) -> dict[str, list[Any]]:

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from cli.invocation import Invocation
 from models.errors import InvalidAction
 from models.operation import OperationState
 from models.sql import read_clock
@@ -21,6 +20,7 @@ from scheduler.sweep import Sweeper
 from scheduler.tick import tick
 from tests.factories import DEFAULT_APP, make_action, make_document, rows_of
 from tests.servers import Broker
+from views.installation import Installation
 
 MINUTE = timedelta(minutes=1)
 LEASE = timedelta(seconds=45)
@@ -120,4 +120,4 @@ def test_a_daemon_that_starts_says_so(
 def test_the_command_line_takes_the_setting(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("retention: {operations_days: 7}")
 
-    assert Invocation(tmp_path).author.kept_for == timedelta(days=7)
+    assert Installation(tmp_path).author.kept_for == timedelta(days=7)

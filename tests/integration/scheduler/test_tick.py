@@ -381,11 +381,11 @@ def test_a_clock_that_was_behind_for_a_tick_counts_nothing_twice(engine: sa.Engi
         run_tick(engine, SEVEN + minute * MINUTE)
     run_tick(engine, SEVEN - timedelta(hours=1))
 
-    run_tick(engine, SEVEN + 40 * MINUTE)
+    run_tick(engine, SEVEN + 32 * MINUTE)
 
     with reading(engine) as connection:
         in_spans = connection.execute(sa.select(sa.func.sum(missed_spans.c["count"]))).scalar_one()
-    assert (in_spans or 0) + len(rows_of(engine, action)) == 40
+    assert (in_spans or 0) + len(rows_of(engine, action)) == 32
 
 
 def test_a_deleted_action_edited_by_sql_stays_deleted(engine: sa.Engine) -> None:

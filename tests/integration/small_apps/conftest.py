@@ -1,4 +1,4 @@
-"""What the tests of data need: a small app and its steps, as the steps' own tests have them."""
+"""Fixtures of the data tests: a small app and its steps."""
 
 import pytest
 import sqlalchemy as sa

@@ -1,4 +1,4 @@
-"""Downloads from a real web server: bounds, redirects, addresses, what is left behind."""
+"""Downloads from a real web server: bounds, redirects, addresses, leftovers."""
 
 import socket
 import threading
@@ -308,7 +308,7 @@ def test_a_name_that_means_another_address_a_moment_later_is_not_followed(
     assert web.requests == []
 
 
-def test_the_address_behind_a_secret_url_is_not_told(web: WebSource, tmp_path: Path) -> None:
+def test_the_address_behind_a_secret_url_is_not_shown(web: WebSource, tmp_path: Path) -> None:
     wanted = Wanted(f"{web.url}/s3cret", {}, "env:REPORTS_URL")
 
     for settings in (OPEN, FetchSettings()):

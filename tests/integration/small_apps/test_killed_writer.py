@@ -33,7 +33,7 @@ snapshots.write(Settings(home=home), Place("demo", "a", UUID(int=2)), Data(home 
 """
 
 
-def test_a_killed_writer_leaves_the_old_snapshot_and_leavings_that_go_later(tmp_path: Path) -> None:
+def test_a_killed_writer_leaves_the_old_snapshot_and_removable_leftovers(tmp_path: Path) -> None:
     settings = Settings(home=tmp_path)
     (tmp_path / "s").write_text("id\n1\n")
     data = Data(tmp_path / "s", "csv", "s")
@@ -54,5 +54,5 @@ def test_a_killed_writer_leaves_the_old_snapshot_and_leavings_that_go_later(tmp_
     assert list(snapshots.orphans(settings, "demo", {old.path}, late)) == [
         str(part.relative_to(tmp_path))
     ]
-    assert snapshots.remove_leavings(tmp_path, "demo", late) == 1
+    assert snapshots.remove_leftovers(tmp_path, "demo", late) == 1
     assert list((tmp_path / "scratch/demo").iterdir()) == []

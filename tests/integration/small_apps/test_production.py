@@ -109,7 +109,7 @@ def test_a_damaged_snapshot_is_named(shop: Work) -> None:
         assert version.domains == ("a",)
 
 
-def test_unknown_and_unpublished_names_are_told(shop: Work) -> None:
+def test_unknown_and_unpublished_names_are_refused(shop: Work) -> None:
     shop.apply(domains={**DOMAINS, "fresh": {"source": {"file": "f.csv"}}})
 
     with pytest.raises(NotFound, match=r'small app "shoop" .* did you mean "shop"'):
@@ -157,7 +157,7 @@ def test_a_program_reads_production_by_the_light_package(
         assert UUID(version.snapshot_id("a"))
 
 
-def test_a_program_with_a_module_of_such_a_name_is_told(tmp_path: Path) -> None:
+def test_a_program_with_a_module_of_the_same_name_gets_an_error(tmp_path: Path) -> None:
     """A Celery application often has a `models.py` of its own: ours must not take its place."""
     (tmp_path / "models.py").write_text("MINE = True\n")
     program = (

@@ -1,4 +1,4 @@
-"""Where snapshots lie: the home folder, another folder, and a store behind fsspec.
+"""Stores of snapshots: the home folder, another folder, and one behind fsspec.
 
 The last one is fsspec's own store in this process: it has no folders and no renames, as an object
 store has none.
@@ -95,7 +95,7 @@ def _written_at(settings: Settings, path: str) -> datetime:
     return found
 
 
-def test_a_last_snapshot_that_is_gone_is_told(settings: Settings) -> None:
+def test_a_missing_last_snapshot_is_reported(settings: Settings) -> None:
     last = write(settings, "id\n1\n")
     snapshots.remove(settings, [last.path])
 

@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from benchmarks.filling import Filling, analyze, bulk_insert, fill_actions, instant, park
 from broker.app import configure
 from models.sql import read_clock
-from runtime.config import load_settings
+from runtime.config import Settings, load_settings
 from runtime.database import make_engine, reading
 from scheduler.fingerprint import operation_id
 from tests.servers import Broker, PostgreSQL
@@ -38,31 +38,71 @@ class Filled:
     due: list[UUID]
 
 
-@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
-def filled(
+@dataclass
+class Copies:
+    """A filled database of each store, made when it is first wanted, and copies of it."""
+
+    request: pytest.FixtureRequest
+    folders: pytest.TempPathFactory
+    broker_url: str
+    filled: dict[str, tuple[Settings, datetime, list[UUID]]] = field(default_factory=dict)
+
+    def copy(self, store: str) -> Filled:
+        """Return a database of one's own, filled."""
+        if store not in self.filled:
+            self.filled[store] = self._fill(store)
+        settings, now, due = self.filled[store]
+        return Filled(self.engine(store, settings), now, due)
+
+    def engine(self, store: str, template: Settings | None = None) -> sa.Engine:
+        """Return an engine on a new database, like that of `template` or a migrated one."""
+        settings = self._settings(store, template)
+        configure(settings)
+        return make_engine(settings)
+
+    def _fill(self, store: str) -> tuple[Settings, datetime, list[UUID]]:
+        settings = self._settings(store)
+        engine = make_engine(settings)
+        with reading(engine) as connection:
+            now = read_clock(connection).replace(second=0, microsecond=0)
+        due = fill_actions(engine, Filling(ACTIONS, now, DUE + WAITING, behind=61 * MINUTE))
+        fill_operations(engine, due, now)
+        fill_notices(engine, now)
+        # Else newer operations would overtake those that wait.
+        park(engine, due[:WAITING])
+        analyze(engine)
+        engine.dispose()
+        return settings, now, due[WAITING:]
+
+    def _settings(self, store: str, template: Settings | None = None) -> Settings:
+        folder = self.folders.mktemp("filled")
+        environ = {"SCHED_BROKER_URL": self.broker_url}
+        if store == "postgresql":
+            server: PostgreSQL = self.request.getfixturevalue("postgresql")
+            name = f"filled_{next(_numbers)}"
+            url = template and template.effective_database_url
+            server.copy(str(url.database) if url else "template_migrated", name)
+            environ["SCHED_DATABASE_URL"] = server.url(name)
+        else:
+            empty: Path = self.request.getfixturevalue("sqlite_template")
+            shutil.copy(template.home / empty.name if template else empty, folder / empty.name)
+        return load_settings(folder, environ)
+
+
+@pytest.fixture(scope="session")
+def copies(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, _broker: Broker
-) -> Iterator[Filled]:
+) -> Copies:
+    """Filled once: copies cost next to nothing."""
+    return Copies(request, tmp_path_factory, _broker.url)
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def filled(request: pytest.FixtureRequest, copies: Copies) -> Iterator[Filled]:
     """100,000 actions and as many operations: most ended, some of each other kind."""
-    folder = tmp_path_factory.mktemp("filled")
-    environ = {"SCHED_BROKER_URL": _broker.url}
-    if request.param == "postgresql":
-        environ["SCHED_DATABASE_URL"] = _postgresql_url(request.getfixturevalue("postgresql"))
-    else:
-        template: Path = request.getfixturevalue("sqlite_template")
-        shutil.copy(template, folder / "minutehand.db")
-    settings = load_settings(folder, environ)
-    configure(settings)
-    engine = make_engine(settings)
-    with reading(engine) as connection:
-        now = read_clock(connection).replace(second=0, microsecond=0)
-    due = fill_actions(engine, Filling(ACTIONS, now, DUE + WAITING, behind=61 * MINUTE))
-    fill_operations(engine, due, now)
-    fill_notices(engine, now)
-    # Else newer operations would overtake those that wait.
-    park(engine, due[:WAITING])
-    analyze(engine)
-    yield Filled(engine, now, due[WAITING:])
-    engine.dispose()
+    made = copies.copy(request.param)
+    yield made
+    made.engine.dispose()
 
 
 def fill_operations(engine: sa.Engine, uids: list[UUID], now: datetime) -> None:
@@ -135,9 +175,3 @@ def _standing(
     if number < 400:
         return "running", fresh, None
     return ("queued" if number < 800 else "success"), None, None
-
-
-def _postgresql_url(server: PostgreSQL) -> str:
-    name = f"filled_{next(_numbers)}"
-    server.execute(f"CREATE DATABASE {name} TEMPLATE template_migrated")
-    return server.url(name)

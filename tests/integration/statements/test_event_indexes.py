@@ -1,15 +1,12 @@
 """Event statements read what is due, among many users: by every plan they may get."""
 
-import shutil
 from collections.abc import Iterator
 from datetime import datetime, timedelta
-from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 
 from benchmarks.filling import Filling, analyze, bulk_insert, fill_actions, instant, park
-from broker.app import configure
 from models.action.plan import Plan
 from models.sql import read_clock
 from models.store import retention
@@ -17,21 +14,19 @@ from models.store.operations.claims import Claim, claim
 from models.store.people import events as store
 from models.store.people import users
 from models.store.ticks import EVENTS_DECIDED, set_fact
-from runtime.config import load_settings
-from runtime.database import make_engine, reading
+from runtime.database import reading
 from scheduler.events.preview import next_due
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
 from tests.factories import DEFAULT_APP, make_action, rows_of
 from tests.integration.statements import plans
 from tests.integration.statements.conftest import (
+    Copies,
     Filled,
-    _postgresql_url,
     fill_notices,
     fill_operations,
 )
 from tests.integration.statements.plans import Statements
-from tests.servers import Broker
 
 USERS = 50_000
 ACTIONS = 40
@@ -50,20 +45,9 @@ def _big(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
-def crowd(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, _broker: Broker
-) -> Iterator[Filled]:
+def crowd(request: pytest.FixtureRequest, copies: Copies) -> Iterator[Filled]:
     """50,000 users with as many events, a minute apart, and 40 actions of distinct delays."""
-    folder = tmp_path_factory.mktemp("crowd")
-    environ = {"SCHED_BROKER_URL": _broker.url}
-    if request.param == "postgresql":
-        environ["SCHED_DATABASE_URL"] = _postgresql_url(request.getfixturevalue("postgresql"))
-    else:
-        template: Path = request.getfixturevalue("sqlite_template")
-        shutil.copy(template, folder / "minutehand.db")
-    settings = load_settings(folder, environ)
-    configure(settings)
-    engine = make_engine(settings)
+    engine = copies.engine(request.param)
     with reading(engine) as connection:
         now = read_clock(connection).replace(second=0, microsecond=0)
     uids = fill_actions(engine, Filling(CLOCKS, now, RAN, behind=MINUTE))

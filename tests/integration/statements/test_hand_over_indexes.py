@@ -19,8 +19,6 @@ from tests.factories import author, make_document, make_operation, update_operat
 from tests.integration.statements.conftest import MINUTE, Filled
 from tests.integration.statements.plans import Statements
 
-pytestmark = pytest.mark.xdist_group("statements")
-
 RULES = CeleryRules(("shop.*",))
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from benchmarks.filling import analyze, bulk_insert, instant
 from models.operation import OperationState
-from models.store import actions, notices, ticks
+from models.store import actions, clock_steps, notices, ticks
 from models.store.actions import cursors
 from models.store.notices import overdue
 from models.store.operations import backfills, outbox, running
@@ -110,7 +110,8 @@ def test_a_clock_that_went_back(filled: Filled, statements: Statements) -> None:
     statements.is_repeated = False
 
     with statements.captured(), filled.engine.connect() as connection:
-        cursors.wind_back(connection, filled.now + timedelta(days=1))
+        clock_steps.straddling(connection, filled.now + timedelta(days=1))
+        clock_steps.wind_back(connection, filled.now + timedelta(days=1))
 
     assert_indexed(statements, "action_cursor_ahead")
 
@@ -328,7 +329,7 @@ def test_what_is_overdue_is_found_among_what_was_overtaken(
         filled.engine, second, state="skipped", reason="overtaken", recorded_at=long_ago
     )
     update_operation(filled.engine, second, finished_at=filled.now)
-    update_operation(filled.engine, first, triggerer='Scheduled action "overtaken"')
+    update_operation(filled.engine, first, cause="schedule")
 
     with statements.captured(), filled.engine.begin() as connection:
         alerted = overdue.alert(connection, AlertSettings(), 500, overtook=True)

@@ -11,11 +11,11 @@ import sqlalchemy as sa
 from benchmarks.filling import analyze
 from models.action.plan import Plan
 from models.store import operations
-from models.store.operations import outbox
+from models.store.operations import outbox, unstarted
 from models.store.operations.outbox import Message
 from scheduler.fingerprint import operation_id
 from scheduler.record import Subject, operation_row
-from tests.factories import make_many
+from tests.factories import caused_by, make_many
 from tests.integration.statements.plans import Statements
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
@@ -27,7 +27,9 @@ def test_unstarted_operations_are_marked_and_overtaken_by_their_keys(engine: sa.
     uids = make_many(engine, STORED)
     analyze(engine)
     rows = [
-        operation_row(Subject(uid, 1, "one", 1), PLAN, operation_id(uid, NOON), NOON, "tests")
+        operation_row(
+            Subject(uid, 1, "one", 1), PLAN, operation_id(uid, NOON), NOON, caused_by("tests")
+        )
         for uid in uids
     ]
     statements = Statements(engine, is_repeated=False)
@@ -38,7 +40,7 @@ def test_unstarted_operations_are_marked_and_overtaken_by_their_keys(engine: sa.
         messages = [Message(row["id"], 1, row["task"], row["queue"]) for row in rows[:GIVEN]]
         outbox.mark_sent(connection, messages)
         newest = [(uid, NOON + timedelta(minutes=1)) for uid in uids[:GIVEN]]
-        overtaken = operations.overtake(connection, newest)
+        overtaken = unstarted.overtake(connection, newest)
 
     found = [read for reads in statements.reads().values() for read in reads]
     assert overtaken == GIVEN

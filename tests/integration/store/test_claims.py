@@ -9,10 +9,13 @@ import sqlalchemy as sa
 
 from models.errors import LeaseLost
 from models.operation import OperationState
+from models.sql import database_now
 from models.store.operations import recovery, running
 from models.store.operations.admission import NotClaimed
 from models.store.operations.claims import Claim, claim
 from models.store.operations.finish import Ending, end
+from models.tables import action_state
+from runtime.database import reading
 from scheduler.changes import change
 from tasks import lease
 from tests.factories import author, make_action, make_operation, row_of, update_operation
@@ -279,3 +282,42 @@ def test_the_tests_databases_refuse_an_illegal_move(engine: sa.Engine) -> None:
 
     with pytest.raises(sa.exc.DatabaseError, match="illegal move"):
         update_operation(engine, operation, state="running")
+
+
+def test_an_older_success_that_comes_late_takes_no_instant_back(engine: sa.Engine) -> None:
+    action = make_action(engine, policy={"overlap": "allow"})
+    older, newer = (make_operation(engine, action, NOON + n * MINUTE) for n in range(2))
+    for id in (older, newer):
+        _claim(engine, id)
+    update_operation(engine, older, first_started_at=database_now(-300.0))
+    _end(engine, newer)
+    before = _known(engine)
+
+    _end(engine, older)
+
+    after = _known(engine)
+    assert (after["last_run_at"], after["last_success_at"]) == (
+        before["last_run_at"],
+        before["last_success_at"],
+    )
+    assert (before["run_number"], after["run_number"]) == (1, 2)
+
+
+def test_a_success_of_a_clock_that_ran_ahead_is_replaced(engine: sa.Engine) -> None:
+    action = make_action(engine)
+    one, two = (make_operation(engine, action, NOON + n * MINUTE) for n in range(2))
+    _claim(engine, one)
+    update_operation(engine, one, first_started_at=database_now(7200.0))
+    _end(engine, one)
+
+    _claim(engine, two)
+    _end(engine, two)
+
+    started_at = row_of(engine, two)["first_started_at"]
+    known = _known(engine)
+    assert (known["last_run_at"], known["last_success_at"]) == (started_at, started_at)
+
+
+def _known(engine: sa.Engine) -> sa.RowMapping:
+    with reading(engine) as connection:
+        return connection.execute(sa.select(action_state)).mappings().one()

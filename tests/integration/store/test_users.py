@@ -7,7 +7,7 @@ import sqlalchemy as sa
 
 from models.action.recipients import RecipientFilterModel
 from models.store.people import users
-from models.store.people.users import Imported
+from models.store.people.users import Imported, Moved
 from models.users import parse_users
 from small_apps.store import small_apps
 
@@ -154,7 +154,7 @@ def test_a_user_who_is_seen_moves_and_is_heard(engine: sa.Engine) -> None:
         stands = [users.move(connection, app, "ann", "last_seen_at", at) for at in (first, earlier)]
         nobody = users.move(connection, app, "zoe", "last_seen_at", first)
 
-    assert (stands, nobody) == ([first, first], None)
+    assert (stands, nobody) == ([Moved(first, True), Moved(first, False)], None)
     assert silent(engine) == {"created_at", "activated_at"}
 
 

@@ -8,7 +8,7 @@ import pytest
 import sqlalchemy as sa
 
 from models.operation import ENDED, OperationState
-from models.store.operations import recovery, restart
+from models.store.operations import recovery, unstarted
 from models.store.operations.claims import Claim, claim
 from models.store.operations.finish import Ending, end
 from models.tables import operations as operations_table
@@ -79,7 +79,7 @@ class Play:
         """Cancel any unstarted one, sometimes without a word to who waits for it."""
         id = self.random.choice(self.ids)
         with self.engine.begin() as connection:
-            restart.cancel_waiting(connection, id, "cancelled")
+            unstarted.cancel(connection, id, "cancelled")
 
     def rows(self) -> list[sa.Row[tuple[UUID, str, int, UUID | None]]]:
         table = operations_table.c

@@ -332,7 +332,7 @@ def test_who_ended_it_sends_the_message_at_once(crew: Crew, broker: Broker) -> N
 
     (row,) = crew.rows()
     with broker.client() as client:
-        messages = [json.loads(one) for one in client.lrange("quick", 0, -1)]
+        messages = [json.loads(one) for one in client.lrange("minutehand.quick", 0, -1)]
     assert [one["headers"]["task"] for one in messages] == ["deliver_notice"]
     assert messages[0]["headers"]["id"] == str(row["id"])
     assert row["not_before"] - row["created_at"] > timedelta(minutes=4)
@@ -350,7 +350,7 @@ def test_a_notice_that_nobody_delivered_is_sent_again(crew: Crew, broker: Broker
     assert dispatch_notices(crew.engine).count == 0
 
     with broker.client() as client:
-        assert client.llen("quick") == 1
+        assert client.llen("minutehand.quick") == 1
 
 
 def test_two_workers_deliver_once(
@@ -394,7 +394,7 @@ def test_a_webhook_is_signed_and_says_what_happened(
         "operation_id": str(id),
         "state": "failed",
     }
-    page = Path(__file__).parents[3] / "docs" / "how-to" / "be-told.md"
+    page = Path(__file__).parents[3] / "docs" / "how-to" / "hooks-and-alerts.md"
     documented = set(re.findall(r"`(\w+)`", page.read_text(encoding="utf-8")))
     assert set(told) <= documented
     assert told["error"] == "source is away"

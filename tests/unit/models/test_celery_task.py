@@ -1,11 +1,14 @@
 """Tasks of the user's Celery application: which ones actions may send, and what plans keep."""
 
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
+from models.action import ParseContext, parse_action, plan_of
 from models.action.plan import Plan
+from models.action.policy import NO_TIME_LIMIT
 from models.celery_task import CeleryRules, HandOver, refusals
 from tests.factories import make_document
 
@@ -44,20 +47,39 @@ def test_a_refusal_names_the_setting_and_what_it_allows() -> None:
     assert "SCHED_CELERY_TASKS allows shop.tasks.*, crm.sync only" in problem.remedy
 
 
-@pytest.mark.parametrize("queue", ["quick", "heavy", "default"])
-def test_a_queue_of_our_workers_is_refused_on_our_broker(queue: str) -> None:
+@pytest.mark.parametrize("queue", ["minutehand.quick", "minutehand.reports"])
+def test_a_queue_of_our_own_workers_is_refused_unless_the_broker_is_another(queue: str) -> None:
     by_step = task(queue=queue)
     by_policy = {**task(), "policy": {"queue": queue}}
 
     assert [one.path for one in refusals(by_step, RULES)] == ["operations.celery_task.queue"]
     assert [one.path for one in refusals(by_policy, RULES)] == ["policy.queue"]
     assert refusals({**by_policy, **task(queue="shop")}, RULES) == []
-    elsewhere = replace(RULES, reserved=frozenset())
+    elsewhere = replace(RULES, shares_broker=False)
     assert refusals(by_step, elsewhere) == refusals(by_policy, elsewhere) == []
 
 
-def test_a_plan_keeps_what_sending_needs() -> None:
+@pytest.mark.parametrize("queue", ["quick", "heavy", "default"])
+def test_an_application_s_queue_may_have_the_name_of_one_of_ours(queue: str) -> None:
+    assert refusals(task(queue=queue), RULES) == []
+    assert refusals({**task(), "policy": {"queue": queue}}, RULES) == []
+
+
+def test_a_plan_keeps_all_that_sending_needs() -> None:
     handed = HandOver("crm.sync", (1, None), {"a": [{"b": 2.5}]}, "send_again")
     plan = Plan(active=True, triggers=(), is_heavy=False, queue="crm", hand_over=handed)
 
     assert Plan.from_json(plan.to_json()).hand_over == handed
+
+
+@pytest.mark.parametrize("when", [{"cron_rule": "0 7 * * *"}, {"every": "PT1M"}])
+def test_a_task_has_no_time_limit_unless_one_is_written(when: dict[str, str]) -> None:
+    context = ParseContext("UTC", datetime(2026, 11, 21, tzinfo=UTC), celery=RULES)
+
+    def limit(**policy: str) -> timedelta:
+        document = {**task(), "when": when, "policy": policy}
+        plan = plan_of(parse_action(document, context))
+        return Plan.from_json(plan.to_json()).time_limit
+
+    assert limit() == NO_TIME_LIMIT
+    assert limit(time_limit="PT9M") == timedelta(minutes=9)

@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from models.action.plan import HookPlan, Plan, Target, hooks_of
+from models.action.plan import HookPlan, Plan, Target, hooks_of, read_plan
 from models.notices import (
     NoticeKind,
     backoff,
@@ -107,13 +107,13 @@ def test_a_plan_of_an_earlier_release_has_no_hooks() -> None:
     plan = Plan(active=True, triggers=(), is_heavy=False, queue="quick")
     earlier = plan.to_json().replace(',"hooks":null', "")
 
-    assert Plan.from_json(earlier) == plan
-    assert hooks_of(earlier) is None
-    assert hooks_of(plan.to_json()) is None
+    assert read_plan(earlier) == plan
+    assert hooks_of(read_plan(earlier)) is None
+    assert hooks_of(read_plan(plan.to_json())) is None
 
 
 def test_hooks_of_a_broken_plan_are_none() -> None:
-    assert hooks_of('{"hooks":{}') is None
+    assert hooks_of(read_plan('{"hooks":{}')) is None
 
 
 @pytest.mark.parametrize(

@@ -225,3 +225,25 @@ def test_wrong_expectations_are_refused(documents: object, told: str) -> None:
         parse_expectations(documents, {"one": "UTC"}, "UTC")
 
     assert told in str(refused.value)
+
+
+def test_what_one_tick_leaves_to_the_next_at_the_end_is_sent_too() -> None:
+    policy = {"catch_up": "all", "look_back": "P2D"}
+    every_minute = action(when={"cron_rule": "* * * * *"}, policy=policy)
+    until = MONDAY + 1_500 * MINUTE
+    down = Timetable(((MONDAY, until),))
+
+    fates = list(simulate([every_minute], MONDAY, until, down))
+
+    assert Counter(one.fate for one in fates) == {"sent": 1_500}
+
+
+def test_all_that_an_outage_to_the_end_leaves_undecided_is_counted() -> None:
+    policy = {"catch_up": "all", "look_back": "P2D"}
+    every_minute = action(when={"cron_rule": "* * * * *"}, policy=policy)
+    until = MONDAY + 1_500 * MINUTE
+    down = Timetable(((MONDAY, until + HOUR),))
+
+    [one] = simulate([every_minute], MONDAY, until, down)
+
+    assert (one.fate, one.count, one.last_at) == ("undecided", 1_500, until)

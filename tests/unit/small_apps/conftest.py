@@ -1,4 +1,4 @@
-"""Imports of texts: what a domain's file becomes."""
+"""Fixtures of imports: texts into snapshots of one domain."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -33,9 +33,9 @@ class Importing:
 
     @property
     def left_out(self) -> dict[str, Any]:
-        """What the last import left out."""
+        """The rows left out of the last import."""
         assert self.written is not None
-        return self.written.imported.faults.told()
+        return self.written.imported.bad_rows.as_json()
 
     @property
     def figures(self) -> dict[str, Any]:

@@ -28,7 +28,7 @@ def test_other_spellings_of_this_machine_are_refused(host: str) -> None:
         checked_address(host, 80, allow_private=False)
 
 
-def test_a_name_that_nobody_knows_is_told() -> None:
+def test_an_unknown_host_is_reported() -> None:
     with pytest.raises(SourceFailed, match=r"^nowhere\.invalid cannot be found") as failed:
         checked_address("nowhere.invalid", 80, allow_private=False)
 

@@ -1,6 +1,6 @@
 import pytest
 
-from small_apps.fetch.formats import format_of
+from small_apps.fetch.sources import format_of
 
 
 @pytest.mark.parametrize(
@@ -16,7 +16,7 @@ from small_apps.fetch.formats import format_of
         ("a", None, "csv"),
     ],
 )
-def test_the_format_is_told_by_name_then_type(
+def test_the_format_comes_from_the_name_then_the_type(
     name: str, media_type: str | None, expected: str
 ) -> None:
     assert format_of(name, media_type) == expected

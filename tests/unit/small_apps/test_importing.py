@@ -1,16 +1,16 @@
-"""What a source's file becomes: rows, kinds, figures, and what is left out."""
+"""Imports of source files: rows, kinds, figures, and rows left out."""
 
 import gzip
 import resource
 from collections.abc import Callable
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from time import process_time
 from typing import Any
 
 import duckdb
 import pytest
 
-from runtime.clock import monotonic
 from small_apps.failures import SourceFailed, Stopped
 from small_apps.importing.prepare import prepare
 from small_apps.watch import Watch
@@ -153,7 +153,7 @@ def test_declared_kinds_are_taken_as_declared(imported: Importing) -> None:
     ]
 
 
-def test_rows_that_are_not_as_declared_are_left_out_and_told(imported: Importing) -> None:
+def test_rows_that_are_not_as_declared_are_left_out_and_reported(imported: Importing) -> None:
     good = "".join(f"{number},2026-01-01\n" for number in range(40))
 
     rows = imported(
@@ -165,9 +165,9 @@ def test_rows_that_are_not_as_declared_are_left_out_and_told(imported: Importing
     assert imported.left_out == {
         "rows": 3,
         "samples": [
-            {"line": 42, "column": "id", "value": "'x'", "why": "is no integer"},
-            {"line": 43, "column": "id", "value": r"'4\n1'", "why": "is no integer"},
-            {"line": 45, "column": "day", "value": "'2026-02-30'", "why": "is no date"},
+            {"line": 42, "column": "id", "value": "'x'", "why": "is not a valid integer"},
+            {"line": 43, "column": "id", "value": r"'4\n1'", "why": "is not a valid integer"},
+            {"line": 45, "column": "day", "value": "'2026-02-30'", "why": "is not a valid date"},
         ],
     }
 
@@ -183,10 +183,10 @@ def test_rows_that_are_not_as_declared_are_left_out_and_told(imported: Importing
             "csv",
             "1,2\n",
             '3,"a"b\n',
-            (32, "'3,\"a\"b'", "a quote that opens no cell or does not close it"),
+            (32, "'3,\"a\"b'", "a quote is not at the start or end of a cell"),
             id="quote",
         ),
-        pytest.param("jsonl", '{"a": 1}\n', "\n{\n", (32, "'{'", "no JSON"), id="no_json"),
+        pytest.param("jsonl", '{"a": 1}\n', "\n{\n", (32, "'{'", "is not JSON"), id="no_json"),
         pytest.param(
             "jsonl", '{"a": 1}\n', "2\n", (31, "'2'", "write an object in { }"), id="no_object"
         ),
@@ -194,12 +194,12 @@ def test_rows_that_are_not_as_declared_are_left_out_and_told(imported: Importing
             "jsonl",
             '{"a": 1}\n',
             '{"a": NaN}\n',
-            (31, "'{\"a\": NaN}'", "NaN is no number of JSON's"),
+            (31, "'{\"a\": NaN}'", "JSON has no NaN and no infinity"),
             id="nan",
         ),
     ],
 )
-def test_broken_rows_are_left_out_and_told(
+def test_broken_rows_are_left_out_and_reported(
     imported: Importing, format_name: str, good: str, bad: str, expected: tuple[int, str, str]
 ) -> None:
     head = "a,b\n" if format_name == "csv" else ""
@@ -214,14 +214,14 @@ def test_broken_rows_are_left_out_and_told(
     }
 
 
-def test_ten_samples_are_kept_of_many_faults(imported: Importing) -> None:
+def test_ten_samples_are_kept_of_many_bad_rows(imported: Importing) -> None:
     imported("a,b\n" + "1,2\n" * 300 + "x\n" * 20)
 
     assert imported.left_out["rows"] == 20
     assert [one["line"] for one in imported.left_out["samples"]] == list(range(302, 312))
 
 
-def test_too_many_faults_fail_the_domain(importing: Callable[..., Importing]) -> None:
+def test_too_many_bad_rows_fail_the_domain(importing: Callable[..., Importing]) -> None:
     text = "a,b\n" + "1,2\n" * 8 + "x\n" * 2
 
     with pytest.raises(SourceFailed, match=r"line 10 \['x'\]: 1 cells, not 2; 2 of 10 rows"):
@@ -246,23 +246,23 @@ def test_an_open_quote_swallows_no_rows_unnoticed(imported: Importing) -> None:
         pytest.param("csv", b"id\n\xff\n", "byte 0xff is not UTF-8", id="not_utf8"),
         pytest.param("csv", b"id\n\xc3", "byte 0xc3 is not UTF-8", id="cut_off_utf8"),
         pytest.param("json", "", "source is empty", id="empty_json"),
-        pytest.param("json", "[{]", "line 1, column 3: no JSON", id="broken_json"),
-        pytest.param("json", '[{"id": 1}', "line 1, column 11: no JSON", id="cut_off_json"),
+        pytest.param("json", "[{]", "line 1, column 3: not JSON", id="broken_json"),
+        pytest.param("json", '[{"id": 1}', "line 1, column 11: not JSON", id="cut_off_json"),
         pytest.param("json", b'["\xff"]', "byte 0xff is not UTF-8", id="json_not_utf8"),
-        pytest.param("json", '{"id": 1}', "write a list of objects", id="no_list"),
+        pytest.param("json", '{"id": 1}', "is one object; write a list", id="no_list"),
         pytest.param("json", '[{"id": 1}, 2]', "row 2 '2': write an object", id="no_object"),
-        pytest.param("json", '[{"id": NaN}]', "NaN is no number of JSON", id="nan"),
+        pytest.param("json", '[{"id": NaN}]', "JSON has no NaN", id="nan"),
         pytest.param("json", '[{"": 1}]', "column without a name", id="no_key"),
-        pytest.param("json", "[" * 100_000, "no JSON|nested", id="deep"),
+        pytest.param("json", "[" * 100_000, "not JSON|nested", id="deep"),
         pytest.param("json", "[" + "9" * 5_000 + "]", "row 1 '999", id="huge_number"),
-        pytest.param("jsonl", '{"id": 1}\n{', "line 2 '{': no JSON", id="broken_line"),
+        pytest.param("jsonl", '{"id": 1}\n{', "line 2 '{': is not JSON", id="broken_line"),
         pytest.param("jsonl", "1", "line 1 '1': write an object", id="line_no_object"),
-        pytest.param("parquet", "id\n1\n", "source: no Parquet", id="no_parquet"),
-        pytest.param("csv", gzip.compress(b"id\n1\n")[:-9], "cut off", id="half_a_gzip"),
-        pytest.param("csv", b"\x1f\x8bnonsense", "not whole gzip", id="broken_gzip"),
+        pytest.param("parquet", "id\n1\n", "source: not Parquet", id="no_parquet"),
+        pytest.param("csv", gzip.compress(b"id\n1\n")[:-9], "truncated gzip", id="half_a_gzip"),
+        pytest.param("csv", b"\x1f\x8bnonsense", "not valid gzip", id="broken_gzip"),
     ],
 )
-def test_faults_say_where_and_what(
+def test_errors_name_the_place_and_the_reason(
     imported: Importing, format_name: str, text: str | bytes, error: str
 ) -> None:
     with pytest.raises(SourceFailed, match=error) as failed:
@@ -301,20 +301,21 @@ def test_no_rows_are_an_empty_snapshot(imported: Importing) -> None:
 def test_a_thousand_columns_are_read_at_once(imported: Importing) -> None:
     header = ",".join(f"c{i}" for i in range(1_000))
     row = ",".join(str(i) for i in range(1_000))
-    began = monotonic()
+    # Its own work alone: a busy machine makes it no slower.
+    began = process_time()
 
     rows = imported(f"{header}\n" + f"{row}\n" * 100)
 
     assert (len(rows), rows[99]["c999"]) == (100, 999)
-    assert monotonic() - began < 60
+    assert process_time() - began < 60
 
 
 def test_more_columns_than_a_table_has_are_refused(imported: Importing) -> None:
-    with pytest.raises(SourceFailed, match=r"has 50,000 columns; 5,000 are the most"):
+    with pytest.raises(SourceFailed, match=r"has 50,000 columns; at most 5,000 are allowed"):
         imported(",".join(f"c{i}" for i in range(50_000)))
 
 
-def test_figures_are_told_of_each_column(imported: Importing) -> None:
+def test_each_column_has_figures(imported: Importing) -> None:
     imported("id,n,day,ok,code\n1,2.50,2026-11-23,true,x\n2,-4,2026-11-24,false,\n3,,,true,007\n")
 
     assert imported.figures == {
@@ -381,7 +382,7 @@ def test_a_key_that_is_no_column_is_named(imported: Importing) -> None:
 def test_old_rows_that_are_not_as_declared_now_are_not_altered(imported: Importing) -> None:
     imported("id,v\n1,a\n", key=("id",))
 
-    with pytest.raises(SourceFailed, match="rows of the last snapshot are not what"):
+    with pytest.raises(SourceFailed, match="rows of the last snapshot do not match"):
         imported("id,v\n2,5\n", key=("id",), columns={"v": "integer"})
 
 
@@ -418,12 +419,12 @@ def test_a_small_parquet_file_does_not_fill_the_disk(importing: Callable[..., Im
         importing(memory_mb=64, max_bytes=1_000_000)(content, "parquet")
 
 
-def test_a_title_above_a_wide_table_is_told_and_takes_no_memory(imported: Importing) -> None:
+def test_a_title_above_a_wide_table_is_refused_and_takes_no_memory(imported: Importing) -> None:
     line = ",".join("x" * 2 for _ in range(500))
     text = "Sales of 2026\n" + f"{line}\n" * 5_000
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
-    with pytest.raises(SourceFailed, match="500 cells, where the first line names 1 columns"):
+    with pytest.raises(SourceFailed, match="500 cells, but the first line names 1 columns"):
         imported(text)
 
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak < 300_000
@@ -437,14 +438,14 @@ def test_a_few_lines_that_are_too_wide_are_left_out(imported: Importing) -> None
 
 
 @pytest.mark.parametrize("page", ["<html>Bitte warten - später</html>", "Über uns: später"])
-def test_a_page_in_place_of_json_is_told(imported: Importing, page: str) -> None:
+def test_a_page_in_place_of_json_is_refused(imported: Importing, page: str) -> None:
 
-    with pytest.raises(SourceFailed, match="line 1, column 1: no JSON"):
+    with pytest.raises(SourceFailed, match="line 1, column 1: not JSON"):
         imported(page, "json")
 
 
-def test_a_name_that_no_column_can_have_is_told(imported: Importing) -> None:
-    with pytest.raises(SourceFailed, match=r"name holds a zero byte: 'a\\x00'"):
+def test_a_name_that_no_column_can_have_is_refused(imported: Importing) -> None:
+    with pytest.raises(SourceFailed, match=r"name with a zero byte: 'a\\x00'"):
         imported("a\0,b\n1,2\n")
 
 

@@ -9,14 +9,14 @@ def number(total: float, filled: int = 10, least: float = 1, most: float = 90) -
 
 
 def chosen(**columns: Any) -> list[str]:
-    """Return the columns that are told, in order."""
+    """Return the columns chosen as key figures, in order."""
     return [figure.column for figure in key_figures({"columns": columns}, {})]
 
 
 def test_keys_codes_and_coordinates_are_passed_over() -> None:
-    told = {name: number(9) for name in ("order_id", "orderId", "zip", "Year", "lat", "item-no")}
+    columns = {name: number(9) for name in ("order_id", "orderId", "zip", "Year", "lat", "item-no")}
 
-    assert chosen(**told, paid=number(4), word={"kind": "text", "filled": 3}) == ["paid"]
+    assert chosen(**columns, paid=number(4), word={"kind": "text", "filled": 3}) == ["paid"]
 
 
 def test_numbers_in_a_row_are_a_key_whatever_their_name() -> None:
@@ -24,21 +24,21 @@ def test_numbers_in_a_row_are_a_key_whatever_their_name() -> None:
 
 
 def test_amounts_come_before_others_and_flags_last() -> None:
-    told = {
+    columns = {
         "is_paid": number(5, most=1, least=0), "depth": number(3), "unit_price": number(8),
         "amount": number(7), "weight": number(2), "total_sales": number(6),
     }  # fmt: skip
 
-    assert chosen(**told) == ["amount", "total_sales", "unit_price", "depth"]
+    assert chosen(**columns) == ["amount", "total_sales", "unit_price", "depth"]
 
 
-def test_of_prices_and_rates_the_mean_is_told() -> None:
+def test_prices_and_rates_show_their_mean() -> None:
     (figure,) = key_figures({"columns": {"unitPrice": number(50, 10)}}, {"unitPrice": 4})
 
     assert (figure.is_mean, figure.value, figure.change) == (True, 5, 1)
 
 
-def test_the_change_is_that_of_what_is_told() -> None:
+def test_the_change_is_that_of_the_value_shown() -> None:
     (figure,) = key_figures({"columns": {"amount": number(50)}}, {"amount": 60, "gone": 1})
 
     assert (figure.is_mean, figure.value, figure.change) == (False, 50, -10)

@@ -93,7 +93,7 @@ def test_a_file_cut_off_is_not_there(settings: Settings) -> None:
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "jsonl", "parquet.part", "jsonl.part"])
-def test_young_files_are_nobodys_yet(settings: Settings, suffix: str) -> None:
+def test_young_files_are_no_orphans(settings: Settings, suffix: str) -> None:
     path = f"snapshots/demo/a/{ID}.{suffix}"
     (settings.home / path).parent.mkdir(parents=True)
     (settings.home / path).write_text("x")
@@ -113,6 +113,6 @@ def test_what_killed_imports_left_goes_when_it_is_old(settings: Settings) -> Non
         file.write_text("x")
     now = datetime.fromtimestamp(left[0].parent.stat().st_mtime, UTC)
 
-    assert snapshots.remove_leavings(settings.home, "demo", now) == 0
-    assert snapshots.remove_leavings(settings.home, "demo", now + 2 * snapshots.ORPHAN_AGE) == 2
+    assert snapshots.remove_leftovers(settings.home, "demo", now) == 0
+    assert snapshots.remove_leftovers(settings.home, "demo", now + 2 * snapshots.ORPHAN_AGE) == 2
     assert files(settings.home) == ["downloads/demo/a"]

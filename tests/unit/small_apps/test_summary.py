@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from small_apps.store.failures import Trouble
+from small_apps.store.failures import ActionFailures
 from small_apps.store.snapshots import Domain, Snapshot
 from small_apps.summary import Summary, summarise
 from small_apps.summary.history import LONGEST_TREND, Past
@@ -29,13 +29,13 @@ def number(total: float, filled: int = 2) -> dict[str, Any]:
     return {"kind": "number", "filled": filled, "min": 1, "max": total, "sum": total}
 
 
-def past_of(*told: dict[str, Any]) -> Past:
+def past_of(*values: dict[str, Any]) -> Past:
     """Return earlier summaries, a week apart, the last a week ago; each by domain."""
-    first = NOW - timedelta(weeks=len(told))
+    first = NOW - timedelta(weeks=len(values))
     return Past(
         tuple(
             {"at": (first + timedelta(weeks=n)).isoformat(), "domains": one}
-            for n, one in enumerate(told)
+            for n, one in enumerate(values)
         )
     )
 
@@ -58,7 +58,7 @@ def test_the_first_summary_has_nothing_to_compare_with() -> None:
     assert after == {"a": {"rows": 3, "sums": {"amount": 10}}}
 
 
-def test_the_next_one_tells_the_change() -> None:
+def test_the_next_one_shows_the_change() -> None:
     _parts, before = summarise([make_domain(amount=number(10))], Past(), NOW)
 
     parts, _after = summarise([make_domain(rows=5, amount=number(7))], past_of(before), NOW)
@@ -69,9 +69,9 @@ def test_the_next_one_tells_the_change() -> None:
 
 
 def test_the_chart_is_of_the_first_figure_over_the_last_summaries() -> None:
-    told = [{"a": {"rows": n, "sums": {"amount": 10 * n}}} for n in (1, 2)]
+    values = [{"a": {"rows": n, "sums": {"amount": 10 * n}}} for n in (1, 2)]
 
-    parts, _after = summarise([make_domain(amount=number(30))], past_of(*told), NOW)
+    parts, _after = summarise([make_domain(amount=number(30))], past_of(*values), NOW)
 
     trend = parts[0].trend
     assert trend is not None
@@ -114,10 +114,10 @@ def test_what_an_earlier_release_kept_is_no_past(kept: dict[str, Any]) -> None:
     assert Past.of_checkpoint(kept, "next") == Past()
 
 
-def trouble(action: str = "nightly", **more: Any) -> Trouble:
-    """Return a trouble of an action, an hour ago."""
+def failure(action: str = "nightly", **more: Any) -> ActionFailures:
+    """Return the failures of an action, the last an hour ago."""
     counts = {"failed": 0, "partial": 0, "missed": 0, "error": None} | more
-    return Trouble(action=action, last_at=NOW - timedelta(hours=1), **counts)
+    return ActionFailures(action=action, last_at=NOW - timedelta(hours=1), **counts)
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def trouble(action: str = "nightly", **more: Any) -> Trouble:
                 make_domain(),
                 Domain("b", {}, None, None, None, None),
                 past=past_of({"a": {"rows": 1}}),
-                troubles=(trouble(failed=2, missed=1), trouble("weekly", partial=1)),
+                failures=(failure(failed=2, missed=1), failure("weekly", partial=1)),
             ),
             (
                 "1 of 2 domains is published, 1 changed since 16 November, and 4 operations went"
@@ -146,7 +146,7 @@ def trouble(action: str = "nightly", **more: Any) -> Trouble:
             ),
         ),
         (
-            make_summary(make_domain(), troubles=(trouble(failed=1),)),
+            make_summary(make_domain(), failures=(failure(failed=1),)),
             "Its one domain is published, and 1 operation went wrong (1 failed).",
         ),
     ],
@@ -156,9 +156,9 @@ def test_the_first_line_says_how_things_stand(summary: Summary, expected: str) -
     assert f">{expected}</div>" in render_html(summary)
 
 
-def test_troubles_are_told_by_action_with_the_time_in_the_apps_zone() -> None:
+def test_failures_are_shown_by_action_with_the_time_in_the_apps_zone() -> None:
     summary = make_summary(
-        troubles=(trouble(failed=2, missed=1, error="no <source>\nat line 3"),),
+        failures=(failure(failed=2, missed=1, error="no <source>\nat line 3"),),
     )
 
     assert (
@@ -171,16 +171,16 @@ def test_troubles_are_told_by_action_with_the_time_in_the_apps_zone() -> None:
     assert "no &lt;source&gt;" in page
 
 
-def test_of_many_troubles_the_others_are_counted() -> None:
-    many = tuple(trouble(f"action {n}", failed=1) for n in range(12))
+def test_of_many_failures_the_others_are_counted() -> None:
+    many = tuple(failure(f"action {n}", failed=1) for n in range(12))
 
-    text = render_text(make_summary(troubles=many))
+    text = render_text(make_summary(failures=many))
 
     assert "and 2 more actions" in text
     assert "action 10:" not in text
 
 
-def test_of_thirty_domains_ten_have_a_card_and_all_are_told() -> None:
+def test_of_thirty_domains_ten_have_a_card_and_all_are_shown() -> None:
     domains = [make_domain(f"domain {n:02}", rows=n) for n in range(30)]
 
     page = render_html(make_summary(*domains))
@@ -202,7 +202,7 @@ def test_where_not_all_have_a_card_what_changed_comes_first() -> None:
     assert [one.name for one in few] == [one.name for one in domains[20:]]
 
 
-def test_a_chart_is_shown_and_told_in_words() -> None:
+def test_a_chart_is_shown_and_described_in_words() -> None:
     summary = make_summary(make_domain(), past=past_of({"a": {"rows": 1, "sums": {}}}))
 
     page = render_html(summary, {"a": "chart-1.abc@minutehand"})
@@ -213,7 +213,7 @@ def test_a_chart_is_shown_and_told_in_words() -> None:
 
 
 def test_the_page_fetches_nothing() -> None:
-    page = render_html(make_summary(make_domain(amount=number(3)), troubles=(trouble(failed=1),)))
+    page = render_html(make_summary(make_domain(amount=number(3)), failures=(failure(failed=1),)))
 
     assert not re.findall(r"(?i)https?://|@import|url\(|<script|<link|src=(?!\"cid:)", page)
     assert "prefers-color-scheme: dark" in page
@@ -227,7 +227,7 @@ def test_what_is_not_published_is_said_to_be_so() -> None:
     assert "a\n  nothing published yet" in text
 
 
-def test_text_tells_the_local_time() -> None:
+def test_text_shows_the_local_time() -> None:
     assert "23 November 2026, 07:00 (Europe/Paris)" in render_text(make_summary())
 
 

@@ -1,4 +1,4 @@
-"""What the steps' tests need: a small app, a running operation, and a context to run in."""
+"""Fixtures of the step tests: a small app, a running operation, and its context."""
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
@@ -21,6 +21,7 @@ from small_apps.document import parse_small_app
 from small_apps.step_context import WorkContext
 from small_apps.store import small_apps
 from small_apps.store.snapshots import Domain, domains_of
+from tasks.registry import registry_of
 from tests.mail_server import MailServer, mail_server
 from tests.web_source import WebSource, web_source
 
@@ -60,7 +61,7 @@ class Work:
         self.apply(domains={})
 
     def apply(self, **document: Any) -> None:
-        """Make the small app what the document says."""
+        """Apply the document to the small app."""
         model = parse_small_app({"name": "shop", "zone": "Europe/Paris", **document})
         with self.engine.begin() as connection:
             self.app, _applied = small_apps.apply(connection, model)
@@ -108,6 +109,7 @@ class Work:
         **settings: Any,
     ) -> WorkContext:
         """Return a context in which a step can run; `settings` replace some of the fixture's."""
+        changed = self.settings.model_copy(update=settings)
         return WorkContext(
             operation_id=operation_id or self.operation(),
             occurrence_at=OCCURRENCE,
@@ -122,12 +124,13 @@ class Work:
             checkpoint=self.checkpoint,
             logger=logging.getLogger("test"),
             engine=self.engine,
-            settings=self.settings.model_copy(update=settings),
+            settings=changed,
             is_manual=is_manual,
             reporter=self.progress,
             time_left_source=lambda: timedelta(hours=1),
             should_stop_source=should_stop,
             attempts_left=attempts_left,
+            failed_modules=registry_of(changed.step_modules).failed,
         )
 
 

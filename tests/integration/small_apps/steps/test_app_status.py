@@ -1,4 +1,4 @@
-"""How a small app's data stand, while and after refreshes, on both stores."""
+"""The status of a small app's data during and after refreshes, on both stores."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -24,7 +24,7 @@ def status(work: Work) -> dict[str, Any]:
 
 
 def make(work: Work, state: str, step: str, details: Any = None, **columns: Any) -> UUID:
-    """Record an operation whose refresh stands so."""
+    """Record an operation whose refresh has this state."""
     story = {"name": "refresh", "state": step, "details": details or {}}
     return work.operation(state=state, steps=[story], **columns)
 
@@ -52,7 +52,7 @@ def test_only_an_import_blocks(work: Work, phase: str | None, blocks: bool) -> N
     assert found["blocking_maintenance"] is blocks
 
 
-def test_of_several_the_one_that_imports_is_told(work: Work) -> None:
+def test_of_several_the_one_that_imports_is_shown(work: Work) -> None:
     make(work, "running", "running", phase="probe", started_at=NOON)
     make(work, "running", "running", phase="import", started_at=NOON + timedelta(minutes=1))
 
@@ -73,7 +73,7 @@ def test_another_small_apps_refresh_is_not_ours(work: Work) -> None:
     assert status(work)["status"] == "empty"
 
 
-def test_the_last_refresh_tells_what_it_did(work: Work) -> None:
+def test_the_last_refresh_reports_its_domains(work: Work) -> None:
     details = {"run_type": "complete", "rewritten": ["a"], "reused": ["b"], "failed": {}}
     make(work, "success", "success", details, finished_at=NOON)
 
@@ -89,7 +89,7 @@ def test_a_refresh_that_failed_says_why(work: Work) -> None:
     assert (status(work)["status"], status(work)["last_error"]) == ("failed", "a: gone")
 
 
-def test_domains_that_failed_are_told_though_others_came(work: Work) -> None:
+def test_failed_domains_are_reported_beside_others(work: Work) -> None:
     make(work, "partial", "partial", {"failed": {"a": "gone"}}, finished_at=NOON)
 
     assert (status(work)["status"], status(work)["last_error"]) == ("ready", "a: gone")

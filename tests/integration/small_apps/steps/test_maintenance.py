@@ -48,7 +48,7 @@ def ran(work: Work, keep: int = 1, **other: object) -> StepResult:
 
 
 def old_operation(work: Work, state: str = "success", days: float = 91) -> UUID:
-    """Record an ended operation with all that hangs on it."""
+    """Record an ended operation with its dependent rows."""
     at = database_now(-days * DAY_S)
     id_ = work.operation(state=state, recorded_at=at, finished_at=at)
     with work.engine.begin() as connection:
@@ -210,7 +210,7 @@ def test_old_ticks_and_missed_spans_go(work: Work) -> None:
     assert result.message == "pruned 1 missed spans, 1 ticks"
 
 
-def test_workers_that_nobody_sees_any_more_go(work: Work) -> None:
+def test_workers_that_are_long_gone_are_pruned(work: Work) -> None:
     with work.engine.begin() as connection:
         for name, days in (("gone", 8), ("young", 6)):
             at = database_now(-days * DAY_S)
@@ -366,7 +366,7 @@ def test_snapshots_of_a_removed_domain_go_but_the_newest(refreshed: Work) -> Non
     assert len(_files(refreshed)) == 1
 
 
-def test_files_that_nobody_names_go_once_they_are_old(refreshed: Work) -> None:
+def test_old_files_without_a_row_are_removed(refreshed: Work) -> None:
     folder = refreshed.settings.home / "snapshots/shop/a"
     for name in ("old.jsonl.part", "old.jsonl", "young.jsonl.part"):
         (folder / name).write_text("{}")
@@ -379,7 +379,7 @@ def test_files_that_nobody_names_go_once_they_are_old(refreshed: Work) -> None:
     assert (folder / "young.jsonl.part").exists()
 
 
-def test_a_pointer_without_its_file_is_told(refreshed: Work) -> None:
+def test_a_pointer_without_its_file_is_reported(refreshed: Work) -> None:
     production = refreshed.domains()["a"].production
     assert production is not None
     (refreshed.settings.home / production.path).unlink()

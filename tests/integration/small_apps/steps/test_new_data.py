@@ -1,4 +1,4 @@
-"""The mail that new data is available, on both stores, with a real SMTP server."""
+"""The "new data available" mail, on both stores, with a real SMTP server."""
 
 from email.message import EmailMessage
 from typing import Any, cast
@@ -59,7 +59,7 @@ def ran(
     )  # fmt: skip
 
 
-def test_who_publishes_by_hand_lets_everybody_know(shop: Work, smtp: MailServer) -> None:
+def test_a_manual_publish_mails_all_users(shop: Work, smtp: MailServer) -> None:
     result = ran(shop, smtp)
 
     assert smtp.recipients == EVERYBODY
@@ -172,10 +172,8 @@ def next_attempt(shop: Work, operation_id: UUID) -> None:
         connection.execute(mine.values(attempt=2))
 
 
-def test_who_had_the_mail_gets_no_second_one_from_a_next_attempt(
-    shop: Work, smtp: MailServer
-) -> None:
-    """The server went away half-way: the next attempt finds all published, and tells the rest."""
+def test_a_next_attempt_skips_recipients_that_had_the_mail(shop: Work, smtp: MailServer) -> None:
+    """The server failed half-way: the next attempt mails the remaining recipients."""
     id = shop.operation()
     smtp.answers["ben"] = "451 try again later"
     first = ran(shop, smtp, operation_id=id)
@@ -197,7 +195,7 @@ class Killed(BaseException):
     """Stands for the end of the process."""
 
 
-def test_a_worker_that_ends_between_publish_and_mail_owes_the_mail(
+def test_the_next_attempt_sends_the_mail_of_a_worker_cut_off_before_it(
     shop: Work, smtp: MailServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     id = shop.operation()
@@ -206,7 +204,7 @@ def test_a_worker_that_ends_between_publish_and_mail_owes_the_mail(
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(publish, "tell", end_of_the_process)
+        patch.setattr(publish, "mail_news", end_of_the_process)
         with pytest.raises(Killed):
             ran(shop, smtp, operation_id=id)
     assert shop.domains()["a"].production is not None

@@ -102,7 +102,7 @@ def test_a_damaged_snapshot_is_not_published(staged: Work) -> None:
 def test_a_small_app_with_nothing_of_the_kind_says_so(work: Work) -> None:
     result = ran(work, design=True, permissions=True)
 
-    assert result.message == "the small app has nothing of the kind to publish"
+    assert result.message == "the small app has nothing to publish"
 
 
 def with_documents(staged: Work) -> None:
@@ -139,7 +139,7 @@ def test_documents_are_published_with_the_data(staged: Work) -> None:
     )
 
 
-def test_a_document_that_was_left_out_is_removed_and_told(staged: Work) -> None:
+def test_a_document_that_was_left_out_is_removed_and_reported(staged: Work) -> None:
     with_documents(staged)
     ran(staged, design=True)
     staged.apply(domains=DOMAINS, design={"start": {"color": "blue"}})

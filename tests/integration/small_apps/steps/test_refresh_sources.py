@@ -2,8 +2,10 @@
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import Any, cast
 from urllib.parse import urlencode
+from uuid import uuid4
 
 import fsspec
 import pytest
@@ -98,7 +100,7 @@ def test_a_reader_gets_the_context_with_its_parameters(
     assert seen == [(Since(token="s3cret", least=5), "shop", 1)]
 
 
-def test_wrong_parameters_are_told_without_their_values(work: Work, register: Register) -> None:
+def test_wrong_parameters_are_reported_without_their_values(work: Work, register: Register) -> None:
     register(lambda _context: [], parameters=Since)
     source = {"reader": "crm", "parameters": {"token": "x", "least": "s3cret"}}
     work.apply(domains={"a": {"source": source}})
@@ -141,7 +143,7 @@ def test_what_is_no_row_is_left_out(work: Work, register: Register) -> None:
     (sample,) = ran(work).details["left_out"]["a"]["samples"]
 
     assert sample == {
-        "line": 21, "column": None, "value": "b'x'", "why": "is no row; write a dict"
+        "line": 21, "column": None, "value": "b'x'", "why": "is not a row; return a dict"
     }  # fmt: skip
 
 
@@ -188,7 +190,7 @@ def test_a_reader_may_say_that_trying_again_is_in_vain(work: Work, register: Reg
     assert failed.value.permanent
 
 
-def test_an_unknown_reader_is_told_with_the_nearest(work: Work, register: Register) -> None:
+def test_an_unknown_reader_is_reported_with_the_nearest(work: Work, register: Register) -> None:
     register(lambda _context: [])
     work.apply(domains={"a": {"source": {"reader": "crn"}}})
 
@@ -198,13 +200,37 @@ def test_an_unknown_reader_is_told_with_the_nearest(work: Work, register: Regist
     assert failed.value.permanent
 
 
-def test_a_module_that_cannot_be_imported_is_told_with_the_reader_it_had(
+def test_a_module_that_cannot_be_imported_is_reported_with_its_reader(
     work: Work, register: Register
 ) -> None:
     work.apply(domains={"a": CRM})
 
     with pytest.raises(StepFailed, match=r'reader "crm" .*; absent_readers: ModuleNotFoundError'):
         ran(work, settings={"step_modules": ("absent_readers",)})
+
+
+def test_an_unknown_reader_of_a_package_names_why_and_is_imported_once(
+    work: Work, register: Register, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "shop_of_readers-1.0.dist-info"
+    package.mkdir()
+    (package / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: shop-of-readers\nVersion: 1.0\n"
+    )
+    (package / "entry_points.txt").write_text("[minutehand.steps]\nshop = shop_of_readers\n")
+    imports = tmp_path / "imports"
+    text = (
+        f"with open({str(imports)!r}, 'a') as f: f.write('x')\nraise RuntimeError('no licence')\n"
+    )
+    (tmp_path / "shop_of_readers.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    work.apply(domains={"a": CRM, "b": CRM})
+
+    with pytest.raises(StepFailed, match="shop_of_readers: RuntimeError: no licence"):
+        # Each process loads its modules once: those of another name are loaded anew.
+        ran(work, settings={"step_modules": (f"absent_{uuid4().hex}",)})
+
+    assert imports.read_text() == "x"
 
 
 def test_what_a_reader_gave_can_be_imported_again(work: Work, register: Register) -> None:
@@ -248,7 +274,7 @@ def test_rows_of_a_query_come_into_staging(work: Work) -> None:
     assert staged_rows(work, "a") == [{"name": "shop", "zone": "Europe/Paris"}]
 
 
-def test_what_a_reader_raises_tells_no_secret(
+def test_a_readers_errors_show_no_secret(
     work: Work, register: Register, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CRM_TOKEN", "s3cret/&")
@@ -282,7 +308,7 @@ def test_a_reader_that_exits_fails_its_domain_alone(work: Work, register: Regist
     assert ran(work).message == "rewrote b (1 rows); a failed: reader crm: SystemExit: 3"
 
 
-def test_a_header_that_cannot_be_sent_tells_no_secret(
+def test_a_header_that_cannot_be_sent_shows_no_secret(
     work: Work, web: WebSource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("REPORTS_TOKEN", "s3cret ")

@@ -91,7 +91,7 @@ def test_each_recipient_gets_one_rendered_message(mailing: Work, smtp: MailServe
     assert text_of(message, "html") == "<p>Dear Ann</p>\n"
 
 
-def test_a_retry_sends_to_those_only_who_have_not_had_it(mailing: Work, smtp: MailServer) -> None:
+def test_a_retry_skips_recipients_that_had_the_mail(mailing: Work, smtp: MailServer) -> None:
     smtp.answers["ben"] = "451 later"
     operation_id = mailing.operation()
     first = send_email.run(context_of(mailing, smtp, operation_id=operation_id))
@@ -134,7 +134,7 @@ def test_two_attempts_give_the_same_message_id(mailing: Work, smtp: MailServer) 
 def test_everybody_refused_for_good_fails_for_good(mailing: Work, smtp: MailServer) -> None:
     smtp.answers.update(ann="550 nobody here", ben="550 nobody here")
 
-    with pytest.raises(StepFailed, match="no message was taken: ann: 550 nobody here") as failed:
+    with pytest.raises(StepFailed, match="no message was accepted: ann: 550 nobody here") as failed:
         send_email.run(context_of(mailing, smtp))
 
     assert failed.value.permanent
@@ -172,7 +172,7 @@ def test_no_server_fails_for_now_and_sends_nothing(mailing: Work) -> None:
     assert rows(mailing)["ann"][0] == "failed"
 
 
-def test_who_was_refused_before_is_not_counted_among_those_who_wait(
+def test_recipients_refused_before_are_not_counted_as_waiting(
     mailing: Work, smtp: MailServer
 ) -> None:
     smtp.answers["ann"] = "550 nobody here"
@@ -263,9 +263,7 @@ def test_a_wrong_sender_names_its_setting(mailing: Work) -> None:
         )
 
 
-def test_a_next_attempt_tries_again_those_alone_whom_the_server_put_off(
-    mailing: Work, smtp: MailServer
-) -> None:
+def test_a_next_attempt_sends_only_to_recipients_put_off(mailing: Work, smtp: MailServer) -> None:
     smtp.answers.update(ben="451 later", eve="550 nobody here")
     people = [ANN, BEN, EVE]
     operation_id = mailing.operation()
@@ -279,7 +277,7 @@ def test_a_next_attempt_tries_again_those_alone_whom_the_server_put_off(
 
     assert str(failed.value) == (
         "sent 1 message by 127.0.0.1; 1 refused (eve: 550 nobody here); 1 put off (ben: 451 later);"
-        " these are tried again"
+        " a retry sends to those put off"
     )
     assert not failed.value.permanent
     assert smtp.recipients == ["ann@example.com", "ben@example.com"]
@@ -429,7 +427,7 @@ def test_each_message_says_where_its_recipient_unsubscribes(
     assert smtp.took[0][1]["Bcc"] is None
 
 
-def test_who_was_sent_before_a_template_failed_is_on_record(
+def test_messages_sent_before_a_template_failed_are_recorded(
     mailing: Work, smtp: MailServer
 ) -> None:
     text = "{{ 1 / (recipient.name|length - 4) }}"
@@ -443,7 +441,7 @@ def test_who_was_sent_before_a_template_failed_is_on_record(
     assert rows(mailing) == {"ann": ("sent", None)}
 
 
-def test_who_was_sent_before_the_lease_was_lost_is_on_record(
+def test_messages_sent_before_the_lease_was_lost_are_recorded(
     mailing: Work, smtp: MailServer
 ) -> None:
     operation_id = mailing.operation()

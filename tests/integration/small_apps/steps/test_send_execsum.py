@@ -43,7 +43,7 @@ def _summarise(work: Work, smtp: MailServer, **other: Any) -> tuple[StepResult, 
     return result, message
 
 
-def test_the_summary_tells_rows_freshness_and_key_figures(
+def test_the_summary_shows_rows_freshness_and_key_figures(
     published: Work, smtp: MailServer
 ) -> None:
     result, message = _summarise(published, smtp)
@@ -55,9 +55,7 @@ def test_the_summary_tells_rows_freshness_and_key_figures(
     assert "b\n  nothing published yet" in text_of(message)
 
 
-def test_the_summary_tells_what_changed_since_the_last_one(
-    published: Work, smtp: MailServer
-) -> None:
+def test_the_summary_shows_changes_since_the_last_one(published: Work, smtp: MailServer) -> None:
     _summarise(published, smtp)
     _publish(published, "id,amount\n1,2.50\n2,4\n3,10\n")
 
@@ -101,9 +99,7 @@ def test_from_the_second_summary_on_each_domain_has_a_chart(
     assert len(message.as_bytes()) < 60_000
 
 
-def test_the_summary_tells_what_went_wrong_since_the_last_one(
-    published: Work, smtp: MailServer
-) -> None:
+def test_the_summary_shows_failures_since_the_last_one(published: Work, smtp: MailServer) -> None:
     ago = -3600.0
     published.operation(state="failed", finished_at=database_now(ago), error="before the last one")
     _summarise(published, smtp)
@@ -129,7 +125,7 @@ def test_the_first_summary_looks_back_a_week(published: Work, smtp: MailServer) 
     assert "1 operation went wrong (1 failed)." in text_of(message).splitlines()[0]
 
 
-def test_its_own_operation_is_no_trouble(published: Work, smtp: MailServer) -> None:
+def test_its_own_operation_does_not_count(published: Work, smtp: MailServer) -> None:
     id = published.operation(finished_at=database_now())
 
     _result, message = _summarise(published, smtp, operation_id=id)

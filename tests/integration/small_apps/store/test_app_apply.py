@@ -45,7 +45,7 @@ def test_people_are_written_and_the_same_again_changes_nothing(engine: sa.Engine
         assert connection.execute(sa.select(audit.c.verb)).scalars().all() == ["app.created"]
 
 
-def test_what_somebody_changed_meanwhile_is_put_right(engine: sa.Engine) -> None:
+def test_a_change_made_meanwhile_is_put_right(engine: sa.Engine) -> None:
     shop = {"name": "shop", **PEOPLE}
     applied(engine, shop)
     with engine.begin() as connection:
@@ -86,5 +86,5 @@ def test_one_that_was_deleted_comes_back_with_its_people(engine: sa.Engine) -> N
 
     done = applied(engine, {"name": "shop"})
 
-    assert done == [("changed", ("comes back: it had been deleted",))]
+    assert done == [("changed", ("restored after deletion",))]
     assert set(groups_of(engine)) == {"ann@example.com", "bob@example.com"}

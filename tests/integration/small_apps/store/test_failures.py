@@ -1,4 +1,4 @@
-"""What went wrong in a small app, on both stores."""
+"""Failures of a small app, on both stores."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from models.sql import database_now, read_clock
 from models.tables import actions, missed_spans, operations
 from runtime.database import reading
-from small_apps.store.failures import Trouble, troubles_since
+from small_apps.store.failures import ActionFailures, failures_since
 
 HOUR = timedelta(hours=1)
 
@@ -36,7 +36,7 @@ class Shop:
         return uid
 
     def operation(self, action: UUID, state: str, ago: timedelta, **more: Any) -> UUID:
-        """Record an operation that ended, or was missed, so long ago."""
+        """Record an operation that ended, or was missed, this long ago."""
         at, id = self.now - ago, uuid4()
         values: dict[str, Any] = {
             "id": id, "small_app_id": 1, "action_uid": action, "revision": 1, "state": state,
@@ -57,10 +57,10 @@ class Shop:
         with self.engine.begin() as connection:
             connection.execute(sa.insert(missed_spans).values(values))
 
-    def troubles(self, but: UUID | None = None) -> list[Trouble]:
-        """Return the troubles of the last ten hours."""
+    def failures(self, but: UUID | None = None) -> list[ActionFailures]:
+        """Return the failures of the last ten hours."""
         with reading(self.engine) as connection:
-            return troubles_since(connection, 1, self.now - 10 * HOUR, but or uuid4())
+            return failures_since(connection, 1, self.now - 10 * HOUR, but or uuid4())
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def shop(engine: sa.Engine) -> Shop:
     return Shop(engine)
 
 
-def test_troubles_are_counted_by_action_the_latest_first(shop: Shop) -> None:
+def test_failures_are_counted_by_action_the_latest_first(shop: Shop) -> None:
     nightly, weekly = shop.action("nightly"), shop.action("weekly")
     shop.operation(nightly, "failed", 5 * HOUR, error="first")
     shop.operation(nightly, "failed", 3 * HOUR, error="second")
@@ -77,13 +77,13 @@ def test_troubles_are_counted_by_action_the_latest_first(shop: Shop) -> None:
     shop.span(nightly, 40, 6 * HOUR)
     shop.operation(weekly, "partial", 2 * HOUR)
 
-    assert shop.troubles() == [
-        Trouble("weekly", 0, 1, 0, shop.now - 2 * HOUR, None),
-        Trouble("nightly", 2, 0, 41, shop.now - 3 * HOUR, "second"),
+    assert shop.failures() == [
+        ActionFailures("weekly", 0, 1, 0, shop.now - 2 * HOUR, None),
+        ActionFailures("nightly", 2, 0, 41, shop.now - 3 * HOUR, "second"),
     ]
 
 
-def test_a_partial_operation_tells_which_domains_failed(shop: Shop) -> None:
+def test_a_partial_operation_names_the_failed_domains(shop: Shop) -> None:
     refresh = {
         "name": "refresh", "state": "partial", "message": "rewrote a (2 rows); b failed: gone",
         "details": {"failed": {"b": "gone"}},
@@ -93,10 +93,10 @@ def test_a_partial_operation_tells_which_domains_failed(shop: Shop) -> None:
     shop.operation(nightly, "partial", 2 * HOUR, steps=[refresh])
     shop.operation(weekly, "partial", 3 * HOUR, steps=[{**refresh, "state": "success"}, mail])
 
-    assert [one.error for one in shop.troubles()] == ["b: gone", "sent 1 message; 2 refused"]
+    assert [one.error for one in shop.failures()] == ["b: gone", "sent 1 message; 2 refused"]
 
 
-def test_what_is_older_or_went_well_is_no_trouble(shop: Shop) -> None:
+def test_older_and_successful_operations_do_not_count(shop: Shop) -> None:
     uid = shop.action("nightly")
     for state in ("failed", "partial", "missed"):
         shop.operation(uid, state, 10 * HOUR)
@@ -104,11 +104,11 @@ def test_what_is_older_or_went_well_is_no_trouble(shop: Shop) -> None:
         shop.operation(uid, state, HOUR)
     shop.span(uid, 3, 10 * HOUR)
 
-    assert shop.troubles() == []
+    assert shop.failures() == []
 
 
 def test_one_operation_can_be_passed_over(shop: Shop) -> None:
     id = shop.operation(shop.action("nightly"), "failed", HOUR)
 
-    assert shop.troubles(but=id) == []
-    assert len(shop.troubles()) == 1
+    assert shop.failures(but=id) == []
+    assert len(shop.failures()) == 1

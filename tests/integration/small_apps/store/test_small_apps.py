@@ -21,7 +21,7 @@ DOCUMENT = {
 
 
 def applied(engine: sa.Engine, **changes: object) -> Applied:
-    """Apply the document with changes; return what that did."""
+    """Apply the document with changes; return the result."""
     with engine.begin() as connection:
         model = parse_small_app({**DOCUMENT, **changes})
         return small_apps.apply(connection, model)[1]

@@ -169,3 +169,21 @@ def test_new_users_are_left_out_unless_a_flag_keeps_them() -> None:
     (text,) = warnings_of(load_action(document), KNOWN)
     assert '"include_inactivated_users": true' in text
     assert warnings_of(load_action(kept), KNOWN) == []
+
+
+@pytest.mark.parametrize(
+    ("rule", "is_either"),
+    [
+        ("0 7 1-7 * 1", True),
+        ("0 7 13 * fri", True),
+        ("0 7 */2 * 1", False),
+        ("0 7 1 * *", False),
+        ("@weekly", False),
+    ],
+)
+def test_a_day_of_month_and_a_day_of_week_are_either_and_not_both(
+    rule: str, is_either: bool
+) -> None:
+    told = warnings(when={"cron_rule": rule, "timezone": "UTC"})
+
+    assert ["celery beat wants both" in one for one in told] == [True] * is_either

@@ -1,4 +1,4 @@
-"""What a new document changes of a small app, in words."""
+"""Changes between two documents of a small app, in words."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ OLD: dict[str, Any] = {
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "expected"),
     [
         ({}, []),
         ({"zone": "Europe/Paris"}, ["zone Europe/Paris, was UTC"]),
@@ -33,10 +33,10 @@ OLD: dict[str, Any] = {
         ({"settings": {"currency": "USD"}}, ['setting "currency" changed']),
     ],
 )
-def test_each_change_is_told(changes: dict[str, Any], told: list[str]) -> None:
+def test_each_change_is_reported(changes: dict[str, Any], expected: list[str]) -> None:
     new = {key: value for key, value in {**OLD, **changes}.items() if value is not None}
 
-    assert changes_between(OLD, new) == told
+    assert changes_between(OLD, new) == expected
 
 
 def test_settings_cannot_be_changed() -> None:

@@ -52,7 +52,7 @@ def test_the_order_of_keys_makes_no_other_document() -> None:
 
 
 @pytest.mark.parametrize("recipients", [{}, {"users": []}, {"include_inactive_users": True}])
-def test_recipients_of_news_name_somebody(recipients: dict[str, Any]) -> None:
+def test_recipients_of_news_must_select_a_user(recipients: dict[str, Any]) -> None:
     found = problems(notify_recipients=recipients)
 
     assert 'write {"groups": ["all"]}' in found["notify_recipients"]

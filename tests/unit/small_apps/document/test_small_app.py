@@ -100,7 +100,7 @@ def test_a_wrong_small_app_is_refused(document: object, path: str, remedy: str) 
     assert remedy in found[path]
 
 
-def test_all_faults_are_reported_at_once() -> None:
+def test_all_problems_are_reported_at_once() -> None:
     document = app(zone="x", domains={"a/b": {"source": {}}, "c": {"source": {"url": 5}}}, x=1)
 
     assert {"zone", "x", "domains.a/b", "domains.a/b.source", "domains.c.source.url"} <= set(

@@ -78,13 +78,21 @@ def test_a_source_is_stored_as_it_was_written(
             "source.connection",
             "text in double quotes",
         ),
-        (domain(QUERY, format="csv"), "format", "rows have no format"),
-        (domain({"file": "a.csv", "connection": "w"}), "source.connection", 'goes with "sql"'),
-        (domain({"file": "a.csv", "headers": {}}), "source.headers", 'goes with "url"'),
-        (domain({"file": "a.csv", "parameters": {}}), "source.parameters", 'goes with "reader"'),
+        (domain(QUERY, format="csv"), "format", "have a format"),
+        (
+            domain({"file": "a.csv", "connection": "w"}),
+            "source.connection",
+            'valid only with "sql"',
+        ),
+        (domain({"file": "a.csv", "headers": {}}), "source.headers", 'valid only with "url"'),
+        (
+            domain({"file": "a.csv", "parameters": {}}),
+            "source.parameters",
+            'valid only with "reader"',
+        ),
         (domain({"reader": "crm", "parameters": []}), "source.parameters", "write an object"),
         (domain({"file": "a.csv"}, mode="apend"), "mode", 'did you mean "append"'),
-        (domain({"file": "a.csv"}, mode="append"), "key", "columns that tell rows apart"),
+        (domain({"file": "a.csv"}, mode="append"), "key", "columns that identify a row"),
         (domain({"file": "a.csv"}, key=["id"]), "key", '"mode": "append"'),
         (domain({"file": "a.csv"}, columns={"a": "int"}), "columns", 'did you mean "integer"'),
         (domain({"file": "a.csv"}, columns=["a"]), "columns", "write an object"),
@@ -104,11 +112,11 @@ def test_a_wrong_source_is_refused(document: dict[str, Any], path: str, remedy: 
 @pytest.mark.parametrize(
     ("name", "value", "remedy"),
     [
-        ("Authorization", "Bearer s3cret", "write where it lies"),
-        ("X-Api-Key", "s3cret", "write where it lies"),
+        ("Authorization", "Bearer s3cret", "write a reference"),
+        ("X-Api-Key", "s3cret", "write a reference"),
         ("Authorization", "env:s3cret here", "name of a variable"),
-        ("Host", "s3cret", "no header that a source may send"),
-        ("A b", "s3cret", "no header that a source may send"),
+        ("Host", "s3cret", "not a header that a source may send"),
+        ("A b", "s3cret", "not a header that a source may send"),
         ("X-Note", "s3cret\r\nX: y", "line break"),
     ],
 )
@@ -122,7 +130,7 @@ def test_a_wrong_header_is_refused_and_not_shown(name: str, value: str, remedy: 
     assert "s3cret" not in str(refused.value)
 
 
-def test_names_that_nobody_knows_are_doubts() -> None:
+def test_unknown_names_are_warnings() -> None:
     app = parse_small_app(
         {
             "name": "shop",
@@ -154,11 +162,11 @@ def test_what_looks_like_a_secret_in_clear_is_warned_of_and_not_shown() -> None:
 
     assert warnings_of_domains(app.domains, [], ["crm"]) == [
         (
-            "domains.a.source.parameters.api_key: looks like a secret in clear; "
+            "domains.a.source.parameters.api_key: looks like a plain-text secret; "
             'write "env:NAME" instead'
         ),
         (
-            "domains.b.source.url, token: looks like a secret in clear; "
+            "domains.b.source.url, token: looks like a plain-text secret; "
             'write "env:NAME" for the whole URL'
         ),
     ]

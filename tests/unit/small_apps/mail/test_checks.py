@@ -7,7 +7,7 @@ from small_apps.mail.checks import checked_small_app, problems_of_template, temp
 from small_apps.mail.templates import MailTemplate
 
 
-def told(text: str) -> list[str]:
+def problems_of(text: str) -> list[str]:
     """Return the problems of a template with `text`, without its path."""
     found = problems_of_template(
         MailTemplate("t", "s", text), {"greeting": "Hello", "team": {"name": "A"}}
@@ -28,7 +28,7 @@ def told(text: str) -> list[str]:
     ],
 )
 def test_what_is_known_is_no_problem(text: str) -> None:
-    assert told(text) == []
+    assert problems_of(text) == []
 
 
 @pytest.mark.parametrize(
@@ -55,11 +55,11 @@ def test_an_unknown_variable_is_named_with_the_nearest_and_its_line(
     line = text.count("\n") + 1
 
     expected = f"'{wrong}': is not a known variable; did you mean \"{near}\"? (line {line})"
-    assert told(text) == [expected]
+    assert problems_of(text) == [expected]
 
 
 def test_the_variable_of_a_loop_ends_with_it() -> None:
-    (problem,) = told("{% for c in date %}{{ c }}{% endfor %}\n{{ c }}")
+    (problem,) = problems_of("{% for c in date %}{{ c }}{% endfor %}\n{{ c }}")
 
     assert problem.startswith("'c': is not a known variable")
     assert problem.endswith("(line 2)")
@@ -79,10 +79,10 @@ def test_the_variable_of_a_loop_ends_with_it() -> None:
     ],
 )
 def test_what_only_shows_when_rendered_or_compiled_is_found(text: str, error: str) -> None:
-    assert any(error in one for one in told(text)), told(text)
+    assert any(error in one for one in problems_of(text)), problems_of(text)
 
 
-def test_each_part_and_each_template_tells_its_own() -> None:
+def test_each_part_and_each_template_reports_its_own_problems() -> None:
     templates = {"a b": {"subject": "{{ x }}", "text": "{{ y }}"}, "c": {"text": "", "html": "{{"}}
 
     paths = [problem.path for problem in template_problems({"templates": templates})]
@@ -103,7 +103,7 @@ def test_a_sound_small_app_is_returned() -> None:
     )
 
 
-def test_the_faults_of_document_and_templates_come_together() -> None:
+def test_problems_of_document_and_templates_come_together() -> None:
     template = {"subject": "{{ x }}", "txt": "t"}
 
     with pytest.raises(InvalidSmallApp) as refused:

@@ -1,0 +1,47 @@
+"""What a worker of ours does with a message that it does not know: it keeps it."""
+
+import logging
+from typing import Any
+
+from celery.worker.consumer import Consumer
+
+from broker.app import keep
+from broker.names import UNKNOWN_QUEUE
+from models.errors import BrokerUnavailable
+
+logger = logging.getLogger("minutehand.worker")
+
+
+class KeepingConsumer(Consumer):
+    """Celery's consumer, which discards what it does not know; this one puts it aside, unchanged.
+
+    It is somebody else's task, sent to a queue of ours.
+    """
+
+    def on_unknown_task(self, _body: Any, message: Any, exc: Exception) -> None:
+        """Put aside the message of a task that is not registered here."""
+        _put_aside(message, f"the task {exc} is not known here")
+
+    def on_unknown_message(self, _body: Any, message: Any) -> None:
+        """Put aside a message that is not Celery's."""
+        _put_aside(message, "it is no message of a Celery task")
+
+    def on_decode_error(self, message: Any, exc: Exception) -> None:
+        """Put aside a message that cannot be decoded."""
+        _put_aside(message, f"it cannot be decoded: {exc}")
+
+    def on_invalid_task(self, _body: Any, message: Any, exc: Exception) -> None:
+        """Put aside a message whose content is refused, such as pickle."""
+        _put_aside(message, f"it is refused: {exc}")
+
+
+def _put_aside(message: Any, reason: str) -> None:
+    queue = (message.delivery_info or {}).get("routing_key")
+    try:
+        keep(message)
+    except BrokerUnavailable as error:
+        logger.error("a message in %s stays there, for %s: %s", queue, reason, error)
+        message.requeue()
+        return
+    message.ack()
+    logger.error("a message in %s is put aside in %s: %s", queue, UNKNOWN_QUEUE, reason)

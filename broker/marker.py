@@ -1,0 +1,102 @@
+"""A mark of ours in the broker: while it is there, so is what the broker was sent.
+
+In Redis it is a number that each look raises: one that is not above what it was, as after a
+FLUSHALL or a return to an older snapshot, shows a loss. In RabbitMQ it is a durable queue with one
+persistent message. Its name is random: another installation's marks show nothing of ours.
+"""
+
+import logging
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+from amqp.exceptions import ChannelError, NotFound
+from redis.exceptions import ResponseError
+from redis.exceptions import TimeoutError as NoAnswer
+
+from broker.app import BROKER_ERRORS, disconnect, is_connected, kept_producer
+from models.errors import BrokerUnavailable
+
+logger = logging.getLogger("minutehand.broker")
+
+PREFIX = "minutehand.marker."
+# What a broker answers that is there, and does not let us look: it says nothing of a loss.
+REFUSED = (ResponseError, ChannelError)
+SILENT = (TimeoutError, NoAnswer)
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A mark, and its number as it was last seen."""
+
+    name: str
+    number: int
+
+
+def look(mark: Mark) -> Mark | None:
+    """Return the mark as it stands now, None if the broker lost it; raises BrokerUnavailable.
+
+    One round trip. A connection that broke since the last look is opened anew.
+    """
+    was_open = is_connected()
+    try:
+        return _look(mark)
+    except REFUSED as error:
+        logger.warning("the broker does not let us see whether it lost messages: %s", error)
+        disconnect()
+        return mark
+    except BROKER_ERRORS as error:
+        disconnect()
+        # One that is silent would be silent again.
+        if was_open and not isinstance(error, SILENT):
+            return look(mark)
+        raise BrokerUnavailable(f"{type(error).__name__}: {error}") from error
+
+
+def _look(mark: Mark) -> Mark | None:
+    producer = kept_producer()
+    if _is_redis(producer):
+        number = int(producer.channel.client.incr(PREFIX + mark.name))
+        return Mark(mark.name, number) if number > mark.number else None
+    try:
+        queue = producer.channel.queue_declare(queue=PREFIX + mark.name, passive=True)
+    except NotFound:
+        disconnect()
+        return None
+    return mark if queue.message_count else None
+
+
+def make() -> Mark | None:
+    """Return a new mark, None if the broker refuses to keep one; raises BrokerUnavailable."""
+    # Queues are declared anew, too.
+    disconnect()
+    name = uuid4().hex
+    try:
+        producer = kept_producer()
+        if _is_redis(producer):
+            return Mark(name, int(producer.channel.client.incr(PREFIX + name)))
+        producer.channel.queue_declare(queue=PREFIX + name, durable=True, auto_delete=False)
+        producer.publish(name, exchange="", routing_key=PREFIX + name, serializer="json")
+        return Mark(name, 1)
+    except REFUSED as error:
+        logger.warning("the broker keeps no mark, by which a loss would be seen: %s", error)
+        disconnect()
+        return None
+    except BROKER_ERRORS as error:
+        disconnect()
+        raise BrokerUnavailable(f"{type(error).__name__}: {error}") from error
+
+
+def forget(mark: Mark) -> None:
+    """Remove what is left of a mark, if the broker lets us."""
+    with suppress(*BROKER_ERRORS):
+        producer = kept_producer()
+        if _is_redis(producer):
+            producer.channel.client.delete(PREFIX + mark.name)
+        else:
+            producer.channel.queue_delete(queue=PREFIX + mark.name)
+
+
+def _is_redis(producer: Any) -> bool:
+    return bool(producer.connection.transport.driver_type == "redis")

@@ -1,0 +1,57 @@
+"""An agent's claims: made once, and put off while the database is away."""
+
+import logging
+from dataclasses import dataclass
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from celery_steps import followed
+from celery_steps.followed import Held
+from models.store.operations.claims import Claim
+from runtime.clock import monotonic
+from runtime.db_retry import DATABASE_AWAY
+
+logger = logging.getLogger("minutehand.agent")
+
+AWAY = (*DATABASE_AWAY, sa.exc.TimeoutError)
+# After a claim that failed, others do not wait for the same.
+LEFT_ALONE_S = 1.0
+# Operations of one action may start at the same moment: all but one see the other at the next try.
+MOST_TRIES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Away:
+    """Why nothing can be claimed, and until when the database is not asked again."""
+
+    reason: str
+    until: float
+
+
+class Claims:
+    """Claims for one worker: a database that is away holds up one of them, not all."""
+
+    def __init__(self, engine: sa.Engine) -> None:
+        self.engine = engine
+        self._away: Away | None = None
+
+    def claim(
+        self, its: tuple[UUID, int], worker: str, *, repeatable: bool
+    ) -> tuple[Held, Claim] | str | Away:
+        """Claim an attempt (id, number); else return why it does not start, or cannot now."""
+        away = self._away
+        if away is not None and monotonic() < away.until:
+            return away
+        for _ in range(MOST_TRIES):
+            try:
+                with self.engine.begin() as connection:
+                    return followed.try_to_claim(connection, its, worker, repeatable=repeatable)
+            except sa.exc.IntegrityError:
+                continue
+            except AWAY as error:
+                logger.warning("database unavailable, a claim is put off: %s", error)
+                away = Away(f"database unavailable: {error}", monotonic() + LEFT_ALONE_S)
+                self._away = away
+                return away
+        return "taken"

@@ -1,0 +1,54 @@
+"""The commands that stand up processes: `up`, `worker`, `agent`; and `migrate` before them."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cli.arguments import installation
+from cli.render import show
+from views import installation as opened
+
+
+def up(
+    context: typer.Context,
+    load_demo: Annotated[
+        bool, typer.Option("--demo", help="Load the demo small app of examples/ first.")
+    ] = False,
+    run_now: Annotated[
+        bool, typer.Option("--run-now", help="Run every active action once, after the start.")
+    ] = False,
+) -> None:
+    """Run everything here: broker, daemon, a worker for each queue, as children of this one."""
+    from processes.up import up as run
+
+    run(installation(context), load_demo=load_demo, run_now=run_now)
+
+
+def worker(
+    context: typer.Context,
+    queues: Annotated[str, typer.Option(help="Queues to work for, by commas.")] = "quick",
+    concurrency: Annotated[
+        int | None,
+        typer.Option(min=1, help="Processes (default: worker.quick, .heavy or .default)."),
+    ] = None,
+) -> None:
+    """Run a Celery worker that executes operations."""
+    from processes.worker import run
+
+    raise typer.Exit(run(installation(context).settings, queues, concurrency))
+
+
+def agent(
+    context: typer.Context,
+    socket: Annotated[Path, typer.Option(help="Where the worker's processes find it.")],
+) -> None:
+    """Stand beside a Celery worker that follows. Started by `minutehand.follow`, not by hand."""
+    from processes.agent import run
+
+    run(installation(context).settings, socket)
+
+
+def migrate(context: typer.Context) -> None:
+    """Bring the database to this release's schema, and give each small app its maintenance."""
+    show(context, opened.migrate(installation(context)))

@@ -1,0 +1,233 @@
+"""The one renderer: a view as JSON, or as text that fits where it goes.
+
+On a terminal tables fit its width and states have colours, unless NO_COLOR is set. In a pipe text
+is plain, aligned and whole. Control characters in data are written out: `\\x1b`.
+"""
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, TextIO
+
+import typer
+
+from runtime.visible import visible
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from views.view import Shown
+
+STYLES = {
+    "failed": "red",
+    "fault": "red",
+    "set aside": "red",
+    "partial": "yellow",
+    "missed": "yellow",
+    "warning": "yellow",
+    "paused": "yellow",
+    "success": "green",
+    "ok": "green",
+    "active": "green",
+    "running": "cyan",
+}
+# What begins a line that calls for attention.
+MARKS = {
+    "error:": "red",
+    "warning:": "yellow",
+    "fault": "red",
+    "SET ASIDE": "red",
+    "DIFFERS": "red",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows of cells under headings."""
+
+    headings: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+Line = str | Table
+
+
+def show(context: typer.Context, view: "Shown", **options: Any) -> None:
+    """Print a view and its refusals; leave with its exit code, unless it is 0.
+
+    `options` are for its text form alone.
+    """
+    from cli.arguments import of
+    from views.view import json_text
+
+    invocation = of(context)
+    for note in invocation.notes:
+        print_warning(note)
+    if invocation.as_json:
+        print_line(json_text(view), is_safe=True)
+    else:
+        print_lines(text_of(view, **options))
+    for note in view.notes:
+        print_warning(note)
+    for one in view.refusals:
+        print_error(one)
+    if view.exit_code:
+        raise typer.Exit(view.exit_code)
+
+
+@contextmanager
+def progress(what: str) -> Iterator[Callable[[int, int], None]]:
+    """Yield what shows how many of all are done: a bar on stderr, on a terminal alone."""
+    if not is_terminal(sys.stderr) or _term() == "dumb":
+        yield lambda _done, _total: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    console = Console(file=sys.stderr, no_color=not _has_colour(sys.stderr))
+    with Progress(console=console, transient=True) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def text_of(view: "Shown", **options: Any) -> Iterable[Line]:
+    """Return the text form of a view."""
+    kind = type(view)
+    room = kind.__module__.split(".")[1]
+    form = import_module(f"cli.texts.{room}").FORMS[kind]
+    lines: Iterable[Line] = form(view, **options)
+    return lines
+
+
+def print_lines(lines: Iterable[Line]) -> None:
+    """Print lines and tables on stdout."""
+    for line in lines:
+        if isinstance(line, Table):
+            _print_table(line)
+        else:
+            print_line(line)
+
+
+def print_line(text: str = "", *, is_safe: bool = False) -> None:
+    """Print a line on stdout; `is_safe` when control characters are written out already."""
+    text = text if is_safe else visible(text)
+    if _has_colour(sys.stdout) and not is_safe:
+        _print_styled(sys.stdout, text)
+    else:
+        sys.stdout.write(f"{text}\n")
+
+
+def print_error(text: str) -> None:
+    """Print one line on stderr for each line of an error."""
+    _print_marked("error: ", text)
+
+
+def print_warning(text: str) -> None:
+    """Print one line on stderr for each line of a warning."""
+    _print_marked("warning: ", text)
+
+
+def rows_of(rows: Iterable[Any], columns: Mapping[str, str]) -> Table:
+    """Return rows as a table; `columns` maps attributes to headings."""
+    cells = [[cell(getattr(row, name)) for name in columns] for row in rows]
+    return Table(list(columns.values()), cells)
+
+
+def cell(value: object) -> str:
+    """Return a value as a cell shows it: instants in UTC, the first line of a text."""
+    from views.words import instant
+
+    match value:
+        case None:
+            return "-"
+        case tuple() | list():
+            return ", ".join(map(str, value))
+        case datetime():
+            return instant(value)
+        case _:
+            return str(value).split("\n", 1)[0]
+
+
+def _print_marked(mark: str, text: str) -> None:
+    for line in text.splitlines() or [""]:
+        shown = f"{mark}{visible(line)}"
+        if _has_colour(sys.stderr):
+            _print_styled(sys.stderr, shown)
+        else:
+            sys.stderr.write(f"{shown}\n")
+
+
+def is_terminal(stream: TextIO) -> bool:
+    """Whether a person reads the stream."""
+    return stream.isatty()
+
+
+def _has_colour(stream: TextIO) -> bool:
+    return is_terminal(stream) and not os.environ.get("NO_COLOR") and _term() != "dumb"
+
+
+def _term() -> str:
+    return os.environ.get("TERM", "")
+
+
+def _print_table(table: Table) -> None:
+    headings = [visible(one) for one in table.headings]
+    rows = [[visible(one) for one in row] for row in table.rows]
+    if is_terminal(sys.stdout):
+        _print_fitting(headings, rows)
+    else:
+        for line in _aligned([headings, *rows]):
+            sys.stdout.write(f"{line}\n")
+
+
+def _aligned(lines: Sequence[Sequence[str]]) -> Iterator[str]:
+    widths = [max(_width(line[n]) for line in lines) for n in range(len(lines[0]))]
+    for line in lines:
+        padded = (
+            text + " " * (width - _width(text)) for text, width in zip(line, widths, strict=True)
+        )
+        yield "  ".join(padded).rstrip()
+
+
+def _width(text: str) -> int:
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
+def _print_fitting(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table that fits the terminal: long cells go on in the next line."""
+    from rich.console import Console
+    from rich.table import Table as Grid
+    from rich.text import Text
+
+    grid = Grid(box=None, pad_edge=False, show_edge=False, header_style="bold")
+    for heading in headings:
+        grid.add_column(heading, overflow="fold")
+    for row in rows:
+        grid.add_row(*(Text(text, style=STYLES.get(text, "")) for text in row))
+    Console(file=sys.stdout, no_color=not _has_colour(sys.stdout), highlight=False).print(grid)
+
+
+def _print_styled(stream: TextIO, text: str) -> None:
+    from rich.console import Console
+
+    console = Console(file=stream, highlight=False)
+    console.print(_styled(text), soft_wrap=True)
+
+
+def _styled(text: str) -> "Text":
+    from rich.text import Text
+
+    shown = Text(text)
+    start = len(text) - len(text.lstrip())
+    for mark, style in MARKS.items():
+        if text.startswith(mark, start):
+            shown.stylize(style, start, start + len(mark))
+    return shown

@@ -1,0 +1,82 @@
+"""Actions in words."""
+
+import json
+from collections.abc import Iterator
+
+from cli.render import Line, Table, rows_of
+from cli.texts.backfills import in_words
+from views.actions import Action, Actions, Described, Occurrences, Upcoming
+from views.words import both_clocks, instant
+
+COLUMNS = {
+    "name": "NAME",
+    "standing": "STANDING",
+    "health": "HEALTH",
+    "next_occurrence_at": "NEXT",
+    "last_state": "LAST",
+    "last_run_at": "LAST RUN",
+    "uid": "UID",
+}
+SHOWN = ("uid", "standing", "health", "revision", "last_state")
+INSTANTS = ("last_run_at", "last_success_at")
+COUNTS = ("run_number", "failures_in_row")
+
+
+def described(one: Upcoming, warnings: tuple[str, ...] = ()) -> Iterator[str]:
+    """Yield the rule, the next occurrences, what changes of the clock do to it, and warnings."""
+    yield from (f"  {words}" for words in one.when)
+    yield from _upcoming(one)
+    yield from (f"  {note}" for note in one.daylight_saving)
+    yield from (f"  warning: {warning}" for warning in warnings)
+
+
+def _upcoming(one: Upcoming) -> Iterator[str]:
+    if one.next or not one.is_about_users:
+        yield from _occurrences(Occurrences(one.next))
+    else:
+        yield "  no user is due yet"
+
+
+def _occurrences(listed: Occurrences) -> Iterator[str]:
+    if not listed.root:
+        yield "  no occurrence to come"
+    for one in listed.root:
+        subject = f"   {one.subject}" if one.subject else ""
+        yield f"  {one.local} {one.zone}   {instant(one.utc)}{subject}"
+
+
+def _list(listed: Actions, *, all_apps: bool = False) -> Iterator[Table]:
+    yield rows_of(listed.root, {"app": "APP", **COLUMNS} if all_apps else COLUMNS)
+
+
+def _action(one: Action) -> Iterator[Line]:
+    for key in SHOWN:
+        yield f"{key:<16} {_or_dash(getattr(one, key))}"
+    for key in INSTANTS:
+        yield f"{key:<16} {both_clocks(getattr(one, key), one.zone)}"
+    for key in COUNTS:
+        yield f"{key:<16} {getattr(one, key)}"
+    yield from described(one)
+    yield json.dumps(one.document, indent=2, ensure_ascii=False)
+    for run in one.operations:
+        yield f"{instant(run.occurrence_at)}  {run.state:<9} {run.id}"
+    for filled in one.backfills:
+        yield f"backfill {filled.id} {in_words(filled)}"
+
+
+def _or_dash(value: object) -> object:
+    return "-" if value is None else value
+
+
+def valid(one: Described) -> Iterator[str]:
+    yield f"{one.name}: valid"
+    yield from described(one, one.warnings)
+
+
+FORMS = {
+    Actions: _list,
+    Action: _action,
+    Upcoming: _upcoming,
+    Occurrences: _occurrences,
+    Described: valid,
+}

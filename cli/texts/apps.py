@@ -1,0 +1,74 @@
+"""Small apps in words."""
+
+import json
+from collections.abc import Iterator
+
+from cli.render import Line, rows_of
+from views.apps import App, AppliedApp, AppliedApps, Apps, DataStatus, DeletedApp
+from views.words import both_clocks, instant
+
+COLUMNS = {"name": "NAME", "zone": "ZONE", "owner": "OWNER", "domains": "DOMAINS"}
+DOMAIN_COLUMNS = {
+    "name": "DOMAIN",
+    "staged_rows": "STAGED",
+    "refreshed_at": "REFRESHED",
+    "published_rows": "PUBLISHED",
+    "published_at": "AT",
+}
+
+
+def _list(listed: Apps) -> Iterator[Line]:
+    yield rows_of(listed.root, COLUMNS)
+
+
+def _app(app: App) -> Iterator[Line]:
+    yield f"{app.name}, zone {app.zone}"
+    counts = f"{app.actions.total}, {app.actions.active} active"
+    yield f"actions     {counts}, {app.running} operations running"
+    if app.next is not None:
+        yield f"next        {both_clocks(app.next.at, app.zone)}  {app.next.action}"
+    yield f"people      {app.users} users, {app.groups} groups"
+    if app.domains:
+        yield f"data        {_data(app.data)}"
+        yield rows_of(app.domains, DOMAIN_COLUMNS)
+    for one in app.operations:
+        yield f"{instant(one.occurrence_at)}  {one.state:<9} {one.id}  {one.action_name}"
+    yield json.dumps(app.document, indent=2, ensure_ascii=False)
+
+
+def _data(data: DataStatus) -> str:
+    words = [data.status]
+    if data.phase:
+        words.append(": ".join(filter(None, (data.phase, data.message))))
+    if data.eta is not None:
+        words.append(f"done by {instant(data.eta)}")
+    if data.last_error:
+        words.append(f"last error: {data.last_error}")
+    return ", ".join(words)
+
+
+def _applied(one: AppliedApp) -> Iterator[str]:
+    yield f"{one.change} small app {one.name}, zone {one.zone}"
+    yield from (f"  {change}" for change in one.changes)
+    yield from (f"  warning: {warning}" for warning in one.warnings)
+
+
+def _applied_all(made: AppliedApps, *, dry_run: bool = False) -> Iterator[str]:
+    for one in made.root:
+        yield from _applied(one)
+    if dry_run:
+        yield "nothing was stored"
+
+
+def _deleted(one: DeletedApp) -> Iterator[str]:
+    counts = f"{one.actions} actions deleted, {one.cancelled} operations cancelled"
+    yield f"deleted small app {one.name}: {counts}"
+
+
+FORMS = {
+    Apps: _list,
+    App: _app,
+    AppliedApp: _applied,
+    AppliedApps: _applied_all,
+    DeletedApp: _deleted,
+}

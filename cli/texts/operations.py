@@ -1,0 +1,74 @@
+"""Operations in words."""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+from cli.render import Line, rows_of
+from views.operations import Attempt, Log, Operation, Operations, OperationStateView
+from views.words import both_clocks, instant, lasting
+
+COLUMNS = {
+    "id": "ID",
+    "action_name": "ACTION",
+    "occurrence_at": "OCCURRENCE",
+    "state": "STATE",
+    "reason": "REASON",
+    "attempt": "ATTEMPT",
+}
+SHOWN = (
+    "state", "reason", "error", "triggerer", "action_name", "action_uid", "revision",
+    "occurrence_at", "queue", "attempt", "recorded_at", "queued_at", "started_at", "finished_at",
+    "worker", "phase", "message", "progress",
+)  # fmt: skip
+
+
+def _list(listed: Operations) -> Iterator[Line]:
+    yield rows_of(listed.root, COLUMNS)
+
+
+def _operation(one: Operation) -> Iterator[str]:
+    yield str(one.id)
+    for key in SHOWN:
+        value = getattr(one, key)
+        if value is not None:
+            shown = both_clocks(value, one.zone) if isinstance(value, datetime) else value
+            yield f"  {key:<14} {shown}"
+    if one.started_at is not None and one.finished_at is not None:
+        yield f"  {'took':<14} {lasting(one.finished_at - one.started_at)}"
+    for step in one.steps or []:
+        yield from _step(step)
+    yield from map(_attempt, one.attempts)
+    for notice in one.notices:
+        error = f": {notice.error}" if notice.error else ""
+        yield f"  {notice.kind} notice to {notice.to}: {notice.state}{error}"
+
+
+def _attempt(one: Attempt) -> str:
+    ended = ""
+    if one.finished_at is not None:
+        took = lasting(one.finished_at - one.started_at)
+        ended = f", ended {instant(one.finished_at)} after {took}"
+    error = f": {one.error}" if one.error else ""
+    return f"  attempt {one.attempt}: {one.state}, began {instant(one.started_at)}{ended}{error}"
+
+
+def _step(step: dict[str, Any]) -> Iterator[str]:
+    yield f"  step {step['name']}: {step['state']}"
+    for key in ("message", "error"):
+        if step.get(key):
+            yield f"    {step[key]}"
+    for key, value in (step.get("details") or {}).items():
+        yield f"    {key}: {value}"
+
+
+def _state(one: OperationStateView) -> Iterator[str]:
+    yield one.state
+
+
+def _log(log: Log) -> Iterator[str]:
+    for line in log.root:
+        yield f"{line.at} {line.level:<7} {line.message}"
+
+
+FORMS = {Operations: _list, Operation: _operation, OperationStateView: _state, Log: _log}

@@ -1,0 +1,72 @@
+"""What runs because a user asked, in words."""
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from views.runs import (
+    Cancelled,
+    CancelledAll,
+    Done,
+    Outcomes,
+    Ran,
+    RanAll,
+    RanOfAll,
+    Repeated,
+    RepeatedAll,
+    RunPlan,
+)
+
+Many = Callable[..., Iterator[str]]
+
+
+def _ran(one: Ran) -> Iterator[str]:
+    error = f": {one.error}" if one.error else ""
+    yield f"operation {one.id} {one.state}{error}"
+
+
+def _each(words: Callable[[Any], str]) -> Many:
+    """Return the form of many: a line for each that was not refused."""
+
+    def form(made: Outcomes[Any], *, is_awaited: bool = False) -> Iterator[str]:
+        for one in made.root:
+            if isinstance(one, Done):
+                yield f"{one.id}: {words(one)}{', ' + one.state if is_awaited else ''}"
+
+    return form
+
+
+def _of_all(one: RanOfAll) -> str:
+    return one.action
+
+
+def _repeated(one: Repeated) -> str:
+    was = f" (it was recorded with revision {one.old_revision})"
+    changed = was if one.revision != one.old_revision else ""
+    return f"attempt {one.attempt}, revision {one.revision}{changed}"
+
+
+def _cancelled(one: Cancelled) -> str:
+    return "asked to end" if one.is_asked else "cancelled"
+
+
+def _plan(plan: RunPlan) -> Iterator[str]:
+    yield f"{plan.name} would run on queue {plan.queue}; nothing was recorded"
+    for step in plan.steps:
+        yield f"  step {step.name} {json.dumps(step.parameters, ensure_ascii=False)}"
+    for one in plan.recipients:
+        yield f"  reaches {one.id} <{one.address or 'no address'}>"
+    if plan.is_about_users and not plan.recipients:
+        yield "  reaches the user whom --user names"
+    elif plan.sends and not plan.recipients:
+        yield "  reaches no user"
+    yield from (f"  warning: {warning}" for warning in plan.warnings)
+
+
+FORMS = {
+    Ran: _ran,
+    RanAll: _each(_of_all),
+    RepeatedAll: _each(_repeated),
+    CancelledAll: _each(_cancelled),
+    RunPlan: _plan,
+}

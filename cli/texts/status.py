@@ -1,0 +1,77 @@
+"""The status of an installation in words."""
+
+from collections.abc import Iterator
+
+from scheduler.downtime import in_words
+from views.status import Alive, Daemon, Status, Worker
+from views.words import instant, lasting
+
+
+def _status(found: Status) -> Iterator[str]:
+    yield from _daemon(found)
+    set_back = found.clock_set_back
+    if set_back is not None:
+        at, seconds = instant(set_back.at), set_back.seconds
+        yield f"clock       was {seconds:.0f} s ahead until {at}; what it missed is withdrawn"
+    if found.downtime is not None:
+        yield f"down        {in_words(found.downtime.model_dump())}"
+    yield from _workers(found)
+    counts = found.actions
+    yield f"actions     {counts.total}, {counts.active} active, {counts.unhealthy} unhealthy"
+    states = ", ".join(f"{count} {state}" for state, count in found.operations.items())
+    yield f"last 24 h   {states or 'no operations'}"
+    if found.notices.failed:
+        yield f"notices     {found.notices.failed} could not be delivered"
+    for one in found.set_aside:
+        yield f"SET ASIDE   {one.name} ({one.uid}): {one.reason}"
+
+
+def _daemon(found: Status) -> Iterator[str]:
+    daemon = found.daemon
+    if daemon is None:
+        yield "daemon      has never ticked; start it with `minutehand up`"
+        return
+    yield f"daemon      {_ticks(daemon)}: {daemon.name}, {_last_tick(found, daemon)}"
+    report = daemon.report if isinstance(daemon.report, dict) else {}
+    if "broker_error" in report:
+        yield f"            broker_error: {report['broker_error']}"
+    yield from _skew("the daemon's machine", daemon.clock_skew_s)
+
+
+def _ticks(daemon: Daemon) -> str:
+    if daemon.stopped_at is not None:
+        return f"stopped at {instant(daemon.stopped_at)}"
+    return "ticks" if daemon.is_ticking else "DOES NOT TICK"
+
+
+def _last_tick(found: Status, daemon: Daemon) -> str:
+    return f"last tick {lasting(found.now - daemon.last_tick_at)} ago"
+
+
+def _workers(found: Status) -> Iterator[str]:
+    if not found.workers:
+        yield "workers     none"
+    for one in found.workers:
+        yield from _worker(one, found.max_skew_s)
+
+
+def _worker(one: Worker, max_skew_s: float) -> Iterator[str]:
+    followed = "" if one.follows is None else f", follows {len(one.follows)} tasks"
+    yield f"worker      {one.name} for {one.queues}{followed}"
+    if abs(one.skew_s or 0.0) > max_skew_s:
+        yield from _skew("its machine", one.skew_s or 0.0)
+    for module, error in (one.step_failures or {}).items():
+        yield f"            module {module} failed to import: {error}"
+
+
+def _skew(whose: str, skew_s: float) -> Iterator[str]:
+    if skew_s:
+        word = "ahead of" if skew_s > 0 else "behind"
+        yield f"clock       {whose} is {abs(skew_s):.1f} s {word} the database"
+
+
+def _alive(_: Alive) -> Iterator[str]:
+    yield from ()
+
+
+FORMS = {Status: _status, Alive: _alive}

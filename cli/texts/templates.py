@@ -1,0 +1,37 @@
+"""Templates of mails in words."""
+
+from collections.abc import Iterator
+
+from cli.render import Line, rows_of
+from views.templates import TemplatePreview, Templates, TriedMail, WrittenPart
+
+COLUMNS = {"name": "NAME", "subject": "SUBJECT", "parts": "PARTS", "state": "STATE"}
+
+
+def _list(listed: Templates) -> Iterator[Line]:
+    yield rows_of(listed.root, COLUMNS)
+
+
+def _preview(made: TemplatePreview, *, text_alone: bool = False) -> Iterator[str]:
+    text = made.text.rstrip("\n")
+    if text_alone:
+        yield text
+        return
+    yield f"To: {made.to or 'no address: the user has none'}"
+    yield f"Subject: {made.subject}"
+    if made.list_unsubscribe:
+        yield f"List-Unsubscribe: <{made.list_unsubscribe}>"
+    yield from ("", text)
+    if made.html is not None:
+        yield from ("", f"HTML: {len(made.html):,} characters; --html FILE writes them")
+
+
+def _sent(mail: TriedMail) -> Iterator[str]:
+    yield mail.message
+
+
+def _written(part: WrittenPart) -> Iterator[str]:
+    yield f"wrote {part.characters:,} characters to {part.file}"
+
+
+FORMS = {Templates: _list, TemplatePreview: _preview, TriedMail: _sent, WrittenPart: _written}

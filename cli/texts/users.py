@@ -1,0 +1,41 @@
+"""Users in words."""
+
+from collections.abc import Iterator
+
+from cli.render import Line, Table, cell
+from views.users import AddedUser, ImportedUsers, User, Users
+
+HEADINGS = ("ID", "EMAIL", "STANDING", "GROUPS", "CREATED", "LAST SEEN")
+
+
+def _users(listed: Users) -> Iterator[Line]:
+    yield Table(HEADINGS, [_row(user) for user in listed.root])
+
+
+def _row(user: User) -> list[str]:
+    standing = "active" if user.active else "inactive"
+    if user.activated_at is None:
+        standing += ", never activated"
+    found = (user.id, user.email, standing, user.groups, user.created_at, user.last_seen_at)
+    return [cell(value) for value in found]
+
+
+def _added(one: AddedUser) -> Iterator[str]:
+    yield f"added user {one.id} <{one.email}>"
+    yield from _never_activated(int(not one.is_activated))
+
+
+def _imported(done: ImportedUsers) -> Iterator[str]:
+    yield f"{done.created} users created, {done.updated} updated"
+    yield from _never_activated(done.never_activated)
+
+
+def _never_activated(count: int) -> Iterator[str]:
+    if count:
+        yield (
+            f"  warning: users without activated_at: {count}; actions leave them out"
+            " unless they include_inactivated_users"
+        )
+
+
+FORMS = {Users: _users, AddedUser: _added, ImportedUsers: _imported}

@@ -1,0 +1,111 @@
+"""The tree of commands: a call loads the module of the command that it names, and no other.
+
+Loading all of them takes longer than most commands take to run.
+"""
+
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from importlib import import_module
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+from typer.main import get_command
+
+# Global options may stand before or after the command.
+FLAGS = {"--json"}
+VALUES = {"--home", "--app"}
+
+# By name: where the command is, and what `--help` shows of it.
+Places = Mapping[str, tuple[str, str]]
+
+COMMANDS: Places = {
+    "action": ("actions:commands", "Scheduled actions: what to do, when, for whom."),
+    "operation": ("operations:commands", "Operations: the runs of actions."),
+    "app": ("apps:commands", "Small apps: tenants with data, users and actions."),
+    "template": ("templates:commands", "Templates of mails, as a small app has them."),
+    "user": ("users:commands", "Users of a small app."),
+    "event": ("events:commands", "Events: what happened to users."),
+    "step": ("steps:commands", "Steps: what actions can do."),
+    "backfill": ("backfills:backfill", "Run a range of an action's past."),
+    "up": ("processes:up", "Run everything here: broker, daemon, workers."),
+    "worker": ("processes:worker", "Run a Celery worker that executes operations."),
+    "agent": ("processes:agent", "Stand beside a Celery worker that follows."),
+    "migrate": ("processes:migrate", "Bring the database to this release's schema."),
+    "status": ("status:status", "Show the daemon, workers, and operations of the last day."),
+    "simulate": (
+        "simulate:simulate",
+        "Show what would be sent in a range, without a database.",
+    ),
+    "doctor": ("status:doctor", "Check everything that Minutehand needs; change nothing."),
+}
+
+
+class Tree(TyperGroup):
+    """The group of all commands, each loaded when it is named."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.commands = _Loading()
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - Typer's signature
+        """Write the list of commands for `--help`, without loading any."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+
+class _Loading(MutableMapping[str, Any]):
+    """The commands by name; reading one loads it."""
+
+    def __getitem__(self, name: str) -> Any:
+        place, _ = COMMANDS[name]
+        module, _, attribute = place.partition(":")
+        found = getattr(import_module(f"cli.{module}"), attribute)
+        if not isinstance(found, typer.Typer):
+            alone = typer.Typer(add_completion=False, rich_markup_mode=None)
+            alone.command(name)(found)
+            found = alone
+        command = get_command(found)
+        command.name = name
+        return command
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(COMMANDS)
+
+    def __len__(self) -> int:
+        return len(COMMANDS)
+
+    def __setitem__(self, name: str, command: Any) -> None:
+        raise TypeError("commands are listed in COMMANDS")
+
+    def __delitem__(self, name: str) -> None:
+        raise TypeError("commands are listed in COMMANDS")
+
+
+def group(text: str) -> typer.Typer:
+    """Return a group of commands; without a command it shows its help."""
+    made = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
+    # Without a callback Typer takes a single command for the whole group.
+    made.callback(help=text)(lambda: None)
+    return made
+
+
+def hoisted(arguments: Sequence[str]) -> list[str]:
+    """Return the arguments with the global options first, wherever they stood.
+
+    What follows `--` stays where it is.
+    """
+    front: list[str] = []
+    rest: list[str] = []
+    queue = list(arguments)
+    while queue:
+        argument = queue.pop(0)
+        name = argument.split("=", 1)[0]
+        if argument == "--":
+            return [*front, *rest, argument, *queue]
+        if argument in FLAGS or (name in VALUES and "=" in argument):
+            front.append(argument)
+        elif argument in VALUES and queue:
+            front += [argument, queue.pop(0)]
+        else:
+            rest.append(argument)
+    return front + rest

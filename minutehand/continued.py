@@ -1,0 +1,60 @@
+"""What a task sends that goes on with its operation: Celery's retries, and replacements."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from celery.exceptions import Ignore, Retry
+
+from minutehand.followed import HEADER, current_operation
+
+
+def noted(task: Any, retry: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `retry` of a task so that the message it sends belongs to the operation.
+
+    It is known even where the task goes on after it, or catches what it raises.
+    """
+
+    @functools.wraps(retry)
+    def retried(*args: Any, **options: Any) -> Any:
+        operation = current_operation()
+        if operation is None:
+            return retry(*args, **options)
+        if options.get("headers"):
+            ours = {HEADER: (task.request.headers or {}).get(HEADER)}
+            options["headers"] = {**options["headers"], **ours}
+        try:
+            sent = retry(*args, **options)
+        except Retry as error:
+            operation.sent_again = error
+            raise
+        operation.sent_again = sent
+        return sent
+
+    return retried
+
+
+def replacing(task: Any, replace: Callable[..., Any], is_followed: set[str]) -> Callable[..., Any]:
+    """Return `replace` of a task so that its replacement goes on with the operation.
+
+    A canvas, and a task that is not followed, cannot: the operation is then handed over.
+    """
+
+    @functools.wraps(replace)
+    def replaced(sig: Any) -> Any:
+        operation = current_operation()
+        if operation is None or task.request.is_eager:
+            return replace(sig)
+        name = str(sig.get("task"))
+        is_plain = sig.get("subtask_type") is None and not task.request.chain
+        goes_on = is_plain and name in is_followed
+        if goes_on:
+            header = (task.request.headers or {}).get(HEADER)
+            sig.set(headers={**(sig.options.get("headers") or {}), HEADER: header})
+        try:
+            return replace(sig)
+        except Ignore:
+            operation.replaced = {"by": name, "is_followed": goes_on}
+            raise
+
+    return replaced

@@ -1,0 +1,79 @@
+"""The only writer of `operations.state`: every move is one of `LEGAL_MOVES`."""
+
+from collections.abc import Collection
+from typing import Any
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from models.errors import IllegalMove
+from models.operation import ENDED, LEGAL_MOVES, UNSTARTED, OperationState
+from models.sql import database_now, stands_in
+from models.tables import operations
+
+_S = OperationState
+RUNNING = frozenset({_S.RUNNING})
+PENDING = frozenset({_S.PENDING})
+
+_ENDED: dict[str, Any] = {"finished_at": database_now(), "waiting_for": None, "eta_at": None}
+_WRITES: dict[OperationState, dict[str, Any]] = {
+    # A new attempt: whatever message or worker the last one had, it is not this one's.
+    _S.PENDING: {
+        "attempt": operations.c.attempt + 1,
+        "sendings": 0,
+        "handing_at": None,
+        "worker": None,
+        "heartbeat_at": None,
+        "eta_at": None,
+        "waiting_for": None,
+    },
+    _S.QUEUED: {
+        "queued_at": sa.func.coalesce(operations.c.queued_at, database_now()),
+        "finished_at": None,
+    },
+    _S.RUNNING: {
+        "started_at": database_now(),
+        "first_started_at": sa.func.coalesce(operations.c.first_started_at, database_now()),
+        "heartbeat_at": database_now(),
+        # An attempt that was lost may have left one.
+        "eta_at": None,
+        "waiting_for": None,
+        "reason": None,
+        "error": None,
+    },
+    **dict.fromkeys(ENDED, _ENDED),
+    _S.HANDED_OVER: {
+        **_ENDED,
+        "queued_at": sa.func.coalesce(operations.c.queued_at, database_now()),
+    },
+}
+
+
+def becomes(to: OperationState, since: Collection[OperationState], **values: Any) -> dict[str, Any]:
+    """Return the columns that a move from one of the states `since` to `to` writes.
+
+    `values` come on top. Raises IllegalMove for a move that is not in `LEGAL_MOVES`.
+    """
+    illegal = sorted(state for state in since if to not in LEGAL_MOVES[state])
+    if illegal or not since:
+        raise IllegalMove(f"an operation does not move from {', '.join(illegal) or '-'} to {to}")
+    return {"state": to, **_WRITES[to], **values}
+
+
+def move(
+    to: OperationState,
+    *where: sa.ColumnElement[bool],
+    since: Collection[OperationState] = UNSTARTED,
+    **values: Any,
+) -> sa.Update:
+    """Return the statement that moves operations `where` they stand in `since` to `to`.
+
+    It changes no row that another process has moved meanwhile. Raises IllegalMove.
+    """
+    stands = stands_in(operations.c.state, since)
+    return sa.update(operations).where(*where, stands).values(becomes(to, since, **values))
+
+
+def fenced(id: UUID, attempt: int) -> sa.ColumnElement[bool]:
+    """Return the condition that an operation is in this attempt."""
+    return sa.and_(operations.c.id == id, operations.c.attempt == attempt)

@@ -1,0 +1,133 @@
+"""Operations that end without a start: skipped, dropped, overtaken, cancelled."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from models.operation import UNSTARTED, CausedBy, OperationState
+from models.sql import Change, Columns, is_among, stands_in, update_each
+from models.store.operations import MORE_WAITED, OVERTAKEN, is_being_sent, is_requested
+from models.store.operations.move import becomes, fenced, move
+from models.tables import actions, operations
+
+
+def skip(connection: sa.Connection, id: UUID, attempt: int, reason: str) -> bool:
+    """Skip an unstarted attempt for that reason; False if it is not unstarted any more."""
+    skipped = move(OperationState.SKIPPED, fenced(id, attempt), reason=reason)
+    return connection.execute(skipped).rowcount == 1
+
+
+def drop(connection: sa.Connection, id: UUID, attempt: int) -> bool:
+    """Drop an unstarted attempt that comes too soon; False if it is not unstarted any more."""
+    dropped = move(OperationState.DROPPED, fenced(id, attempt), reason="tolerance")
+    return connection.execute(dropped).rowcount == 1
+
+
+def skip_unwanted(connection: sa.Connection, id: UUID, attempt: int) -> bool:
+    """Skip an unstarted attempt whose action is paused or deleted; False if it has moved.
+
+    Operations that wait for it wait for nothing else: they are skipped with it.
+    """
+    skipped = _skip_unwanted(connection, fenced(id, attempt))
+    is_skipped = bool(skipped)
+    while skipped:
+        skipped = _skip_unwanted(connection, operations.c.waiting_for.in_(skipped))
+    return is_skipped
+
+
+def _skip_unwanted(connection: sa.Connection, which: sa.ColumnElement[bool]) -> Sequence[UUID]:
+    is_deleted = sa.exists().where(
+        actions.c.uid == operations.c.action_uid, actions.c.deleted_at.is_not(None)
+    )
+    reason = sa.case((is_deleted, "the action was deleted"), else_="paused")
+    skipped = move(OperationState.SKIPPED, which, reason=reason).returning(operations.c.id)
+    return connection.execute(skipped).scalars().all()
+
+
+def overtake(connection: sa.Connection, newest: Sequence[tuple[UUID, datetime]]) -> int:
+    """Skip the unstarted operations before an action's newest: pairs of uid and occurrence.
+
+    Requested ones wait for their turn.
+    """
+    rows = [{"its_action": uid, "its_newest": at} for uid, at in newest]
+    values = becomes(OperationState.SKIPPED, UNSTARTED, reason=OVERTAKEN)
+
+    def is_overtaken(row: Columns, given: Columns) -> list[sa.ColumnElement[bool]]:
+        return [
+            row["action_uid"] == given["its_action"],
+            row["occurrence_at"] < given["its_newest"],
+            stands_in(row["state"], UNSTARTED),
+            # Another occurrence does not overtake one that has begun (a retry, one given back).
+            row["first_started_at"].is_(None),
+            sa.not_(is_requested(row)),
+            sa.not_(is_being_sent(row)),
+        ]
+
+    names = {"its_action": "action_uid", "its_newest": "occurrence_at"}
+    return update_each(connection, operations, rows, names, Change(is_overtaken, lambda _: values))
+
+
+def keep_newest(connection: sa.Connection, uid: UUID, max_waiting: int) -> int:
+    """Skip the oldest operations of an action that never started, beyond those that may wait.
+
+    One is allowed besides those that wait: it may be the next to run. Requested ones do not count.
+    """
+    never_started = _surplus(uid).where(operations.c.first_started_at.is_(None))
+    never_started = never_started.where(sa.not_(is_being_sent(operations.c)))
+    return _skip_surplus(connection, never_started.offset(max_waiting + 1), max_waiting)
+
+
+def keep_newest_waiting(connection: sa.Connection, uid: UUID, max_waiting: int) -> int:
+    """Skip the oldest waiting operations of an action, so that the newest `max_waiting` wait.
+
+    Requested ones do not count.
+    """
+    waiting = _surplus(uid).where(operations.c.waiting_for.is_not(None))
+    return _skip_surplus(connection, waiting.offset(max_waiting), max_waiting)
+
+
+def _surplus(uid: UUID) -> sa.Select[Any]:
+    """Return the unstarted operations of an action's schedule, the newest first."""
+    return (
+        sa.select(operations.c.id)
+        .where(operations.c.action_uid == uid, stands_in(operations.c.state, UNSTARTED))
+        .where(sa.not_(is_requested(operations.c)))
+        .order_by(operations.c.occurrence_at.desc(), operations.c.id)
+    )
+
+
+def _skip_surplus(connection: sa.Connection, surplus: sa.Select[Any], max_waiting: int) -> int:
+    too_many = connection.execute(surplus).scalars().all()
+    if not too_many:
+        return 0
+    reason = f"{MORE_WAITED}{max_waiting} waited"
+    those = operations.c.id.in_(too_many)
+    not_sent = sa.not_(is_being_sent(operations.c))
+    return connection.execute(move(OperationState.SKIPPED, those, not_sent, reason=reason)).rowcount
+
+
+def cancel(connection: sa.Connection, id: UUID, reason: str) -> bool:
+    """Cancel an operation that has not started, also one that waits; False if it has."""
+    return _cancel(connection, operations.c.id == id, reason) == 1
+
+
+def cancel_all(connection: sa.Connection, uids: Sequence[UUID], reason: str) -> int:
+    """Cancel the unstarted operations of actions; return how many."""
+    return _cancel(connection, is_among(connection, operations.c.action_uid, uids), reason)
+
+
+def cancel_backfill(connection: sa.Connection, uid: UUID, by: CausedBy, reason: str) -> int:
+    """Cancel the unstarted operations of an action that a backfill caused; return how many."""
+    its_own = (operations.c.action_uid == uid) & (operations.c.triggerer == by.triggerer)
+    return _cancel(connection, its_own, reason)
+
+
+def _cancel(connection: sa.Connection, which: sa.ColumnElement[bool], reason: str) -> int:
+    """Cancel unstarted operations, except one whose message the broker may just be taking."""
+    not_sent = sa.not_(is_being_sent(operations.c))
+    return connection.execute(
+        move(OperationState.CANCELLED, which, not_sent, reason=reason)
+    ).rowcount

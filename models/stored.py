@@ -1,0 +1,79 @@
+"""Column types for what a hand or an upgrade may have broken: reading a row never raises.
+
+What cannot be read comes as `Broken`, as None or as nothing at all; the reader of the row decides
+what that means for it, and its neighbours are read as ever.
+"""
+
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Dialect
+from sqlalchemy.types import TypeDecorator
+
+from models.action.plan import Broken, Plan, read_plan
+from runtime.database import read_stored
+
+
+class StoredPlan(TypeDecorator[Plan | Broken]):
+    """A plan's text; read as a `Plan`, or as `Broken` with the reason."""
+
+    impl = sa.Text
+    cache_ok = True
+
+    def process_bind_param(self, value: Any, dialect: Dialect) -> str | None:
+        """Return the value as it is stored: a plan as its JSON, a text as it is."""
+        return value.to_json() if isinstance(value, Plan) else value
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> Plan | Broken | None:
+        """Return what the stored text says."""
+        return None if value is None else read_plan(value)
+
+
+class StoredJson(TypeDecorator[Any]):
+    """A JSON value of one shape, `dict` or `list`; None for what has another one."""
+
+    impl = sa.JSON
+    cache_ok = True
+
+    def __init__(self, shape: type[dict[str, Any]] | type[list[Any]]) -> None:
+        super().__init__()
+        self.shape = shape
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> Any:
+        """Return the stored value, if it has the shape."""
+        return value if isinstance(value, self.shape) else None
+
+
+class StoredList(StoredJson):
+    """A JSON list of objects that have these texts; entries of another shape are left out."""
+
+    cache_ok = True
+
+    def __init__(self, *texts: str) -> None:
+        super().__init__(list)
+        self.texts = texts
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> Any:
+        """Return the entries that can be read; None where there is no list."""
+        if not isinstance(value, list):
+            return None
+        return [one for one in value if isinstance(one, dict) and self._has_texts(one)]
+
+    def _has_texts(self, one: dict[str, Any]) -> bool:
+        return all(isinstance(one.get(text), str) for text in self.texts)
+
+
+def document_in(text: str) -> dict[str, Any] | None:
+    """Return a stored document, None for one that cannot be read."""
+    value = read_stored(text)
+    return value if isinstance(value, dict) else None
+
+
+def instant_in(text: object) -> datetime | None:
+    """Return the instant that a stored text writes, aware; None for what is none."""
+    try:
+        at = datetime.fromisoformat(text) if isinstance(text, str) else None
+    except ValueError:
+        return None
+    return None if at is None or at.tzinfo is None else at

@@ -1,0 +1,40 @@
+"""The demo small app of `examples/`, loaded by `minutehand up --demo`."""
+
+import logging
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+from models.store.people import users
+from models.users import parse_users, read_user_rows
+from scheduler.changes import change
+from scheduler.changes.default_actions import give_maintenance
+from small_apps.document import parse_small_app
+from small_apps.store import small_apps
+from views.files import documents_in, read_documents, read_text
+from views.installation import Installation
+
+logger = logging.getLogger("minutehand.demo")
+
+FOLDER = Path(__file__).resolve().parent.parent / "examples" / "demo"
+
+
+def load(installation: Installation) -> None:
+    """Copy the demo's data under the data root and store its small app, users and actions.
+
+    What is there already, as it is here, stays as it is: loading twice changes nothing.
+    """
+    settings = installation.settings
+    installation.publish()
+    shutil.copytree(FOLDER / "data", settings.effective_data_root, dirs_exist_ok=True)
+    model = parse_small_app(read_documents(FOLDER / "app.json")[0][1])
+    rows = read_user_rows(read_text(FOLDER / "users.json"), ".json")
+    with installation.engine.begin() as connection:
+        app, _ = small_apps.apply(connection, model)
+        give_maintenance(connection, app)
+        users.import_users(connection, app.id, parse_users(rows, zone=app.zone))
+    files = sorted((FOLDER / "actions").glob("*.json"))
+    documents = documents_in(files)
+    author = replace(Installation(settings.home, app.name).author, name="demo")
+    for changed in change.apply_all(installation.engine, documents, author):
+        logger.info("demo action %s: %s", changed.name, changed.change)

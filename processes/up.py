@@ -1,0 +1,110 @@
+"""`minutehand up`: broker, daemon and workers, as children of one process."""
+
+import logging
+import signal
+from contextlib import ExitStack
+from pathlib import Path
+from threading import Event
+
+import sqlalchemy as sa
+
+from broker.names import DEFAULT, HEAVY, QUICK
+from models.errors import SchedulerError
+from processes import demo
+from runtime.clock import wait_for
+from runtime.config import Settings
+from runtime.database import make_engine
+from runtime.embedded import broker_answers, broker_command, stop_orphan
+from runtime.logs import set_up_logs
+from runtime.supervisor import Child, folder_lock, own_command, stop_all
+from scheduler.changes import default_actions
+from scheduler.on_demand import manual
+from views.installation import Installation
+
+logger = logging.getLogger("minutehand.up")
+
+BROKER_START_S = 20.0
+WATCH_S = 0.5
+# Beyond the grace that running steps are given.
+STOP_MARGIN_S = 10.0
+BROKER_STOP_S = 10.0
+SCHEDULER_SERVER = Path(__file__).resolve().parent.parent / "scheduler_server.py"
+
+
+def up(installation: Installation, *, load_demo: bool, run_now: bool) -> None:
+    """Run everything here until a signal: broker, daemon, workers, as children of this process.
+
+    `load_demo` loads the demo small app first; `run_now` runs every active action once.
+    """
+    settings = installation.settings
+    set_up_logs(settings.log, "up")
+    stop = Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    with ExitStack() as stack:
+        stack.enter_context(folder_lock(settings.home))
+        default_actions.migrate(make_engine(settings))
+        if load_demo:
+            demo.load(installation)
+        broker = _start_broker(settings, stack)
+        children = _children(settings)
+        stack.callback(stop_all, children, settings.worker.stop_grace_s + STOP_MARGIN_S)
+        for child in children:
+            child.start()
+        _log_places(settings)
+        if run_now:
+            _run_all(installation)
+        while not stop.wait(WATCH_S):
+            for child in (*broker, *children):
+                child.keep_alive()
+        logger.info("stopping; what runs is given back and goes on at the next start")
+
+
+def _start_broker(settings: Settings, stack: ExitStack) -> list[Child]:
+    """Start the embedded broker, stopped last of all; return it, or nothing with another."""
+    if not settings.uses_embedded_broker:
+        return []
+    if stop_orphan(settings.socket_path):
+        logger.warning("stopped a broker that an earlier start left behind")
+        wait_for(lambda: not broker_answers(settings.socket_path), BROKER_STOP_S)
+    broker = Child("broker", broker_command(settings), is_foreign=True)
+    broker.start()
+    stack.callback(stop_all, [broker], BROKER_STOP_S)
+    if not wait_for(lambda: broker_answers(settings.socket_path), BROKER_START_S):
+        raise SchedulerError(
+            f"the embedded broker does not answer at {settings.socket_path}; "
+            "set SCHED_BROKER_URL to use another"
+        )
+    return [broker]
+
+
+def _children(settings: Settings) -> list[Child]:
+    home = ("--home", str(settings.home))
+    scheduler = [own_command()[0], str(SCHEDULER_SERVER), *home]
+    return [
+        Child("scheduler", scheduler),
+        *(
+            Child(queue, own_command("worker", "--queues", queue, *home))
+            for queue in (QUICK, HEAVY, DEFAULT)
+        ),
+    ]
+
+
+def _run_all(installation: Installation) -> None:
+    """Run every active action of all small apps once; what goes wrong ends nothing here."""
+    installation.publish()
+    try:
+        asked, _ = manual.run_all(installation.engine, installation.actor)
+    except (SchedulerError, sa.exc.SQLAlchemyError) as error:
+        logger.error("not all actions could be run at the start: %s", error)
+        return
+    for one in asked:
+        if one.operation_id is None:
+            logger.warning("not run at the start: %s", one.refused)
+    logger.info("%d actions run now", sum(one.operation_id is not None for one in asked))
+
+
+def _log_places(settings: Settings) -> None:
+    logger.info("all files are in %s; Ctrl-C stops everything and loses nothing", settings.home)
+    if not settings.smtp_url.get_secret_value():
+        logger.info("mail is written to %s (set SCHED_SMTP_URL to send it)", settings.home / "mail")

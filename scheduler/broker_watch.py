@@ -1,0 +1,78 @@
+"""Notice a broker that lost its messages, and let what was queued there be sent again at once."""
+
+import logging
+
+import sqlalchemy as sa
+
+from broker import marker
+from broker.marker import Mark
+from broker.names import DEFAULT, HEAVY, QUICK
+from broker.old_queues import remove_ours
+from models.store import ticks
+from models.store.operations import outbox
+from runtime.database import reading
+
+logger = logging.getLogger("minutehand.broker")
+
+
+class BrokerWatch:
+    """What one daemon knows of the mark in the broker."""
+
+    def __init__(self) -> None:
+        self._mark: Mark | None = None
+        self._has_removed_old = False
+
+    def look(self, engine: sa.Engine) -> int:
+        """Return how many operations are due to be sent again, for the broker lost their messages.
+
+        Raises BrokerUnavailable. A message that was not lost after all, sent again, is harmless.
+        """
+        if not self._has_removed_old:
+            self._remove_old(engine)
+        mark = self._mark or _stored(engine)
+        if self._keeps(mark):
+            return 0
+        stored = _stored(engine)
+        # Another daemon may have noticed it first.
+        is_another = stored is not None and (mark is None or stored.name != mark.name)
+        if is_another and self._keeps(stored):
+            return 0
+        return self._replace(engine, stored)
+
+    def store(self, connection: sa.Connection) -> None:
+        """Store the mark's number, for a daemon that starts later."""
+        if self._mark is not None:
+            ticks.raise_mark(connection, self._mark.name, self._mark.number)
+
+    def _keeps(self, mark: Mark | None) -> bool:
+        found = None if mark is None else marker.look(mark)
+        self._mark = found or self._mark
+        return found is not None
+
+    def _replace(self, engine: sa.Engine, lost: Mark | None) -> int:
+        # Made first: if this daemon ends now, the next one notices the loss again.
+        self._mark = marker.make()
+        if self._mark is None:
+            return 0
+        with engine.begin() as connection:
+            ticks.set_mark(connection, self._mark.name, self._mark.number)
+            count = outbox.release_lost(connection)
+        if lost is not None:
+            marker.forget(lost)
+        if count:
+            logger.warning("the broker lost its messages: %d operations are sent again", count)
+        return count
+
+    def _remove_old(self, engine: sa.Engine) -> None:
+        with reading(engine) as connection:
+            queues = outbox.queues_in_use(connection)
+        count = remove_ours({QUICK, HEAVY, DEFAULT} | queues)
+        self._has_removed_old = True
+        if count:
+            logger.info("removed %d messages of ours from queues under their old names", count)
+
+
+def _stored(engine: sa.Engine) -> Mark | None:
+    with reading(engine) as connection:
+        found = ticks.mark(connection)
+    return None if found is None else Mark(*found)

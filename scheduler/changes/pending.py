@@ -1,0 +1,37 @@
+"""An edit by plain SQL that no tick has taken over yet: what it will make of the action."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from models.errors import InvalidAction
+from models.store.actions import cursors
+from scheduler.changes.revisions import Revision, revision_edited, was_edited
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """The revision that an edit makes, None and an error where it broke the document."""
+
+    edited_at: datetime
+    revision: Revision | None
+    error: str | None = None
+
+
+def pending_edit(connection: sa.Connection, uid: UUID, now: datetime) -> Edit | None:
+    """Return the edit that the next tick takes over, or None."""
+    row = cursors.read(connection, uid)
+    return None if row is None else edit_of(connection, row, now)
+
+
+def edit_of(connection: sa.Connection, row: cursors.Cursor, now: datetime) -> Edit | None:
+    """Return the edit by plain SQL that stands in a cursor's row, or None."""
+    if row.edited_at is None or row.set_aside is not None or not was_edited(row):
+        return None
+    edited_at = min(row.edited_at, now)
+    try:
+        return Edit(edited_at, revision_edited(connection, row, edited_at))
+    except (InvalidAction, ValueError) as error:
+        return Edit(edited_at, None, " ".join(str(error).split()))

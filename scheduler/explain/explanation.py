@@ -1,0 +1,102 @@
+"""An answer to "why did it run, or not run?", and what it is worked out from."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from models.store.actions import explain_facts
+from models.store.actions.explain_facts import Known, Standing
+from models.values import format_instant
+from runtime.config import Settings
+
+NOT_AN_OCCURRENCE = "not_an_occurrence"
+NOT_DUE_YET = "not_due_yet"
+# Its instant has come, and no tick has decided it yet.
+UNDECIDED = "undecided"
+PAUSED = "paused"
+SET_ASIDE = "set_aside"
+DELETED = "deleted"
+MISSED = "missed"
+PRUNED = "pruned"
+MOST_NAMED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What became of one instant of an action.
+
+    `verdict` is `not_an_occurrence`, `not_due_yet`, `undecided`, `paused`, `set_aside`, `deleted`,
+    `pruned`, or the state of the occurrence's operation; `text` says why, in a sentence.
+    `operations` has id, state, subject and text of each operation of that instant.
+    """
+
+    action: str
+    uid: UUID
+    instant: datetime
+    verdict: str
+    text: str
+    revision: int | None = None
+    operations: tuple[dict[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    connection: sa.Connection
+    known: Known
+    instant: datetime
+    now: datetime
+    settings: Settings
+    subject: str | None
+
+    @property
+    def lease(self) -> timedelta:
+        """After how long a silent worker counts as gone."""
+        return timedelta(seconds=self.settings.worker.lease_s)
+
+    def standing(self) -> Standing:
+        """How the installation stands."""
+        return explain_facts.standing(self.connection, self.lease)
+
+    def answer(self, verdict: str, text: str) -> Explanation:
+        """Return the answer, under the revision in force."""
+        revision = self.known.revision
+        number = None if revision is None else revision["number"]
+        action = self.known.action
+        return Explanation(action["name"], action["uid"], self.instant, verdict, text, number)
+
+
+def paused(asked: Asked) -> Explanation:
+    """Answer for an instant at which the action was paused: since when, and by whom."""
+    revision = asked.known.revision
+    first = None if revision is None else explain_facts.pause_of(asked.connection, revision)
+    if first is None:
+        return asked.answer(PAUSED, "paused")
+    since = format_instant(first["holds_from"] or first["effective_from"])
+    text = f"paused since {since} by {first['author']} (revision {first['number']})"
+    return asked.answer(PAUSED, text)
+
+
+def in_span(asked: Asked, span: sa.RowMapping, reason: str) -> Explanation:
+    """Answer for one of the older missed occurrences, which have no operation of their own."""
+    first, last = format_instant(span["first_at"]), format_instant(span["last_at"])
+    whole = f"one of {span['count']} occurrences from {first} to {last}"
+    told = f"was missed: {reason}; {whole}, noted at"
+    return asked.answer(MISSED, f"{told} {format_instant(span['recorded_at'])}")
+
+
+def pruned(asked: Asked) -> Explanation:
+    """Answer for an occurrence whose record is gone."""
+    days = asked.settings.retention.operations_days
+    text = f"was decided; its record is no longer kept (retention.operations_days is {days})"
+    return asked.answer(PRUNED, text)
+
+
+def span_in_words(span: timedelta) -> str:
+    """Return a span as days and a clock."""
+    seconds = int(span.total_seconds())
+    days, rest = divmod(seconds, 86_400)
+    clock = f"{rest // 3600:02}:{rest // 60 % 60:02}:{rest % 60:02}"
+    return f"{days} days {clock}" if days else clock

@@ -1,0 +1,127 @@
+"""An application has the same broker: neither takes, discards or stops anything of the other."""
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from typing import Any
+
+import pytest
+from celery import Celery
+from kombu import Connection, Exchange, Queue
+from pydantic import SecretStr
+
+from broker.app import configure
+from broker.probe import probe
+from runtime.config import Settings
+from tests.acceptance.installation import Installation
+from tests.acceptance.processes import python, until
+from tests.servers import Broker
+
+# As an application may call its own; RabbitMQ refuses another declaration of a queue.
+PRIORITIES = {"x-max-priority": 10}
+OURS = ("quick", "heavy", "default")
+
+
+@pytest.fixture(params=["redis", "rabbitmq"])
+def installation(
+    request: pytest.FixtureRequest, home_of: Callable[[str], Settings], broker: Broker
+) -> Iterator[Installation]:
+    """An installation whose broker an application has too."""
+    server = broker if request.param == "redis" else request.getfixturevalue("rabbitmq")
+    settings = home_of("sqlite").model_copy(update={"broker_url": SecretStr(server.url)})
+    made = Installation("sqlite", settings, server)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+class Application:
+    """Another Celery application with the same broker."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.celery = Celery("shop", broker=url)
+
+    def send(self, queue: str, *numbers: int) -> None:
+        """Send tasks to a queue of its own, or to one of ours by mistake."""
+        arguments = {} if queue.startswith("minutehand.") else PRIORITIES
+        own: Any = Queue(queue, Exchange(""), queue, queue_arguments=arguments)
+        for number in numbers:
+            self.celery.send_task("shop.close_day", [number], {"at": "night"}, queue=own)
+
+    def sent(self, queue: str) -> list[tuple[str, list[int]]]:
+        """Take what waits in a queue; return task and arguments of each, oldest first."""
+        found: list[tuple[str, list[int]]] = []
+        with closing(Connection(self.url)) as connection, connection.channel() as channel:
+            while (message := Queue(queue, channel=channel).get(no_ack=True)) is not None:
+                args, kwargs, _ = message.decode()
+                assert kwargs == {"at": "night"}
+                found.append((message.headers["task"], args))
+        return found
+
+
+@pytest.fixture
+def application(installation: Installation) -> Iterator[Application]:
+    made = Application(installation.settings.effective_broker_url)
+    yield made
+    made.celery.close()
+
+
+def test_its_queues_may_be_called_as_ours(
+    installation: Installation, application: Application
+) -> None:
+    for queue in OURS:
+        application.send(queue, *range(10))
+    id = installation.operation(installation.action())
+
+    installation.worker(",".join(OURS), concurrency=2, is_awaited=True)
+    installation.tick()
+
+    assert installation.becomes(id, "success")["sendings"] == 1
+    sent = [("shop.close_day", [number]) for number in range(10)]
+    assert [application.sent(queue) for queue in OURS] == [sent] * 3
+
+
+def test_a_task_that_we_do_not_know_is_put_aside_whole(
+    installation: Installation, application: Application
+) -> None:
+    application.send("minutehand.quick", 1, 2, 3)
+    id = installation.operation(installation.action())
+    installation.tick()
+
+    worker = installation.worker()
+    installation.becomes(id, "success")
+    worker.said("is put aside in minutehand.unknown", times=3)
+
+    sent = [("shop.close_day", [number]) for number in (1, 2, 3)]
+    assert application.sent("minutehand.unknown") == sent
+
+
+def test_its_control_does_not_reach_our_workers(
+    installation: Installation, application: Application
+) -> None:
+    worker = installation.worker(is_awaited=True)
+    app = configure(installation.settings)
+
+    def answers() -> Any:
+        with app.connection_for_write() as connection:
+            return app.control.ping(timeout=0.5, connection=connection)
+
+    until(lambda: bool(answers()), "our worker answers our own control")
+    assert application.celery.control.ping(timeout=0.5) == []
+    application.celery.control.shutdown()
+
+    assert answers()
+    assert worker.is_alive
+
+
+def test_a_worker_of_the_application_on_a_queue_of_ours_is_named(
+    installation: Installation, application: Application
+) -> None:
+    command = ("-m", "celery", "-b", application.url, "worker", "-Q", "minutehand.quick")
+    worker = installation.processes.start("other", python(*command, "-c", "1", "-l", "INFO"))
+    worker.said("ready.")
+
+    (one,) = probe(installation.settings, ("quick",)).foreign_workers
+
+    assert one.startswith("celery@")

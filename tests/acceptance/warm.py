@@ -1,0 +1,178 @@
+"""Processes of ours without their second of imports: forked by one that has them loaded.
+
+A process of its own all the same: a child of the test, in a session of its own, with its own
+environment, folder and end. What it leaves out is the start of Python, which `minutehand up`, the
+agents, the workers of other applications and the examples of the docs go through in full.
+"""
+
+import ctypes
+import importlib
+import json
+import os
+import runpy
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import IO, Any
+
+ROOT = Path(__file__).resolve().parents[2]
+SERVER = str(ROOT / "scheduler_server.py")
+OURS = ["-P", "-m", "minutehand"]
+# Not modules that take something from their process while they are imported: the environment
+# (`billiard`, by `processes.worker`), a lock that forks share (`tasks.lease`), a thread (DuckDB, by
+# the built-in steps).
+LOADED = (
+    *("cli.main", "processes.daemon", "cli.actions", "cli.operations", "cli.users", "cli.events"),
+    *("cli.status", "cli.apps"),
+    *("kombu.transport.redis", "sqlalchemy.dialects.sqlite", "psycopg"),
+)
+LEFT_OUT = {"billiard.common", "celery.apps.worker", "processes.worker", "tasks.lease", "duckdb"}
+LARGEST = 1 << 18
+CLONE_PARENT = 0x8000
+SYS_CLONE = {"x86_64": 56, "aarch64": 220}
+
+
+def is_warm(command: Sequence[str], environment: Mapping[str, str]) -> bool:
+    """Whether such a process can be forked: ours, without what Python loads at its start."""
+    is_ours = command[0] == sys.executable and (command[1] == SERVER or list(command[1:4]) == OURS)
+    folders = environment.get("PYTHONPATH", "").split(":")
+    has_hook = any((Path(folder) / "sitecustomize.py").exists() for folder in folders if folder)
+    return is_ours and not has_hook and os.uname().machine in SYS_CLONE
+
+
+@dataclass
+class Forked:
+    """A process that was forked for us; used as one that `subprocess` started."""
+
+    pid: int
+    args: Sequence[str]
+    returncode: int | None = None
+    _end: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._end = os.pidfd_open(self.pid)
+
+    def poll(self) -> int | None:
+        """Return the exit code, or None while it runs."""
+        if self.returncode is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                self.returncode = os.waitstatus_to_exitcode(status)
+                os.close(self._end)
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for its end; return the exit code, or raise subprocess.TimeoutExpired."""
+        if self.poll() is None:
+            select.select([self._end], [], [], timeout)
+        code = self.poll()
+        if code is None:
+            raise subprocess.TimeoutExpired(self.args, timeout or 0)
+        return code
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal, if it still runs."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+
+class Warm:
+    """A process with everything loaded, that forks those that are asked for."""
+
+    def __init__(self) -> None:
+        self._ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+            command = [sys.executable, "-P", __file__, str(theirs.fileno())]
+            # Nothing of the test's own files is inherited.
+            self._process = subprocess.Popen(
+                command, env=environment, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL
+            )
+
+    def start(
+        self, command: Sequence[str], environment: Mapping[str, str], folder: Path,
+        streams: tuple[IO[Any], IO[Any]],
+    ) -> Forked:  # fmt: skip
+        """Fork a process that runs `command`, one of ours; `streams` are its stdout and stderr."""
+        asked = {"command": list(command), "environment": dict(environment), "folder": str(folder)}
+        descriptors = [stream.fileno() for stream in streams]
+        socket.send_fds(self._ours, [json.dumps(asked).encode()], descriptors)
+        answer = self._ours.recv(64)
+        if not answer:
+            raise RuntimeError("the warm process is gone")
+        return Forked(int(answer), list(command))
+
+
+@lru_cache(maxsize=1)
+def warm() -> Warm:
+    """Return this process's own; it ends with us."""
+    return Warm()
+
+
+def _serve(channel: socket.socket) -> dict[str, Any]:
+    """Fork what is asked for; return, in each fork, what it was asked."""
+    while True:
+        text, descriptors, _, _ = socket.recv_fds(channel, LARGEST, 2)
+        if not text:
+            os._exit(0)
+        pid = _fork_for_parent()
+        if pid == 0:
+            channel.close()
+            return _become(json.loads(text), descriptors)
+        for descriptor in descriptors:
+            os.close(descriptor)
+        channel.send(str(pid).encode())
+
+
+def _fork_for_parent() -> int:
+    """Fork a child of our parent: the test waits for it and gets its exit code."""
+    python = ctypes.pythonapi
+    call = ctypes.PyDLL(None, use_errno=True).syscall
+    number = SYS_CLONE[os.uname().machine]
+    python.PyOS_BeforeFork()
+    pid = int(call(number, CLONE_PARENT | signal.SIGCHLD, 0, 0, 0, 0))
+    if pid == 0:
+        python.PyOS_AfterFork_Child()
+    else:
+        python.PyOS_AfterFork_Parent()
+    return pid
+
+
+def _become(asked: dict[str, Any], descriptors: Sequence[int]) -> dict[str, Any]:
+    """Take over what makes a process its own."""
+    os.setsid()
+    with open(os.devnull, "rb") as nothing:
+        for ours, its in zip((0, 1, 2), (nothing.fileno(), *descriptors), strict=True):
+            os.dup2(its, ours)
+    for descriptor in descriptors:
+        os.close(descriptor)
+    os.environ.clear()
+    os.environ.update(asked["environment"])
+    os.chdir(asked["folder"])
+    sys.path[1:1] = [one for one in os.environ.get("PYTHONPATH", "").split(":") if one]
+    return asked
+
+
+def _run(command: Sequence[str]) -> None:
+    """Run one of our two entries as Python would."""
+    if command[1] == SERVER:
+        sys.argv = list(command[1:])
+        runpy.run_path(SERVER, run_name="__main__")
+    else:
+        sys.argv = ["minutehand", *command[4:]]
+        runpy.run_module("minutehand", run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    for _name in LOADED:
+        importlib.import_module(_name)
+    assert not LEFT_OUT & set(sys.modules)
+    assert threading.active_count() == len(list(Path("/proc/self/task").iterdir())) == 1
+    _run(_serve(socket.socket(fileno=int(sys.argv[1])))["command"])

@@ -1,0 +1,49 @@
+"""docs/how-to/hooks-and-alerts.md: it verifies what we sign, and its keys are those we send."""
+
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from models.notices import NoticeKind
+from runtime.config import load_settings
+from tasks.notices.webhook import SIGNATURE, signature
+
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "hooks-and-alerts.md"
+TEXT = PAGE.read_text(encoding="utf-8")
+NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
+BODY = '{"kind":"failure","error":"…"}'.encode()
+
+
+@pytest.fixture
+def page() -> dict[str, Any]:
+    (block,) = re.findall(r"```python\n(.*?)```", TEXT, re.S)
+    names: dict[str, Any] = {"__name__": "verify"}
+    exec(block, names)
+    return names
+
+
+def test_the_page_verifies_what_we_sign(page: dict[str, Any]) -> None:
+    header = signature("s3cret", BODY, NOON)
+    now = NOON.timestamp() + 5
+
+    assert page["is_genuine"]("s3cret", header, BODY, now)
+    assert not page["is_genuine"]("other", header, BODY, now)
+    assert not page["is_genuine"]("s3cret", header, BODY + b"!", now)
+    assert not page["is_genuine"]("s3cret", header, BODY, now + 301)
+
+
+def test_the_page_names_the_header_and_each_kind() -> None:
+    assert f"`{SIGNATURE}: t=" in TEXT
+    assert all(f"`{kind}`" in TEXT for kind in NoticeKind)
+
+
+def test_its_settings_are_settings(tmp_path: Path) -> None:
+    for number, block in enumerate(re.findall(r"```yaml\n(.*?)```", TEXT, re.S)):
+        home = tmp_path / str(number)
+        home.mkdir()
+        (home / "config.yaml").write_text(block)
+
+        assert load_settings(home, {}).alert.timezone in ("UTC", "Europe/Paris")

@@ -1,0 +1,103 @@
+"""Applying many documents: one summary, and no query for each."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from runtime.config import Settings
+from tests.factories import make_document
+from tests.integration.cli.conftest import Call, Write
+from views import changes
+from views.installation import Installation
+
+HOURLY = {"cron_rule": "0 * * * *", "timezone": "UTC"}
+
+
+def mails(number: int, **changes: Any) -> dict[str, Any]:
+    """Return an action that names users, groups and a template, none of which is there."""
+    recipients = {"users": [f"user{number}@example.com"], "groups": ["staff"]}
+    steps = {"send_email": {"template": "hello"}}
+    return make_document(
+        name=f"mail {number}", operations=steps, recipients=recipients, when=HOURLY, **changes
+    )
+
+
+@pytest.fixture
+def installation(settings: Settings, engine: sa.Engine) -> Installation:
+    opened = Installation(settings.home)
+    opened.__dict__ |= {"settings": settings, "engine": engine}
+    return opened
+
+
+def statements(installation: Installation, number: int) -> tuple[int, int]:
+    """Return how many statements it takes to create so many actions, and to apply them again."""
+    documents = [mails(n) for n in range(number, 2 * number)]
+    counted: list[int] = []
+    for _ in range(2):
+        seen: list[str] = []
+
+        def note(_c: Any, _cursor: Any, statement: str, *_: Any, seen: list[str] = seen) -> None:
+            seen.append(statement)
+
+        sa.event.listen(installation.engine, "before_cursor_execute", note)
+        made = changes.apply(installation, documents)
+        sa.event.remove(installation.engine, "before_cursor_execute", note)
+        assert len(made.root) == number
+        assert all(one.warnings for one in made.root)
+        counted.append(len(seen))
+    return counted[0], counted[1]
+
+
+def test_the_number_of_statements_does_not_grow_with_the_actions(
+    installation: Installation,
+) -> None:
+    few = statements(installation, 3)
+
+    many = statements(installation, 60)
+
+    assert all(more <= less for more, less in zip(many, few, strict=True))
+
+
+def test_apply_prints_one_line_and_the_first_warnings(call: Call, write: Write) -> None:
+    first = "\n".join(json.dumps(mails(n)) for n in range(40))
+    second = "\n".join(json.dumps(mails(n, description="new")) for n in range(38, 42))
+    call("action", "apply", write(first, "first.jsonl"))
+
+    done = call("action", "apply", write(second, "second.jsonl"))
+
+    lines = done.out.splitlines()
+    assert lines[0] == "created 2, changed 2, unchanged 0"
+    assert lines[1].startswith("  warning: mail 38: recipients.users")
+    assert lines[-1] == "  … and 6 more warnings; --verbose shows them"
+    assert (len(lines), done.err) == (12, "")
+
+
+def test_verbose_shows_each_action(call: Call, write: Write) -> None:
+    documents = "\n".join(json.dumps(mails(n)) for n in range(12))
+
+    done = call("action", "apply", "--verbose", write(documents, "all.jsonl"))
+
+    assert done.out.count("created mail ") == 12
+    assert done.out.count("  at minute 0 past every hour") in {0, 12}
+    assert done.out.count("warning: ") == 12 * 4
+    assert done.out.splitlines()[-1] == "created 12, changed 0, unchanged 0"
+
+
+def test_add_summarizes_more_than_a_few(call: Call, write: Write) -> None:
+    documents = "\n".join(json.dumps(make_document(name=f"n{n}")) for n in range(11))
+
+    done = call("action", "add", write(documents, "all.jsonl"))
+
+    assert done.out == "created 11, changed 0, unchanged 0\n"
+
+
+def test_check_and_add_agree(
+    call: Call, write: Write, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("SCHED_SCHEDULER_TICK_SECONDS", "5")
+    file = write(make_document(when={"every": "PT10S"}))
+
+    assert (call("action", "check", file).code, call("action", "add", file).code) == (0, 0)

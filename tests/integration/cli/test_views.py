@@ -1,0 +1,191 @@
+"""Every command shows one view: as JSON that its schema describes, and as harmless text."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+import sqlalchemy as sa
+from jsonschema import Draft202012Validator
+
+from cli.tree import COMMANDS, Tree
+from models.tables import operation_logs, operations
+from runtime.config import load_settings
+from runtime.database import make_engine
+from tests.factories import make_document
+from tests.integration.cli.conftest import Call, Write
+from views.actions import Action, Actions, Occurrences
+from views.apps import App, AppliedApp, AppliedApps, Apps, DeletedApp
+from views.backfills import BackfillPlan, CancelledBackfills, StartedBackfill
+from views.change_plan import ChangePlan
+from views.changes import (
+    Changes,
+    Checked,
+    DeletedAction,
+    DeletedActions,
+    Switched,
+    SwitchedAll,
+)
+from views.doctor.report import Report
+from views.events import SentEvent
+from views.explanation import Explanation
+from views.installation import Migrated
+from views.operations import Log, Operation, Operations, OperationStateView
+from views.runs import CancelledAll, Ran, RanAll, RepeatedAll, RunPlan
+from views.simulation import Simulation
+from views.status import Status
+from views.steps import Steps
+from views.templates import TemplatePreview, Templates, TriedMail
+from views.users import AddedUser, ImportedUsers, Users
+from views.view import Listing, View
+
+Kind = type[View] | type[Listing[Any]]
+HOSTILE = "a\x1b[2J\x9b\u202e\x07"
+HOURLY = {"cron_rule": "0 * * * *", "timezone": "UTC"}
+# They stand up processes, or hand out rows as they are; `status --check` prints nothing.
+WITHOUT_VIEW = {"up", "worker", "agent", "app data"}
+# No daemon ticks here; one of all actions is active already.
+ENDS_WITH_1: dict[Kind, int] = {Report: 1, RanAll: 1}
+BACKFILL = ("backfill", "nightly", "--from", "{hour}", "--to", "{hour}")
+CASES: list[tuple[str, tuple[str, ...], Kind]] = [
+    ("action check", ("{new}",), Checked),
+    ("action add", ("{new}",), Changes),
+    ("action apply", ("{new}",), Changes),
+    ("action apply", ("{new}", "--dry-run"), ChangePlan),
+    ("action list", (), Actions),
+    ("action show", ("nightly",), Action),
+    ("action next", ("nightly",), Occurrences),
+    ("action explain", ("nightly", "2099-01-05T07:00:00Z"), Explanation),
+    ("action run", ("other",), Ran),
+    ("action run", ("--all",), RanAll),
+    ("action run", ("nightly", "--dry-run"), RunPlan),
+    ("action pause", ("nightly",), Switched),
+    ("action pause", ("--owner", "shop"), SwitchedAll),
+    ("action resume", ("nightly",), Switched),
+    ("action delete", ("nightly",), DeletedAction),
+    ("action delete", ("--owner", "shop"), DeletedActions),
+    ("operation list", (), Operations),
+    ("operation show", ("{id}",), Operation),
+    ("operation state", ("{id}",), OperationStateView),
+    ("operation logs", ("{id}",), Log),
+    ("operation rerun", ("{missed}",), RepeatedAll),
+    ("operation retry", ("{failed}",), RepeatedAll),
+    ("operation cancel", ("{id}",), CancelledAll),
+    ("app add", ("{app}",), AppliedApp),
+    ("app apply", ("{app}",), AppliedApps),
+    ("app list", (), Apps),
+    ("app show", ("default",), App),
+    ("app delete", ("shop", "--yes"), DeletedApp),
+    ("template list", (), Templates),
+    ("template preview", ("hello",), TemplatePreview),
+    ("template send-test", ("hello", "--to", "ann@example.com"), TriedMail),
+    ("user add", ("zoe@example.com",), AddedUser),
+    ("user list", (), Users),
+    ("user import", ("{users}",), ImportedUsers),
+    ("event send", ("order.paid", "--user", "ann@example.com"), SentEvent),
+    ("step list", (), Steps),
+    ("backfill", (*BACKFILL[1:], "--dry-run"), BackfillPlan),
+    ("backfill", BACKFILL[1:], StartedBackfill),
+    ("backfill", ("filled", "--cancel"), CancelledBackfills),
+    ("migrate", (), Migrated),
+    ("status", (), Status),
+    ("simulate", ("{new}",), Simulation),
+    ("doctor", (), Report),
+]
+
+
+@pytest.fixture
+def filled(call: Call, write: Write, home: Path) -> Callable[[str], str]:
+    """Fill an installation with one of each, hostile texts among them; return what fills in."""
+    whole = {
+        "name": "default",
+        "templates": {"hello": {"subject": "Hi", "text": "Hello {{ recipient.name }}"}},
+        "users": [{"id": "ann@example.com", "groups": ["staff"]}],
+    }
+    call("app", "apply", write(whole, "default.json"))
+    call("app", "add", write({"name": "shop"}, "shop.json"))
+    documents = [
+        make_document(name=name, owner="shop", when=HOURLY)
+        for name in ("nightly", "other", "filled")
+    ]
+    call("action", "add", write(documents, "all.json"))
+    engine = make_engine(load_settings(home, {}))
+    with engine.connect() as connection:
+        hour = connection.execute(
+            sa.text("SELECT strftime('%Y-%m-%dT%H:00:00Z', 'now', '-3 hours')")
+        ).scalar_one()
+    call("backfill", "filled", "--from", hour, "--to", hour)
+    ids = {"pending": call("action", "run", "nightly", "--json").json["id"]}
+    with engine.begin() as connection:
+        mine = sa.select(operations).where(operations.c.id == UUID(ids["pending"]))
+        row = dict(connection.execute(mine).mappings().one())
+        for state in ("missed", "failed"):
+            ids[state] = str(uuid4())
+            told = {"error": HOSTILE, "reason": HOSTILE, "finished_at": row["recorded_at"]}
+            ended = row | told | {"id": UUID(ids[state]), "state": state}
+            connection.execute(sa.insert(operations).values(ended))
+    with engine.begin() as connection:
+        lines = [{"at": hour, "level": "INFO", "message": HOSTILE}]
+        connection.execute(
+            sa.insert(operation_logs).values(operation_id=UUID(ids["pending"]), lines=lines)
+        )
+    found = {
+        "id": ids["pending"],
+        "missed": ids["missed"],
+        "failed": ids["failed"],
+        "hour": hour,
+        "new": write(make_document(name="new", when=HOURLY), "new.json"),
+        "app": write({"name": "new-app"}, "app.json"),
+        "users": write([{"id": "bob@example.com"}], "users.json"),
+    }
+    return lambda text: text.format(**found)
+
+
+@pytest.mark.parametrize(
+    ("command", "arguments", "kind"), CASES, ids=[f"{one[0]}-{one[2].__name__}" for one in CASES]
+)
+def test_a_command_shows_its_view(
+    call: Call,
+    filled: Callable[[str], str],
+    command: str,
+    arguments: tuple[str, ...],
+    kind: Kind,
+) -> None:
+    shown = call("--json", *command.split(), *map(filled, arguments))
+
+    schema = kind.model_json_schema(mode="serialization", by_alias=True)
+    assert shown.code == ENDS_WITH_1.get(kind, 0), shown.err
+    Draft202012Validator(schema).validate(shown.json)
+    if issubclass(kind, View):
+        assert set(shown.json) == set(schema["properties"])
+
+
+def test_no_text_has_a_control_character(call: Call, filled: Callable[[str], str]) -> None:
+    looks = [
+        ("operation list", ()),
+        ("operation show", ("{failed}",)),
+        ("operation logs", ("{id}",)),
+        ("action show", ("nightly",)),
+        ("action list", ()),
+        ("app show", ("default",)),
+        ("status", ()),
+    ]
+
+    texts = [call(*command.split(), *map(filled, rest)).out for command, rest in looks]
+    written = call("--json", "operation", "show", filled("{failed}"))
+
+    assert not set("\x1b\x9b\u202e\x07") & set("".join(texts) + written.out)
+    assert r"a\x1b[2J\x9b\u202e\x07" in texts[1]
+    assert written.json["error"] == HOSTILE
+
+
+def test_every_command_has_a_view() -> None:
+    tree = Tree(name="minutehand")
+    leaves = {
+        f"{name} {leaf}" if leaf else name
+        for name in COMMANDS
+        for leaf in getattr(tree.commands[name], "commands", {"": None})
+    }
+
+    assert leaves - WITHOUT_VIEW == {command for command, _, _ in CASES}

@@ -1,0 +1,295 @@
+"""A broker that lost its messages is noticed by the next tick: what was queued is sent again."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+import pytest
+import sqlalchemy as sa
+from pydantic import SecretStr
+
+from broker.app import configure, disconnect
+from models.sql import database_now
+from models.store import ticks
+from models.store.operations.claims import claim
+from runtime.config import Settings
+from runtime.database import make_engine, reading
+from scheduler.loop import Daemon
+from scheduler.sweep import Sweeper
+from scheduler.tick import TickReport, tick
+from tests.celery_messages import TASK, allowing, celery_action, celery_messages, follow_by_name
+from tests.factories import make_action, make_operation, row_of, update_operation
+from tests.rabbitmq import RabbitMQ
+from tests.servers import Broker
+
+NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+LEASE = timedelta(seconds=45)
+RARELY = {"cron_rule": "0 0 1 6 *", "timezone": "UTC"}
+
+
+def queued(engine: sa.Engine, sweeper: Sweeper, number: int = 2) -> list[UUID]:
+    """Return operations that a tick has sent; no worker has started them."""
+    action = make_action(engine, when=RARELY, policy={"overlap": "allow", "catch_up": "all"})
+    ids = [make_operation(engine, action, NOON + n * MINUTE) for n in range(number)]
+    for id in ids:
+        update_operation(engine, id, not_before=database_now(-1.0))
+    assert run_tick(engine, sweeper).sent == number
+    return ids
+
+
+def run_tick(engine: sa.Engine, sweeper: Sweeper, minutes: int = 0) -> TickReport:
+    return tick(engine, NOON + minutes * MINUTE, sweeper)
+
+
+def messages(broker: Broker) -> list[str]:
+    return sorted(id for id, _ in broker.messages("quick"))
+
+
+def empty(broker: Broker) -> None:
+    with broker.client() as client:
+        client.flushall()
+
+
+def texts(ids: list[UUID]) -> list[str]:
+    return sorted(str(id) for id in ids)
+
+
+def test_an_emptied_redis_gets_what_was_queued_at_the_next_tick_and_once(
+    engine: sa.Engine, broker: Broker
+) -> None:
+    sweeper = Sweeper(LEASE)
+    ids = queued(engine, sweeper)
+    empty(broker)
+
+    noticed = run_tick(engine, sweeper, 1)
+    after = run_tick(engine, sweeper, 2)
+
+    assert (noticed.lost_messages, noticed.sent) == (2, 2)
+    assert (after.lost_messages, after.sent) == (0, 0)
+    assert messages(broker) == texts(ids)
+    assert [row_of(engine, id)["attempt"] for id in ids] == [1, 1]
+
+
+def test_a_daemon_that_starts_after_the_loss_notices_it(engine: sa.Engine, broker: Broker) -> None:
+    ids = queued(engine, Sweeper(LEASE))
+    empty(broker)
+
+    assert run_tick(engine, Sweeper(LEASE), 1).lost_messages == 2
+
+    assert messages(broker) == texts(ids)
+
+
+def test_a_redis_that_went_back_to_an_older_snapshot_is_noticed(
+    engine: sa.Engine, broker: Broker
+) -> None:
+    sweeper = Sweeper(LEASE)
+    run_tick(engine, sweeper)
+    with broker.client() as client:
+        (key,) = client.keys("minutehand.marker.*")
+        snapshot = client.dump(key)
+    ids = queued(engine, sweeper)
+    empty(broker)
+    with broker.client() as client:
+        client.restore(key, 0, snapshot)
+
+    assert run_tick(engine, sweeper, 1).lost_messages == 2
+
+    assert messages(broker) == texts(ids)
+
+
+def test_a_daemon_s_number_is_stored_for_the_next_one(
+    engine: sa.Engine, settings: Settings
+) -> None:
+    daemon = Daemon(engine, settings)
+    daemon.prepare()
+    for _ in range(3):
+        daemon.tick_once()
+
+    with reading(engine) as connection:
+        found = ticks.mark(connection)
+    assert found is not None
+    assert found[1] == 3
+
+
+def test_two_daemons_send_again_once(engine: sa.Engine, broker: Broker) -> None:
+    one, two = Sweeper(LEASE), Sweeper(LEASE)
+    ids = queued(engine, one)
+    run_tick(engine, two)
+    empty(broker)
+
+    reports = [run_tick(engine, sweeper, 1) for sweeper in (one, two, one, two)]
+
+    assert [report.lost_messages for report in reports] == [2, 0, 0, 0]
+    assert messages(broker) == texts(ids)
+
+
+def test_a_broker_that_is_silent_for_a_while_lost_nothing(
+    engine: sa.Engine, broker: Broker
+) -> None:
+    sweeper = Sweeper(LEASE)
+    ids = queued(engine, sweeper)
+    with broker.client() as client:
+        client.execute_command("CLIENT", "PAUSE", "60000", "WRITE")
+        silent = run_tick(engine, sweeper, 1)
+        client.execute_command("CLIENT", "UNPAUSE")
+    back = run_tick(engine, sweeper, 2)
+
+    assert silent.broker_error is not None
+    assert (back.broker_error, back.lost_messages, back.sent) == (None, 0, 0)
+    assert messages(broker) == texts(ids)
+
+
+def test_what_a_worker_has_started_or_an_application_got_is_not_sent_again(
+    engine: sa.Engine, settings: Settings, broker: Broker
+) -> None:
+    sweeper = Sweeper(LEASE)
+    running, _ = queued(engine, sweeper)
+    with engine.begin() as connection:
+        claim(connection, running, 1, "quick@here")
+    configure(allowing(settings, "shop.*"))
+    follow_by_name(engine, TASK)
+    theirs = make_operation(engine, celery_action(engine, when=RARELY), NOON)
+    update_operation(engine, theirs, not_before=database_now(-1.0))
+    run_tick(engine, sweeper)
+    assert row_of(engine, theirs)["state"] == "queued"
+    empty(broker)
+
+    assert run_tick(engine, sweeper, 1).lost_messages == 1
+
+    assert len(messages(broker)) == 1
+    assert celery_messages(broker) == []
+    configure(settings)
+
+
+def test_a_redis_that_refuses_the_look_is_no_loss_and_stops_nothing(
+    engine: sa.Engine, broker: Broker
+) -> None:
+    sweeper = Sweeper(LEASE)
+    queued(engine, sweeper)
+    with broker.client() as client:
+        client.execute_command("ACL", "SETUSER", "default", "-incr")
+        try:
+            refused = run_tick(engine, sweeper, 1)
+        finally:
+            client.execute_command("ACL", "SETUSER", "default", "+incr")
+
+    assert (refused.lost_messages, refused.broker_error) == (0, None)
+
+
+def test_messages_under_the_old_names_are_sent_under_the_new_ones_after_an_upgrade(
+    engine: sa.Engine, broker: Broker
+) -> None:
+    ids = queued(engine, Sweeper(LEASE), 3)
+    with broker.client() as client:
+        # As the last release left it: no mark, and our messages in queues that others may have.
+        client.delete(*client.keys("minutehand.marker.*"))
+        for raw in client.lrange("minutehand.quick", 0, -1):
+            client.lpush("default", raw, raw.replace(b'"origin": "minutehand"', b'"origin": "me"'))
+        client.lpush("default", "no message")
+        client.delete("minutehand.quick")
+    with engine.begin() as connection:
+        connection.execute(sa.text("DELETE FROM installation WHERE key = 'broker_mark'"))
+
+    report = run_tick(engine, Sweeper(LEASE), 1)
+
+    assert report.sent == 3
+    assert messages(broker) == texts(ids)
+    with broker.client() as client:
+        left = client.lrange("default", 0, -1)
+    assert [b'"origin": "me"' in raw for raw in left] == [False, True, True, True]
+
+
+# RabbitMQ
+
+
+@dataclass
+class OnRabbitMQ:
+    """An installation on RabbitMQ."""
+
+    engine: sa.Engine
+    server: RabbitMQ
+
+    def messages(self) -> list[str]:
+        """Return the ids of the operations that wait in our queue."""
+        found = []
+        with self.server.channel() as channel:
+            while (message := channel.basic_get("minutehand.quick")) is not None:
+                found.append(message.properties["application_headers"]["id"])
+        return sorted(found)
+
+
+@pytest.fixture
+def rabbit(rabbitmq: RabbitMQ, home_of: Callable[[str], Settings]) -> Iterator[OnRabbitMQ]:
+    settings = home_of("sqlite").model_copy(update={"broker_url": SecretStr(rabbitmq.url)})
+    configure(settings)
+    with rabbitmq.channel() as channel:
+        channel.queue_delete("minutehand.quick")
+    engine = make_engine(settings)
+    yield OnRabbitMQ(engine, rabbitmq)
+    disconnect()
+    engine.dispose()
+
+
+def test_a_rabbitmq_that_lost_its_data_gets_what_was_queued_at_the_next_tick(
+    rabbit: OnRabbitMQ,
+) -> None:
+    sweeper = Sweeper(LEASE)
+    ids = queued(rabbit.engine, sweeper)
+    quiet = run_tick(rabbit.engine, sweeper, 1)
+    rabbit.server.lose_everything()
+
+    noticed = run_tick(rabbit.engine, sweeper, 2)
+    after = run_tick(rabbit.engine, sweeper, 3)
+
+    assert (quiet.lost_messages, noticed.lost_messages, after.lost_messages) == (0, 2, 0)
+    assert rabbit.messages() == texts(ids)
+
+
+def test_a_rabbitmq_that_is_restarted_with_its_data_lost_nothing(rabbit: OnRabbitMQ) -> None:
+    sweeper = Sweeper(LEASE)
+    ids = queued(rabbit.engine, sweeper)
+    rabbit.server.stop()
+    rabbit.server.start()
+
+    back = run_tick(rabbit.engine, sweeper, 1)
+
+    assert (back.broker_error, back.lost_messages, back.sent) == (None, 0, 0)
+    assert rabbit.messages() == texts(ids)
+
+
+def test_a_rabbitmq_that_falls_silent_holds_up_no_tick_and_lost_nothing(
+    rabbit: OnRabbitMQ,
+) -> None:
+    sweeper = Sweeper(LEASE)
+    ids = queued(rabbit.engine, sweeper)
+    with rabbit.server.silence():
+        silent = run_tick(rabbit.engine, sweeper, 1)
+
+    back = run_tick(rabbit.engine, sweeper, 2)
+
+    assert silent.broker_error is not None
+    assert (back.broker_error, back.lost_messages, back.sent) == (None, 0, 0)
+    assert rabbit.messages() == texts(ids)
+
+
+def test_rabbitmq_s_old_queues_are_emptied_of_ours_alone(rabbit: OnRabbitMQ) -> None:
+    ids = queued(rabbit.engine, Sweeper(LEASE))
+    with rabbit.server.channel() as channel:
+        channel.queue_declare("default", durable=True, arguments={"x-max-priority": 9})
+        taken = [channel.basic_get("minutehand.quick", no_ack=True) for _ in ids]
+        for number, message in enumerate(taken):
+            channel.basic_publish(message, routing_key="default")
+            told = {"headers": {"task": "shop.close_day"}, "content_encoding": "utf-8"}
+            foreign = channel.prepare_message(f'"{number}"', **told)
+            channel.basic_publish(foreign, routing_key="default")
+    with rabbit.engine.begin() as connection:
+        connection.execute(sa.text("DELETE FROM installation WHERE key = 'broker_mark'"))
+
+    assert run_tick(rabbit.engine, Sweeper(LEASE), 1).sent == 2
+
+    assert rabbit.messages() == texts(ids)
+    with rabbit.server.channel() as channel:
+        left = [channel.basic_get("default", no_ack=True) for _ in range(3)]
+    assert [one and one.body for one in left] == ['"0"', '"1"', None]

@@ -1,0 +1,282 @@
+"""Whatever the clock does: no occurrence is without an outcome, none runs twice."""
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from hypothesis import HealthCheck, example, given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from broker.app import configure
+from models.tables import actions, installation, missed_spans
+from runtime.config import Settings
+from runtime.database import make_engine, reading
+from scheduler.changes import change
+from scheduler.changes.change import Changed
+from scheduler.explain import explain
+from scheduler.fingerprint import operation_id
+from scheduler.occurrence import occurrences_between
+from scheduler.sweep import Sweeper
+from scheduler.tick import TickReport, tick
+from tests.factories import author, cursor_of, make_action, make_document, rows_of
+from tests.virtual_clock import VirtualClock
+
+SEVEN = datetime(2027, 1, 4, 7, 0, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+HOUR = timedelta(hours=1)
+DAY = timedelta(days=1)
+LEASE = timedelta(seconds=45)
+EVERY_MINUTE = {"cron_rule": "* * * * *", "timezone": "UTC"}
+HOURLY = {"cron_rule": "0 * * * *", "timezone": "UTC"}
+
+
+@pytest.fixture
+def clock(engine: sa.Engine) -> VirtualClock:
+    """The clock of the engine's database, at seven."""
+    return VirtualClock(engine, SEVEN)
+
+
+def run_tick(engine: sa.Engine, clock: VirtualClock, now: datetime) -> TickReport:
+    clock.set(now)
+    return tick(engine, None, Sweeper(LEASE))
+
+
+def verdict(engine: sa.Engine, settings: Settings, action: Changed, at: datetime) -> str:
+    with reading(engine) as connection:
+        return explain(action.uid, at, connection, settings).verdict
+
+
+def due_of(engine: sa.Engine, action: Changed) -> list[datetime]:
+    return [row["occurrence_at"] for row in rows_of(engine, action) if row["state"] != "missed"]
+
+
+@pytest.mark.parametrize(
+    ("when", "policy"),
+    [
+        pytest.param(HOURLY, {"ends_at": (SEVEN + 5 * HOUR).isoformat()}, id="ends_at"),
+        pytest.param({"due_date": (SEVEN + HOUR).isoformat()}, {}, id="due_date"),
+        pytest.param(
+            [{"due_date": (SEVEN + n * HOUR).isoformat()} for n in (1, 2)], {}, id="union"
+        ),
+        pytest.param(
+            {"every": "PT1H", "starting_at": SEVEN.isoformat()},
+            {"ends_at": (SEVEN + 3 * HOUR).isoformat()},
+            id="interval",
+        ),
+    ],
+)
+def test_an_action_that_had_ended_by_a_clock_that_was_ahead_runs_by_the_right_one(
+    engine: sa.Engine, clock: VirtualClock, when: Any, policy: dict[str, Any]
+) -> None:
+    action = make_action(engine, when=when, policy=policy)
+    run_tick(engine, clock, SEVEN)
+    run_tick(engine, clock, SEVEN + 30 * DAY)
+
+    run_tick(engine, clock, SEVEN + MINUTE)
+    run_tick(engine, clock, SEVEN + HOUR)
+
+    assert SEVEN + HOUR in due_of(engine, action)
+
+
+def test_a_due_date_between_now_and_what_is_decided_already_is_not_lost(
+    engine: sa.Engine, clock: VirtualClock
+) -> None:
+    action = make_action(engine, name="one", when=EVERY_MINUTE)
+    run_tick(engine, clock, SEVEN + 4 * MINUTE)
+    clock.set(SEVEN + MINUTE)
+    due_at = SEVEN + 3 * MINUTE
+    once = make_document(name="one", when={"due_date": due_at.isoformat()})
+
+    change.apply_all(engine, [once], author())
+    for minute in range(2, 6):
+        run_tick(engine, clock, SEVEN + minute * MINUTE)
+
+    assert due_at in due_of(engine, action)
+    assert len(rows_of(engine, action)) == len({row["id"] for row in rows_of(engine, action)})
+
+
+def test_a_paused_action_is_not_filed_again(engine: sa.Engine, clock: VirtualClock) -> None:
+    action = make_action(engine, when=HOURLY)
+    run_tick(engine, clock, SEVEN)
+    change.set_active(engine, action.uid, active=False, author=author())
+    run_tick(engine, clock, SEVEN + DAY)
+
+    run_tick(engine, clock, SEVEN + MINUTE)
+
+    assert cursor_of(engine, action)["next_occurrence_at"] is None
+
+
+def test_a_change_made_while_the_clock_was_ahead_holds_from_the_right_one_on(
+    engine: sa.Engine, clock: VirtualClock, settings: Settings
+) -> None:
+    action = make_action(engine, name="one", when=HOURLY)
+    run_tick(engine, clock, SEVEN)
+    run_tick(engine, clock, SEVEN + 3 * DAY)
+    half_past = {"cron_rule": "30 * * * *", "timezone": "UTC"}
+    change.apply_all(engine, [make_document(name="one", when=half_past)], author())
+
+    run_tick(engine, clock, SEVEN + MINUTE)
+    run_tick(engine, clock, SEVEN + 30 * MINUTE)
+    # An outage over the instant of the change by the clock that was wrong.
+    run_tick(engine, clock, SEVEN + 4 * DAY)
+
+    said = [verdict(engine, settings, action, SEVEN + n * 30 * MINUTE) for n in (1, 2, 3, 144, 145)]
+    assert said == ["queued", "not_an_occurrence", "missed", "queued", "missed"]
+
+
+def test_a_clock_that_was_behind_for_a_tick_runs_nothing_from_before_a_change(
+    engine: sa.Engine, clock: VirtualClock
+) -> None:
+    run_tick(engine, clock, SEVEN - MINUTE)
+    clock.set(SEVEN)
+    action = make_action(engine, when=EVERY_MINUTE, policy={"look_back": "P1D", "catch_up": "all"})
+    run_tick(engine, clock, SEVEN + MINUTE)
+
+    run_tick(engine, clock, SEVEN - 365 * DAY)
+    run_tick(engine, clock, SEVEN + 2 * MINUTE)
+
+    assert due_of(engine, action) == [SEVEN + MINUTE, SEVEN + 2 * MINUTE]
+    assert len(rows_of(engine, action)) == 2
+
+
+def test_after_a_deletion_while_the_clock_was_ahead_it_is_deleted_from_the_right_one_on(
+    engine: sa.Engine, clock: VirtualClock, settings: Settings
+) -> None:
+    action = make_action(engine, when=HOURLY)
+    run_tick(engine, clock, SEVEN)
+    run_tick(engine, clock, SEVEN + DAY)
+    change.delete(engine, action.uid, author())
+
+    run_tick(engine, clock, SEVEN + MINUTE)
+    clock.set(SEVEN + 2 * HOUR)
+
+    asked = [SEVEN + HOUR, SEVEN + HOUR + MINUTE, SEVEN + 5 * HOUR]
+    assert [verdict(engine, settings, action, at) for at in asked] == ["deleted"] * 3
+
+
+def test_what_was_missed_before_the_right_clock_by_an_older_revision_stays_missed(
+    engine: sa.Engine, clock: VirtualClock, settings: Settings
+) -> None:
+    action = make_action(engine, name="one", when=EVERY_MINUTE)
+    run_tick(engine, clock, SEVEN)
+    run_tick(engine, clock, SEVEN + 3 * HOUR)
+    change.apply_all(engine, [make_document(name="one", when=HOURLY)], author())
+
+    run_tick(engine, clock, SEVEN + HOUR + 30 * MINUTE)
+
+    asked = [SEVEN + 7 * MINUTE, SEVEN + 89 * MINUTE, SEVEN + 91 * MINUTE]
+    said = [verdict(engine, settings, action, at) for at in asked]
+    assert said == ["missed", "missed", "not_an_occurrence"]
+    with reading(engine) as connection:
+        span = connection.execute(sa.select(missed_spans)).mappings().one()
+    assert (span["last_at"], span["count"]) == (SEVEN + 90 * MINUTE, 90)
+
+
+@pytest.fixture(scope="module")
+def lived(
+    tmp_path_factory: pytest.TempPathFactory, sqlite_template: Any, _broker: Any
+) -> Iterator[tuple[sa.Engine, VirtualClock, Settings]]:
+    """One database in which each example of the property lives with an action of its own."""
+    import shutil
+
+    from tests.conftest import _settings_for
+
+    folder = tmp_path_factory.mktemp("steps")
+    shutil.copy(sqlite_template, folder / "minutehand.db")
+    found = _settings_for(folder, "", _broker.url)
+    configure(found)
+    engine = make_engine(found)
+    yield engine, VirtualClock(engine, SEVEN), found
+    engine.dispose()
+
+
+def whens(at: Callable[[int], str]) -> st.SearchStrategy[Any]:
+    """Return rules of each kind, of a day or so."""
+    dates = st.lists(st.integers(2, 2_000), min_size=1, max_size=4, unique=True)
+    crons = [{"cron_rule": rule, "timezone": "UTC"} for rule in ("*/20 * * * *", "7 * * * *")]
+    return st.one_of(
+        st.sampled_from([*crons, crons]),
+        st.builds(lambda some: [{"due_date": at(one)} for one in some], dates),
+        st.builds(
+            lambda every, jitter: {"every": every * 60, "starting_at": at(0), "jitter": jitter},
+            st.sampled_from([11, 45, 700]),
+            st.sampled_from(["PT0S", "PT9M"]),
+        ),
+        st.builds(lambda one: [*crons, {"due_date": at(one)}], st.integers(2, 2_000)),
+    )
+
+
+def policies(at: Callable[[int], str]) -> st.SearchStrategy[dict[str, Any]]:
+    """Return policies, with an end or without."""
+    ends = st.one_of(st.none(), st.integers(3, 2_000).map(at))
+    return st.builds(
+        lambda catch_up, look_back, ends_at: {
+            "catch_up": catch_up,
+            "overlap": "allow",
+            "look_back": look_back,
+            **({} if ends_at is None else {"ends_at": ends_at}),
+        },
+        st.sampled_from(["latest", "all"]),
+        st.sampled_from(["PT5M", "PT1H", "P2D"]),
+        ends,
+    )
+
+
+def minutes_later(minutes: int) -> str:
+    return (SEVEN + minutes * MINUTE).isoformat()
+
+
+# Seconds by which the clock moves from one tick to the next.
+STEPS = st.one_of(
+    st.integers(-200_000, 200_000),
+    st.sampled_from([-1, -59, -299, -300, -301, -3_600, 1, 60, 60, 120, 300, 3_600, 90_000]),
+)
+
+
+@hypothesis_settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(when=whens(minutes_later), policy=policies(minutes_later), steps=st.lists(STEPS, max_size=8))
+@example(when={"due_date": minutes_later(9)}, policy={"look_back": "PT5M"}, steps=[90_000, -89_900])
+@example(
+    when=[{"cron_rule": "7 * * * *", "timezone": "UTC"}],
+    policy={"ends_at": minutes_later(200)},
+    steps=[60, 20_000, -19_000, 60],
+)
+def test_whatever_the_clock_does_each_occurrence_has_one_outcome(
+    lived: tuple[sa.Engine, VirtualClock, Settings],
+    when: Any,
+    policy: dict[str, Any],
+    steps: list[int],
+) -> None:
+    engine, clock, settings = lived
+    clock.set(SEVEN)
+    with engine.begin() as connection:
+        connection.execute(sa.delete(installation))
+        connection.execute(sa.update(actions).values(name=actions.c.uid))
+    action = make_action(engine, name="lived", when=when, policy=policy)
+    run_tick(engine, clock, SEVEN)
+    recorded, now = 0, SEVEN
+    for step in (*steps, 3_600, 60):
+        now = max(now + timedelta(seconds=step), SEVEN + timedelta(seconds=1))
+        recorded += run_tick(engine, clock, now).recorded
+
+    rows = rows_of(engine, action)
+    own = {row["occurrence_at"] for row in rows}
+    wanted = occurrences_between(action.plan, action.uid, SEVEN, now)
+    without_row = [at for at in wanted if at not in own]
+    with reading(engine) as connection:
+        spans = connection.execute(
+            sa.select(missed_spans).where(missed_spans.c.action_uid == action.uid)
+        ).all()
+        said = {explain(action.uid, at, connection, settings).verdict for at in wanted[::9]}
+    change.delete(engine, action.uid, author())
+
+    assert {row["id"] for row in rows} == {operation_id(action.uid, at) for at in own}
+    assert sum(row["state"] != "missed" for row in rows) == recorded
+    assert sum(span._mapping["count"] for span in spans) == len(without_row)
+    assert all(any(s.first_at <= at <= s.last_at for s in spans) for at in without_row)
+    assert said <= {"pending", "queued", "missed", "skipped"}

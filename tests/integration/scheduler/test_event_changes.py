@@ -1,0 +1,165 @@
+"""Events that become known between two ticks, or while their action changes."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from models.store.people import events, users
+from models.users import parse_users
+from runtime.config import Settings
+from runtime.database import reading
+from scheduler.changes.change import Changed, apply_all, set_active
+from scheduler.explain import Explanation, explain
+from scheduler.sweep import Sweeper
+from scheduler.tick import tick
+from tests.factories import author, make_action, make_document, rows_of
+from tests.virtual_clock import VirtualClock
+
+NOON = datetime(2027, 1, 4, 11, 40, tzinfo=UTC)
+SECOND = timedelta(seconds=1)
+MINUTE = timedelta(minutes=1)
+PAID = {"on": "order.paid"}
+LEASE = timedelta(seconds=45)
+
+
+@pytest.fixture
+def clock(engine: sa.Engine) -> VirtualClock:
+    """The clock of the engine's database, a little before noon, and a user."""
+    clock = VirtualClock(engine, NOON - 60 * MINUTE)
+    with engine.begin() as connection:
+        users.add(
+            connection,
+            1,
+            parse_users(
+                [{"id": "ann", "email": "ann@x.org", "activated_at": "2026-01-01T00:00:00Z"}]
+            )[0],
+        )
+    return clock
+
+
+def run_tick(engine: sa.Engine, clock: VirtualClock, now: datetime) -> None:
+    clock.set(now)
+    tick(engine, None, Sweeper(LEASE))
+
+
+def become_known(engine: sa.Engine, at: datetime) -> None:
+    with engine.begin() as connection:
+        events.add(connection, 1, "order.paid", at.isoformat(), "ann", at)
+
+
+def why(engine: sa.Engine, settings: Settings, action: Changed, at: datetime) -> Explanation:
+    with reading(engine) as connection:
+        return explain(action.uid, at, connection, settings)
+
+
+def on_paid(**policy: str) -> dict[str, Any]:
+    return {"name": "paid", "when": PAID, "policy": policy}
+
+
+def test_an_event_that_became_known_in_time_between_two_ticks_is_sent(
+    engine: sa.Engine, clock: VirtualClock, settings: Settings
+) -> None:
+    action = make_action(engine, **on_paid(look_back="PT1M"))
+    run_tick(engine, clock, NOON - MINUTE)
+    run_tick(engine, clock, NOON)
+    clock.set(NOON + 2 * SECOND)
+    become_known(engine, NOON - 2 * SECOND)
+
+    before = why(engine, settings, action, NOON - 2 * SECOND)
+    run_tick(engine, clock, NOON + MINUTE)
+
+    assert (before.verdict, "would be sent" in before.text) == ("undecided", True)
+    assert [row["state"] for row in rows_of(engine, action)] == ["queued"]
+
+
+@pytest.mark.parametrize("look_back", ["PT10M", "PT3M"])
+def test_a_change_of_the_look_back_alone_loses_no_event_on_its_way(
+    engine: sa.Engine, clock: VirtualClock, look_back: str
+) -> None:
+    action = make_action(engine, **on_paid(look_back="PT5M"))
+    run_tick(engine, clock, NOON)
+    clock.set(NOON + SECOND)
+    apply_all(engine, [make_document(**on_paid(look_back=look_back))], author())
+    clock.set(NOON + 2 * SECOND)
+    become_known(engine, NOON - 2 * SECOND)
+
+    run_tick(engine, clock, NOON + MINUTE)
+
+    assert [row["state"] for row in rows_of(engine, action)] == ["queued"]
+
+
+def test_a_longer_look_back_runs_nothing_that_was_too_late_before(
+    engine: sa.Engine, clock: VirtualClock
+) -> None:
+    action = make_action(engine, **on_paid(look_back="PT5M"))
+    run_tick(engine, clock, NOON)
+    become_known(engine, NOON - 20 * MINUTE)
+    apply_all(engine, [make_document(**on_paid(look_back="P1D"))], author())
+
+    run_tick(engine, clock, NOON + MINUTE)
+
+    assert rows_of(engine, action) == []
+
+
+def test_what_was_too_late_when_an_action_changed_is_recorded_once(
+    engine: sa.Engine, clock: VirtualClock
+) -> None:
+    action = make_action(engine, **on_paid(look_back="PT5M"))
+    run_tick(engine, clock, NOON - 50 * MINUTE)
+    become_known(engine, NOON - 20 * MINUTE)
+    clock.set(NOON)
+    apply_all(engine, [make_document(**on_paid(look_back="PT6M"))], author())
+
+    run_tick(engine, clock, NOON + MINUTE)
+
+    assert [row["state"] for row in rows_of(engine, action)] == ["missed"]
+
+
+def test_an_event_that_became_known_after_a_pause_is_explained_by_the_pause(
+    engine: sa.Engine, clock: VirtualClock, settings: Settings
+) -> None:
+    action = make_action(engine, **on_paid(look_back="PT5M"))
+    run_tick(engine, clock, NOON)
+    clock.set(NOON + SECOND)
+    set_active(engine, action.uid, active=False, author=author())
+    clock.set(NOON + 2 * SECOND)
+    become_known(engine, NOON - 2 * SECOND)
+    run_tick(engine, clock, NOON + MINUTE)
+
+    found = why(engine, settings, action, NOON - 2 * SECOND)
+
+    assert found.verdict == "missed"
+    assert "became known after the action was changed at 2027-01-04T11:40:01Z" in found.text
+
+
+def test_an_event_after_a_change_by_a_clock_a_little_ahead_is_not_lost(
+    engine: sa.Engine, clock: VirtualClock
+) -> None:
+    run_tick(engine, clock, NOON + 4 * MINUTE)
+    action = make_action(engine, **on_paid(look_back="PT5M"))
+    run_tick(engine, clock, NOON + 4 * MINUTE + SECOND)
+    run_tick(engine, clock, NOON)
+    clock.set(NOON + MINUTE)
+    become_known(engine, NOON + MINUTE)
+
+    run_tick(engine, clock, NOON + 2 * MINUTE)
+
+    assert [row["state"] for row in rows_of(engine, action)] == ["queued"]
+
+
+def test_a_second_of_a_missed_span_at_which_nobody_was_due_is_no_occurrence(
+    engine: sa.Engine, clock: VirtualClock, settings: Settings
+) -> None:
+    action = make_action(engine, **on_paid(look_back="PT5M"))
+    run_tick(engine, clock, NOON - 50 * MINUTE)
+    for minute in range(20, 45):
+        become_known(engine, NOON - minute * MINUTE)
+    run_tick(engine, clock, NOON)
+
+    asked = [NOON - 40 * MINUTE, NOON - 40 * MINUTE + SECOND]
+    assert [why(engine, settings, action, at).verdict for at in asked] == [
+        "missed",
+        "not_an_occurrence",
+    ]

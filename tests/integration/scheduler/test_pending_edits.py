@@ -1,0 +1,183 @@
+"""An edit by plain SQL while no daemon ticks; what is foretold is what comes of it."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from models.store.people import events, users
+from models.tables import actions, missed_spans
+from models.users import parse_users
+from runtime.config import Settings
+from runtime.database import reading
+from scheduler.changes import change
+from scheduler.changes.change import Change, Changed
+from scheduler.changes.plan import plan_changes
+from scheduler.explain import Explanation, explain
+from scheduler.sweep import Sweeper
+from scheduler.tick import tick
+from tests.factories import author, make_action, make_document, rows_of
+from tests.virtual_clock import VirtualClock
+
+MONDAY = datetime(2027, 1, 4, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+HOUR = timedelta(hours=1)
+LEASE = timedelta(seconds=45)
+HOURLY = {"cron_rule": "0 * * * *", "timezone": "UTC"}
+HALF_PAST = {"cron_rule": "30 * * * *", "timezone": "UTC"}
+LOOK_BACK = {"look_back": "PT40M"}
+
+
+@pytest.fixture
+def clock(engine: sa.Engine) -> VirtualClock:
+    """The clock of the engine's database, on a Monday at midnight."""
+    return VirtualClock(engine, MONDAY)
+
+
+def run_tick(engine: sa.Engine, clock: VirtualClock, now: datetime) -> None:
+    clock.set(now)
+    tick(engine, None, Sweeper(LEASE))
+
+
+def edit(engine: sa.Engine, clock: VirtualClock, at: datetime, document: object) -> None:
+    clock.set(at)
+    with engine.begin() as connection:
+        connection.execute(sa.update(actions).values(document=json.dumps(document)))
+
+
+def why(engine: sa.Engine, settings: Settings, action: Changed, at: datetime) -> Explanation:
+    with reading(engine) as connection:
+        return explain(action.uid, at, connection, settings)
+
+
+def test_what_the_old_document_had_due_before_the_edit_is_as_late_as_the_tick(
+    engine: sa.Engine, clock: VirtualClock, settings: Settings
+) -> None:
+    action = make_action(engine, name="one", when=HOURLY, policy=LOOK_BACK)
+    run_tick(engine, clock, MONDAY + 10 * HOUR + 50 * MINUTE)
+    eleven = MONDAY + 11 * HOUR
+    half_past = make_document(name="one", when=HALF_PAST, policy=LOOK_BACK)
+    edit(engine, clock, eleven + 30 * MINUTE - timedelta(seconds=1), half_past)
+    clock.set(MONDAY + 17 * HOUR + 40 * MINUTE)
+
+    asked = [eleven, MONDAY + 12 * HOUR, MONDAY + 17 * HOUR + 30 * MINUTE]
+    foretold = [why(engine, settings, action, at) for at in asked]
+    run_tick(engine, clock, clock.now)
+
+    assert [one.verdict for one in foretold] == ["undecided", "not_an_occurrence", "undecided"]
+    assert "would be missed (too late)" in foretold[0].text
+    assert "is due and would be sent" in foretold[2].text
+    states = {row["occurrence_at"]: row["state"] for row in rows_of(engine, action)}
+    assert (states[asked[0]], states[asked[2]]) == ("missed", "queued")
+
+
+@pytest.mark.parametrize("is_broken", [False, True])
+def test_a_dry_run_takes_an_edit_by_sql_into_account(
+    engine: sa.Engine, clock: VirtualClock, is_broken: bool
+) -> None:
+    action = make_action(engine, name="one", when=HOURLY, policy=LOOK_BACK)
+    run_tick(engine, clock, MONDAY + 30 * MINUTE)
+    edited = make_document(name="one", when=HALF_PAST, policy=LOOK_BACK)
+    edit(engine, clock, MONDAY + HOUR + MINUTE, {"name": "one"} if is_broken else edited)
+    clock.set(MONDAY + HOUR + 32 * MINUTE)
+    before = {row["id"] for row in rows_of(engine, action)}
+    document = make_document(name="one", when={"cron_rule": "0 5 * * *"}, policy=LOOK_BACK)
+
+    with reading(engine) as connection:
+        (foreseen,) = plan_changes(connection, [document], author())
+        (same,) = plan_changes(connection, [edited], author())
+    (changed,) = change.apply_all(engine, [document], author())
+
+    sent = [row["occurrence_at"] for row in rows_of(engine, action) if row["id"] not in before]
+    assert (list(foreseen.sent), foreseen.number) == (sent, changed.revision)
+    wanted = Change.CHANGED if is_broken else Change.UNCHANGED
+    assert (same.change, same.number) == (wanted, 2)
+
+
+def test_a_dry_run_foretells_what_events_make_due(engine: sa.Engine, clock: VirtualClock) -> None:
+    on_paid: dict[str, Any] = {
+        "name": "paid",
+        "when": {"on": "order.paid"},
+        "policy": {"look_back": "PT5M"},
+    }
+    action = make_action(engine, **on_paid)
+    ann = {"id": "ann", "email": "ann@x.org", "activated_at": MONDAY.isoformat()}
+    with engine.begin() as connection:
+        users.add(connection, 1, parse_users([ann])[0])
+    run_tick(engine, clock, MONDAY + MINUTE)
+    clock.set(MONDAY + HOUR)
+    with engine.begin() as connection:
+        for minutes in (2, 3, 30):
+            at = MONDAY + HOUR - minutes * MINUTE
+            events.add(connection, 1, "order.paid", str(minutes), "ann", at)
+
+    paused = make_document(**on_paid, active=False)
+    with reading(engine) as connection:
+        (foreseen,) = plan_changes(connection, [paused], author())
+    change.apply_all(engine, [paused], author())
+
+    rows = rows_of(engine, action)
+    assert list(foreseen.sent) == [r["occurrence_at"] for r in rows if r["state"] == "queued"]
+    assert (len(foreseen.sent), foreseen.missed, len(rows)) == (2, 1, 3)
+
+
+def test_a_pause_is_told_from_its_beginning_whatever_was_edited_since(
+    engine: sa.Engine, clock: VirtualClock, settings: Settings
+) -> None:
+    action = make_action(engine, name="one", when=HOURLY)
+    clock.set(MONDAY + MINUTE)
+    change.set_active(engine, action.uid, active=False, author=author())
+    for hour in (3, 4):
+        clock.set(MONDAY + hour * HOUR)
+        edited = make_document(name="one", when=HOURLY, active=False, description=str(hour))
+        change.apply_all(engine, [edited], author())
+
+    found = why(engine, settings, action, MONDAY + 9 * HOUR)
+
+    assert found.verdict == "paused"
+    assert found.text == "paused since 2027-01-04T00:01:00Z by tests (revision 2)"
+
+
+def test_more_than_a_tick_sends_are_foretold_as_sent(
+    engine: sa.Engine, clock: VirtualClock, settings: Settings
+) -> None:
+    policy = {"catch_up": "all", "look_back": "P2D"}
+    every_minute = {"cron_rule": "* * * * *", "timezone": "UTC"}
+    action = make_action(engine, when=every_minute, policy=policy)
+    clock.set(MONDAY + 1_500 * MINUTE)
+
+    found = why(engine, settings, action, MONDAY + 1_200 * MINUTE)
+
+    assert (found.verdict, "is due and would be sent" in found.text) == ("undecided", True)
+
+
+def test_of_a_span_with_two_reasons_each_instant_has_its_own(
+    engine: sa.Engine, clock: VirtualClock, settings: Settings
+) -> None:
+    every_minute = {"cron_rule": "* * * * *", "timezone": "UTC"}
+    action = make_action(engine, when=every_minute, policy={"look_back": "PT40M"})
+    run_tick(engine, clock, MONDAY)
+    run_tick(engine, clock, MONDAY + 90 * MINUTE)
+    with reading(engine) as connection:
+        reason = connection.execute(sa.select(missed_spans.c.reason)).scalar_one()
+
+    told = [why(engine, settings, action, MONDAY + n * MINUTE).text for n in (50, 51)]
+
+    assert reason == "too late or overtaken"
+    assert "was missed: too late;" in told[0]
+    assert "was missed: overtaken;" in told[1]
+
+
+@pytest.mark.parametrize(("end", "hour"), [("starts_at", 1), ("ends_at", 9)])
+def test_what_only_the_ends_of_an_action_leave_out_says_so(
+    engine: sa.Engine, clock: VirtualClock, settings: Settings, end: str, hour: int
+) -> None:
+    five = (MONDAY + 5 * HOUR).isoformat()
+    action = make_action(engine, when=HOURLY, policy={end: five})
+
+    found = why(engine, settings, action, MONDAY + hour * HOUR)
+
+    told = f"the rule names it, but policy.{end} is 2027-01-04T05:00:00Z"
+    assert (found.verdict, found.text) == ("not_an_occurrence", told)

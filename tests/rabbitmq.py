@@ -1,0 +1,121 @@
+"""A throw-away RabbitMQ on loopback ports: it starts in seconds, so one serves a whole session."""
+
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+from amqp.exceptions import AMQPError
+from kombu import Connection
+
+from runtime.clock import wait_for
+from tests.servers import free_port
+
+START_S = 90
+
+
+def rabbitmq_binary() -> str | None:
+    """Return the path of RabbitMQ's own `rabbitmq-server`, None where there is none.
+
+    What Debian has on the PATH wants its own account; the script behind it runs as anybody.
+    """
+    debian = sorted(Path("/usr/lib/rabbitmq/lib").glob("rabbitmq_server-*/sbin/rabbitmq-server"))
+    return str(debian[-1]) if debian else shutil.which("rabbitmq-server")
+
+
+@dataclass
+class RabbitMQ:
+    """A node with a data folder of its own."""
+
+    folder: Path
+    port: int = field(default_factory=free_port)
+    process: subprocess.Popen[bytes] | None = None
+
+    def __post_init__(self) -> None:
+        self.ports = {"RABBITMQ_DIST_PORT": free_port(), "ERL_EPMD_PORT": free_port()}
+
+    @property
+    def url(self) -> str:
+        """The broker's URL for Celery."""
+        return f"amqp://guest:guest@127.0.0.1:{self.port}//"
+
+    def start(self) -> None:
+        """Start the node; return when it answers."""
+        binary = rabbitmq_binary()
+        assert binary is not None
+        plugins = self.folder / "plugins"
+        plugins.write_text("[].")
+        own = {
+            "HOME": self.folder,
+            "RABBITMQ_NODENAME": f"minutehand{self.port}@localhost",
+            "RABBITMQ_NODE_IP_ADDRESS": "127.0.0.1",
+            "RABBITMQ_NODE_PORT": self.port,
+            "RABBITMQ_MNESIA_BASE": self.folder / "data",
+            "RABBITMQ_LOG_BASE": self.folder / "logs",
+            "RABBITMQ_LOGS": "-",
+            "RABBITMQ_ENABLED_PLUGINS_FILE": plugins,
+            "RABBITMQ_CONFIG_FILE": self.folder / "none",
+            "RABBITMQ_CONF_ENV_FILE": self.folder / "none",
+            "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "+S 1:1 +sbwt none",
+            "ERL_EPMD_ADDRESS": "127.0.0.1",
+            # Without it the Erlang machine makes room for all files that the system allows.
+            "ERL_MAX_PORTS": 4096,
+            **self.ports,
+        }
+        environment = {**os.environ, **{key: str(value) for key, value in own.items()}}
+        with (self.folder / "log").open("ab") as log:
+            self.process = subprocess.Popen(
+                [binary], env=environment, stdout=log, stderr=log, start_new_session=True
+            )
+        if not wait_for(self.answers, START_S):
+            raise RuntimeError((self.folder / "log").read_text()[-2000:])
+
+    def answers(self) -> bool:
+        """Whether the node takes connections."""
+        try:
+            with closing(Connection(self.url, connect_timeout=2)) as connection:
+                connection.connect()
+        except (OSError, AMQPError):
+            return False
+        return True
+
+    @contextmanager
+    def channel(self) -> Iterator[Any]:
+        """Open a channel of the AMQP library itself."""
+        with Connection(self.url) as connection, connection.channel() as channel:
+            yield channel
+
+    def stop(self) -> None:
+        """Kill the node, and the port mapper that it started; its data stay."""
+        if self.process is not None:
+            with suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait(START_S)
+        for process in psutil.process_iter():
+            with suppress(psutil.Error):
+                # It refuses to end by its own command while it knows a node.
+                is_mapper = process.name() == "epmd"
+                if is_mapper and process.environ().get("HOME") == str(self.folder):
+                    process.kill()
+
+    @contextmanager
+    def silence(self) -> Iterator[None]:
+        """Let the node take connections and answer nothing."""
+        assert self.process is not None
+        os.killpg(self.process.pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.killpg(self.process.pid, signal.SIGCONT)
+
+    def lose_everything(self) -> None:
+        """Start it anew without its data."""
+        self.stop()
+        shutil.rmtree(self.folder / "data")
+        self.start()

@@ -1,0 +1,89 @@
+"""The renderer: plain in a pipe, fitting and coloured on a terminal, harmless on both."""
+
+import io
+import sys
+
+import pytest
+
+from cli.render import Table, print_error, print_lines
+
+ROWS = Table(["NAME", "STATE"], [["nightly " + "x" * 200, "failed"], ["b", "success"]])
+HOSTILE = "a\x1b[2Jb\x9bc\u202ed\re\x07"
+
+
+class Screen(io.StringIO):
+    """A terminal that remembers what was written to it."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def on_screen(monkeypatch: pytest.MonkeyPatch) -> Screen:
+    """Put a terminal of 60 columns in the place of this process's streams."""
+    made = Screen()
+    for name in ("stdout", "stderr"):
+        monkeypatch.setattr(sys, name, made)
+    for name in ("NO_COLOR", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    return made
+
+
+def test_a_table_in_a_pipe_is_plain_aligned_and_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    print_lines([ROWS])
+
+    head, first, second = capsys.readouterr().out.splitlines()
+    assert first == f"nightly {'x' * 200}  failed"
+    assert head.index("STATE") == second.index("success") == first.index("failed")
+
+
+def test_a_table_on_a_terminal_fits_and_says_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = on_screen(monkeypatch)
+
+    print_lines([ROWS])
+
+    lines = screen.getvalue().splitlines()
+    assert screen.getvalue().count("x") == 200
+    assert max(map(len, lines)) < 100
+    assert "\x1b[31mfailed" in screen.getvalue()
+
+
+@pytest.mark.parametrize(("name", "value"), [("NO_COLOR", "1"), ("TERM", "dumb")])
+def test_there_is_no_colour_where_none_is_wanted(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    screen = on_screen(monkeypatch)
+    monkeypatch.setenv(name, value)
+
+    print_lines([ROWS, "  warning: late"])
+    print_error("gone")
+
+    assert "\x1b[3" not in screen.getvalue()
+    assert "failed" in screen.getvalue()
+
+
+def test_there_is_no_colour_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
+    print_lines([ROWS, "warning: late"])
+
+    assert "\x1b" not in capsys.readouterr().out
+
+
+def test_control_characters_are_written_out(capsys: pytest.CaptureFixture[str]) -> None:
+    print_lines([HOSTILE, Table(["A"], [[HOSTILE]])])
+    print_error(HOSTILE)
+
+    out, err = capsys.readouterr()
+    written = r"a\x1b[2Jb\x9bc\u202ed\re\x07".replace(r"\r", r"\x0d")
+    assert out.splitlines() == [written, "A", written]
+    assert err.startswith("error: a\\x1b[2J")
+    assert not set("\x1b\x9b\u202e\x07\r") & set(out + err)
+
+
+def test_control_characters_never_reach_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = on_screen(monkeypatch)
+
+    print_lines(["HOSTILE " + HOSTILE, Table(["A"], [[HOSTILE]])])
+
+    assert not set("\x9b\u202e\x07\r") & set(screen.getvalue())
+    assert "\x1b[2J" not in screen.getvalue()

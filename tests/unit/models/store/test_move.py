@@ -1,0 +1,104 @@
+"""Operations change their state in one module, by the table of legal moves."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql
+
+from models.errors import IllegalMove
+from models.operation import ENDED, LEGAL_MOVES, OperationState
+from models.store.operations.move import becomes, move
+from models.tables import operations
+
+ROOT = Path(__file__).parents[4]
+WRITER = ROOT / "models" / "store" / "operations" / "move.py"
+ILLEGAL = [
+    pytest.param(state, target, id=f"{state}-{target}")
+    for state in OperationState
+    for target in OperationState
+    if target not in LEGAL_MOVES[state]
+]
+
+
+def written_by(call: ast.Call) -> Iterator[str]:
+    """Yield the columns that `.values(…)` names."""
+    yield from (keyword.arg for keyword in call.keywords if keyword.arg)
+    for argument in call.args:
+        if isinstance(argument, ast.Dict):
+            yield from (str(key.value) for key in argument.keys if isinstance(key, ast.Constant))
+
+
+def writes_of_state(file: Path) -> list[int]:
+    """Return the lines of a file that write the state of operations by an update of their own."""
+    return [
+        call.lineno
+        for call in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(call, ast.Call)
+        and isinstance(call.func, ast.Attribute)
+        and call.func.attr == "values"
+        and "update(operations)" in ast.unparse(call.func)
+        and "state" in written_by(call)
+    ]
+
+
+def product_files() -> list[Path]:
+    """Return every Python file that may write to the database."""
+    rooms = (
+        "broker",
+        "celery_steps",
+        "cli",
+        "models",
+        "processes",
+        "scheduler",
+        "small_apps",
+        "tasks",
+        "views",
+    )
+    return [file for room in rooms for file in (ROOT / room).rglob("*.py")]
+
+
+def test_no_other_module_writes_the_state_of_an_operation() -> None:
+    found = {str(file.relative_to(ROOT)): writes_of_state(file) for file in product_files()}
+
+    assert {file: lines for file, lines in found.items() if lines} == {}
+
+
+def test_a_write_of_the_state_elsewhere_is_found(tmp_path: Path) -> None:
+    file = tmp_path / "other.py"
+    file.write_text("sa.update(operations).where(x).values(\n    state='queued', reason=None)\n")
+
+    assert writes_of_state(file) == [1]
+
+
+@pytest.mark.parametrize(("state", "target"), ILLEGAL)
+def test_an_illegal_move_is_no_statement(state: OperationState, target: OperationState) -> None:
+    with pytest.raises(IllegalMove, match=f"from {state} to {target}"):
+        move(target, since={state})
+
+
+def test_a_move_names_the_states_that_it_starts_from() -> None:
+    moved = move(OperationState.FAILED, since={OperationState.RUNNING})
+
+    written = str(moved.compile(dialect=postgresql.psycopg.dialect()))  # type: ignore[no-untyped-call]
+
+    assert "WHERE operations.state = 'running'" in written
+
+
+@pytest.mark.parametrize("state", sorted(ENDED - {OperationState.MISSED}))
+def test_every_end_has_an_instant_and_waits_for_nothing(state: OperationState) -> None:
+    origins = {origin for origin in OperationState if state in LEGAL_MOVES[origin] - {origin}}
+
+    written = becomes(state, origins)
+
+    assert isinstance(written["finished_at"], sa.ColumnElement)
+    assert written["waiting_for"] is None
+
+
+def test_a_new_attempt_has_no_worker_and_no_message() -> None:
+    written = becomes(OperationState.PENDING, {OperationState.RUNNING})
+
+    assert written["attempt"].compare(operations.c.attempt + 1)
+    assert {written[name] for name in ("worker", "heartbeat_at", "handing_at")} == {None}

@@ -1,0 +1,246 @@
+"""An action as it is shown: a row of a list, with its next occurrences, with all that is known."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import sqlalchemy as sa
+from pydantic import Field
+
+from models.action.health import Health, health_of
+from models.action.plan import Broken, Plan, hooks_of
+from models.sql import read_clock
+from models.store import actions, operations
+from models.store.operations import backfills
+from runtime.database import reading
+from scheduler.events.preview import next_due
+from scheduler.occurrence import next_occurrences
+from small_apps.store import small_apps
+from views.backfills import Backfill, backfill_of
+from views.finding import find
+from views.installation import Installation
+from views.stored import document_of
+from views.view import Instant, Listing, View
+from views.words import YEAR, daylight_notes, in_zone, rules_in_words, zone_of
+
+SHOWN = 5
+_STORED = (
+    "uid", "name", "owner", "active", "revision", "set_aside", "created_at", "updated_at",
+    "last_state", "last_run_at", "last_success_at",
+)  # fmt: skip
+_COUNTED = ("run_number", "failures_in_row", "troubles_in_row")
+
+
+class Occurrence(View):
+    """A scheduled time of an action."""
+
+    utc: Instant = Field(description="When it is due, in UTC.")
+    local: str = Field(description="The same on the clock of `zone`, with its offset.")
+    zone: str = Field(description="IANA zone of the action.")
+    subject: str | None = Field(None, description="The user whom an event makes it due for.")
+
+
+class Occurrences(Listing[Occurrence]):
+    """The next occurrences of an action."""
+
+
+class Upcoming(View):
+    """When an action is due."""
+
+    when: tuple[str, ...] = Field(description="Its rules in words.")
+    zone: str = Field(description="IANA zone of `local`: that of its first rule, else the app's.")
+    next: tuple[Occurrence, ...] = Field(description="Its next occurrences, the first first.")
+    daylight_saving: tuple[str, ...] = Field(
+        (), description="What changes of the clock do to it in the next 366 days."
+    )
+    is_paused: bool = Field(False, description="Whether `next` holds only if it is resumed now.")
+    is_about_users: bool = Field(False, description="Whether events of users make it due.")
+
+
+class Described(Upcoming):
+    """What a document of an action means."""
+
+    name: str
+    warnings: tuple[str, ...] = Field(description="What its admin should look at.")
+
+
+class ActionRow(View):
+    """How an action stands."""
+
+    uid: UUID | None = Field(description="Null where the stored one cannot be read.")
+    name: str
+    app: str | None = Field(None, description="Its small app (tenant).")
+    owner: str | None = Field(description="The application or person that it belongs to.")
+    active: bool = Field(description="Whether it is enabled.")
+    revision: int
+    set_aside: str | None = Field(description="Why it is quarantined, null when it is not.")
+    created_at: Instant | None
+    updated_at: Instant | None
+    last_state: str | None = Field(description="State of the operation that ended last.")
+    last_run_at: Instant | None
+    last_success_at: Instant | None
+    run_number: int = Field(description="How many of its operations ran.")
+    failures_in_row: int
+    troubles_in_row: int = Field(description="How many ended as failed or partial in a row.")
+    is_healthy: bool
+    health: str = Field(description="Why it is healthy or not, in a sentence.")
+    standing: str = Field(description="`active`, `paused` or `set aside` (quarantined).")
+    next_occurrence_at: Instant | None = Field(description="Null also while it is paused.")
+    next_if_resumed_at: Instant | None = Field(
+        description="When a paused action runs next if it is resumed now, else null."
+    )
+
+
+class Actions(Listing[ActionRow]):
+    """Actions by name."""
+
+
+class RecentOperation(View):
+    """One of an action's last operations."""
+
+    id: UUID
+    occurrence_at: Instant
+    state: str
+    reason: str | None
+    error: str | None
+
+
+class Action(ActionRow, Upcoming):
+    """An action with all that is known of it."""
+
+    document: Any = Field(description="As it is stored; a text when it is broken.")
+    operations: tuple[RecentOperation, ...]
+    backfills: tuple[Backfill, ...]
+
+
+def list_actions(
+    installation: Installation,
+    *,
+    all_apps: bool = False,
+    unhealthy: bool = False,
+    owner: str | None = None,
+) -> Actions:
+    """Return the actions of a small app, or of all."""
+    alert = installation.settings.alert
+    with reading(installation.engine) as connection:
+        app_id = None if all_apps else installation.small_app.id
+        rows = actions.listed(connection, app_id, alert.overdue)
+        now = read_clock(connection)
+        names = {app.id: app.name for app in small_apps.listed(connection)}
+    shown = [
+        row_of(row, now, alert.after, names.get(row["small_app_id"]))
+        for row in rows
+        if owner is None or row["owner"] == owner
+    ]
+    return Actions(tuple(one for one in shown if not (unhealthy and one.is_healthy)))
+
+
+def show(installation: Installation, name: str) -> Action:
+    """Return an action of the small app with its rule, its last operations and backfills."""
+    alert = installation.settings.alert
+    app = installation.small_app
+    with reading(installation.engine) as connection:
+        row = find(connection, app, name, alert.overdue)
+        recent = operations.recent(connection, SHOWN, uid=row["uid"])
+        filled = backfills.of_action(connection, row["uid"], SHOWN)
+        now = read_clock(connection)
+        upcoming = upcoming_in(connection, row, now, app.zone)
+    summary = row_of(row, now, alert.after, app.name)
+    brief = [{key: one[key] for key in RecentOperation.model_fields} for one in recent]
+    return Action(
+        **dict(summary),
+        **dict(upcoming),
+        document=document_of(row),
+        operations=brief,
+        backfills=tuple(backfill_of(one) for one in filled),
+    )
+
+
+def next_of(installation: Installation, name: str, count: int) -> Occurrences:
+    """Return an action's next `count` occurrences."""
+    app = installation.small_app
+    with reading(installation.engine) as connection:
+        row = find(connection, app, name)
+        found = upcoming_in(connection, row, read_clock(connection), app.zone, count)
+    return Occurrences(found.next)
+
+
+def row_of(
+    row: Mapping[str, Any], now: datetime, alert_after: int, app: str | None = None
+) -> ActionRow:
+    """Return how a listed action stands; before a tick has filed it, its occurrence after `now`.
+
+    A paused one has none: `next_if_resumed_at` is when it would run.
+
+    `alert_after` counts for an action that does not say itself how many failures raise an alert.
+    """
+    health = health_in(row, alert_after)
+    standing = "set aside" if row["set_aside"] else "active" if row["active"] else "paused"
+    following, if_resumed = row["next_occurrence_at"], None
+    if standing == "paused":
+        following, if_resumed = None, _next_after(row, now)
+    elif following is not None and following <= now:
+        following = _next_after(row, now)
+    return ActionRow(
+        **{key: row[key] for key in _STORED},
+        **{key: row[key] or 0 for key in _COUNTED},
+        app=app,
+        is_healthy=health.is_healthy,
+        health=health.sentence,
+        standing=standing,
+        next_occurrence_at=following,
+        next_if_resumed_at=if_resumed,
+    )
+
+
+def health_in(row: Mapping[str, Any], alert_after: int) -> Health:
+    """Return whether a listed action is well."""
+    hooks = hooks_of(row["plan"])
+    return health_of(row, (hooks and hooks.alert_after) or alert_after)
+
+
+def upcoming_in(
+    connection: sa.Connection, row: Mapping[str, Any], now: datetime, zone: str, count: int = SHOWN
+) -> Upcoming:
+    """Return when a stored action is due; nothing of a broken plan."""
+    plan = row["plan"]
+    if isinstance(plan, Broken):
+        return Upcoming(when=(), zone=zone, next=())
+    return upcoming_of(connection, (row["small_app_id"], row["uid"]), plan, (now, zone), count)
+
+
+def upcoming_of(
+    connection: sa.Connection,
+    whose: tuple[int, UUID],
+    plan: Plan,
+    seen: tuple[datetime, str],
+    count: int = SHOWN,
+) -> Upcoming:
+    """Return when a plan is due after an instant, in its zone or the one that is given.
+
+    `whose` is the small app and the action.
+    """
+    (app_id, uid), (now, zone) = whose, (seen[0], zone_of(plan, seen[1]))
+    due: list[tuple[datetime, str | None]] = []
+    if plan.on_event is None:
+        due += ((at, None) for at in next_occurrences(plan, uid, now, count))
+    else:
+        due += next_due(connection, app_id, plan, now, count)
+    return Upcoming(
+        when=rules_in_words(plan, zone),
+        zone=zone,
+        next=tuple(
+            Occurrence(utc=at, local=in_zone(at, zone), zone=zone, subject=who) for at, who in due
+        ),
+        daylight_saving=daylight_notes(plan, now, now + YEAR),
+        is_paused=not plan.active,
+        is_about_users=plan.on_event is not None,
+    )
+
+
+def _next_after(row: Mapping[str, Any], now: datetime) -> datetime | None:
+    plan = row["plan"]
+    if isinstance(plan, Broken):
+        return None
+    return next(iter(next_occurrences(plan, row["uid"], now, 1)), None)

@@ -1,0 +1,261 @@
+"""Small apps (tenants): their documents, how they stand, and what became of a change."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import sqlalchemy as sa
+from pydantic import Field
+
+from models.errors import InvalidDocument, Problem, Refused
+from models.problems import listed
+from models.store import operations
+from runtime.database import reading
+from scheduler.changes.default_actions import give_maintenance
+from scheduler.changes.deletion import delete_app
+from scheduler.changes.validation import Author
+from small_apps.document import DEFAULT_APP, SmallAppModel
+from small_apps.store import app_apply, app_overview, app_status, small_apps
+from views.files import located, read_documents
+from views.installation import Installation
+from views.view import Instant, Listing, View
+from views.warnings import app_warnings
+
+RECENT = 5
+MOST_NAMED = 12
+# With its mails and its people a small app is longer than an action.
+LONGEST_APP = 64 * 2**20
+
+Located = tuple[str, SmallAppModel]
+
+
+class AppRow(View):
+    """A small app in a list."""
+
+    name: str
+    zone: str = Field(description="IANA zone of rules and instants that name none.")
+    owner: str | None
+    domains: tuple[str, ...]
+
+
+class Apps(Listing[AppRow]):
+    """All small apps, by name."""
+
+
+class Domain(View):
+    """A domain of data: rows that were refreshed, and rows that readers see."""
+
+    name: str
+    staged_rows: int | None
+    refreshed_at: Instant | None
+    published_rows: int | None
+    published_at: Instant | None
+
+
+class ActionsOfApp(View):
+    """How many actions a small app has."""
+
+    total: int
+    active: int
+
+
+class NextOfApp(View):
+    """The action that the clock makes due first."""
+
+    action: str
+    at: Instant
+
+
+class DataStatus(View):
+    """How the data of a small app stand."""
+
+    status: str = Field(description="`running`, `ready`, `failed`, or `empty` before a refresh.")
+    phase: str | None
+    message: str | None
+    blocking_maintenance: bool
+    next_run_at: Instant | None
+    data_updated_at: Instant | None
+    last_error: str | None
+    run_type: Any
+    rewritten: Any
+    reused: Any
+    eta: Instant | None = Field(description="When the refresh will probably be done.")
+
+
+class OperationOfApp(View):
+    """One of a small app's last operations."""
+
+    id: UUID
+    action_name: str
+    occurrence_at: Instant
+    state: str
+    error: str | None
+
+
+class App(View):
+    """A small app: its document, how it stands, its last operations."""
+
+    name: str
+    zone: str
+    document: dict[str, Any] = Field(description="As it is stored.")
+    domains: tuple[Domain, ...]
+    actions: ActionsOfApp
+    next: NextOfApp | None
+    running: int = Field(description="Operations that run now.")
+    users: int
+    groups: int
+    data: DataStatus
+    operations: tuple[OperationOfApp, ...]
+
+
+class AppliedApp(View):
+    """What became of a small app's document."""
+
+    name: str
+    zone: str
+    change: str = Field(description="`created`, `changed` or `unchanged`.")
+    changes: tuple[str, ...] = Field(description="What changed, in words.")
+    warnings: tuple[str, ...] = Field(description="What its admin should look at.")
+
+
+class AppliedApps(Listing[AppliedApp]):
+    """What became of each document, in order."""
+
+
+class DeletedApp(View):
+    """A small app that was deleted; history, users and data stay."""
+
+    name: str
+    actions: int = Field(description="Actions that were deleted with it.")
+    cancelled: int = Field(description="Operations that had not started, and never will.")
+
+
+def list_apps(installation: Installation) -> Apps:
+    """Return the small apps."""
+    with reading(installation.engine) as connection:
+        return Apps(
+            tuple(
+                AppRow(
+                    name=app.name,
+                    zone=app.zone,
+                    owner=small_apps.document_of(connection, app.id).get("owner"),
+                    domains=tuple(small_apps.domain_names(connection, app.id)),
+                )
+                for app in small_apps.listed(connection)
+            )
+        )
+
+
+def show(installation: Installation, name: str) -> App:
+    """Return a small app; raises NotFound."""
+    with reading(installation.engine) as connection:
+        app = small_apps.get(connection, name)
+        recent = operations.recent(connection, RECENT, small_app_id=app.id)
+        return App(
+            name=app.name,
+            zone=app.zone,
+            document=small_apps.document_of(connection, app.id),
+            **app_overview.overview(connection, app.id),
+            data=DataStatus(**app_status.status_of(connection, app.id)),
+            operations=tuple(
+                OperationOfApp(**{key: row[key] for key in OperationOfApp.model_fields})
+                for row in recent
+            ),
+        )
+
+
+def add(installation: Installation, file: Path) -> AppliedApp:
+    """Store a new small app; raises Refused for a name that is taken.
+
+    The small app `default` is taken once it was given a document.
+    """
+    count = len(read_documents(file, LONGEST_APP)) if str(file) != "-" else 1
+    if count != 1:
+        raise Refused(f"{file} holds {count} documents; write one small app, or use `app apply`")
+    models = _parsed([file])
+    if len(models) != 1:
+        raise Refused("- holds several documents; write one small app, or use `app apply`")
+    with installation.engine.begin() as connection:
+        name = models[0][1].name
+        if small_apps.stored_named(connection, name) not in (None, small_apps.UNTOUCHED):
+            raise Refused(
+                f'small app "{name}" is there already; use `minutehand app apply` to change it'
+            )
+        done = _apply(connection, models, installation.actor)
+    return _shown(installation, models, done)[0]
+
+
+def apply(installation: Installation, files: Sequence[Path], *, dry_run: bool) -> AppliedApps:
+    """Create small apps, or bring them up to their documents, all or none."""
+    models = _parsed(files)
+    with installation.engine.connect() as connection, connection.begin() as transaction:
+        done = _apply(connection, models, installation.actor)
+        if dry_run:
+            transaction.rollback()
+    return AppliedApps(_shown(installation, models, done))
+
+
+def delete(installation: Installation, name: str, *, is_sure: bool) -> DeletedApp:
+    """Delete a small app with its actions; raises Refused when some are active and `is_sure` not"""
+    if name == DEFAULT_APP:
+        raise Refused(f'small app "{DEFAULT_APP}" cannot be deleted; delete its actions')
+    with reading(installation.engine) as connection:
+        app = small_apps.get(connection, name)
+        ended = app_overview.active_names(connection, app.id, MOST_NAMED + 1)
+    if ended and not is_sure:
+        raise Refused(f'small app "{name}" has active actions: {listed(ended)}; add --yes')
+    deleted = delete_app(installation.engine, Author(installation.actor, app, {}))
+    return DeletedApp(name=name, actions=len(deleted.names), cancelled=deleted.cancelled)
+
+
+def _parsed(files: Sequence[Path]) -> list[Located]:
+    """Return the models of all documents, with where each stands; raises all problems of all."""
+    from small_apps.mail.checks import checked_small_app
+
+    problems: list[Problem] = []
+    documents: list[tuple[str, object]] = []
+    for file in files:
+        try:
+            documents += read_documents(file, LONGEST_APP)
+        except InvalidDocument as error:
+            problems += error.problems
+    models: list[Located] = []
+    seen: dict[str, str] = {}
+    for where, document in documents:
+        try:
+            model = checked_small_app(document)
+        except InvalidDocument as error:
+            problems += located(where, error).problems
+            continue
+        models.append((where, model))
+        first = seen.setdefault(model.name, where)
+        if first != where:
+            problems.append(Problem(f"{where}: name", model.name, f"stands in {first} already"))
+    if problems:
+        raise InvalidDocument(problems)
+    return models
+
+
+def _apply(
+    connection: sa.Connection, models: Sequence[Located], actor: str
+) -> list[app_apply.AppliedApp]:
+    done = app_apply.apply_all(connection, models, actor)
+    for one in done:
+        give_maintenance(connection, one.app)
+    return done
+
+
+def _shown(
+    installation: Installation, models: Sequence[Located], done: Sequence[app_apply.AppliedApp]
+) -> tuple[AppliedApp, ...]:
+    return tuple(
+        AppliedApp(
+            name=one.app.name,
+            zone=one.app.zone,
+            change=one.change,
+            changes=tuple(one.changes),
+            warnings=app_warnings(installation, model),
+        )
+        for (_, model), one in zip(models, done, strict=True)
+    )

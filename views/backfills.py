@@ -1,0 +1,183 @@
+"""Backfills: a range of an action's past that is run."""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from pydantic import Field
+
+from models.errors import Refused
+from models.operation import ENDED, WENT_WELL, by_backfill
+from models.store.operations import backfills
+from models.values import parse_instant
+from runtime.clock import wait_for
+from runtime.database import reading
+from scheduler.on_demand import backfill as filling
+from scheduler.on_demand.backfill_range import Mode, Wanted, parse_pace
+from views.finding import find
+from views.installation import Installation
+from views.view import Instant, View
+from views.waiting import why_unsent
+from views.words import zone_of
+
+ACTIVE = "active"
+DONE = "done"
+
+
+class Backfill(View):
+    """A backfill; both ends belong to its range."""
+
+    id: UUID
+    mode: str = Field(description="Which occurrences: `all`, `missing` or `failed`.")
+    pace: int | None = Field(description="At most so many a minute; null for no limit.")
+    state: str = Field(description="`active`, `done`, `failed` or `cancelled`.")
+    actor: str = Field(description="The account that asked for it.")
+    recorded: int = Field(description="Occurrences that got a new operation.")
+    repeated: int = Field(description="Operations that run once more.")
+    passed_over: int = Field(description="Occurrences that ran, run, wait or were skipped.")
+    first_at: Instant = Field(alias="from", description="First instant of the range.")
+    last_at: Instant = Field(alias="to", description="Last instant of the range.")
+    requested_at: Instant
+    finished_at: Instant | None
+    error: str | None
+
+
+class StartedBackfill(Backfill):
+    """A backfill that was started just now, and how its operations stand."""
+
+    uid: UUID = Field(description="Of the action.")
+    name: str = Field(description="Of the action.")
+    operations: dict[str, int] = Field(description="How many operations are in each state.")
+    is_awaited: bool = Field(False, exclude=True)
+    unsent: str | None = Field(None, description="Why the broker has not taken it yet.")
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it and all of its operations have ended."""
+        return self.state != ACTIVE and set(self.operations) <= set(ENDED)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """That it was not sent yet."""
+        return (self.unsent,) if self.unsent else ()
+
+    @property
+    def exit_code(self) -> int:
+        """1 for one that was waited for and did not end well."""
+        is_well = self.state == DONE and set(self.operations) <= set(WENT_WELL)
+        return int(self.is_awaited and not is_well)
+
+
+class BackfillPlan(View):
+    """What a backfill would do; nothing is stored."""
+
+    uid: UUID = Field(description="Of the action.")
+    name: str = Field(description="Of the action.")
+    mode: str
+    first_at: Instant = Field(alias="from")
+    last_at: Instant = Field(alias="to")
+    recorded: int
+    repeated: int
+    passed_over: int
+    first: Instant = Field(description="First occurrence of the range.")
+    last: Instant = Field(description="Last occurrence of the range.")
+
+
+class CancelledBackfills(View):
+    """The backfills of an action that were stopped."""
+
+    uid: UUID = Field(description="Of the action.")
+    name: str = Field(description="Of the action.")
+    backfills: tuple[UUID, ...]
+    cancelled: int = Field(description="Operations that had not started, and never will.")
+
+
+class Range(View):
+    """What a user asks for; instants without an offset are on the clock of the action's zone."""
+
+    action: str
+    first: str | None
+    last: str | None
+    only: str | None = None
+    pace: str | None = None
+
+
+def backfill_of(row: Mapping[str, Any]) -> Backfill:
+    """Return a stored backfill as it is shown."""
+    return Backfill(**_values(row))
+
+
+def _values(row: Mapping[str, Any]) -> dict[str, Any]:
+    ends = {"first_at": row["since"] + timedelta(seconds=1), "last_at": row["until"]}
+    return {key: row[key] for key in Backfill.model_fields if key not in ends} | ends
+
+
+def plan(installation: Installation, asked: Range) -> BackfillPlan:
+    """Return what a backfill would do."""
+    row, wanted = _wanted(installation, asked)
+    kept_for = installation.settings.retention.kept_for
+    found = filling.rehearse(installation.engine, wanted, kept_for)
+    return BackfillPlan(
+        uid=row["uid"],
+        name=row["name"],
+        mode=wanted.mode,
+        first_at=wanted.first,
+        last_at=wanted.last,
+        **found,
+    )
+
+
+def start(installation: Installation, asked: Range, timeout_s: float | None) -> StartedBackfill:
+    """Start a backfill; with `timeout_s` wait so long at most for its end."""
+    installation.publish()
+    row, wanted = _wanted(installation, asked)
+    kept_for = installation.settings.retention.kept_for
+    id, sent = filling.start(installation.engine, wanted, installation.actor, kept_for)
+
+    def standing() -> StartedBackfill:
+        with reading(installation.engine) as connection:
+            stored = backfills.get(connection, id)
+            states = backfills.states_of(connection, stored, by_backfill(id, stored["actor"]))
+        return StartedBackfill(
+            **_values(stored),
+            uid=row["uid"],
+            name=row["name"],
+            operations={str(state): count for state, count in states.items()},
+            is_awaited=timeout_s is not None,
+            unsent=why_unsent(installation, sent),
+        )
+
+    if timeout_s is not None:
+        wait_for(lambda: standing().is_over, timeout_s)
+    return standing()
+
+
+def cancel(installation: Installation, action: str) -> CancelledBackfills:
+    """Stop an action's active backfills."""
+    installation.publish()
+    with reading(installation.engine) as connection:
+        row = find(connection, installation.small_app, action)
+    ids, count = filling.cancel(installation.engine, row["uid"], installation.actor)
+    return CancelledBackfills(
+        uid=row["uid"], name=row["name"], backfills=tuple(ids), cancelled=count
+    )
+
+
+def _wanted(installation: Installation, asked: Range) -> tuple[dict[str, Any], Wanted]:
+    with reading(installation.engine) as connection:
+        row = find(connection, installation.small_app, asked.action)
+    zone = zone_of(row["plan"], installation.small_app.zone)
+    ends = _instant("--from", asked.first, zone), _instant("--to", asked.last, zone)
+    mode = Mode(asked.only) if asked.only else Mode.ALL
+    pace = parse_pace(asked.pace) if asked.pace else None
+    return row, Wanted(row["uid"], *ends, mode, pace)
+
+
+def _instant(option: str, text: str | None, zone: str) -> datetime:
+    if text is None:
+        raise Refused(f"{option} is missing; write an instant such as 2026-11-20T06:00")
+    try:
+        return parse_instant(text, zone)
+    except ValueError as error:
+        raise Refused(f"{option} {text!r}: {error}") from None

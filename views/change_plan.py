@@ -1,0 +1,91 @@
+"""A plan of changes: what applying documents would do. Nothing is stored."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from uuid import UUID
+
+from pydantic import Field
+
+from models.sql import read_clock
+from runtime.database import reading
+from scheduler.changes import plan
+from views.installation import Installation
+from views.view import Instant, View
+from views.words import YEAR, daylight_notes, zone_of
+
+
+class PlannedChange(View):
+    """What applying one document would do to its action."""
+
+    name: str
+    uid: UUID | None = Field(description="Null for a new action.")
+    change: str = Field(description="`created`, `changed` or `unchanged`.")
+    revision: int = Field(description="The revision that it would be.")
+    next_before: tuple[Instant, ...] = Field(description="Next occurrences by the old rule.")
+    next_after: tuple[Instant, ...] = Field(description="Next occurrences by the new rule.")
+    sent_at_once: tuple[Instant, ...] = Field(
+        description="Occurrences of the old rule that the change sends, up to now."
+    )
+    missed: int = Field(description="Occurrences of the old rule that it would record as missed.")
+    edited_by_sql: bool = Field(description="Whether an edit by SQL becomes a revision first.")
+    daylight_saving: tuple[str, ...] = Field(
+        description="What changes of the clock do to the new rule in the next 366 days."
+    )
+    zone: str = Field(description="IANA zone of the new rule, else the small app's.")
+
+
+class BusyMinute(View):
+    """A minute, and how many operations it sends."""
+
+    at: Instant
+    sent: int
+
+
+class BusiestMinute(View):
+    """The minute of the next 24 hours that sends most, over all small apps."""
+
+    before: BusyMinute | None
+    after: BusyMinute | None
+    is_whole: bool = Field(description="False when only the actions that are due first count.")
+
+
+class ChangePlan(View):
+    """What applying documents would do."""
+
+    actions: tuple[PlannedChange, ...]
+    busiest_minute: BusiestMinute
+
+
+def plan_changes(installation: Installation, documents: Sequence[object]) -> ChangePlan:
+    """Return what applying the documents would do now."""
+    with reading(installation.engine) as connection:
+        now = read_clock(connection)
+        planned = plan.plan_changes(connection, documents, installation.author)
+        load = plan.load(connection, planned, now)
+    zone = installation.small_app.zone
+    busiest = BusiestMinute(
+        before=_busy(load.before), after=_busy(load.after), is_whole=load.is_whole
+    )
+    return ChangePlan(
+        actions=tuple(_shown(one, now, zone) for one in planned), busiest_minute=busiest
+    )
+
+
+def _busy(minute: tuple[datetime, int] | None) -> BusyMinute | None:
+    return None if minute is None else BusyMinute(at=minute[0], sent=minute[1])
+
+
+def _shown(one: plan.PlannedChange, now: datetime, zone: str) -> PlannedChange:
+    return PlannedChange(
+        name=one.name,
+        uid=one.uid,
+        change=one.change,
+        revision=one.number,
+        next_before=one.before,
+        next_after=one.after,
+        sent_at_once=one.sent,
+        missed=one.missed,
+        edited_by_sql=one.is_edited,
+        daylight_saving=daylight_notes(one.plan, now, now + YEAR),
+        zone=zone_of(one.plan, zone),
+    )

@@ -1,0 +1,216 @@
+"""Changes of actions: validated, stored, paused, resumed, deleted; what became of each."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+import sqlalchemy as sa
+from pydantic import Field
+
+from models.errors import NotFound, Refused
+from models.sql import read_clock
+from models.store.actions import deletion
+from runtime.database import reading
+from scheduler.changes import change
+from scheduler.changes.change import StoreAll
+from scheduler.changes.deletion import delete_all
+from scheduler.changes.validation import Watch, context_of, revisions_of, unwatched
+from views.actions import Described, Upcoming, upcoming_of
+from views.finding import find
+from views.installation import Installation
+from views.view import Listing, View
+from views.warnings import action_warnings
+
+ALL = 10_000_000
+# A document that was never stored has no uid; its jitter is not known yet.
+NO_UID = UUID(int=0)
+
+
+class Changed(View):
+    """What became of one document, or of one action that was paused or resumed."""
+
+    uid: UUID
+    name: str
+    change: str = Field(description="`created`, `changed` or `unchanged`.")
+    revision: int = Field(description="The action's revision now.")
+    warnings: tuple[str, ...] = Field((), description="What its admin should look at.")
+    upcoming: Upcoming | None = Field(None, exclude=True)
+
+
+class Changes(Listing[Changed]):
+    """What became of documents, in their order."""
+
+
+class Checked(Listing[Described]):
+    """What documents mean; nothing is stored."""
+
+
+class Switched(Changed):
+    """An action that was paused or resumed."""
+
+    active: bool = Field(exclude=True)
+
+
+class NotSwitched(View):
+    """An action that could not be paused or resumed."""
+
+    uid: UUID
+    refused: str = Field(description="Why.")
+
+
+class SwitchedAll(Listing[Switched | NotSwitched]):
+    """The actions of an owner, paused or resumed."""
+
+    @property
+    def exit_code(self) -> int:
+        """1 when some could not be."""
+        return int(bool(self.refusals))
+
+
+class DeletedAction(View):
+    """An action that was deleted; its history stays."""
+
+    uid: UUID
+    name: str
+    cancelled: int = Field(description="Operations that had not started, and never will.")
+
+
+class DeletedActions(View):
+    """The actions of an owner, deleted; their history stays."""
+
+    owner: str
+    deleted: tuple[str, ...] = Field(description="Their names, sorted.")
+    cancelled: int = Field(description="Operations that had not started, and never will.")
+
+
+def check(installation: Installation, documents: Sequence[object]) -> Checked:
+    """Return what documents mean; raises InvalidDocument with all problems of all."""
+    app, author = installation.small_app, installation.author
+    with reading(installation.engine) as connection:
+        now = read_clock(connection)
+    contexts = [context_of(None, author, now)] * len(documents)
+    made = revisions_of(documents, contexts, author)
+    with reading(installation.engine) as connection:
+        warnings = action_warnings(connection, app, [one.model for one in made if one.model])
+        upcoming = [
+            upcoming_of(connection, (app.id, NO_UID), one.plan, (now, app.zone)) for one in made
+        ]
+    return Checked(
+        tuple(
+            Described(name=one.model.name, warnings=found, **dict(when))
+            for one, found, when in zip(made, warnings, upcoming, strict=True)
+        )
+    )
+
+
+def add(
+    installation: Installation,
+    documents: Sequence[object],
+    *,
+    details: bool = False,
+    watch: Watch = unwatched,
+) -> Changes:
+    """Store new actions, all or none; raises InvalidDocument, or Refused for a name that is taken.
+
+    With `details` each has its next occurrences.
+    """
+    return _store(installation, documents, change.create_all, watch, details=details)
+
+
+def apply(
+    installation: Installation,
+    documents: Sequence[object],
+    *,
+    details: bool = False,
+    watch: Watch = unwatched,
+) -> Changes:
+    """Create actions, or make documents their next revisions, all or none; see `add`."""
+    return _store(installation, documents, change.apply_all, watch, details=details)
+
+
+def _store(
+    installation: Installation,
+    documents: Sequence[object],
+    store: StoreAll,
+    watch: Watch,
+    *,
+    details: bool,
+) -> Changes:
+    installation.publish()
+    made = store(installation.engine, documents, installation.author, watch)
+    app = installation.small_app
+    with reading(installation.engine) as connection:
+        warnings = action_warnings(connection, app, [one.model for one in made if one.model])
+        upcoming = _upcoming(connection, installation, made) if details else [None] * len(made)
+    return Changes(
+        tuple(
+            Changed(
+                uid=one.uid,
+                name=one.name,
+                change=one.change,
+                revision=one.revision,
+                warnings=found,
+                upcoming=when,
+            )
+            for one, found, when in zip(made, warnings, upcoming, strict=True)
+        )
+    )
+
+
+def _upcoming(
+    connection: sa.Connection, installation: Installation, made: Sequence[change.Changed]
+) -> list[Upcoming]:
+    app, now = installation.small_app, read_clock(connection)
+    return [upcoming_of(connection, (app.id, one.uid), one.plan, (now, app.zone)) for one in made]
+
+
+def switch(installation: Installation, name: str, *, active: bool) -> Switched:
+    """Pause or resume an action."""
+    installation.publish()
+    with reading(installation.engine) as connection:
+        row = find(connection, installation.small_app, name)
+    return _switched(installation, row["uid"], active=active)
+
+
+def switch_all(installation: Installation, owner: str, *, active: bool) -> SwitchedAll:
+    """Pause or resume all actions of an owner; one that cannot be stops no other."""
+    installation.publish()
+    with reading(installation.engine) as connection:
+        uids = deletion.of_owner(connection, installation.small_app.id, owner, ALL)
+    if not uids:
+        raise _nothing(owner)
+
+    def switched(uid: UUID) -> Switched | NotSwitched:
+        try:
+            return _switched(installation, uid, active=active)
+        except (NotFound, Refused) as error:
+            return NotSwitched(uid=uid, refused=str(error))
+
+    return SwitchedAll(tuple(switched(uid) for uid in uids))
+
+
+def _switched(installation: Installation, uid: UUID, *, active: bool) -> Switched:
+    done = change.set_active(installation.engine, uid, active=active, author=installation.author)
+    return Switched(
+        uid=uid, name=done.name, change=done.change, revision=done.revision, active=active
+    )
+
+
+def delete(installation: Installation, name: str) -> DeletedAction:
+    """Delete an action."""
+    with reading(installation.engine) as connection:
+        row = find(connection, installation.small_app, name)
+    cancelled = change.delete(installation.engine, row["uid"], installation.remover)
+    return DeletedAction(uid=row["uid"], name=row["name"], cancelled=cancelled)
+
+
+def delete_owned(installation: Installation, owner: str) -> DeletedActions:
+    """Delete all actions of an owner; raises NotFound for none."""
+    deleted = delete_all(installation.engine, installation.remover, owner)
+    if not deleted.names:
+        raise _nothing(owner)
+    names = tuple(sorted(deleted.names))
+    return DeletedActions(owner=owner, deleted=names, cancelled=deleted.cancelled)
+
+
+def _nothing(owner: str) -> NotFound:
+    return NotFound(f"no action has the owner {owner!r}; see `minutehand action list`")

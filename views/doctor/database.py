@@ -1,0 +1,240 @@
+"""Checks of what the database says: schema, clocks, daemon, workers, actions."""
+
+import re
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import sqlalchemy as sa
+
+from broker.celery_rules import rules_of
+from broker.names import DEFAULT, QUICK
+from cron import tz_release
+from models.action.plan import Plan, read_plan
+from models.errors import SchedulerError
+from models.store import actions, ticks
+from models.store.clocks import read_both
+from models.store.operations import backfills
+from models.store.operations.handing import FOLLOWED_WITHIN
+from models.store.schema import SchemaNewer, check_schema
+from models.tables import action_cursor, installation
+from models.tables import actions as table
+from runtime.config import Settings
+from runtime.database import READ_ONLY, is_made
+from scheduler.kernel_release import TZ_RELEASE
+from views.actions import health_in
+from views.doctor.references import references_in, unresolved, unresolved_settings
+from views.doctor.report import Finding, fault, ok, warning
+from views.words import instant
+
+SYSTEM_TZ = Path("/usr/share/zoneinfo/tzdata.zi")
+HOOKS = '"hooks":{'
+_HANDED_OVER = '"hand_over":{'
+_QUEUE = re.compile(r'"queue":"([^"]+)"')
+# More would tell the same, and take long.
+MOST_PLANS = 10_000
+ALERT_HINT = "see `minutehand action list --unhealthy --all-apps`"
+
+
+def check_database(engine: sa.Engine, settings: Settings) -> Iterator[Finding]:
+    """Yield what there is to say of the database and of what stands in it."""
+    if not is_made(engine):
+        yield fault("database", "there is none yet", "run `minutehand up`, or check --home")
+        return
+    try:
+        with engine.connect() as connection:
+            yield from _reachable(connection)
+    except (sa.exc.DBAPIError, SchedulerError) as error:
+        yield _unusable(error)
+        return
+    with engine.connect().execution_options(**READ_ONLY) as connection:
+        yield from _all_stored(connection, settings)
+
+
+def _unusable(error: sa.exc.DBAPIError | SchedulerError) -> Finding:
+    if isinstance(error, SchemaNewer):
+        return fault("schema", str(error), "upgrade Minutehand here")
+    if isinstance(error, SchedulerError):
+        return fault("schema", str(error), "run `minutehand migrate`")
+    text = (str(error.orig).strip().splitlines() or [str(error)])[0]
+    return fault("database", text, "check SCHED_DATABASE_URL, and whether the server runs")
+
+
+def _reachable(connection: sa.Connection) -> Iterator[Finding]:
+    check_schema(connection)
+    yield ok("schema", "is this release's")
+    # Rolled back: it only shows that a row can be written.
+    connection.execute(sa.insert(installation).values(key="doctor", value="looks"))
+    connection.rollback()
+    yield ok("database", f"{connection.dialect.name}, reachable and writable")
+    if connection.dialect.name != "postgresql":
+        return
+    for name in ("statement_timeout", "idle_in_transaction_session_timeout"):
+        if connection.execute(sa.text(f"SHOW {name}")).scalar_one() == "0":
+            yield warning(
+                "database",
+                f"{name} is off for our connections",
+                "let the pooler in between pass on options, or set it for the role",
+            )
+
+
+def _all_stored(connection: sa.Connection, settings: Settings) -> Iterator[Finding]:
+    now, skew_s = read_both(connection)
+    yield _clock(connection, settings, now, skew_s)
+    yield from _tz(connection)
+    yield _daemon(connection, settings, now)
+    plans = _active_plans(connection)
+    yield from _workers(connection, settings, plans)
+    yield from _hooks(settings, plans)
+    yield from _celery_tasks(connection, settings, plans)
+    yield _retention(connection, settings)
+    yield from _actions(connection, settings)
+
+
+def _clock(connection: sa.Connection, settings: Settings, now: datetime, skew_s: float) -> Finding:
+    last = ticks.instant_fact(connection, ticks.LAST_NOW)
+    ahead = timedelta(0) if last is None else last - now
+    if ahead > timedelta(minutes=5):
+        text = f"the last tick's now lies {ahead} ahead of the database's clock"
+        return fault(
+            "clock", text, "set the database's clock right; the next tick repairs the rest"
+        )
+    if abs(skew_s) > settings.clock.max_skew_s:
+        text = f"this machine is {skew_s:+.1f} s off the database"
+        return warning("clock", text, "set it right (NTP); the database's clock alone decides")
+    return ok("clock", f"this machine is {abs(skew_s):.1f} s off the database")
+
+
+def _tz(connection: sa.Connection) -> Iterator[Finding]:
+    mine, stored = tz_release(), ticks.fact(connection, TZ_RELEASE)
+    if stored is not None and stored > mine:
+        text = f"release {mine} is older than {stored}, which this database was used with"
+        yield fault("time zones", text, "upgrade the package tzdata here")
+        return
+    yield ok("time zones", f"release {mine}" + ("" if stored else ", not used yet"))
+    system = _system_release()
+    if system is not None and system > mine:
+        text = f"the system has {system}, newer than our {mine}"
+        yield warning("time zones", text, "upgrade the package tzdata in our environment")
+
+
+def _system_release() -> str | None:
+    try:
+        with SYSTEM_TZ.open(encoding="ascii", errors="replace") as file:
+            found = re.match(r"# version (\d{4}[a-z]+)", file.readline())
+    except OSError:
+        return None
+    return found and found[1]
+
+
+def _daemon(connection: sa.Connection, settings: Settings, now: datetime) -> Finding:
+    remedy = "start `minutehand up`, or `python scheduler_server.py`"
+    last = ticks.last(connection)
+    if last is None:
+        return fault("daemon", "has never ticked", remedy)
+    stopped_at = ticks.stopped_at(connection, last["daemon"])
+    if stopped_at is not None:
+        return fault("daemon", f"was stopped at {instant(stopped_at)}", remedy)
+    age_s = (now - last["finished_at"]).total_seconds()
+    if abs(age_s) > 2 * settings.scheduler.tick_seconds:
+        return fault("daemon", f"does not tick: its last tick was {age_s:.0f} s ago", remedy)
+    return ok("daemon", f"{last['daemon']} ticks, last {max(0.0, age_s):.0f} s ago")
+
+
+def _active_plans(connection: sa.Connection) -> list[str]:
+    """Return the plans, as text, of the active actions due first and of those on events."""
+    text = sa.type_coerce(table.c.plan, sa.Text)
+    first = (
+        sa.select(text)
+        .join(action_cursor, action_cursor.c.action_uid == table.c.uid)
+        .where(action_cursor.c.next_occurrence_at.is_not(None))
+        .order_by(action_cursor.c.next_occurrence_at)
+        .limit(MOST_PLANS)
+    )
+    on_events = sa.select(text).where(
+        table.c.event.is_not(None), table.c.active, table.c.deleted_at.is_(None)
+    )
+    found = connection.execute(first).scalars().all()
+    return [*found, *connection.execute(on_events.limit(MOST_PLANS)).scalars()]
+
+
+def _workers(connection: sa.Connection, settings: Settings, plans: list[str]) -> Iterator[Finding]:
+    live = ticks.live_workers(connection, timedelta(seconds=settings.worker.lease_s))
+    of_ours = [row for row in live if row["follows"] is None]
+    listened = {queue for row in of_ours for queue in row["queues"].split(",")}
+    # Of the queues of the user's own application nothing is known unless somebody follows.
+    ours = [plan for plan in plans if _HANDED_OVER not in plan]
+    used = {found[1] for plan in ours if (found := _QUEUE.search(plan))}
+    has_alerts = settings.alert.mail or settings.alert.webhook.get_secret_value()
+    if has_alerts or any(HOOKS in plan for plan in plans):
+        # Notices are delivered there.
+        used.add(QUICK)
+    if backfills.any_active(connection):
+        used.add(DEFAULT)
+    for queue in sorted(used - listened):
+        remedy = f"start `minutehand worker --queues {queue}`"
+        yield fault("workers", f"no worker listens to queue {queue}", remedy)
+    if used <= listened:
+        yield ok("workers", f"{len(of_ours)} for {', '.join(sorted(listened)) or 'no queue'}")
+    for row in live:
+        for module, error in (row["step_failures"] or {}).items():
+            text = f"worker {row['name']} could not import {module}: {error}"
+            yield fault("steps", text, "correct the module, then restart the worker")
+        if abs(row["skew_s"] or 0.0) > settings.clock.max_skew_s:
+            text = f"the machine of worker {row['name']} is {row['skew_s']:+.1f} s off the database"
+            yield warning("clock", text, "set it right (NTP)")
+
+
+def _hooks(settings: Settings, plans: list[str]) -> Iterator[Finding]:
+    alerts = settings.alert.webhook.get_secret_value()
+    has_webhooks = bool(alerts) or any('"kind":"webhook"' in plan for plan in plans)
+    if has_webhooks and not settings.hook.secret.get_secret_value():
+        yield warning("hooks", "webhooks go out unsigned", "set SCHED_HOOK_SECRET")
+    yield from unresolved_settings(settings)
+    yield from unresolved("hooks", references_in(plans), settings)
+
+
+def _celery_tasks(
+    connection: sa.Connection, settings: Settings, plans: list[str]
+) -> Iterator[Finding]:
+    """Yield what there is to say of tasks of the user's own: allowed here, followed or not."""
+    found = [read_plan(plan) for plan in plans if _HANDED_OVER in plan]
+    handed = [one.hand_over for one in found if isinstance(one, Plan)]
+    wanted = {one.task for one in handed if one is not None}
+    rules = rules_of(settings)
+    for task in sorted(wanted):
+        if not rules.allows(task):
+            remedy = "add it to SCHED_CELERY_TASKS, for the daemon too"
+            yield fault("celery tasks", f"{task} may not be sent", remedy)
+    unfollowed = wanted - ticks.followed_tasks(connection, FOLLOWED_WITHIN)
+    if wanted and not unfollowed:
+        yield ok("celery tasks", f"{len(wanted)}, all followed by live workers")
+    elif wanted:
+        text = f"no worker follows {', '.join(sorted(unfollowed))}: what becomes of it is unknown"
+        yield warning("celery tasks", text, "add `minutehand.follow(app)` to its application")
+
+
+def _retention(connection: sa.Connection, settings: Settings) -> Finding:
+    longest = connection.execute(
+        sa.select(sa.func.max(table.c.look_back_s)).where(table.c.deleted_at.is_(None))
+    ).scalar_one()
+    days = settings.retention.operations_days
+    look_back = timedelta(seconds=longest or 0)
+    if look_back >= timedelta(days=days):
+        text = f"{days} days, and an action looks back {look_back.days} days"
+        return warning("retention", text, "raise SCHED_RETENTION_OPERATIONS_DAYS")
+    return ok("retention", f"{days} days")
+
+
+def _actions(connection: sa.Connection, settings: Settings) -> Iterator[Finding]:
+    broken = actions.set_aside_actions(connection)
+    for one in broken:
+        remedy = f"correct it and `minutehand action apply` it: {one['set_aside']}"
+        yield fault("actions", f"{one['name']!r} is set aside", remedy)
+    rows = actions.perhaps_unhealthy(connection, settings.alert.overdue)
+    ill = [row for row in rows if not health_in(row, settings.alert.after).is_healthy]
+    if len(ill) > len(broken):
+        yield warning("actions", f"{len(ill)} unhealthy", ALERT_HINT)
+    elif not broken:
+        total, active = actions.count(connection)
+        yield ok("actions", f"{total}, {active} active, none unhealthy")

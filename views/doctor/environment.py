@@ -1,0 +1,148 @@
+"""Whether everything is there that Minutehand needs: around the database, and all together."""
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+
+from broker import probe
+from broker.handing import shares_broker
+from broker.names import DEFAULT, HEAVY, QUICK, UNKNOWN_QUEUE
+from models.celery_task import QUEUE_PREFIX
+from models.errors import BrokerUnavailable
+from runtime.config import InvalidSetting, Settings, unknown_variables
+from runtime.database import make_engine
+from runtime.folders import fault_of
+from small_apps.mail import transport
+from tasks.registry import Registry
+from views.doctor.database import check_database
+from views.doctor.report import Check, Finding, Report, fault, look, ok, warning
+from views.installation import Installation
+
+# All checks look at the same time; connecting to PostgreSQL alone may take five seconds.
+WITHIN_S = 12.0
+MAIL_WITHIN_S = 5.0
+STEPS_WITHIN_S = 10.0
+MANY_MESSAGES = 10_000
+LITTLE_SPACE = 1024 * 2**20
+NO_SPACE = 50 * 2**20
+
+
+def examine(installation: Installation) -> Report:
+    """Check settings, home, database, broker, mail and steps; change nothing."""
+    try:
+        settings = installation.settings
+    except InvalidSetting as error:
+        remedy = "correct the setting; see docs/reference/settings.md"
+        lines = str(error).splitlines()
+        return Report(tuple(fault("settings", line, remedy) for line in lines))
+    return Report(tuple(look(_checks(settings), WITHIN_S)))
+
+
+def _checks(settings: Settings) -> dict[str, Check]:
+    # Before the others: while modules are imported nothing else may print.
+    registry = Registry(settings.step_modules, packages=True, within_s=STEPS_WITHIN_S)
+
+    def whole(check: Callable[[], Iterator[Finding]]) -> Check:
+        return lambda: list(check())
+
+    return {
+        "settings": whole(_check_settings),
+        "home": whole(lambda: _check_home(settings.home)),
+        "database": whole(lambda: _check_database(settings)),
+        "broker": whole(lambda: _check_broker(settings)),
+        "celery broker": whole(lambda: _check_celery_broker(settings)),
+        "mail": whole(lambda: _check_mail(settings)),
+        "steps": whole(lambda: _check_steps(registry)),
+    }
+
+
+def _check_settings() -> Iterator[Finding]:
+    unknown = unknown_variables(os.environ)
+    for one in unknown:
+        yield warning("settings", one, "correct or remove it; it has no effect")
+    if not unknown:
+        yield ok("settings", "all known")
+
+
+def _check_home(home: Path) -> Iterator[Finding]:
+    if not home.is_dir():
+        yield fault("home", f"{home} is not there", "run `minutehand up`, or name it by --home")
+        return
+    try:
+        with NamedTemporaryFile(dir=home, prefix=".doctor"):
+            pass
+    except OSError as error:
+        yield fault("home", f"{home} cannot be written: {error.strerror}", "give it to our account")
+        return
+    amiss = fault_of(home)
+    if amiss is not None:
+        yield warning("home", f"{home} {amiss}", f"chmod 700 {home}")
+    free = shutil.disk_usage(home).free
+    if free < LITTLE_SPACE:
+        make = fault if free < NO_SPACE else warning
+        yield make("home", f"{free // 2**20} MiB are free on its disk", "make room")
+    elif amiss is None:
+        yield ok("home", str(home))
+
+
+def _check_database(settings: Settings) -> Iterator[Finding]:
+    engine = make_engine(settings)
+    try:
+        yield from check_database(engine, settings)
+    finally:
+        engine.dispose()
+
+
+def _check_broker(settings: Settings) -> Iterator[Finding]:
+    try:
+        found = probe.probe(settings, (QUICK, HEAVY, DEFAULT))
+    except BrokerUnavailable as error:
+        remedy = "check SCHED_BROKER_URL, and whether it runs"
+        if settings.uses_embedded_broker:
+            remedy = "run `minutehand up`, or set SCHED_BROKER_URL"
+        yield fault("broker", str(error), remedy)
+        return
+    yield from _strangers(found)
+    told = ", ".join(f"{count} in {queue}" for queue, count in found.depths.items())
+    if max(found.depths.values()) > MANY_MESSAGES:
+        yield warning("broker", told, "start more workers")
+    else:
+        yield ok("broker", f"takes and gives messages; {told}")
+
+
+def _strangers(found: probe.Probed) -> Iterator[Finding]:
+    """Name what an application that shares the broker does in our queues."""
+    for worker in found.foreign_workers:
+        text = f"worker {worker} of an application listens to a queue of ours ({QUEUE_PREFIX}…)"
+        yield fault("broker", text, "let it listen to queues of its own: it discards our tasks")
+    if found.put_aside:
+        text = f"{found.put_aside} messages that our workers do not know are in {UNKNOWN_QUEUE}"
+        yield warning("broker", text, "see the workers' log for their tasks; move or delete them")
+
+
+def _check_celery_broker(settings: Settings) -> Iterator[Finding]:
+    if shares_broker(settings):
+        return
+    try:
+        probe.probe_celery_broker(settings)
+    except BrokerUnavailable as error:
+        remedy = "check SCHED_CELERY_BROKER_URL, and whether it runs"
+        yield fault("celery broker", str(error), remedy)
+    else:
+        yield ok("celery broker", "takes and gives messages")
+
+
+def _check_mail(settings: Settings) -> Iterator[Finding]:
+    try:
+        yield ok("mail", transport.probe(settings, MAIL_WITHIN_S))
+    except transport.MailServerFailed as error:
+        yield fault("mail", str(error), "check SCHED_SMTP_URL, and whether the server runs")
+
+
+def _check_steps(registry: Registry) -> Iterator[Finding]:
+    for told in registry.failures:
+        yield fault("steps", told, "correct or remove it, here and for the workers; then restart")
+    if not registry.failures:
+        yield ok("steps", f"{len(registry.user_specs())} of your own")

@@ -1,0 +1,39 @@
+"""Which references to secrets cannot be read here."""
+
+import re
+from collections.abc import Iterable, Iterator
+
+from models.references import is_reference
+from runtime.config import Settings
+from runtime.references import SecretMissing, resolved
+from views.doctor.report import Finding, warning
+
+_TARGET = re.compile(r'"kind":"webhook","to":"((?:env|file):(?:[^"\\]|\\.)+)"')
+REMEDY = "set it where workers run; this is what the command sees in its own environment"
+
+
+def references_in(plans: Iterable[str]) -> set[str]:
+    """Return the references of the hooks of these plans."""
+    return {found for plan in plans for found in _TARGET.findall(plan)}
+
+
+def unresolved(
+    what: str, references: Iterable[str], settings: Settings, prefix: str = ""
+) -> Iterator[Finding]:
+    """Yield a warning for each reference that cannot be read here; the secret is not shown."""
+    for reference in sorted(set(references)):
+        try:
+            resolved(reference, settings.secrets)
+        except SecretMissing as error:
+            yield warning(what, f"{prefix}{error}", REMEDY)
+
+
+def unresolved_settings(settings: Settings) -> Iterator[Finding]:
+    """Yield a warning for each setting that refers to a secret which cannot be read here."""
+    values = {
+        "SCHED_HOOK_SECRET": settings.hook.secret.get_secret_value(),
+        "SCHED_ALERT_WEBHOOK": settings.alert.webhook.get_secret_value(),
+    }
+    for name, value in values.items():
+        if is_reference(value):
+            yield from unresolved("hooks", [value], settings, f"{name}: ")

@@ -1,0 +1,95 @@
+"""Events: what happened to users."""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+from uuid import uuid4
+
+import sqlalchemy as sa
+from pydantic import Field
+
+from models.errors import InvalidDocument, NotFound, Problem, Refused
+from models.events import ACTIVATED, CREATED, EVENTS, LAST_SEEN, event_id, event_name
+from models.sql import read_clock
+from models.store.people import events, users
+from models.values import parse_instant
+from scheduler.events.preview import too_late_for
+from views.installation import Installation
+from views.view import Instant, View
+from views.words import instant
+
+COLUMNS = {ACTIVATED: "activated_at", LAST_SEEN: "last_seen_at"}
+
+
+class SentEvent(View):
+    """An event that was sent, and what became of it."""
+
+    event: str = Field(description="Its name.")
+    user: str = Field(description="Id of the user it is about.")
+    id: str | None = Field(description="Its own id; null for an event of a user's own instant.")
+    at: Instant = Field(description="When it happened; for `overtaken`, the later one that stands.")
+    change: str = Field(description="`sent`, `known` (was there already) or `overtaken`.")
+    too_late_for: tuple[str, ...] = Field(description="Actions whose look-back it lies before.")
+
+
+def send(
+    installation: Installation, event: str, user: str, id: str | None = None, at: str | None = None
+) -> SentEvent:
+    """Store that something happened to a user; the same id twice changes nothing."""
+    name = _read("EVENT", event_name, event)
+    given = None if id is None else _read("--id", event_id, id)
+    _check(name, given)
+    app = installation.small_app
+    with installation.engine.begin() as connection:
+        now = read_clock(connection)
+        happened_at = now if at is None else _instant(at, app.zone, now)
+        if users.find(connection, app.id, user) is None:
+            raise NotFound(f"no user is named {user!r}; see `minutehand user list`")
+        if name in EVENTS:
+            told = _move(connection, app.id, name, user, happened_at)
+        else:
+            told = _add(connection, app.id, name, (given or str(uuid4()), user), happened_at)
+        is_new = told["change"] == "sent"
+        late = too_late_for(connection, app.id, name, happened_at, now) if is_new else []
+    return SentEvent(event=name, user=user, **told, too_late_for=tuple(late))
+
+
+def _check(name: str, id: str | None) -> None:
+    if name == CREATED:
+        raise Refused(f"{name} is sent by `minutehand user add`")
+    if name in EVENTS and id is not None:
+        raise Refused(f"--id is for events of your own; {name} has none")
+
+
+def _move(
+    connection: sa.Connection, app: int, name: str, user: str, at: datetime
+) -> dict[str, Any]:
+    moved = users.move(connection, app, user, COLUMNS[name], at)
+    if moved is None:
+        raise NotFound(f"no user is named {user!r}; see `minutehand user list`")
+    return {"id": None, "at": moved.at, "change": "sent" if moved.raised else "overtaken"}
+
+
+def _add(
+    connection: sa.Connection, app: int, name: str, told: tuple[str, str], at: datetime
+) -> dict[str, Any]:
+    id, user = told
+    is_new = events.add(connection, app, name, id, user, at)
+    return {"id": id, "at": at, "change": "sent" if is_new else "known"}
+
+
+def _read(where: str, read: Callable[[Any], Any], value: str) -> str:
+    try:
+        return str(read(value))
+    except ValueError as error:
+        raise InvalidDocument([Problem(where, value, str(error))]) from None
+
+
+def _instant(text: str, zone: str, now: datetime) -> datetime:
+    try:
+        at = parse_instant(text, zone, round_up=True)
+    except ValueError as error:
+        raise InvalidDocument([Problem("--at", text, str(error))]) from None
+    if at > now:
+        raise Refused(f"--at {text} is to come (now is {instant(now)}); write one until now")
+    return at

@@ -1,0 +1,74 @@
+"""Why an action ran, or did not run, at an instant."""
+
+from typing import Any
+from uuid import UUID
+
+import sqlalchemy as sa
+from pydantic import Field
+
+from models.errors import NotFound, Refused
+from models.values import parse_instant
+from runtime.database import reading
+from scheduler.explain import explain as explained
+from views.finding import find
+from views.installation import Installation
+from views.view import Instant, View
+from views.words import zone_of
+
+
+class ExplainedOperation(View):
+    """An operation of that instant."""
+
+    id: UUID
+    state: str
+    subject: str | None = Field(description="The user that it is about.")
+    triggerer: str = Field(description="Who or what caused it.")
+    revision: int
+    text: str = Field(description="What became of it, in a sentence.")
+
+
+class Explanation(View):
+    """What became of one instant of an action, and why."""
+
+    action: str
+    uid: UUID
+    instant: Instant
+    verdict: str = Field(
+        description="`not_an_occurrence`, `not_due_yet`, `undecided`, `paused`, `set_aside`,"
+        " `deleted`, `pruned`, or the state of the occurrence's operation."
+    )
+    text: str = Field(description="Why, in a sentence.")
+    revision: int | None = Field(description="The revision that was in force then.")
+    operations: tuple[ExplainedOperation, ...]
+    zone: str = Field(description="IANA zone of the action.")
+
+
+def explain(
+    installation: Installation, action: str, at: str, subject: str | None = None
+) -> Explanation:
+    """Return what became of an action at an instant; a deleted one is named by its uid.
+
+    `at` without an offset is on the clock of the action's zone.
+    """
+    with reading(installation.engine) as connection:
+        uid, zone = _found(connection, installation, action)
+        try:
+            wanted = parse_instant(at, zone)
+        except ValueError as error:
+            raise Refused(f"INSTANT {at!r}: {error}") from None
+        found = explained(uid, wanted, connection, installation.settings, subject)
+    return Explanation(**{name: getattr(found, name) for name in found.__slots__}, zone=zone)
+
+
+def _found(connection: sa.Connection, installation: Installation, action: str) -> tuple[UUID, str]:
+    """Return an action's uid, deleted or not, and the zone in which its instants are read."""
+    app = installation.small_app
+    try:
+        row: Any = find(connection, app, action)
+    except NotFound:
+        try:
+            return UUID(action), app.zone
+        except ValueError:
+            pass
+        raise
+    return row["uid"], zone_of(row["plan"], app.zone)

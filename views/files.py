@@ -1,0 +1,68 @@
+"""Read documents from files: one JSON object, a list of them, or JSON Lines; `-` is stdin."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from models.errors import InvalidDocument, Problem
+from models.json_text import LONGEST_DOCUMENT, InvalidJson, read_json
+from runtime.documents import InvalidYaml, read_yaml
+
+LONGEST_FILE = 512 * 2**20
+
+
+def read_text(file: Path) -> str:
+    """Return a file's text; raises InvalidDocument, naming the file."""
+    try:
+        return sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InvalidDocument([Problem(str(file), None, f"cannot be read: {reason}")]) from None
+
+
+def read_documents(file: Path, longest: int = LONGEST_DOCUMENT) -> list[tuple[str, object]]:
+    """Return the documents of a file, each with where it stands; raises InvalidDocument.
+
+    `longest` is how many bytes of JSON it may hold, in JSON Lines each line.
+    """
+    text = read_text(file)
+    if file.suffix in {".jsonl", ".ndjson"}:
+        return [
+            (f"{file} line {number}", _read(line, f"{file} line {number}", longest))
+            for number, line in enumerate(text.split("\n"), 1)
+            if line.strip()
+        ]
+    value = (
+        _read_yaml(text, file)
+        if file.suffix in {".yaml", ".yml"}
+        else _read(text, str(file), longest)
+    )
+    if isinstance(value, list):
+        return [(f"{file}[{number}]", item) for number, item in enumerate(value)]
+    return [(str(file), value)]
+
+
+def documents_in(files: Sequence[Path]) -> list[object]:
+    """Return the documents of all files, in order; raises InvalidDocument."""
+    return [document for file in files for _, document in read_documents(file)]
+
+
+def located(where: str, error: InvalidDocument) -> InvalidDocument:
+    """Return the error with the file in front of each path."""
+    problems = [Problem(f"{where}: {p.path}", p.value, p.remedy) for p in error.problems]
+    return InvalidDocument(problems)
+
+
+def _read(text: str, where: str, longest: int) -> object:
+    try:
+        return read_json(text, longest=longest)
+    except InvalidJson as error:
+        raise located(where, error) from None
+
+
+def _read_yaml(text: str, file: Path) -> Any:
+    try:
+        return read_yaml(text)
+    except InvalidYaml as error:
+        raise InvalidDocument([Problem(str(file), "", f"is no YAML: {error}")]) from None

@@ -1,0 +1,45 @@
+"""Find what a user names; an error says where it is instead."""
+
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from minutehand.steps import SmallApp
+from models.errors import NotFound
+from models.problems import listed
+from models.store import actions
+from models.store.actions import OVERDUE
+from small_apps.store import app_overview
+
+MOST_NAMED = 5
+
+
+def find(
+    connection: sa.Connection, app: SmallApp, name: str, overdue: timedelta = OVERDUE
+) -> dict[str, Any]:
+    """Return the action of that name in the small app, or of that uid.
+
+    Raises NotFound, which names the other small apps that have an action of this name.
+    """
+    try:
+        return actions.find(connection, app.id, name, overdue)
+    except NotFound as error:
+        others = app_overview.apps_with_action(connection, name, MOST_NAMED)
+        if not others:
+            raise
+        raise NotFound(
+            f"small app {app.name!r} has no action named {name!r}; it is in {listed(others)}:"
+            f" add --app {others[0]}"
+        ) from error
+
+
+def operation_id(text: str) -> UUID:
+    """Return the id that a user wrote; raises NotFound for what is none."""
+    try:
+        return UUID(text)
+    except ValueError:
+        raise NotFound(
+            f"{text!r} is not an operation's id; write one as `minutehand operation list` shows"
+        ) from None

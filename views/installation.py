@@ -1,0 +1,133 @@
+"""An opened installation: settings, database, steps, and the small app that a request is about."""
+
+import getpass
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import sqlalchemy as sa
+from pydantic import Field
+
+from minutehand.steps import SmallApp
+from models.errors import NotFound
+from models.store.schema import check_schema, current_revision
+from runtime.config import Settings, load_settings
+from runtime.database import make_engine, reading
+from scheduler.changes import default_actions
+from scheduler.changes.validation import Author
+from small_apps.store import small_apps
+from views.view import View
+
+if TYPE_CHECKING:
+    from tasks.registry import Registry
+
+
+class Migrated(View):
+    """What a migration of the database did."""
+
+    before: str | None = Field(description="Schema revision before; null for an empty database.")
+    after: str | None = Field(description="Schema revision now.")
+    maintained: tuple[str, ...] = Field(
+        description="Small apps (tenants) that were given their action `maintenance`."
+    )
+
+
+@dataclass
+class Installation:
+    """What is opened when it is first needed; raises InvalidSetting, NotFound and SchemaOutdated.
+
+    `actor` is the account that asks.
+    """
+
+    home: Path | None = None
+    app_name: str = "default"
+    # What the user should know of how it was opened.
+    notes: list[str] = field(default_factory=list, kw_only=True)
+
+    @cached_property
+    def settings(self) -> Settings:
+        """The settings of the home folder; raises InvalidSetting."""
+        return load_settings(self.home)
+
+    @property
+    def is_made(self) -> bool:
+        """Whether there is one: an embedded database is a file of the home folder."""
+        is_embedded = not self.settings.database_url.get_secret_value()
+        return not is_embedded or (self.settings.home / "minutehand.db").exists()
+
+    @cached_property
+    def engine(self) -> sa.Engine:
+        """The database, with this release's schema; the embedded one is made when it is new."""
+        engine = make_engine(self.settings)
+        with reading(engine) as connection:
+            is_new_embedded = (
+                not self.settings.database_url.get_secret_value()
+                and current_revision(connection) is None
+            )
+        if is_new_embedded:
+            default_actions.migrate(engine)
+            home = self.settings.home
+            self.notes.append(f"made a new Minutehand in {home}; --home names another folder")
+        with reading(engine) as connection:
+            check_schema(connection)
+        return engine
+
+    @cached_property
+    def registry(self) -> "Registry":
+        """The steps that this process knows."""
+        from tasks.registry import registry_of
+
+        return registry_of(self.settings.step_modules)
+
+    @cached_property
+    def small_app(self) -> SmallApp:
+        """The small app that the request is about; raises NotFound."""
+        with reading(self.engine) as connection:
+            return small_apps.get(connection, self.app_name)
+
+    @property
+    def actor(self) -> str:
+        """The account that runs this process."""
+        try:
+            return getpass.getuser()
+        except (KeyError, OSError):
+            return "unknown"
+
+    @property
+    def remover(self) -> Author:
+        """The context of a deletion: it needs no step, so that none is loaded."""
+        return Author(self.actor, self.small_app, {})
+
+    @property
+    def author(self) -> Author:
+        """The context of a change of actions."""
+        from broker.celery_rules import rules_of
+
+        tick = timedelta(seconds=self.settings.scheduler.tick_seconds)
+        kept_for = self.settings.retention.kept_for
+        specs, rules = self.registry.user_specs(), rules_of(self.settings)
+        return Author(self.actor, self.small_app, specs, tick, kept_for, rules)
+
+    def publish(self) -> None:
+        """Get ready to send messages to the broker."""
+        from broker.app import configure
+
+        configure(self.settings)
+
+
+def existing(installation: Installation) -> Installation:
+    """Return the installation; raises NotFound where there is none, rather than making one."""
+    if not installation.is_made:
+        raise NotFound(
+            f"there is no Minutehand in {installation.settings.home}; run `minutehand up`, or name"
+            " its folder by --home"
+        )
+    return installation
+
+
+def migrate(installation: Installation) -> Migrated:
+    """Upgrade the database to this release's schema, and give each small app its maintenance."""
+    done = default_actions.migrate(make_engine(installation.settings))
+    return Migrated(before=done.before, after=done.after, maintained=done.maintained)

@@ -1,0 +1,289 @@
+"""What runs because a user asks: an action now, an operation once more; and what is cancelled."""
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, Generic, TypeVar
+from uuid import UUID
+
+from pydantic import Field
+
+from broker.sending import Sent
+from models.action import load_action
+from models.action.plan import sound
+from models.errors import NotFound, Refused
+from models.operation import WENT_WELL, OperationState
+from models.sql import read_clock
+from models.store import operations
+from models.store.people import users
+from runtime.database import reading
+from scheduler.on_demand import cancel as cancelling
+from scheduler.on_demand import manual, restart
+from scheduler.on_demand.restart import Repeated as Restarted
+from views.finding import find, operation_id
+from views.installation import Installation
+from views.stored import document_of
+from views.view import Instant, Listing, View
+from views.waiting import wait_for_all, wait_for_end, why_unsent
+from views.warnings import action_warnings
+
+Restart = Callable[..., tuple[Restarted, Sent]]
+
+
+class Done(View):
+    """An operation that a user asked for, and how it stands."""
+
+    id: UUID
+    state: str
+    # Whether it is what was asked for, as far as that was waited for.
+    is_well: bool = Field(True, exclude=True)
+    unsent: str | None = Field(None, description="Why the broker has not taken it yet.")
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """That it was not sent yet."""
+        return (self.unsent,) if self.unsent else ()
+
+
+class Ran(Done):
+    """An operation of an action that runs now."""
+
+    error: str | None
+
+    @property
+    def exit_code(self) -> int:
+        """1 for one that was waited for and did not end well."""
+        return int(not self.is_well)
+
+
+class RanOfAll(Done):
+    """An operation of one of many actions that run now."""
+
+    action: str
+    uid: UUID = Field(description="Of the action.")
+
+
+class NotRun(View):
+    """An action that could not be run."""
+
+    action: str
+    uid: UUID = Field(description="Of the action.")
+    refused: str = Field(description="Why.")
+
+
+class Repeated(Done):
+    """An operation that runs once more."""
+
+    attempt: int
+    revision: int = Field(description="The action's revision that it runs now.")
+    old_revision: int = Field(description="The one that it had.")
+
+
+class Cancelled(Done):
+    """An operation that is cancelled, or asked to end while it runs."""
+
+    is_asked: bool = Field(exclude=True)
+
+
+class Refusal(View):
+    """What was asked of an operation and refused."""
+
+    id: str
+    refused: str = Field(description="Why.")
+
+
+Item = TypeVar("Item", bound=View)
+
+
+class Outcomes(Listing[Item], Generic[Item]):
+    """What became of each of many that were asked for."""
+
+    @property
+    def exit_code(self) -> int:
+        """2 when all were refused, 1 when some were or one did not end well."""
+        done = [one for one in self.root if isinstance(one, Done)]
+        if len(done) == len(self.root) and all(one.is_well for one in done):
+            return 0
+        return 1 if done else 2
+
+
+class RanAll(Outcomes[RanOfAll | NotRun]):
+    """What became of each active action that was to run."""
+
+
+class RepeatedAll(Outcomes[Repeated | Refusal]):
+    """What became of each operation that was to run once more."""
+
+
+class CancelledAll(Outcomes[Cancelled | Refusal]):
+    """What became of each operation that was to be cancelled."""
+
+
+class PlannedStep(View):
+    """A step of an action."""
+
+    name: str
+    parameters: dict[str, Any]
+
+
+class Reached(View):
+    """A user whom an action reaches."""
+
+    id: str
+    address: str | None
+
+
+class RunPlan(View):
+    """What running an action now would do; nothing is recorded."""
+
+    name: str
+    now: Instant
+    active: bool
+    queue: str
+    steps: tuple[PlannedStep, ...]
+    recipients: tuple[Reached, ...]
+    warnings: tuple[str, ...]
+    is_about_users: bool = Field(exclude=True)
+    sends: bool = Field(exclude=True)
+
+
+def run(installation: Installation, name: str, user: str | None, timeout_s: float | None) -> Ran:
+    """Run an action now; with `timeout_s` wait so long at most for its end.
+
+    `user` is the one whom an action on events is to be about. Raises Refused with nothing recorded
+    when it is paused, quarantined or already active.
+    """
+    engine = installation.engine
+    with reading(engine) as connection:
+        row = find(connection, installation.small_app, name)
+    installation.publish()
+    id, sent = manual.run_now(engine, row["uid"], installation.actor, user)
+    state = None if timeout_s is None else wait_for_end(engine, id, timeout_s)
+    with reading(engine) as connection:
+        stored = operations.get(connection, id)
+    return Ran(
+        id=id,
+        state=state or stored["state"],
+        error=stored["error"],
+        is_well=timeout_s is None or state in WENT_WELL,
+        unsent=why_unsent(installation, sent),
+    )
+
+
+def run_all(installation: Installation, timeout_s: float | None) -> RanAll:
+    """Run every active action of the small app, each by itself, without those on events."""
+    installation.publish()
+    app = installation.small_app
+    asked, sent = manual.run_all(installation.engine, installation.actor, app.id)
+    unsent = why_unsent(installation, sent)
+    made: list[RanOfAll | NotRun] = [
+        NotRun(action=one.name, uid=one.uid, refused=one.refused)
+        if one.operation_id is None
+        else RanOfAll(
+            action=one.name,
+            uid=one.uid,
+            id=one.operation_id,
+            state=OperationState.PENDING,
+            unsent=unsent,
+        )
+        for one in asked
+    ]
+    return RanAll(_awaited(installation, made, timeout_s, WENT_WELL))
+
+
+def rerun(installation: Installation, ids: Sequence[str], timeout_s: float | None) -> RepeatedAll:
+    """Run missed operations after all, under the current revision of their actions."""
+    return _repeat(installation, ids, restart.rerun, timeout_s)
+
+
+def retry(installation: Installation, ids: Sequence[str], timeout_s: float | None) -> RepeatedAll:
+    """Try failed, partial or cancelled operations once more, under the current revision."""
+    return _repeat(installation, ids, restart.retry, timeout_s)
+
+
+def cancel(installation: Installation, ids: Sequence[str], timeout_s: float | None) -> CancelledAll:
+    """Cancel operations: at once what has not started; what runs is asked to end."""
+    installation.publish()
+
+    def act(id: UUID) -> Cancelled:
+        done = cancelling.cancel(installation.engine, id, installation.actor)
+        return Cancelled(id=id, state=done.state, is_asked=done.state == OperationState.RUNNING)
+
+    made = _each(ids, act)
+    good = {OperationState.CANCELLED}
+    return CancelledAll(_awaited(installation, made, timeout_s, good))
+
+
+def plan(installation: Installation, name: str, user: str | None) -> RunPlan:
+    """Return what running an action now would do, and whom it would reach."""
+    app = installation.small_app
+    with reading(installation.engine) as connection:
+        row = find(connection, app, name)
+        model = load_action(document_of(row))
+        rule = model.recipients
+        if model.when.is_event:
+            subject = users.find(connection, app.id, user) if user else None
+            reached = [users.as_recipient(subject)] if subject else []
+        else:
+            reached = users.recipients_of(connection, app.id, rule) if rule else []
+        return RunPlan(
+            name=row["name"],
+            now=read_clock(connection),
+            active=row["active"],
+            queue=sound(row["plan"]).queue,
+            steps=tuple(
+                PlannedStep(name=step.name, parameters=step.parameters)
+                for step in model.operations.steps
+            ),
+            recipients=tuple(Reached(id=one.id, address=one.address) for one in reached),
+            warnings=action_warnings(connection, app, [model])[0],
+            is_about_users=model.when.is_event,
+            sends=rule is not None,
+        )
+
+
+def _repeat(
+    installation: Installation, ids: Sequence[str], again: Restart, timeout_s: float | None
+) -> RepeatedAll:
+    installation.publish()
+
+    def act(id: UUID) -> Repeated:
+        done, sent = again(installation.engine, id, installation.actor)
+        return Repeated(
+            id=id,
+            state=OperationState.PENDING,
+            attempt=done.attempt,
+            revision=done.revision,
+            old_revision=done.old_revision,
+            unsent=why_unsent(installation, sent),
+        )
+
+    return RepeatedAll(_awaited(installation, _each(ids, act), timeout_s, WENT_WELL))
+
+
+def _each(ids: Sequence[str], act: Callable[[UUID], Done]) -> list[Any]:
+    """Do it to each by itself: one that is refused stops no other."""
+    made: list[Any] = []
+    for text in dict.fromkeys(ids):
+        try:
+            made.append(act(operation_id(text)))
+        except (NotFound, Refused) as error:
+            made.append(Refusal(id=text, refused=str(error)))
+    return made
+
+
+def _awaited(
+    installation: Installation,
+    made: Sequence[Any],
+    timeout_s: float | None,
+    good: Collection[OperationState],
+) -> tuple[Any, ...]:
+    """Return what was done with its states at the end, if that is waited for."""
+    if timeout_s is None:
+        return tuple(made)
+    ids = [one.id for one in made if isinstance(one, Done)]
+    states = wait_for_all(installation.engine, ids, timeout_s)
+    return tuple(
+        one.model_copy(update={"state": states[one.id], "is_well": states[one.id] in good})
+        if isinstance(one, Done)
+        else one
+        for one in made
+    )

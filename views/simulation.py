@@ -1,0 +1,203 @@
+"""A simulation: the decisions of a year in seconds, for people and for somebody's CI."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from pydantic import Field
+
+from models.action import ParseContext, parse_action, plan_of
+from models.errors import InvalidAction, InvalidDocument, Problem, Refused
+from models.json_text import InvalidJson, read_json
+from models.values import parse_instant
+from runtime.clock import utc_now
+from scheduler.occurrence import BEGINNING
+from scheduler.simulate import SENT, Fate, Simulated, Timetable, busiest, simulate
+from scheduler.simulate.assertions import differences
+from scheduler.simulate.expectations import parse_expectations
+from views.change_plan import BusyMinute
+from views.files import located, read_documents, read_text
+from views.installation import Installation
+from views.view import Instant, View
+from views.words import daylight_notes, instant, zone_of
+
+SECOND = timedelta(seconds=1)
+WEEK = timedelta(days=7)
+MOST_BUSY = 5
+EXPECTATIONS = ".expect.json"
+
+
+class SimulatedFate(View):
+    """What became of an occurrence, or of several that follow one another."""
+
+    action: str
+    first_at: Instant
+    last_at: Instant
+    count: int
+    fate: str = Field(description="`sent` or `missed`.")
+    reason: str | None
+    decided_at: Instant
+    zone: str = Field(description="IANA zone of the action.")
+
+
+class Simulation(View):
+    """What would be sent in [from, to)."""
+
+    begin: Instant = Field(alias="from")
+    end: Instant = Field(alias="to", description="Not included.")
+    counts: dict[str, int] = Field(description="How many occurrences have each fate.")
+    fates: tuple[SimulatedFate, ...] = Field(description="The first of them.")
+    left_out: int = Field(description="How many more there are.")
+    busiest: tuple[BusyMinute, ...] = Field(description="The minutes that send most.")
+    notes_of_rules: tuple[str, ...] = Field(
+        alias="notes", description="What daylight saving moves, and what cannot be simulated."
+    )
+    differences: tuple[str, ...] = Field(description="Expectations that do not hold.")
+
+    @property
+    def exit_code(self) -> int:
+        """1 when an expectation does not hold."""
+        return int(bool(self.differences))
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is to be simulated, as a user writes it."""
+
+    files: Sequence[Path]
+    since: str | None = None
+    until: str | None = None
+    down: Sequence[str] = ()
+    zone: str = "UTC"
+    limit: int = 100
+    needs_expectations: bool = False
+
+
+def simulation(installation: Installation, asked: Asked) -> Simulation:
+    """Simulate the actions of files; nothing is stored, and no database is read."""
+    files, zone = _documents_among(asked.files), asked.zone
+    begin = _instant("--from", asked.since, zone) or utc_now().replace(microsecond=0)
+    end = _instant("--to", asked.until, zone) or begin + WEEK
+    if end <= begin:
+        raise Refused(f"--to {instant(end)} is not after --from {instant(begin)}")
+    if begin <= BEGINNING:
+        raise Refused(f"--from {instant(begin)} is where cron rules begin; write a later instant")
+    tick = timedelta(seconds=installation.settings.scheduler.tick_seconds)
+    timetable = Timetable(tuple(_span(one, zone) for one in asked.down), tick)
+    actions = _actions(installation, files, zone, begin)
+    fates = list(simulate(actions, begin - SECOND, end - SECOND, timetable))
+    zones = {one.name: zone_of(one.plan, zone) for one in actions}
+    return Simulation(
+        begin=begin,
+        end=end,
+        counts=_counts(fates),
+        fates=tuple(_shown(one, zones[one.action.name]) for one in fates[: asked.limit]),
+        left_out=max(0, len(fates) - asked.limit),
+        busiest=tuple(BusyMinute(at=at, sent=sent) for at, sent in busiest(fates, MOST_BUSY)),
+        notes_of_rules=_notes(actions, begin, end),
+        differences=_differences(files, fates, zones, asked),
+    )
+
+
+def _shown(one: Fate, zone: str) -> SimulatedFate:
+    keys = ("first_at", "last_at", "count", "fate", "reason", "decided_at")
+    values = {key: getattr(one, key) for key in keys}
+    return SimulatedFate(**values, action=one.action.name, zone=zone)
+
+
+def _counts(fates: Sequence[Fate]) -> dict[str, int]:
+    counts: dict[str, int] = {SENT: 0}
+    for one in fates:
+        counts[one.fate] = counts.get(one.fate, 0) + one.count
+    return counts
+
+
+def _notes(actions: Sequence[Simulated], begin: datetime, end: datetime) -> tuple[str, ...]:
+    found = []
+    for one in actions:
+        if one.plan.on_event is not None:
+            found.append(f"{one.name}: is due by events, which no simulation knows")
+        moved = daylight_notes(one.plan, begin - SECOND, end - SECOND)
+        found += [f"{one.name}: {note}" for note in moved]
+    return tuple(found)
+
+
+def _differences(
+    files: Sequence[Path], fates: Sequence[Fate], zones: dict[str, str], asked: Asked
+) -> tuple[str, ...]:
+    """Return each difference from the expectations that stand beside the files."""
+    beside = [_beside(file) for file in files]
+    found = [file for file in beside if file.exists()]
+    if asked.needs_expectations and not found:
+        raise Refused(f"no expectations: write them to {beside[0]}")
+    wrong: list[str] = []
+    for file in found:
+        try:
+            expected = parse_expectations(read_json(read_text(file)), zones, asked.zone)
+        except (InvalidDocument, InvalidJson) as error:
+            raise located(str(file), error) from None
+        for number, one in enumerate(expected):
+            about = f' "{one.action}"' if one.action else ""
+            wrong += [f"{file}[{number}]{about}: {text}" for text in differences(one, fates)]
+    return tuple(wrong)
+
+
+def _documents_among(files: Sequence[Path]) -> list[Path]:
+    """Return `files` without expectations: `simulate actions/*.json` names those as well."""
+    documents = [file for file in files if not file.name.endswith(EXPECTATIONS)]
+    if not documents:
+        raise Refused(f"{files[0]} holds expectations; name the files of the actions instead")
+    return documents
+
+
+def _beside(file: Path) -> Path:
+    return file.with_suffix(EXPECTATIONS)
+
+
+def _actions(
+    installation: Installation, files: Sequence[Path], zone: str, begin: datetime
+) -> list[Simulated]:
+    """Return the actions of the files, as if they were created at `begin`."""
+    parse = ParseContext(
+        default_zone=zone,
+        # A due date may lie before: it is simply not due.
+        now=datetime.fromtimestamp(0, begin.tzinfo),
+        created_at=begin,
+        steps=installation.registry.user_specs(),
+        tick=timedelta(seconds=installation.settings.scheduler.tick_seconds),
+        # Nothing is sent.
+        celery=None,
+    )
+    actions: dict[str, Simulated] = {}
+    problems: list[Problem] = []
+    for where, document in (one for file in files for one in read_documents(file)):
+        try:
+            model = parse_action(document, parse)
+        except InvalidAction as error:
+            problems += located(where, error).problems
+            continue
+        if model.name in actions:
+            remedy = "is the name of another action too; give this one a name of its own"
+            problems.append(Problem(f"{where}: name", model.name, remedy))
+        actions[model.name] = Simulated.named(model.name, plan_of(model))
+    if problems:
+        raise InvalidDocument(problems)
+    return list(actions.values())
+
+
+def _instant(option: str, text: str | None, zone: str) -> datetime | None:
+    try:
+        return None if text is None else parse_instant(text, zone)
+    except ValueError as error:
+        raise Refused(f"{option} {text!r}: {error}") from None
+
+
+def _span(text: str, zone: str) -> tuple[datetime, datetime]:
+    first, slash, second = text.partition("/")
+    if not slash:
+        raise Refused(f"--down {text!r}: write FROM/TO")
+    begin, end = _instant("--down", first, zone), _instant("--down", second, zone)
+    if begin is None or end is None or end <= begin:
+        raise Refused(f"--down {text!r}: write FROM/TO, with TO after FROM")
+    return begin, end

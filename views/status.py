@@ -1,0 +1,203 @@
+"""How an installation stands: daemon, workers, actions, operations of the last day."""
+
+import socket
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+import sqlalchemy as sa
+from pydantic import Field
+
+from models.sql import read_clock
+from models.store import actions, notices, operations, ticks
+from runtime.config import Settings
+from runtime.database import reading
+from scheduler.downtime import last_downtime
+from views.actions import health_in
+from views.installation import Installation
+from views.view import Instant, View
+
+DAY = timedelta(days=1)
+
+
+class Part(StrEnum):
+    """What a health check may ask for."""
+
+    DAEMON = "daemon"
+    WORKER = "worker"
+
+
+class Daemon(View):
+    """The daemon that ticked last."""
+
+    name: str
+    last_tick_at: Instant
+    is_ticking: bool = Field(description="Whether its last tick is less than two ticks ago.")
+    stopped_at: Instant | None = Field(description="When it was stopped, if it was, in order.")
+    clock_skew_s: float = Field(description="Seconds by which its machine is ahead of the database")
+    report: Any = Field(description="What its last tick did.")
+
+
+class ClockSetBack(View):
+    """A clock of the database that was ahead."""
+
+    at: Instant = Field(description="When it was set back.")
+    seconds: float = Field(description="By how many seconds.")
+
+
+class MissedMost(View):
+    """An action, and how many of its occurrences were missed."""
+
+    name: str
+    missed: int
+
+
+class Downtime(View):
+    """The last time without a tick, and what became of its occurrences."""
+
+    since: str = Field(description="An instant in UTC.")
+    until: str = Field(description="An instant in UTC.")
+    occurrences: int
+    sent: int
+    missed: int
+    most_missed: tuple[MissedMost, ...]
+
+
+class Worker(View):
+    """A live worker."""
+
+    name: str
+    queues: str = Field(description="By commas.")
+    seen_at: Instant
+    skew_s: float | None = Field(description="Seconds by which its machine is ahead.")
+    follows: Any = Field(description="Tasks of an application that it follows, null for none.")
+    step_failures: Any = Field(description="Step modules that it could not import, and why.")
+
+
+class ActionCounts(View):
+    """How many actions there are, in all small apps."""
+
+    total: int
+    active: int
+    unhealthy: int
+
+
+class NoticeCounts(View):
+    """Notices of the last 24 hours."""
+
+    failed: int = Field(description="That could not be delivered.")
+
+
+class SetAside(View):
+    """A quarantined action."""
+
+    uid: UUID | None
+    name: str
+    reason: str
+
+
+class Status(View):
+    """How an installation stands."""
+
+    now: Instant = Field(description="By the clock of the database.")
+    daemon: Daemon | None = Field(description="Null before the first tick.")
+    max_skew_s: float = Field(description="A machine may be off by so many seconds.")
+    clock_set_back: ClockSetBack | None = Field(description="In the last 24 hours.")
+    downtime: Downtime | None = Field(description="In the last 24 hours.")
+    workers: tuple[Worker, ...]
+    actions: ActionCounts
+    notices: NoticeCounts
+    operations: dict[str, int] = Field(
+        description="How many operations recorded in the last 24 hours are in each state."
+    )
+    set_aside: tuple[SetAside, ...]
+
+
+class Alive(View):
+    """Whether a part of the installation lives on this host."""
+
+    part: Part
+    is_alive: bool
+
+    @property
+    def exit_code(self) -> int:
+        """1 unless it lives."""
+        return int(not self.is_alive)
+
+
+def status(installation: Installation) -> Status:
+    """Return how the installation stands."""
+    with reading(installation.engine) as connection:
+        return status_in(connection, installation.settings)
+
+
+def status_in(connection: sa.Connection, settings: Settings) -> Status:
+    """Return how the installation of a database stands."""
+    now = read_clock(connection)
+    total, active = actions.count(connection)
+    seen_within = timedelta(seconds=settings.worker.lease_s)
+    unhealthy = _unhealthy(connection, settings)
+    live = ticks.live_workers(connection, seen_within)
+    return Status(
+        now=now,
+        daemon=_daemon(connection, settings, now),
+        max_skew_s=settings.clock.max_skew_s,
+        clock_set_back=_clock_set_back(connection, now),
+        downtime=last_downtime(connection, now - DAY),
+        workers=tuple(Worker(**{key: row[key] for key in Worker.model_fields}) for row in live),
+        actions=ActionCounts(total=total, active=active, unhealthy=unhealthy),
+        notices=NoticeCounts(failed=notices.failed_since(connection, now - DAY)),
+        operations=operations.counts_by_state(connection, now - DAY),
+        set_aside=tuple(
+            SetAside(uid=row["uid"], name=row["name"], reason=row["set_aside"])
+            for row in actions.set_aside_actions(connection)
+        ),
+    )
+
+
+def is_alive(installation: Installation, part: Part) -> Alive:
+    """Return whether this host's daemon or worker lives."""
+    settings, host = installation.settings, socket.gethostname()
+    with reading(installation.engine) as connection:
+        if part is Part.DAEMON:
+            lives = ticks.has_ticked(connection, f"{host}:", _two_ticks(settings))
+        else:
+            live = ticks.live_workers(connection, timedelta(seconds=settings.worker.lease_s))
+            lives = any(f"@{host}:" in row["name"] for row in live)
+    return Alive(part=part, is_alive=lives)
+
+
+def _two_ticks(settings: Settings) -> timedelta:
+    return timedelta(seconds=2 * settings.scheduler.tick_seconds)
+
+
+def _daemon(connection: sa.Connection, settings: Settings, now: datetime) -> Daemon | None:
+    tick = ticks.last(connection)
+    if tick is None:
+        return None
+    stopped_at = ticks.stopped_at(connection, tick["daemon"])
+    return Daemon(
+        name=tick["daemon"],
+        last_tick_at=tick["finished_at"],
+        is_ticking=stopped_at is None and abs(now - tick["finished_at"]) <= _two_ticks(settings),
+        stopped_at=stopped_at,
+        clock_skew_s=tick["report"].get("clock_skew_s", 0.0),
+        report=tick["report"],
+    )
+
+
+def _unhealthy(connection: sa.Connection, settings: Settings) -> int:
+    """Return how many actions are not healthy; `action list --unhealthy --all-apps` shows them."""
+    rows = actions.perhaps_unhealthy(connection, settings.alert.overdue)
+    after = settings.alert.after
+    return sum(not health_in(row, after).is_healthy for row in rows)
+
+
+def _clock_set_back(connection: sa.Connection, now: datetime) -> ClockSetBack | None:
+    """Return when, in the last day, the clock turned out to have been ahead, and by how much."""
+    stored = ticks.json_fact(connection, ticks.CLOCK_SET_BACK)
+    at, seconds = ticks.as_instant(stored.get("at")), stored.get("seconds")
+    if at is None or not isinstance(seconds, int | float) or abs(now - at) >= DAY:
+        return None
+    return ClockSetBack(at=at, seconds=seconds)

@@ -1,0 +1,86 @@
+"""Steps: what actions can do, and what could not be loaded."""
+
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+from minutehand.steps import registered_steps
+from models.action.steps import BUILT_IN_STEPS, available
+from models.problems import known_keys
+from models.step_spec import StepSpec
+from tasks.registry import Registry
+from views.installation import Installation
+from views.view import View
+
+
+class Step(View):
+    """A step that actions may name."""
+
+    name: str
+    weight: str = Field(description="`heavy` or `quick`: the queue of actions with it.")
+    repeatable: bool = Field(description="Whether it may begin again when its worker is lost.")
+    sends: bool = Field(description="Whether it sends to recipients.")
+    keys: tuple[str, ...] = Field(description="Its parameters.")
+    parameters: dict[str, Any] | None = Field(description="JSON schema of its parameters.")
+    module: str
+    origin: str = Field(alias="from", description="Where it comes from.")
+
+
+class StepFailure(View):
+    """A module of steps that could not be loaded."""
+
+    module: str
+    error: str
+
+
+class Steps(View):
+    """All steps that this installation knows."""
+
+    steps: tuple[Step, ...]
+    failures: tuple[StepFailure, ...]
+    # The same in sentences.
+    reasons: tuple[str, ...] = Field(exclude=True)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What could not be loaded."""
+        return self.reasons
+
+
+def list_steps(installation: Installation) -> Steps:
+    """Return the steps, built in and registered, and what could not be loaded."""
+    registry = installation.registry
+    built_in = [
+        _step(BUILT_IN_STEPS[name], "minutehand", "Minutehand")
+        for name in available(BUILT_IN_STEPS)
+    ]
+    own = [_own(spec, registry) for spec in registry.user_specs().values()]
+    failed = [StepFailure(module=name, error=why) for name, why in registry.failed.items()]
+    return Steps(steps=(*built_in, *own), failures=tuple(failed), reasons=registry.failures)
+
+
+def _own(spec: StepSpec, registry: Registry) -> Step:
+    by_step = {name: one.origin.told for one in registry.loaded for name in one.steps}
+    module = registered_steps()[spec.name].function.__module__
+    return _step(spec, module, by_step.get(spec.name, module))
+
+
+def _step(spec: StepSpec, module: str, origin: str) -> Step:
+    return Step(
+        name=spec.name,
+        weight="heavy" if spec.is_heavy else "quick",
+        repeatable=spec.repeatable,
+        sends=spec.needs_recipients,
+        keys=tuple(known_keys(spec.parameters)),
+        parameters=_schema(spec.parameters),
+        module=module,
+        origin=origin,
+    )
+
+
+def _schema(parameters: type[BaseModel]) -> dict[str, Any] | None:
+    """Return the JSON schema of parameters, None for those that have none, or that are broken."""
+    try:
+        return parameters.model_json_schema()
+    except Exception:  # a user's own model must not hide the other steps
+        return None

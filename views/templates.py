@@ -1,0 +1,209 @@
+"""Templates of mails: whether they can be used, previews, and mails to try them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from pydantic import Field
+
+from minutehand.steps import Recipient
+from models.errors import InvalidDocument, NotFound, Refused, SchedulerError
+from models.problems import unknown_name
+from models.sql import read_clock
+from models.store.people import users
+from runtime.database import reading
+from small_apps.mail.checks import problems_of_template
+from small_apps.mail.failures import MailRefused, MailServerFailed
+from small_apps.mail.message import (
+    Content,
+    Envelope,
+    InvalidAddress,
+    build_message,
+    parse_address,
+    unsubscribe_url,
+)
+from small_apps.mail.templates import InvalidTemplate, MailTemplate, render
+from small_apps.mail.transport import open_transport
+from small_apps.mail.values import Occasion, sample_of, values_of
+from small_apps.store import small_apps
+from views.installation import Installation
+from views.view import Listing, View
+
+SAMPLE_RECIPIENT = Recipient("ann@example.com", "ann@example.com", "Ann Example")
+
+
+class TemplateRow(View):
+    """A template of a small app."""
+
+    name: str
+    subject: str
+    parts: tuple[str, ...] = Field(description="`text`, and `html` if it has one.")
+    state: str = Field(description="`ok`, or how many problems it has.")
+
+
+class Templates(Listing[TemplateRow]):
+    """The templates of a small app."""
+
+
+class TemplatePreview(View):
+    """A template with the values of a user, or with sample values."""
+
+    template: str
+    to: str | None = Field(description="The user's address; null for a user without one.")
+    subject: str
+    text: str
+    html: str | None
+    list_unsubscribe: str | None = Field(description="Where a recipient unsubscribes.")
+
+
+class TriedMail(View):
+    """A mail that was sent to try a template."""
+
+    template: str
+    to: str
+    message: str = Field(description="What the mail server did.")
+
+
+class WrittenPart(View):
+    """A part of a preview that was written to a file."""
+
+    template: str
+    characters: int
+    file: str
+
+
+@dataclass(frozen=True)
+class Rendered:
+    """A template with a user's values."""
+
+    template: str
+    recipient: Recipient
+    content: Content
+    way_out: str | None
+
+
+def _stored(installation: Installation) -> dict[str, dict[str, Any]]:
+    """Return the small app's templates by name."""
+    app_id = installation.small_app.id
+    with reading(installation.engine) as connection:
+        return small_apps.templates_of(connection, app_id)
+
+
+def _settings_of(installation: Installation) -> Mapping[str, Any]:
+    """Return the small app's settings."""
+    app_id = installation.small_app.id
+    with reading(installation.engine) as connection:
+        return small_apps.settings_of(connection, app_id)
+
+
+def list_templates(installation: Installation) -> Templates:
+    """Return the templates of the small app, and whether they can be used."""
+    settings = _settings_of(installation)
+    stored = _stored(installation)
+    return Templates(
+        tuple(_row(MailTemplate(name, **parts), settings) for name, parts in stored.items())
+    )
+
+
+def _row(template: MailTemplate, settings: Mapping[str, Any]) -> TemplateRow:
+    count = len(problems_of_template(template, settings))
+    return TemplateRow(
+        name=template.name,
+        subject=template.subject,
+        parts=("text",) if template.html is None else ("text", "html"),
+        state=f"{count} problem{'s' if count > 1 else ''}" if count else "ok",
+    )
+
+
+def preview(installation: Installation, name: str, user: str | None) -> TemplatePreview:
+    """Return what a template says; raises NotFound, or InvalidDocument for its problems."""
+    made = _rendered(installation, name, user)
+    return TemplatePreview(
+        template=made.template,
+        to=made.recipient.address,
+        subject=made.content.subject,
+        text=made.content.text,
+        html=made.content.html,
+        list_unsubscribe=made.way_out,
+    )
+
+
+def _rendered(installation: Installation, name: str, user: str | None) -> Rendered:
+    """Return the template with its values; raises NotFound, or InvalidDocument for its faults."""
+    found = _stored(installation)
+    if name not in found:
+        raise NotFound(f'template "{name}" {unknown_name("template", name, found)}')
+    template = MailTemplate(name, **found[name])
+    settings = _settings_of(installation)
+    problems = problems_of_template(template, settings)
+    if problems:
+        raise InvalidDocument(problems)
+    recipient = SAMPLE_RECIPIENT if user is None else _recipient(installation, user)
+    app = installation.small_app
+    url = unsubscribe_url(installation.settings.mail.unsubscribe, recipient.id, app.name)
+    try:
+        occasion = _occasion(installation, settings)
+        values = {**sample_of(name, settings), **values_of(occasion, recipient, url)}
+        content = render(template, values)
+    except InvalidTemplate as error:
+        raise Refused(str(error)) from None
+    return Rendered(name, recipient, content, url)
+
+
+def _recipient(installation: Installation, id: str) -> Recipient:
+    app_id = installation.small_app.id
+    with reading(installation.engine) as connection:
+        found = users.find(connection, app_id, id)
+        if found is not None:
+            return users.as_recipient(found)
+        known = users.user_ids(connection, app_id)
+    raise NotFound(f'user "{id}" {unknown_name("user", id, sorted(known))}')
+
+
+def _occasion(installation: Installation, settings: Mapping[str, Any]) -> Occasion:
+    """Return an occasion of this minute; its operation is none that is stored."""
+    app = installation.small_app
+    with reading(installation.engine) as connection:
+        title = small_apps.document_of(connection, app.id).get("title") or app.name
+        now = read_clock(connection)
+    at = now.replace(second=0, microsecond=0)
+    return Occasion(app.name, title, app.zone, at, str(uuid4()), settings)
+
+
+def write_html(made: TemplatePreview, file: Path) -> WrittenPart:
+    """Write the HTML part; raises Refused where there is none."""
+    page = html_of(made)
+    try:
+        file.write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise SchedulerError(f"{file} cannot be written: {error.strerror}") from None
+    return WrittenPart(template=made.template, characters=len(page), file=str(file))
+
+
+def html_of(made: TemplatePreview) -> str:
+    """Return the HTML part; raises Refused where there is none."""
+    if made.html is None:
+        raise Refused(f'template "{made.template}" has no HTML part; use --text')
+    return made.html
+
+
+def send_test(installation: Installation, name: str, to: str, user: str | None) -> TriedMail:
+    """Send a template to one address; raises Refused and SchedulerError."""
+    made = _rendered(installation, name, user)
+    settings = installation.settings
+    with reading(installation.engine) as connection:
+        now = read_clock(connection)
+    sender = settings.mail.sender
+    message_id = f"<test.{uuid4()}@{parse_address(sender).domain}>"
+    envelope = Envelope(sender, to, None, message_id, now, settings.mail.reply_to, made.way_out)
+    try:
+        message = build_message(made.content, envelope)
+        with open_transport(settings) as transport:
+            transport.send(message)
+            return TriedMail(template=name, to=to, message=transport.told(1))
+    except InvalidAddress as error:
+        raise Refused(f"--to {error}") from None
+    except (MailRefused, MailServerFailed) as error:
+        raise SchedulerError(f"the test mail was not taken: {error}") from None

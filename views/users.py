@@ -1,0 +1,138 @@
+"""Users of a small app."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from pydantic import Field
+
+from models.errors import InvalidDocument, Refused
+from models.sql import read_clock
+from models.store import audit
+from models.store.people import users
+from models.users import UserModel, parse_user, parse_users, read_user_rows
+from runtime.database import reading
+from views.files import located, read_text
+from views.installation import Installation
+from views.view import Instant, Listing, View
+from views.words import instant
+
+
+class User(View):
+    """A user."""
+
+    id: str
+    email: str
+    name: str | None
+    active: bool = Field(description="False for one that is switched off.")
+    created_at: Instant
+    activated_at: Instant | None = Field(description="Null for an account never activated.")
+    last_seen_at: Instant | None
+    groups: tuple[str, ...] = Field(description="Sorted.")
+
+
+class Users(Listing[User]):
+    """The users of a small app, by id."""
+
+
+class AddedUser(View):
+    """A user that was added."""
+
+    id: str
+    email: str
+    groups: tuple[str, ...]
+    is_activated: bool = Field(exclude=True)
+
+
+class ImportedUsers(View):
+    """What an import did."""
+
+    created: int
+    updated: int
+    never_activated: int = Field(description="Users of the file without `activated_at`.")
+
+
+class NewUser(View):
+    """A user as the command line or a form names it; instants may be local times of the app."""
+
+    id: str
+    email: str | None = None
+    name: str | None = None
+    groups: tuple[str, ...] = ()
+    activated_at: str | None = Field(None, description="An instant, or `now`.")
+    active: bool = True
+
+
+def add(installation: Installation, new: NewUser) -> AddedUser:
+    """Store a new user, which raises the events created and activated."""
+    app = installation.small_app
+    row: dict[str, Any] = {"id": new.id, "groups": list(new.groups), "active": new.active}
+    row |= {"email": new.email} if new.email is not None else {}
+    row |= {"name": new.name} if new.name is not None else {}
+    with installation.engine.begin() as connection:
+        now = read_clock(connection)
+        if new.activated_at is not None:
+            row["activated_at"] = instant(now) if new.activated_at == "now" else new.activated_at
+        model = parse_user(row, app.zone)
+        if model.activated_at is not None and model.activated_at > now:
+            raise Refused(
+                f"--activated-at {new.activated_at} is to come; write an instant until now"
+            )
+        if not users.add(connection, app.id, model):
+            raise Refused(f"user {new.id!r} is there already; use `minutehand user import`")
+        _audit(connection, installation, "user.add", model.id, None)
+    return AddedUser(
+        id=model.id,
+        email=model.email,
+        groups=tuple(model.groups),
+        is_activated=model.activated_at is not None,
+    )
+
+
+def import_file(installation: Installation, file: Path, *, raises_events: bool) -> ImportedUsers:
+    """Import users with their groups, all or none."""
+    app = installation.small_app
+    models = _read(file, app.zone)
+    with installation.engine.begin() as connection:
+        done = users.import_users(connection, app.id, models, raises_events=raises_events)
+        counts = {"created": done.created, "updated": done.updated}
+        _audit(connection, installation, "user.import", app.name, counts)
+    never_activated = sum(one.activated_at is None for one in models)
+    return ImportedUsers(**counts, never_activated=never_activated)
+
+
+def _read(file: Path, zone: str) -> Sequence[UserModel]:
+    text = read_text(file)
+    try:
+        return parse_users(read_user_rows(text, file.suffix), zone=zone)
+    except InvalidDocument as error:
+        raise located(str(file), error) from None
+
+
+def list_users(installation: Installation) -> Users:
+    """Return the users of the small app."""
+    with reading(installation.engine) as connection:
+        found = users.listed(connection, installation.small_app.id)
+    return Users(tuple(_shown(user) for user in found))
+
+
+def _shown(user: users.User) -> User:
+    values = {key: getattr(user, key) for key in User.model_fields if key != "groups"}
+    return User(**values, groups=tuple(sorted(user.groups)))
+
+
+def _audit(
+    connection: sa.Connection,
+    installation: Installation,
+    verb: str,
+    name: str,
+    details: dict[str, Any] | None,
+) -> None:
+    audit.write(
+        connection,
+        small_app_id=installation.small_app.id,
+        actor=installation.actor,
+        verb=verb,
+        objects={name: details},
+    )

@@ -1,0 +1,84 @@
+"""What an admin should look at: names in a document that are not there, and the like."""
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cache
+
+import sqlalchemy as sa
+
+from minutehand.readers import registered_readers
+from minutehand.steps import SmallApp
+from models.action import ScheduledActionModel
+from models.action.recipients import EVERYBODY, RecipientFilterModel
+from models.action.warnings import KnownNames, warnings_of
+from models.store.people import users
+from models.store.people.users import User
+from small_apps.document import SmallAppModel
+from small_apps.document.sources import warnings_of_domains
+from small_apps.store import app_documents, small_apps
+from views.installation import Installation
+
+Keeps = Callable[[RecipientFilterModel], int]
+
+
+def action_warnings(
+    connection: sa.Connection, app: SmallApp, models: Sequence[ScheduledActionModel]
+) -> list[tuple[str, ...]]:
+    """Return the warnings of each action; the small app is read once for all of them."""
+    documents = app_documents.names_of(connection, app.id)
+    people = users.listed(connection, app.id)
+    known = KnownNames(
+        users=frozenset(user.id for user in people),
+        groups=users.group_names(connection, app.id),
+        domains=small_apps.domain_names(connection, app.id),
+        templates=small_apps.templates_of(connection, app.id),
+        design=documents["design"],
+        permissions=documents["permissions"],
+    )
+    keeps = _keeping(people)
+    return [
+        tuple(warnings_of(model, replace(known, kept_recipients=_kept(model, keeps))))
+        for model in models
+    ]
+
+
+def app_warnings(installation: Installation, model: SmallAppModel) -> tuple[str, ...]:
+    """Return one sentence for each connection and reader that this installation does not know."""
+    # Its modules register the readers.
+    failed = installation.registry.failed
+    known = installation.settings.connections
+    found = warnings_of_domains(model.domains, known, registered_readers())
+    broken = [f"step module {name} cannot be imported: {why}" for name, why in failed.items()]
+    return (*found, *broken)
+
+
+def _kept(model: ScheduledActionModel, keeps: Keeps) -> int | None:
+    """Return how many users an action's recipients select now, None where that says nothing."""
+    rule = model.recipients
+    if rule is None or (model.when.is_event and rule.names_nobody):
+        return None
+    return keeps(rule)
+
+
+def _keeping(people: Sequence[User]) -> Keeps:
+    """Return what counts the users that a rule selects; 0 or 1 is all that a warning needs."""
+    by_id = {user.id: user for user in people}
+    by_group: dict[str, list[User]] = defaultdict(list)
+    for user in people:
+        for group in (*user.groups, EVERYBODY):
+            by_group[group].append(user)
+
+    @cache
+    def any_of_group(group: str, flags: RecipientFilterModel) -> bool:
+        return any(flags.keeps(user) for user in by_group[group])
+
+    def keeps(rule: RecipientFilterModel) -> int:
+        named = (by_id[name] for name in rule.users if name in by_id)
+        flags = rule.model_copy(update={"users": (), "groups": ()})
+        return int(
+            any(rule.keeps(user) for user in named)
+            or any(any_of_group(group, flags) for group in rule.groups)
+        )
+
+    return keeps

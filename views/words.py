@@ -1,0 +1,123 @@
+"""Instants, durations and rules in words."""
+
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+from cron import ClockChange, CronSchedule, clock_changes, in_words
+from models.action.plan import (
+    Broken,
+    CronTrigger,
+    DueDateTrigger,
+    EventTrigger,
+    IntervalTrigger,
+    Plan,
+    Trigger,
+)
+from scheduler.events import trigger_delay
+
+# Changes of daylight saving are shown so far ahead.
+YEAR = timedelta(days=366)
+_UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
+
+
+def instant(at: datetime | None) -> str:
+    """Return an instant in UTC to the second, `-` for none."""
+    return "-" if at is None else at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def in_zone(at: datetime, zone: str) -> str:
+    """Return an instant on the clock of a zone: `Mon 2026-11-23 07:00 +01:00`."""
+    local = at.astimezone(ZoneInfo(zone))
+    clock = "%H:%M:%S" if local.second else "%H:%M"
+    offset = local.strftime("%z")
+    return f"{local.strftime(f'%a %Y-%m-%d {clock}')} {offset[:3]}:{offset[3:]}"
+
+
+def both_clocks(at: datetime | None, zone: str) -> str:
+    """Return an instant in UTC and on the clock of a zone, `-` for none."""
+    if at is None:
+        return "-"
+    return instant(at) if zone == "UTC" else f"{instant(at)}  ({in_zone(at, zone)} {zone})"
+
+
+def lasting(span: timedelta) -> str:
+    """Return a duration by its two largest units: `2 min 5 s`, `3 h`, `0 s`."""
+    left = round(max(0.0, span.total_seconds()))
+    parts: list[str] = []
+    for unit, seconds in _UNITS:
+        count, left = divmod(left, seconds)
+        if count:
+            parts.append(f"{count} {unit}")
+        elif parts:
+            break
+    return " ".join(parts[:2]) or "0 s"
+
+
+def span_in_words(span: timedelta) -> str:
+    """Return a span in words: `1 hour 30 minutes`."""
+    hours, seconds = divmod(span.seconds, 3600)
+    counts = {"day": span.days, "hour": hours, "minute": seconds // 60, "second": seconds % 60}
+    words = [f"{n} {unit}{'s' if n > 1 else ''}" for unit, n in counts.items() if n]
+    return " ".join(words)
+
+
+def zone_of(plan: Plan | Broken, zone: str) -> str:
+    """Return the zone in which an action's instants are shown: its first rule's, or `zone`."""
+    if isinstance(plan, Broken):
+        return zone
+    zones = [
+        trigger.zone
+        for trigger in plan.triggers
+        if isinstance(trigger, CronTrigger | EventTrigger) and trigger.zone
+    ]
+    return zones[0] if zones else zone
+
+
+def rules_in_words(plan: Plan, zone: str) -> tuple[str, ...]:
+    """Return a plan's triggers in words."""
+    return tuple(_trigger(trigger, zone) for trigger in plan.triggers)
+
+
+def _trigger(trigger: Trigger, zone: str) -> str:
+    match trigger:
+        case CronTrigger():
+            return f"{in_words(trigger.rule)} ({trigger.rule}), {trigger.zone}"
+        case DueDateTrigger():
+            return f"once, on {in_zone(trigger.due_at, zone)}, {zone}"
+        case IntervalTrigger():
+            start = instant(trigger.starting_at)
+            return f"every {span_in_words(trigger.every)} on a grid from {start}"
+        case EventTrigger():
+            return _event(trigger)
+
+
+def _event(trigger: EventTrigger) -> str:
+    """Return an event and its delay in words: `7 days 30 seconds after instance.user.last_seen`."""
+    delay = trigger_delay(trigger)
+    if not delay.months and not delay.exact:
+        return f"on {trigger.event}"
+    counts = {"year": delay.months // 12, "month": delay.months % 12}
+    parts = [f"{n} {unit}{'s' if n > 1 else ''}" for unit, n in counts.items() if n]
+    parts += [span_in_words(delay.exact)] if delay.exact else []
+    zone = f", {trigger.zone}" if delay.months else ""
+    return f"{' '.join(parts)} after {trigger.event}{zone}"
+
+
+def daylight_notes(plan: Plan, since: datetime, until: datetime) -> tuple[str, ...]:
+    """Return what a plan's rules do on the days in (since, until] on which a clock is set."""
+    found: list[str] = []
+    for trigger in plan.triggers:
+        if isinstance(trigger, CronTrigger):
+            schedule = CronSchedule(trigger.rule, trigger.zone)
+            found += [_moved(one) for one in clock_changes(schedule, since, until)]
+    return tuple(found)
+
+
+def _moved(change: ClockChange) -> str:
+    if change.is_gap:
+        runs = [in_zone(at, change.zone) for at in change.runs_at]
+        told = f"runs at {runs[0]}" if runs else "does not run"
+        return f"{change.named} does not exist in {change.zone}: {told}"
+    both = any(at >= change.at for at in change.runs_at)
+    told = "runs both times" if both else "runs the first time"
+    return f"{change.named} comes twice in {change.zone}: {told}"
