@@ -35,8 +35,6 @@ __all__ = [
     "stored_document",
 ]
 
-OF_SMALL_APPS = {"domains", "templates", "zone", "users", "groups", "settings"}
-SMALL_APP = "is the document of a small app; store it with `minutehand app add`"
 DUE_DATE = "due_date"
 QUEUES = {True: "heavy", False: "quick"}
 
@@ -93,12 +91,6 @@ def parse_action(document: object, context: ParseContext) -> ScheduledActionMode
     if action is None or problems:
         raise InvalidAction(problems)
     return action
-
-
-def _is_small_app(document: object) -> bool:
-    """Whether somebody took a small app's document for an action's."""
-    keys = set(document) if isinstance(document, Mapping) else set()
-    return bool(keys & OF_SMALL_APPS) and not keys & {"operations", "when"}
 
 
 def load_action(
