@@ -14,7 +14,7 @@ from minutehand.steps import SmallApp
 from models.store import ticks
 from models.tables import action_cursor
 from scheduler.changes.change import create_all
-from scheduler.changes.validation import Author
+from scheduler.changes.validation import ChangeContext
 from scheduler.events import Delay, delay_of
 from scheduler.sweep import Sweeper
 from scheduler.tick import TickReport, tick
@@ -116,8 +116,8 @@ def _one_tick(database: Database, due: int) -> Stopwatch:
     return watch
 
 
-def _author(app: int) -> Author:
-    return Author("benchmarks", SmallApp(app, "default", "UTC"), {})
+def _author(app: int) -> ChangeContext:
+    return ChangeContext("benchmarks", SmallApp(app, "default", "UTC"), {})
 
 
 if __name__ == "__main__":

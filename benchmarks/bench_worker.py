@@ -16,10 +16,10 @@ from minutehand.steps import SmallApp
 from models.operation import by_action
 from models.store import operations
 from scheduler.changes.change import create_all
-from scheduler.changes.validation import Author
+from scheduler.changes.validation import ChangeContext
 from scheduler.dispatch import dispatch_ready
 from scheduler.fingerprint import operation_id
-from scheduler.record import Subject, operation_row
+from scheduler.record import ActionRef, operation_row
 from tasks.registry import Registry
 
 STEPS = "benchmarks.worker_tasks"
@@ -73,13 +73,15 @@ def _ours(stack: Stack, number: int) -> float:
 
 def _record(database: Database, number: int) -> None:
     """Record one operation for each of `number` actions, to send at once."""
-    author = Author("benchmarks", SmallApp(1, "default", "UTC"), Registry((STEPS,)).user_specs())
+    author = ChangeContext(
+        "benchmarks", SmallApp(1, "default", "UTC"), Registry((STEPS,)).user_specs()
+    )
     when = {"cron_rule": "0 0 1 1 *", "timezone": "UTC"}
     documents = [document(f"action {n}", when, "do_nothing") for n in range(number)]
     at = database.now.replace(second=0, microsecond=0)
     rows = [
         operation_row(
-            Subject(made.uid, 1, made.name, 1),
+            ActionRef(made.uid, 1, made.name, 1),
             made.plan,
             operation_id(made.uid, at),
             at,

@@ -23,7 +23,7 @@ SECOND = timedelta(seconds=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class ActionRef:
     """Whose operation it is: the action, under the revision that was decided."""
 
     uid: UUID
@@ -36,7 +36,7 @@ class Subject:
 class Decided:
     """One action's decision, ready to be recorded."""
 
-    action: Subject
+    action: ActionRef
     plan: Plan
     decision: Decision
 
@@ -58,7 +58,7 @@ class Recorded:
 
 
 def operation_row(
-    action: Subject, plan: Plan, id: UUID, occurrence: datetime, by: CausedBy
+    action: ActionRef, plan: Plan, id: UUID, occurrence: datetime, by: CausedBy
 ) -> dict[str, Any]:
     """Return a pending operation as a row."""
     handed = plan.hand_over
@@ -153,7 +153,7 @@ def _without_recorded(
     return [row for _, row in rows if row["count"] > 0]
 
 
-def span_row(action: Subject, span: MissedSpan) -> dict[str, Any]:
+def span_row(action: ActionRef, span: MissedSpan) -> dict[str, Any]:
     """Return a missed span as a row."""
     return {
         "action_uid": action.uid,

@@ -20,10 +20,10 @@ from runtime.clock import monotonic
 from runtime.database import DATABASE_AWAY
 from scheduler import downtime
 from scheduler.changes.revisions import (
+    action_ref,
     adopt_edit,
     reason_of,
     set_aside,
-    subject_of,
     was_edited,
 )
 from scheduler.clock_guard import look
@@ -167,7 +167,7 @@ class Tick:
         if row.deleted_at is not None:
             # Filed by an edit in plain SQL: a deleted action has no occurrence.
             gone = Decision((), (), None, row.watermark, None)
-            return Decided(subject_of(row), NOTHING_PLANNED, gone)
+            return Decided(action_ref(row), NOTHING_PLANNED, gone)
         if (row.edited_at is not None or row.set_aside) and was_edited(row):
             if not self._holds(connection, row.action_uid):
                 return None
@@ -177,7 +177,7 @@ class Tick:
             return decided
         plan = sound(row.plan)
         decision = decide(plan, row.action_uid, row.watermark, self.now)
-        return Decided(subject_of(row), plan, decision)
+        return Decided(action_ref(row), plan, decision)
 
     def _holds(self, connection: sa.Connection, uid: UUID) -> bool:
         if cursors.hold_action(connection, uid):

@@ -25,7 +25,7 @@ from models.store.actions import cursors
 from models.store.operations import backfills
 from models.store.operations.backfills import Turn
 from models.store.operations.outbox import Message
-from scheduler.changes.revisions import subject_of
+from scheduler.changes.revisions import action_ref
 from scheduler.fingerprint import operation_id
 from scheduler.missed_spans import take_out
 from scheduler.on_demand.backfill import fillable_plan, occurrences_in, share_of
@@ -118,7 +118,7 @@ def _run(
     connection: sa.Connection, action: sa.Row[Any], plan: Plan, share: Share, by: CausedBy
 ) -> tuple[Message, ...]:
     """Record what is missing, make pending what is to run again; return the messages."""
-    subject, uid = subject_of(action), action.action_uid
+    subject, uid = action_ref(action), action.action_uid
     rows = [operation_row(subject, plan, operation_id(uid, at), at, by) for at in share.record]
     new = operations.record(connection, rows)
     take_out(connection, uid, [row["occurrence_at"] for row in rows if row["id"] in new])

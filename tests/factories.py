@@ -18,16 +18,16 @@ from models.tables import operations as operations_table
 from runtime.database import reading
 from scheduler.changes.change import Changed, create_all
 from scheduler.changes.revisions import revision_of
-from scheduler.changes.validation import Author
+from scheduler.changes.validation import ChangeContext
 from scheduler.fingerprint import operation_id
-from scheduler.record import Subject, operation_row
+from scheduler.record import ActionRef, operation_row
 
 DEFAULT_APP = SmallApp(1, "default", "UTC")
 
 
-def author(steps: Mapping[str, StepSpec] | None = None) -> Author:
+def author(steps: Mapping[str, StepSpec] | None = None) -> ChangeContext:
     """Return who changes actions in tests."""
-    return Author("tests", DEFAULT_APP, {} if steps is None else steps)
+    return ChangeContext("tests", DEFAULT_APP, {} if steps is None else steps)
 
 
 def make_document(**changes: Any) -> dict[str, Any]:
@@ -66,7 +66,7 @@ def make_operation(
     engine: sa.Engine, action: Changed, occurrence: datetime, triggerer: str = "tests"
 ) -> UUID:
     """Record a pending operation of an action; return its id."""
-    subject = Subject(action.uid, DEFAULT_APP.id, action.name, action.revision)
+    subject = ActionRef(action.uid, DEFAULT_APP.id, action.name, action.revision)
     id = operation_id(action.uid, occurrence)
     with engine.begin() as connection:
         row = operation_row(subject, action.plan, id, occurrence, caused_by(triggerer))

@@ -14,7 +14,7 @@ from models.store import operations
 from runtime.database import reading
 from scheduler.changes.default_actions import give_maintenance
 from scheduler.changes.deletion import delete_app
-from scheduler.changes.validation import Author
+from scheduler.changes.validation import ChangeContext
 from small_apps.document import DEFAULT_APP, SmallAppModel
 from small_apps.store import app_apply, app_overview, app_status, small_apps
 from views.files import located, read_documents
@@ -205,7 +205,7 @@ def delete(installation: Installation, name: str, *, is_sure: bool) -> DeletedAp
         ended = app_overview.active_names(connection, app.id, MOST_NAMED + 1)
     if ended and not is_sure:
         raise Refused(f'small app "{name}" has active actions: {listed(ended)}; add --yes')
-    deleted = delete_app(installation.engine, Author(installation.actor, app, {}))
+    deleted = delete_app(installation.engine, ChangeContext(installation.actor, app, {}))
     return DeletedApp(name=name, actions=len(deleted.names), cancelled=deleted.cancelled)
 
 

@@ -16,7 +16,7 @@ from models.store.schema import check_schema, current_revision
 from runtime.config import Settings, load_settings
 from runtime.database import make_engine, reading
 from scheduler.changes import default_actions
-from scheduler.changes.validation import Author
+from scheduler.changes.validation import ChangeContext
 from small_apps.store import small_apps
 from views.view import View
 
@@ -96,19 +96,19 @@ class Installation:
             return "unknown"
 
     @property
-    def remover(self) -> Author:
+    def remover(self) -> ChangeContext:
         """The context of a deletion: it needs no step, so that none is loaded."""
-        return Author(self.actor, self.small_app, {})
+        return ChangeContext(self.actor, self.small_app, {})
 
     @property
-    def author(self) -> Author:
+    def author(self) -> ChangeContext:
         """The context of a change of actions."""
         from broker.celery_rules import rules_of
 
         tick = timedelta(seconds=self.settings.scheduler.tick_seconds)
         kept_for = self.settings.retention.kept_for
         specs, rules = self.registry.user_specs(), rules_of(self.settings)
-        return Author(self.actor, self.small_app, specs, tick, kept_for, rules)
+        return ChangeContext(self.actor, self.small_app, specs, tick, kept_for, rules)
 
     def publish(self) -> None:
         """Get ready to send messages to the broker."""

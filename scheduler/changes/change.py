@@ -33,7 +33,7 @@ from scheduler.changes.revisions import (
     was_edited,
 )
 from scheduler.changes.validation import (
-    Author,
+    ChangeContext,
     Stored,
     Watch,
     context_of,
@@ -86,7 +86,7 @@ StoreAll = Callable[..., list[Changed]]
 
 
 def create_all(
-    engine: sa.Engine, documents: Sequence[object], author: Author, watch: Watch = unwatched
+    engine: sa.Engine, documents: Sequence[object], author: ChangeContext, watch: Watch = unwatched
 ) -> list[Changed]:
     """Store new actions, all or none.
 
@@ -105,7 +105,7 @@ def create_all(
 
 
 def apply_all(
-    engine: sa.Engine, documents: Sequence[object], author: Author, watch: Watch = unwatched
+    engine: sa.Engine, documents: Sequence[object], author: ChangeContext, watch: Watch = unwatched
 ) -> list[Changed]:
     """Create the actions of the documents' names, or make them the next revisions; all or none.
 
@@ -141,7 +141,7 @@ class Drafts:
 
 
 def _validate_again(
-    connection: sa.Connection, drafts: Drafts, rows: Rows, author: Author, now: datetime
+    connection: sa.Connection, drafts: Drafts, rows: Rows, author: ChangeContext, now: datetime
 ) -> None:
     """Validate those documents again whose action somebody changed, or whose due date came."""
     for number, (seen, row) in enumerate(zip(drafts.seen, rows, strict=True)):
@@ -160,7 +160,7 @@ def _store(
     connection: sa.Connection,
     rows: Rows,
     revisions: Sequence[Revision],
-    author: Author,
+    author: ChangeContext,
     now: datetime,
 ) -> tuple[list[Changed], list[Message]]:
     changes: dict[int, Changed] = {}
@@ -175,7 +175,7 @@ def _store(
     return [changes[number] for number in range(len(rows))], messages
 
 
-def set_active(engine: sa.Engine, uid: UUID, *, active: bool, author: Author) -> Changed:
+def set_active(engine: sa.Engine, uid: UUID, *, active: bool, author: ChangeContext) -> Changed:
     """Pause or resume an action: a revision like any other."""
     with engine.begin() as connection:
         row = cursors.lock(connection, uid)
@@ -199,7 +199,7 @@ def _is_broken(row: Stored) -> bool:
 
 
 def _pause_broken(
-    connection: sa.Connection, row: Stored, error: Exception, author: Author
+    connection: sa.Connection, row: Stored, error: Exception, author: ChangeContext
 ) -> tuple[Changed, tuple[Message, ...]]:
     """Pause an action whose document makes no revision: it is quarantined, and starts nothing."""
     recorded = Recorded()
@@ -212,7 +212,7 @@ def _pause_broken(
 
 
 def _edit(
-    connection: sa.Connection, uid: UUID, document: object, author: Author
+    connection: sa.Connection, uid: UUID, document: object, author: ChangeContext
 ) -> tuple[Changed, tuple[Message, ...]]:
     row = cursors.lock(connection, uid)
     now = read_clock(connection)
@@ -222,7 +222,7 @@ def _edit(
 
 
 def _revise(
-    connection: sa.Connection, row: Stored, revision: Revision, author: Author, now: datetime
+    connection: sa.Connection, row: Stored, revision: Revision, author: ChangeContext, now: datetime
 ) -> tuple[Changed, tuple[Message, ...]]:
     """Decide the current revision of a locked action up to `now`, then make `revision` its next."""
     row, recorded = settle(connection, row, now)
@@ -247,7 +247,7 @@ def _changed(uid: UUID, made: Revision, what: Change, number: int) -> Changed:
 
 
 def rows_named(
-    connection: sa.Connection, documents: Sequence[object], author: Author, *, locks: bool
+    connection: sa.Connection, documents: Sequence[object], author: ChangeContext, *, locks: bool
 ) -> Rows:
     """Return the stored action of each document's name, None where there is none."""
     names = [document.get("name") if isinstance(document, dict) else None for document in documents]
@@ -257,7 +257,7 @@ def rows_named(
 
 
 def _insert_all(
-    connection: sa.Connection, revisions: Sequence[Revision], author: Author, now: datetime
+    connection: sa.Connection, revisions: Sequence[Revision], author: ChangeContext, now: datetime
 ) -> list[Changed]:
     """Store new actions, many with each statement."""
     if revisions:
@@ -273,7 +273,7 @@ def _insert_all(
     return made
 
 
-def _refused(connection: sa.Connection, made: Sequence[Changed], author: Author) -> Refused:
+def _refused(connection: sa.Connection, made: Sequence[Changed], author: ChangeContext) -> Refused:
     """Return the refusal of actions of which one has a name that is taken."""
     uids = {one.uid for one in made}
 
@@ -287,7 +287,7 @@ def _refused(connection: sa.Connection, made: Sequence[Changed], author: Author)
 
 
 def _audit(
-    connection: sa.Connection, author: Author, verb: str, changed: Mapping[UUID, str]
+    connection: sa.Connection, author: ChangeContext, verb: str, changed: Mapping[UUID, str]
 ) -> None:
     objects = {str(uid): {"name": name} for uid, name in changed.items()}
     audit.write(

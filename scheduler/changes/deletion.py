@@ -16,7 +16,7 @@ from models.store import audit
 from models.store.actions import cursors, deletion
 from models.store.operations import backfills, unstarted
 from scheduler.changes.revisions import decide_until, not_ahead, settle
-from scheduler.changes.validation import Author
+from scheduler.changes.validation import ChangeContext
 from small_apps.store import small_apps
 
 AT_ONCE = 200
@@ -32,7 +32,7 @@ class Deleted:
     cancelled: int
 
 
-def delete(engine: sa.Engine, uid: UUID, author: Author) -> int:
+def delete(engine: sa.Engine, uid: UUID, author: ChangeContext) -> int:
     """Delete an action softly; return how many unstarted operations were cancelled.
 
     What was due before is recorded, and cancelled with the rest; one that runs goes on to its end.
@@ -44,7 +44,7 @@ def delete(engine: sa.Engine, uid: UUID, author: Author) -> int:
     return deleted.cancelled
 
 
-def _delete(connection: sa.Connection, uids: Sequence[UUID], author: Author) -> Deleted:
+def _delete(connection: sa.Connection, uids: Sequence[UUID], author: ChangeContext) -> Deleted:
     """Delete those of `uids` that are there, with their backfills, in the caller's transaction."""
     # Before the actions: a worker that fills holds its backfill, and then waits for the action.
     backfills.cancel_active(connection, uids, GONE)
@@ -69,7 +69,7 @@ def _delete(connection: sa.Connection, uids: Sequence[UUID], author: Author) -> 
     return Deleted(tuple(names.values()), unstarted.cancel_all(connection, list(names), GONE))
 
 
-def delete_all(engine: sa.Engine, author: Author, owner: str | None = None) -> Deleted:
+def delete_all(engine: sa.Engine, author: ChangeContext, owner: str | None = None) -> Deleted:
     """Delete all actions of the author's small app, or those of one owner in it.
 
     Those that somebody adds meanwhile are deleted too.
@@ -89,7 +89,7 @@ def delete_all(engine: sa.Engine, author: Author, owner: str | None = None) -> D
     raise Refused(f"some actions of {author.small_app.name!r} cannot be deleted; try again")
 
 
-def delete_app(engine: sa.Engine, author: Author) -> Deleted:
+def delete_app(engine: sa.Engine, author: ChangeContext) -> Deleted:
     """Delete the author's small app with all of its actions; history, people and data stay.
 
     The app goes last: who is killed on the way leaves one that is there, with fewer actions.

@@ -13,8 +13,8 @@ from models.sql import read_clock
 from models.store import actions
 from scheduler.changes.change import Change, rows_named
 from scheduler.changes.pending import edit_of
-from scheduler.changes.revisions import Revision, subject_of
-from scheduler.changes.validation import Author, Stored, contexts_of, revisions_of
+from scheduler.changes.revisions import Revision, action_ref
+from scheduler.changes.validation import ChangeContext, Stored, contexts_of, revisions_of
 from scheduler.events import decide as events
 from scheduler.fingerprint import str_to_uuid
 from scheduler.occurrence import decide, next_occurrences, occurrences_between
@@ -59,7 +59,7 @@ class Load:
 
 
 def plan_changes(
-    connection: sa.Connection, documents: Sequence[object], author: Author
+    connection: sa.Connection, documents: Sequence[object], author: ChangeContext
 ) -> list[PlannedChange]:
     """Return what `apply_all` would do now, one for each document.
 
@@ -180,7 +180,7 @@ def _decided_events(
     is_newest = plan == row.plan
     began = row.effective_from if is_newest else since
     of_it = events.Window(began, until, now)
-    batches = events.undecided_until(connection, subject_of(row), plan, of_it)
+    batches = events.undecided_until(connection, action_ref(row), plan, of_it)
     found = [one for some in batches for one in some]
     return sorted(one.due_at for one in found if not one.is_late), sum(one.is_late for one in found)
 

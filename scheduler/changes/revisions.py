@@ -31,7 +31,7 @@ from scheduler.events.decide import Window, on_its_way_since
 from scheduler.events.decide import decide_until as decide_events_until
 from scheduler.missed_spans import wind_back
 from scheduler.occurrence import decide
-from scheduler.record import Decided, Recorded, Subject, advance, record
+from scheduler.record import ActionRef, Decided, Recorded, advance, record
 from small_apps.store import small_apps
 
 logger = logging.getLogger("minutehand.tick")
@@ -74,9 +74,9 @@ def revision_of(document: object, context: ParseContext, author: str) -> Revisio
     )
 
 
-def subject_of(row: sa.Row[Any], *, number: int | None = None) -> Subject:
+def action_ref(row: sa.Row[Any], *, number: int | None = None) -> ActionRef:
     """Return whose operations a locked cursor's row decides, under its revision or `number`."""
-    return Subject(row.action_uid, row.small_app_id, row.name, number or row.revision)
+    return ActionRef(row.action_uid, row.small_app_id, row.name, number or row.revision)
 
 
 def decide_until(
@@ -97,14 +97,14 @@ def decide_until(
     while True:
         # At most 1,000 of catch-up `all` at a time.
         decision = decide(plan, row.action_uid, since, now, instant)
-        recorded += record(connection, [Decided(subject_of(row), plan, decision)])
+        recorded += record(connection, [Decided(action_ref(row), plan, decision)])
         if decision.watermark >= instant:
             break
         since = decision.watermark
     if not plan.active or plan.on_event is None:
         return recorded
     window = Window(row.effective_from, instant, now)
-    return recorded + decide_events_until(connection, subject_of(row), plan, window)
+    return recorded + decide_events_until(connection, action_ref(row), plan, window)
 
 
 def goes_on(row: sa.Row[Any], revision: Revision) -> bool:
@@ -169,7 +169,7 @@ def adopt_edit(
     number = row.revision + 1
     actions.replace(connection, row.action_uid, number, dict(revision.columns), edited_at)
     restart(connection, row, revision, edited_at, now)
-    action = Subject(row.action_uid, row.small_app_id, revision.columns["name"], number)
+    action = ActionRef(row.action_uid, row.small_app_id, revision.columns["name"], number)
     decision = decide(revision.plan, row.action_uid, edited_at, now)
     return before, Decided(action, revision.plan, decision)
 

@@ -25,7 +25,7 @@ Stored = sa.Row[Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Author:
+class ChangeContext:
     """Who changes, in which small app, the steps that the registry knows, and what is set.
 
     That is the daemon's tick, how long operations are kept (None: for ever), and which tasks of the
@@ -51,7 +51,7 @@ def unwatched(_done: int, _total: int) -> None:
 def revisions_of(
     documents: Sequence[object],
     contexts: Sequence[ParseContext],
-    author: Author,
+    author: ChangeContext,
     watch: Watch = unwatched,
 ) -> list[Revision]:
     """Return the revisions that documents make; raises InvalidAction with all problems of all."""
@@ -84,7 +84,7 @@ def _check_look_back(plan: Plan, kept_for: timedelta | None) -> None:
 
 
 def contexts_of(
-    connection: sa.Connection, rows: Sequence[Stored | None], author: Author, now: datetime
+    connection: sa.Connection, rows: Sequence[Stored | None], author: ChangeContext, now: datetime
 ) -> list[ParseContext]:
     """Return what documents are validated with, each by the stored action, if there is one."""
     return [
@@ -95,7 +95,7 @@ def contexts_of(
 
 def context_of(
     row: Stored | None,
-    author: Author,
+    author: ChangeContext,
     now: datetime,
     previous: Mapping[str, object] | None = None,
 ) -> ParseContext:

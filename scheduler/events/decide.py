@@ -19,7 +19,7 @@ from models.store.people.events import Happened, Range
 from scheduler.events import Delay, is_within, trigger_delay
 from scheduler.fingerprint import fingerprint, str_to_uuid
 from scheduler.occurrence import MOST_MISSED_SHOWN, TOO_LATE, MissedSpan
-from scheduler.record import Recorded, Subject, operation_row, span_row
+from scheduler.record import ActionRef, Recorded, operation_row, span_row
 
 # Without a downtime no more lies between two ticks, however seldom they are.
 MOST_BETWEEN_TICKS = timedelta(minutes=2)
@@ -32,7 +32,7 @@ class Watched:
     What is due at `late_until` or before is too late.
     """
 
-    action: Subject
+    action: ActionRef
     plan: Plan
     trigger: EventTrigger
     since: datetime
@@ -88,7 +88,7 @@ class Occurrence:
 
 
 def watched_of(
-    action: Subject, plan: Plan, effective_from: datetime, now: datetime, decided: datetime | None
+    action: ActionRef, plan: Plan, effective_from: datetime, now: datetime, decided: datetime | None
 ) -> Watched:
     """Return the window of an event action; `decided` is until when events were decided, if ever.
 
@@ -155,7 +155,7 @@ def undecided(
 
 
 def undecided_until(
-    connection: sa.Connection, action: Subject, plan: Plan, window: Window
+    connection: sa.Connection, action: ActionRef, plan: Plan, window: Window
 ) -> Iterator[list[Occurrence]]:
     """Yield what of an event action is undecided when it changes, in batches."""
     decided = ticks.instant_fact(connection, ticks.EVENTS_DECIDED)
@@ -173,7 +173,7 @@ def record_due(connection: sa.Connection, due: Sequence[Occurrence]) -> Recorded
 
 
 def decide_until(
-    connection: sa.Connection, action: Subject, plan: Plan, window: Window
+    connection: sa.Connection, action: ActionRef, plan: Plan, window: Window
 ) -> Recorded:
     """Decide and record one event action up to a change, in the caller's transaction."""
     late, due = Late(), []
@@ -202,7 +202,7 @@ class _LateOnes:
         self.last_at = max(self.last_at or at, at)
         self.count += 1
 
-    def span(self, action: Subject) -> list[dict[str, Any]]:
+    def span(self, action: ActionRef) -> list[dict[str, Any]]:
         if self.first_at is None or self.last_at is None:
             return []
         return [span_row(action, MissedSpan(self.first_at, self.last_at, self.count, TOO_LATE))]
@@ -212,10 +212,10 @@ class Late:
     """Occurrences that come too late, by action: few are kept, whatever their number."""
 
     def __init__(self) -> None:
-        self._ones: dict[Subject, _LateOnes] = {}
+        self._ones: dict[ActionRef, _LateOnes] = {}
 
     @property
-    def actions(self) -> set[Subject]:
+    def actions(self) -> set[ActionRef]:
         """The actions that have some."""
         return set(self._ones)
 

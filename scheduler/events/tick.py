@@ -22,7 +22,7 @@ from scheduler.events.decide import (
     undecided,
     watched_of,
 )
-from scheduler.record import Recorded, Subject
+from scheduler.record import ActionRef, Recorded
 
 logger = logging.getLogger("minutehand.tick")
 
@@ -100,7 +100,7 @@ class EventTick:
             missed = self.late.record(connection)
         self.take(missed)
 
-    def _holds(self, connection: sa.Connection, changed: Collection[Subject]) -> bool:
+    def _holds(self, connection: sa.Connection, changed: Collection[ActionRef]) -> bool:
         if not changed:
             return True
         standing = events.hold_all(connection, {one.uid for one in changed})
@@ -112,7 +112,7 @@ class EventTick:
             if row.edited_at is not None:
                 self.left.add(row.uid)
                 continue
-            action = Subject(row.uid, row.small_app_id, row.name, row.revision)
+            action = ActionRef(row.uid, row.small_app_id, row.name, row.revision)
             try:
                 plan = sound(row.plan)
                 found.append(watched_of(action, plan, row.effective_from, self.now, decided))
@@ -150,7 +150,7 @@ class EventTick:
         self.left |= uids - {one.watched.action.uid for one in held}
         return held
 
-    def _set_aside(self, action: Subject, error: Exception) -> None:
+    def _set_aside(self, action: ActionRef, error: Exception) -> None:
         reason = f"{type(error).__name__}: {'; '.join(str(error).splitlines())[:1000]}"
         with self.engine.begin() as connection:
             if not (

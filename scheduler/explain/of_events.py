@@ -23,7 +23,7 @@ from scheduler.explain.explanation import (
 )
 from scheduler.explain.operation_text import sends_again
 from scheduler.occurrence import TOO_LATE
-from scheduler.record import Subject
+from scheduler.record import ActionRef
 from scheduler.schedule import ONE_SECOND
 
 
@@ -79,10 +79,10 @@ def _nobody(asked: Asked, plan: Plan) -> Explanation:
     return asked.answer(NOT_AN_OCCURRENCE, text)
 
 
-def _subject(asked: Asked) -> Subject:
+def _subject(asked: Asked) -> ActionRef:
     action, revision = asked.known.action, asked.known.revision
     number = 0 if revision is None else revision["number"]
-    return Subject(action["uid"], action["small_app_id"], action["name"], number)
+    return ActionRef(action["uid"], action["small_app_id"], action["name"], number)
 
 
 def _due_then(asked: Asked, plan: Plan) -> list[str]:

@@ -17,7 +17,7 @@ from models.store.actions import cursors
 from models.store.operations.outbox import Message
 from models.store.people import users
 from runtime.database import reading
-from scheduler.changes.revisions import subject_of
+from scheduler.changes.revisions import action_ref
 from scheduler.fingerprint import fingerprint, str_to_uuid
 from scheduler.on_demand.restart import runnable_plan
 from scheduler.record import operation_row
@@ -80,7 +80,7 @@ def _record(engine: sa.Engine, uid: UUID, actor: str, subject: str | None) -> Me
         now = read_clock(connection).replace(microsecond=0)
         _check_subject(connection, row, plan, subject)
         id = str_to_uuid(fingerprint(uid, now, subject=subject, manual=token_hex(8)))
-        operation = operation_row(subject_of(row), plan, id, now, by_person(Cause.MANUAL, actor))
+        operation = operation_row(action_ref(row), plan, id, now, by_person(Cause.MANUAL, actor))
         if subject is not None:
             operation |= {"subject": subject, "overlap_key": None}
         operations.record(connection, [operation])

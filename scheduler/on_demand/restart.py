@@ -25,7 +25,7 @@ from models.store import actions, audit, operations
 from models.store.actions import cursors
 from models.store.operations import restart, running
 from models.store.operations.outbox import Message
-from scheduler.changes.revisions import subject_of
+from scheduler.changes.revisions import action_ref
 from scheduler.record import operation_row
 
 # What of a document says what its steps do.
@@ -118,7 +118,7 @@ def again(
     The caller commits, then sends the message.
     """
     id, occurrence = operation["id"], operation["occurrence_at"]
-    row = operation_row(subject_of(action), plan, id, occurrence, by)
+    row = operation_row(action_ref(action), plan, id, occurrence, by)
     taken = ("revision", "cause", "triggerer", "queue", "task", "in_doubt", "overlap_key")
     kept = _kept_steps(connection, action, operation)
     becomes = {key: row[key] for key in taken} | {

@@ -23,13 +23,13 @@ from models.tables import actions
 from runtime.config import load_settings
 from runtime.database import make_engine, reading
 from scheduler.changes.change import apply_all, delete, set_active
-from scheduler.changes.validation import Author
+from scheduler.changes.validation import ChangeContext
 from small_apps.document import GIVEN
 from tests.factories import DEFAULT_APP
 
 TICK = timedelta(seconds=5)
 EARLIEST_S, LATEST_S = -0.06, 0.12
-WHO = Author("an editor", DEFAULT_APP, {}, TICK)
+WHO = ChangeContext("an editor", DEFAULT_APP, {}, TICK)
 
 
 class Editor:

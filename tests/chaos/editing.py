@@ -16,7 +16,7 @@ from models.tables import action_cursor, actions, revisions
 from runtime.clock import monotonic
 from runtime.database import reading
 from scheduler.changes.change import apply_all, create_all, delete, set_active
-from scheduler.changes.validation import Author
+from scheduler.changes.validation import ChangeContext
 from scheduler.on_demand.manual import run_now
 from tasks.registry import Registry
 from tests.acceptance.installation import Installation
@@ -38,7 +38,7 @@ class Editor:
     def __init__(self, installation: Installation, journal: Journal) -> None:
         specs = Registry((storm_steps.__name__,)).user_specs()
         self.installation, self.journal = installation, journal
-        self.author = Author("the storm", DEFAULT_APP, specs, TICK)
+        self.author = ChangeContext("the storm", DEFAULT_APP, specs, TICK)
         self.error: BaseException | None = None
         self.done = 0
         self.refused = 0

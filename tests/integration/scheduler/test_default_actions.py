@@ -15,7 +15,7 @@ from models.tables import audit, operations
 from models.tables import small_apps as small_apps_table
 from runtime.database import reading
 from scheduler.changes import change, default_actions
-from scheduler.changes.validation import Author
+from scheduler.changes.validation import ChangeContext
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
 from small_apps.document import parse_small_app
@@ -120,7 +120,7 @@ def test_applying_a_small_app_again_makes_it_no_second_time(engine: sa.Engine) -
 def test_a_small_app_that_comes_back_is_maintained_anew(engine: sa.Engine) -> None:
     app = made_app(engine)
     (action,) = maintenance_of(engine, app)
-    change.delete(engine, action["uid"], Author("tests", app, {}))
+    change.delete(engine, action["uid"], ChangeContext("tests", app, {}))
     with engine.begin() as connection:
         its_row = sa.update(small_apps_table).where(small_apps_table.c.id == app.id)
         connection.execute(its_row.values(deleted_at=database_now()))

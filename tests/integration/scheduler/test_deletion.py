@@ -25,7 +25,7 @@ from runtime.database import reading
 from scheduler.changes import deletion
 from scheduler.changes.change import create_all
 from scheduler.changes.deletion import delete_all, delete_app
-from scheduler.changes.validation import Author
+from scheduler.changes.validation import ChangeContext
 from scheduler.on_demand.backfill import cancel as cancel_backfill
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
@@ -35,14 +35,14 @@ from tests.factories import author, make_action, make_document, make_many, make_
 
 
 @pytest.fixture
-def shop(engine: sa.Engine) -> Author:
+def shop(engine: sa.Engine) -> ChangeContext:
     """Who changes actions of a small app `shop`."""
     with engine.begin() as connection:
         app, _ = small_apps.apply(connection, parse_small_app({"name": "shop"}))
-    return Author("tests", app, {})
+    return ChangeContext("tests", app, {})
 
 
-def make(engine: sa.Engine, who: Author, count: int, **changes: Any) -> list[UUID]:
+def make(engine: sa.Engine, who: ChangeContext, count: int, **changes: Any) -> list[UUID]:
     documents = [make_document(**changes, name=f"action {n}") for n in range(count)]
     return [one.uid for one in create_all(engine, documents, who)]
 
@@ -54,7 +54,7 @@ def left(engine: sa.Engine) -> list[str]:
 
 
 def test_deleting_by_owner_takes_the_owners_actions_along_and_no_other(
-    engine: sa.Engine, shop: Author
+    engine: sa.Engine, shop: ChangeContext
 ) -> None:
     make_action(engine, name="pop3 in", owner="channel:pop3:42")
     make_action(engine, name="pop3 out", owner="channel:pop3:42")
@@ -153,7 +153,7 @@ def waits_for_lock(engine: sa.Engine) -> bool:
 
 
 def test_a_small_app_goes_with_all_its_actions_some_at_a_time(
-    engine: sa.Engine, shop: Author, monkeypatch: pytest.MonkeyPatch
+    engine: sa.Engine, shop: ChangeContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(deletion, "AT_ONCE", 3)
     make(engine, shop, 8)
@@ -168,7 +168,7 @@ def test_a_small_app_goes_with_all_its_actions_some_at_a_time(
 
 
 def test_nothing_can_be_added_to_a_small_app_that_was_deleted(
-    engine: sa.Engine, shop: Author
+    engine: sa.Engine, shop: ChangeContext
 ) -> None:
     delete_app(engine, shop)
 
@@ -177,7 +177,7 @@ def test_nothing_can_be_added_to_a_small_app_that_was_deleted(
 
 
 def test_a_small_app_that_comes_back_has_none_of_its_actions(
-    engine: sa.Engine, shop: Author
+    engine: sa.Engine, shop: ChangeContext
 ) -> None:
     make(engine, shop, 2)
     delete_app(engine, shop)
@@ -191,7 +191,7 @@ def test_a_small_app_that_comes_back_has_none_of_its_actions(
 
 
 def test_an_action_that_is_added_at_the_last_moment_is_deleted_too(
-    engine: sa.Engine, shop: Author
+    engine: sa.Engine, shop: ChangeContext
 ) -> None:
     with engine.begin() as connection:
         small_apps.hold(connection, shop.small_app.id)
@@ -205,7 +205,7 @@ def test_an_action_that_is_added_at_the_last_moment_is_deleted_too(
 
 
 def test_whoever_adds_and_whoever_deletes_at_once_leave_no_action_behind(
-    engine: sa.Engine, shop: Author
+    engine: sa.Engine, shop: ChangeContext
 ) -> None:
     ends: list[object] = []
 
@@ -230,7 +230,7 @@ def test_whoever_adds_and_whoever_deletes_at_once_leave_no_action_behind(
     assert left(engine) == []
 
 
-def test_the_tick_goes_on_while_many_are_deleted(engine: sa.Engine, shop: Author) -> None:
+def test_the_tick_goes_on_while_many_are_deleted(engine: sa.Engine, shop: ChangeContext) -> None:
     make_many(engine, 2_000, owner="many")
     other = make(engine, shop, 1)
     with reading(engine) as connection:

@@ -4,7 +4,7 @@ import sqlalchemy as sa
 
 from models.tables import actions as actions_table
 from scheduler.changes.change import create_all
-from scheduler.changes.validation import Author
+from scheduler.changes.validation import ChangeContext
 from scheduler.on_demand import manual
 from small_apps.document import parse_small_app
 from small_apps.store import small_apps
@@ -31,7 +31,7 @@ def test_each_is_recorded_as_a_manual_run_and_all_are_sent(
 def test_those_of_other_small_apps_are_run_only_with_all_of_them(engine: sa.Engine) -> None:
     with engine.begin() as connection:
         other, _ = small_apps.apply(connection, parse_small_app({"name": "other"}))
-    create_all(engine, [make_document(name="theirs")], Author("tests", other, {}))
+    create_all(engine, [make_document(name="theirs")], ChangeContext("tests", other, {}))
     make_action(engine, name="ours")
 
     of_one, _ = manual.run_all(engine, "ann", other.id)

@@ -14,7 +14,7 @@ from models.tables import actions, operations
 from runtime.config import RetentionSettings, Settings
 from runtime.database import reading
 from scheduler.changes import change
-from scheduler.changes.validation import Author
+from scheduler.changes.validation import ChangeContext
 from scheduler.loop import Daemon
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
@@ -75,8 +75,8 @@ def prune(engine: sa.Engine, now: datetime) -> int:
         return retention.prune_operations(connection, DEFAULT_APP.id, age, 10_000)
 
 
-def keeping(days: int) -> Author:
-    return Author("tests", DEFAULT_APP, {}, kept_for=timedelta(days=days))
+def keeping(days: int) -> ChangeContext:
+    return ChangeContext("tests", DEFAULT_APP, {}, kept_for=timedelta(days=days))
 
 
 def test_a_look_back_longer_than_history_is_kept_is_refused(engine: sa.Engine) -> None:

@@ -14,7 +14,7 @@ from models.store import operations
 from models.store.operations import outbox, unstarted
 from models.store.operations.outbox import Message
 from scheduler.fingerprint import operation_id
-from scheduler.record import Subject, operation_row
+from scheduler.record import ActionRef, operation_row
 from tests.factories import caused_by, make_many
 from tests.integration.statements.plans import Statements
 
@@ -28,7 +28,7 @@ def test_unstarted_operations_are_marked_and_overtaken_by_their_keys(engine: sa.
     analyze(engine)
     rows = [
         operation_row(
-            Subject(uid, 1, "one", 1), PLAN, operation_id(uid, NOON), NOON, caused_by("tests")
+            ActionRef(uid, 1, "one", 1), PLAN, operation_id(uid, NOON), NOON, caused_by("tests")
         )
         for uid in uids
     ]
