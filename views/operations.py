@@ -31,7 +31,10 @@ class OperationRow(View):
     event_at: Instant | None = Field(description="When the event happened that made it due.")
     state: str
     reason: str | None = Field(description="Why it is in this state, where that needs a reason.")
-    triggerer: str = Field(description="Who or what caused it.")
+    cause: str = Field(
+        description="`schedule`, `event`, `manual`, `rerun`, `retry` or `backfill`; policies use it."
+    )
+    triggerer: str = Field(description="Who or what caused it, as text.")
     queue: str
     attempt: int = Field(description="Counts from 1.")
     failures: int = Field(description="Attempts that failed.")
