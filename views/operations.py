@@ -32,7 +32,7 @@ class OperationRow(View):
     state: str
     reason: str | None = Field(description="Why it is in this state, where that needs a reason.")
     cause: str = Field(
-        description="`schedule`, `event`, `manual`, `rerun`, `retry` or `backfill`; policies use it."
+        description="`schedule`, `event`, `manual`, `rerun`, `retry` or `backfill`."
     )
     triggerer: str = Field(description="Who or what caused it, as text.")
     queue: str
