@@ -179,7 +179,7 @@ _failed_at: dict[str, float] = {}
 
 def _link(url: str) -> _Link:
     """Return this process's link; a new one after an error or a fork."""
-    key = (os.getpid(), url)
+    key = (os.getpid(), url, settings_in_use().celery.global_keyprefix)
     if _links.get("key") != key:
         _unlink()
         _links.update(key=key, link=_Link(url))

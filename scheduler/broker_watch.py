@@ -51,12 +51,17 @@ class BrokerWatch:
 
     def _replace(self, engine: sa.Engine, lost: Mark | None) -> int:
         # Made first: if this daemon ends now, the next one notices the loss again.
-        self._mark = marker.make()
-        if self._mark is None:
+        made = marker.make()
+        if made is None:
             return 0
+        name = None if lost is None else lost.name
         with engine.begin() as connection:
-            ticks.set_mark(connection, self._mark.name, self._mark.number)
-            count = outbox.release_lost(connection)
+            is_first = ticks.replace_mark(connection, name, made.name, made.number)
+            count = outbox.release_lost(connection) if is_first else 0
+        if not is_first:
+            marker.forget(made)
+            return 0
+        self._mark = made
         if lost is not None:
             marker.forget(lost)
         if count:

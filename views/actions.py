@@ -39,6 +39,7 @@ class Occurrence(View):
     local: str = Field(description="The same on the clock of `zone`, with its offset.")
     zone: str = Field(description="IANA zone of the action.")
     subject: str | None = Field(None, description="The user whom an event makes it due for.")
+    is_paused: bool = Field(False, description="Whether it is due only if it is resumed now.")
 
 
 class Occurrences(Listing[Occurrence]):
@@ -54,7 +55,6 @@ class Upcoming(View):
     daylight_saving: tuple[str, ...] = Field(
         (), description="What changes of the clock do to it in the next 366 days."
     )
-    is_paused: bool = Field(False, description="Whether `next` holds only if it is resumed now.")
     is_about_users: bool = Field(False, description="Whether events of users make it due.")
 
 
@@ -231,10 +231,16 @@ def upcoming_of(
         when=rules_in_words(plan, zone),
         zone=zone,
         next=tuple(
-            Occurrence(utc=at, local=in_zone(at, zone), zone=zone, subject=who) for at, who in due
+            Occurrence(
+                utc=at,
+                local=in_zone(at, zone),
+                zone=zone,
+                subject=who,
+                is_paused=not plan.active,
+            )
+            for at, who in due
         ),
         daylight_saving=daylight_notes(plan, now, now + YEAR),
-        is_paused=not plan.active,
         is_about_users=plan.on_event is not None,
     )
 

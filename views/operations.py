@@ -31,9 +31,7 @@ class OperationRow(View):
     event_at: Instant | None = Field(description="When the event happened that made it due.")
     state: str
     reason: str | None = Field(description="Why it is in this state, where that needs a reason.")
-    cause: str = Field(
-        description="`schedule`, `event`, `manual`, `rerun`, `retry` or `backfill`."
-    )
+    cause: str = Field(description="`schedule`, `event`, `manual`, `rerun`, `retry` or `backfill`.")
     triggerer: str = Field(description="Who or what caused it, as text.")
     queue: str
     attempt: int = Field(description="Counts from 1.")

@@ -40,6 +40,8 @@ def _upcoming(one: Upcoming) -> Iterator[str]:
 def _occurrences(listed: Occurrences) -> Iterator[str]:
     if not listed.root:
         yield "  no occurrence to come"
+    elif listed.root[0].is_paused:
+        yield "  paused; if it is resumed now, it runs at"
     for one in listed.root:
         subject = f"   {one.subject}" if one.subject else ""
         yield f"  {one.local} {one.zone}   {instant(one.utc)}{subject}"

@@ -222,9 +222,20 @@ def mark(connection: sa.Connection) -> tuple[str, int] | None:
     return (name, int(number)) if number.isdigit() else None
 
 
-def set_mark(connection: sa.Connection, name: str, number: int) -> None:
-    """Store a new mark in the broker."""
-    set_fact(connection, BROKER_MARK, f"{name} {number}")
+def replace_mark(connection: sa.Connection, lost: str | None, name: str, number: int) -> bool:
+    """Store a new mark for the one named `lost`, None for none; False if another daemon has."""
+    value, is_mark = f"{name} {number}", installation.c.key == BROKER_MARK
+    current = mark(connection)
+    if current is None:
+        new = insert_ignoring(connection, installation).values(key=BROKER_MARK, value=value)
+        if connection.execute(new.returning(installation.c.key)).one_or_none() is not None:
+            return lost is None
+        current = mark(connection)
+    if (current and current[0]) != lost:
+        return False
+    still = installation.c.value.startswith(f"{lost} ") if lost else sa.true()
+    replaced = sa.update(installation).where(is_mark, still).values(value=value)
+    return connection.execute(replaced).rowcount == 1
 
 
 def raise_mark(connection: sa.Connection, name: str, number: int) -> None:

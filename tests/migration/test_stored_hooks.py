@@ -5,7 +5,7 @@ import json
 import sqlalchemy as sa
 from alembic import command
 
-from models.action.plan import HookPlan, Plan, Target, hooks_of
+from models.action.plan import HookPlan, Plan, Target, hooks_of, read_plan
 from models.store.schema import _config, migrate
 
 HOOKS = {
@@ -67,10 +67,11 @@ def test_stored_hooks_are_in_the_plans(empty: sa.Engine) -> None:
     expected = HookPlan(
         (Target("webhook", "https://example.com/done"),), (Target("mail", "ann@example.com"),)
     )
-    assert hooks_of(found["with"].plan) == hooks_of(found["with"].recorded) == expected
-    told = hooks_of(found["when"].plan)
+    assert hooks_of(read_plan(found["with"].plan)) == expected
+    assert hooks_of(read_plan(found["with"].recorded)) == expected
+    told = hooks_of(read_plan(found["when"].plan))
     assert told is not None
     assert told.alert_after == 7
-    assert hooks_of(found["without"].plan) is None
+    assert hooks_of(read_plan(found["without"].plan)) is None
     assert found["broken"].plan == plan_of_the_first_release()
     assert Plan.from_json(found["with"].plan).triggers == PLAN.triggers

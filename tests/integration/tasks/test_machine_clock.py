@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
+from models.sql import read_clock
 from models.step_spec import StepSpec
 from models.store import ticks
 from models.store.operations import recovery
@@ -135,7 +136,9 @@ def test_a_worker_whose_clock_is_a_day_off_keeps_its_lease_and_ends_well(
 def test_a_daemon_whose_clock_is_off_decides_by_the_databases(
     engine: sa.Engine, settings: Settings
 ) -> None:
-    make_action(engine)
+    with reading(engine) as connection:
+        minute = (read_clock(connection).minute + 30) % 60
+    make_action(engine, when={"cron_rule": f"{minute} * * * *", "timezone": "UTC"})
 
     with shifted(settings, DAEMON, "7200") as child:
         assert child.wait(60) == 0
