@@ -60,7 +60,7 @@ def list_steps(installation: Installation) -> Steps:
 
 
 def _own(spec: StepSpec, registry: Registry) -> Step:
-    by_step = {name: one.origin.told for one in registry.loaded for name in one.steps}
+    by_step = {name: one.origin.source for one in registry.loaded for name in one.steps}
     module = registered_steps()[spec.name].function.__module__
     return _step(spec, module, by_step.get(spec.name, module))
 

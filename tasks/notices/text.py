@@ -1,4 +1,4 @@
-"""A notice as a mail: what happened, when, why, and how to look."""
+"""The text of a notice sent as a mail."""
 
 import shlex
 from collections.abc import Iterator, Mapping
@@ -43,9 +43,9 @@ _SHOWN = (
 
 
 def content_of(kind: NoticeKind, payload: Mapping[str, Any]) -> Content:
-    """Return subject and text of the mail that tells `payload`."""
-    told = {"state": "", "reason": "", "troubles_in_row": 0, **payload}
-    subject = _HEADINGS[kind].format_map(told | {"state": str(told["state"]).upper()})
+    """Return subject and text of the mail that reports `payload`."""
+    values = {"state": "", "reason": "", "troubles_in_row": 0, **payload}
+    subject = _HEADINGS[kind].format_map(values | {"state": str(values["state"]).upper()})
     return Content(f"[minutehand] {subject}", "\n".join(_lines(kind, payload)) + "\n")
 
 
@@ -59,8 +59,8 @@ def _lines(kind: NoticeKind, payload: Mapping[str, Any]) -> Iterator[str]:
         yield ""
         yield "Steps:"
         for step in payload["steps"]:
-            said = step.get("error") or step.get("message") or ""
-            yield f"  {step['name']:<16} {step['state']:<9} {said}".rstrip()
+            text = step.get("error") or step.get("message") or ""
+            yield f"  {step['name']:<16} {step['state']:<9} {text}".rstrip()
     if payload.get("log"):
         yield ""
         yield "Last log lines:"

@@ -1,6 +1,6 @@
-"""A webhook: one signed POST, bounded in time, to an address that was checked.
+"""Send a webhook: one signed POST with a time limit, to a checked address.
 
-Where the URL is a secret that the target refers to, no error and no log line holds a part of it.
+If the target refers to a secret URL, no error and no log line contains a part of it.
 """
 
 import hashlib
@@ -30,14 +30,14 @@ from small_apps.fetch.guard import Guard
 
 SIGNATURE = "Minutehand-Signature"
 PRIVATE = "SCHED_HOOK_ALLOW_PRIVATE"
-# It tells whole URLs, whoever set up the logs of this process.
+# httpx logs whole URLs at INFO.
 logging.getLogger("httpx").setLevel(logging.WARNING)
-# What a receiver may answer beside 2xx and still be asked again.
+# 4xx answers after which the POST is retried.
 TRY_AGAIN = frozenset({408, 429})
 
 
 class Undelivered(Exception):
-    """A notice was not delivered; `permanent`: trying again cannot help."""
+    """A notice was not delivered; `permanent`: a retry cannot help."""
 
     def __init__(self, message: str, *, permanent: bool) -> None:
         self.permanent = permanent
@@ -52,11 +52,11 @@ def signature(secret: str, body: bytes, now: datetime) -> str:
 
 
 def post(target: Target, id: UUID, payload: Mapping[str, Any], settings: Settings) -> None:
-    """Hand the payload over; 2xx is delivered, and nothing of the answer's body is read.
+    """Send the payload; a 2xx answer means delivered, and the answer's body is never read.
 
-    Raises Undelivered: permanent for any other 4xx than 408 and 429, for private addresses and for
-    a reference to what is no URL. Redirects are not followed. Takes no longer than the setting,
-    whatever the receiver does.
+    Raises Undelivered: permanent for any 4xx but 408 and 429, for private addresses and for a
+    reference to something other than a URL. Redirects are not followed. Takes no longer than
+    SCHED_HOOK_TIMEOUT_S, whatever the receiver does.
     """
     body = json.dumps(payload, ensure_ascii=False, separators=(",", ":")).encode()
     headers = {
@@ -78,7 +78,7 @@ def post(target: Target, id: UUID, payload: Mapping[str, Any], settings: Setting
 
 
 def without(url: str, text: str) -> str:
-    """Return a text in which `…` stands for each part of the URL."""
+    """Return the text with each part of the URL replaced by `…`."""
     parts = urlsplit(url)
     pieces = {url, parts.netloc, parts.hostname, parts.path, parts.query, parts.fragment}
     pieces |= {parts.username, parts.password, *parts.path.split("/"), *parts.query.split("&")}
@@ -92,7 +92,7 @@ def _secret(settings: Settings) -> str:
     try:
         return resolved(settings.hook.secret.get_secret_value(), settings.secrets)
     except SecretMissing as error:
-        # Not for good: what is put right at the worker delivers it at a later try.
+        # Not permanent: a later try succeeds once the worker has the secret.
         raise Undelivered(f"SCHED_HOOK_SECRET: {error}", permanent=False) from None
 
 
@@ -106,8 +106,8 @@ def _url(target: Target, settings: Settings) -> str:
     try:
         check_web_url(url)
     except ValueError:
-        told = f"{target.to} holds no http or https URL; let it hold one such as https://…"
-        raise Undelivered(told, permanent=True) from None
+        text = f"{target.to} holds no http or https URL; store one there, such as https://…"
+        raise Undelivered(text, permanent=True) from None
     return url
 
 
@@ -115,14 +115,14 @@ def _check(status: int, host: str) -> None:
     if 200 <= status < 300:
         return
     if 300 <= status < 400:
-        text = f"{host} answered {status}: it redirects; write the URL that it leads to"
+        text = f"{host} answered {status}, a redirect; write the URL that it leads to"
         raise Undelivered(text, permanent=False)
     is_refused = 400 <= status < 500 and status not in TRY_AGAIN
     raise Undelivered(f"{host} answered {status}", permanent=is_refused)
 
 
 class _Call:
-    """One POST in a thread of its own: a time-out of each read would let a trickle go on."""
+    """One POST in its own thread: a timeout per read would not end a slow trickle of bytes."""
 
     def __init__(
         self,
@@ -149,7 +149,7 @@ class _Call:
         thread = Thread(target=self._run, args=(client,), name="webhook", daemon=True)
         thread.start()
         thread.join(self._settings.timeout_s)
-        # Of one that still waits this ends the connection, and with it the waiting.
+        # Closing the client ends a request that still waits.
         with suppress(RuntimeError, OSError):
             client.close()
         if self._error is not None:
