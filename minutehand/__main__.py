@@ -1,7 +1,7 @@
-"""The command `minutehand`; our own packages come first on the module path.
+"""The command `minutehand`, with Minutehand's own packages first on the module path.
 
-A user's own `tasks.py`, `models.py` or `web/` in PYTHONPATH or the working directory would take
-the place of ours.
+Otherwise a user's `tasks.py`, `models.py` or `web/` in PYTHONPATH or the working directory would
+replace ours.
 """
 
 import sys

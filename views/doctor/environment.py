@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 
 from broker import probe
-from broker.handing import shares_broker
+from broker.celery_rules import shares_broker
 from broker.names import DEFAULT, HEAVY, QUICK, UNKNOWN_QUEUE
 from models.celery_task import QUEUE_PREFIX
 from models.errors import BrokerUnavailable
