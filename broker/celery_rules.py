@@ -5,7 +5,6 @@ from runtime.config import Settings
 
 
 def rules_of(settings: Settings) -> CeleryRules:
-    """Return the rules of these settings."""
     return CeleryRules(settings.celery.tasks, shares_broker(settings))
 
 

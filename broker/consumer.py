@@ -19,19 +19,15 @@ class KeepingConsumer(Consumer):
     """
 
     def on_unknown_task(self, _body: Any, message: Any, exc: Exception) -> None:
-        """Set aside the message of a task that is not registered here."""
         _put_aside(message, f"the task {exc} is not known here")
 
     def on_unknown_message(self, _body: Any, message: Any) -> None:
-        """Set aside a message that is not Celery's."""
         _put_aside(message, "it is no message of a Celery task")
 
     def on_decode_error(self, message: Any, exc: Exception) -> None:
-        """Set aside a message that cannot be decoded."""
         _put_aside(message, f"it cannot be decoded: {exc}")
 
     def on_invalid_task(self, _body: Any, message: Any, exc: Exception) -> None:
-        """Set aside a message with a refused content type, such as pickle."""
         _put_aside(message, f"it is refused: {exc}")
 
 

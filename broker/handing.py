@@ -2,7 +2,7 @@
 
 import logging
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from socket import gaierror
@@ -33,7 +33,7 @@ logger = logging.getLogger("minutehand.broker")
 # The most tasks on their way at a time: if the sender is killed, no more are in doubt.
 AT_A_TIME = 50
 CONNECT_S = 2
-# After a failure the application's own broker is not tried for so long, to spare our own messages.
+# How long the application's own broker is not tried after a failure: our own messages go on.
 LEFT_ALONE_S = 5.0
 # Errors before a connection is open, and answers of a server that took nothing.
 NOTHING_TAKEN = (ConnectionRefusedError, FileNotFoundError, gaierror, ResponseError)
@@ -59,7 +59,8 @@ def hand_over(engine: sa.Engine, messages: Sequence[Message]) -> tuple[int, str 
     if not shares_broker(settings) and failed_at and monotonic() - failed_at < LEFT_ALONE_S:
         # A later tick sends them, once their reservation has expired.
         return 0, "the broker of the Celery application was unavailable a moment ago"
-    for chunk in _chunks(messages):
+    for start in range(0, len(messages), AT_A_TIME):
+        chunk = messages[start : start + AT_A_TIME]
         with engine.begin() as connection:
             handed = handing.begin(connection, chunk, rules, settings.alert)
         outcome = send_each(url, handed)
@@ -71,11 +72,6 @@ def hand_over(engine: sa.Engine, messages: Sequence[Message]) -> tuple[int, str 
             _failed_at[url] = monotonic()
             return count, outcome.error
     return count, None
-
-
-def _chunks(messages: Sequence[Message]) -> Iterator[Sequence[Message]]:
-    for start in range(0, len(messages), AT_A_TIME):
-        yield messages[start : start + AT_A_TIME]
 
 
 def _log(outcome: Outcome, begun: int) -> None:
@@ -115,7 +111,6 @@ def send_each(url: str, handed: Sequence[Handed]) -> Outcome:
 
 
 def _took_nothing(error: BaseException | None) -> bool:
-    """Whether the broker certainly did not take the message."""
     while error is not None:
         if isinstance(error, NOTHING_TAKEN):
             return True
@@ -154,7 +149,6 @@ class _Link:
         return True
 
     def send(self, one: Handed) -> None:
-        """Send a task in Celery's message protocol 2."""
         text, task = str(one.id), one.hand_over
         made = app.amqp.as_task_v2(text, task.task, task.args, task.kwargs, origin=ORIGIN)
         self.producer.publish(

@@ -69,8 +69,7 @@ def _look(mark: Mark) -> Mark | None:
 
 def make() -> Mark | None:
     """Return a new mark, None if the broker refuses to keep one; raises BrokerUnavailable."""
-    # A new connection declares the queues again.
-    disconnect()
+    disconnect()  # a new connection declares the queues again
     name = uuid4().hex
     try:
         producer = kept_producer()

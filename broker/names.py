@@ -13,7 +13,6 @@ DEFAULT = "default"
 
 
 OUR_TASKS = frozenset({EXECUTE_HEAVY, EXECUTE_QUICK})
-# All tasks that our own workers run.
 WORKER_TASKS = OUR_TASKS | {METATASK_SCHEDULE, DELIVER_NOTICE}
 
 # With Celery's default exchanges, `celery control shutdown` of an application would also end our
@@ -25,7 +24,6 @@ UNKNOWN_QUEUE = f"{QUEUE_PREFIX}unknown"
 
 
 def is_ours(task: str) -> bool:
-    """Return whether an operation's task is ours, not the user's application's."""
     return task in OUR_TASKS
 
 
@@ -35,5 +33,4 @@ def in_broker(queue: str) -> str:
 
 
 def execute_task(*, is_heavy: bool) -> str:
-    """Return the name of the task that runs such an operation."""
     return EXECUTE_HEAVY if is_heavy else EXECUTE_QUICK

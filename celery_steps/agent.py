@@ -97,7 +97,6 @@ class Agent:
 
     @contextmanager
     def counted(self) -> Iterator[None]:
-        """Count the block as a session."""
         with self._lock:
             self._sessions += 1
         try:
@@ -268,6 +267,5 @@ class Session:
 
 
 def stop_on_signals(agent: Agent) -> None:
-    """Let SIGTERM and SIGINT end the agent."""
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: agent.stop.set())

@@ -15,7 +15,7 @@ from runtime.db_retry import DATABASE_AWAY
 logger = logging.getLogger("minutehand.agent")
 
 AWAY = (*DATABASE_AWAY, sa.exc.TimeoutError)
-# After a failed claim, the database is not asked for so long.
+# How long the database is not asked after a failed claim.
 LEFT_ALONE_S = 1.0
 # Two operations of an action may start at once; all but one see the other at the next try.
 MOST_TRIES = 5

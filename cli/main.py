@@ -47,7 +47,6 @@ def _globals(
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run the command line; return the exit code."""
     os.umask(PRIVATE_UMASK)
     _quiet_logs()
     for stream in (sys.stdout, sys.stderr):

@@ -95,7 +95,6 @@ def progress(what: str) -> Iterator[Callable[[int, int], None]]:
 
 
 def text_of(view: "Shown", **options: Any) -> Iterable[Line]:
-    """Return the text form of a view."""
     kind = type(view)
     room = kind.__module__.split(".")[1]
     form = import_module(f"cli.texts.{room}").FORMS[kind]
@@ -104,7 +103,6 @@ def text_of(view: "Shown", **options: Any) -> Iterable[Line]:
 
 
 def print_lines(lines: Iterable[Line]) -> None:
-    """Print lines and tables on stdout."""
     for line in lines:
         if isinstance(line, Table):
             _print_table(line)
@@ -162,7 +160,6 @@ def _print_marked(mark: str, text: str) -> None:
 
 
 def is_terminal(stream: TextIO) -> bool:
-    """Whether the stream is a terminal."""
     return stream.isatty()
 
 

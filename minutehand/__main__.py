@@ -11,7 +11,6 @@ ROOT = str(Path(__file__).resolve().parent.parent)
 
 
 def main() -> None:
-    """Run the command line and exit with its code."""
     if ROOT in sys.path:
         sys.path.remove(ROOT)
     sys.path.insert(0, ROOT)

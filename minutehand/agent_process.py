@@ -78,11 +78,6 @@ class AgentProcess:
                 process.wait()
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    @property
-    def pid(self) -> int | None:
-        """The agent's process id."""
-        return None if self._process is None else self._process.pid
-
     def _answers(self) -> bool:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
             return probe.connect_ex(self.path) == 0

@@ -64,7 +64,6 @@ def connect(app: Celery, home: str | os.PathLike[str] | None, wait_s: float) -> 
 
 
 def _described(app: Celery, worker: Any) -> dict[str, Any]:
-    """Return what the agent records of the worker."""
     return {
         "name": worker.hostname,
         "queues": sorted(app.amqp.queues.consume_from),

@@ -60,7 +60,6 @@ class FollowedOperation:
         self.last_success_at = None if last is None else datetime.fromisoformat(last)
         # What Celery's `retry` raised or returned: the next attempt's message was sent.
         self.sent_again: BaseException | None = None
-        # The task's replacement.
         self.replaced: dict[str, Any] | None = None
         self._channel = channel
         self._limits = claim["limits"]
@@ -107,7 +106,6 @@ class FollowedOperation:
 
     @property
     def interrupted_for(self) -> str | None:
-        """Why the task was interrupted."""
         return self._asked if self._raising is not None else None
 
     def run(self, call: Callable[[], T]) -> T:
@@ -141,7 +139,6 @@ class FollowedOperation:
                 threading.Event().wait(AGAIN_S)
 
     def close(self) -> None:
-        """Give up the connection to the agent."""
         self._channel.close()
 
     def _ask(self, request: dict[str, Any], timeout_s: float) -> dict[str, Any]:

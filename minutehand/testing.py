@@ -47,7 +47,6 @@ class TestContext(StepContext):
         message: str | None = None,
         phase: str | None = None,
     ) -> None:
-        """Append the report to `reported`."""
         self.reported.append(Reported(done, total, message, phase))
 
     def time_left(self) -> timedelta:

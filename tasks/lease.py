@@ -42,15 +42,12 @@ class SharedFlag:
         self._byte = mmap(-1, 1)
 
     def is_set(self) -> bool:
-        """Return whether the flag is set."""
         return self._byte[0] == 1
 
     def set(self) -> None:
-        """Set the flag in all processes."""
         self._byte[0] = 1
 
     def clear(self) -> None:
-        """Clear the flag in all processes."""
         self._byte[0] = 0
 
 

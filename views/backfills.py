@@ -59,7 +59,6 @@ class StartedBackfill(Backfill):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Why it was not sent yet."""
         return (self.unsent,) if self.unsent else ()
 
     @property

@@ -9,8 +9,6 @@ from models.errors import InvalidDocument, Problem
 from models.json_text import LONGEST_DOCUMENT, InvalidJson, read_json
 from runtime.documents import InvalidYaml, read_yaml
 
-LONGEST_FILE = 512 * 2**20
-
 
 def read_text(file: Path) -> str:
     """Return a file's text; raises InvalidDocument, naming the file."""

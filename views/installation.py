@@ -89,7 +89,6 @@ class Installation:
 
     @property
     def actor(self) -> str:
-        """The account that runs this process."""
         try:
             return getpass.getuser()
         except (KeyError, OSError):
@@ -102,7 +101,6 @@ class Installation:
 
     @property
     def author(self) -> ChangeContext:
-        """The context of a change of actions."""
         from broker.celery_rules import rules_of
 
         tick = timedelta(seconds=self.settings.scheduler.tick_seconds)

@@ -39,7 +39,6 @@ class Done(View):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Why it was not sent yet."""
         return (self.unsent,) if self.unsent else ()
 
 

@@ -57,7 +57,6 @@ class Simulation(View):
 
     @property
     def exit_code(self) -> int:
-        """1 if an expectation does not hold."""
         return int(bool(self.differences))
 
 

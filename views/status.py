@@ -122,12 +122,10 @@ class Alive(View):
 
     @property
     def exit_code(self) -> int:
-        """1 unless it is alive."""
         return int(not self.is_alive)
 
 
 def status(installation: Installation) -> Status:
-    """Return the status of the installation."""
     with reading(installation.engine) as connection:
         return status_in(connection, installation.settings)
 

@@ -43,7 +43,6 @@ class Steps(View):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """The modules that failed to load, and why."""
         return self.reasons
 
 

@@ -85,14 +85,12 @@ class Rendered:
 
 
 def _stored(installation: Installation) -> dict[str, dict[str, Any]]:
-    """Return the small app's templates by name."""
     app_id = installation.small_app.id
     with reading(installation.engine) as connection:
         return small_apps.templates_of(connection, app_id)
 
 
 def _settings_of(installation: Installation) -> Mapping[str, Any]:
-    """Return the small app's settings."""
     app_id = installation.small_app.id
     with reading(installation.engine) as connection:
         return small_apps.settings_of(connection, app_id)

@@ -111,7 +111,6 @@ def _read(file: Path, zone: str) -> Sequence[UserModel]:
 
 
 def list_users(installation: Installation) -> Users:
-    """Return the users of the small app."""
     with reading(installation.engine) as connection:
         found = users.listed(connection, installation.small_app.id)
     return Users(tuple(_shown(user) for user in found))

@@ -71,7 +71,6 @@ Shown = View | Listing[Any]
 
 
 def as_json(view: Shown) -> Any:
-    """Return a view as JSON values."""
     return view.model_dump(mode="json", by_alias=True)
 
 

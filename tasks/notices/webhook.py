@@ -9,6 +9,7 @@ import json
 import logging
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime
 from threading import Thread
 from typing import Any
@@ -69,7 +70,8 @@ def post(target: Target, id: UUID, payload: Mapping[str, Any], settings: Setting
         headers[SIGNATURE] = signature(secret, body, utc_now())
     url = _url(target, settings)
     try:
-        status = _Call(target, url, body, headers, settings.hook).status()
+        request = {"url": url, "content": body, "headers": headers}
+        status = _Call(request, shown_target(target), settings.hook).status()
     except Undelivered as error:
         if not is_reference(target.to):
             raise
@@ -121,54 +123,47 @@ def _check(status: int, host: str) -> None:
     raise Undelivered(f"{host} answered {status}", permanent=is_refused)
 
 
+@dataclass(repr=False)
 class _Call:
     """One POST in its own thread: a timeout per read would not end a slow trickle of bytes."""
 
-    def __init__(
-        self,
-        target: Target,
-        url: str,
-        body: bytes,
-        headers: Mapping[str, str],
-        settings: HookSettings,
-    ) -> None:
-        self._request = {"url": url, "content": body, "headers": dict(headers)}
-        self._settings = settings
-        self._host = shown_target(target)
-        self._status: int | None = None
-        self._error: Undelivered | None = None
+    request: dict[str, Any]
+    host: str
+    settings: HookSettings
+    _status: int | None = None
+    _error: Undelivered | None = None
 
     def status(self) -> int:
         """Return the status of the answer. Raises Undelivered."""
         client = httpx.Client(
-            transport=Guard(allow_private=self._settings.allow_private, setting=PRIVATE),
-            timeout=self._settings.timeout_s,
+            transport=Guard(allow_private=self.settings.allow_private, setting=PRIVATE),
+            timeout=self.settings.timeout_s,
             follow_redirects=False,
             trust_env=False,
         )
         thread = Thread(target=self._run, args=(client,), name="webhook", daemon=True)
         thread.start()
-        thread.join(self._settings.timeout_s)
+        thread.join(self.settings.timeout_s)
         # Closing the client ends a request that still waits.
         with suppress(RuntimeError, OSError):
             client.close()
         if self._error is not None:
             raise self._error
         if self._status is None:
-            text = f"{self._host} gave no answer within {self._settings.timeout_s:g} s"
+            text = f"{self.host} gave no answer within {self.settings.timeout_s:g} s"
             raise Undelivered(text, permanent=False)
         return self._status
 
     def _run(self, client: httpx.Client) -> None:
         try:
-            with client.stream("POST", **self._request) as response:  # type: ignore[arg-type]
+            with client.stream("POST", **self.request) as response:
                 self._status = response.status_code
         except SourceFailed as error:
             self._error = Undelivered(str(error), permanent=error.permanent)
         except httpx.TimeoutException:
             return
         except (httpx.HTTPError, httpx.InvalidURL, OSError, RuntimeError, ValueError) as error:
-            text = f"{self._host}: {error or type(error).__name__}"
+            text = f"{self.host}: {error or type(error).__name__}"
             self._error = Undelivered(
                 text, permanent=isinstance(error, httpx.InvalidURL | ValueError)
             )

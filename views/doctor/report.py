@@ -32,7 +32,6 @@ class Report(Listing[Finding]):
 
     @property
     def exit_code(self) -> int:
-        """1 if there is a fault."""
         return int(any(one.level is Level.FAULT for one in self.root))
 
 
