@@ -27,9 +27,11 @@ def measure(stack: Stack, sizes: Sizes) -> list[Figure]:
         "SELECT count(*) FROM action_cursor WHERE next_occurrence_at < '2000-01-01'"
     ) in {0}
     stack.drop(database)
+    as_text = _created_as_text(stack, sizes)
     what = f"`action apply`, {sizes.applied:,} actions"
     return [
         Figure(f"{what}: created", round(created, 3), "s", "20"),
+        Figure(f"{what}: created, text over JSON", round(as_text / created, 2), "x", "1.2"),
         Figure(f"{what}: again, unchanged", round(again, 3), "s"),
         Figure(f"filing {sizes.applied:,} actions by the tick", round(filed, 3), "s"),
     ]
@@ -42,8 +44,18 @@ def _write(file: Path, number: int, minute: int) -> None:
             lines.write(json.dumps(document(f"action {n}", rules[n % len(rules)])) + "\n")
 
 
-def _apply(database: Database, file: Path) -> float:
-    command = [sys.executable, "-m", "minutehand", "--json", "action", "apply", str(file)]
+def _created_as_text(stack: Stack, sizes: Sizes) -> float:
+    database = stack.empty()
+    file = database.settings.home / "actions.jsonl"
+    _write(file, sizes.applied, database.now.minute)
+    took = _apply(database, file, as_json=False)
+    stack.drop(database)
+    return took
+
+
+def _apply(database: Database, file: Path, *, as_json: bool = True) -> float:
+    format = ["--json"] if as_json else []
+    command = [sys.executable, "-m", "minutehand", *format, "action", "apply", str(file)]
     started = perf_counter()
     done = subprocess.run(
         command, env=database.environment(), cwd=ROOT, check=False, capture_output=True

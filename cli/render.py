@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -18,6 +19,7 @@ import typer
 from runtime.visible import visible
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.text import Text
 
     from views.view import Shown
@@ -45,6 +47,10 @@ MARKS = {
 }
 
 
+# A column that is too wide goes on in the next line, and keeps so many characters at least.
+LEAST = 8
+
+
 @dataclass(frozen=True, slots=True)
 class Table:
     """Rows of cells under headings."""
@@ -65,16 +71,14 @@ def show(context: typer.Context, view: "Shown", **options: Any) -> None:
     from views.view import json_text
 
     invocation = of(context)
-    for note in invocation.notes:
+    for note in (*invocation.notes, *view.notes):
         print_warning(note)
+    for one in view.refusals:
+        print_error(one)
     if invocation.as_json:
         print_line(json_text(view), is_safe=True)
     else:
         print_lines(text_of(view, **options))
-    for note in view.notes:
-        print_warning(note)
-    for one in view.refusals:
-        print_error(one)
     if view.exit_code:
         raise typer.Exit(view.exit_code)
 
@@ -85,11 +89,9 @@ def progress(what: str) -> Iterator[Callable[[int, int], None]]:
     if not is_terminal(sys.stderr) or _term() == "dumb":
         yield lambda _done, _total: None
         return
-    from rich.console import Console
     from rich.progress import Progress
 
-    console = Console(file=sys.stderr, no_color=not _has_colour(sys.stderr))
-    with Progress(console=console, transient=True) as bar:
+    with Progress(console=_console(sys.stderr), transient=True) as bar:
         task = bar.add_task(what, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
@@ -200,23 +202,43 @@ def _width(text: str) -> int:
 
 def _print_fitting(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print a table that fits the terminal; long cells wrap."""
-    from rich.console import Console
     from rich.table import Table as Grid
     from rich.text import Text
 
-    grid = Grid(box=None, pad_edge=False, show_edge=False, header_style="bold")
-    for heading in headings:
-        grid.add_column(heading, overflow="fold")
+    bold = "bold" if _has_colour(sys.stdout) else ""
+    grid = Grid(box=None, pad_edge=False, show_edge=False, header_style=bold)
+    whole = _whole_columns([headings, *rows], _console(sys.stdout).width)
+    for number, heading in enumerate(headings):
+        grid.add_column(heading, overflow="fold", no_wrap=number in whole)
     for row in rows:
         grid.add_row(*(Text(text, style=STYLES.get(text, "")) for text in row))
-    Console(file=sys.stdout, no_color=not _has_colour(sys.stdout), highlight=False).print(grid)
+    _console(sys.stdout).print(grid)
+
+
+def _whole_columns(lines: Sequence[Sequence[str]], width: int) -> set[int]:
+    """Return the columns of single words (ids, instants) that can stay whole, narrow ones first."""
+    columns = list(zip(*lines, strict=True))
+    widths = [max(map(_width, column)) for column in columns]
+    left = width - sum(min(LEAST, one) + 2 for one in widths)
+    whole: set[int] = set()
+    for number in sorted(range(len(columns)), key=lambda number: widths[number]):
+        is_of_words = any(" " in text for text in columns[number][1:])
+        more = max(0, widths[number] - LEAST)
+        if not is_of_words and more <= left:
+            whole.add(number)
+            left -= more
+    return whole
 
 
 def _print_styled(stream: TextIO, text: str) -> None:
+    _console(stream).print(_styled(text), soft_wrap=True)
+
+
+@lru_cache(maxsize=2)
+def _console(stream: TextIO) -> "Console":
     from rich.console import Console
 
-    console = Console(file=stream, highlight=False)
-    console.print(_styled(text), soft_wrap=True)
+    return Console(file=stream, no_color=not _has_colour(stream), highlight=False)
 
 
 def _styled(text: str) -> "Text":

@@ -74,10 +74,6 @@ def _known(name: str) -> Zone:
     return _zone(canonical_name(name))
 
 
-# What people write for a zone that is none: an offset from UTC.
-_OFFSET = re.compile(r"(?:UTC|GMT|Z)?\s*[+-]\s*[0-9]{1,2}(?::?[0-9]{2})?", re.IGNORECASE)
-
-
 def canonical_name(name: str) -> str:
     """Return the IANA name in its canonical spelling; names come from pytz, offsets never do."""
     import pytz
@@ -87,9 +83,6 @@ def canonical_name(name: str) -> str:
             return str(pytz.timezone(name).zone)
     except pytz.UnknownTimeZoneError:
         pass
-    if _OFFSET.fullmatch(name.strip()):
-        remedy = "an offset is not a zone; write an IANA name such as 'Europe/Paris'"
-        raise InvalidRule("zone", f"{quote(name)} is unknown; {remedy}")
     near = _nearest(name)
     raise InvalidRule("zone", f"{quote(name)} is unknown; {f'write {near}' if near else _EXAMPLE}")
 

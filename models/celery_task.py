@@ -13,14 +13,14 @@ InDoubt = Literal["leave", "send_again"]
 STEP = "celery_task"
 # Celery's default queue.
 DEFAULT_QUEUE = "celery"
-# In the broker, each queue of Minutehand's own workers has this before its name: an application
-# that shares the broker may call its queues as it likes.
+# The prefix of Minutehand's own queues in the broker: an application that shares the broker may use
+# any other name.
 QUEUE_PREFIX = "minutehand."
 SETTING = "SCHED_CELERY_TASKS"
 
 
 def queue_in_broker(queue: str, *, is_handed_over: bool) -> str:
-    """Return what the broker calls the queue of an operation: ours, or the application's own."""
+    """Return the name in the broker of an operation's queue, ours or the application's."""
     return queue if is_handed_over else QUEUE_PREFIX + queue
 
 
@@ -49,7 +49,7 @@ class CeleryRules:
         return any(fnmatchcase(task, pattern) for pattern in self.tasks)
 
     def reserves(self, queue: object) -> bool:
-        """Whether that name in the broker is one of a queue of Minutehand's own workers."""
+        """Return whether `queue` is the name of a queue of Minutehand's own workers."""
         return self.shares_broker and isinstance(queue, str) and queue.startswith(QUEUE_PREFIX)
 
 

@@ -27,7 +27,7 @@ class Document(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
-    # What to write where something else than an object was written.
+    # An example for errors, if the value is no object.
     example: ClassVar[str] = ""
 
     @classmethod
@@ -67,7 +67,7 @@ class Document(BaseModel):
 
 
 def as_object(value: object, example: str = "") -> dict[str, Any]:
-    """Return a copy of the JSON object `value`; raises ValueError, with an example, for others."""
+    """Return a copy of the JSON object `value`; raises ValueError with `example` for others."""
     if not isinstance(value, Mapping):
         raise ValueError(f"write an object in {{ }}{example and f', such as {example}'}")
     return {str(key): item for key, item in value.items()}

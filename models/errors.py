@@ -63,7 +63,7 @@ class Refused(SchedulerError):
 
 
 class IllegalMove(SchedulerError):
-    """An operation was to make a move that the table of moves does not have: a fault of ours."""
+    """A move of an operation is not in the table of legal moves: a bug."""
 
 
 class LeaseLost(SchedulerError):

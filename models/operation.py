@@ -28,7 +28,7 @@ MOST_LOSSES = 3
 
 
 class Cause(StrEnum):
-    """Why an operation was recorded, or runs once more: what policies go by."""
+    """Why an operation was recorded, or runs again; policies depend on it."""
 
     SCHEDULE = "schedule"
     EVENT = "event"
@@ -47,14 +47,14 @@ TICKED = frozenset({Cause.SCHEDULE, Cause.EVENT})
 
 @dataclass(frozen=True, slots=True)
 class CausedBy:
-    """Why an operation is recorded, or runs once more; `triggerer` is a text for people."""
+    """The cause of an operation, and `triggerer`, a text for people."""
 
     cause: Cause
     triggerer: str
 
 
 def by_action(name: str, cause: Cause = Cause.SCHEDULE) -> CausedBy:
-    """Return the cause of what a tick records."""
+    """Return the cause of an operation recorded by a tick."""
     return CausedBy(cause, f'Scheduled action "{name}"')
 
 
@@ -65,7 +65,7 @@ def by_person(cause: Cause, actor: str) -> CausedBy:
 
 
 def by_backfill(id: UUID, actor: str) -> CausedBy:
-    """Return the cause of what a backfill runs; its short id tells it from others."""
+    """Return the cause of an operation of a backfill, with the backfill's short id."""
     return CausedBy(Cause.BACKFILL, f"Backfill {str(id)[:8]} by {actor}")
 
 

@@ -18,10 +18,10 @@ from sqlalchemy.types import TypeDecorator, TypeEngine
 
 
 class _AnyText(sqlite.DATETIME):
-    """SQLite's instants; None for a text that is none."""
+    """SQLite's instants; an unreadable text is None."""
 
     def result_processor(self, dialect: Dialect, coltype: object) -> Any:
-        """Return what reads a stored text."""
+        """Return the function that reads a stored text."""
         read = super().result_processor(dialect, coltype)
 
         def lenient(value: Any) -> datetime | None:
@@ -40,7 +40,7 @@ class UTCDateTime(TypeDecorator[datetime]):
     cache_ok = True
 
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
-        """Return SQLite's type as one that reads what a hand wrote; PostgreSQL checks it itself."""
+        """Return a lenient type for SQLite; PostgreSQL checks values itself."""
         if dialect.name == "sqlite":
             return dialect.type_descriptor(_AnyText())  # type: ignore[no-untyped-call]
         return dialect.type_descriptor(sa.DateTime(timezone=True))
@@ -98,7 +98,7 @@ class HyphenatedUuid(TypeDecorator[UUID]):
         return value if value is None or dialect.name == "postgresql" else str(value)
 
     def process_result_value(self, value: UUID | str | None, dialect: Dialect) -> UUID | None:
-        """Return the stored value as a UUID; None for a text that is none."""
+        """Return the stored value as a UUID; None for an unreadable one."""
         if not isinstance(value, str):
             return value
         try:

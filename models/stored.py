@@ -1,7 +1,7 @@
-"""Column types for what a hand or an upgrade may have broken: reading a row never raises.
+"""Column types that never raise, for values broken by hand or by an upgrade.
 
-What cannot be read comes as `Broken`, as None or as nothing at all; the reader of the row decides
-what that means for it, and its neighbours are read as ever.
+An unreadable value is read as `Broken` or None, or is left out; the reader of the row decides what
+that means. Other rows are not affected.
 """
 
 from datetime import datetime
@@ -22,16 +22,16 @@ class StoredPlan(TypeDecorator[Plan | Broken]):
     cache_ok = True
 
     def process_bind_param(self, value: Any, dialect: Dialect) -> str | None:
-        """Return the value as it is stored: a plan as its JSON, a text as it is."""
+        """Return the value to store: a plan as its JSON, a text unchanged."""
         return value.to_json() if isinstance(value, Plan) else value
 
     def process_result_value(self, value: Any, dialect: Dialect) -> Plan | Broken | None:
-        """Return what the stored text says."""
+        """Return the plan of the stored text."""
         return None if value is None else read_plan(value)
 
 
 class StoredJson(TypeDecorator[Any]):
-    """A JSON value of one shape, `dict` or `list`; None for what has another one."""
+    """A JSON value of one shape, `dict` or `list`; None for any other shape."""
 
     impl = sa.JSON
     cache_ok = True
@@ -55,7 +55,7 @@ class StoredList(StoredJson):
         self.texts = texts
 
     def process_result_value(self, value: Any, dialect: Dialect) -> Any:
-        """Return the entries that can be read; None where there is no list."""
+        """Return the readable entries; None for a value that is no list."""
         if not isinstance(value, list):
             return None
         return [one for one in value if isinstance(one, dict) and self._has_texts(one)]
@@ -65,13 +65,13 @@ class StoredList(StoredJson):
 
 
 def document_in(text: str) -> dict[str, Any] | None:
-    """Return a stored document, None for one that cannot be read."""
+    """Return a stored document; None for an unreadable one."""
     value = read_stored(text)
     return value if isinstance(value, dict) else None
 
 
 def instant_in(text: object) -> datetime | None:
-    """Return the instant that a stored text writes, aware; None for what is none."""
+    """Return the aware instant of a stored text; None for an unreadable one."""
     try:
         at = datetime.fromisoformat(text) if isinstance(text, str) else None
     except ValueError:

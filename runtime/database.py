@@ -30,8 +30,8 @@ IDLE_TRANSACTION_TIMEOUT_S = 30
 CONNECT_TIMEOUT_S = 5
 PING_AFTER_IDLE_S = 5.0
 READ_ONLY = {"read_only": True}
-# What is raised when the database is away: no fault of a row, and gone with the next try.
-# InternalError: PostgreSQL ended the transaction of a process that was frozen in it.
+# Errors of a database that is away: no fault of a row; a later attempt may succeed.
+# InternalError: PostgreSQL ended the transaction of a frozen process.
 DATABASE_AWAY = (
     sa.exc.OperationalError,
     sa.exc.InterfaceError,
@@ -62,7 +62,7 @@ def is_made(engine: sa.Engine) -> bool:
 
 
 def read_stored(text: str | bytes) -> Any:
-    """Return what a stored JSON text says; None for a text that is no JSON."""
+    """Return the value of a stored JSON text; None for a text that is no JSON."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):

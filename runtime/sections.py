@@ -132,7 +132,7 @@ class CelerySettings(Section):
         SecretStr(""), description="broker of that application; Minutehand's own by default"
     )
     global_keyprefix: str | None = Field(
-        None, description="that application's global_keyprefix, what its keys in Redis begin with"
+        None, description="that application's global_keyprefix: the prefix of its keys in Redis"
     )
 
     @field_validator("broker_url")

@@ -1,9 +1,9 @@
-"""Text in which no character can hide, move or turn around what a person reads."""
+"""Text without characters that hide, move or reverse what a person reads."""
 
 import json
 import re
 
-# Characters that move a cursor, hide text or turn it around.
+# Characters that move the cursor, hide text or reverse it.
 _UNSAFE = (
     "\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u180e\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\ud800-\udfff\U000e0000-\U000e007f"
@@ -12,14 +12,14 @@ _HIDDEN = re.compile(f"[{_UNSAFE}]")
 
 
 def visible_json(text: str) -> str:
-    """Return JSON text that says the same without raw control characters."""
+    """Return the same JSON without raw control characters."""
     return _HIDDEN.sub(lambda found: json.dumps(found[0])[1:-1], text)
 
 
 def visible(text: str) -> str:
-    r"""Return text as a terminal may show it: control characters are written out, as `\x1b`.
+    r"""Return text that is safe for a terminal: control characters are escaped, as `\x1b`.
 
-    Line breaks and tabs stay, and so do the marks that scripts written from right to left need.
+    Line breaks and tabs stay, and so do the marks of right-to-left scripts.
     """
     return _HIDDEN.sub(_written, text)
 

@@ -31,7 +31,8 @@ class OperationRow(View):
     event_at: Instant | None = Field(description="When the event that made it due happened.")
     state: str
     reason: str | None = Field(description="Why it is in this state, if there is a reason.")
-    triggerer: str = Field(description="Who or what caused it.")
+    cause: str = Field(description="`schedule`, `event`, `manual`, `rerun`, `retry` or `backfill`.")
+    triggerer: str = Field(description="Who or what caused it, as text.")
     queue: str
     attempt: int = Field(description="Counts from 1.")
     failures: int = Field(description="Attempts that failed.")

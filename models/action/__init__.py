@@ -35,8 +35,7 @@ __all__ = [
     "stored_document",
 ]
 
-OF_SMALL_APPS = {"domains", "templates", "zone", "users", "groups", "settings"}
-SMALL_APP = "is the document of a small app; store it with `minutehand app add`"
+DUE_DATE = "due_date"
 QUEUES = {True: "heavy", False: "quick"}
 
 
@@ -92,12 +91,6 @@ def parse_action(document: object, context: ParseContext) -> ScheduledActionMode
     if action is None or problems:
         raise InvalidAction(problems)
     return action
-
-
-def _is_small_app(document: object) -> bool:
-    """Whether somebody took a small app's document for an action's."""
-    keys = set(document) if isinstance(document, Mapping) else set()
-    return bool(keys & OF_SMALL_APPS) and not keys & {"operations", "when"}
 
 
 def load_action(
@@ -189,7 +182,10 @@ def _strict(context: ParseContext) -> Reading:
 
 def _due_dates(previous: Mapping[str, object] | None) -> frozenset[datetime]:
     """Return the due dates of the edited document; none if it is broken."""
-    if previous is None:
+    when = None if previous is None else previous.get("when")
+    rules = when if isinstance(when, list) else [when]
+    # Few documents have one; only those are parsed.
+    if previous is None or not any(isinstance(one, Mapping) and DUE_DATE in one for one in rules):
         return frozenset()
     try:
         return load_action(previous).when.due_dates

@@ -144,9 +144,9 @@ class Plan:
 
     @staticmethod
     def from_json(text: str) -> "Plan":
-        """Return the plan that `to_json` wrote; raises ValueError for anything else.
+        """Return the plan in the JSON of `to_json`; raises ValueError for anything else.
 
-        Also for one that this release cannot decide by, such as one of a zone that was dropped.
+        This includes a plan that this release cannot decide by, such as one with a dropped zone.
         """
         plan = _PLAN.validate_json(text)
         for fault in _faults(plan):
@@ -154,9 +154,9 @@ class Plan:
         return plan
 
     def has_same_occurrences(self, other: "Plan") -> bool:
-        """Whether both are due at the same instants, and about the same users.
+        """Return whether both are due at the same instants, for the same users.
 
-        How late they are still sent is another question.
+        The look-back does not count.
         """
         return _occurrences(self) == _occurrences(other)
 
@@ -174,48 +174,47 @@ class Broken:
 
     @property
     def text(self) -> str:
-        """What there is to say of it."""
+        """The reason as a sentence."""
         return f"the stored plan cannot be read: {self.reason}"
 
 
 class BrokenPlan(ValueError):
-    """An action, or an operation, has a stored plan that cannot be read."""
+    """The stored plan of an action or an operation cannot be read."""
 
 
-# What stands in for a plan that is not there, or broken: nothing is due by it.
+# In place of a missing or broken plan: nothing is due by it.
 NOTHING_PLANNED = Plan(active=False, triggers=(), is_heavy=False, queue="quick")
 
 
 @lru_cache(maxsize=10_000)
 def read_plan(text: str) -> Plan | Broken:
-    """Return the plan that a stored text says, or why it says none; never raises."""
+    """Return the plan of a stored text, or why it is broken; never raises."""
     try:
         return Plan.from_json(text)
-    except Exception as error:  # whatever somebody wrote there
-        told = " ".join(str(error).split())
-        return Broken(told[:500])
+    except Exception as error:  # whatever the column holds
+        return Broken(" ".join(str(error).split())[:500])
 
 
 def sound(plan: Plan | Broken) -> Plan:
-    """Return a plan that was read; raises BrokenPlan for one that could not be."""
+    """Return a readable plan; raises BrokenPlan for a broken one."""
     if isinstance(plan, Broken):
         raise BrokenPlan(f"{plan.text}; apply its document again")
     return plan
 
 
 def hooks_of(plan: Plan | Broken | None) -> HookPlan | None:
-    """Return the hooks of a stored plan, None for one that has none or is broken."""
+    """Return the hooks of a stored plan; None if it has none or is broken."""
     return plan.hooks if isinstance(plan, Plan) else None
 
 
 @lru_cache(maxsize=100_000)
 def cron_schedule(rule: str, zone: str) -> CronSchedule:
-    """Return a rule's schedule; raises cron.InvalidRule for what the kernel refuses."""
+    """Return the schedule of a rule; raises cron.InvalidRule."""
     return CronSchedule(rule, zone)
 
 
 def _faults(plan: Plan) -> Iterator[str]:
-    """Yield what keeps a plan from being decided by; raises ValueError for a rule or zone."""
+    """Yield the faults of a plan; raises ValueError for those of a rule or zone."""
     spans = [plan.time_limit, *plan.backoff, *(one.look_back for one in plan.triggers)]
     if min(spans) < timedelta(0) or not plan.backoff:
         yield "a span is negative, or there is no backoff"

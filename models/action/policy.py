@@ -14,8 +14,8 @@ from models.values import Queue, UtcInstant, format_instant, one_of, parse_list,
 CRON_LOOK_BACK = timedelta(minutes=5)
 DUE_DATE_LOOK_BACK = timedelta(days=1)
 EVENT_LOOK_BACK = timedelta(minutes=5)
-# Of a task of another application, which has its own limits. A span that no task lasts: code of the
-# last release reads it too.
+# For a task of another application, which has its own limits: longer than any task, and readable by
+# the last release.
 NO_TIME_LIMIT = timedelta(days=36_500)
 WEEK_S = 7 * 86_400
 MOST_BACKOFFS = 100
@@ -80,7 +80,7 @@ class PolicyModel(Document):
     ) -> timedelta:
         """Return the time limit; `shortest_every` is the interval's, None for other kinds.
 
-        A task of the user's own application is limited only if the policy says so.
+        Without a limit in the policy, a task of the user's application has none.
         """
         if self.time_limit is not None:
             return self.time_limit

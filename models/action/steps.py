@@ -117,7 +117,7 @@ def known_steps(user_steps: Mapping[str, StepSpec]) -> dict[str, StepSpec]:
 
 
 def available(names: Iterable[str]) -> list[str]:
-    """Return those of the steps that this release can run."""
+    """Return the names of steps that this release can run."""
     return [name for name in names if name not in LATER_STEPS]
 
 

@@ -15,7 +15,7 @@ from models.action.recipients import EVERYBODY, RecipientFilterModel
 from models.action.when import WhenModel
 from models.problems import nearest
 
-# A name is compared with at most so many: an action of many unknown names must not take minutes.
+# A limit on comparisons: many unknown names must not take minutes.
 MOST_COMPARED = 1_000
 # Keys of the policy that have no effect on event actions.
 FOR_CLOCKS = {"catch_up", "overlap", "max_waiting"}
@@ -52,7 +52,7 @@ def warnings_of(action: ScheduledActionModel, known: KnownNames) -> list[str]:
 
 
 def _either_day(when: WhenModel) -> Iterator[str]:
-    """Yield a doubt about rules that cron takes for "or", and celery beat for "and"."""
+    """Yield warnings about rules that mean "or" in cron and "and" in celery beat."""
     for trigger in when.triggers(None):
         if not isinstance(trigger, CronTrigger):
             continue
@@ -60,8 +60,8 @@ def _either_day(when: WhenModel) -> Iterator[str]:
         if not day.startswith("*") and not weekday.startswith("*"):
             yield (
                 f'when.cron_rule "{trigger.rule}": runs when either the day of month ({day}) or '
-                f"the day of week ({weekday}) matches, as in cron; celery beat wants both. Write * "
-                "for one of them, or let the step itself check the other"
+                f"the day of week ({weekday}) matches, as in cron; celery beat requires both. "
+                "Write * for one of them, or check the other in the step"
             )
 
 

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 import pytest
 import sqlalchemy as sa
 
+from models.store import ticks
 from models.tables import operations
+from runtime.database import reading
 from tests.acceptance.installation import Installation
 from tests.acceptance.judgement import violations
 from tests.acceptance.processes import until
@@ -221,3 +223,16 @@ def test_two_daemons_at_once_send_each_of_1000_that_are_due_at_each_tick_once(
     for daemon in daemons:
         daemon.send(signal.SIGTERM)
     assert [daemon.ended() for daemon in daemons] == [0, 0]
+
+
+def test_a_daemon_that_was_stopped_in_order_leaves_word(installation: Installation) -> None:
+    daemon = installation.daemon()
+    until(lambda: bool(installation.ticks()), "it ticks")
+
+    daemon.send(signal.SIGTERM)
+    code = daemon.ended()
+
+    with reading(installation.engine) as connection:
+        last = ticks.last(connection)
+        assert last is not None
+        assert (code, ticks.stopped_at(connection, last["daemon"]) is None) == (0, False)

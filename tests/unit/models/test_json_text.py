@@ -110,11 +110,11 @@ def test_json_survives_a_round_trip_and_can_be_stored(value: object) -> None:
 def test_any_text_is_read_or_refused(text: str | bytes) -> None:
     try:
         read_json(text)
-        told = ["read"]
+        remedies = ["read"]
     except InvalidJson as refused:
-        told = [problem.remedy for problem in refused.problems]
+        remedies = [problem.remedy for problem in refused.problems]
 
-    assert all(told)
+    assert all(remedies)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ def test_a_reference_is_kept_unchanged(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "told"),
+    ("value", "message"),
     [
         pytest.param("TOKEN", "env:NAME", id="bare_name"),
         pytest.param("env:", "env:NAME", id="no_name"),
@@ -22,8 +22,8 @@ def test_a_reference_is_kept_unchanged(text: str) -> None:
         pytest.param(17, "env:NAME", id="number"),
     ],
 )
-def test_an_error_for_a_wrong_reference_says_what_to_write(value: object, told: str) -> None:
-    with pytest.raises(ValueError, match=told):
+def test_an_error_for_a_wrong_reference_says_what_to_write(value: object, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         parse_reference(value)
 
 

@@ -53,7 +53,7 @@ def test_a_link_out_of_the_folder_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
         pytest.param(b"", "is empty", id="empty"),
         pytest.param(b"\xff\xfe", "not UTF-8", id="not_text"),
@@ -62,11 +62,11 @@ def test_a_link_out_of_the_folder_is_refused(tmp_path: Path) -> None:
     ],
 )
 def test_an_unusable_file_is_named_without_its_content(
-    tmp_path: Path, content: bytes | None, told: str
+    tmp_path: Path, content: bytes | None, message: str
 ) -> None:
     file = tmp_path / "token"
     if content is not None:
         file.write_bytes(content)
 
-    with pytest.raises(SecretMissing, match=told):
+    with pytest.raises(SecretMissing, match=message):
         resolved(f"file:{file}", ANY)

@@ -184,6 +184,6 @@ def test_new_users_are_left_out_unless_a_flag_keeps_them() -> None:
 def test_a_day_of_month_and_a_day_of_week_are_either_and_not_both(
     rule: str, is_either: bool
 ) -> None:
-    told = warnings(when={"cron_rule": rule, "timezone": "UTC"})
+    found = warnings(when={"cron_rule": rule, "timezone": "UTC"})
 
-    assert ["celery beat wants both" in one for one in told] == [True] * is_either
+    assert ["celery beat requires both" in one for one in found] == [True] * is_either
