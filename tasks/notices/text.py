@@ -10,18 +10,18 @@ from small_apps.mail.message import Content
 _HEADINGS = {
     NoticeKind.SUCCESS: "{state}: {action}",
     NoticeKind.FAILURE: "{state}: {action}",
-    NoticeKind.ALERT: "ALERT: {action}: {troubles_in_row} times in a row not well",
+    NoticeKind.ALERT: "ALERT: {action}: failed or partial {troubles_in_row} times in a row",
     NoticeKind.RECOVERED: "recovered: {action}",
     NoticeKind.OVERDUE: "OVERDUE: {action}: {reason}",
-    NoticeKind.SEEN: "seen again: {action}",
+    NoticeKind.SEEN: "no longer overdue: {action}",
 }
 _FIRST = {
-    NoticeKind.SUCCESS: "The action ran well.",
-    NoticeKind.FAILURE: "An operation of the action did not end well.",
-    NoticeKind.ALERT: "The action did not end well several times in a row.",
-    NoticeKind.RECOVERED: "The action runs well again.",
+    NoticeKind.SUCCESS: "The action succeeded.",
+    NoticeKind.FAILURE: "An operation of the action did not succeed.",
+    NoticeKind.ALERT: "The action failed or was partial several times in a row.",
+    NoticeKind.RECOVERED: "The action succeeds again.",
     NoticeKind.OVERDUE: "An occurrence of the action is due, and nothing has started it.",
-    NoticeKind.SEEN: "The action, which was overdue, ran again.",
+    NoticeKind.SEEN: "The action, which was overdue, has run.",
 }
 _SHOWN = (
     ("action", "action"),
