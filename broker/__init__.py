@@ -1,1 +1,1 @@
-"""To and from Celery's broker: task names, the app, sending, handing over, probing."""
+"""Access to Celery's broker: task names, the Celery app, sending and probing."""

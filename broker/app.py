@@ -1,4 +1,4 @@
-"""The Celery app, and how operations are published: bounded in time, many at once."""
+"""The Celery app, and the publishing of operations in batches with time limits."""
 
 import logging
 import os
@@ -25,10 +25,10 @@ FLUSH_SIZE = 500
 BROKER_ERRORS = (KombuError, OperationalError, RedisError, AMQPError, OSError)
 ORIGIN = "minutehand"
 AMQP = ("amqp", "pyamqp", "amqps")
-# How long RabbitMQ may take to confirm a message.
+# How many seconds RabbitMQ may take to confirm a message.
 ANSWER_S = 5
-# Above the longest time limit of an operation: Redis delivers anew what takes longer. A repeated
-# message finds the operation claimed.
+# Above the longest time limit of an operation: Redis redelivers a message that takes longer. A
+# repeated message finds the operation claimed.
 VISIBILITY_TIMEOUT_S = 8 * 24 * 3600
 
 app = Celery("minutehand", include=["tasks.execute", "tasks.notices"])
@@ -37,7 +37,7 @@ _producers: dict[str, Any] = {}
 
 
 def configure(settings: Settings) -> Celery:
-    """Point the app at the settings' broker; to be called once per process, before use."""
+    """Point the app at the settings' broker; call it once per process, before use."""
     _settings[:] = [settings]
     url = settings.effective_broker_url
     app.conf.update(
@@ -49,13 +49,13 @@ def configure(settings: Settings) -> Celery:
         task_reject_on_worker_lost=True,
         worker_prefetch_multiplier=1,
         worker_cancel_long_running_tasks_on_connection_loss=False,
-        # The margin is for giving back on a busy machine.
+        # The margin lets a busy machine put operations back.
         worker_soft_shutdown_timeout=settings.worker.stop_grace_s + 4,
         worker_hijack_root_logger=False,
         worker_send_task_events=False,
         broker_connection_retry_on_startup=True,
         broker_connection_max_retries=None,
-        # Redis that is out of memory answers with an error: it would end the worker.
+        # Redis out of memory answers with an error, which would end the worker.
         broker_channel_error_retry=True,
         broker_connection_timeout=2,
         task_publish_retry_policy={
@@ -75,19 +75,19 @@ def configure(settings: Settings) -> Celery:
 
 
 def settings_in_use() -> Settings:
-    """Return the settings that `configure` was called with, else those of the environment."""
+    """Return the settings given to `configure`, else those of the environment."""
     if not _settings:
         configure(load_settings())
     return _settings[0]
 
 
 def transport_options(url: str) -> dict[str, object]:
-    """Return what keeps a connection to the broker of that URL bounded in time."""
+    """Return the transport options that limit the time of each broker call."""
     if not url.startswith("redis"):
         return {"confirm_publish": True}
     return {
         "visibility_timeout": VISIBILITY_TIMEOUT_S,
-        # Our own: an application's workers put back what lies in theirs for an hour.
+        # Our own keys: an application's workers redeliver what is in theirs after an hour.
         "unacked_key": "minutehand.unacked",
         "unacked_index_key": "minutehand.unacked_index",
         "unacked_mutex_key": "minutehand.unacked_mutex",
@@ -100,22 +100,22 @@ def transport_options(url: str) -> dict[str, object]:
 
 
 def celery_transport_options(settings: Settings) -> dict[str, object]:
-    """Return the options of a connection to the broker of the user's application."""
+    """Return the transport options for the broker of the user's application."""
     options = transport_options(celery_broker_url(settings))
     prefix = settings.celery.global_keyprefix
     return {**options, "global_keyprefix": prefix} if prefix else options
 
 
 def connect(connection: Connection) -> None:
-    """Open the connection, as its own `connect()`, which waits two seconds before another try."""
+    """Open the connection; unlike its own `connect()`, retry without a pause of two seconds."""
     connection.ensure_connection(max_retries=1, interval_start=0, reraise_as_library_errors=False)
 
 
 def publish(messages: Sequence[Message]) -> Iterator[Sequence[Message]]:
-    """Send messages, yielding those of each flush once the broker has taken them.
+    """Send messages in chunks; yield each chunk once the broker has taken it.
 
-    Raises BrokerUnavailable for the rest when the broker is down or silent; what it took of the
-    flush that failed is uncertain. Never blocks longer than the time-outs of `configure`.
+    Raises BrokerUnavailable if the broker is down or silent; it may have taken messages of the
+    chunk that failed. Never blocks longer than the timeouts of `configure`.
     """
     rest = iter(messages)
     while chunk := list(islice(rest, FLUSH_SIZE)):
@@ -128,9 +128,9 @@ def publish(messages: Sequence[Message]) -> Iterator[Sequence[Message]]:
 
 
 def keep(message: Any) -> None:
-    """Put a message that somebody else sent into `UNKNOWN_QUEUE`, unchanged.
+    """Move a foreign message to `UNKNOWN_QUEUE`, unchanged; raises BrokerUnavailable.
 
-    Raises BrokerUnavailable. The connection is closed again: the process that calls this forks.
+    Closes the connection again, because the calling process forks.
     """
     known = ("correlation_id", "reply_to", "priority", "expiration")
     properties = {key: one for key in known if (one := message.properties.get(key)) is not None}
@@ -153,9 +153,9 @@ def keep(message: Any) -> None:
 
 
 def _flush(chunk: Sequence[Message]) -> None:
-    """Send one batch in one round trip, as Celery's message protocol 2 has it.
+    """Send one batch in one round trip, in Celery's message protocol 2.
 
-    Not `send_task`: half of its time goes into routing and text for people, message by message.
+    `send_task` would take twice the time, for routing and log text.
     """
     producer = kept_producer()
     _declare(producer, {in_broker(message.queue) for message in chunk})
@@ -182,7 +182,7 @@ def _flush(chunk: Sequence[Message]) -> None:
 
 
 def _declare(producer: Any, queues: set[str]) -> None:
-    """Declare queues that this producer has not declared yet: RabbitMQ drops what has no queue."""
+    """Declare new queues of this producer: RabbitMQ drops a message without a queue."""
     declared = _producers.setdefault("declared", set())
     for queue in queues - declared:
         app.amqp.queues[queue].bind(producer.channel).declare()
@@ -190,17 +190,16 @@ def _declare(producer: Any, queues: set[str]) -> None:
 
 
 def kept_producer() -> Any:
-    """Return this process's producer; a new one after an error, a fork or `configure`.
+    """Return this process's producer, a new one after an error, a fork or `configure`.
 
-    Celery's own pool would keep a URL that was configured before, and retry a connection longer
-    than a tick may wait.
+    Celery's pool would keep an earlier URL and retry a connection longer than a tick may wait.
     """
     key = (os.getpid(), app.conf.broker_url)
     if _producers.get("key") != key:
         disconnect()
         connection = app.connection_for_write()
         if connection.transport_cls in AMQP:
-            # A worker's own connection, which waits for messages, has no such limit.
+            # Not in the app's options: a worker's own connection waits for messages.
             limits = {"read_timeout": ANSWER_S, "write_timeout": ANSWER_S}
             connection.transport_options = {**(connection.transport_options or {}), **limits}
         connect(connection)
@@ -209,16 +208,16 @@ def kept_producer() -> Any:
 
 
 def is_connected() -> bool:
-    """Whether the next message goes over a connection that stands, as far as we know."""
+    """Whether this process has a connection that has not failed yet."""
     return _producers.get("key") == (os.getpid(), app.conf.broker_url)
 
 
 def disconnect() -> None:
-    """Close the connection of `kept_producer`; the next one is new."""
+    """Close the connection of `kept_producer`; the next call opens a new one."""
     old = _producers.pop("producer", None)
     key = _producers.pop("key", None)
     _producers.pop("declared", None)
-    # A connection that came from a fork belongs to the parent.
+    # A connection inherited by a fork belongs to the parent.
     if old is not None and key[0] == os.getpid():
         with suppress(*BROKER_ERRORS):
             old.connection.close()

@@ -1,15 +1,18 @@
-"""Which tasks of the user's own Celery application this installation lets actions send."""
+"""The tasks of the user's Celery application that actions may send, and its broker."""
 
 from models.celery_task import CeleryRules
 from runtime.config import Settings
 
 
 def rules_of(settings: Settings) -> CeleryRules:
-    """Return the rules of these settings: an application may have a broker of its own."""
-    shares_broker = celery_broker_url(settings) == settings.effective_broker_url
-    return CeleryRules(settings.celery.tasks, shares_broker)
+    return CeleryRules(settings.celery.tasks, shares_broker(settings))
+
+
+def shares_broker(settings: Settings) -> bool:
+    """Whether the user's application has the same broker as Minutehand."""
+    return celery_broker_url(settings) == settings.effective_broker_url
 
 
 def celery_broker_url(settings: Settings) -> str:
-    """Return the URL of the broker of the user's application, secrets included: do not log."""
+    """Return the URL of the application's broker, secrets included: do not log it."""
     return settings.celery.broker_url.get_secret_value() or settings.effective_broker_url

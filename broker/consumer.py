@@ -1,4 +1,4 @@
-"""What a worker of ours does with a message that it does not know: it keeps it."""
+"""Set aside the messages that Minutehand's workers do not know."""
 
 import logging
 from typing import Any
@@ -13,25 +13,21 @@ logger = logging.getLogger("minutehand.worker")
 
 
 class KeepingConsumer(Consumer):
-    """Celery's consumer, which discards what it does not know; this one puts it aside, unchanged.
+    """A Celery consumer that sets unknown messages aside, unchanged, instead of discarding them.
 
-    It is somebody else's task, sent to a queue of ours.
+    They belong to another application that sent them to one of our queues.
     """
 
     def on_unknown_task(self, _body: Any, message: Any, exc: Exception) -> None:
-        """Put aside the message of a task that is not registered here."""
         _put_aside(message, f"the task {exc} is not known here")
 
     def on_unknown_message(self, _body: Any, message: Any) -> None:
-        """Put aside a message that is not Celery's."""
         _put_aside(message, "it is no message of a Celery task")
 
     def on_decode_error(self, message: Any, exc: Exception) -> None:
-        """Put aside a message that cannot be decoded."""
         _put_aside(message, f"it cannot be decoded: {exc}")
 
     def on_invalid_task(self, _body: Any, message: Any, exc: Exception) -> None:
-        """Put aside a message whose content is refused, such as pickle."""
         _put_aside(message, f"it is refused: {exc}")
 
 

@@ -1,4 +1,4 @@
-"""A correction of kombu's Redis transport that workers need: a lost connection is a known error."""
+"""A patch of kombu's Redis transport that lets workers survive a lost connection."""
 
 from typing import Any
 
@@ -9,11 +9,11 @@ _connection_parameters = Channel._connparams  # type: ignore[attr-defined]
 
 
 def outlive_lost_connections() -> None:
-    """Let a worker outlive a broker that goes away while a step runs.
+    """Let a worker survive a broker that goes away while a step runs.
 
-    To give back or acknowledge its message, kombu (5.7) asks a connection that is closed already
-    for its host: an AttributeError, which ended the worker and the step with it. Celery expects,
-    and survives, the driver's own error. The broker keeps the message as unacknowledged.
+    To reject or acknowledge its message, kombu (5.7) asks a closed connection for its host. The
+    AttributeError would end the worker; Celery survives the driver's own error. The broker keeps
+    the message as unacknowledged.
     """
     Channel._connparams = _parameters_of_an_open_one  # type: ignore[attr-defined]
 

@@ -1,8 +1,8 @@
-"""A mark of ours in the broker: while it is there, so is what the broker was sent.
+"""A mark in the broker that shows whether the broker lost messages.
 
-In Redis it is a number that each look raises: one that is not above what it was, as after a
-FLUSHALL or a return to an older snapshot, shows a loss. In RabbitMQ it is a durable queue with one
-persistent message. Its name is random: another installation's marks show nothing of ours.
+In Redis it is a number that each look increments: after a FLUSHALL or the restore of an older
+snapshot it is not above its last value. In RabbitMQ it is a durable queue with one persistent
+message. Its name is random, so that installations do not share marks.
 """
 
 import logging
@@ -21,7 +21,7 @@ from models.errors import BrokerUnavailable
 logger = logging.getLogger("minutehand.broker")
 
 PREFIX = "minutehand.marker."
-# What a broker answers that is there, and does not let us look: it says nothing of a loss.
+# Answers of a broker that forbids the look; they do not show a loss.
 REFUSED = (ResponseError, ChannelError)
 SILENT = (TimeoutError, NoAnswer)
 
@@ -35,9 +35,9 @@ class Mark:
 
 
 def look(mark: Mark) -> Mark | None:
-    """Return the mark as it stands now, None if the broker lost it; raises BrokerUnavailable.
+    """Return the current mark, None if the broker lost it; raises BrokerUnavailable.
 
-    One round trip. A connection that broke since the last look is opened anew.
+    Takes one round trip. Reopens a connection that broke since the last look.
     """
     was_open = is_connected()
     try:
@@ -48,7 +48,7 @@ def look(mark: Mark) -> Mark | None:
         return mark
     except BROKER_ERRORS as error:
         disconnect()
-        # One that is silent would be silent again.
+        # A silent broker would be silent again.
         if was_open and not isinstance(error, SILENT):
             return look(mark)
         raise BrokerUnavailable(f"{type(error).__name__}: {error}") from error
@@ -69,8 +69,7 @@ def _look(mark: Mark) -> Mark | None:
 
 def make() -> Mark | None:
     """Return a new mark, None if the broker refuses to keep one; raises BrokerUnavailable."""
-    # Queues are declared anew, too.
-    disconnect()
+    disconnect()  # a new connection declares the queues again
     name = uuid4().hex
     try:
         producer = kept_producer()
@@ -80,7 +79,7 @@ def make() -> Mark | None:
         producer.publish(name, exchange="", routing_key=PREFIX + name, serializer="json")
         return Mark(name, 1)
     except REFUSED as error:
-        logger.warning("the broker keeps no mark, by which a loss would be seen: %s", error)
+        logger.warning("the broker refuses the mark that would show a loss: %s", error)
         disconnect()
         return None
     except BROKER_ERRORS as error:
@@ -89,7 +88,7 @@ def make() -> Mark | None:
 
 
 def forget(mark: Mark) -> None:
-    """Remove what is left of a mark, if the broker lets us."""
+    """Remove the rest of a mark, if the broker allows it."""
     with suppress(*BROKER_ERRORS):
         producer = kept_producer()
         if _is_redis(producer):

@@ -1,4 +1,4 @@
-"""Task and queue names: the whole contract between the scheduler and the workers."""
+"""Task and queue names: the contract between the scheduler and the workers."""
 
 from models.celery_task import QUEUE_PREFIX
 
@@ -13,27 +13,24 @@ DEFAULT = "default"
 
 
 OUR_TASKS = frozenset({EXECUTE_HEAVY, EXECUTE_QUICK})
-# Every task that our own workers run.
 WORKER_TASKS = OUR_TASKS | {METATASK_SCHEDULE, DELIVER_NOTICE}
 
-# What the broker calls the exchanges of our workers' control and events. With Celery's own names,
-# `celery control shutdown` of an application would end our workers too.
+# With Celery's default exchanges, `celery control shutdown` of an application would also end our
+# workers.
 CONTROL_EXCHANGE = "minutehand"
 EVENT_EXCHANGE = "minutehand.events"
-# Where a worker puts messages that it does not know; nothing takes them from there by itself.
+# Workers move messages that they do not know here; no worker consumes it.
 UNKNOWN_QUEUE = f"{QUEUE_PREFIX}unknown"
 
 
 def is_ours(task: str) -> bool:
-    """Return whether an operation's task is one of ours, not of the user's own application."""
     return task in OUR_TASKS
 
 
 def in_broker(queue: str) -> str:
-    """Return what the broker calls a queue of ours: `minutehand.quick` for `quick`."""
+    """Return the name of our queue in the broker: `minutehand.quick` for `quick`."""
     return QUEUE_PREFIX + queue
 
 
 def execute_task(*, is_heavy: bool) -> str:
-    """Return the name of the task that runs an operation of that weight."""
     return EXECUTE_HEAVY if is_heavy else EXECUTE_QUICK

@@ -1,7 +1,7 @@
-"""Queues of ours under the names that they had in the broker up to 0.1: emptied of our messages.
+"""Remove our messages from the queues that Minutehand used up to 0.1.
 
-What they were about is sent anew under the names of now. Messages of an application that has a
-queue of such a name stay where they are. To be removed with the release after the next.
+The operations are sent again to the queues of this release. Messages of an application that uses
+the same queue names are kept. Remove this module with the release after the next.
 """
 
 import json
@@ -15,12 +15,12 @@ from broker.names import WORKER_TASKS
 from models.errors import BrokerUnavailable
 
 PAGE = 500
-# So many messages of an application are held at a time, in RabbitMQ, until all are put back.
+# The most messages of an application that are held in RabbitMQ before all are put back.
 MOST_HELD = 5_000
 
 
 def remove_ours(queues: Collection[str]) -> int:
-    """Remove our messages from these queues; return how many; raises BrokerUnavailable."""
+    """Remove our messages from the queues and return their number; raises BrokerUnavailable."""
     try:
         with app.connection_for_write() as connection:
             connect(connection)
@@ -36,11 +36,11 @@ def _from_redis(connection: Any, queue: str) -> int:
     if client.type(queue) != b"list":
         return 0
     removed = start = 0
-    # What comes meanwhile comes at the head: it is seen again, nothing is passed over.
+    # New messages arrive at the head, so a message may be seen twice but none is missed.
     for _ in range(0, client.llen(queue), PAGE):
         page = client.lrange(queue, start, start + PAGE - 1)
         ours = [raw for raw in page if _is_ours_in_redis(raw)]
-        # One that a worker of the last release has taken meanwhile is no longer there.
+        # A worker of the last release may have taken a message meanwhile.
         gone = sum(int(client.lrem(queue, 1, raw)) for raw in ours)
         removed += gone
         start += len(page) - gone
@@ -56,7 +56,7 @@ def _is_ours_in_redis(raw: bytes) -> bool:
 
 def _from_rabbitmq(connection: Any, queue: str) -> int:
     removed = held = 0
-    # Its end puts back what is not acknowledged, where it was.
+    # Closing the channel puts unacknowledged messages back in their place.
     with connection.channel() as channel:
         try:
             channel.queue_declare(queue=queue, passive=True)

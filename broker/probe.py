@@ -1,4 +1,4 @@
-"""Look whether the broker takes and gives a message, and how many wait in its queues."""
+"""Check that the broker delivers a message, and count the messages in its queues."""
 
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -17,15 +17,15 @@ from models.errors import BrokerUnavailable
 from runtime.config import Settings
 
 WAIT_S = 3
-# How long workers of others have to answer.
+# How many seconds the workers of other applications have to answer.
 ANSWERS_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Probed:
-    """How many messages wait in each of our queues, and how many of somebody else were put aside.
+    """How many messages wait in each of our queues, and how many foreign ones were set aside.
 
-    `foreign_workers` are workers of an application that listen to queues of ours.
+    `foreign_workers` are another application's workers that consume our queues.
     """
 
     depths: dict[str, int]
@@ -34,9 +34,9 @@ class Probed:
 
 
 def probe(settings: Settings, queues: Collection[str]) -> Probed:
-    """Return what is in the broker, after a message of ours went there and back.
+    """Send a message to the broker and back; return what is in its queues.
 
-    Raises BrokerUnavailable. What this makes in the broker it removes.
+    Raises BrokerUnavailable. Leaves nothing in the broker.
     """
     with _connected(configure(settings).connection_for_write()) as connection:
         depths = {queue: _depth(connection, in_broker(queue)) for queue in queues}
@@ -45,10 +45,7 @@ def probe(settings: Settings, queues: Collection[str]) -> Probed:
 
 
 def probe_celery_broker(settings: Settings) -> None:
-    """Let a message go to the broker of the user's application and back.
-
-    Raises BrokerUnavailable.
-    """
+    """Send a message to the application's broker and back; raises BrokerUnavailable."""
     url = celery_broker_url(settings)
     options = celery_transport_options(settings)
     with _connected(Connection(url, connect_timeout=2, transport_options=options)):
@@ -67,10 +64,10 @@ def _connected(connection: Connection) -> Iterator[Connection]:
 
 
 def _foreign_workers(url: str) -> tuple[str, ...]:
-    """Return the workers of applications with Celery's own control that listen to our queues."""
-    with Celery("minutehand.doctor", broker=url, set_as_current=False) as anybody:
-        anybody.conf.broker_transport_options = transport_options(url)
-        asked = anybody.control.inspect(timeout=ANSWERS_S)
+    """Return the workers with Celery's default control exchange that consume our queues."""
+    with Celery("minutehand.doctor", broker=url, set_as_current=False) as inspector:
+        inspector.conf.broker_transport_options = transport_options(url)
+        asked = inspector.control.inspect(timeout=ANSWERS_S)
         found: dict[str, Any] = asked.active_queues() or {}
     return tuple(
         sorted(
@@ -97,7 +94,7 @@ def _there_and_back(connection: Connection) -> None:
 
 
 def _depth(connection: Connection, queue: str) -> int:
-    # A channel of its own: asking for a queue that is not there ends it.
+    # Its own channel: asking for a missing queue closes it.
     with connection.channel() as channel:
         try:
             declared: Any = Queue(queue, channel=channel).queue_declare(passive=True)

@@ -1,4 +1,4 @@
-"""Send reserved operations: publish outside any transaction, then mark what the broker took."""
+"""Send reserved rows: publish outside any transaction, then mark what the broker took."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -10,7 +10,8 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from broker.app import publish, settings_in_use
-from broker.handing import hand_over, shares_broker
+from broker.celery_rules import shares_broker
+from broker.handing import hand_over
 from broker.names import DEFAULT, DELIVER_NOTICE, METATASK_SCHEDULE, QUICK, is_ours
 from models.errors import BrokerUnavailable
 from models.store import notices
@@ -37,7 +38,7 @@ Write = Callable[[sa.Connection, Sequence[T]], None]
 
 @dataclass(frozen=True, slots=True)
 class _Kind(Generic[T]):
-    """What is sent for a row, and what is written of those that the broker took, or did not."""
+    """The message for a row, and what to write for the rows the broker took or did not take."""
 
     name: str
     message: Callable[[T], Message]
@@ -46,10 +47,10 @@ class _Kind(Generic[T]):
 
 
 def send_reserved(engine: sa.Engine, messages: Sequence[Message]) -> Sent:
-    """Send operations that the caller has reserved; never raises for a broker that is down.
+    """Send operations that the caller has reserved; never raises if the broker is down.
 
-    What was not sent for certain is released, so that the next tick sends it. Tasks of the user's
-    own are sent by themselves: the broker took them, or not, or that is in doubt.
+    Operations that were certainly not sent are released, so that the next tick sends them. Tasks of
+    the user's application are sent one by one.
     """
     ours = [message for message in messages if is_ours(message.task)]
     sent = _send(engine, ours, _OPERATIONS) if ours else Sent(0)
@@ -62,12 +63,12 @@ def send_reserved(engine: sa.Engine, messages: Sequence[Message]) -> Sent:
             outbox.release_unsent(connection, theirs)
         return sent
     count, error = hand_over(engine, theirs)
-    # Another broker that is away keeps nothing of ours from being sent.
+    # If the application's own broker is down, our operations are still sent.
     return Sent(sent.count + count, sent.error or (error if has_same_broker else None))
 
 
 def send_released(engine: sa.Engine, ids: Sequence[UUID]) -> None:
-    """Send at once what waited for an operation, in that order; when it fails, the tick does."""
+    """Send operations that no longer wait, in that order; if this fails, the next tick sends."""
     if not ids:
         return
     with engine.begin() as connection:
@@ -77,13 +78,13 @@ def send_released(engine: sa.Engine, ids: Sequence[UUID]) -> None:
 
 
 def send_backfills(engine: sa.Engine, turns: Sequence[Turn]) -> Sent:
-    """Ask workers to work off backfills that the caller has reserved; like `send_reserved`."""
+    """Ask workers to process backfills that the caller has reserved; see `send_reserved`."""
     return _send(engine, turns, _BACKFILLS)
 
 
-def send_notices(engine: sa.Engine, owed: Sequence[Owed]) -> Sent:
-    """Send notices that the caller has reserved to those who deliver them; as `send_reserved`."""
-    return _send(engine, owed, _NOTICES)
+def send_notices(engine: sa.Engine, reserved: Sequence[Owed]) -> Sent:
+    """Ask workers to deliver notices that the caller has reserved; see `send_reserved`."""
+    return _send(engine, reserved, _NOTICES)
 
 
 def _send(engine: sa.Engine, rows: Sequence[T], kind: _Kind[T]) -> Sent:

@@ -1,1 +1,1 @@
-"""Tasks of other Celery applications: how an agent follows what was handed over."""
+"""Follow the tasks of other Celery applications through an agent beside each worker."""

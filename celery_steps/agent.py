@@ -1,7 +1,7 @@
-"""The agent beside a worker of the user's own: its tasks' operations, over a unix socket.
+"""The agent beside a worker of the user's application: serves its operations over a unix socket.
 
-Each connection is about one operation. Its end without a word is the end of the process that held
-it: the kernel closes what a killed process had open.
+Each connection serves one operation. If it closes before the operation ends, the process that held
+it was killed: the kernel closes its sockets.
 """
 
 import json
@@ -10,7 +10,8 @@ import os
 import signal
 import socketserver
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -43,7 +44,7 @@ QUIET_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """The worker that an agent stands beside."""
+    """The worker that an agent serves."""
 
     name: str
     queues: str
@@ -64,9 +65,9 @@ class Agent:
         self._lock = threading.Lock()
 
     def serve(self, path: Path) -> None:
-        """Answer at `path` until told to stop; then wait for those who still hold something."""
+        """Answer at `path` until stopped; then wait for the operations that are still held."""
         agent, clock = self, SkewWatch(self.settings.clock.max_skew_s)
-        # Who finds us listening is known to follow.
+        # Before listening: a worker that finds its agent is recorded as following.
         self._show(clock)
         path.unlink(missing_ok=True)
 
@@ -81,30 +82,31 @@ class Agent:
             parent = int(os.environ.get(PARENT, "0"))
             while not self.stop.wait(WATCH_S):
                 if parent and os.getppid() != parent:
-                    logger.warning("the worker is gone; what its processes still run is awaited")
+                    logger.warning("the worker is gone; waiting for what its processes still run")
                     break
             self._wait_for_sessions()
             server.shutdown()
-        self._say_goodbye()
+        self._record_stop()
 
     def _wait_for_sessions(self) -> None:
-        """Wait until nothing is held, nor asked for: what was asked may not be accepted yet."""
+        """Wait until no session is open; a connection may not be accepted yet."""
         quiet_since = monotonic()
         while not self.stop.wait(CHECK_S) and monotonic() - quiet_since < QUIET_S:
             if self._sessions:
                 quiet_since = monotonic()
 
-    def counted(self) -> "_Counted":
-        """Return a block that counts as a session."""
-        return _Counted(self)
-
-    def count(self, more: int) -> None:
-        """Note that there are so many sessions more."""
+    @contextmanager
+    def counted(self) -> Iterator[None]:
         with self._lock:
-            self._sessions += more
+            self._sessions += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._sessions -= 1
 
     def _show(self, clock: SkewWatch) -> None:
-        """Say in the table `workers` that the worker lives, and what it follows."""
+        """Record in the table `workers` that the worker is alive, and what it follows."""
         one = self.worker
         try:
             with self.engine.begin() as connection:
@@ -118,7 +120,7 @@ class Agent:
         while not self.stop.wait(self.settings.worker.heartbeat_s):
             self._show(clock)
 
-    def _say_goodbye(self) -> None:
+    def _record_stop(self) -> None:
         try:
             with self.engine.begin() as connection:
                 ticks.worker_stopped(connection, self.worker.name)
@@ -128,19 +130,8 @@ class Agent:
 
 class _Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
     daemon_threads = True
-    # As many as a pool has threads may come at once.
+    # All threads of a pool may connect at once.
     request_queue_size = 1024
-
-
-class _Counted:
-    def __init__(self, agent: Agent) -> None:
-        self.agent = agent
-
-    def __enter__(self) -> None:
-        self.agent.count(1)
-
-    def __exit__(self, *_: object) -> None:
-        self.agent.count(-1)
 
 
 class Session:
@@ -153,25 +144,25 @@ class Session:
         self.held: Held | None = None
 
     def serve(self) -> None:
-        """Answer until the other side is gone; what it left behind is given back, or lost."""
+        """Answer until the connection closes; then put back or end an operation still held."""
         try:
             for line in self.source:
                 asked = json.loads(line)
-                # By its number the other side knows which question this answers.
+                # The number shows which request this answers.
                 answer = {**self._answer(asked), "n": asked.get("n")}
                 self.sink.write(json.dumps(answer, default=str).encode() + b"\n")
         except (OSError, ValueError) as error:
             logger.warning("a connection broke: %s", error)
         except Exception:
-            logger.exception("a connection is given up")
+            logger.exception("a connection is closed after an unexpected error")
         if self.held is not None:
             self._give_back(self.held)
 
     def _answer(self, asked: dict[str, Any]) -> dict[str, Any]:
         match asked["verb"]:
             case "claim" | "resume" | "discarded" as verb:
-                first = {"claim": self._claim, "resume": self._resume}
-                return first.get(verb, self._discarded)(asked)
+                first = {"claim": self._claim, "resume": self._resume, "discarded": self._discarded}
+                return first[verb](asked)
             case "started" if self.held is not None:
                 self.held.has_started = True
                 self.held.killed_at = asked.get("killed_at")
@@ -180,7 +171,6 @@ class Session:
                 return self._beat(self.held, asked)
             case "end" if self.held is not None:
                 return self._end(self.held, asked)
-        # Lost before, or never held.
         return {"state": "lost", "reason": f"nothing is held to {asked['verb']}"}
 
     def _claim(self, asked: dict[str, Any]) -> dict[str, Any]:
@@ -236,11 +226,11 @@ class Session:
             self.held = None
             logger.warning("%s; nothing more is written", error)
             return {"state": "lost"}
-        self._tell(held, ended)
+        self._report_end(held, ended)
         return {"state": ended.state}
 
     def _discarded(self, asked: dict[str, Any]) -> dict[str, Any]:
-        """End an operation whose message Celery discarded: revoked, or of an unknown task."""
+        """End an operation whose message Celery discarded: its task was revoked or is unknown."""
         its, alerts = (UUID(asked["id"]), int(asked["attempt"])), self.agent.settings.alert
         try:
             with self.agent.engine.begin() as connection:
@@ -253,20 +243,21 @@ class Session:
         return {"state": "noted"}
 
     def _give_back(self, held: Held) -> None:
-        """End what a process left behind that is gone: at once, not only after a lease."""
+        """End an attempt whose process is gone, without waiting for its lease to expire."""
         alerts = self.agent.settings.alert
         try:
-            self._tell(held, self._persist(lambda c: followed.end_left_behind(c, held, alerts)))
+            ended = self._persist(lambda c: followed.end_left_behind(c, held, alerts))
+            self._report_end(held, ended)
         except (LeaseLost, sa.exc.SQLAlchemyError) as error:
             logger.warning("operation %s is left to the sweep: %s", held.id, error)
 
-    def _tell(self, held: Held, ended: Ended) -> None:
+    def _report_end(self, held: Held, ended: Ended) -> None:
         self.held = None
         logger.info("operation %s attempt %d ended: %s", held.id, held.attempt, ended.state)
         self._send(ended)
 
     def _send(self, ended: Ended) -> None:
-        # A worker that was not told what may be sent, nor where to, leaves it to the next tick.
+        # Without these settings the agent cannot send; the next tick does.
         if self.agent.settings.celery.tasks:
             send_released(self.agent.engine, [one.id for one in ended.released])
         send_notices(self.agent.engine, ended.owed)
@@ -276,6 +267,5 @@ class Session:
 
 
 def stop_on_signals(agent: Agent) -> None:
-    """Let SIGTERM and SIGINT end the agent."""
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: agent.stop.set())

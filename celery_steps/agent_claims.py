@@ -1,4 +1,4 @@
-"""An agent's claims: made once, and put off while the database is away."""
+"""An agent's claims, postponed while the database is unavailable."""
 
 import logging
 from dataclasses import dataclass
@@ -15,22 +15,22 @@ from runtime.db_retry import DATABASE_AWAY
 logger = logging.getLogger("minutehand.agent")
 
 AWAY = (*DATABASE_AWAY, sa.exc.TimeoutError)
-# After a claim that failed, others do not wait for the same.
+# How long the database is not asked after a failed claim.
 LEFT_ALONE_S = 1.0
-# Operations of one action may start at the same moment: all but one see the other at the next try.
+# Two operations of an action may start at once; all but one see the other at the next try.
 MOST_TRIES = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Away:
-    """Why nothing can be claimed, and until when the database is not asked again."""
+    """Why no claim is possible, and until when the database is not asked again."""
 
     reason: str
     until: float
 
 
 class Claims:
-    """Claims for one worker: a database that is away holds up one of them, not all."""
+    """Claims for one worker; an unavailable database delays one of them, not all."""
 
     def __init__(self, engine: sa.Engine) -> None:
         self.engine = engine
@@ -39,7 +39,7 @@ class Claims:
     def claim(
         self, its: tuple[UUID, int], worker: str, *, repeatable: bool
     ) -> tuple[Held, Claim] | str | Away:
-        """Claim an attempt (id, number); else return why it does not start, or cannot now."""
+        """Claim an attempt (id, number), or return why it does not start or cannot start now."""
         away = self._away
         if away is not None and monotonic() < away.until:
             return away
@@ -51,7 +51,6 @@ class Claims:
                 continue
             except AWAY as error:
                 logger.warning("database unavailable, a claim is put off: %s", error)
-                away = Away(f"database unavailable: {error}", monotonic() + LEFT_ALONE_S)
-                self._away = away
-                return away
+                self._away = Away(f"database unavailable: {error}", monotonic() + LEFT_ALONE_S)
+                return self._away
         return "taken"

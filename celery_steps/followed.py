@@ -1,4 +1,4 @@
-"""What an agent does for a worker of the user's own: claim, renew, tell, end."""
+"""What an agent writes for its worker: claims, renewals, progress and ends of operations."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,15 +25,15 @@ from models.values import format_instant
 from runtime.clock import monotonic, utc_now
 from runtime.sections import AlertSettings
 
-# A message of an attempt that is not there yet: its task was put back a moment ago.
+# The message came before its attempt was recorded: its task was just put back.
 EARLY = "early"
 CELERY_RETRY = "Celery's retry"
-# What became of a message that a worker discarded, as its signals say.
+# As `minutehand.discarded` reports it.
 REVOKED = "revoked"
 PUT_BACK = "put back by its task"
-# Celery looks once a second whether a task is over its limit; we begin to count a little later.
+# Celery checks time limits once a second, and our clock starts slightly later.
 ABOUT_S = 0.5
-# Pruned long ago, or of another installation.
+# A pruned operation, or another installation's.
 UNKNOWN = (
     "unknown: the agent's database has no such operation; check SCHED_DATABASE_URL or SCHED_HOME of"
     " this worker"
@@ -41,12 +41,12 @@ UNKNOWN = (
 
 
 class JustBeingSent(Exception):
-    """Nothing can be said of an operation yet: its message is on record as being sent."""
+    """An operation cannot be ended yet: its message is still recorded as being sent."""
 
 
 @dataclass
 class Held:
-    """An attempt that a worker of the user's own runs."""
+    """An attempt that a worker of the user's application runs."""
 
     id: UUID
     attempt: int
@@ -54,7 +54,7 @@ class Held:
     failures: int
     losses: int
     step: dict[str, Any]
-    # Whether its task may have begun; before that nothing is lost.
+    # Whether its task may have begun; before that, no work can be lost.
     has_started: bool = False
     # When Celery's own time limit ends its process, by the machine's monotonic clock.
     killed_at: float | None = None
@@ -63,10 +63,10 @@ class Held:
 def try_to_claim(
     connection: sa.Connection, its: tuple[UUID, int], worker: str, *, repeatable: bool
 ) -> tuple[Held, Claim] | str:
-    """Start an attempt (id, number) for a worker; else return why it does not start.
+    """Start an attempt (id, number) for a worker, or return why it does not start.
 
-    `repeatable` says whether its task may begin twice. The transaction is the caller's, and is
-    committed in either case; raises as `claim` does.
+    `repeatable`: the task may begin twice. The caller commits its transaction in either case.
+    Raises as `claim` does.
     """
     step = {
         "name": STEP,
@@ -76,7 +76,7 @@ def try_to_claim(
     }
     shown = {"steps": [step], "phase": STEP, "message": None, "processed": None, "total": None}
     if _comes_early(connection, its):
-        # Asked now: put back while we claim it, it would look as if its action were paused.
+        # Checked first: an attempt put back during the claim would look paused.
         return EARLY
     handed_over.take_up(connection, *its)
     found = claim(connection, *its, worker, lambda _document, _steps: {**shown, "progress": 0.0})
@@ -97,22 +97,21 @@ def _comes_early(connection: sa.Connection, its: tuple[UUID, int]) -> bool:
 
 
 def end_discarded(
-    connection: sa.Connection, its: tuple[UUID, int], told: Mapping[str, Any], alerts: AlertSettings
+    connection: sa.Connection, its: tuple[UUID, int], said: Mapping[str, Any], alerts: AlertSettings
 ) -> Ended | None:
     """End an operation whose message Celery discarded; None if there is nothing to end.
 
-    Of a task that was revoked every attempt is discarded, for all have one id: whichever stands
-    now is cancelled, one that runs is asked to end. That of an unknown task fails. Raises
-    JustBeingSent.
+    A revoke discards every attempt, because all have one id: an attempt that waits is cancelled,
+    and a running one is asked to end. An unknown task fails. Raises JustBeingSent.
     """
-    if told["what"] == REVOKED:
-        return _end_revoked(connection, its[0], str(told["reason"]))
-    found = try_to_claim(connection, its, told["worker"], repeatable=False)
+    if said["what"] == REVOKED:
+        return _end_revoked(connection, its[0], str(said["reason"]))
+    found = try_to_claim(connection, its, said["worker"], repeatable=False)
     if found == EARLY:
         raise JustBeingSent
     if isinstance(found, str):
         return None
-    ending = failed(found[0], str(told["reason"]), permanent=False)
+    ending = failed(found[0], str(said["reason"]), permanent=False)
     return end(connection, *its, ending, alerts=alerts)
 
 
@@ -127,7 +126,7 @@ def _end_revoked(connection: sa.Connection, id: UUID, reason: str) -> Ended | No
 
 
 def described(found: Claim) -> dict[str, Any]:
-    """Return what a task may know of its operation, as JSON."""
+    """Return what a task may read of its operation, as JSON."""
     last = found.memory.last_success_at
     return {
         "operation_id": str(found.id),
@@ -141,22 +140,19 @@ def described(found: Claim) -> dict[str, Any]:
 
 
 def resume(connection: sa.Connection, id: UUID, attempt: int) -> Held:
-    """Return an attempt that a worker goes on with after its agent was gone; raises LeaseLost."""
+    """Return an attempt that a worker still runs after its agent restarted; raises LeaseLost."""
     running.beat(connection, id, attempt)
     recorded = recorded_of(connection, id, attempt)
     counted = sa.select(operations.c.failures, operations.c.losses).where(operations.c.id == id)
     row = connection.execute(counted).one()
     if recorded is None or not recorded.steps:
-        raise LeaseLost(f"operation {id} attempt {attempt} is no task of a user's own")
+        raise LeaseLost(f"operation {id} attempt {attempt} is no followed Celery task")
     step = recorded.steps[0]
     return Held(id, attempt, recorded.plan, row.failures, row.losses, step, has_started=True)
 
 
 def beat(connection: sa.Connection, held: Held, progress: Mapping[str, Any]) -> bool:
-    """Renew the lease and write progress; return whether a cancel was asked for.
-
-    Raises LeaseLost.
-    """
+    """Renew the lease and write progress; return whether to cancel; raises LeaseLost."""
     if progress:
         running.write(connection, held.id, held.attempt, Story(_values(progress)))
     return running.beat(connection, held.id, held.attempt)
@@ -172,10 +168,10 @@ def _values(progress: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def write_end(
-    connection: sa.Connection, held: Held, told: Mapping[str, Any], alerts: AlertSettings
+    connection: sa.Connection, held: Held, report: Mapping[str, Any], alerts: AlertSettings
 ) -> Ended:
-    """End an attempt as its worker tells; raises LeaseLost, ValueError for what nobody knows."""
-    ending = _ending(held, told)
+    """End an attempt as its worker reports; raises LeaseLost, ValueError for a wrong outcome."""
+    ending = _ending(held, report)
     is_put_back = ending.state is OperationState.PENDING and not ending.is_failure
     state = {
         OperationState.SUCCESS: StepState.SUCCESS,
@@ -183,18 +179,18 @@ def write_end(
     }.get(ending.state, StepState.WAITING if is_put_back else StepState.FAILED)
     step = {**held.step, "state": state, "finished_at": utc_now().isoformat()}
     error = ending.error or (ending.reason if state is StepState.FAILED else None)
-    step |= {key: one for key, one in (("message", told.get("message")), ("error", error)) if one}
-    story = Story({**_values(told.get("progress") or {}), "steps": [step]})
+    step |= {key: one for key, one in (("message", report.get("message")), ("error", error)) if one}
+    story = Story({**_values(report.get("progress") or {}), "steps": [step]})
     ended = end(connection, held.id, held.attempt, ending, story, alerts)
-    if told["outcome"] in {"retry", "replaced"} and ended.state is OperationState.PENDING:
-        handing.await_message(connection, held.id, held.attempt + 1, _delay(told))
-        if not told.get("is_followed", True):
+    if report["outcome"] in {"retry", "replaced"} and ended.state is OperationState.PENDING:
+        handing.await_message(connection, held.id, held.attempt + 1, _delay(report))
+        if not report.get("is_followed", True):
             unfollowed = f"{ending.reason}, which no worker follows"
             hand_over(connection, [(held.id, held.attempt + 1)], unfollowed, alerts)
     return ended
 
 
-_SAID: Mapping[str, Ending] = {
+_ENDINGS: Mapping[str, Ending] = {
     "success": Ending(OperationState.SUCCESS, result={STEP: {}}),
     "time box": Ending(OperationState.PARTIAL, reason=TIME_BOX),
     "cancelled": Ending(OperationState.CANCELLED, reason="cancelled"),
@@ -204,26 +200,26 @@ _SAID: Mapping[str, Ending] = {
 }
 
 
-def _ending(held: Held, told: Mapping[str, Any]) -> Ending:
-    outcome, error = str(told["outcome"]), told.get("error")
+def _ending(held: Held, report: Mapping[str, Any]) -> Ending:
+    outcome, error = str(report["outcome"]), report.get("error")
     match outcome:
         case "failed":
             return failed(held, str(error), permanent=False)
         case "retry":
             return Ending(OperationState.PENDING, error=error, reason=CELERY_RETRY)
         case "replaced":
-            return Ending(OperationState.PENDING, reason=f"replaced by {told['by']}")
+            return Ending(OperationState.PENDING, reason=f"replaced by {report['by']}")
         case "put back":
             return Ending(OperationState.PENDING, reason=PUT_BACK)
         case "cut off":
             return left_behind(held, str(error))
-    if outcome not in _SAID:
-        raise ValueError(f"no outcome is called {outcome!r}")
-    return _SAID[outcome]
+    if outcome not in _ENDINGS:
+        raise ValueError(f"outcome {outcome!r} is unknown")
+    return _ENDINGS[outcome]
 
 
 def left_behind(held: Held, error: str, *, cancel_requested: bool = False) -> Ending:
-    """Return how an attempt ends whose process is gone, or is going."""
+    """Return the end of an attempt whose process is gone or about to end."""
     if not held.has_started:
         return Ending(OperationState.PENDING, reason="given back: its task had not begun")
     if held.killed_at is not None and monotonic() >= held.killed_at - ABOUT_S:
@@ -244,9 +240,9 @@ def end_left_behind(connection: sa.Connection, held: Held, alerts: AlertSettings
     return end(connection, held.id, held.attempt, ending, alerts=alerts)
 
 
-def _delay(told: Mapping[str, Any]) -> timedelta:
-    if "at" not in told:
-        return timedelta(seconds=max(0.0, float(told.get("delay_s", 0.0))))
-    at = datetime.fromisoformat(told["at"])
+def _delay(report: Mapping[str, Any]) -> timedelta:
+    if "at" not in report:
+        return timedelta(seconds=max(0.0, float(report.get("delay_s", 0.0))))
+    at = datetime.fromisoformat(report["at"])
     now = utc_now()
     return max(timedelta(0), (at if at.tzinfo else at.replace(tzinfo=now.tzinfo)) - now)

@@ -1,4 +1,4 @@
-"""`minutehand action …`: check, store, look at, run and stop scheduled actions."""
+"""`minutehand action …`: check, store, show, run and pause scheduled actions."""
 
 from pathlib import Path
 from typing import Annotated
@@ -14,13 +14,13 @@ from views.files import documents_in
 
 commands = group("Scheduled actions: what to do, when, for whom.")
 
-# Of more documents `add` shows no details unless it is asked to.
+# For more documents `add` shows details only with --verbose.
 FEW = 10
 
 Files = Annotated[list[Path], typer.Argument(help="JSON or JSON Lines files; - is stdin.")]
 Name = Annotated[str, typer.Argument(help="Name or uid of an action.", metavar="ACTION")]
 Optional = Annotated[str | None, typer.Argument(help="Name or uid.", metavar="ACTION")]
-Owner = Annotated[str | None, typer.Option(help="Instead of ACTION: all of this owner.")]
+Owner = Annotated[str | None, typer.Option(help="All actions of this owner.")]
 Verbose = Annotated[bool, typer.Option("--verbose", help="Show each action's next occurrences.")]
 
 
@@ -29,13 +29,13 @@ def check(
     context: typer.Context,
     file: Annotated[Path, typer.Argument(help="A JSON file; - is stdin.")],
 ) -> None:
-    """Check a document and show what it means; nothing is stored."""
+    """Check a document and show its rules and next occurrences. Stores nothing."""
     show(context, changes.check(installation(context), documents_in([file])))
 
 
 @commands.command("add")
 def add(context: typer.Context, files: Files, verbose: Verbose = False) -> None:
-    """Store new actions; nothing is stored when a document is wrong or a name is taken."""
+    """Store new actions. If a document is invalid or a name is taken, nothing is stored."""
     documents = documents_in(files)
     details = verbose or len(documents) <= FEW
     with progress("validating") as watch:
@@ -47,7 +47,7 @@ def add(context: typer.Context, files: Files, verbose: Verbose = False) -> None:
 def apply(
     context: typer.Context, files: Files, dry_run: DryRun = False, verbose: Verbose = False
 ) -> None:
-    """Create the actions of these names, or make the documents their next revisions."""
+    """Create actions, or make the documents the next revisions of existing ones."""
     documents = documents_in(files)
     if dry_run:
         show(context, change_plan.plan_changes(installation(context), documents))
@@ -61,14 +61,12 @@ def apply(
 def list_actions(
     context: typer.Context,
     all_apps: Annotated[
-        bool, typer.Option("--all-apps", help="Of all small apps, instead of --app.")
+        bool, typer.Option("--all-apps", help="Show all small apps, instead of --app.")
     ] = False,
-    unhealthy: Annotated[
-        bool, typer.Option("--unhealthy", help="Only those that are not healthy.")
-    ] = False,
-    owner: Annotated[str | None, typer.Option(help="Only those of this owner.")] = None,
+    unhealthy: Annotated[bool, typer.Option("--unhealthy", help="Only unhealthy actions.")] = False,
+    owner: Annotated[str | None, typer.Option(help="Only actions of this owner.")] = None,
 ) -> None:
-    """List the actions of the small app, or of all."""
+    """List the actions of one small app or all."""
     found = actions.list_actions(
         existing(context), all_apps=all_apps, unhealthy=unhealthy, owner=owner
     )
@@ -85,7 +83,7 @@ def show_action(context: typer.Context, action: Name) -> None:
 def next_command(
     context: typer.Context,
     action: Name,
-    count: Annotated[int, typer.Option(min=1, max=1000, help="How many.")] = 5,
+    count: Annotated[int, typer.Option(min=1, max=1000, help="How many to show.")] = 5,
 ) -> None:
     """Show the next occurrences, in the action's zone and in UTC."""
     show(context, actions.next_of(existing(context), action, count))
@@ -95,12 +93,12 @@ def next_command(
 def explain(
     context: typer.Context,
     action: Annotated[
-        str, typer.Argument(help="Name or uid; of a deleted action, its uid.", metavar="ACTION")
+        str, typer.Argument(help="Name or uid; for a deleted action, its uid.", metavar="ACTION")
     ],
     at: Annotated[
         str,
         typer.Argument(
-            help="2026-11-23T06:00:00Z, or 2026-11-23T07:00:00 on the clock of the action's zone.",
+            help="2026-11-23T06:00:00Z, or 2026-11-23T07:00:00 in the action's zone.",
             metavar="INSTANT",
         ),
     ],
@@ -108,7 +106,7 @@ def explain(
         str | None, typer.Option(help="The user that an event action is about.")
     ] = None,
 ) -> None:
-    """Show what became of an action at an instant, and why."""
+    """Explain why an action ran, or did not run, at an instant."""
     show(context, explanation.explain(existing(context), action, at, subject))
 
 
@@ -124,10 +122,10 @@ def run(
     timeout: Timeout = 3600.0,
     dry_run: DryRun = False,
     user: Annotated[
-        str | None, typer.Option(help="The user that an action on events is to be about.")
+        str | None, typer.Option(help="For an action on events: the user to run it for.")
     ] = None,
 ) -> None:
-    """Run an action now. Exit 2 when it is paused or already active: nothing is recorded."""
+    """Run an action now. If it is paused or already active, exit 2 and record nothing."""
     opened = existing(context)
     if every == (action is not None):
         raise Refused("name one ACTION, or write --all")
@@ -144,19 +142,19 @@ def run(
 
 @commands.command("pause")
 def pause(context: typer.Context, action: Optional = None, owner: Owner = None) -> None:
-    """Pause an action: what was due is decided first, unstarted operations are skipped."""
+    """Pause an action. Occurrences due so far are decided; unstarted operations are skipped."""
     _switch(context, action, owner, active=False)
 
 
 @commands.command("resume")
 def resume(context: typer.Context, action: Optional = None, owner: Owner = None) -> None:
-    """Resume an action; nothing of the pause is caught up."""
+    """Resume an action. Occurrences during the pause are not caught up."""
     _switch(context, action, owner, active=True)
 
 
 @commands.command("delete")
 def delete(context: typer.Context, action: Optional = None, owner: Owner = None) -> None:
-    """Delete an action: unstarted operations are cancelled, a running one ends, history stays."""
+    """Delete an action: cancel unstarted operations, let a running one finish, keep history."""
     opened = existing(context)
     name, whose = _one_of(action, owner)
     if name:

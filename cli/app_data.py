@@ -1,4 +1,4 @@
-"""`minutehand app data`: the rows of a domain, as readers see them."""
+"""`minutehand app data`: print the rows of a domain."""
 
 import csv
 import json
@@ -32,11 +32,11 @@ def data(
     domain: Annotated[str, typer.Argument(help="One of its domains.", metavar="DOMAIN")],
     *,
     staging: Annotated[
-        bool, typer.Option("--staging", help="What was refreshed and is not published yet.")
+        bool, typer.Option("--staging", help="Rows that were refreshed but not published yet.")
     ] = False,
     format: Annotated[Format, typer.Option(help="jsonl or csv.")] = Format.JSONL,
 ) -> None:
-    """Print the rows of a domain that are published, all of one version."""
+    """Print the published rows of a domain, all of one version."""
     from small_apps.snapshots.production import open_version
 
     opened = existing(context)
@@ -48,12 +48,12 @@ def data(
             _print_csv(version.rows(domain))
         else:
             for row in version.rows(domain):
-                told = json.dumps(_finite(row), ensure_ascii=False, default=_as_json)
-                sys.stdout.write(visible_json(told) + "\n")
+                text = json.dumps(_finite(row), ensure_ascii=False, default=_as_json)
+                sys.stdout.write(visible_json(text) + "\n")
 
 
 def _finite(value: object) -> object:
-    """Return a value without the numbers that JSON does not have: they are null."""
+    """Return the value with null for the numbers that JSON does not have."""
     match value:
         case float():
             return value if math.isfinite(value) else None
@@ -66,7 +66,7 @@ def _finite(value: object) -> object:
 
 
 def _print_csv(rows: Iterable[Row]) -> None:
-    """Print rows under a head of their columns; lines end as everywhere in a terminal."""
+    """Print rows as CSV with a header; lines end with a newline alone."""
     writer = csv.writer(sys.stdout, lineterminator="\n")
     for number, row in enumerate(rows):
         if number == 0:
@@ -87,7 +87,7 @@ def _cell(value: object) -> object:
 
 
 def _as_json(value: object) -> object:
-    """Return a value that JSON does not have: an exact number, an instant, a date, else text."""
+    """Return a JSON value for an exact number, an instant or a date; text for another value."""
     match value:
         case Decimal():
             return _number(value)
@@ -100,7 +100,7 @@ def _as_json(value: object) -> object:
 
 
 def _number(value: Decimal) -> int | float | str:
-    """Return the number, as text where JSON's readers would round it."""
+    """Return the number, as text if a JSON reader would round it."""
     if value == value.to_integral_value():
         return int(value)
     return float(value) if Decimal(repr(float(value))) == value else str(value)

@@ -24,7 +24,7 @@ def add(
 ) -> None:
     """Store a new small app with its domains, templates and people; refuse a name that is taken.
 
-    The small app `default` is taken once it was given a document.
+    The name `default` is taken once that small app has a document.
     """
     show(context, apps.add(installation(context), file))
 
@@ -35,7 +35,7 @@ def apply(
     files: Annotated[list[Path], typer.Argument(help="JSON or YAML files; - is stdin.")],
     dry_run: DryRun = False,
 ) -> None:
-    """Create small apps, or bring them up to their documents; all or none."""
+    """Create small apps, or update them to their documents; all or none."""
     show(context, apps.apply(installation(context), files, dry_run=dry_run), dry_run=dry_run)
 
 
@@ -47,7 +47,7 @@ def list_apps(context: typer.Context) -> None:
 
 @commands.command("show")
 def show_app(context: typer.Context, name: Name) -> None:
-    """Show a small app: how it stands, its last operations, its document."""
+    """Show a small app: its status, last operations and document."""
     show(context, apps.show(existing(context), name))
 
 
@@ -55,7 +55,7 @@ def show_app(context: typer.Context, name: Name) -> None:
 def delete(
     context: typer.Context,
     name: Name,
-    yes: Annotated[bool, typer.Option("--yes", help="Also when it ends active actions.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Also delete active actions.")] = False,
 ) -> None:
     """Delete a small app and all of its actions; history, users and data stay."""
     show(context, apps.delete(existing(context), name, is_sure=yes))

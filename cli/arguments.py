@@ -1,4 +1,4 @@
-"""Arguments that commands share, and the installation that a command works on."""
+"""Shared arguments of commands, and the installation that a command uses."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -8,14 +8,14 @@ import typer
 from views.installation import Installation
 from views.installation import existing as that_is_made
 
-Wait = Annotated[bool, typer.Option("--wait", help="Wait for the end.")]
-Timeout = Annotated[float, typer.Option(min=0, help="Seconds to wait at most.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what it would do; store nothing.")]
+Wait = Annotated[bool, typer.Option("--wait", help="Wait until it has ended.")]
+Timeout = Annotated[float, typer.Option(min=0, help="Longest wait in seconds.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would change; store nothing.")]
 
 
 @dataclass
 class Invocation(Installation):
-    """One call of the command line: the installation that it works on, and how it prints."""
+    """One call of the command line: its installation and output format."""
 
     as_json: bool = False
 
@@ -29,10 +29,10 @@ def of(context: typer.Context) -> Invocation:
 
 
 def installation(context: typer.Context) -> Installation:
-    """Return the installation to work on; an embedded one is made when it is new."""
+    """Return the installation to use, creating an embedded one if there is none."""
     return of(context)
 
 
 def existing(context: typer.Context) -> Installation:
-    """Return the installation to look at; raises NotFound where there is none."""
+    """Return the installation to read; raises NotFound if there is none."""
     return that_is_made(of(context))

@@ -11,7 +11,7 @@ from views import backfills
 
 
 class Only(StrEnum):
-    """Which occurrences are wanted, where not all of these are."""
+    """Which occurrences to run, if not both kinds."""
 
     MISSING = "missing"
     FAILED = "failed"
@@ -24,13 +24,13 @@ def backfill(
     first: Annotated[str | None, typer.Option("--from", help="First instant of the range.")] = None,
     last: Annotated[str | None, typer.Option("--to", help="Last instant of the range.")] = None,
     only: Annotated[Only | None, typer.Option(help="Only these (default: both).")] = None,
-    pace: Annotated[str | None, typer.Option(help="At most so many: 30/min.")] = None,
+    pace: Annotated[str | None, typer.Option(help="Most per minute: 30/min.")] = None,
     dry_run: DryRun = False,
     wait: Wait = False,
     timeout: Timeout = 3600.0,
     cancel: Annotated[bool, typer.Option("--cancel", help="Stop the active backfill.")] = False,
 ) -> None:
-    """Run the occurrences of a range of the past that are missing or failed."""
+    """Run the missing and failed occurrences of a range of the past."""
     installation = existing(context)
     asked = backfills.Range(action=action, first=first, last=last, only=only, pace=pace)
     if cancel:

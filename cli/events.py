@@ -16,11 +16,9 @@ commands = group("Events: what happened to users.")
 def send(
     context: typer.Context,
     event: Annotated[str, typer.Argument(help="Name of an event.", metavar="EVENT")],
-    user: Annotated[str, typer.Option(help="Id of the user it is about.")],
-    id: Annotated[
-        str | None, typer.Option(help="The event's own id (default: one is made).")
-    ] = None,
+    user: Annotated[str, typer.Option(help="Id of the user.")],
+    id: Annotated[str | None, typer.Option(help="The event's own id (default: a new one).")] = None,
     at: Annotated[str | None, typer.Option(help="When it happened (default: now).")] = None,
 ) -> None:
-    """Record that something happened to a user. The same id twice changes nothing."""
+    """Record an event of a user. Sending the same id twice changes nothing."""
     show(context, events.send(existing(context), event, user, id, at))

@@ -1,4 +1,4 @@
-"""The command line: its global options, and the one place where errors become exit codes.
+"""The command line: its global options, and the exit codes of errors.
 
 0 done (also partial); 1 tried and failed; 2 refused before anything was done.
 """
@@ -47,17 +47,16 @@ def _globals(
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run the command line; return the exit code."""
     os.umask(PRIVATE_UMASK)
     _quiet_logs()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            # A terminal that knows ASCII only shows \u2026 instead of a traceback.
+            # An ASCII terminal shows \u2026 instead of a traceback.
             stream.reconfigure(errors="backslashreplace")
     try:
         code = cli(args=hoisted(arguments), standalone_mode=False, prog_name="minutehand")
     except BrokenPipeError:
-        # The reader of a pipe went away; Python would complain once more at exit.
+        # The reader of the pipe is gone; Python would report that again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except typer.Exit as stop:
@@ -69,10 +68,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _quiet_logs() -> None:
-    """Commands answer by what they print; `up` and `worker` set up logs of their own.
-
-    A setting that is not known is reported all the same.
-    """
+    """Silence logs but for unknown settings; `up` and `worker` set up their own."""
     logging.getLogger("minutehand").addHandler(logging.NullHandler())
     warnings = logging.StreamHandler(sys.stderr)
     warnings.setFormatter(logging.Formatter("warning: %(message)s"))
@@ -80,12 +76,12 @@ def _quiet_logs() -> None:
 
 
 def _explained(error: Exception) -> tuple[str, int]:
-    """Return what to print of an error, and the exit code; raises an unexpected one."""
+    """Return an error's text and exit code; raises an unexpected error."""
     match error:
         case typer.Abort():
             return "aborted", FAILED
         case typer.TyperException() if "NoArgs" in type(error).__name__:
-            # A group without a command: its help is the answer, not an error.
+            # For a group without a command, print its help.
             print_line(str(getattr(error, "format_message", lambda: error)()))
             return "name one of these commands", REFUSED
         case typer.TyperException():
@@ -100,7 +96,7 @@ def _explained(error: Exception) -> tuple[str, int]:
 
 
 def _unavailable(error: Exception) -> tuple[str, int]:
-    """Return what to print when settings, database or a file stop a command."""
+    """Return the text and exit code for an error of settings, database or a file."""
     import sqlalchemy as sa
 
     from runtime.config import InvalidSetting

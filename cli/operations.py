@@ -1,4 +1,4 @@
-"""`minutehand operation …`: what ran, what runs once more, what is cancelled."""
+"""`minutehand operation …`: show, retry and cancel operations."""
 
 from typing import Annotated
 
@@ -21,7 +21,7 @@ def list_operations(
     context: typer.Context,
     action: Annotated[str | None, typer.Option(help="Only of this action (name or uid).")] = None,
     state: Annotated[list[OperationState] | None, typer.Option(help="Only in this state.")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=10_000, help="At most so many.")] = 20,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="Most operations to list.")] = 20,
 ) -> None:
     """List operations, the newest first."""
     show(context, operations.list_operations(existing(context), action, state or (), limit))
@@ -29,13 +29,13 @@ def list_operations(
 
 @commands.command("show")
 def show_operation(context: typer.Context, operation_id: Id) -> None:
-    """Show an operation: its state, attempts, and the story of each step."""
+    """Show an operation: its state, its attempts and the state of each step."""
     show(context, operations.show(existing(context), operation_id))
 
 
 @commands.command("state")
 def state(context: typer.Context, operation_id: Id) -> None:
-    """Show the state of an operation, `unknown` when there is none; never asks the broker."""
+    """Show the state of an operation, or `unknown`. Never asks the broker."""
     show(context, operations.state(existing(context), operation_id))
 
 
@@ -49,7 +49,7 @@ def logs(context: typer.Context, operation_id: Id) -> None:
 def rerun(
     context: typer.Context, operation_ids: Ids, wait: Wait = False, timeout: Timeout = 3600.0
 ) -> None:
-    """Run missed operations after all, under the current revision of their action."""
+    """Run missed operations, in the current revision of their action."""
     made = runs.rerun(existing(context), operation_ids, timeout if wait else None)
     show(context, made, is_awaited=wait)
 
@@ -58,7 +58,7 @@ def rerun(
 def retry(
     context: typer.Context, operation_ids: Ids, wait: Wait = False, timeout: Timeout = 3600.0
 ) -> None:
-    """Try failed, partial or cancelled operations once more, under the current revision."""
+    """Retry failed, partial or cancelled operations, in the current revision of their action."""
     made = runs.retry(existing(context), operation_ids, timeout if wait else None)
     show(context, made, is_awaited=wait)
 
@@ -67,6 +67,6 @@ def retry(
 def cancel(
     context: typer.Context, operation_ids: Ids, wait: Wait = False, timeout: Timeout = 3600.0
 ) -> None:
-    """Cancel operations: at once what has not started; what runs is asked to end."""
+    """Cancel operations at once if they have not started; ask running ones to end."""
     made = runs.cancel(existing(context), operation_ids, timeout if wait else None)
     show(context, made, is_awaited=wait)

@@ -1,4 +1,4 @@
-"""The commands that stand up processes: `up`, `worker`, `agent`; and `migrate` before them."""
+"""The commands that start processes: `up`, `worker` and `agent`; and `migrate`."""
 
 from pathlib import Path
 from typing import Annotated
@@ -16,10 +16,10 @@ def up(
         bool, typer.Option("--demo", help="Load the demo small app of examples/ first.")
     ] = False,
     run_now: Annotated[
-        bool, typer.Option("--run-now", help="Run every active action once, after the start.")
+        bool, typer.Option("--run-now", help="Run every active action once after the start.")
     ] = False,
 ) -> None:
-    """Run everything here: broker, daemon, a worker for each queue, as children of this one."""
+    """Run broker, daemon and a worker for each queue as children of this process."""
     from processes.up import up as run
 
     run(installation(context), load_demo=load_demo, run_now=run_now)
@@ -27,7 +27,7 @@ def up(
 
 def worker(
     context: typer.Context,
-    queues: Annotated[str, typer.Option(help="Queues to work for, by commas.")] = "quick",
+    queues: Annotated[str, typer.Option(help="Queues to consume, separated by commas.")] = "quick",
     concurrency: Annotated[
         int | None,
         typer.Option(min=1, help="Processes (default: worker.quick, .heavy or .default)."),
@@ -41,14 +41,14 @@ def worker(
 
 def agent(
     context: typer.Context,
-    socket: Annotated[Path, typer.Option(help="Where the worker's processes find it.")],
+    socket: Annotated[Path, typer.Option(help="Unix socket for the worker's processes.")],
 ) -> None:
-    """Stand beside a Celery worker that follows. Started by `minutehand.follow`, not by hand."""
+    """Serve a Celery worker's tasks. Started by `minutehand.follow`, not by hand."""
     from processes.agent import run
 
     run(installation(context).settings, socket)
 
 
 def migrate(context: typer.Context) -> None:
-    """Bring the database to this release's schema, and give each small app its maintenance."""
+    """Upgrade the database to this release, and add the maintenance action to each small app."""
     show(context, opened.migrate(installation(context)))

@@ -1,7 +1,7 @@
-"""The one renderer: a view as JSON, or as text that fits where it goes.
+"""Print a view as JSON or text.
 
-On a terminal tables fit its width and states have colours, unless NO_COLOR is set. In a pipe text
-is plain, aligned and whole. Control characters in data are written out: `\\x1b`.
+On a terminal, tables fit its width and states have colours, unless NO_COLOR is set. In a pipe, text
+is plain, aligned and complete. Control characters in data are escaped: `\\x1b`.
 """
 
 import os
@@ -37,7 +37,7 @@ STYLES = {
     "active": "green",
     "running": "cyan",
 }
-# What begins a line that calls for attention.
+# The styles of the first words of a line.
 MARKS = {
     "error:": "red",
     "warning:": "yellow",
@@ -63,9 +63,9 @@ Line = str | Table
 
 
 def show(context: typer.Context, view: "Shown", **options: Any) -> None:
-    """Print a view and its refusals; leave with its exit code, unless it is 0.
+    """Print a view and its refusals; exit with its code, unless it is 0.
 
-    `options` are for its text form alone.
+    `options` are for its text form only.
     """
     from cli.arguments import of
     from views.view import json_text
@@ -85,7 +85,7 @@ def show(context: typer.Context, view: "Shown", **options: Any) -> None:
 
 @contextmanager
 def progress(what: str) -> Iterator[Callable[[int, int], None]]:
-    """Yield what shows how many of all are done: a bar on stderr, on a terminal alone."""
+    """Yield a function that shows progress (done, total): a bar on stderr, on a terminal only."""
     if not is_terminal(sys.stderr) or _term() == "dumb":
         yield lambda _done, _total: None
         return
@@ -97,7 +97,6 @@ def progress(what: str) -> Iterator[Callable[[int, int], None]]:
 
 
 def text_of(view: "Shown", **options: Any) -> Iterable[Line]:
-    """Return the text form of a view."""
     kind = type(view)
     room = kind.__module__.split(".")[1]
     form = import_module(f"cli.texts.{room}").FORMS[kind]
@@ -106,7 +105,6 @@ def text_of(view: "Shown", **options: Any) -> Iterable[Line]:
 
 
 def print_lines(lines: Iterable[Line]) -> None:
-    """Print lines and tables on stdout."""
     for line in lines:
         if isinstance(line, Table):
             _print_table(line)
@@ -115,7 +113,7 @@ def print_lines(lines: Iterable[Line]) -> None:
 
 
 def print_line(text: str = "", *, is_safe: bool = False) -> None:
-    """Print a line on stdout; `is_safe` when control characters are written out already."""
+    """Print a line on stdout; `is_safe`: its control characters are escaped already."""
     text = text if is_safe else visible(text)
     if _has_colour(sys.stdout) and not is_safe:
         _print_styled(sys.stdout, text)
@@ -164,7 +162,6 @@ def _print_marked(mark: str, text: str) -> None:
 
 
 def is_terminal(stream: TextIO) -> bool:
-    """Whether a person reads the stream."""
     return stream.isatty()
 
 
@@ -204,7 +201,7 @@ def _width(text: str) -> int:
 
 
 def _print_fitting(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table that fits the terminal: long cells go on in the next line."""
+    """Print a table that fits the terminal; long cells wrap."""
     from rich.table import Table as Grid
     from rich.text import Text
 

@@ -1,4 +1,4 @@
-"""`minutehand simulate`: what would be sent, and whether that is what is expected."""
+"""`minutehand simulate`: show what would be sent, and check expectations."""
 
 from pathlib import Path
 from typing import Annotated
@@ -14,18 +14,18 @@ def simulate(
     context: typer.Context,
     files: Annotated[list[Path], typer.Argument(help="Files as `action add` takes them.")],
     *,
-    since: Annotated[str | None, typer.Option("--from", help="Begin (default: now).")] = None,
-    until: Annotated[str | None, typer.Option("--to", help="End (default: a week on).")] = None,
+    since: Annotated[str | None, typer.Option("--from", help="Start (default: now).")] = None,
+    until: Annotated[str | None, typer.Option("--to", help="End (default: a week later).")] = None,
     down: Annotated[
         list[str] | None,
-        typer.Option(help="FROM/TO: the daemon does not tick in [from, to); again for more."),
+        typer.Option(help="FROM/TO: no ticks in [from, to); may be repeated."),
     ] = None,
-    zone: Annotated[str, typer.Option(help="Zone of instants and rules that name none.")] = "UTC",
-    limit: Annotated[int, typer.Option(min=0, help="Lines of the timeline, at most.")] = 100,
+    zone: Annotated[str, typer.Option(help="Zone of instants and rules without one.")] = "UTC",
+    limit: Annotated[int, typer.Option(min=0, help="Most lines of the timeline.")] = 100,
     check: Annotated[
-        bool, typer.Option("--check", help="Refuse when no expectations stand beside the files.")
+        bool, typer.Option("--check", help="Refuse if there are no expectations beside the files.")
     ] = False,
 ) -> None:
-    """Show what would be sent in [from, to), and check expectations. Nothing is stored or read."""
+    """Show what would be sent in [from, to), and check expectations. Uses no database."""
     asked = Asked(files, since, until, down or (), zone, limit, check)
     show(context, simulation(installation(context), asked))

@@ -1,4 +1,4 @@
-"""`minutehand status` and `minutehand doctor`: how the installation stands."""
+"""`minutehand status` and `minutehand doctor`: the installation's state and faults."""
 
 from typing import Annotated
 
@@ -6,27 +6,27 @@ import typer
 
 from cli.arguments import existing, installation
 from cli.render import show
-from views import status as standing
+from views import status as states
 from views.doctor import environment
 
 
 def status(
     context: typer.Context,
     check: Annotated[
-        standing.Part | None,
+        states.Part | None,
         typer.Option(help="Print nothing; exit 1 unless this host's daemon or worker is alive."),
     ] = None,
 ) -> None:
     """Show the daemon's last tick, workers, operations of the last day, and quarantined actions."""
     opened = existing(context)
     if check is not None:
-        raise typer.Exit(standing.is_alive(opened, check).exit_code)
-    show(context, standing.status(opened))
+        raise typer.Exit(states.is_alive(opened, check).exit_code)
+    show(context, states.status(opened))
 
 
 def doctor(context: typer.Context) -> None:
     """Check database, broker, clocks, daemon, workers, mail and settings; change nothing.
 
-    Exit 1 when something is at fault.
+    Exits with 1 if there is a fault.
     """
     show(context, environment.examine(installation(context)))

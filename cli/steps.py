@@ -1,4 +1,4 @@
-"""`minutehand step …`: the steps that actions may name, and what could not be loaded."""
+"""`minutehand step …`: the steps that actions may name, and modules that failed to load."""
 
 import typer
 
@@ -12,5 +12,5 @@ commands = group("Steps: what actions can do.")
 
 @commands.command("list")
 def list_steps(context: typer.Context) -> None:
-    """List the steps, built in and your own, and what could not be loaded."""
+    """List built-in and user-defined steps, and modules that failed to load."""
     show(context, steps.list_steps(installation(context)))

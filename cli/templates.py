@@ -1,4 +1,4 @@
-"""`minutehand template …`: the mails of a small app, before they are sent to anybody."""
+"""`minutehand template …`: preview and test the mails of a small app."""
 
 import sys
 from pathlib import Path
@@ -12,15 +12,15 @@ from cli.tree import group
 from models.errors import Refused
 from views import templates
 
-commands = group("Templates of mails, as a small app has them.")
+commands = group("Mail templates of a small app.")
 
 Name = Annotated[str, typer.Argument(help="The template's name.", metavar="NAME")]
-User = Annotated[str | None, typer.Option(help="Whose values (default: sample ones).")]
+User = Annotated[str | None, typer.Option(help="User to show (default: sample values).")]
 
 
 @commands.command("list")
 def list_templates(context: typer.Context) -> None:
-    """List the templates of the small app, and whether they can be used."""
+    """List the templates of the small app and the number of their problems."""
     show(context, templates.list_templates(existing(context)))
 
 
@@ -33,9 +33,9 @@ def preview(
     html: Annotated[
         Path | None, typer.Option(help="Write the HTML part to this file; - is stdout.")
     ] = None,
-    text: Annotated[bool, typer.Option("--text", help="Print the text part alone.")] = False,
+    text: Annotated[bool, typer.Option("--text", help="Print only the text part.")] = False,
 ) -> None:
-    """Show what a template says. Nothing is sent or stored."""
+    """Show a template with a user's values. Nothing is sent or stored."""
     opened = existing(context)
     if html is not None and text:
         raise Refused("--html and --text exclude each other; choose one")
@@ -53,8 +53,8 @@ def send_test(
     context: typer.Context,
     name: Name,
     *,
-    to: Annotated[str, typer.Option(help="The address that gets it.")],
+    to: Annotated[str, typer.Option(help="The recipient's address.")],
     user: User = None,
 ) -> None:
-    """Send a template to one address, as a mail of its own that no operation knows."""
+    """Send a template to one address as a test mail, without an operation."""
     show(context, templates.send_test(existing(context), name, to, user))

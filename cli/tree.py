@@ -1,6 +1,6 @@
-"""The tree of commands: a call loads the module of the command that it names, and no other.
+"""The tree of commands; a call loads only the module of its command.
 
-Loading all of them takes longer than most commands take to run.
+Loading all modules takes longer than most commands.
 """
 
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
@@ -15,22 +15,22 @@ from typer.main import get_command
 FLAGS = {"--json"}
 VALUES = {"--home", "--app"}
 
-# By name: where the command is, and what `--help` shows of it.
+# By name: the command's place and its text in `--help`.
 Places = Mapping[str, tuple[str, str]]
 
 COMMANDS: Places = {
     "action": ("actions:commands", "Scheduled actions: what to do, when, for whom."),
     "operation": ("operations:commands", "Operations: the runs of actions."),
     "app": ("apps:commands", "Small apps: tenants with data, users and actions."),
-    "template": ("templates:commands", "Templates of mails, as a small app has them."),
+    "template": ("templates:commands", "Mail templates of a small app."),
     "user": ("users:commands", "Users of a small app."),
     "event": ("events:commands", "Events: what happened to users."),
     "step": ("steps:commands", "Steps: what actions can do."),
     "backfill": ("backfills:backfill", "Run a range of an action's past."),
-    "up": ("processes:up", "Run everything here: broker, daemon, workers."),
+    "up": ("processes:up", "Run broker, daemon and workers here."),
     "worker": ("processes:worker", "Run a Celery worker that executes operations."),
-    "agent": ("processes:agent", "Stand beside a Celery worker that follows."),
-    "migrate": ("processes:migrate", "Bring the database to this release's schema."),
+    "agent": ("processes:agent", "Serve a Celery worker that follows."),
+    "migrate": ("processes:migrate", "Upgrade the database to this release."),
     "status": ("status:status", "Show the daemon, workers, and operations of the last day."),
     "simulate": (
         "simulate:simulate",
@@ -41,7 +41,7 @@ COMMANDS: Places = {
 
 
 class Tree(TyperGroup):
-    """The group of all commands, each loaded when it is named."""
+    """The group of all commands, each loaded on demand."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -90,10 +90,7 @@ def group(text: str) -> typer.Typer:
 
 
 def hoisted(arguments: Sequence[str]) -> list[str]:
-    """Return the arguments with the global options first, wherever they stood.
-
-    What follows `--` stays where it is.
-    """
+    """Return the arguments with the global options first, but for those after `--`."""
     front: list[str] = []
     rest: list[str] = []
     queue = list(arguments)

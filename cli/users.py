@@ -1,4 +1,4 @@
-"""`minutehand user …`: the people that actions are for, and about."""
+"""`minutehand user …`: the users of a small app."""
 
 from pathlib import Path
 from typing import Annotated
@@ -22,9 +22,9 @@ def add(
     name: Annotated[str | None, typer.Option(help="Name.")] = None,
     group: Annotated[list[str] | None, typer.Option(help="Group; may be repeated.")] = None,
     activated_at: Annotated[
-        str | None, typer.Option(help="When the account was activated; now is an instant too.")
+        str | None, typer.Option(help="When the account was activated: an instant, or now.")
     ] = None,
-    inactive: Annotated[bool, typer.Option("--inactive", help="Switched off.")] = False,
+    inactive: Annotated[bool, typer.Option("--inactive", help="Not active.")] = False,
 ) -> None:
     """Store a new user. Raises the events created and activated."""
     new = users.NewUser(
@@ -43,10 +43,10 @@ def import_users(
     context: typer.Context,
     file: Annotated[Path, typer.Argument(help="A JSON, JSON Lines or CSV file.")],
     events: Annotated[
-        bool, typer.Option("--events", help="Let instants that are new raise their events.")
+        bool, typer.Option("--events", help="Raise the events of new instants.")
     ] = False,
 ) -> None:
-    """Import users with their groups; all or none. No event is raised unless asked for."""
+    """Import users with their groups, all or none. Raises events only with --events."""
     show(context, users.import_file(installation(context), file, raises_events=events))
 
 

@@ -1,7 +1,7 @@
-"""The public face of Minutehand: what a step of one's own imports, and the only promise we keep.
+"""Minutehand's public API, the only one that stays compatible: for steps, readers and workers.
 
-Light to import: the rest of Minutehand is not loaded, so that a user's own `tasks` or `models`
-never collide with it.
+Importing it does not load the rest of Minutehand, so that a user's own `tasks` or `models` never
+collide with it.
 """
 
 from minutehand.followed import FollowedOperation, current_operation

@@ -1,7 +1,7 @@
-"""The command `minutehand`; our own packages come first on the module path.
+"""The command `minutehand`, with Minutehand's own packages first on the module path.
 
-A user's own `tasks.py`, `models.py` or `web/` in PYTHONPATH or the working directory would take
-the place of ours.
+Otherwise a user's `tasks.py`, `models.py` or `web/` in PYTHONPATH or the working directory would
+replace ours.
 """
 
 import sys
@@ -11,7 +11,6 @@ ROOT = str(Path(__file__).resolve().parent.parent)
 
 
 def main() -> None:
-    """Run the command line and exit with its code."""
     if ROOT in sys.path:
         sys.path.remove(ROOT)
     sys.path.insert(0, ROOT)

@@ -1,7 +1,7 @@
-"""The agent beside a worker: a process of Minutehand's own, with its modules and its database.
+"""Start and watch the agent beside a worker, which has Minutehand's modules and database.
 
-A worker's process has the user's `tasks`, `models` and `cli`; ours have the same names. So
-nothing of ours but this light package is ever imported there.
+A worker's process has the user's `tasks`, `models` and `cli`, and ours have the same names. It
+therefore imports nothing of ours but this light package.
 """
 
 import json
@@ -24,7 +24,7 @@ logger = logging.getLogger("minutehand.follow")
 PARENT = "MINUTEHAND_PARENT_PID"
 WATCH_S = 0.5
 LONGEST_PAUSE_S = 30.0
-# An agent that lived this long is started again at once.
+# An agent that ran this long is restarted at once.
 HEALTHY_S = 60.0
 STOP_S = 10.0
 START_S = 15.0
@@ -32,32 +32,32 @@ CHECK_S = 0.05
 
 
 class AgentProcess:
-    """The agent of one worker, started again when it dies; told who the worker is."""
+    """The agent of one worker, restarted when it dies."""
 
     def __init__(
-        self, home: str | os.PathLike[str] | None, told: dict[str, Any], wait_s: float
+        self, home: str | os.PathLike[str] | None, worker: dict[str, Any], wait_s: float
     ) -> None:
-        # How long a task waits for what is away.
+        # How long a task waits for an agent or database that is away.
         self.wait_s = wait_s
-        # Celery's own, of all tasks of the worker.
+        # Celery's time limit for all tasks of the worker.
         self.time_limit_s: float | None = None
         self.folder = Path(tempfile.mkdtemp(prefix="minutehand-"))
         self.path = str(self.folder / "agent.sock")
-        # Whoever is not this process is a child of its pool.
+        # Any other process is a child of its pool.
         self.worker_pid = os.getpid()
         at_home = [] if home is None else ["--home", str(Path(home).absolute())]
-        # -P keeps the folder we stand in out of the agent's module path.
+        # -P keeps the working directory out of the agent's module path.
         ours = [sys.executable, "-P", "-m", "minutehand"]
         self._command: Sequence[str] = [*ours, *at_home, "agent", "--socket", self.path]
-        self._told = json.dumps(told).encode() + b"\n"
+        self._first_line = json.dumps(worker).encode() + b"\n"
         self._stop = threading.Event()
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Start the agent and a thread that starts it again when it dies.
+        """Start the agent and a thread that restarts it when it dies.
 
-        Returns when it answers: who is ready to take messages is then known to follow. One that
-        does not answer in time is waited for by each task.
+        Returns when it answers, so that a worker that takes messages is recorded as following. If
+        it does not answer in time, each task waits for it.
         """
         self._start()
         give_up_at = monotonic() + START_S
@@ -66,7 +66,7 @@ class AgentProcess:
         threading.Thread(target=self._watch, name="minutehand agent", daemon=True).start()
 
     def stop(self) -> None:
-        """Stop the agent; called when the worker's pool has ended."""
+        """Stop the agent; called after the worker's pool has ended."""
         self._stop.set()
         process = self._process
         if process is not None and process.poll() is None:
@@ -77,11 +77,6 @@ class AgentProcess:
                 process.kill()
                 process.wait()
         shutil.rmtree(self.folder, ignore_errors=True)
-
-    @property
-    def pid(self) -> int | None:
-        """The agent's process id."""
-        return None if self._process is None else self._process.pid
 
     def _answers(self) -> bool:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
@@ -99,7 +94,7 @@ class AgentProcess:
         self._process = process
         if process.stdin is not None:
             try:
-                process.stdin.write(self._told)
+                process.stdin.write(self._first_line)
                 process.stdin.close()
             except OSError as error:
                 logger.warning("the agent did not start: %s", error)

@@ -1,4 +1,4 @@
-"""What `follow` does in a Celery worker: its tasks claim their operation before they run."""
+"""Make the tasks of a Celery worker claim their operations before they run; see `follow`."""
 
 import functools
 import logging
@@ -30,25 +30,25 @@ from minutehand.followed import (
 logger = logging.getLogger("minutehand.follow")
 
 AGAIN_S = 0.5
-# The pauses of a message that cannot be claimed double up to this.
+# The longest delay of a message that cannot be claimed.
 LONGEST_PUT_BACK_S = 30
-# Beyond what the agent itself may wait for the database.
+# Beyond the agent's own wait for the database.
 ANSWER_MARGIN_S = 15.0
-# Celery's own, which nobody sends by a schedule.
-CELERY_S_OWN = "celery."
+# Celery's built-in tasks are not followed.
+BUILT_IN_PREFIX = "celery."
 
 _agents: dict[int, AgentProcess] = {}
 
 
 def connect(app: Celery, home: str | os.PathLike[str] | None, wait_s: float) -> None:
-    """Let workers of `app` follow from their start on; nothing happens in other processes."""
+    """Let workers of `app` follow from their start on; other processes are not affected."""
 
-    # One that stands for another, as `current_app` does.
+    # A proxy such as `current_app` stands for another object.
     app = getattr(app, "_get_current_object", lambda: app)()
 
     def begin(sender: Any, **_: object) -> None:
         if sender.app is app:
-            agent = AgentProcess(home, _told(app, sender), wait_s)
+            agent = AgentProcess(home, _described(app, sender), wait_s)
             agent.time_limit_s = getattr(sender, "time_limit", None)
             _begin(app, agent)
 
@@ -63,8 +63,7 @@ def connect(app: Celery, home: str | os.PathLike[str] | None, wait_s: float) -> 
     signals.worker_shutdown.connect(stop, weak=False, dispatch_uid=f"{key} stop")
 
 
-def _told(app: Celery, worker: Any) -> dict[str, Any]:
-    """Return what the agent tells of the worker."""
+def _described(app: Celery, worker: Any) -> dict[str, Any]:
     return {
         "name": worker.hostname,
         "queues": sorted(app.amqp.queues.consume_from),
@@ -74,7 +73,7 @@ def _told(app: Celery, worker: Any) -> dict[str, Any]:
 
 
 def _followed(app: Celery) -> dict[str, Any]:
-    return {name: one for name, one in app.tasks.items() if not name.startswith(CELERY_S_OWN)}
+    return {name: one for name, one in app.tasks.items() if not name.startswith(BUILT_IN_PREFIX)}
 
 
 def _begin(app: Celery, agent: AgentProcess) -> None:
@@ -92,7 +91,7 @@ def _wrap(task: Any, agent: AgentProcess) -> None:
     @functools.wraps(original)
     def run(*args: Any, **kwargs: Any) -> Any:
         message = _message_of(task.request)
-        # A task that calls itself is a part of the operation that it runs.
+        # A task that calls itself is part of its operation.
         if message is None or current_operation() is not None:
             return original(*args, **kwargs)
         return _run(task, functools.partial(original, *args, **kwargs), message, agent)
@@ -104,16 +103,16 @@ def _wrap(task: Any, agent: AgentProcess) -> None:
 
 
 def _message_of(request: Any) -> dict[str, Any] | None:
-    """Return what a message of ours says of its operation; None for any other call of a task."""
+    """Return what our message says of its operation; None for any other call of a task."""
     if request.called_directly or request.is_eager:
         return None
     return ours(request.headers, request.id)
 
 
 def _run(task: Any, call: Callable[[], Any], message: dict[str, Any], agent: AgentProcess) -> Any:
-    """Run a task under its operation's lease; raises Ignore where it must not run."""
+    """Run a task under its operation's lease; raises Ignore if it must not run."""
     operation = _claim(task, message, agent)
-    # Celery's own retries are messages of the next attempt: this one is then put back.
+    # A message that Celery's `retry` sends belongs to the next attempt.
     next_one = {**message, "attempt": message["attempt"] + 1}
     next_one.pop("put_back", None)
     task.request.headers = {**task.request.headers, HEADER: next_one}
@@ -131,12 +130,12 @@ def _run_claimed(task: Any, operation: FollowedOperation, call: Callable[[], Any
             operation.end("cancelled")
         raise Ignore(f"operation {operation.operation_id}: {interrupted}") from None
     except BaseException as error:
-        outcome, told = _outcome_of(task, operation, operation.sent_again or error)
-        operation.end(outcome, **told)
+        outcome, details = _outcome_of(task, operation, operation.sent_again or error)
+        operation.end(outcome, **details)
         raise
     if operation.sent_again is not None:
-        outcome, told = _outcome_of(task, operation, operation.sent_again)
-        operation.end(outcome, **told)
+        outcome, details = _outcome_of(task, operation, operation.sent_again)
+        operation.end(outcome, **details)
         return returned
     outcomes = {CANCELLED: "cancelled", TIME_LIMIT: "time box", LOST: LOST, None: "success"}
     operation.end(outcomes[operation.stopped_for])
@@ -146,7 +145,7 @@ def _run_claimed(task: Any, operation: FollowedOperation, call: Callable[[], Any
 def _outcome_of(
     task: Any, operation: FollowedOperation, error: BaseException
 ) -> tuple[str, dict[str, Any]]:
-    """Return how an attempt ends whose task raised `error`."""
+    """Return the outcome of an attempt whose task raised `error`, with details."""
     match error:
         case Retry():
             return "retry", {"error": _text(error.exc or error), **_when(error)}
@@ -155,7 +154,7 @@ def _outcome_of(
         case Ignore():
             return "success", {"message": "it raised Ignore"}
         case Reject():
-            # A class of the user's own may have neither.
+            # A user's subclass may have neither.
             reason, requeue = getattr(error, "reason", None), getattr(error, "requeue", False)
             is_put_back = requeue and task.acks_late
             return "put back" if is_put_back else "failed", {"error": f"rejected: {reason}"}
@@ -166,7 +165,7 @@ def _outcome_of(
 
 
 def _is_of_a_worker_that_stops(error: SystemExit) -> bool:
-    """Whether Celery ends this process: by an error of its own, or by a signal to its pool."""
+    """Whether Celery ends this process, by its own exception or a signal to its pool."""
     is_by_signal = isinstance(error.code, int) and error.code < 0
     return type(error) is not SystemExit or is_by_signal
 
@@ -176,7 +175,7 @@ def _text(error: BaseException | str) -> str:
 
 
 def _when(retry: Retry) -> dict[str, str | float]:
-    """Return when Celery sends a task again: an instant, or seconds from now."""
+    """Return when Celery retries a task: an instant, or seconds from now."""
     if isinstance(retry.when, datetime):
         return {"at": retry.when.isoformat()}
     return {"delay_s": float(retry.when or 0)}
@@ -185,7 +184,7 @@ def _when(retry: Retry) -> dict[str, str | float]:
 def _claim(task: Any, message: dict[str, Any], agent: AgentProcess) -> FollowedOperation:
     """Claim the task's operation, waiting for agent and database; raises Ignore or Reject.
 
-    An attempt that is not there yet is one of Celery's retries that was faster than the record.
+    It also waits for a retry's attempt that is not recorded yet.
     """
     request = task.request
     asked = {
@@ -193,7 +192,7 @@ def _claim(task: Any, message: dict[str, Any], agent: AgentProcess) -> FollowedO
         "id": request.id,
         "attempt": message["attempt"],
         "worker": f"{request.hostname}:{os.getpid()}",
-        # Celery itself runs a task again whose process was killed only if both are set.
+        # Celery repeats a task whose process was killed only if both are set.
         "repeatable": bool(task.acks_late and task.reject_on_worker_lost),
     }
     started = {"verb": "started", "killed_at": _killed_at(task, agent)}
@@ -201,24 +200,25 @@ def _claim(task: Any, message: dict[str, Any], agent: AgentProcess) -> FollowedO
     answer_s = agent.wait_s + ANSWER_MARGIN_S
     channel = Channel(agent.path)
     while True:
-        state, told = _ask(channel, asked, answer_s)
+        state, answer = _ask(channel, asked, answer_s)
         if state == "claimed" and _ask(channel, started, answer_s)[0] == "started":
-            told["limits"]["is_child"] = os.getpid() != agent.worker_pid
-            return FollowedOperation(channel, told, SoftTimeLimitExceeded)
+            answer["limits"]["is_child"] = os.getpid() != agent.worker_pid
+            return FollowedOperation(channel, answer, SoftTimeLimitExceeded)
         if state == "refused":
             channel.close()
-            level = logging.ERROR if told["reason"].startswith("unknown") else logging.INFO
-            logger.log(level, "operation %s is not run here: %s", request.id, told["reason"])
-            raise Ignore(f"operation {request.id} is not run here: {told['reason']}")
-        if told.get("put_back") or monotonic() >= give_up_at:
-            # Other tasks of the application need no database of ours: they go on.
+            text = f"operation {request.id} is not run here: {answer['reason']}"
+            is_unknown = answer["reason"].startswith("unknown")
+            logger.log(logging.ERROR if is_unknown else logging.INFO, text)
+            raise Ignore(text)
+        if answer.get("put_back") or monotonic() >= give_up_at:
+            # Free the worker for tasks that need no database of ours.
             channel.close()
-            _put_back(task, message, told)
+            _put_back(task, message, answer.get("reason"))
         threading.Event().wait(AGAIN_S)
 
 
 def _killed_at(task: Any, agent: AgentProcess) -> float | None:
-    """Return when Celery's own time limit ends this process, by the machine's monotonic clock."""
+    """Return when Celery's time limit kills this process, by the machine's monotonic clock."""
     of_message = (getattr(task.request, "timelimit", None) or (None,))[0]
     limit_s = of_message or task.time_limit or agent.time_limit_s
     return None if limit_s is None else monotonic() + float(limit_s)
@@ -232,14 +232,14 @@ def _ask(channel: Channel, request: dict[str, Any], answer_s: float) -> tuple[st
     return str(answer["state"]), answer
 
 
-def _put_back(task: Any, message: dict[str, Any], told: dict[str, Any]) -> None:
-    """Send the same message once more, to come later: nothing may run that was not claimed.
+def _put_back(task: Any, message: dict[str, Any], cause: str | None) -> None:
+    """Send the same message again with a delay, since no task may run unclaimed.
 
-    A message that is only rejected would come again at once.
+    A rejected message would come again at once.
     """
     request, times = task.request, int(message.get("put_back", 0))
     countdown = min(LONGEST_PUT_BACK_S, 2**times)
-    reason = f"operation {request.id} cannot be claimed now: {told.get('reason')}"
+    reason = f"operation {request.id} cannot be claimed now: {cause}"
     logger.error("%s; its message goes back on its queue for %d s", reason, countdown)
     request.headers = {**request.headers, HEADER: {**message, "put_back": times + 1}}
     again = task.signature_from_request(

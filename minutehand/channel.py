@@ -7,11 +7,11 @@ from typing import Any
 
 
 class AgentAway(Exception):
-    """The agent does not answer; it is started again, or its machine is in trouble."""
+    """The agent does not answer."""
 
 
 class Channel:
-    """A connection that belongs to one operation; the agent takes its end for the process's."""
+    """A connection for one operation; when it closes, the agent takes the process for dead."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -22,14 +22,14 @@ class Channel:
 
     @property
     def is_open(self) -> bool:
-        """Whether the connection stood when it was last used."""
+        """Whether the connection was open when it was last used."""
         return self._socket is not None
 
     def ask(self, request: dict[str, Any], timeout_s: float) -> dict[str, Any]:
-        """Return the agent's answer, connecting first where necessary; raises AgentAway.
+        """Return the agent's answer, connecting first if necessary; raises AgentAway.
 
-        A slow agent keeps the connection, for its end would say that this process is gone. What it
-        answers too late is passed over.
+        A timeout keeps the connection, since closing it would report this process as dead. Late
+        answers are ignored.
         """
         with self._lock:
             self._number += 1
@@ -50,7 +50,7 @@ class Channel:
                 raise AgentAway(f"{type(error).__name__}: {error}") from error
 
     def close(self) -> None:
-        """Close the connection; what is held over it and has not ended counts as left behind."""
+        """Close the connection; the agent ends an operation that it still holds."""
         with self._lock:
             self._close()
 

@@ -1,4 +1,4 @@
-"""What a task sends that goes on with its operation: Celery's retries, and replacements."""
+"""Let a task's retries and replacements continue its operation."""
 
 import functools
 from collections.abc import Callable
@@ -10,9 +10,9 @@ from minutehand.followed import HEADER, current_operation
 
 
 def noted(task: Any, retry: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `retry` of a task so that the message it sends belongs to the operation.
+    """Wrap a task's `retry` so that its message belongs to the operation.
 
-    It is known even where the task goes on after it, or catches what it raises.
+    The retry is noted even if the task catches its exception or continues after it.
     """
 
     @functools.wraps(retry)
@@ -35,9 +35,9 @@ def noted(task: Any, retry: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def replacing(task: Any, replace: Callable[..., Any], is_followed: set[str]) -> Callable[..., Any]:
-    """Return `replace` of a task so that its replacement goes on with the operation.
+    """Wrap a task's `replace` so that the replacement continues the operation.
 
-    A canvas, and a task that is not followed, cannot: the operation is then handed over.
+    For a canvas or a task that is not followed, the operation is handed over.
     """
 
     @functools.wraps(replace)

@@ -1,6 +1,6 @@
-"""Messages that Celery discards in a worker that follows: of revoked tasks, and of unknown ones.
+"""End the operations whose messages Celery discards: tasks that are revoked or unknown.
 
-Their tasks never run, so nothing else would end their operations.
+Such a task never runs, so nothing else would end its operation.
 """
 
 import logging
@@ -20,7 +20,7 @@ logger = logging.getLogger("minutehand.follow")
 
 AGAIN_S = 0.5
 ANSWER_S = 15.0
-# How long an agent, or its database, that is away is waited for.
+# How long to wait for an agent or its database.
 NOTE_S = 60.0
 
 AgentOf = Callable[[Celery], AgentProcess | None]
@@ -31,14 +31,14 @@ def note_discarded(app: Celery, agent_of: AgentOf) -> None:
 
     def revoked(sender: Any, request: Any, **_: object) -> None:
         if sender.app is app:
-            told = {"what": "revoked", "reason": "revoked in Celery"}
-            _note(agent_of(app), ours(request.headers, request.id), told)
+            said = {"what": "revoked", "reason": "revoked in Celery"}
+            _note(agent_of(app), ours(request.headers, request.id), said)
 
     def unknown(sender: Any, message: Any, name: str, id: str, **_: object) -> None:
         if sender.app is app:
             reason = f"worker {sender.hostname} does not know the task {name}"
-            told = {"what": "unknown", "reason": reason, "worker": str(sender.hostname)}
-            _note(agent_of(app), ours(message.headers, id), told)
+            said = {"what": "unknown", "reason": reason, "worker": str(sender.hostname)}
+            _note(agent_of(app), ours(message.headers, id), said)
 
     key = f"minutehand {id(app)}"
     signals.task_revoked.connect(revoked, weak=False, dispatch_uid=f"{key} revoked")
@@ -46,19 +46,19 @@ def note_discarded(app: Celery, agent_of: AgentOf) -> None:
 
 
 def ours(headers: Any, id: str) -> dict[str, Any] | None:
-    """Return what the headers of a message say of its operation; None if it is none of ours."""
-    told = (headers or {}).get(HEADER)
-    if not isinstance(told, dict) or not isinstance(told.get("attempt"), int):
+    """Return our header of a message; None if Minutehand did not send the message."""
+    header = (headers or {}).get(HEADER)
+    if not isinstance(header, dict) or not isinstance(header.get("attempt"), int):
         return None
-    # Whatever a task sends with its own headers is a task of its own.
-    return told if told.get("id") == id else None
+    # A task may pass its headers on to another task, which is then not ours.
+    return header if header.get("id") == id else None
 
 
-def _note(agent: AgentProcess | None, message: dict[str, Any] | None, told: dict[str, str]) -> None:
-    # The signals come in the worker's own process; what its children ran has ended before.
+def _note(agent: AgentProcess | None, message: dict[str, Any] | None, said: dict[str, str]) -> None:
+    # In a pool's child nothing is to be noted: the operation has ended already.
     if agent is None or message is None or agent.worker_pid != os.getpid():
         return
-    asked = {"verb": "discarded", "id": message["id"], "attempt": message["attempt"], **told}
+    asked = {"verb": "discarded", "id": message["id"], "attempt": message["attempt"], **said}
     # The worker's loop must not wait.
     threading.Thread(target=_ask, args=(agent.path, asked), daemon=True).start()
 
@@ -67,7 +67,7 @@ def _ask(path: str, asked: dict[str, Any]) -> None:
     channel, give_up_at = Channel(path), monotonic() + NOTE_S
     while not _is_noted(channel, asked):
         if monotonic() >= give_up_at:
-            logger.error("operation %s: %s, and not on record", asked["id"], asked["reason"])
+            logger.error("operation %s: %s; not recorded", asked["id"], asked["reason"])
             break
         threading.Event().wait(AGAIN_S)
     channel.close()

@@ -1,9 +1,9 @@
-"""What somebody's code raised, as text: light, for workers of ours and of the user's own."""
+"""Errors as text, for Minutehand's workers and the user's."""
 
 
 def text_of(error: BaseException) -> str:
-    """Return an error as text: its kind and what it says, if it can say it."""
+    """Return an error's class and message, without the message if it raises an error."""
     try:
         return f"{type(error).__name__}: {error}"
-    except Exception:  # somebody else's __str__
+    except Exception:  # a user's __str__
         return type(error).__name__

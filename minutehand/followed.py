@@ -1,4 +1,4 @@
-"""An operation that a task of the user's own runs, as the task and its worker see it."""
+"""An operation that a followed Celery task runs, as the task and its worker see it."""
 
 import ctypes
 import logging
@@ -27,7 +27,7 @@ ANSWER_S = 30.0
 END_S = 660.0
 AGAIN_S = 0.5
 INTERRUPT = signal.SIGUSR2
-# Of a message: what it tells of its operation.
+# The message header that names the operation.
 HEADER = "minutehand"
 CANCELLED, TIME_LIMIT, LOST = "cancelled", "time limit", "lost"
 
@@ -35,35 +35,34 @@ _current: ContextVar["FollowedOperation | None"] = ContextVar("minutehand_operat
 
 
 class Interrupted(BaseException):
-    """Raised in a task that must end now: cancelled, or lost to another worker.
+    """Raised in a task that must end now, because it was cancelled or lost its lease.
 
-    No Exception, so that no task swallows it by habit.
+    A BaseException, so that `except Exception` misses it.
     """
 
 
 def current_operation() -> "FollowedOperation | None":
-    """Return the operation that this task runs; None outside a task that Minutehand sent."""
+    """Return the running task's operation; None outside a task that Minutehand sent."""
     return _current.get()
 
 
 class FollowedOperation:
-    """What a task knows of its operation, and can tell of itself. Instants are aware UTC."""
+    """A task's operation: what the task may read and report. Instants are aware UTC."""
 
-    def __init__(self, channel: Channel, told: dict[str, Any], on_time_limit: type[BaseException]):
-        self.operation_id = UUID(told["operation_id"])
-        self.attempt: int = told["attempt"]
-        self.occurrence_at = datetime.fromisoformat(told["occurrence_at"])
-        self.subject: str | None = told["subject"]
-        self.triggerer: str = told["triggerer"]
-        self.run_number: int = told["run_number"]
-        last = told["last_success_at"]
+    def __init__(self, channel: Channel, claim: dict[str, Any], on_time_limit: type[BaseException]):
+        self.operation_id = UUID(claim["operation_id"])
+        self.attempt: int = claim["attempt"]
+        self.occurrence_at = datetime.fromisoformat(claim["occurrence_at"])
+        self.subject: str | None = claim["subject"]
+        self.triggerer: str = claim["triggerer"]
+        self.run_number: int = claim["run_number"]
+        last = claim["last_success_at"]
         self.last_success_at = None if last is None else datetime.fromisoformat(last)
-        # What Celery's `retry` raised or returned: the message of the next attempt is on its way.
+        # What Celery's `retry` raised or returned: the next attempt's message was sent.
         self.sent_again: BaseException | None = None
-        # What the task has replaced itself by.
         self.replaced: dict[str, Any] | None = None
         self._channel = channel
-        self._limits = told["limits"]
+        self._limits = claim["limits"]
         self._on_time_limit = on_time_limit
         self._started = monotonic()
         self._ended = threading.Event()
@@ -98,16 +97,15 @@ class FollowedOperation:
         self._seen = self._asked_to_end()
         return self._seen is not None
 
-    # What follows is the worker's.
+    # The rest is for the worker.
 
     @property
     def stopped_for(self) -> str | None:
-        """What a task that returned was told to stop for, if it asked."""
+        """Why a task that called `should_stop` should have ended."""
         return self._seen
 
     @property
     def interrupted_for(self) -> str | None:
-        """What the task was interrupted for."""
         return self._asked if self._raising is not None else None
 
     def run(self, call: Callable[[], T]) -> T:
@@ -125,30 +123,29 @@ class FollowedOperation:
             beats.join()
             _set_handler(previous)
 
-    def end(self, outcome: str, **told: Any) -> str:
-        """Write how the attempt ends; return the operation's state, `lost` if it was lost."""
+    def end(self, outcome: str, **details: Any) -> str:
+        """Record how the attempt ends; return the operation's state, or `lost`."""
         with self._lock:
             progress, self._progress = self._progress, {}
-        ending = {"verb": "end", "outcome": outcome, "progress": progress, **told}
+        ending = {"verb": "end", "outcome": outcome, "progress": progress, **details}
         give_up_at = monotonic() + END_S
         while True:
             try:
                 return str(self._ask(ending, END_S)["state"])
             except AgentAway as error:
                 if monotonic() >= give_up_at:
-                    logger.error("the end of %s is not on record: %s", self.operation_id, error)
+                    logger.error("the end of %s is not recorded: %s", self.operation_id, error)
                     return LOST
                 threading.Event().wait(AGAIN_S)
 
     def close(self) -> None:
-        """Give up the connection to the agent."""
         self._channel.close()
 
     def _ask(self, request: dict[str, Any], timeout_s: float) -> dict[str, Any]:
         if not self._channel.is_open:
-            # Another agent: it must be told what this connection is about.
-            mine = {"id": str(self.operation_id), "attempt": self.attempt}
-            self._channel.ask({"verb": "resume", **mine}, ANSWER_S)
+            # A new agent does not know this connection's operation.
+            resume = {"verb": "resume", "id": str(self.operation_id), "attempt": self.attempt}
+            self._channel.ask(resume, ANSWER_S)
         return self._channel.ask(request, timeout_s)
 
     def _over_s(self) -> float:
@@ -171,7 +168,7 @@ class FollowedOperation:
                 return
 
     def _beat(self) -> bool:
-        """Renew the lease, with what there is of progress; False to try again soon."""
+        """Renew the lease and report new progress; return False to try again soon."""
         with self._lock:
             progress, self._progress = self._progress, {}
         try:
@@ -186,7 +183,7 @@ class FollowedOperation:
         return answer.get("state") != "away"
 
     def _due_end(self) -> float | None:
-        """Return the grace that a task is given which must end now; None if it need not."""
+        """Return the grace in seconds of a task that must end now; None if it need not."""
         if self._asked is not None:
             return float(self._limits["cancel_grace_s"])
         if self._over_s() >= self._limits["soft_limit_s"]:
@@ -195,7 +192,7 @@ class FollowedOperation:
         return None
 
     def _end_task(self, grace_s: float) -> None:
-        """Interrupt the task; after the grace write its end, and end its process if it has one."""
+        """Interrupt the task; after the grace record its end and kill its pool process, if any."""
         is_time = self._asked == TIME_LIMIT
         self._interrupt(self._on_time_limit() if is_time else Interrupted(self._asked))
         give_up_at = monotonic() + grace_s
@@ -232,7 +229,7 @@ class FollowedOperation:
             with self._lock:
                 self._interruptible = False
                 if self._raising is not None and self._thread is not threading.main_thread():
-                    # One that was not raised yet must not hit what comes after the task.
+                    # An error not raised yet must not hit what runs after the task.
                     _raise_in(self._thread, None)
 
     def _on_signal(self, _number: int, _frame: FrameType | None) -> None:

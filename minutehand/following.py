@@ -1,4 +1,4 @@
-"""Follow: one line in a user's worker lets Minutehand know what becomes of its tasks."""
+"""Record the results of a Celery application's tasks as those of their operations."""
 
 import os
 from typing import TYPE_CHECKING
@@ -10,16 +10,15 @@ if TYPE_CHECKING:
 def follow(
     app: "Celery", *, home: str | os.PathLike[str] | None = None, wait_s: float = 30.0
 ) -> None:
-    """Let the workers of `app` claim what Minutehand sends them, and tell how it ended.
+    """Let the workers of `app` claim the tasks that Minutehand sends, and report how they end.
 
-    To be called where the application is made. Each worker then starts an agent beside it, with
-    the settings SCHED_… of the worker's environment and of the home folder `home` (default:
-    SCHED_HOME, else `.minutehand` where the worker stands). Tasks that anybody else sends, calls
-    directly or eagerly run as they always did.
+    Call it where the application is made. Each worker then starts an agent process, with the
+    SCHED_… settings of the worker's environment and of the home folder `home` (default: SCHED_HOME,
+    else `.minutehand` in the worker's directory). Other tasks are not affected.
 
-    While the database is away, the message of a task goes back on its queue, for a while that grows
-    up to 30 seconds: other tasks of the worker go on. An agent that is away is waited for, for
-    `wait_s` seconds; then the message goes back too.
+    While the database is unavailable, a task's message goes back to its queue with a delay that
+    grows up to 30 seconds, and other tasks go on. If the agent does not answer within `wait_s`
+    seconds, the message goes back too.
     """
     from minutehand.celery_worker import connect
 

@@ -1,4 +1,4 @@
-"""Read what is published, from a Python program of one's own."""
+"""Read published data from your own Python program."""
 
 import sys
 from collections.abc import Collection, Iterator, Mapping
@@ -8,16 +8,16 @@ from pathlib import Path
 from typing import Any, Protocol, Self, cast
 
 ROOT = Path(__file__).resolve().parent.parent
-# What reading loads of ours, under names that a program may have for its own.
+# Our packages that reading loads; a program may have packages of these names.
 OWN_PACKAGES = ("cron", "models", "runtime", "small_apps")
 
 
 class Production(Protocol):
-    """One whole version of a small app's data, design and permissions, held open for reading."""
+    """One version of a small app's data, design and permissions, open for reading."""
 
     @property
     def domains(self) -> tuple[str, ...]:
-        """The names of the domains that can be read."""
+        """The names of the readable domains."""
 
     @property
     def design(self) -> Mapping[str, dict[str, Any]]:
@@ -29,16 +29,16 @@ class Production(Protocol):
 
     @property
     def published_at(self) -> datetime | None:
-        """When the newest of it was published; None before the first publish."""
+        """When its newest part was published; None before the first publish."""
 
     def rows(self, domain: str) -> Iterator[dict[str, Any]]:
         """Return the rows of a domain, in order."""
 
     def snapshot_id(self, domain: str) -> str:
-        """Return the id of the domain's snapshot: another one means other data."""
+        """Return the id of the domain's snapshot; it changes with the data."""
 
     def close(self) -> None:
-        """Let the files go."""
+        """Close the files."""
 
     def __enter__(self) -> Self: ...
     def __exit__(self, *_error: object) -> None: ...
@@ -47,13 +47,13 @@ class Production(Protocol):
 def open_production(
     app: str, home: str | Path | None = None, domains: Collection[str] | None = None
 ) -> Production:
-    """Return what the small app `app` has in production now: one whole version, never a mix.
+    """Return the version of the small app `app` that is in production now, never a mix of two.
 
-    What is published later does not change it. All its domains are held open, or those that
-    `domains` names: close it, or use it in a `with` statement. Settings are read as by the command
-    `minutehand`, `home` being its `--home`. Raises an error with a text for people: a small app or
-    domain that nobody knows, a domain that was never published, a database that is away;
-    ImportError where a module of the program's own has the name of one of ours.
+    A later publish does not change it. It holds all domains open, or those in `domains`: close it,
+    or use it in a `with` statement. Settings are read as by the command `minutehand`, with `home`
+    as its `--home`. Raises an error with a readable message for an unknown small app or domain, a
+    domain never published and an unavailable database; ImportError if a module of the program has
+    the name of one of ours.
     """
     _check_names()
     config, database = _loaded("runtime.config"), _loaded("runtime.database")
@@ -69,7 +69,7 @@ def open_production(
 
 
 def _loaded(name: str) -> Any:
-    """Return one of our modules, wherever the program looks for its own first."""
+    """Return one of our modules, whatever the program's module path is."""
     sys.path.insert(0, str(ROOT))
     try:
         return import_module(name)

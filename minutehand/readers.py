@@ -1,4 +1,4 @@
-"""How a reader of one's own is registered: Python that brings the rows of a domain."""
+"""Register user-defined readers: functions that return the rows of a domain."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -11,13 +11,13 @@ from minutehand.steps import NoParameters
 Row = Mapping[str, Any]
 # Gets the StepContext, its `parameters` those of the source; returns fresh rows each time.
 Factory = Callable[[Any], Iterable[Row]]
-# Returns the row to keep, or None to drop it; an exception leaves that row out, and is told.
+# Returns the row to keep, or None to drop it; an exception is reported and drops the row.
 Mapper = Callable[[Row], Row | None]
 
 
 @dataclass(frozen=True, slots=True)
 class RegisteredReader:
-    """A reader of one's own: its name in `source`, its factory, mapper and parameters."""
+    """A user-defined reader: its name in `source`, its factory, mapper and parameters."""
 
     name: str
     factory: Factory
@@ -33,8 +33,8 @@ def reader(
 ) -> Callable[[Factory], Factory]:
     """Register the decorated factory as the reader `name`.
 
-    The factory gets a StepContext whose `parameters` are the source's, as `parameters` reads them,
-    and returns a fresh iterable of rows each time. Raises ValueError for a name that is taken.
+    The factory takes a StepContext with the source's `parameters`, validated by the model
+    `parameters`, and returns a fresh iterable of rows. Raises ValueError for a name that is taken.
     """
 
     def register(factory: Factory) -> Factory:

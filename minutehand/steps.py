@@ -1,4 +1,4 @@
-"""What a step is given (`StepContext`) and gives back (`StepResult`), and how one is registered."""
+"""The interface of steps: `StepContext`, `StepResult`, and the decorator that registers a step."""
 
 import logging
 import re
@@ -23,13 +23,13 @@ class StepOutcome(StrEnum):
     """How a step ended without an exception."""
 
     SUCCESS = "success"
-    # Some domains or recipients failed; the steps after it run all the same.
+    # Some domains or recipients failed; the next steps still run.
     PARTIAL = "partial"
 
 
 @dataclass(frozen=True, slots=True)
 class StepResult:
-    """What a step reports: an outcome, one sentence for people, and figures as JSON."""
+    """What a step reports: an outcome, one readable sentence, and figures as JSON."""
 
     message: str = ""
     outcome: StepOutcome = StepOutcome.SUCCESS
@@ -37,7 +37,7 @@ class StepResult:
 
 
 class StepFailed(Exception):
-    """Raise it to fail a step with a text for people; `permanent`: trying again cannot help."""
+    """Raise it to fail a step with a readable message; `permanent`: a retry cannot help."""
 
     def __init__(self, message: str, *, permanent: bool = False) -> None:
         self.permanent = permanent
@@ -48,7 +48,7 @@ class StepFailed(Exception):
 class SmallApp:
     """The tenant an action belongs to; `zone` is an IANA name.
 
-    `settings` are the values that its document gives to steps, to read only; steps get them.
+    `settings` are the values that its document gives to steps, read-only.
     """
 
     id: int
@@ -68,7 +68,7 @@ class Recipient:
 
 @dataclass
 class StepContext(ABC):
-    """What a step knows about its operation. Instants are aware UTC.
+    """A step's view of its operation. Instants are aware UTC.
 
     `last_success_at` is the start of the first attempt of the last successful operation, so that
     nothing published during a run is skipped by the next. `checkpoint` is kept between operations.
@@ -124,7 +124,7 @@ StepFunction = Callable[[Any], StepResult | None]
 
 @dataclass(frozen=True, slots=True)
 class RegisteredStep:
-    """A step of one's own: its name in `operations`, its function, and how it is run."""
+    """A user-defined step: its name in `operations`, its function, and how to run it."""
 
     name: str
     function: StepFunction
@@ -149,9 +149,9 @@ def step(
     """Register the decorated function as the step `name`.
 
     The function takes the StepContext and returns a StepResult or None. `heavy` sends the action
-    to the heavy queue; `repeatable=False` says that a step that was cut off must not begin again;
-    `sends` says that the action must name recipients. Raises TypeError or ValueError for what is
-    no step, and for a name that another module has registered.
+    to the heavy queue; `repeatable=False` forbids to start a step again that was cut off; `sends`
+    requires the action to name recipients. Raises TypeError or ValueError for an invalid step and
+    for a name that another module has registered.
     """
     _check_step(name, parameters)
 

@@ -1,4 +1,4 @@
-"""Test a step of one's own: a StepContext without Minutehand around it."""
+"""Test your own steps: a StepContext without the rest of Minutehand."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -29,10 +29,10 @@ class Reported:
 class TestContext(StepContext):
     """A context that keeps what the step reported, in `reported`.
 
-    `should_stop()` turns true at the call after `stops_after` others; None: never.
+    `should_stop()` returns True after `stops_after` calls; None: never.
     """
 
-    # Not a class of tests: pytest would collect it by its name.
+    # Keep pytest from collecting it by its name.
     __test__ = False
 
     left: timedelta = timedelta(hours=4)
@@ -47,16 +47,15 @@ class TestContext(StepContext):
         message: str | None = None,
         phase: str | None = None,
     ) -> None:
-        """Keep what is reported."""
         self.reported.append(Reported(done, total, message, phase))
 
     def time_left(self) -> timedelta:
-        """Return the time that the test gave, or none once the step should stop."""
+        """Return the test's time, or zero once the step should stop."""
         is_over = self.stops_after is not None and self._asked > self.stops_after
         return timedelta(0) if is_over else self.left
 
     def should_stop(self) -> bool:
-        """Return whether the step was asked more often than the test allows."""
+        """Return whether the step has called more than `stops_after` times."""
         self._asked += 1
         return self.stops_after is not None and self._asked > self.stops_after
 
@@ -69,7 +68,7 @@ def make_context(
     stops_after: int | None = None,
     **changes: Any,
 ) -> TestContext:
-    """Return a context to call a step with: valid and dull, but for what the test says.
+    """Return a context to call a step with, with defaults for all that the test omits.
 
     `changes` are fields of StepContext, such as `checkpoint` or `last_success_at`.
     """

@@ -1,1 +1,1 @@
-"""How each process of ours stands up and goes down."""
+"""The start and stop of each of Minutehand's processes."""

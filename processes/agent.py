@@ -1,4 +1,4 @@
-"""The process beside a worker that follows; `minutehand.follow` starts it."""
+"""The agent's process beside a worker, started by `minutehand.follow`."""
 
 import json
 import logging
@@ -20,7 +20,7 @@ logger = logging.getLogger("minutehand.agent")
 
 
 def run(settings: Settings, socket: Path) -> None:
-    """Stand beside a Celery worker that follows; its first line of stdin describes it."""
+    """Serve a Celery worker, which the first line of stdin describes."""
     set_up_logs(settings.log, "agent")
     worker = _worker(sys.stdin.readline())
     configure(settings)
@@ -32,22 +32,22 @@ def run(settings: Settings, socket: Path) -> None:
 
 
 def _check(engine: sa.Engine, settings: Settings) -> None:
-    """Refuse a database of another release; one that is away is waited for by each claim."""
+    """Refuse a database of another release; each claim waits for an unavailable one."""
     try:
         with reading(engine) as connection:
             check_schema(connection)
     except (SchemaOutdated, SchemaNewer) as error:
         url = settings.effective_database_url.set(query={}).render_as_string(hide_password=True)
-        told = f"the worker's SCHED_HOME and SCHED_DATABASE_URL lead its agent to {url}"
-        raise type(error)(f"{error}; {told}") from None
+        where = f"the worker's SCHED_HOME and SCHED_DATABASE_URL lead its agent to {url}"
+        raise type(error)(f"{error}; {where}") from None
     except DATABASE_AWAY as error:
         logger.warning("database unavailable at the start: %s", error.orig)
 
 
 def _worker(line: str) -> Worker:
     try:
-        told = json.loads(line)
-        follows = tuple(str(name) for name in told["follows"])
-        return Worker(str(told["name"]), ",".join(told["queues"]), follows, int(told["pid"]))
+        given = json.loads(line)
+        follows = tuple(str(name) for name in given["follows"])
+        return Worker(str(given["name"]), ",".join(given["queues"]), follows, int(given["pid"]))
     except (ValueError, KeyError, TypeError):
         raise Refused("the agent is started by minutehand.follow(app) in a worker") from None

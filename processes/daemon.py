@@ -60,7 +60,7 @@ def _serve(daemon: Daemon, *, once: bool, at: datetime | None) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: daemon.stop.set())
     end_with_parent()
-    # What a start leaves behind stays: the collector need not look through it at every tick.
+    # Objects made at the start stay: the collector need not scan them at each tick.
     gc.collect()
     gc.freeze()
     logger.info("daemon %s started on %s", daemon.name, _shown(daemon.settings))
@@ -71,7 +71,7 @@ def _serve(daemon: Daemon, *, once: bool, at: datetime | None) -> int:
 
 
 def _note_stop(daemon: Daemon) -> None:
-    """Let `minutehand status` show that nothing ticks any more, and that this was wanted."""
+    """Record the stop, so that `minutehand status` shows it as intended."""
     try:
         with daemon.engine.begin() as connection:
             ticks.daemon_stopped(connection, daemon.name)
@@ -80,7 +80,7 @@ def _note_stop(daemon: Daemon) -> None:
 
 
 def _shown(settings: Settings) -> str:
-    """Return the database's URL without its password, which may stand in its query too."""
+    """Return the database's URL without its password and query, which may hold it too."""
     return settings.effective_database_url.set(query={}).render_as_string(hide_password=True)
 
 

@@ -22,7 +22,7 @@ FOLDER = Path(__file__).resolve().parent.parent / "examples" / "demo"
 def load(installation: Installation) -> None:
     """Copy the demo's data under the data root and store its small app, users and actions.
 
-    What is there already, as it is here, stays as it is: loading twice changes nothing.
+    Loading twice changes nothing.
     """
     settings = installation.settings
     installation.publish()

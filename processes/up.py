@@ -1,4 +1,4 @@
-"""`minutehand up`: broker, daemon and workers, as children of one process."""
+"""`minutehand up`: broker, daemon and workers as children of one process."""
 
 import logging
 import signal
@@ -25,14 +25,14 @@ logger = logging.getLogger("minutehand.up")
 
 BROKER_START_S = 20.0
 WATCH_S = 0.5
-# Beyond the grace that running steps are given.
+# Beyond the grace of running steps.
 STOP_MARGIN_S = 10.0
 BROKER_STOP_S = 10.0
 SCHEDULER_SERVER = Path(__file__).resolve().parent.parent / "scheduler_server.py"
 
 
 def up(installation: Installation, *, load_demo: bool, run_now: bool) -> None:
-    """Run everything here until a signal: broker, daemon, workers, as children of this process.
+    """Run broker, daemon and workers as children of this process until a signal.
 
     `load_demo` loads the demo small app first; `run_now` runs every active action once.
     """
@@ -57,11 +57,11 @@ def up(installation: Installation, *, load_demo: bool, run_now: bool) -> None:
         while not stop.wait(WATCH_S):
             for child in (*broker, *children):
                 child.keep_alive()
-        logger.info("stopping; what runs is given back and goes on at the next start")
+        logger.info("stopping; running operations are put back and continue at the next start")
 
 
 def _start_broker(settings: Settings, stack: ExitStack) -> list[Child]:
-    """Start the embedded broker, stopped last of all; return it, or nothing with another."""
+    """Start the embedded broker, to be stopped last; return it, or nothing for another broker."""
     if not settings.uses_embedded_broker:
         return []
     if stop_orphan(settings.socket_path):
@@ -91,7 +91,7 @@ def _children(settings: Settings) -> list[Child]:
 
 
 def _run_all(installation: Installation) -> None:
-    """Run every active action of all small apps once; what goes wrong ends nothing here."""
+    """Run every active action of all small apps once; only log an error."""
     installation.publish()
     try:
         asked, _ = manual.run_all(installation.engine, installation.actor)

@@ -1,4 +1,4 @@
-"""A Celery worker of ours: how it starts, shows that it lives, and stops without losing work."""
+"""Run a Celery worker: it records that it is alive, and stops without losing work."""
 
 import logging
 import os
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
-# Celery reads it when a worker starts: SIGTERM then ends within a bounded time.
+# Celery reads it when a worker starts: SIGTERM then stops the worker within a time limit.
 os.environ.setdefault("REMAP_SIGTERM", "SIGQUIT")
 
 import sqlalchemy as sa
@@ -38,10 +38,10 @@ BACKFILL = "tasks.backfill"
 
 
 class Presence:
-    """Says in the table `workers` that this worker lives, from the processes of its pool.
+    """Records in the table `workers` that this worker is alive, from its pool's processes.
 
-    The main process opens no database while it may fork: a child forked in the middle of an SQLite
-    transaction inherits its locks' state and would find the database locked for ever.
+    The main process opens no database while it may fork: a child forked during an SQLite
+    transaction inherits its lock state and would find the database locked for ever.
     """
 
     def __init__(self, settings: Settings, name: str, queues: str) -> None:
@@ -50,18 +50,18 @@ class Presence:
         self.queues = queues
         self._step_failures: dict[str, str] | None = None
 
-    def tell(self, **_: object) -> None:
+    def log_ready(self, **_: object) -> None:
         """Log that the worker is ready."""
         logger.info("worker %s is ready for %s", self.name, self.queues)
 
     def start(self, **_: object) -> None:
-        """Begin to say that the worker lives; called in each new process of the pool."""
+        """Start the heartbeat; called in each new process of the pool."""
         threading.Thread(target=self._keep, name="presence", daemon=True).start()
-        # Not in the process that forks, and not before it is up: a module may take its time.
+        # In a thread of the child: an import may be slow.
         threading.Thread(target=self._load_steps, name="steps", daemon=True).start()
 
     def stop(self) -> None:
-        """Say that the worker stopped of its own; called when its pool has ended."""
+        """Record that the worker stopped in order; called after its pool has ended."""
         try:
             with make_engine(self.settings).begin() as connection:
                 ticks.worker_stopped(connection, self.name)
@@ -69,7 +69,7 @@ class Presence:
             logger.warning("database unavailable while stopping: %s", error)
 
     def _load_steps(self) -> None:
-        """Load the modules of steps, which the first operation would wait for."""
+        """Load the step modules, so that the first operation need not wait."""
         self._step_failures = registry_of(self.settings.step_modules).failed
 
     def _keep(self) -> None:
@@ -77,32 +77,32 @@ class Presence:
         pause = threading.Event()
         pid = os.getppid()
         clock = SkewWatch(self.settings.clock.max_skew_s)
-        is_told = False
+        is_recorded = False
         while not stopping.is_set():
             try:
                 with engine.begin() as connection:
                     _, skew_s = read_both(connection)
                     clock.note(skew_s)
                     ticks.worker_seen(connection, self.name, self.queues, pid, skew_s)
-                    failures = None if is_told else self._step_failures
+                    failures = None if is_recorded else self._step_failures
                     if failures is not None:
                         ticks.note_step_failures(connection, self.name, failures)
-                is_told = is_told or failures is not None
+                is_recorded = is_recorded or failures is not None
             except sa.exc.SQLAlchemyError as error:
                 logger.warning("database unavailable: %s", error)
             pause.wait(self.settings.worker.heartbeat_s)
 
 
 def serve(settings: Settings, queues: str, concurrency: int, name: str) -> int:
-    """Run a worker until it is told to stop; return its exit code."""
-    # It accepts JSON only; running as root is the operator's choice (the image does not).
+    """Run a worker until it is stopped; return its exit code."""
+    # The worker accepts JSON only, and running it as root is the operator's choice.
     warnings.filterwarnings("ignore", category=SecurityWarning)
     outlive_lost_connections()
     app = configure(settings)
     hostname = f"{name}@{socket.gethostname()}:{os.getpid()}"
     presence = Presence(settings, hostname, queues)
     signals.setup_logging.connect(_keep_our_logs, weak=False)
-    signals.worker_ready.connect(presence.tell, weak=False)
+    signals.worker_ready.connect(presence.log_ready, weak=False)
     signals.worker_process_init.connect(presence.start, weak=False)
     signals.worker_ready.connect(_note_stop_first, weak=False)
     worker = app.Worker(
@@ -110,7 +110,7 @@ def serve(settings: Settings, queues: str, concurrency: int, name: str) -> int:
         pool="prefork",
         concurrency=concurrency,
         queues=[in_broker(queue) for queue in queues.split(",")],
-        # By name: the tasks must not know the scheduler, whose work this one does.
+        # By name: tasks.backfill imports the scheduler, and the other tasks must not.
         include=[BACKFILL] if DEFAULT in queues.split(",") else [],
         without_gossip=True,
         without_mingle=True,
@@ -126,7 +126,7 @@ def serve(settings: Settings, queues: str, concurrency: int, name: str) -> int:
 
 
 def run(settings: Settings, queues: str, concurrency: int | None) -> int:
-    """Run a worker for queues, by commas, as a process of its own; return its exit code."""
+    """Run a worker for comma-separated queues in this process; return its exit code."""
     queues = parse_queues(queues)
     name = queues.replace(",", "-")
     set_up_logs(settings.log, name)
@@ -136,22 +136,22 @@ def run(settings: Settings, queues: str, concurrency: int | None) -> int:
 
 
 def parse_queues(text: str) -> str:
-    """Return queues as everybody compares them: by commas alone. Raises Refused for none."""
+    """Return the queues without spaces and repetitions; raises Refused for an empty name."""
     names = [name.strip() for name in text.split(",")]
     if not all(names):
-        raise Refused(f"--queues {text!r}: write names by commas, such as quick,heavy")
+        raise Refused(f"--queues {text!r}: separate names by commas, such as quick,heavy")
     return ",".join(dict.fromkeys(names))
 
 
 def _keep_our_logs(**_: object) -> None:
-    """Celery leaves logging alone when somebody listens to this signal."""
+    """Keep our logging: Celery sets up its own unless this signal has a receiver."""
 
 
 def _note_stop_first(**_: object) -> None:
-    """Tell the children of a stop before Celery does its part.
+    """Signal a stop to the children before Celery handles it.
 
-    Celery's own signal `worker_shutting_down` comes after its soft shutdown: too late for steps
-    to end in the grace and for their operations to be given back.
+    Celery sends `worker_shutting_down` after its soft shutdown: too late for steps to end in the
+    grace and for their operations to be put back.
     """
     for number in (signal.SIGTERM, signal.SIGQUIT, signal.SIGINT):
         signal.signal(number, _after_noting(signal.getsignal(number)))

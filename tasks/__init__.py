@@ -1,1 +1,1 @@
-"""Doing it: what Celery workers run."""
+"""What Minutehand's Celery workers run: operations, backfills and notices."""

@@ -1,7 +1,7 @@
-"""metatask_schedule: work off backfills, in batches of one transaction each.
+"""The task metatask_schedule: process backfills in batches of one transaction each.
 
-A worker for the queue `default` loads this module by name. What a batch recorded stays when the
-worker dies; the sweep asks another one to go on.
+A worker for the queue `default` loads this module by name. If the worker dies, the recorded batches
+stay, and the sweep asks another worker to continue.
 """
 
 import logging
@@ -44,24 +44,24 @@ from tasks.lease import stopping
 
 logger = logging.getLogger("minutehand.backfill")
 
-# More of an action's operations that somebody asked for do not wait at a time.
+# The most operations of an action, requested by users, that may wait to start.
 MOST_UNSTARTED = 2_000
 NO_ROOM = timedelta(seconds=15)
 DATABASE_AWAY = (sa.exc.OperationalError, sa.exc.InterfaceError, sa.exc.InternalError)
 
 
 def work_off(engine: sa.Engine, turn: Turn) -> str:
-    """Work off a backfill batch by batch; return why it ended here.
+    """Process a backfill batch by batch; return why it ended here.
 
-    It goes on while it is this attempt's turn, there is room and time, and the broker takes what is
-    recorded; else the sweep asks again when `not_before` has come.
+    It continues while the turn is this attempt's, the backfill has room and time, and the broker
+    takes what is recorded. Otherwise the sweep asks again from `not_before` on.
     """
     while not stopping.is_set():
         with engine.begin() as connection:
             batch = _batch(connection, turn)
         sent = send_reserved(engine, batch.messages)
         if batch.next_turn is None:
-            return batch.told
+            return batch.reason
         turn = batch.next_turn
         if sent.error is not None:
             return "broker unavailable"
@@ -72,29 +72,30 @@ def work_off(engine: sa.Engine, turn: Turn) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What a batch recorded, to be sent; whose turn it is next, or why nobody's."""
+    """What a batch recorded, to be sent, and the next turn or the reason why there is none."""
 
     messages: tuple[Message, ...] = ()
     next_turn: Turn | None = None
-    told: str = ""
+    reason: str = ""
 
 
 def _batch(connection: sa.Connection, turn: Turn) -> Batch:
-    """Work off one batch in the caller's transaction."""
+    """Process one batch in the caller's transaction."""
     row = backfills.hold(connection, turn)
     if row is None:
-        return Batch(told="not this attempt's turn")
+        return Batch(reason="not this attempt's turn")
     action = cursors.lock(connection, row.action_uid)
     try:
         plan = fillable_plan(action)
     except (Refused, ValueError) as error:
         backfills.finish(connection, row.id, "failed", str(error))
-        return Batch(told="failed")
-    most = min(BATCH, row.pace or BATCH, _room(connection, row.action_uid))
+        return Batch(reason="failed")
+    room = MOST_UNSTARTED - backfills.count_unstarted(connection, row.action_uid)
+    most = min(BATCH, row.pace or BATCH, room)
     if most <= 0:
         attempt = backfills.move_on(connection, row, {}, row.cursor)
         backfills.put_off(connection, [(row.id, attempt)], NO_ROOM)
-        return Batch(told="too many wait")
+        return Batch(reason="too many wait")
     some = occurrences_in(plan, row.action_uid, row.cursor, row.until)
     wanted = Wanted(row.action_uid, row.since + SECOND, row.until, Mode(row.mode), row.pace)
     share = share_of(connection, wanted, some, most)
@@ -102,22 +103,18 @@ def _batch(connection: sa.Connection, turn: Turn) -> Batch:
     attempt = backfills.move_on(connection, row, share.counts, share.last or row.until)
     if len(some) < BATCH and (not some or share.last == some[-1]):
         backfills.finish(connection, row.id, "done")
-        return Batch(messages, told="done")
+        return Batch(messages, reason="done")
     if row.pace and messages:
-        # Not before the next minute of the clock; the tick at its beginning asks again.
+        # The tick at the start of the next minute asks again.
         backfills.wait_until(connection, row.id, next_minute(read_clock(connection)))
-        return Batch(messages, told="paced")
+        return Batch(messages, reason="paced")
     return Batch(messages, (row.id, attempt))
-
-
-def _room(connection: sa.Connection, uid: UUID) -> int:
-    return MOST_UNSTARTED - backfills.count_unstarted(connection, uid)
 
 
 def _run(
     connection: sa.Connection, action: sa.Row[Any], plan: Plan, share: Share, by: CausedBy
 ) -> tuple[Message, ...]:
-    """Record what is missing, make pending what is to run again; return the messages."""
+    """Record missing operations and make pending those to repeat; return their messages."""
     subject, uid = action_ref(action), action.action_uid
     rows = [operation_row(subject, plan, operation_id(uid, at), at, by) for at in share.record]
     new = operations.record(connection, rows)
@@ -129,14 +126,14 @@ def _run(
 
 @app.task(name=METATASK_SCHEDULE)
 def metatask_schedule(backfill_id: str, attempt: int) -> str:
-    """Work off a backfill, in that attempt; return what became of it."""
-    told = run_turn(engine_of(os.getpid(), settings_in_use()), (UUID(backfill_id), attempt))
-    logger.info("backfill %s attempt %d: %s", backfill_id, attempt, told)
-    return told
+    """Process a backfill in that attempt; return the outcome."""
+    outcome = run_turn(engine_of(os.getpid(), settings_in_use()), (UUID(backfill_id), attempt))
+    logger.info("backfill %s attempt %d: %s", backfill_id, attempt, outcome)
+    return outcome
 
 
 def run_turn(engine: sa.Engine, turn: Turn) -> str:
-    """Work off a backfill; a fault that nobody foresaw ends it, and is on record there."""
+    """Process a backfill; an unexpected error ends the backfill and is recorded in it."""
     try:
         return work_off(engine, turn)
     except DATABASE_AWAY as error:

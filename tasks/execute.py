@@ -1,4 +1,4 @@
-"""Run an operation: claim it, run its steps in order under a lease, write its end."""
+"""Run an operation: claim it, run its steps in order under a lease, record its end."""
 
 import json
 import logging
@@ -33,19 +33,19 @@ from tasks.step_states import Script
 
 logger = logging.getLogger("minutehand.worker")
 
-# Operations of one action may start at the same moment: all but one see the other at the next try.
+# Two operations of an action may start at once; all but one see the other at the next try.
 MOST_TRIES = 5
 
 
 @app.task(name=EXECUTE_HEAVY, bind=True)
 def execute_scheduled_action(self: "Task[Any, Any]", operation_id: str, attempt: int) -> str:
-    """Run one attempt of an operation on the heavy queue; return what became of it."""
+    """Run one attempt of an operation on the heavy queue; return the outcome."""
     return _execute(self, operation_id, attempt)
 
 
 @app.task(name=EXECUTE_QUICK, bind=True)
 def execute_scheduled_action_quick(self: "Task[Any, Any]", operation_id: str, attempt: int) -> str:
-    """Run one attempt of an operation on the quick queue; return what became of it."""
+    """Run one attempt of an operation on the quick queue; return the outcome."""
     return _execute(self, operation_id, attempt)
 
 
@@ -64,7 +64,7 @@ def run_attempt(
     message: tuple[UUID, int],
     worker: str,
 ) -> str:
-    """Run the attempt that `message` (id, attempt) names, if it can be claimed; return its end."""
+    """Run the attempt named by `message` (id, attempt), if it can be claimed; return its end."""
     operation_id, attempt = message
     script = Script(registry.user_specs())
     claimed = _claim(engine, message, worker, script, settings.alert)
@@ -82,14 +82,14 @@ def run_attempt(
         logger.warning("%s; nothing more is written", error)
         return "lost"
     level = logging.ERROR if ended.state == OperationState.FAILED else logging.INFO
-    told = ending.error or ending.reason
+    reason = ending.error or ending.reason
     logger.log(
         level,
         "%s: operation %s ended: %s%s",
         claimed.triggerer,
         operation_id,
         ended.state,
-        f" ({told})" if told else "",
+        f" ({reason})" if reason else "",
     )
     send_released(engine, [one.id for one in ended.released])
     send_notices(engine, ended.owed)
@@ -114,9 +114,10 @@ def _claim(
 
 
 def _end(runner: Runner, ending: Ending) -> Ended:
-    """Write the end, also after the database was away.
+    """Record the end, retrying while the database is unavailable.
 
-    An end that no store takes is a failure that says so: it must not look like a lost worker.
+    If the end cannot be stored, the operation fails with that error: it must not look like a lost
+    worker.
     """
     engine, story, alerts = runner.engine, runner.story(ending), runner.settings.alert
     id, attempt = runner.lease.claim.id, runner.lease.claim.attempt
@@ -130,7 +131,7 @@ def _end(runner: Runner, ending: Ending) -> Ended:
 
 
 def _run_steps(runner: Runner) -> Ending:
-    """Run what is left of the operation's steps; return how the attempt ends."""
+    """Run the operation's remaining steps; return how the attempt ends."""
     try:
         ending = runner.run()
     except Interrupted as interrupted:
@@ -139,7 +140,7 @@ def _run_steps(runner: Runner) -> Ending:
             raise LeaseLost("the lease was lost while a step ran") from None
     except LeaseLost:
         raise
-    except BaseException as error:  # a step's own fault: it fails its operation only
+    except BaseException as error:  # a step's error fails only its operation
         ending = ending_of(runner, error)
     keeps_checkpoint = ending.state in {
         OperationState.SUCCESS,
@@ -153,19 +154,19 @@ def _run_steps(runner: Runner) -> Ending:
             raise TypeError(f"a {type(runner.checkpoint).__name__}, not a dict")
         json.dumps(runner.checkpoint, allow_nan=False)
     except (TypeError, ValueError) as error:
-        text = f"the checkpoint cannot be kept, for it is no JSON: {error}"
+        text = f"the checkpoint cannot be stored, because it is not valid JSON: {error}"
         return failed(runner.lease.claim, text, permanent=True)
     return replace(ending, checkpoint=runner.checkpoint)
 
 
 def ending_of(runner: Runner, error: BaseException) -> Ending:
-    """Return how an attempt ends whose step raised `error`."""
+    """Return the end of an attempt whose step raised `error`."""
     claimed = runner.lease.claim
     match error:
         case StepFailed():
             return failed(claimed, str(error), permanent=error.permanent)
         case SchedulerError():
-            # A step that nobody knows, a document that nobody understands: trying again is in vain.
+            # An unknown step or an invalid document: a retry cannot help.
             return failed(claimed, str(error), permanent=True)
         case sa.exc.OperationalError() | sa.exc.InterfaceError() | sa.exc.InternalError():
             return database_was_away(runner, error)
@@ -174,10 +175,10 @@ def ending_of(runner: Runner, error: BaseException) -> Ending:
 
 
 def database_was_away(runner: Runner, error: sa.exc.DBAPIError) -> Ending:
-    """Return how an attempt ends whose step met a database that was away.
+    """Return the end of an attempt whose step found the database unavailable.
 
-    In a step of ours it was Minutehand's database: no fault of the action, so it is put back like
-    a lost one. In a user's own step it may be any database, and is a failure like another.
+    In a built-in step it was Minutehand's database, so the attempt is put back like a lost one. In
+    a user-defined step it may be any database, so the attempt fails.
     """
     claimed = runner.lease.claim
     text = f"database unavailable: {error.orig}"

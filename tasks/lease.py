@@ -1,7 +1,7 @@
-"""The lease on a running operation: a thread beats, notices what must end it, and interrupts.
+"""The lease on a running operation: a thread sends heartbeats and interrupts a step that must end.
 
-It raises in the step (by a signal to this process's main thread); a step that goes on all the same
-loses its operation and then its process. Celery's prefork pool replaces the process.
+A signal to the process's main thread raises Interrupted in the step. If the step does not end, the
+thread ends the operation and kills the process, which Celery's prefork pool replaces.
 """
 
 import logging
@@ -32,39 +32,36 @@ logger = logging.getLogger("minutehand.lease")
 
 
 class SharedFlag:
-    """A flag that a process and its forked children see.
+    """A flag that a process shares with its forked children.
 
-    It has no lock: with multiprocessing's Event, a child killed while it asked left the lock taken
-    and the other children deaf.
+    It has no lock: a child killed while it reads a multiprocessing Event leaves the lock taken, and
+    the other children never see the flag.
     """
 
     def __init__(self) -> None:
         self._byte = mmap(-1, 1)
 
     def is_set(self) -> bool:
-        """Return whether the flag is set."""
         return self._byte[0] == 1
 
     def set(self) -> None:
-        """Set the flag in all processes."""
         self._byte[0] = 1
 
     def clear(self) -> None:
-        """Take the flag back in all processes."""
         self._byte[0] = 0
 
 
-# Made before the pool forks, set by the worker's main process: its children see it.
+# Made before the pool forks; the worker's main process sets it.
 stopping = SharedFlag()
 
 CHECK_S = 0.2
-# How long an interrupted step has to let its operation be given back.
+# How long an interrupted step has to return before its process is killed.
 LAST_WRITE_S = 1.0
 INTERRUPT = signal.SIGUSR2
 
 
 class Interrupted(BaseException):
-    """Raised in a step that must end now; no Exception, so that no step swallows it by habit."""
+    """Raised in a step that must end now; a BaseException, so that `except Exception` misses it."""
 
     def __init__(self, ending: Ending) -> None:
         self.ending = ending
@@ -81,7 +78,7 @@ LOST = Ending(OperationState.FAILED, reason="lease lost")
 
 @dataclass
 class Lease:
-    """The heartbeat of one attempt; to be used as `with lease.held():` around its steps."""
+    """The heartbeat of one attempt; run its steps within `with lease.held():`."""
 
     engine: sa.Engine
     claim: Claim
@@ -89,9 +86,9 @@ class Lease:
     alerts: AlertSettings = NO_ALERTS
     interruption: Interrupted | None = None
     lost: bool = False
-    # Whether the running step was told to stop: its partial result is then no end of its own.
+    # Whether the running step saw that it should stop: its partial result then does not count.
     stop_was_seen: bool = False
-    # The running step, if it is one that must not begin twice.
+    # The running step, if it must not begin twice.
     unrepeatable: str | None = None
     _cancelled_at: float | None = None
     _interruptible: bool = False
@@ -112,7 +109,7 @@ class Lease:
         return ending is not None
 
     def asked_to_end(self) -> Ending | None:
-        """Return how the operation ends if its step stops now as asked, None when nobody asks."""
+        """Return how the operation ends if its step stops now, None if it may go on."""
         if stopping.is_set():
             return GIVEN_BACK
         if self._cancelled_at is not None:
@@ -121,7 +118,7 @@ class Lease:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Keep the lease while the block runs."""
+        """Renew the lease while the block runs."""
         previous = _set_handler(self._on_signal)
         beats = threading.Thread(target=self._keep, name="lease", daemon=True)
         beats.start()
@@ -134,7 +131,7 @@ class Lease:
 
     @contextmanager
     def interruptible(self) -> Iterator[None]:
-        """Let the lease interrupt the block: a step, never our own writes."""
+        """Let the lease interrupt the block: for a step, never for our own writes."""
         self._interruptible = True
         try:
             if self.interruption is not None:
@@ -159,14 +156,14 @@ class Lease:
                 return
 
     def _beat(self) -> float:
-        """Renew the lease; return after how many seconds to do it again."""
+        """Renew the lease; return the seconds until the next renewal."""
         try:
             with self.engine.begin() as connection:
                 is_cancelled = running.beat(connection, self.claim.id, self.claim.attempt)
         except LeaseLost:
             self.lost = True
         except sa.exc.SQLAlchemyError as error:
-            # The sweep trusts no lease's age after an error of its own either: go on.
+            # After a database error the sweep does not trust a lease's age either: go on.
             logger.warning("heartbeat of %s: database unavailable: %s", self.claim.id, error)
             return min(1.0, self.settings.heartbeat_s)
         else:
@@ -175,7 +172,7 @@ class Lease:
         return self.settings.heartbeat_s
 
     def _due_ending(self) -> tuple[Ending | None, float]:
-        """Return how the attempt has to end now, if it has, and the grace the step is given."""
+        """Return how the attempt must end now, if it must, and the step's grace in seconds."""
         if self.lost:
             return LOST, LAST_WRITE_S
         if stopping.is_set():
@@ -183,15 +180,15 @@ class Lease:
         if self._cancelled_at is not None:
             return CANCELLED, self.settings.cancel_grace_s
         over_s = monotonic() - self._started - self.claim.plan.time_limit.total_seconds()
-        # At the limit should_stop() turned true; then the step is interrupted, then ended.
+        # should_stop() turned true at the limit; the step is interrupted later, then killed.
         if over_s >= self.settings.soft_limit_s:
             return TIME_LIMIT, self.settings.hard_limit_s - self.settings.soft_limit_s
         return None, 0.0
 
     def _end_step(self, ending: Ending, grace_s: float) -> None:
-        """Interrupt the step; after the grace write the end and end this process."""
+        """Interrupt the step; after the grace record the end and kill this process."""
         self.interruption = Interrupted(self._when_cut_off(ending))
-        # A stopping worker lets a step come to its end in the grace; the others must end now.
+        # A stopping worker lets a step finish in the grace; any other reason interrupts it now.
         if ending is not GIVEN_BACK:
             os.kill(os.getpid(), INTERRUPT)
         if self._wait_beating(grace_s):
@@ -203,7 +200,7 @@ class Lease:
         self._abandon(self._when_cut_off(ending))
 
     def _when_cut_off(self, ending: Ending) -> Ending:
-        """Return how the attempt ends if its step is cut off: one that may not repeat fails."""
+        """Return how the attempt ends if its step is cut off; it fails if it may not repeat."""
         if ending is not GIVEN_BACK or self.unrepeatable is None:
             return ending
         error = f"the worker stopped while step {self.unrepeatable} was running"
@@ -220,7 +217,7 @@ class Lease:
 
     def _abandon(self, ending: Ending) -> None:
         logger.error(
-            "operation %s attempt %d: a step does not end (%s); ending its process",
+            "operation %s attempt %d: a step does not end (%s); killing its process",
             self.claim.id,
             self.claim.attempt,
             ending.reason,

@@ -1,8 +1,8 @@
-"""Load modules of somebody else's: bounded in time, and none can take this process down.
+"""Import user modules with a time limit, isolated from this process.
 
-A module is imported in a thread of its own. What it raises, even sys.exit, is its failure; what it
-prints goes to stderr; the working directory is put back, and what it adds to the module path comes
-after what was there. One that ends its process (os._exit, a crash in C) is beyond help.
+Each import runs in its own thread. Whatever the module raises, even SystemExit, is reported as its
+failure; its output goes to stderr; the working directory is restored, and its additions to the
+module path move to the end. Nothing protects from a module that ends the process (os._exit).
 """
 
 import importlib
@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
+from operator import itemgetter
 from pathlib import Path
 from threading import Thread
 from types import ModuleType
@@ -29,51 +30,48 @@ OWN_NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """A module to be loaded, and who names it: the setting, or an entry point of a package."""
+    """A module to load, and its source: the setting, or an entry point of a package."""
 
     module: str
-    told: str
-    # What of the module an entry point names besides.
+    source: str
+    # The object that an entry point names in the module.
     attribute: str = ""
 
 
 def origins_of(modules: Sequence[str], *, packages: bool) -> list[Origin]:
-    """Return what is to be loaded: the modules of the setting, then those of installed packages.
+    """Return the modules to load: those of the setting, then those of installed packages.
 
-    Each once; packages in the order of their names, so that every process agrees.
+    Each module appears once; packages are sorted by name, so that all processes agree.
     """
     found = [Origin(module, f"SCHED_STEP_MODULES {module}") for module in modules]
     if packages:
-        found += [one for _, one in sorted(map(_of_package, entry_points(group=GROUP)), key=_order)]
+        named = map(_of_package, entry_points(group=GROUP))
+        found += [one for _, one in sorted(named, key=itemgetter(0))]
     return list({(one.module, one.attribute): one for one in reversed(found)}.values())[::-1]
 
 
-def _order(named: tuple[str, Origin]) -> str:
-    return named[0]
-
-
 def _of_package(point: EntryPoint) -> tuple[str, Origin]:
-    """Return what an entry point names, after what it is to be sorted by."""
+    """Return the sort key and the module of an entry point."""
     package, version = _package_of(point)
-    told = f"entry point {point.name!r} of {f'{package} {version}' if package else 'a package'}"
+    source = f"entry point {point.name!r} of {f'{package} {version}' if package else 'a package'}"
     try:
         module, attribute = point.module, point.attr or ""
     except AttributeError:
-        # No name of a module, such as one with a hyphen: its import says so.
+        # Not a module name, such as one with a hyphen: the import reports it.
         module, attribute = point.value, ""
-    return f"{package}\0{point.name}", Origin(module, told, attribute)
+    return f"{package}\0{point.name}", Origin(module, source, attribute)
 
 
 def _package_of(point: EntryPoint) -> tuple[str, str]:
-    """Return a package's name and version; empty for one that is installed in part."""
+    """Return a package's name and version; empty if its installation is broken."""
     try:
         return (point.dist.name or "", point.dist.version) if point.dist else ("", "")
-    except Exception:  # whatever is wrong with it, it stops nobody but its users
+    except Exception:  # a broken package affects only the actions that use it
         return "", ""
 
 
 def load(origin: Origin, within_s: float = WITHIN_S) -> str | None:
-    """Import a module; return what went wrong, None when nothing did."""
+    """Import a module; return the error, None on success."""
     errors: list[BaseException] = []
 
     def run() -> None:
@@ -105,7 +103,7 @@ def _import(origin: Origin) -> None:
 
 
 def _is_ours(module: ModuleType) -> bool:
-    """Whether a module is part of this program, which has its name before any other."""
+    """Whether a module is part of this program."""
     file = getattr(module, "__file__", None)
     own = (ROOT / module.__name__ / "__init__.py", ROOT / f"{module.__name__}.py")
     return module.__name__ in OWN_NAMES and file is not None and Path(file).resolve() in own
@@ -113,7 +111,7 @@ def _is_ours(module: ModuleType) -> bool:
 
 @contextmanager
 def _kept() -> Iterator[None]:
-    """Keep the working directory, the module path and stdout of this process."""
+    """Preserve the working directory, the module path and stdout of this process."""
     path = list(sys.path)
     folder = _folder()
     try:
@@ -127,7 +125,7 @@ def _kept() -> Iterator[None]:
 
 
 def _folder() -> str | None:
-    """Return the working directory, None where somebody removed it."""
+    """Return the working directory, None if it was removed."""
     try:
         return os.getcwd()
     except OSError:

@@ -1,4 +1,4 @@
-"""Report a running operation's progress and log lines: to the row, at most once a second."""
+"""Write a running operation's progress and log lines to its row, at most once a second."""
 
 import logging
 from collections import deque
@@ -38,8 +38,8 @@ class Progress:
         message: str | None = None,
         phase: str | None = None,
     ) -> None:
-        """Take what is not None; raises LeaseLost when the row is no longer ours."""
-        # Of whatever kind a step counts in: no store need know it.
+        """Report what is not None; raises LeaseLost if the row is no longer ours."""
+        # A step may count in another number type, which no store knows.
         counts = {"processed": done, "total": total}
         self._values |= {key: int(one) for key, one in counts.items() if one is not None}
         texts = {"message": message, "phase": phase}
@@ -55,12 +55,12 @@ class Progress:
         self._has_new_lines = True
 
     def begin_step(self, index: int) -> None:
-        """Write that a step starts, and how the one before it ended; raises LeaseLost."""
+        """Write that a step starts and how the previous one ended; raises LeaseLost."""
         self._values |= self.script.begin(index)
         self.write()
 
     def write(self) -> None:
-        """Write what has changed, also after the database was away; raises LeaseLost."""
+        """Write what has changed, waiting for the database; raises LeaseLost."""
         story = self.unwritten()
         persist(
             self.engine,
@@ -70,7 +70,7 @@ class Progress:
         self._written_at = monotonic()
 
     def unwritten(self) -> Story:
-        """Return what the row does not show yet: steps, the last values, new log lines."""
+        """Return the steps, the unwritten values and the new log lines."""
         values, self._values = self._values, {}
         lines = list(self._lines) if self._has_new_lines else None
         return Story({**values, "steps": self.script.stories}, lines)
@@ -83,13 +83,13 @@ class Progress:
         self.write()
 
     def _estimated(self) -> dict[str, Any]:
-        """Return when the operation should be done; asked once, of those that take their time."""
+        """Return when the operation should be done; estimated once, after its first second."""
         self._is_estimated = True
         return {"eta_at": persist(self.engine, lambda c: estimate(c, self.operation_id))}
 
 
 class LineHandler(logging.Handler):
-    """Hands the log records of one operation's steps to its progress."""
+    """Passes the log records of one operation's steps to its progress."""
 
     def __init__(self, progress: Progress) -> None:
         super().__init__(logging.INFO)

@@ -1,4 +1,4 @@
-"""Step names to functions: the built-in ones, then a user's own, from packages and settings."""
+"""Map step names to functions: built-in steps, then user-defined ones."""
 
 import importlib
 import logging
@@ -17,23 +17,23 @@ from tasks.loading import WITHIN_S, Origin, load, origins_of
 
 logger = logging.getLogger("minutehand.steps")
 
-# Where modules register what they have, by name: what one that fails put there is taken back.
+# Where modules register steps and readers by name; entries of a failed module are removed.
 SHELVES: tuple[dict[str, Any], ...] = (steps._registered, readers._registered)
 RUNNABLE = ("refresh", "publish", "send_email", "send_execsum", "maintenance")
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A module that was loaded, and the steps that it registered."""
+    """A loaded module and the steps that it registered."""
 
     origin: Origin
     steps: tuple[str, ...]
 
 
 class Registry:
-    """The steps this process knows; a module that fails to import stops nobody but its users.
+    """The steps this process knows; a failed import affects only the actions that use it.
 
-    `failed` says of each such module why. What it had registered before it failed is taken back.
+    `failed` maps each failed module to its error. What it registered before is removed.
     """
 
     def __init__(
@@ -51,14 +51,14 @@ class Registry:
             new = tuple(name for name in registered_steps() if name not in before)
             self.loaded.append(Loaded(origin, new))
             return
-        for shelf, things in zip(SHELVES, kept, strict=True):
+        for shelf, earlier in zip(SHELVES, kept, strict=True):
             shelf.clear()
-            shelf.update(things)
+            shelf.update(earlier)
         self.failed[origin.module] = error
-        logger.error("%s cannot be imported: %s", origin.told, error)
+        logger.error("%s cannot be imported: %s", origin.source, error)
 
     def _clash(self, before: dict[str, RegisteredStep]) -> str | None:
-        """Return what is wrong with the names of the steps that were just registered."""
+        """Return the error in the names of the steps that were just registered."""
         for name in registered_steps():
             if name in BUILT_IN_STEPS and name not in before:
                 return f"step {name!r} is one of Minutehand's own; give it another name"
@@ -66,13 +66,13 @@ class Registry:
 
     @property
     def failures(self) -> tuple[str, ...]:
-        """What could not be loaded and why, one sentence each."""
+        """The modules that failed to import and why, one sentence each."""
         return tuple(
             f"module {module} failed to import: {error}" for module, error in self.failed.items()
         )
 
     def user_specs(self) -> KnownSteps:
-        """Return the specs of the registered user steps, by name, with what could not be loaded."""
+        """Return the specs of the user-defined steps by name, with the failed modules."""
         specs = {
             name: StepSpec(
                 name=name,
@@ -87,7 +87,7 @@ class Registry:
         return KnownSteps(specs, self.failures)
 
     def function(self, name: str) -> Callable[[Any], StepResult | None]:
-        """Return the function that runs the step; raises UnknownStep, by name."""
+        """Return the function that runs the step; raises UnknownStep."""
         if name in RUNNABLE:
             run: Callable[[Any], StepResult] = importlib.import_module(
                 f"small_apps.steps.{name}"
@@ -96,7 +96,7 @@ class Registry:
         own = registered_steps().get(name)
         if own is not None:
             return own.function
-        hint = "".join(f"; {told}" for told in self.failures)
+        hint = "".join(f"; {failure}" for failure in self.failures)
         raise UnknownStep(f"this worker does not know the step {name!r}{hint}")
 
 
@@ -104,7 +104,7 @@ _loading = Lock()
 
 
 def registry_of(modules: tuple[str, ...]) -> Registry:
-    """Return this process's registry: loaded once, whoever asks first."""
+    """Return this process's registry, loaded at the first call."""
     with _loading:
         return _registry(modules)
 

@@ -1,4 +1,4 @@
-"""The steps of one attempt, in order, beginning at the first that did not succeed."""
+"""Run the steps of one attempt in order, beginning at the first that has not succeeded."""
 
 import json
 import logging
@@ -25,14 +25,14 @@ from tasks.progress import LineHandler, Progress
 from tasks.registry import Registry
 from tasks.step_states import Script
 
-# Who asked for it was a person: neither the schedule nor a range of its past.
-BY_PERSONS = frozenset({Cause.MANUAL, Cause.RERUN, Cause.RETRY})
-# One for all operations: a logger lives as long as its process, which runs one at a time.
+# Causes requested by a user, as opposed to the schedule or a backfill.
+BY_USERS = frozenset({Cause.MANUAL, Cause.RERUN, Cause.RETRY})
+# One for all operations: loggers are never freed, and a process runs one operation at a time.
 STEP_LOGGER = "minutehand.operation"
 
 
 class Runner:
-    """Runs an attempt's steps and keeps their story in the operation's row."""
+    """Runs an attempt's steps and records them in the operation's row."""
 
     def __init__(
         self,
@@ -54,12 +54,12 @@ class Runner:
 
     @property
     def checkpoint(self) -> dict[str, Any]:
-        """What the steps keep for the next operation: changed in place, or put in its place."""
+        """What the steps keep for the next operation; a step changes or replaces it."""
         return (self._given or self.lease.claim.memory).checkpoint
 
     @property
     def runs_built_in_step(self) -> bool:
-        """Whether the step that runs now is one of ours."""
+        """Whether the running step is built in, or none runs."""
         if self._running is None:
             return True
         return self.script.stories[self._running]["name"] in BUILT_IN_STEPS
@@ -70,7 +70,7 @@ class Runner:
         self._given = context = self._context(action)
         handler = LineHandler(self.progress)
         logger = logging.getLogger(STEP_LOGGER)
-        # The row keeps what the terminal may be too quiet for.
+        # The row keeps INFO lines, whatever the terminal's level is.
         logger.setLevel(logging.INFO)
         logger.addHandler(handler)
         try:
@@ -79,7 +79,7 @@ class Runner:
             logger.removeHandler(handler)
 
     def story(self, ending: Ending) -> Story:
-        """Return what the row does not show yet, the end of a step that was cut off included."""
+        """Return what is not written yet, including the end of a step that was cut off."""
         if self._running is not None:
             self.script.cut_off(self._running, ending)
         elif self.script.announced is not None:
@@ -119,21 +119,21 @@ class Runner:
         self.lease.unrepeatable = None
         self._running = None
         self.results[step.name] = result.details
-        told = {"message": result.message, "details": result.details}
-        self.script.end(index, StepState(result.outcome), **told)
+        state = StepState(result.outcome)
+        self.script.end(index, state, message=result.message, details=result.details)
         return result
 
     def _equip(self, step: StepModel, context: WorkContext) -> None:
-        """Give the step its parameters, and the settings of its small app."""
+        """Set the step's parameters and the settings of its small app."""
         spec = step.spec
         if spec is None:
             return
         try:
             context.parameters = spec.parameters.model_validate(step.parameters)
         except ValidationError as error:
-            # A new version of a step asks for more than what was saved.
-            told = "; ".join(str(one) for one in problems_of(error))
-            raise StepFailed(f"step {step.name}: {told}", permanent=True) from None
+            # A new version of a step may require more than what was saved.
+            problems = "; ".join(str(one) for one in problems_of(error))
+            raise StepFailed(f"step {step.name}: {problems}", permanent=True) from None
         app = self.lease.claim.small_app
         settings = LazySettings(
             lambda: persist(self.engine, lambda c: small_apps.settings_of(c, app.id))
@@ -144,7 +144,7 @@ class Runner:
         rule, subject = action.recipients, self.lease.claim.subject
         app = self.lease.claim.small_app
         if subject is not None:
-            # Whether the user counts was asked at the claim.
+            # The claim checked whether the user is selected.
             user = persist(self.engine, lambda c: users.find(c, app.id, subject))
             return [] if user is None else [users.as_recipient(user)]
         if rule is None:
@@ -168,7 +168,7 @@ class Runner:
             logger=logging.getLogger(STEP_LOGGER),
             engine=self.engine,
             settings=self.settings,
-            is_manual=claim.cause in BY_PERSONS,
+            is_manual=claim.cause in BY_USERS,
             reporter=self.progress,
             time_left_source=self.lease.time_left,
             should_stop_source=self.lease.should_stop,
@@ -178,20 +178,21 @@ class Runner:
 
 
 def _result_of(name: str, returned: object) -> StepResult:
-    """Return what a step reports, with details that JSON can hold: what it cannot becomes text.
+    """Return a step's result; details that JSON cannot represent become text.
 
-    Raises StepFailed for what says neither success nor partial: nobody may take it for success.
+    Raises StepFailed if the outcome is neither success nor partial.
     """
     result = StepResult() if returned is None else returned
     if not isinstance(result, StepResult):
-        told = f"a {type(result).__name__}, not a StepResult or None"
-        raise StepFailed(f"step {name} returned {told}", permanent=True)
+        text = f"step {name} returned a {type(result).__name__}, not a StepResult or None"
+        raise StepFailed(text, permanent=True)
     try:
         outcome = StepOutcome(result.outcome)
     except ValueError:
-        told = f"outcome {result.outcome!r}: write success or partial, or raise StepFailed"
-        raise StepFailed(f"step {name} returned {told}", permanent=True) from None
+        advice = "return success or partial, or raise StepFailed"
+        text = f"step {name} returned outcome {result.outcome!r}; {advice}"
+        raise StepFailed(text, permanent=True) from None
     written = json.dumps(result.details or {}, default=str, skipkeys=True)
-    # PostgreSQL knows no NaN.
+    # PostgreSQL's JSON has no NaN.
     details = json.loads(written, parse_constant=str)
     return StepResult("" if result.message is None else str(result.message), outcome, details)

@@ -1,4 +1,4 @@
-"""The steps of one attempt, and their story as the operation's row shows it."""
+"""The steps of one attempt and their states, as the operation's row shows them."""
 
 import json
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ ENDED_WELL = {StepState.SUCCESS, StepState.PARTIAL}
 
 
 class Script:
-    """What an attempt runs, from its document; `stories` has one entry for each step, in order."""
+    """The steps of an attempt; `stories` has the state of each, in order."""
 
     def __init__(self, specs: Mapping[str, StepSpec]) -> None:
         self.specs = specs
@@ -26,20 +26,20 @@ class Script:
 
     @property
     def action(self) -> ScheduledActionModel:
-        """The action under the revision that the operation runs; raises why it is none."""
+        """The action in the revision that the operation runs; raises the error of `open`."""
         if isinstance(self._opened, Exception):
             raise self._opened
         return self._opened
 
     def open(self, document: str, earlier: list[dict[str, Any]]) -> dict[str, Any]:
-        """Read the document; return the values that the claim writes: its first step begins.
+        """Read the document; return the values that the claim writes: the first step begins.
 
-        Steps that succeeded in earlier attempts stay as they are. A document that cannot be read
-        must not undo the claim: `action` raises the error, once somebody answers for it.
+        Steps that succeeded in earlier attempts are kept. An invalid document must not undo the
+        claim: `action` raises its error later.
         """
         try:
             action = load_action(json.loads(document), steps=self.specs)
-        except Exception as error:  # whatever it is, it fails this operation only
+        except Exception as error:  # any error fails only this operation
             self._opened, self.stories = error, earlier
             return {"steps": earlier}
         self._opened, self.stories = action, _stories(action.operations.steps, earlier)
@@ -48,8 +48,8 @@ class Script:
         return {"steps": self.stories} if self.announced is None else self.begin(self.announced)
 
     def begin(self, index: int) -> dict[str, Any]:
-        """Note that a step starts; return what the row shows: counts of the last one are over."""
-        self._tell(index, state=StepState.RUNNING, started_at=utc_now().isoformat(), error=None)
+        """Record that a step starts; return the row's values, with the counts cleared."""
+        self._change(index, state=StepState.RUNNING, started_at=utc_now().isoformat(), error=None)
         return {
             "steps": self.stories,
             "phase": self.stories[index]["name"],
@@ -60,35 +60,32 @@ class Script:
         }
 
     def end(self, index: int, state: StepState, **story: Any) -> None:
-        """Note how a step ended: `message`, `details` or `error`."""
-        self._tell(index, state=state, finished_at=utc_now().isoformat(), **story)
+        """Record how a step ended: `message`, `details` or `error`."""
+        self._change(index, state=state, finished_at=utc_now().isoformat(), **story)
 
     def cut_off(self, index: int, ending: Ending) -> None:
-        """Note that a step was cut off by how its attempt ends."""
+        """Record that a step was cut off when its attempt ended."""
         is_put_back = ending.state is OperationState.PENDING and not ending.is_failure
         state = StepState.WAITING if is_put_back else StepState.FAILED
         self.end(index, state, error=ending.error or ending.reason)
 
     def take_back(self, index: int) -> None:
-        """Note that a step which was to start never did."""
-        told = {"state": StepState.WAITING}
-        self.stories[index] = {
-            key: value
-            for key, value in {**self.stories[index], **told}.items()
-            if key not in {"started_at", "error"}
-        }
+        """Record that a step that was announced never started."""
+        self._change(index, state=StepState.WAITING)
+        for key in ("started_at", "error"):
+            self.stories[index].pop(key, None)
 
     def progress(self, of_step: float = 0.0) -> float:
         """Return the operation's progress when its running step is at `of_step` (0…1)."""
         done = sum(step["state"] in ENDED_WELL for step in self.stories)
         return min(1.0, (done + of_step) / len(self.stories)) if self.stories else 0.0
 
-    def _tell(self, index: int, **story: Any) -> None:
+    def _change(self, index: int, **story: Any) -> None:
         self.stories[index] = {**self.stories[index], **story}
 
 
 def _stories(steps: tuple[StepModel, ...], earlier: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the steps as the row shows them: those that succeeded earlier stay as they are."""
+    """Return the steps as the row shows them; those that succeeded earlier are kept."""
     succeeded = {
         story["name"]: story for story in earlier if story.get("state") == StepState.SUCCESS
     }

@@ -1,1 +1,1 @@
-"""What is shown of an action, an operation, an app and the installation: typed results."""
+"""Typed results of every command: actions, operations, small apps, the installation."""

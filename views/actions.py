@@ -1,4 +1,4 @@
-"""An action as it is shown: a row of a list, with its next occurrences, with all that is known."""
+"""Views of actions: in a list, with next occurrences, with all details."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -47,11 +47,11 @@ class Occurrences(Listing[Occurrence]):
 
 
 class Upcoming(View):
-    """When an action is due."""
+    """The rules and next occurrences of an action."""
 
     when: tuple[str, ...] = Field(description="Its rules in words.")
     zone: str = Field(description="IANA zone of `local`: that of its first rule, else the app's.")
-    next: tuple[Occurrence, ...] = Field(description="Its next occurrences, the first first.")
+    next: tuple[Occurrence, ...] = Field(description="Its next occurrences, in order.")
     daylight_saving: tuple[str, ...] = Field(
         (), description="What changes of the clock do to it in the next 366 days."
     )
@@ -59,22 +59,22 @@ class Upcoming(View):
 
 
 class Described(Upcoming):
-    """What a document of an action means."""
+    """The meaning of an action's document."""
 
     name: str
-    warnings: tuple[str, ...] = Field(description="What its admin should look at.")
+    warnings: tuple[str, ...] = Field(description="What its admin should check.")
 
 
 class ActionRow(View):
-    """How an action stands."""
+    """The status of an action."""
 
-    uid: UUID | None = Field(description="Null where the stored one cannot be read.")
+    uid: UUID | None = Field(description="Null if the stored one cannot be read.")
     name: str
     app: str | None = Field(None, description="Its small app (tenant).")
-    owner: str | None = Field(description="The application or person that it belongs to.")
+    owner: str | None = Field(description="The owning application or person.")
     active: bool = Field(description="Whether it is enabled.")
     revision: int
-    set_aside: str | None = Field(description="Why it is quarantined, null when it is not.")
+    set_aside: str | None = Field(description="Why it is quarantined, else null.")
     created_at: Instant | None
     updated_at: Instant | None
     last_state: str | None = Field(description="State of the operation that ended last.")
@@ -82,9 +82,9 @@ class ActionRow(View):
     last_success_at: Instant | None
     run_number: int = Field(description="How many of its operations ran.")
     failures_in_row: int
-    troubles_in_row: int = Field(description="How many ended as failed or partial in a row.")
+    troubles_in_row: int = Field(description="How many in a row ended as failed or partial.")
     is_healthy: bool
-    health: str = Field(description="Why it is healthy or not, in a sentence.")
+    health: str = Field(description="One sentence on why it is healthy or not.")
     standing: str = Field(description="`active`, `paused` or `set aside` (quarantined).")
     next_occurrence_at: Instant | None = Field(description="Null also while it is paused.")
     next_if_resumed_at: Instant | None = Field(
@@ -107,9 +107,9 @@ class RecentOperation(View):
 
 
 class Action(ActionRow, Upcoming):
-    """An action with all that is known of it."""
+    """An action with all details."""
 
-    document: Any = Field(description="As it is stored; a text when it is broken.")
+    document: Any = Field(description="As stored; a text if it is broken.")
     operations: tuple[RecentOperation, ...]
     backfills: tuple[Backfill, ...]
 
@@ -169,11 +169,10 @@ def next_of(installation: Installation, name: str, count: int) -> Occurrences:
 def row_of(
     row: Mapping[str, Any], now: datetime, alert_after: int, app: str | None = None
 ) -> ActionRow:
-    """Return how a listed action stands; before a tick has filed it, its occurrence after `now`.
+    """Return a listed action's status, with the occurrence after `now` until a tick schedules it.
 
-    A paused one has none: `next_if_resumed_at` is when it would run.
-
-    `alert_after` counts for an action that does not say itself how many failures raise an alert.
+    A paused action has no next occurrence, but `next_if_resumed_at`. `alert_after` is the number of
+    failures that raise an alert, unless the action sets its own.
     """
     health = health_in(row, alert_after)
     standing = "set aside" if row["set_aside"] else "active" if row["active"] else "paused"
@@ -195,7 +194,7 @@ def row_of(
 
 
 def health_in(row: Mapping[str, Any], alert_after: int) -> Health:
-    """Return whether a listed action is well."""
+    """Return the health of a listed action."""
     hooks = hooks_of(row["plan"])
     return health_of(row, (hooks and hooks.alert_after) or alert_after)
 
@@ -203,7 +202,7 @@ def health_in(row: Mapping[str, Any], alert_after: int) -> Health:
 def upcoming_in(
     connection: sa.Connection, row: Mapping[str, Any], now: datetime, zone: str, count: int = SHOWN
 ) -> Upcoming:
-    """Return when a stored action is due; nothing of a broken plan."""
+    """Return the schedule of a stored action, empty for a broken plan."""
     plan = row["plan"]
     if isinstance(plan, Broken):
         return Upcoming(when=(), zone=zone, next=())
@@ -217,7 +216,7 @@ def upcoming_of(
     seen: tuple[datetime, str],
     count: int = SHOWN,
 ) -> Upcoming:
-    """Return when a plan is due after an instant, in its zone or the one that is given.
+    """Return a plan's schedule after an instant, in its own zone or the given one.
 
     `whose` is the small app and the action.
     """

@@ -1,4 +1,4 @@
-"""Small apps (tenants): their documents, how they stand, and what became of a change."""
+"""Views of small apps (tenants): documents, status, and the results of changes."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,7 +24,7 @@ from views.warnings import app_warnings
 
 RECENT = 5
 MOST_NAMED = 12
-# With its mails and its people a small app is longer than an action.
+# A small app is longer than an action, because it includes mails and people.
 LONGEST_APP = 64 * 2**20
 
 Located = tuple[str, SmallAppModel]
@@ -61,14 +61,14 @@ class ActionsOfApp(View):
 
 
 class NextOfApp(View):
-    """The action that the clock makes due first."""
+    """The action that is due first by the clock."""
 
     action: str
     at: Instant
 
 
 class DataStatus(View):
-    """How the data of a small app stand."""
+    """The status of a small app's data."""
 
     status: str = Field(description="`running`, `ready`, `failed`, or `empty` before a refresh.")
     phase: str | None
@@ -80,7 +80,7 @@ class DataStatus(View):
     run_type: Any
     rewritten: Any
     reused: Any
-    eta: Instant | None = Field(description="When the refresh will probably be done.")
+    eta: Instant | None = Field(description="Estimated end of the refresh.")
 
 
 class OperationOfApp(View):
@@ -94,7 +94,7 @@ class OperationOfApp(View):
 
 
 class App(View):
-    """A small app: its document, how it stands, its last operations."""
+    """A small app: its document, status and last operations."""
 
     name: str
     zone: str
@@ -110,17 +110,17 @@ class App(View):
 
 
 class AppliedApp(View):
-    """What became of a small app's document."""
+    """The result of applying a small app's document."""
 
     name: str
     zone: str
     change: str = Field(description="`created`, `changed` or `unchanged`.")
     changes: tuple[str, ...] = Field(description="What changed, in words.")
-    warnings: tuple[str, ...] = Field(description="What its admin should look at.")
+    warnings: tuple[str, ...] = Field(description="What its admin should check.")
 
 
 class AppliedApps(Listing[AppliedApp]):
-    """What became of each document, in order."""
+    """The result of each document, in order."""
 
 
 class DeletedApp(View):
@@ -128,7 +128,7 @@ class DeletedApp(View):
 
     name: str
     actions: int = Field(description="Actions that were deleted with it.")
-    cancelled: int = Field(description="Operations that had not started, and never will.")
+    cancelled: int = Field(description="Unstarted operations that were cancelled.")
 
 
 def list_apps(installation: Installation) -> Apps:
@@ -168,7 +168,7 @@ def show(installation: Installation, name: str) -> App:
 def add(installation: Installation, file: Path) -> AppliedApp:
     """Store a new small app; raises Refused for a name that is taken.
 
-    The small app `default` is taken once it was given a document.
+    The name `default` is taken once that small app has a document.
     """
     count = len(read_documents(file, LONGEST_APP)) if str(file) != "-" else 1
     if count != 1:
@@ -187,7 +187,7 @@ def add(installation: Installation, file: Path) -> AppliedApp:
 
 
 def apply(installation: Installation, files: Sequence[Path], *, dry_run: bool) -> AppliedApps:
-    """Create small apps, or bring them up to their documents, all or none."""
+    """Create small apps, or update them to their documents, all or none."""
     models = _parsed(files)
     with installation.engine.connect() as connection, connection.begin() as transaction:
         done = _apply(connection, models, installation.actor)
@@ -197,7 +197,7 @@ def apply(installation: Installation, files: Sequence[Path], *, dry_run: bool) -
 
 
 def delete(installation: Installation, name: str, *, is_sure: bool) -> DeletedApp:
-    """Delete a small app with its actions; raises Refused when some are active and `is_sure` not"""
+    """Delete a small app with its actions; raises Refused for active ones unless `is_sure`."""
     if name == DEFAULT_APP:
         raise Refused(f'small app "{DEFAULT_APP}" cannot be deleted; delete its actions')
     with reading(installation.engine) as connection:
@@ -210,7 +210,7 @@ def delete(installation: Installation, name: str, *, is_sure: bool) -> DeletedAp
 
 
 def _parsed(files: Sequence[Path]) -> list[Located]:
-    """Return the models of all documents, with where each stands; raises all problems of all."""
+    """Return the models of all documents with their places; raises all problems at once."""
     from small_apps.mail.checks import checked_small_app
 
     problems: list[Problem] = []

@@ -1,4 +1,4 @@
-"""Backfills: a range of an action's past that is run."""
+"""Start, plan, cancel and show backfills: runs of a past range of an action."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -30,9 +30,9 @@ class Backfill(View):
 
     id: UUID
     mode: str = Field(description="Which occurrences: `all`, `missing` or `failed`.")
-    pace: int | None = Field(description="At most so many a minute; null for no limit.")
+    pace: int | None = Field(description="Most operations a minute; null for no limit.")
     state: str = Field(description="`active`, `done`, `failed` or `cancelled`.")
-    actor: str = Field(description="The account that asked for it.")
+    actor: str = Field(description="The account that requested it.")
     recorded: int = Field(description="Occurrences that got a new operation.")
     repeated: int = Field(description="Operations that run once more.")
     passed_over: int = Field(description="Occurrences that ran, run, wait or were skipped.")
@@ -44,7 +44,7 @@ class Backfill(View):
 
 
 class StartedBackfill(Backfill):
-    """A backfill that was started just now, and how its operations stand."""
+    """A backfill that was just started, with the states of its operations."""
 
     uid: UUID = Field(description="Of the action.")
     name: str = Field(description="Of the action.")
@@ -59,18 +59,17 @@ class StartedBackfill(Backfill):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """That it was not sent yet."""
         return (self.unsent,) if self.unsent else ()
 
     @property
     def exit_code(self) -> int:
-        """1 for one that was waited for and did not end well."""
+        """1 if the command waited for it and it did not succeed."""
         is_well = self.state == DONE and set(self.operations) <= set(WENT_WELL)
         return int(self.is_awaited and not is_well)
 
 
 class BackfillPlan(View):
-    """What a backfill would do; nothing is stored."""
+    """What a backfill would do."""
 
     uid: UUID = Field(description="Of the action.")
     name: str = Field(description="Of the action.")
@@ -90,11 +89,11 @@ class CancelledBackfills(View):
     uid: UUID = Field(description="Of the action.")
     name: str = Field(description="Of the action.")
     backfills: tuple[UUID, ...]
-    cancelled: int = Field(description="Operations that had not started, and never will.")
+    cancelled: int = Field(description="Unstarted operations that were cancelled.")
 
 
 class Range(View):
-    """What a user asks for; instants without an offset are on the clock of the action's zone."""
+    """A requested range; instants without an offset are in the action's zone."""
 
     action: str
     first: str | None
@@ -104,7 +103,7 @@ class Range(View):
 
 
 def backfill_of(row: Mapping[str, Any]) -> Backfill:
-    """Return a stored backfill as it is shown."""
+    """Return the view of a stored backfill."""
     return Backfill(**_values(row))
 
 
@@ -129,7 +128,7 @@ def plan(installation: Installation, asked: Range) -> BackfillPlan:
 
 
 def start(installation: Installation, asked: Range, timeout_s: float | None) -> StartedBackfill:
-    """Start a backfill; with `timeout_s` wait so long at most for its end."""
+    """Start a backfill; wait at most `timeout_s`, if given, for its end."""
     installation.publish()
     row, wanted = _wanted(installation, asked)
     kept_for = installation.settings.retention.kept_for

@@ -1,4 +1,4 @@
-"""A plan of changes: what applying documents would do. Nothing is stored."""
+"""Plan changes: what applying documents would do, without storing them."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -20,33 +20,33 @@ class PlannedChange(View):
     name: str
     uid: UUID | None = Field(description="Null for a new action.")
     change: str = Field(description="`created`, `changed` or `unchanged`.")
-    revision: int = Field(description="The revision that it would be.")
+    revision: int = Field(description="The revision that it would get.")
     next_before: tuple[Instant, ...] = Field(description="Next occurrences by the old rule.")
     next_after: tuple[Instant, ...] = Field(description="Next occurrences by the new rule.")
     sent_at_once: tuple[Instant, ...] = Field(
         description="Occurrences of the old rule that the change sends, up to now."
     )
-    missed: int = Field(description="Occurrences of the old rule that it would record as missed.")
+    missed: int = Field(description="Occurrences of the old rule that it records as missed.")
     edited_by_sql: bool = Field(description="Whether an edit by SQL becomes a revision first.")
     daylight_saving: tuple[str, ...] = Field(
-        description="What changes of the clock do to the new rule in the next 366 days."
+        description="Effects of clock changes on the new rule in the next 366 days."
     )
     zone: str = Field(description="IANA zone of the new rule, else the small app's.")
 
 
 class BusyMinute(View):
-    """A minute, and how many operations it sends."""
+    """A minute and the number of operations it sends."""
 
     at: Instant
     sent: int
 
 
 class BusiestMinute(View):
-    """The minute of the next 24 hours that sends most, over all small apps."""
+    """The busiest minute of the next 24 hours, over all small apps."""
 
     before: BusyMinute | None
     after: BusyMinute | None
-    is_whole: bool = Field(description="False when only the actions that are due first count.")
+    is_whole: bool = Field(description="False if only the actions due first are counted.")
 
 
 class ChangePlan(View):

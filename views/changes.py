@@ -1,4 +1,4 @@
-"""Changes of actions: validated, stored, paused, resumed, deleted; what became of each."""
+"""Check, store, pause, resume and delete actions."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -21,27 +21,27 @@ from views.view import Listing, View
 from views.warnings import action_warnings
 
 ALL = 10_000_000
-# A document that was never stored has no uid; its jitter is not known yet.
+# A document that was never stored has no uid, so its jitter is unknown.
 NO_UID = UUID(int=0)
 
 
 class Changed(View):
-    """What became of one document, or of one action that was paused or resumed."""
+    """The result of one document, or of pausing or resuming one action."""
 
     uid: UUID
     name: str
     change: str = Field(description="`created`, `changed` or `unchanged`.")
     revision: int = Field(description="The action's revision now.")
-    warnings: tuple[str, ...] = Field((), description="What its admin should look at.")
+    warnings: tuple[str, ...] = Field((), description="What its admin should check.")
     upcoming: Upcoming | None = Field(None, exclude=True)
 
 
 class Changes(Listing[Changed]):
-    """What became of documents, in their order."""
+    """The results of documents, in their order."""
 
 
 class Checked(Listing[Described]):
-    """What documents mean; nothing is stored."""
+    """The meaning of documents, which are not stored."""
 
 
 class Switched(Changed):
@@ -62,7 +62,7 @@ class SwitchedAll(Listing[Switched | NotSwitched]):
 
     @property
     def exit_code(self) -> int:
-        """1 when some could not be."""
+        """1 if some were refused."""
         return int(bool(self.refusals))
 
 
@@ -83,7 +83,7 @@ class DeletedActions(View):
 
 
 def check(installation: Installation, documents: Sequence[object]) -> Checked:
-    """Return what documents mean; raises InvalidDocument with all problems of all."""
+    """Return the meaning of documents; raises InvalidDocument with all their problems."""
     app, author = installation.small_app, installation.author
     with reading(installation.engine) as connection:
         now = read_clock(connection)
@@ -172,7 +172,7 @@ def switch(installation: Installation, name: str, *, active: bool) -> Switched:
 
 
 def switch_all(installation: Installation, owner: str, *, active: bool) -> SwitchedAll:
-    """Pause or resume all actions of an owner; one that cannot be stops no other."""
+    """Pause or resume all actions of an owner; a refused one does not stop the others."""
     installation.publish()
     with reading(installation.engine) as connection:
         uids = deletion.of_owner(connection, installation.small_app.id, owner, ALL)

@@ -22,20 +22,20 @@ COLUMNS = {ACTIVATED: "activated_at", LAST_SEEN: "last_seen_at"}
 
 
 class SentEvent(View):
-    """An event that was sent, and what became of it."""
+    """An event that was sent, and its result."""
 
     event: str = Field(description="Its name.")
-    user: str = Field(description="Id of the user it is about.")
+    user: str = Field(description="Id of the user.")
     id: str | None = Field(description="Its own id; null for an event of a user's own instant.")
-    at: Instant = Field(description="When it happened; for `overtaken`, the later one that stands.")
-    change: str = Field(description="`sent`, `known` (was there already) or `overtaken`.")
-    too_late_for: tuple[str, ...] = Field(description="Actions whose look-back it lies before.")
+    at: Instant = Field(description="When it happened; for `overtaken`, the later one.")
+    change: str = Field(description="`sent`, `known` (sent before) or `overtaken`.")
+    too_late_for: tuple[str, ...] = Field(description="Actions whose look-back it precedes.")
 
 
 def send(
     installation: Installation, event: str, user: str, id: str | None = None, at: str | None = None
 ) -> SentEvent:
-    """Store that something happened to a user; the same id twice changes nothing."""
+    """Store an event of a user; the same id twice changes nothing."""
     name = _read("EVENT", event_name, event)
     given = None if id is None else _read("--id", event_id, id)
     _check(name, given)
@@ -46,12 +46,12 @@ def send(
         if users.find(connection, app.id, user) is None:
             raise NotFound(f"no user is named {user!r}; see `minutehand user list`")
         if name in EVENTS:
-            told = _move(connection, app.id, name, user, happened_at)
+            values = _move(connection, app.id, name, user, happened_at)
         else:
-            told = _add(connection, app.id, name, (given or str(uuid4()), user), happened_at)
-        is_new = told["change"] == "sent"
+            values = _add(connection, app.id, name, (given or str(uuid4()), user), happened_at)
+        is_new = values["change"] == "sent"
         late = too_late_for(connection, app.id, name, happened_at, now) if is_new else []
-    return SentEvent(event=name, user=user, **told, too_late_for=tuple(late))
+    return SentEvent(event=name, user=user, **values, too_late_for=tuple(late))
 
 
 def _check(name: str, id: str | None) -> None:
@@ -71,9 +71,9 @@ def _move(
 
 
 def _add(
-    connection: sa.Connection, app: int, name: str, told: tuple[str, str], at: datetime
+    connection: sa.Connection, app: int, name: str, ids: tuple[str, str], at: datetime
 ) -> dict[str, Any]:
-    id, user = told
+    id, user = ids
     is_new = events.add(connection, app, name, id, user, at)
     return {"id": id, "at": at, "change": "sent" if is_new else "known"}
 

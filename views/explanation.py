@@ -21,14 +21,14 @@ class ExplainedOperation(View):
 
     id: UUID
     state: str
-    subject: str | None = Field(description="The user that it is about.")
+    subject: str | None = Field(description="The user of its event.")
     triggerer: str = Field(description="Who or what caused it.")
     revision: int
-    text: str = Field(description="What became of it, in a sentence.")
+    text: str = Field(description="Its result in a sentence.")
 
 
 class Explanation(View):
-    """What became of one instant of an action, and why."""
+    """Why an action ran, or did not run, at an instant."""
 
     action: str
     uid: UUID
@@ -46,9 +46,9 @@ class Explanation(View):
 def explain(
     installation: Installation, action: str, at: str, subject: str | None = None
 ) -> Explanation:
-    """Return what became of an action at an instant; a deleted one is named by its uid.
+    """Explain why an action ran, or did not run, at an instant.
 
-    `at` without an offset is on the clock of the action's zone.
+    A deleted action is named by its uid; `at` without an offset is in the action's zone.
     """
     with reading(installation.engine) as connection:
         uid, zone = _found(connection, installation, action)

@@ -9,8 +9,6 @@ from models.errors import InvalidDocument, Problem
 from models.json_text import LONGEST_DOCUMENT, InvalidJson, read_json
 from runtime.documents import InvalidYaml, read_yaml
 
-LONGEST_FILE = 512 * 2**20
-
 
 def read_text(file: Path) -> str:
     """Return a file's text; raises InvalidDocument, naming the file."""
@@ -22,9 +20,9 @@ def read_text(file: Path) -> str:
 
 
 def read_documents(file: Path, longest: int = LONGEST_DOCUMENT) -> list[tuple[str, object]]:
-    """Return the documents of a file, each with where it stands; raises InvalidDocument.
+    """Return the documents of a file, each with its place; raises InvalidDocument.
 
-    `longest` is how many bytes of JSON it may hold, in JSON Lines each line.
+    `longest` is the most bytes of JSON in the file, or in each line of JSON Lines.
     """
     text = read_text(file)
     if file.suffix in {".jsonl", ".ndjson"}:

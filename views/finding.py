@@ -1,4 +1,4 @@
-"""Find what a user names; an error says where it is instead."""
+"""Find the action or operation that a user names."""
 
 from datetime import timedelta
 from typing import Any
@@ -36,7 +36,7 @@ def find(
 
 
 def operation_id(text: str) -> UUID:
-    """Return the id that a user wrote; raises NotFound for what is none."""
+    """Return the operation id that a user wrote; raises NotFound for another text."""
     try:
         return UUID(text)
     except ValueError:

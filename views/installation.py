@@ -30,20 +30,20 @@ class Migrated(View):
     before: str | None = Field(description="Schema revision before; null for an empty database.")
     after: str | None = Field(description="Schema revision now.")
     maintained: tuple[str, ...] = Field(
-        description="Small apps (tenants) that were given their action `maintenance`."
+        description="Small apps (tenants) that got their action `maintenance`."
     )
 
 
 @dataclass
 class Installation:
-    """What is opened when it is first needed; raises InvalidSetting, NotFound and SchemaOutdated.
+    """An installation, opened on demand; raises InvalidSetting, NotFound and SchemaOutdated.
 
-    `actor` is the account that asks.
+    `actor` is the account that runs this process.
     """
 
     home: Path | None = None
     app_name: str = "default"
-    # What the user should know of how it was opened.
+    # Warnings about how it was opened.
     notes: list[str] = field(default_factory=list, kw_only=True)
 
     @cached_property
@@ -53,13 +53,13 @@ class Installation:
 
     @property
     def is_made(self) -> bool:
-        """Whether there is one: an embedded database is a file of the home folder."""
+        """Whether the installation exists: an embedded database is a file of the home folder."""
         is_embedded = not self.settings.database_url.get_secret_value()
         return not is_embedded or (self.settings.home / "minutehand.db").exists()
 
     @cached_property
     def engine(self) -> sa.Engine:
-        """The database, with this release's schema; the embedded one is made when it is new."""
+        """The database, with this release's schema; an embedded one is created if needed."""
         engine = make_engine(self.settings)
         with reading(engine) as connection:
             is_new_embedded = (
@@ -89,7 +89,6 @@ class Installation:
 
     @property
     def actor(self) -> str:
-        """The account that runs this process."""
         try:
             return getpass.getuser()
         except (KeyError, OSError):
@@ -97,12 +96,11 @@ class Installation:
 
     @property
     def remover(self) -> ChangeContext:
-        """The context of a deletion: it needs no step, so that none is loaded."""
+        """The context of a deletion, for which no step is loaded."""
         return ChangeContext(self.actor, self.small_app, {})
 
     @property
     def author(self) -> ChangeContext:
-        """The context of a change of actions."""
         from broker.celery_rules import rules_of
 
         tick = timedelta(seconds=self.settings.scheduler.tick_seconds)
@@ -111,14 +109,14 @@ class Installation:
         return ChangeContext(self.actor, self.small_app, specs, tick, kept_for, rules)
 
     def publish(self) -> None:
-        """Get ready to send messages to the broker."""
+        """Prepare to send messages to the broker."""
         from broker.app import configure
 
         configure(self.settings)
 
 
 def existing(installation: Installation) -> Installation:
-    """Return the installation; raises NotFound where there is none, rather than making one."""
+    """Return the installation; raises NotFound if it does not exist."""
     if not installation.is_made:
         raise NotFound(
             f"there is no Minutehand in {installation.settings.home}; run `minutehand up`, or name"
@@ -128,6 +126,6 @@ def existing(installation: Installation) -> Installation:
 
 
 def migrate(installation: Installation) -> Migrated:
-    """Upgrade the database to this release's schema, and give each small app its maintenance."""
+    """Upgrade the database to this release, and add the maintenance action to each small app."""
     done = default_actions.migrate(make_engine(installation.settings))
     return Migrated(before=done.before, after=done.after, maintained=done.maintained)

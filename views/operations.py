@@ -1,4 +1,4 @@
-"""Operations (the runs of actions) as they are shown."""
+"""Views of operations, the runs of actions."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -26,11 +26,11 @@ class OperationRow(View):
     action_name: str
     revision: int = Field(description="The action's revision that it runs.")
     occurrence_at: Instant
-    subject: str | None = Field(description="The user that it is about.")
+    subject: str | None = Field(description="The user of its event.")
     event_id: str | None
-    event_at: Instant | None = Field(description="When the event happened that made it due.")
+    event_at: Instant | None = Field(description="When the event that made it due happened.")
     state: str
-    reason: str | None = Field(description="Why it is in this state, where that needs a reason.")
+    reason: str | None = Field(description="Why it is in this state, if there is a reason.")
     cause: str = Field(description="`schedule`, `event`, `manual`, `rerun`, `retry` or `backfill`.")
     triggerer: str = Field(description="Who or what caused it, as text.")
     queue: str
@@ -40,22 +40,22 @@ class OperationRow(View):
     sendings: int = Field(description="How often its message was sent.")
     in_doubt: str | None
     handing_at: Instant | None
-    waiting_for: UUID | None = Field(description="The operation that has to end first.")
+    waiting_for: UUID | None = Field(description="The operation that must end first.")
     recorded_at: Instant
-    not_before: Instant = Field(description="It is sent from then on.")
+    not_before: Instant = Field(description="It is not sent before.")
     queued_at: Instant | None
     started_at: Instant | None = Field(description="Start of the current attempt.")
     heartbeat_at: Instant | None
     finished_at: Instant | None
     cancel_requested_at: Instant | None
     worker: str | None
-    steps: Any = Field(description="The story of each step: name, state, message, error, details.")
+    steps: Any = Field(description="Each step: name, state, message, error, details.")
     phase: str | None
     message: str | None
     progress: float | None = Field(description="0 to 1.")
     processed: int | None
     total: int | None
-    eta_at: Instant | None = Field(description="When it will probably end.")
+    eta_at: Instant | None = Field(description="Estimated end.")
     result: Any
     error: str | None
 
@@ -98,7 +98,7 @@ class Operation(OperationRow):
 
 
 class OperationStateView(View):
-    """The state of an operation; `unknown` when there is none."""
+    """The state of an operation, `unknown` if it does not exist."""
 
     id: str
     state: str
@@ -146,7 +146,7 @@ def state(installation: Installation, id: str) -> OperationStateView:
 
 
 def log(installation: Installation, id: str) -> Log:
-    """Return what an operation's steps logged last."""
+    """Return the last log lines of an operation's steps."""
     with reading(installation.engine) as connection:
         row = operations.get(connection, operation_id(id))
         lines = operations.log_lines(connection, row["id"])

@@ -1,4 +1,4 @@
-"""What runs because a user asks: an action now, an operation once more; and what is cancelled."""
+"""Run an action now; rerun, retry and cancel operations."""
 
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, Generic, TypeVar
@@ -29,17 +29,16 @@ Restart = Callable[..., tuple[Restarted, Sent]]
 
 
 class Done(View):
-    """An operation that a user asked for, and how it stands."""
+    """An operation that a user requested, and its state."""
 
     id: UUID
     state: str
-    # Whether it is what was asked for, as far as that was waited for.
+    # False if the command waited for it and it did not succeed.
     is_well: bool = Field(True, exclude=True)
     unsent: str | None = Field(None, description="Why the broker has not taken it yet.")
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """That it was not sent yet."""
         return (self.unsent,) if self.unsent else ()
 
 
@@ -50,12 +49,12 @@ class Ran(Done):
 
     @property
     def exit_code(self) -> int:
-        """1 for one that was waited for and did not end well."""
+        """1 if the command waited for it and it did not succeed."""
         return int(not self.is_well)
 
 
 class RanOfAll(Done):
-    """An operation of one of many actions that run now."""
+    """An operation of one of all actions that run now."""
 
     action: str
     uid: UUID = Field(description="Of the action.")
@@ -70,21 +69,21 @@ class NotRun(View):
 
 
 class Repeated(Done):
-    """An operation that runs once more."""
+    """An operation that runs again."""
 
     attempt: int
     revision: int = Field(description="The action's revision that it runs now.")
-    old_revision: int = Field(description="The one that it had.")
+    old_revision: int = Field(description="The revision that it had before.")
 
 
 class Cancelled(Done):
-    """An operation that is cancelled, or asked to end while it runs."""
+    """An operation that is cancelled, or was asked to end."""
 
     is_asked: bool = Field(exclude=True)
 
 
 class Refusal(View):
-    """What was asked of an operation and refused."""
+    """A refused request for an operation."""
 
     id: str
     refused: str = Field(description="Why.")
@@ -94,11 +93,11 @@ Item = TypeVar("Item", bound=View)
 
 
 class Outcomes(Listing[Item], Generic[Item]):
-    """What became of each of many that were asked for."""
+    """The results of several requests."""
 
     @property
     def exit_code(self) -> int:
-        """2 when all were refused, 1 when some were or one did not end well."""
+        """2 if all were refused, 1 if some were refused or did not succeed."""
         done = [one for one in self.root if isinstance(one, Done)]
         if len(done) == len(self.root) and all(one.is_well for one in done):
             return 0
@@ -106,15 +105,15 @@ class Outcomes(Listing[Item], Generic[Item]):
 
 
 class RanAll(Outcomes[RanOfAll | NotRun]):
-    """What became of each active action that was to run."""
+    """The result of each active action."""
 
 
 class RepeatedAll(Outcomes[Repeated | Refusal]):
-    """What became of each operation that was to run once more."""
+    """The result of each operation to rerun or retry."""
 
 
 class CancelledAll(Outcomes[Cancelled | Refusal]):
-    """What became of each operation that was to be cancelled."""
+    """The result of each operation to cancel."""
 
 
 class PlannedStep(View):
@@ -132,7 +131,7 @@ class Reached(View):
 
 
 class RunPlan(View):
-    """What running an action now would do; nothing is recorded."""
+    """What running an action now would do."""
 
     name: str
     now: Instant
@@ -146,10 +145,10 @@ class RunPlan(View):
 
 
 def run(installation: Installation, name: str, user: str | None, timeout_s: float | None) -> Ran:
-    """Run an action now; with `timeout_s` wait so long at most for its end.
+    """Run an action now; wait at most `timeout_s`, if given, for its end.
 
-    `user` is the one whom an action on events is to be about. Raises Refused with nothing recorded
-    when it is paused, quarantined or already active.
+    `user` is the user to run an action on events for. Raises Refused and records nothing if the
+    action is paused, quarantined or already active.
     """
     engine = installation.engine
     with reading(engine) as connection:
@@ -169,7 +168,7 @@ def run(installation: Installation, name: str, user: str | None, timeout_s: floa
 
 
 def run_all(installation: Installation, timeout_s: float | None) -> RanAll:
-    """Run every active action of the small app, each by itself, without those on events."""
+    """Run every active action of the small app except those on events; wait as `run` does."""
     installation.publish()
     app = installation.small_app
     asked, sent = manual.run_all(installation.engine, installation.actor, app.id)
@@ -190,17 +189,17 @@ def run_all(installation: Installation, timeout_s: float | None) -> RanAll:
 
 
 def rerun(installation: Installation, ids: Sequence[str], timeout_s: float | None) -> RepeatedAll:
-    """Run missed operations after all, under the current revision of their actions."""
+    """Run missed operations, in the current revision of their actions."""
     return _repeat(installation, ids, restart.rerun, timeout_s)
 
 
 def retry(installation: Installation, ids: Sequence[str], timeout_s: float | None) -> RepeatedAll:
-    """Try failed, partial or cancelled operations once more, under the current revision."""
+    """Retry failed, partial or cancelled operations, in the current revision of their actions."""
     return _repeat(installation, ids, restart.retry, timeout_s)
 
 
 def cancel(installation: Installation, ids: Sequence[str], timeout_s: float | None) -> CancelledAll:
-    """Cancel operations: at once what has not started; what runs is asked to end."""
+    """Cancel operations at once if they have not started; ask running ones to end."""
     installation.publish()
 
     def act(id: UUID) -> Cancelled:
@@ -213,7 +212,7 @@ def cancel(installation: Installation, ids: Sequence[str], timeout_s: float | No
 
 
 def plan(installation: Installation, name: str, user: str | None) -> RunPlan:
-    """Return what running an action now would do, and whom it would reach."""
+    """Return what running an action now would do."""
     app = installation.small_app
     with reading(installation.engine) as connection:
         row = find(connection, app, name)
@@ -260,7 +259,7 @@ def _repeat(
 
 
 def _each(ids: Sequence[str], act: Callable[[UUID], Done]) -> list[Any]:
-    """Do it to each by itself: one that is refused stops no other."""
+    """Return the result of `act` for each id; a refused one does not stop the others."""
     made: list[Any] = []
     for text in dict.fromkeys(ids):
         try:
@@ -276,7 +275,7 @@ def _awaited(
     timeout_s: float | None,
     good: Collection[OperationState],
 ) -> tuple[Any, ...]:
-    """Return what was done with its states at the end, if that is waited for."""
+    """Return the results, with the operations' final states if there is a timeout."""
     if timeout_s is None:
         return tuple(made)
     ids = [one.id for one in made if isinstance(one, Done)]

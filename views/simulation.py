@@ -1,4 +1,4 @@
-"""A simulation: the decisions of a year in seconds, for people and for somebody's CI."""
+"""Simulate the daemon's decisions over a range, and check expectations."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ EXPECTATIONS = ".expect.json"
 
 
 class SimulatedFate(View):
-    """What became of an occurrence, or of several that follow one another."""
+    """The fate of an occurrence, or of consecutive occurrences."""
 
     action: str
     first_at: Instant
@@ -51,19 +51,18 @@ class Simulation(View):
     left_out: int = Field(description="How many more there are.")
     busiest: tuple[BusyMinute, ...] = Field(description="The minutes that send most.")
     notes_of_rules: tuple[str, ...] = Field(
-        alias="notes", description="What daylight saving moves, and what cannot be simulated."
+        alias="notes", description="Effects of clock changes, and what cannot be simulated."
     )
     differences: tuple[str, ...] = Field(description="Expectations that do not hold.")
 
     @property
     def exit_code(self) -> int:
-        """1 when an expectation does not hold."""
         return int(bool(self.differences))
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What is to be simulated, as a user writes it."""
+    """A requested simulation."""
 
     files: Sequence[Path]
     since: str | None = None
@@ -126,7 +125,7 @@ def _notes(actions: Sequence[Simulated], begin: datetime, end: datetime) -> tupl
 def _differences(
     files: Sequence[Path], fates: Sequence[Fate], zones: dict[str, str], asked: Asked
 ) -> tuple[str, ...]:
-    """Return each difference from the expectations that stand beside the files."""
+    """Return each difference from the expectations beside the files."""
     beside = [_beside(file) for file in files]
     found = [file for file in beside if file.exists()]
     if asked.needs_expectations and not found:
@@ -144,7 +143,7 @@ def _differences(
 
 
 def _documents_among(files: Sequence[Path]) -> list[Path]:
-    """Return `files` without expectations: `simulate actions/*.json` names those as well."""
+    """Return `files` without expectations, which `simulate actions/*.json` includes."""
     documents = [file for file in files if not file.name.endswith(EXPECTATIONS)]
     if not documents:
         raise Refused(f"{files[0]} holds expectations; name the files of the actions instead")
@@ -161,7 +160,7 @@ def _actions(
     """Return the actions of the files, as if they were created at `begin`."""
     parse = ParseContext(
         default_zone=zone,
-        # A due date may lie before: it is simply not due.
+        # A due date may lie before; it is not due then.
         now=datetime.fromtimestamp(0, begin.tzinfo),
         created_at=begin,
         steps=installation.registry.user_specs(),

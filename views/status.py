@@ -1,4 +1,4 @@
-"""How an installation stands: daemon, workers, actions, operations of the last day."""
+"""The status of an installation: daemon, workers, actions, operations of the last day."""
 
 import socket
 from datetime import datetime, timedelta
@@ -22,7 +22,7 @@ DAY = timedelta(days=1)
 
 
 class Part(StrEnum):
-    """What a health check may ask for."""
+    """What a health check may check."""
 
     DAEMON = "daemon"
     WORKER = "worker"
@@ -34,27 +34,27 @@ class Daemon(View):
     name: str
     last_tick_at: Instant
     is_ticking: bool = Field(description="Whether its last tick is less than two ticks ago.")
-    stopped_at: Instant | None = Field(description="When it was stopped, if it was, in order.")
+    stopped_at: Instant | None = Field(description="When it was stopped in order, else null.")
     clock_skew_s: float = Field(description="Seconds by which its machine is ahead of the database")
     report: Any = Field(description="What its last tick did.")
 
 
 class ClockSetBack(View):
-    """A clock of the database that was ahead."""
+    """A set-back of the database's clock, which was ahead."""
 
     at: Instant = Field(description="When it was set back.")
     seconds: float = Field(description="By how many seconds.")
 
 
 class MissedMost(View):
-    """An action, and how many of its occurrences were missed."""
+    """An action and the number of its missed occurrences."""
 
     name: str
     missed: int
 
 
 class Downtime(View):
-    """The last time without a tick, and what became of its occurrences."""
+    """The last downtime of the daemon, and the results of its occurrences."""
 
     since: str = Field(description="An instant in UTC.")
     until: str = Field(description="An instant in UTC.")
@@ -68,10 +68,10 @@ class Worker(View):
     """A live worker."""
 
     name: str
-    queues: str = Field(description="By commas.")
+    queues: str = Field(description="Separated by commas.")
     seen_at: Instant
     skew_s: float | None = Field(description="Seconds by which its machine is ahead.")
-    follows: Any = Field(description="Tasks of an application that it follows, null for none.")
+    follows: Any = Field(description="Celery tasks that it follows, null for none.")
     step_failures: Any = Field(description="Step modules that it could not import, and why.")
 
 
@@ -98,11 +98,11 @@ class SetAside(View):
 
 
 class Status(View):
-    """How an installation stands."""
+    """The status of an installation."""
 
     now: Instant = Field(description="By the clock of the database.")
     daemon: Daemon | None = Field(description="Null before the first tick.")
-    max_skew_s: float = Field(description="A machine may be off by so many seconds.")
+    max_skew_s: float = Field(description="Largest allowed clock skew in seconds.")
     clock_set_back: ClockSetBack | None = Field(description="In the last 24 hours.")
     downtime: Downtime | None = Field(description="In the last 24 hours.")
     workers: tuple[Worker, ...]
@@ -115,25 +115,23 @@ class Status(View):
 
 
 class Alive(View):
-    """Whether a part of the installation lives on this host."""
+    """Whether a part of the installation is alive on this host."""
 
     part: Part
     is_alive: bool
 
     @property
     def exit_code(self) -> int:
-        """1 unless it lives."""
         return int(not self.is_alive)
 
 
 def status(installation: Installation) -> Status:
-    """Return how the installation stands."""
     with reading(installation.engine) as connection:
         return status_in(connection, installation.settings)
 
 
 def status_in(connection: sa.Connection, settings: Settings) -> Status:
-    """Return how the installation of a database stands."""
+    """Return the status of a database's installation."""
     now = read_clock(connection)
     total, active = actions.count(connection)
     seen_within = timedelta(seconds=settings.worker.lease_s)
@@ -157,7 +155,7 @@ def status_in(connection: sa.Connection, settings: Settings) -> Status:
 
 
 def is_alive(installation: Installation, part: Part) -> Alive:
-    """Return whether this host's daemon or worker lives."""
+    """Return whether this host's daemon or worker is alive."""
     settings, host = installation.settings, socket.gethostname()
     with reading(installation.engine) as connection:
         if part is Part.DAEMON:
@@ -188,14 +186,14 @@ def _daemon(connection: sa.Connection, settings: Settings, now: datetime) -> Dae
 
 
 def _unhealthy(connection: sa.Connection, settings: Settings) -> int:
-    """Return how many actions are not healthy; `action list --unhealthy --all-apps` shows them."""
+    """Return the number of unhealthy actions; see `action list --unhealthy --all-apps`."""
     rows = actions.perhaps_unhealthy(connection, settings.alert.overdue)
     after = settings.alert.after
     return sum(not health_in(row, after).is_healthy for row in rows)
 
 
 def _clock_set_back(connection: sa.Connection, now: datetime) -> ClockSetBack | None:
-    """Return when, in the last day, the clock turned out to have been ahead, and by how much."""
+    """Return the last day's set-back of the clock, None for none."""
     stored = ticks.json_fact(connection, ticks.CLOCK_SET_BACK)
     at, seconds = ticks.as_instant(stored.get("at")), stored.get("seconds")
     if at is None or not isinstance(seconds, int | float) or abs(now - at) >= DAY:

@@ -1,4 +1,4 @@
-"""Steps: what actions can do, and what could not be loaded."""
+"""List the steps that actions may name, and the modules that failed to load."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ class Step(View):
 
     name: str
     weight: str = Field(description="`heavy` or `quick`: the queue of actions with it.")
-    repeatable: bool = Field(description="Whether it may begin again when its worker is lost.")
+    repeatable: bool = Field(description="Whether it may start again after its worker is lost.")
     sends: bool = Field(description="Whether it sends to recipients.")
     keys: tuple[str, ...] = Field(description="Its parameters.")
     parameters: dict[str, Any] | None = Field(description="JSON schema of its parameters.")
@@ -27,7 +27,7 @@ class Step(View):
 
 
 class StepFailure(View):
-    """A module of steps that could not be loaded."""
+    """A step module that failed to load."""
 
     module: str
     error: str
@@ -43,12 +43,11 @@ class Steps(View):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What could not be loaded."""
         return self.reasons
 
 
 def list_steps(installation: Installation) -> Steps:
-    """Return the steps, built in and registered, and what could not be loaded."""
+    """Return built-in and user-defined steps, and the modules that failed to load."""
     registry = installation.registry
     built_in = [
         _step(BUILT_IN_STEPS[name], "minutehand", "Minutehand")
@@ -60,7 +59,7 @@ def list_steps(installation: Installation) -> Steps:
 
 
 def _own(spec: StepSpec, registry: Registry) -> Step:
-    by_step = {name: one.origin.told for one in registry.loaded for name in one.steps}
+    by_step = {name: one.origin.source for one in registry.loaded for name in one.steps}
     module = registered_steps()[spec.name].function.__module__
     return _step(spec, module, by_step.get(spec.name, module))
 
@@ -79,7 +78,7 @@ def _step(spec: StepSpec, module: str, origin: str) -> Step:
 
 
 def _schema(parameters: type[BaseModel]) -> dict[str, Any] | None:
-    """Return the JSON schema of parameters, None for those that have none, or that are broken."""
+    """Return the JSON schema of parameters; None if there are none or the model is broken."""
     try:
         return parameters.model_json_schema()
     except Exception:  # a user's own model must not hide the other steps

@@ -1,4 +1,4 @@
-"""What is stored of an action, read."""
+"""Read the stored document of an action."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -85,21 +85,19 @@ class Rendered:
 
 
 def _stored(installation: Installation) -> dict[str, dict[str, Any]]:
-    """Return the small app's templates by name."""
     app_id = installation.small_app.id
     with reading(installation.engine) as connection:
         return small_apps.templates_of(connection, app_id)
 
 
 def _settings_of(installation: Installation) -> Mapping[str, Any]:
-    """Return the small app's settings."""
     app_id = installation.small_app.id
     with reading(installation.engine) as connection:
         return small_apps.settings_of(connection, app_id)
 
 
 def list_templates(installation: Installation) -> Templates:
-    """Return the templates of the small app, and whether they can be used."""
+    """Return the templates of the small app and the number of their problems."""
     settings = _settings_of(installation)
     stored = _stored(installation)
     return Templates(
@@ -118,7 +116,7 @@ def _row(template: MailTemplate, settings: Mapping[str, Any]) -> TemplateRow:
 
 
 def preview(installation: Installation, name: str, user: str | None) -> TemplatePreview:
-    """Return what a template says; raises NotFound, or InvalidDocument for its problems."""
+    """Return a template with its values; raises as `_rendered`."""
     made = _rendered(installation, name, user)
     return TemplatePreview(
         template=made.template,
@@ -131,7 +129,7 @@ def preview(installation: Installation, name: str, user: str | None) -> Template
 
 
 def _rendered(installation: Installation, name: str, user: str | None) -> Rendered:
-    """Return the template with its values; raises NotFound, or InvalidDocument for its faults."""
+    """Return the template with its values; raises NotFound, or InvalidDocument for its problems."""
     found = _stored(installation)
     if name not in found:
         raise NotFound(f'template "{name}" {unknown_name("template", name, found)}')
@@ -163,7 +161,7 @@ def _recipient(installation: Installation, id: str) -> Recipient:
 
 
 def _occasion(installation: Installation, settings: Mapping[str, Any]) -> Occasion:
-    """Return an occasion of this minute; its operation is none that is stored."""
+    """Return an occasion in this minute, with the id of an operation that does not exist."""
     app = installation.small_app
     with reading(installation.engine) as connection:
         title = small_apps.document_of(connection, app.id).get("title") or app.name
@@ -173,7 +171,7 @@ def _occasion(installation: Installation, settings: Mapping[str, Any]) -> Occasi
 
 
 def write_html(made: TemplatePreview, file: Path) -> WrittenPart:
-    """Write the HTML part; raises Refused where there is none."""
+    """Write the HTML part to a file; raises Refused if there is none."""
     page = html_of(made)
     try:
         file.write_text(page, encoding="utf-8")
@@ -183,7 +181,7 @@ def write_html(made: TemplatePreview, file: Path) -> WrittenPart:
 
 
 def html_of(made: TemplatePreview) -> str:
-    """Return the HTML part; raises Refused where there is none."""
+    """Return the HTML part; raises Refused if there is none."""
     if made.html is None:
         raise Refused(f'template "{made.template}" has no HTML part; use --text')
     return made.html

@@ -25,7 +25,7 @@ class User(View):
     id: str
     email: str
     name: str | None
-    active: bool = Field(description="False for one that is switched off.")
+    active: bool = Field(description="False for an inactive user.")
     created_at: Instant
     activated_at: Instant | None = Field(description="Null for an account never activated.")
     last_seen_at: Instant | None
@@ -54,7 +54,7 @@ class ImportedUsers(View):
 
 
 class NewUser(View):
-    """A user as the command line or a form names it; instants may be local times of the app."""
+    """A new user as a request describes it; instants may be local times of the small app."""
 
     id: str
     email: str | None = None
@@ -111,7 +111,6 @@ def _read(file: Path, zone: str) -> Sequence[UserModel]:
 
 
 def list_users(installation: Installation) -> Users:
-    """Return the users of the small app."""
     with reading(installation.engine) as connection:
         found = users.listed(connection, installation.small_app.id)
     return Users(tuple(_shown(user) for user in found))

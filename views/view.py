@@ -1,7 +1,7 @@
-"""The base of every view: a typed result that the command line prints and HTTP returns.
+"""The base classes of views, the typed results of commands.
 
-A view holds values, not sentences for one door: `--json` prints it as it is, `cli/texts` says it in
-words. Instants are aware UTC, and written as `2026-11-23T06:00:00Z`.
+A view holds values: `--json` prints them unchanged, and `cli/texts` formats them as text. Instants
+are aware UTC, written as `2026-11-23T06:00:00Z`.
 """
 
 import json
@@ -23,23 +23,23 @@ Instant = Annotated[
 
 
 class View(BaseModel):
-    """What is shown of a thing, or what became of a request."""
+    """A thing as it is shown, or the result of a request."""
 
     model_config = ConfigDict(frozen=True, populate_by_name=True)
 
     @property
     def refusals(self) -> tuple[str, ...]:
-        """What was asked for and refused, each with the reason."""
+        """The refused parts of a request, each with the reason."""
         return ()
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the user should know besides: it went on, but not as usual."""
+        """Warnings for the user."""
         return ()
 
     @property
     def exit_code(self) -> int:
-        """How a command that shows this ends: 0 done, 1 tried and failed, 2 refused."""
+        """The exit code of a command that shows this: 0 done, 1 tried and failed, 2 refused."""
         return 0
 
 
@@ -53,17 +53,17 @@ class Listing(RootModel[tuple[Item, ...]], Generic[Item]):
 
     @property
     def refusals(self) -> tuple[str, ...]:
-        """What was asked for and refused, each with the reason."""
+        """The refused parts of a request, each with the reason."""
         return tuple(why for one in self.root if (why := getattr(one, "refused", None)))
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the user should know besides, each once."""
+        """Warnings for the user, each once."""
         return tuple(dict.fromkeys(note for one in self.root for note in one.notes))
 
     @property
     def exit_code(self) -> int:
-        """How a command that shows this ends."""
+        """The exit code of a command that shows this."""
         return 0
 
 
@@ -71,10 +71,9 @@ Shown = View | Listing[Any]
 
 
 def as_json(view: Shown) -> Any:
-    """Return a view as JSON values."""
     return view.model_dump(mode="json", by_alias=True)
 
 
 def json_text(view: Shown) -> str:
-    """Return a view as JSON text, in which no character can hide or move anything."""
+    """Return a view as JSON text with control characters escaped."""
     return visible_json(json.dumps(as_json(view), indent=2, ensure_ascii=False))

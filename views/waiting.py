@@ -15,7 +15,7 @@ State = OperationState | str
 
 
 def wait_for_end(engine: sa.Engine, operation_id: UUID, timeout_s: float) -> State:
-    """Return the state of an operation once it has ended, or after `timeout_s` as it stands."""
+    """Return the state of an operation when it has ended, or else after `timeout_s`."""
 
     def state() -> State:
         with reading(engine) as connection:
@@ -26,13 +26,13 @@ def wait_for_end(engine: sa.Engine, operation_id: UUID, timeout_s: float) -> Sta
 
 
 def wait_for_all(engine: sa.Engine, ids: list[UUID], timeout_s: float) -> dict[UUID, State]:
-    """Return the states of operations once all have ended, or after `timeout_s` as they stand."""
+    """Return the states of operations when all have ended, or else after `timeout_s`."""
     end = monotonic() + timeout_s
     return {id: wait_for_end(engine, id, max(0.0, end - monotonic())) for id in ids}
 
 
 def why_unsent(installation: Installation, sent: Sent) -> str | None:
-    """Return why messages are not with the broker yet, None when they are."""
+    """Return why messages were not sent yet, None if they were."""
     if sent.error is None:
         return None
     is_ours = installation.settings.uses_embedded_broker

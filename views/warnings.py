@@ -1,4 +1,4 @@
-"""What an admin should look at: names in a document that are not there, and the like."""
+"""Warnings about documents, such as names that do not exist."""
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -25,7 +25,7 @@ Keeps = Callable[[RecipientFilterModel], int]
 def action_warnings(
     connection: sa.Connection, app: SmallApp, models: Sequence[ScheduledActionModel]
 ) -> list[tuple[str, ...]]:
-    """Return the warnings of each action; the small app is read once for all of them."""
+    """Return the warnings of each action, reading the small app once."""
     documents = app_documents.names_of(connection, app.id)
     people = users.listed(connection, app.id)
     known = KnownNames(
@@ -44,8 +44,8 @@ def action_warnings(
 
 
 def app_warnings(installation: Installation, model: SmallAppModel) -> tuple[str, ...]:
-    """Return one sentence for each connection and reader that this installation does not know."""
-    # Its modules register the readers.
+    """Return one sentence for each unknown connection or reader and each failed step module."""
+    # Loading the registry registers the readers.
     failed = installation.registry.failed
     known = installation.settings.connections
     found = warnings_of_domains(model.domains, known, registered_readers())
@@ -54,7 +54,7 @@ def app_warnings(installation: Installation, model: SmallAppModel) -> tuple[str,
 
 
 def _kept(model: ScheduledActionModel, keeps: Keeps) -> int | None:
-    """Return how many users an action's recipients select now, None where that says nothing."""
+    """Return how many users an action's recipients select now, None if that does not matter."""
     rule = model.recipients
     if rule is None or (model.when.is_event and rule.names_nobody):
         return None
@@ -62,7 +62,7 @@ def _kept(model: ScheduledActionModel, keeps: Keeps) -> int | None:
 
 
 def _keeping(people: Sequence[User]) -> Keeps:
-    """Return what counts the users that a rule selects; 0 or 1 is all that a warning needs."""
+    """Return a function that counts the selected users up to 1, enough for a warning."""
     by_id = {user.id: user for user in people}
     by_group: dict[str, list[User]] = defaultdict(list)
     for user in people:

@@ -15,7 +15,7 @@ from models.action.plan import (
 )
 from scheduler.events import trigger_delay
 
-# Changes of daylight saving are shown so far ahead.
+# How far ahead clock changes are shown.
 YEAR = timedelta(days=366)
 _UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 
@@ -26,7 +26,7 @@ def instant(at: datetime | None) -> str:
 
 
 def in_zone(at: datetime, zone: str) -> str:
-    """Return an instant on the clock of a zone: `Mon 2026-11-23 07:00 +01:00`."""
+    """Return an instant in a zone: `Mon 2026-11-23 07:00 +01:00`."""
     local = at.astimezone(ZoneInfo(zone))
     clock = "%H:%M:%S" if local.second else "%H:%M"
     offset = local.strftime("%z")
@@ -34,14 +34,14 @@ def in_zone(at: datetime, zone: str) -> str:
 
 
 def both_clocks(at: datetime | None, zone: str) -> str:
-    """Return an instant in UTC and on the clock of a zone, `-` for none."""
+    """Return an instant in UTC and in a zone, `-` for none."""
     if at is None:
         return "-"
     return instant(at) if zone == "UTC" else f"{instant(at)}  ({in_zone(at, zone)} {zone})"
 
 
 def lasting(span: timedelta) -> str:
-    """Return a duration by its two largest units: `2 min 5 s`, `3 h`, `0 s`."""
+    """Return a duration in its two largest units: `2 min 5 s`, `3 h`, `0 s`."""
     left = round(max(0.0, span.total_seconds()))
     parts: list[str] = []
     for unit, seconds in _UNITS:
@@ -104,7 +104,7 @@ def _event(trigger: EventTrigger) -> str:
 
 
 def daylight_notes(plan: Plan, since: datetime, until: datetime) -> tuple[str, ...]:
-    """Return what a plan's rules do on the days in (since, until] on which a clock is set."""
+    """Return the effects of the clock changes in (since, until] on a plan's rules."""
     found: list[str] = []
     for trigger in plan.triggers:
         if isinstance(trigger, CronTrigger):
@@ -116,8 +116,8 @@ def daylight_notes(plan: Plan, since: datetime, until: datetime) -> tuple[str, .
 def _moved(change: ClockChange) -> str:
     if change.is_gap:
         runs = [in_zone(at, change.zone) for at in change.runs_at]
-        told = f"runs at {runs[0]}" if runs else "does not run"
-        return f"{change.named} does not exist in {change.zone}: {told}"
+        effect = f"runs at {runs[0]}" if runs else "does not run"
+        return f"{change.named} does not exist in {change.zone}: {effect}"
     both = any(at >= change.at for at in change.runs_at)
-    told = "runs both times" if both else "runs the first time"
-    return f"{change.named} comes twice in {change.zone}: {told}"
+    effect = "runs both times" if both else "runs the first time"
+    return f"{change.named} comes twice in {change.zone}: {effect}"

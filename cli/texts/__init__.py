@@ -1,1 +1,1 @@
-"""What views look like as text: `cli/texts/X.py` has a form for each view of `views/X.py`."""
+"""Views as text: `cli/texts/X.py` formats each view of `views/X.py`."""

@@ -23,7 +23,7 @@ COUNTS = ("run_number", "failures_in_row")
 
 
 def described(one: Upcoming, warnings: tuple[str, ...] = ()) -> Iterator[str]:
-    """Yield the rule, the next occurrences, what changes of the clock do to it, and warnings."""
+    """Yield the rule, the next occurrences, the effects of clock changes, and warnings."""
     yield from (f"  {words}" for words in one.when)
     yield from _upcoming(one)
     yield from (f"  {note}" for note in one.daylight_saving)

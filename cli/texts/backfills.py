@@ -7,7 +7,7 @@ from views.words import instant
 
 
 def in_words(one: Backfill) -> str:
-    """Return how a backfill stands: `done: 10 recorded, 0 repeated, 2 passed over, from … to …`."""
+    """Return a backfill's status: `done: 10 recorded, 0 repeated, 2 passed over, from … to …`."""
     error = f" ({one.error})" if one.error else ""
     ends = f"from {instant(one.first_at)} to {instant(one.last_at)}"
     return f"{one.state}: {_counts(one)}, {ends}{error}"

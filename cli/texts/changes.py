@@ -14,7 +14,7 @@ from views.changes import (
     SwitchedAll,
 )
 
-# Names and warnings that are printed; `--json` has all of them.
+# How many names and warnings are printed; `--json` has all.
 MOST_NAMED = 100
 MOST_WARNINGS = 10
 KINDS = ("created", "changed", "unchanged")
@@ -32,7 +32,7 @@ def _changes(made: Changes, *, summary: bool = True) -> Iterator[str]:
 
 
 def _warnings(made: Changes) -> Iterator[str]:
-    """Yield the first warnings of those whose details are not shown."""
+    """Yield the first warnings of the actions whose details are not shown."""
     found = [
         f"{one.name}: {warning}"
         for one in made.root

@@ -26,7 +26,7 @@ def _ran(one: Ran) -> Iterator[str]:
 
 
 def _each(words: Callable[[Any], str]) -> Many:
-    """Return the form of many: a line for each that was not refused."""
+    """Return the format of a list: a line for each item that was not refused."""
 
     def form(made: Outcomes[Any], *, is_awaited: bool = False) -> Iterator[str]:
         for one in made.root:

@@ -1,4 +1,4 @@
-"""Deliver a notice: one try, begun by one worker, then done, put off, or given up."""
+"""Deliver a notice: one worker makes one try, then finishes, postpones or abandons the notice."""
 
 import logging
 import os
@@ -24,13 +24,13 @@ logger = logging.getLogger("minutehand.notices")
 
 @app.task(name=DELIVER_NOTICE)
 def deliver_notice(notice_id: str, number: int) -> str:
-    """Deliver a notice in its try of that number; return what became of it."""
+    """Make the numbered try to deliver a notice; return the outcome."""
     settings = settings_in_use()
     return deliver(engine_of(os.getpid(), settings), settings, (UUID(notice_id), number))
 
 
 def deliver(engine: sa.Engine, settings: Settings, message: tuple[UUID, int]) -> str:
-    """Make the try that `message` (id, number) names, if nobody else has; return its end."""
+    """Make the try named by `message` (id, number), unless it was taken; return the outcome."""
     notice = persist(engine, lambda c: notices.begin(c, *message))
     if notice is None:
         return "taken"
@@ -39,10 +39,10 @@ def deliver(engine: sa.Engine, settings: Settings, message: tuple[UUID, int]) ->
         _hand_over(notice, settings)
     except Undelivered as error:
         return _not_delivered(engine, settings, notice, error)
-    except Exception as error:  # whatever one notice raises must not end the worker's task
+    except Exception as error:  # no notice may end the worker's task
         logger.exception("notice %s: %s", notice.id, where)
-        unforeseen = Undelivered(f"{type(error).__name__}: {error}", permanent=False)
-        return _not_delivered(engine, settings, notice, unforeseen)
+        unexpected = Undelivered(f"{type(error).__name__}: {error}", permanent=False)
+        return _not_delivered(engine, settings, notice, unexpected)
     persist(engine, lambda c: notices.finish(c, notice))
     logger.info("notice %s: %s delivered", notice.id, where)
     return "done"
@@ -81,7 +81,7 @@ def _hand_over(notice: Notice, settings: Settings) -> None:
 
 
 def _envelope(notice: Notice, settings: Settings) -> Envelope:
-    """Return who the mail is from and to; a second try is the same message."""
+    """Return the mail's sender, address and id; each try repeats the same message id."""
     domain = parse_address(settings.mail.sender).domain
     return Envelope(
         sender=settings.mail.sender,

@@ -1,4 +1,4 @@
-"""A notice as a mail: what happened, when, why, and how to look."""
+"""The text of a notice sent as a mail."""
 
 import shlex
 from collections.abc import Iterator, Mapping
@@ -10,18 +10,18 @@ from small_apps.mail.message import Content
 _HEADINGS = {
     NoticeKind.SUCCESS: "{state}: {action}",
     NoticeKind.FAILURE: "{state}: {action}",
-    NoticeKind.ALERT: "ALERT: {action}: {troubles_in_row} times in a row not well",
+    NoticeKind.ALERT: "ALERT: {action}: failed or partial {troubles_in_row} times in a row",
     NoticeKind.RECOVERED: "recovered: {action}",
     NoticeKind.OVERDUE: "OVERDUE: {action}: {reason}",
-    NoticeKind.SEEN: "seen again: {action}",
+    NoticeKind.SEEN: "no longer overdue: {action}",
 }
 _FIRST = {
-    NoticeKind.SUCCESS: "The action ran well.",
-    NoticeKind.FAILURE: "An operation of the action did not end well.",
-    NoticeKind.ALERT: "The action did not end well several times in a row.",
-    NoticeKind.RECOVERED: "The action runs well again.",
+    NoticeKind.SUCCESS: "The action succeeded.",
+    NoticeKind.FAILURE: "An operation of the action did not succeed.",
+    NoticeKind.ALERT: "The action failed or was partial several times in a row.",
+    NoticeKind.RECOVERED: "The action succeeds again.",
     NoticeKind.OVERDUE: "An occurrence of the action is due, and nothing has started it.",
-    NoticeKind.SEEN: "The action, which was overdue, ran again.",
+    NoticeKind.SEEN: "The action, which was overdue, has run.",
 }
 _SHOWN = (
     ("action", "action"),
@@ -43,9 +43,9 @@ _SHOWN = (
 
 
 def content_of(kind: NoticeKind, payload: Mapping[str, Any]) -> Content:
-    """Return subject and text of the mail that tells `payload`."""
-    told = {"state": "", "reason": "", "troubles_in_row": 0, **payload}
-    subject = _HEADINGS[kind].format_map(told | {"state": str(told["state"]).upper()})
+    """Return subject and text of the mail that reports `payload`."""
+    values = {"state": "", "reason": "", "troubles_in_row": 0, **payload}
+    subject = _HEADINGS[kind].format_map(values | {"state": str(values["state"]).upper()})
     return Content(f"[minutehand] {subject}", "\n".join(_lines(kind, payload)) + "\n")
 
 
@@ -59,8 +59,8 @@ def _lines(kind: NoticeKind, payload: Mapping[str, Any]) -> Iterator[str]:
         yield ""
         yield "Steps:"
         for step in payload["steps"]:
-            said = step.get("error") or step.get("message") or ""
-            yield f"  {step['name']:<16} {step['state']:<9} {said}".rstrip()
+            text = step.get("error") or step.get("message") or ""
+            yield f"  {step['name']:<16} {step['state']:<9} {text}".rstrip()
     if payload.get("log"):
         yield ""
         yield "Last log lines:"

@@ -1,6 +1,6 @@
-"""A webhook: one signed POST, bounded in time, to an address that was checked.
+"""Send a webhook: one signed POST with a time limit, to a checked address.
 
-Where the URL is a secret that the target refers to, no error and no log line holds a part of it.
+If the target refers to a secret URL, no error and no log line contains a part of it.
 """
 
 import hashlib
@@ -9,6 +9,7 @@ import json
 import logging
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime
 from threading import Thread
 from typing import Any
@@ -30,14 +31,14 @@ from small_apps.fetch.guard import Guard
 
 SIGNATURE = "Minutehand-Signature"
 PRIVATE = "SCHED_HOOK_ALLOW_PRIVATE"
-# It tells whole URLs, whoever set up the logs of this process.
+# httpx logs whole URLs at INFO.
 logging.getLogger("httpx").setLevel(logging.WARNING)
-# What a receiver may answer beside 2xx and still be asked again.
+# 4xx answers after which the POST is retried.
 TRY_AGAIN = frozenset({408, 429})
 
 
 class Undelivered(Exception):
-    """A notice was not delivered; `permanent`: trying again cannot help."""
+    """A notice was not delivered; `permanent`: a retry cannot help."""
 
     def __init__(self, message: str, *, permanent: bool) -> None:
         self.permanent = permanent
@@ -52,11 +53,11 @@ def signature(secret: str, body: bytes, now: datetime) -> str:
 
 
 def post(target: Target, id: UUID, payload: Mapping[str, Any], settings: Settings) -> None:
-    """Hand the payload over; 2xx is delivered, and nothing of the answer's body is read.
+    """Send the payload; a 2xx answer means delivered, and the answer's body is never read.
 
-    Raises Undelivered: permanent for any other 4xx than 408 and 429, for private addresses and for
-    a reference to what is no URL. Redirects are not followed. Takes no longer than the setting,
-    whatever the receiver does.
+    Raises Undelivered: permanent for any 4xx but 408 and 429, for private addresses and for a
+    reference to something other than a URL. Redirects are not followed. Takes no longer than
+    SCHED_HOOK_TIMEOUT_S, whatever the receiver does.
     """
     body = json.dumps(payload, ensure_ascii=False, separators=(",", ":")).encode()
     headers = {
@@ -69,7 +70,8 @@ def post(target: Target, id: UUID, payload: Mapping[str, Any], settings: Setting
         headers[SIGNATURE] = signature(secret, body, utc_now())
     url = _url(target, settings)
     try:
-        status = _Call(target, url, body, headers, settings.hook).status()
+        request = {"url": url, "content": body, "headers": headers}
+        status = _Call(request, shown_target(target), settings.hook).status()
     except Undelivered as error:
         if not is_reference(target.to):
             raise
@@ -78,7 +80,7 @@ def post(target: Target, id: UUID, payload: Mapping[str, Any], settings: Setting
 
 
 def without(url: str, text: str) -> str:
-    """Return a text in which `…` stands for each part of the URL."""
+    """Return the text with each part of the URL replaced by `…`."""
     parts = urlsplit(url)
     pieces = {url, parts.netloc, parts.hostname, parts.path, parts.query, parts.fragment}
     pieces |= {parts.username, parts.password, *parts.path.split("/"), *parts.query.split("&")}
@@ -92,7 +94,7 @@ def _secret(settings: Settings) -> str:
     try:
         return resolved(settings.hook.secret.get_secret_value(), settings.secrets)
     except SecretMissing as error:
-        # Not for good: what is put right at the worker delivers it at a later try.
+        # Not permanent: a later try succeeds once the worker has the secret.
         raise Undelivered(f"SCHED_HOOK_SECRET: {error}", permanent=False) from None
 
 
@@ -106,8 +108,8 @@ def _url(target: Target, settings: Settings) -> str:
     try:
         check_web_url(url)
     except ValueError:
-        told = f"{target.to} holds no http or https URL; let it hold one such as https://…"
-        raise Undelivered(told, permanent=True) from None
+        text = f"{target.to} holds no http or https URL; store one there, such as https://…"
+        raise Undelivered(text, permanent=True) from None
     return url
 
 
@@ -115,60 +117,53 @@ def _check(status: int, host: str) -> None:
     if 200 <= status < 300:
         return
     if 300 <= status < 400:
-        text = f"{host} answered {status}: it redirects; write the URL that it leads to"
+        text = f"{host} answered {status}, a redirect; write the URL that it leads to"
         raise Undelivered(text, permanent=False)
     is_refused = 400 <= status < 500 and status not in TRY_AGAIN
     raise Undelivered(f"{host} answered {status}", permanent=is_refused)
 
 
+@dataclass(repr=False)
 class _Call:
-    """One POST in a thread of its own: a time-out of each read would let a trickle go on."""
+    """One POST in its own thread: a timeout per read would not end a slow trickle of bytes."""
 
-    def __init__(
-        self,
-        target: Target,
-        url: str,
-        body: bytes,
-        headers: Mapping[str, str],
-        settings: HookSettings,
-    ) -> None:
-        self._request = {"url": url, "content": body, "headers": dict(headers)}
-        self._settings = settings
-        self._host = shown_target(target)
-        self._status: int | None = None
-        self._error: Undelivered | None = None
+    request: dict[str, Any]
+    host: str
+    settings: HookSettings
+    _status: int | None = None
+    _error: Undelivered | None = None
 
     def status(self) -> int:
         """Return the status of the answer. Raises Undelivered."""
         client = httpx.Client(
-            transport=Guard(allow_private=self._settings.allow_private, setting=PRIVATE),
-            timeout=self._settings.timeout_s,
+            transport=Guard(allow_private=self.settings.allow_private, setting=PRIVATE),
+            timeout=self.settings.timeout_s,
             follow_redirects=False,
             trust_env=False,
         )
         thread = Thread(target=self._run, args=(client,), name="webhook", daemon=True)
         thread.start()
-        thread.join(self._settings.timeout_s)
-        # Of one that still waits this ends the connection, and with it the waiting.
+        thread.join(self.settings.timeout_s)
+        # Closing the client ends a request that still waits.
         with suppress(RuntimeError, OSError):
             client.close()
         if self._error is not None:
             raise self._error
         if self._status is None:
-            text = f"{self._host} gave no answer within {self._settings.timeout_s:g} s"
+            text = f"{self.host} gave no answer within {self.settings.timeout_s:g} s"
             raise Undelivered(text, permanent=False)
         return self._status
 
     def _run(self, client: httpx.Client) -> None:
         try:
-            with client.stream("POST", **self._request) as response:  # type: ignore[arg-type]
+            with client.stream("POST", **self.request) as response:
                 self._status = response.status_code
         except SourceFailed as error:
             self._error = Undelivered(str(error), permanent=error.permanent)
         except httpx.TimeoutException:
             return
         except (httpx.HTTPError, httpx.InvalidURL, OSError, RuntimeError, ValueError) as error:
-            text = f"{self._host}: {error or type(error).__name__}"
+            text = f"{self.host}: {error or type(error).__name__}"
             self._error = Undelivered(
                 text, permanent=isinstance(error, httpx.InvalidURL | ValueError)
             )

@@ -1,4 +1,4 @@
-"""Checks of what the database says: schema, clocks, daemon, workers, actions."""
+"""Checks of the database: schema, clocks, daemon, workers, actions."""
 
 import re
 from collections.abc import Iterator
@@ -31,13 +31,13 @@ SYSTEM_TZ = Path("/usr/share/zoneinfo/tzdata.zi")
 HOOKS = '"hooks":{'
 _HANDED_OVER = '"hand_over":{'
 _QUEUE = re.compile(r'"queue":"([^"]+)"')
-# More would tell the same, and take long.
+# A sample of this size shows the same in less time.
 MOST_PLANS = 10_000
 ALERT_HINT = "see `minutehand action list --unhealthy --all-apps`"
 
 
 def check_database(engine: sa.Engine, settings: Settings) -> Iterator[Finding]:
-    """Yield what there is to say of the database and of what stands in it."""
+    """Yield the findings about the database and its contents."""
     if not is_made(engine):
         yield fault("database", "there is none yet", "run `minutehand up`, or check --home")
         return
@@ -106,15 +106,15 @@ def _clock(connection: sa.Connection, settings: Settings, now: datetime, skew_s:
 
 
 def _tz(connection: sa.Connection) -> Iterator[Finding]:
-    mine, stored = tz_release(), ticks.fact(connection, TZ_RELEASE)
-    if stored is not None and stored > mine:
-        text = f"release {mine} is older than {stored}, which this database was used with"
+    ours, stored = tz_release(), ticks.fact(connection, TZ_RELEASE)
+    if stored is not None and stored > ours:
+        text = f"release {ours} is older than {stored}, which this database was used with"
         yield fault("time zones", text, "upgrade the package tzdata here")
         return
-    yield ok("time zones", f"release {mine}" + ("" if stored else ", not used yet"))
+    yield ok("time zones", f"release {ours}" + ("" if stored else ", not used yet"))
     system = _system_release()
-    if system is not None and system > mine:
-        text = f"the system has {system}, newer than our {mine}"
+    if system is not None and system > ours:
+        text = f"the system has {system}, newer than our {ours}"
         yield warning("time zones", text, "upgrade the package tzdata in our environment")
 
 
@@ -162,12 +162,12 @@ def _workers(connection: sa.Connection, settings: Settings, plans: list[str]) ->
     live = ticks.live_workers(connection, timedelta(seconds=settings.worker.lease_s))
     of_ours = [row for row in live if row["follows"] is None]
     listened = {queue for row in of_ours for queue in row["queues"].split(",")}
-    # Of the queues of the user's own application nothing is known unless somebody follows.
+    # The queues of the user's application are unknown unless its workers follow.
     ours = [plan for plan in plans if _HANDED_OVER not in plan]
     used = {found[1] for plan in ours if (found := _QUEUE.search(plan))}
     has_alerts = settings.alert.mail or settings.alert.webhook.get_secret_value()
     if has_alerts or any(HOOKS in plan for plan in plans):
-        # Notices are delivered there.
+        # It delivers notices.
         used.add(QUICK)
     if backfills.any_active(connection):
         used.add(DEFAULT)
@@ -197,7 +197,7 @@ def _hooks(settings: Settings, plans: list[str]) -> Iterator[Finding]:
 def _celery_tasks(
     connection: sa.Connection, settings: Settings, plans: list[str]
 ) -> Iterator[Finding]:
-    """Yield what there is to say of tasks of the user's own: allowed here, followed or not."""
+    """Yield the findings about the user's Celery tasks: allowed and followed, or not."""
     found = [read_plan(plan) for plan in plans if _HANDED_OVER in plan]
     handed = [one.hand_over for one in found if isinstance(one, Plan)]
     wanted = {one.task for one in handed if one is not None}

@@ -1,4 +1,4 @@
-"""Whether everything is there that Minutehand needs: around the database, and all together."""
+"""Run all checks of doctor, including those of settings, home, broker, mail and steps."""
 
 import os
 import shutil
@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 
 from broker import probe
-from broker.handing import shares_broker
+from broker.celery_rules import shares_broker
 from broker.names import DEFAULT, HEAVY, QUICK, UNKNOWN_QUEUE
 from models.celery_task import QUEUE_PREFIX
 from models.errors import BrokerUnavailable
@@ -20,7 +20,7 @@ from views.doctor.database import check_database
 from views.doctor.report import Check, Finding, Report, fault, look, ok, warning
 from views.installation import Installation
 
-# All checks look at the same time; connecting to PostgreSQL alone may take five seconds.
+# For all checks, which run in parallel; connecting to PostgreSQL may take five seconds.
 WITHIN_S = 12.0
 MAIL_WITHIN_S = 5.0
 STEPS_WITHIN_S = 10.0
@@ -41,7 +41,7 @@ def examine(installation: Installation) -> Report:
 
 
 def _checks(settings: Settings) -> dict[str, Check]:
-    # Before the others: while modules are imported nothing else may print.
+    # Before the other checks, because importing modules redirects stdout.
     registry = Registry(settings.step_modules, packages=True, within_s=STEPS_WITHIN_S)
 
     def whole(check: Callable[[], Iterator[Finding]]) -> Check:
@@ -76,14 +76,14 @@ def _check_home(home: Path) -> Iterator[Finding]:
     except OSError as error:
         yield fault("home", f"{home} cannot be written: {error.strerror}", "give it to our account")
         return
-    amiss = fault_of(home)
-    if amiss is not None:
-        yield warning("home", f"{home} {amiss}", f"chmod 700 {home}")
+    unsafe = fault_of(home)
+    if unsafe is not None:
+        yield warning("home", f"{home} {unsafe}", f"chmod 700 {home}")
     free = shutil.disk_usage(home).free
     if free < LITTLE_SPACE:
         make = fault if free < NO_SPACE else warning
         yield make("home", f"{free // 2**20} MiB are free on its disk", "make room")
-    elif amiss is None:
+    elif unsafe is None:
         yield ok("home", str(home))
 
 
@@ -104,16 +104,16 @@ def _check_broker(settings: Settings) -> Iterator[Finding]:
             remedy = "run `minutehand up`, or set SCHED_BROKER_URL"
         yield fault("broker", str(error), remedy)
         return
-    yield from _strangers(found)
-    told = ", ".join(f"{count} in {queue}" for queue, count in found.depths.items())
+    yield from _foreign(found)
+    depths = ", ".join(f"{count} in {queue}" for queue, count in found.depths.items())
     if max(found.depths.values()) > MANY_MESSAGES:
-        yield warning("broker", told, "start more workers")
+        yield warning("broker", depths, "start more workers")
     else:
-        yield ok("broker", f"takes and gives messages; {told}")
+        yield ok("broker", f"takes and gives messages; {depths}")
 
 
-def _strangers(found: probe.Probed) -> Iterator[Finding]:
-    """Name what an application that shares the broker does in our queues."""
+def _foreign(found: probe.Probed) -> Iterator[Finding]:
+    """Yield the workers and messages of another application in our queues."""
     for worker in found.foreign_workers:
         text = f"worker {worker} of an application listens to a queue of ours ({QUEUE_PREFIX}…)"
         yield fault("broker", text, "let it listen to queues of its own: it discards our tasks")
@@ -142,7 +142,7 @@ def _check_mail(settings: Settings) -> Iterator[Finding]:
 
 
 def _check_steps(registry: Registry) -> Iterator[Finding]:
-    for told in registry.failures:
-        yield fault("steps", told, "correct or remove it, here and for the workers; then restart")
+    for text in registry.failures:
+        yield fault("steps", text, "correct or remove it, here and for the workers; then restart")
     if not registry.failures:
         yield ok("steps", f"{len(registry.user_specs())} of your own")

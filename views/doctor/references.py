@@ -1,4 +1,4 @@
-"""Which references to secrets cannot be read here."""
+"""Check that references to secrets can be read here."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -29,7 +29,7 @@ def unresolved(
 
 
 def unresolved_settings(settings: Settings) -> Iterator[Finding]:
-    """Yield a warning for each setting that refers to a secret which cannot be read here."""
+    """Yield a warning for each setting whose secret cannot be read here."""
     values = {
         "SCHED_HOOK_SECRET": settings.hook.secret.get_secret_value(),
         "SCHED_ALERT_WEBHOOK": settings.alert.webhook.get_secret_value(),

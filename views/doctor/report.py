@@ -1,4 +1,4 @@
-"""What `minutehand doctor` finds, and how long it looks."""
+"""The findings of `minutehand doctor`, and the parallel run of its checks."""
 
 from collections.abc import Callable, Sequence
 from enum import StrEnum
@@ -11,7 +11,7 @@ from views.view import Listing, View
 
 
 class Level(StrEnum):
-    """How bad it is."""
+    """The severity of a finding."""
 
     OK = "ok"
     WARNING = "warning"
@@ -19,20 +19,19 @@ class Level(StrEnum):
 
 
 class Finding(View):
-    """What was looked at, what was found, and what to do about it."""
+    """The result of a check."""
 
-    what: str = Field(description="What was looked at: `database`, `broker`, `home` …")
+    what: str = Field(description="What was checked: `database`, `broker`, `home` …")
     level: Level
     text: str = Field(description="What was found.")
     remedy: str | None = Field(None, description="What to do about it.")
 
 
 class Report(Listing[Finding]):
-    """What was found, in the order of the checks."""
+    """All findings, in the order of the checks."""
 
     @property
     def exit_code(self) -> int:
-        """1 when something keeps Minutehand from its work."""
         return int(any(one.level is Level.FAULT for one in self.root))
 
 
@@ -40,31 +39,31 @@ Check = Callable[[], Sequence[Finding]]
 
 
 def ok(what: str, text: str) -> Finding:
-    """Return that all is well."""
+    """Return a finding without a problem."""
     return Finding(what=what, level=Level.OK, text=text)
 
 
 def warning(what: str, text: str, remedy: str) -> Finding:
-    """Return what may become a fault."""
+    """Return a finding that may become a fault."""
     return Finding(what=what, level=Level.WARNING, text=text, remedy=remedy)
 
 
 def fault(what: str, text: str, remedy: str) -> Finding:
-    """Return what keeps Minutehand from its work."""
+    """Return a finding that keeps Minutehand from its work."""
     return Finding(what=what, level=Level.FAULT, text=text, remedy=remedy)
 
 
 def look(checks: dict[str, Check], within_s: float) -> list[Finding]:
-    """Return what all checks find, in their order, in `within_s` seconds at most.
+    """Return the findings of all checks, in order, after `within_s` seconds at most.
 
-    They look at the same time; one that gives no answer in time is a fault.
+    The checks run in parallel; one without an answer in time is a fault.
     """
     found: dict[str, Sequence[Finding]] = {}
 
     def run(what: str, check: Check) -> None:
         try:
             found[what] = check()
-        except Exception as error:  # whatever a broken server makes a driver raise
+        except Exception as error:  # a broken server may make a driver raise anything
             text = (str(error).strip().splitlines() or [""])[0]
             found[what] = [fault(what, f"{type(error).__name__}: {text}", "see what it says")]
 

@@ -419,7 +419,7 @@ def test_queues_are_named_by_commas(call: Call) -> None:
     refused = call("worker", "--queues", "quick,,heavy")
 
     assert (refused.code, parse_queues(" quick, default ,quick")) == (2, "quick,default")
-    assert "write names by commas" in refused.err
+    assert "separate names by commas" in refused.err
 
 
 def test_migrate_says_what_it_did(call: Call, tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ def test_whatever_a_step_raises_fails_its_operation_at_once(
         (False, "step odd returned a bool, not a StepResult or None"),
         (
             minutehand.StepResult("no", "failed"),  # type: ignore[arg-type]
-            "step odd returned outcome 'failed': write success or partial, or raise StepFailed",
+            "step odd returned outcome 'failed'; return success or partial, or raise StepFailed",
         ),
     ],
     ids=["dict", "bool", "outcome"],
@@ -120,4 +120,4 @@ def test_a_checkpoint_with_a_number_that_json_does_not_know_fails_and_says_so(ru
     row = run(odd)
 
     assert row["state"] == "failed"
-    assert "the checkpoint cannot be kept, for it is no JSON" in row["error"]
+    assert "the checkpoint cannot be stored, because it is not valid JSON" in row["error"]
