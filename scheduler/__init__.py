@@ -1,1 +1,1 @@
-"""When, and handing over: decide what is due, record it, send it."""
+"""Decide what is due, record it and send it."""

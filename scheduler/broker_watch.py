@@ -1,4 +1,4 @@
-"""Notice a broker that lost its messages, and let what was queued there be sent again at once."""
+"""Detect that the broker lost its messages, and release the queued operations for resending."""
 
 import logging
 
@@ -16,16 +16,16 @@ logger = logging.getLogger("minutehand.broker")
 
 
 class BrokerWatch:
-    """What one daemon knows of the mark in the broker."""
+    """Watches the mark that one daemon keeps in the broker."""
 
     def __init__(self) -> None:
         self._mark: Mark | None = None
         self._has_removed_old = False
 
     def look(self, engine: sa.Engine) -> int:
-        """Return how many operations are due to be sent again, for the broker lost their messages.
+        """Return how many operations are sent again because the broker lost their messages.
 
-        Raises BrokerUnavailable. A message that was not lost after all, sent again, is harmless.
+        Raises BrokerUnavailable. Resending a message that was not lost is harmless.
         """
         if not self._has_removed_old:
             self._remove_old(engine)
@@ -33,14 +33,14 @@ class BrokerWatch:
         if self._keeps(mark):
             return 0
         stored = _stored(engine)
-        # Another daemon may have noticed it first.
+        # Another daemon may have detected it first.
         is_another = stored is not None and (mark is None or stored.name != mark.name)
         if is_another and self._keeps(stored):
             return 0
         return self._replace(engine, stored)
 
     def store(self, connection: sa.Connection) -> None:
-        """Store the mark's number, for a daemon that starts later."""
+        """Store the mark's number for daemons that start later."""
         if self._mark is not None:
             ticks.raise_mark(connection, self._mark.name, self._mark.number)
 
@@ -50,7 +50,7 @@ class BrokerWatch:
         return found is not None
 
     def _replace(self, engine: sa.Engine, lost: Mark | None) -> int:
-        # Made first: if this daemon ends now, the next one notices the loss again.
+        # Made first: if this daemon dies now, the next one detects the loss again.
         made = marker.make()
         if made is None:
             return 0
@@ -74,7 +74,7 @@ class BrokerWatch:
         count = remove_ours({QUICK, HEAVY, DEFAULT} | queues)
         self._has_removed_old = True
         if count:
-            logger.info("removed %d messages of ours from queues under their old names", count)
+            logger.info("removed %d Minutehand messages from queues with old names", count)
 
 
 def _stored(engine: sa.Engine) -> Mark | None:

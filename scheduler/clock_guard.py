@@ -1,4 +1,4 @@
-"""The first look of a tick; what a clock that ran ahead had decided is undone."""
+"""Read the work of a tick, and undo decisions made while the clock was ahead."""
 
 import json
 import logging
@@ -21,15 +21,15 @@ CLOCK_WAS_WRONG = timedelta(minutes=5)
 
 
 def look(engine: sa.Engine, at: datetime | None, sweeper: Sweeper) -> tuple[Found, float]:
-    """Return what there is to do, and by how many seconds the clock was set back since last time.
+    """Return the work to do, and by how many seconds the clock went back since the last tick.
 
-    `at` None is the database's clock. A jump forward is downtime.
+    If `at` is None, the database's clock decides. A jump forward is downtime.
     """
     spans = (sweeper.lease, sweeper.overdue)
     set_back_s = 0.0
     with unhurried(engine) as connection:
-        # Its `now` is read here, not before: a daemon that was frozen in between would hold an old
-        # one against the ticks of another, and take the clock for set back.
+        # `now` is read here: a daemon that was frozen after an earlier reading would compare an old
+        # value with another daemon's ticks and conclude that the clock was set back.
         found = ticks.look(connection, at, *spans)
         now = found.now
         if found.last_now is not None and _set_right(connection, found.last_now, now):
@@ -40,7 +40,7 @@ def look(engine: sa.Engine, at: datetime | None, sweeper: Sweeper) -> tuple[Foun
 
 
 def _set_right(connection: sa.Connection, last_now: datetime, now: datetime) -> bool:
-    """Put right what a clock that was wrong did to the cursors; False if there was nothing."""
+    """Correct cursors after a wrong clock; return False if nothing changed."""
     if now < last_now - CLOCK_WAS_WRONG:
         _undo_what_lies_ahead(connection, now, (last_now - now).total_seconds())
         return True
@@ -50,12 +50,12 @@ def _set_right(connection: sa.Connection, last_now: datetime, now: datetime) -> 
     if now <= last_now + CLOCK_WAS_WRONG or not _is_right_again(connection, last_now, now):
         return False
     moved = clock_steps.come_back(connection, last_now, now)
-    logger.warning("the clock was behind: %d actions begin at their last change again", moved)
+    logger.warning("the clock was behind: %d actions begin again at their last change", moved)
     return True
 
 
 def _is_right_again(connection: sa.Connection, last_now: datetime, now: datetime) -> bool:
-    """Whether the clock made up for its last step back: no outage is as long but by chance."""
+    """Return whether the clock made up for its last step back; an outage rarely has that length."""
     fact = ticks.fact(connection, ticks.CLOCK_SET_BACK)
     if fact is None:
         return False
@@ -65,7 +65,7 @@ def _is_right_again(connection: sa.Connection, last_now: datetime, now: datetime
 
 
 def _undo_what_lies_ahead(connection: sa.Connection, now: datetime, seconds: float) -> None:
-    # Before the cursors: events are decided anew from the first span that is withdrawn.
+    # Before the cursors: events are decided again from the first withdrawn span on.
     withdraw_what_lies_ahead(connection, now)
     moved = wind_back(connection, now)
     set_back = {"at": now.isoformat(), "seconds": seconds}
@@ -74,7 +74,7 @@ def _undo_what_lies_ahead(connection: sa.Connection, now: datetime, seconds: flo
     notices.release_after_clock(connection)
     backfills.release_after_clock(connection)
     logger.warning(
-        "the clock went back by %s: %d actions are decided anew from %s on",
+        "the clock went back by %s: %d actions are decided again from %s on",
         timedelta(seconds=seconds),
         moved,
         now.isoformat(),

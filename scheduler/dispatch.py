@@ -1,4 +1,4 @@
-"""The outbox: operations, backfills and notices that may be sent now, to Celery."""
+"""Send the operations, backfills and notices of the outbox to Celery."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeVar
@@ -15,17 +15,17 @@ BATCH = 1_000
 
 
 def dispatch_ready(engine: sa.Engine) -> Sent:
-    """Reserve and send all operations that may be sent now; stops at the first failed flush."""
+    """Reserve and send all sendable operations; stop at the first failed flush."""
     return _dispatch(engine, outbox.reserve_sendable, send_reserved)
 
 
 def dispatch_backfills(engine: sa.Engine) -> Sent:
-    """Reserve the backfills that nobody works on, and ask workers to go on with them."""
+    """Reserve and send backfills that no worker is processing; stop at the first failed flush."""
     return _dispatch(engine, backfills.reserve_sendable, send_backfills)
 
 
 def dispatch_notices(engine: sa.Engine) -> Sent:
-    """Reserve and send all notices that may be sent now; stops at the first failed flush."""
+    """Reserve and send all sendable notices; stop at the first failed flush."""
     return _dispatch(engine, notices.reserve, send_notices)
 
 

@@ -1,7 +1,4 @@
-"""A time without a tick, told when it is over: what was due in it, and what became of that.
-
-The tables are asked, not what this daemon did: another one may have decided a part.
-"""
+"""Report what was due during a downtime, counted in the tables: daemons may share the work."""
 
 import json
 import logging
@@ -16,6 +13,7 @@ from models.store import ticks
 from models.store.actions import downtime, missed
 from models.store.actions.downtime import Span
 from models.store.ticks import Found
+from models.stored import instant_in
 from models.values import format_instant
 from runtime.database import reading
 from scheduler.missed_spans import rowless
@@ -26,9 +24,9 @@ MOST_NAMED = 5
 
 
 def note(engine: sa.Engine, found: Found, two_ticks: timedelta) -> bool:
-    """Return whether the last tick lies further back than two ticks, and store it if so.
+    """Return whether the last tick is more than two ticks ago, and store the downtime if so.
 
-    Before anything is decided: also a tick that is killed leaves word of it.
+    The caller calls it before deciding anything: the fact survives a killed tick.
     """
     if found.last_now is None or found.now - found.last_now <= two_ticks:
         return False
@@ -41,21 +39,21 @@ def note(engine: sa.Engine, found: Found, two_ticks: timedelta) -> bool:
     return True
 
 
-def tell(engine: sa.Engine) -> dict[str, Any] | None:
-    """Log what became of the last downtime, and return it."""
+def report(engine: sa.Engine) -> dict[str, Any] | None:
+    """Log the outcomes of the last downtime, and return them."""
     with reading(engine) as connection:
-        told = last_downtime(connection)
-    if told is not None:
-        logger.warning("down %s", in_words(told))
-    return told
+        found = last_downtime(connection)
+    if found is not None:
+        logger.warning("down %s", in_words(found))
+    return found
 
 
 def last_downtime(
     connection: sa.Connection, ended_after: datetime | None = None
 ) -> dict[str, Any] | None:
-    """Return the last time without a tick and what became of its occurrences, as JSON; or None.
+    """Return the last downtime and the outcomes of its occurrences as JSON, or None.
 
-    None also for one that ended at `ended_after` or before.
+    A downtime that ended at or before `ended_after` is ignored.
     """
     span = _stored_span(connection)
     if span is None or (ended_after is not None and span.until <= ended_after):
@@ -77,25 +75,25 @@ def last_downtime(
 
 def _stored_span(connection: sa.Connection) -> Span | None:
     fact = ticks.json_fact(connection, ticks.DOWNTIME)
-    since, until = (ticks.as_instant(fact.get(key)) for key in ("since", "until"))
-    recorded_from = ticks.as_instant(fact.get("recorded_from"))
+    since, until = (instant_in(fact.get(key)) for key in ("since", "until"))
+    recorded_from = instant_in(fact.get("recorded_from"))
     if since is None or until is None or recorded_from is None:
         return None
     return Span(since, until, recorded_from)
 
 
-def in_words(told: dict[str, Any]) -> str:
+def in_words(found: dict[str, Any]) -> str:
     """Return a downtime as one line, without the word itself."""
-    counts = f"{told['occurrences']} occurrences, {told['sent']} sent, {told['missed']} missed"
-    names = ", ".join(f'"{one["name"]}" {one["missed"]}' for one in told["most_missed"])
-    return f"{told['since']} to {told['until']}: {counts}{': ' + names if names else ''}"
+    counts = f"{found['occurrences']} occurrences, {found['sent']} sent, {found['missed']} missed"
+    names = ", ".join(f'"{one["name"]}" {one["missed"]}' for one in found["most_missed"])
+    return f"{found['since']} to {found['until']}: {counts}{': ' + names if names else ''}"
 
 
 def _in_straddling(connection: sa.Connection, span: Span) -> list[tuple[UUID, int]]:
-    """Return of spans that began before it how many of the missed lie in this one."""
+    """Return how many missed occurrences of earlier spans lie in this one, by action."""
     return [
         (row.action_uid, count)
         for row in downtime.straddling(connection, span)
-        if (plan := missed.plan_of(connection, row)) is not None
+        if (plan := missed.plan_of(connection, row.action_uid, row.revision)) is not None
         and (count := rowless(connection, row.action_uid, plan, (span.since, row.last_at)))
     ]

@@ -1,4 +1,4 @@
-"""The identity of an operation: one id that anyone can compute from action and occurrence."""
+"""Compute an operation's id from its action and occurrence."""
 
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
@@ -8,14 +8,14 @@ SEPARATOR = " | "
 
 
 def str_to_uuid(text: str) -> UUID:
-    """Return the same UUID for the same text, always and everywhere."""
+    """Return the UUID of a text; equal texts have equal UUIDs."""
     return uuid5(NAMESPACE_OID, text)
 
 
 def instant_text(instant: datetime) -> str:
-    """Return an instant as the fingerprint prints it: UTC, whole seconds, `2026-11-23T06:00:00Z`.
+    """Return an instant in UTC and whole seconds, such as `2026-11-23T06:00:00Z`.
 
-    Raises ValueError for a naive instant: one instant must never have two ids.
+    Raises ValueError for a naive instant.
     """
     if instant.tzinfo is None:
         raise ValueError(f"naive instant {instant!r}")
@@ -30,9 +30,9 @@ def fingerprint(
     event_id: str | None = None,
     manual: str | None = None,
 ) -> str:
-    """Return what identifies an operation, as text: action, occurrence, and what it is besides.
+    """Return the text that identifies an operation.
 
-    `manual` is a random text that makes each manual run an operation of its own.
+    `manual` is a random text that makes each manual run a separate operation.
     """
     parts = [str(uid), instant_text(occurrence)]
     parts += [part for part in (subject, event_id) if part is not None]
@@ -42,7 +42,7 @@ def fingerprint(
 
 
 def operation_id(uid: UUID, occurrence: datetime) -> UUID:
-    """Return the id of the operation of a scheduled occurrence of an action."""
+    """Return the operation id of an action's scheduled occurrence."""
     return str_to_uuid(fingerprint(uid, occurrence))
 
 

@@ -1,4 +1,4 @@
-"""The tz release and the kernel's version that stored next occurrences were computed with."""
+"""Track the tz release and kernel version behind the stored next occurrences."""
 
 import logging
 from uuid import UUID
@@ -18,38 +18,38 @@ BATCH = 10_000
 
 
 class OlderRelease(SchedulerError):
-    """Another daemon of this database has a newer kernel or tz release than this one."""
+    """Another daemon of this database uses a newer kernel or tz release."""
 
 
 def adopt_release(engine: sa.Engine) -> bool:
-    """File every action anew if this daemon's release is newer than the stored one.
+    """Unschedule every action if this daemon's release is newer than the stored one.
 
-    Returns whether it did. Raises OlderRelease when it is older: its answers would be wrong.
+    Returns whether it did. Raises OlderRelease if this daemon's release is older.
     """
-    mine = (KERNEL_VERSION, tz_release())
+    own = (KERNEL_VERSION, tz_release())
     with engine.begin() as connection:
         kernel, tz = ticks.fact(connection, KERNEL), ticks.fact(connection, TZ_RELEASE)
         stored = None if kernel is None or tz is None else (int(kernel), tz)
-    if stored == mine:
+    if stored == own:
         return False
-    if stored is not None and (stored[0] > mine[0] or stored[1] > mine[1]):
+    if stored is not None and (stored[0] > own[0] or stored[1] > own[1]):
         raise OlderRelease(
             f"this database was used with kernel {stored[0]}, tz {stored[1]}; this daemon has "
-            f"kernel {mine[0]}, tz {mine[1]}: upgrade it (the tzdata package) and start again"
+            f"kernel {own[0]}, tz {own[1]}: upgrade it (the tzdata package) and start again"
         )
     if stored is not None:
-        _refile_all(engine)
+        _unschedule_all(engine)
     with engine.begin() as connection:
-        ticks.set_fact(connection, KERNEL, str(mine[0]))
-        ticks.set_fact(connection, TZ_RELEASE, mine[1])
+        ticks.set_fact(connection, KERNEL, str(own[0]))
+        ticks.set_fact(connection, TZ_RELEASE, own[1])
     return stored is not None
 
 
-def _refile_all(engine: sa.Engine) -> None:
-    logger.warning("new tz release or kernel: all actions are filed anew")
+def _unschedule_all(engine: sa.Engine) -> None:
+    logger.warning("new tz release or kernel: the next tick schedules all actions again")
     last: UUID | None = None
     while True:
         with engine.begin() as connection:
-            last = cursors.refile(connection, BATCH, last)
+            last = cursors.unschedule(connection, BATCH, last)
         if last is None:
             return

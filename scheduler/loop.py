@@ -1,4 +1,4 @@
-"""The daemon's loop: wait for the full minute or a signal, tick, report."""
+"""Run the daemon's loop: wait for the full minute or a signal, tick, report."""
 
 import logging
 import os
@@ -32,20 +32,20 @@ logger = logging.getLogger("minutehand.daemon")
 T = TypeVar("T")
 
 DATABASE_RETRY_S = 2.0
-# The database's clock is asked again this long before the full minute at the latest.
+# The loop reads the database's clock at least this often.
 LONGEST_WAIT_S = 10.0
-# Longer than this behind its minute, the loop stood still: so may the workers have.
+# A loop that is later than this was suspended, and the workers perhaps as well.
 FROZEN = timedelta(seconds=5)
 
 
 def daemon_name() -> str:
-    """Return what tells this daemon from others: host and pid."""
+    """Return this daemon's name: host and pid."""
     return f"{socket.gethostname()}:{os.getpid()}"
 
 
 @dataclass
 class Daemon:
-    """A scheduler in this process; `stop` ends it within a second when idle."""
+    """A scheduler in this process; an idle one ends within a second after `stop` is set."""
 
     engine: sa.Engine
     settings: Settings
@@ -55,17 +55,17 @@ class Daemon:
     def __post_init__(self) -> None:
         lease_s = self.settings.worker.lease_s
         self.sweeper = Sweeper(timedelta(seconds=lease_s), self.settings.alert)
-        # Often enough to notice each time without a database in which a healthy lease grew old.
+        # Often enough to detect every database outage that ages a healthy lease.
         self._longest_wait_s = min(LONGEST_WAIT_S, lease_s / 4)
         self.ping = Ping(self.settings.alert.ping_url.get_secret_value())
         self.machine_clock = SkewWatch(self.settings.clock.max_skew_s)
-        # The database's clock, less ours that is never set.
+        # The database's clock minus the monotonic clock.
         self._clock_leads_s: float | None = None
 
     def prepare(self) -> None:
-        """Check the schema and adopt this release; raises SchedulerError or SQLAlchemy's errors.
+        """Check the schema and adopt this release; migrate an embedded database first.
 
-        The embedded database is brought to this release's schema: nobody else would.
+        Raises SchedulerError or SQLAlchemy's errors.
         """
         if not self.settings.database_url.get_secret_value():
             migrate(self.engine)
@@ -73,7 +73,7 @@ class Daemon:
             check_schema(connection)
             self._warn_of_look_back(connection)
         adopt_release(self.engine)
-        # It starts now: until here it may have waited for others, and so may the heartbeats.
+        # Preparing may have waited for locks, and heartbeats may have waited as well.
         self.sweeper.distrust()
 
     def _warn_of_look_back(self, connection: sa.Connection) -> None:
@@ -81,8 +81,8 @@ class Daemon:
         found = actions.longest_look_back(connection, kept_for)
         if found is not None:
             name, longest = found
-            told = kept_too_short(longest, kept_for)
-            logger.warning("look_back %s of %r %s", format_span(longest), name, told)
+            reason = kept_too_short(longest, kept_for)
+            logger.warning("look_back %s of %r %s", format_span(longest), name, reason)
 
     def run(self) -> None:
         """Tick at once, then at every full minute by the database's clock, until `stop` is set."""
@@ -94,7 +94,7 @@ class Daemon:
             next_at = self._until_it_works(self._next_minute)
 
     def tick_once(self, at: datetime | None = None) -> TickReport:
-        """Make one tick with `at` as its `now` (default: the database's clock) and report it."""
+        """Tick once with `at` as `now` (default: the database's clock) and store the report."""
         how = self.settings.scheduler
         report = tick(self.engine, at, self.sweeper, how.batch_size, how.tick_seconds)
         if self.machine_clock.is_off:
@@ -106,7 +106,7 @@ class Daemon:
         return report
 
     def _tick_or_log(self) -> None:
-        """Tick; a fault that nobody foresaw costs this tick, never the loop."""
+        """Tick; an unexpected error ends this tick, not the loop."""
         try:
             report = self.tick_once()
             if report.broker_error is None:
@@ -114,7 +114,7 @@ class Daemon:
         except DATABASE_AWAY:
             raise
         except Exception:
-            logger.exception("this tick failed; the next one makes up for it")
+            logger.exception("this tick failed; the next one catches up")
 
     def _next_minute(self) -> datetime:
         step = self.settings.scheduler.tick_seconds
@@ -123,7 +123,7 @@ class Daemon:
         return now.replace(microsecond=0) + timedelta(seconds=step - past)
 
     def _wait_until(self, at: datetime) -> bool:
-        """Return True once the database's clock reaches `at`, False when stopped before."""
+        """Return True once the database's clock reaches `at`, False if stopped before."""
         while not self.stop.is_set():
             asked = monotonic()
             left = (at - self._read_clock()).total_seconds()
@@ -131,7 +131,7 @@ class Daemon:
                 self._notice_pause(-left)
                 return True
             if left > self.settings.scheduler.tick_seconds:
-                # The clock was set back: that minute may be a year away.
+                # The clock was set back: `at` may be a year away.
                 self.sweeper.distrust()
                 return True
             pause_s = min(left, self._longest_wait_s)
@@ -140,10 +140,10 @@ class Daemon:
         return False
 
     def _read_clock(self) -> datetime:
-        """Return the database's clock, asked in turn with those who write.
+        """Return the database's clock, read in a write transaction.
 
-        Where writing has to wait, heartbeats wait too, and a clock that was set ages them: either
-        makes healthy leases look old.
+        If writes have to wait, heartbeats wait too; a clock change also ages them. Either makes
+        healthy leases look old.
         """
         asked = monotonic()
         with self.engine.begin() as connection:
@@ -152,7 +152,7 @@ class Daemon:
         self.machine_clock.note(skew_s)
         self.machine_clock.note_wall(utc_now().timestamp(), answered)
         if answered - asked > self._longest_wait_s:
-            logger.warning("the database stood still for %.1f s", answered - asked)
+            logger.warning("the database did not respond for %.1f s", answered - asked)
             self.sweeper.distrust()
         before, self._clock_leads_s = self._clock_leads_s, now.timestamp() - answered
         if before is not None and abs(self._clock_leads_s - before) > self._longest_wait_s:
@@ -162,18 +162,18 @@ class Daemon:
 
     def _notice_pause(self, late_s: float) -> None:
         if late_s > FROZEN.total_seconds():
-            logger.warning("this daemon was held up for %.0f s", late_s)
+            logger.warning("this daemon was suspended for %.0f s", late_s)
             self.sweeper.distrust()
 
     def _until_it_works(self, act: Callable[[], T]) -> T | None:
-        """Repeat `act` while the database is away; None when stopped meanwhile."""
+        """Repeat `act` while the database is unavailable; return None if stopped meanwhile."""
         while not self.stop.is_set():
             try:
                 return act()
             except DATABASE_AWAY as error:
                 logger.error("database unavailable, trying again: %s", _first_line(error))
                 self.stop.wait(DATABASE_RETRY_S)
-                # From the next try on: if it succeeds, the workers had no database until now.
+                # If the next try succeeds, the workers had no database until now.
                 self.sweeper.distrust()
         return None
 
@@ -183,9 +183,9 @@ def _first_line(error: sa.exc.SQLAlchemyError) -> str:
 
 
 def _log(report: TickReport) -> None:
-    # A downtime has a line of its own.
-    told = {key: value for key, value in report.figures().items() if key != "downtime"}
-    figures = " ".join(f"{key}={value}" for key, value in told.items())
+    # A downtime has its own line.
+    shown = {key: value for key, value in report.figures().items() if key != "downtime"}
+    figures = " ".join(f"{key}={value}" for key, value in shown.items())
     logger.info(
         "tick %s %s(%.0f ms)",
         report.now.strftime("%Y-%m-%dT%H:%M:%SZ"),

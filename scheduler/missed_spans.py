@@ -1,4 +1,4 @@
-"""What is left of a span of missed occurrences when some of them are recorded, or not yet due."""
+"""Shrink spans of missed occurrences when some are recorded or are no longer due."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
@@ -19,18 +19,18 @@ AT_ONCE = 500
 
 
 def take_out(connection: sa.Connection, uid: UUID, recorded: Sequence[datetime]) -> int:
-    """Take occurrences that were recorded just now, ascending, out of their spans; return how many.
+    """Remove just recorded occurrences, ascending, from their spans; return how many.
 
-    So each occurrence keeps one outcome: a span counts those in it that have no operation, and both
-    its ends are such. The caller holds the action's cursor.
+    Each occurrence has one outcome: a span counts, and both its ends are, occurrences without an
+    operation. The caller holds the action's cursor.
     """
     if not recorded:
         return 0
     taken = 0
     for span in missed.spans_in(connection, uid, recorded[0], recorded[-1]):
-        plan = missed.plan_of(connection, span)
+        plan = missed.plan_of(connection, uid, span.revision)
         if plan is None:
-            # Nobody can say what the span counted.
+            # It is unknown what the span counted.
             continue
         inside = [at for at in recorded if span.first_at <= at <= span.last_at]
         counted = [at for at in inside if next_occurrences(plan, uid, at - SECOND, 1) == [at]]
@@ -43,28 +43,29 @@ def take_out(connection: sa.Connection, uid: UUID, recorded: Sequence[datetime])
 
 
 def wind_back(connection: sa.Connection, now: datetime, uid: UUID | None = None) -> int:
-    """Set back to `now` what is decided or changed ahead of it, of all actions or of one.
+    """Reset decisions and changes after `now` to `now`, for one action or all; return how many.
 
-    A span on both sides of `now` is decided anew as a whole; by a revision that is another's now it
-    is cut: the earlier part was truly missed. Returns how many actions.
+    A span across `now` is decided again as a whole. If it belongs to an old revision, it is cut at
+    `now` instead: its earlier part was missed.
     """
-    anew: dict[UUID, datetime] = {}
+    again: dict[UUID, datetime] = {}
     for span in clock_steps.straddling(connection, now, uid):
         if span.revision != span.newest_revision:
             _cut(connection, span, now)
         else:
             first = span.first_at - SECOND
-            anew[span.action_uid] = min(first, anew.get(span.action_uid, first))
+            again[span.action_uid] = min(first, again.get(span.action_uid, first))
     moved = clock_steps.wind_back(connection, now, uid)
-    for one, since in anew.items():
-        clock_steps.decide_anew(connection, one, since)
+    for one, since in again.items():
+        clock_steps.decide_again(connection, one, since)
     return moved
 
 
 def _cut(connection: sa.Connection, span: sa.Row[Any], now: datetime) -> None:
-    plan, uid = missed.plan_of(connection, span), span.action_uid
+    uid = span.action_uid
+    plan = missed.plan_of(connection, uid, span.revision)
     if plan is None or plan.on_event is not None:
-        # What it counted nobody can say, or it is decided anew with the events.
+        # It is unknown what the span counted, or it is decided again with the events.
         return
     ends = span.first_at, now.replace(microsecond=0)
     first, last = rowless_ends(connection, uid, plan, ends)
@@ -89,7 +90,7 @@ def rowless_ends(
 ) -> tuple[datetime, datetime]:
     """Return the first and the last occurrence in [first, last] that have no operation.
 
-    The first lies after the last when each has one.
+    If all have one, the first lies after the last.
     """
     first, last = ends
 

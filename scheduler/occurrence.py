@@ -1,8 +1,6 @@
-"""What is due: pure functions over one action's plan. The clock is an argument.
+"""Decide what is due: pure functions over one action's plan, without events.
 
-Events make nothing due here: scheduler/events.py.
-
-Over (since, now], since = max(watermark, now − look_back); docs/explanation/time.md.
+A window is (since, now], since = max(watermark, now − look_back); docs/explanation/time.md.
 """
 
 from dataclasses import dataclass
@@ -18,16 +16,16 @@ MOST_SENT = 1_000
 MOST_MISSED_SHOWN = 10
 TOO_LATE = "too late"
 OVERTAKEN = "overtaken"
-NOBODY = UUID(int=0)
-# What lies before it no rule has.
+NO_UID = UUID(int=0)
+# No rule has an occurrence before it.
 BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
-# From here on cron rules have none.
+# No cron rule has an occurrence from here on.
 END = datetime(2200, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
 class Missed:
-    """One occurrence that is not sent, and why."""
+    """An occurrence that is not sent, and the reason."""
 
     at: datetime
     reason: str
@@ -35,7 +33,7 @@ class Missed:
 
 @dataclass(frozen=True, slots=True)
 class MissedSpan:
-    """Older occurrences that are not sent: the first, the last, how many, why, and since when."""
+    """Older occurrences that are not sent: their ends, count, reason and instant of decision."""
 
     first_at: datetime
     last_at: datetime
@@ -46,7 +44,7 @@ class MissedSpan:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What becomes of an action's occurrences in (watermark before, `watermark`].
+    """The outcomes of an action's occurrences in (previous watermark, `watermark`].
 
     `due` and `missed` ascend. `next_occurrence_at` is the first occurrence after `watermark`.
     """
@@ -69,7 +67,7 @@ def get_cron_last_occurrence(
 ) -> datetime | None:
     """Return the latest occurrence of a rule in (now − look_back, now], in UTC, or None.
 
-    `now` is aware. Raises cron.InvalidRule, which names the field, for a rule or zone.
+    `now` is aware. Raises cron.InvalidRule, which names the field, for an invalid rule or zone.
     """
     return CronSchedule(cron_rule, timezone).last(now - look_back, now)
 
@@ -79,13 +77,13 @@ def get_scheduled_action_last_occurrence(
 ) -> datetime | None:
     """Return the latest occurrence of an action in (now − look_back, now], in UTC, or None.
 
-    `look_back` None: each trigger's own. An action that is not active has no occurrence.
-    An action with a `uid` has that uid's jitter.
+    If `look_back` is None, each trigger uses its own. An inactive action has no occurrence.
+    The jitter is that of the action's `uid`, if it has one.
     """
     plan = action if isinstance(action, Plan) else plan_of(action)
     if not plan.active:
         return None
-    uid = getattr(action, "uid", None) or NOBODY
+    uid = getattr(action, "uid", None) or NO_UID
     found = (
         windowed.schedule.last(now - (look_back or windowed.look_back), now)
         for windowed in _windowed(plan, uid)
@@ -94,10 +92,7 @@ def get_scheduled_action_last_occurrence(
 
 
 def next_occurrence(plan: Plan, uid: UUID, after: datetime) -> datetime | None:
-    """Return an action's first occurrence strictly after `after`, in UTC, or None.
-
-    An action that is not active has none.
-    """
+    """Return an action's first occurrence strictly after `after`, in UTC; None if inactive."""
     return _next(_windowed(plan, uid), after) if plan.active else None
 
 
@@ -112,7 +107,7 @@ def next_occurrences(plan: Plan, uid: UUID, after: datetime, count: int) -> list
 
 
 def occurrences_between(plan: Plan, uid: UUID, since: datetime, until: datetime) -> list[datetime]:
-    """Return an action's occurrences in (since, until], ascending; none when it is not active."""
+    """Return an action's occurrences in (since, until], ascending; none if it is inactive."""
     if not plan.active:
         return []
     found = (one.schedule.between(since, until) for one in _windowed(plan, uid))
@@ -120,13 +115,13 @@ def occurrences_between(plan: Plan, uid: UUID, since: datetime, until: datetime)
 
 
 def is_known_to(plan: Plan, instant: datetime) -> bool:
-    """Whether `instant` lies in the years that each of the plan's rules knows."""
+    """Return whether `instant` lies in the years that all of the plan's rules cover."""
     is_cron = any(isinstance(one, CronTrigger) for one in plan.triggers)
     return not is_cron or BEGINNING < instant < END
 
 
 def has_occurrence(plan: Plan, uid: UUID, instant: datetime) -> bool:
-    """Whether `instant` is an occurrence of the rule, active or not."""
+    """Return whether `instant` is an occurrence of the rule, active or not."""
     return is_known_to(plan, instant) and any(
         one.schedule.count(instant - ONE_SECOND, instant) > 0 for one in _windowed(plan, uid)
     )
@@ -148,8 +143,8 @@ def decide(
 ) -> Decision:
     """Return what is due and what is missed in (watermark, until], by the plan's look-back.
 
-    `until` is `now` unless the plan was replaced before. With catch-up `all` at most 1,000 are due;
-    the decision's watermark then lies before `until`.
+    `until` is `now` unless the plan was replaced before. With catch-up `all`, at most 1,000 are
+    due, and the decision's watermark may lie before `until`.
     """
     windowed = _windowed(plan, uid)
     until = now if until is None else until
@@ -168,7 +163,7 @@ def decide(
 def foretold(
     plan: Plan, uid: UUID, window: tuple[datetime, datetime, datetime], at: datetime
 ) -> str | None:
-    """Return why an occurrence would be missed by deciding (since, until] at `now`; None: sent.
+    """Return why deciding (since, until] at `now` would miss an occurrence; None if it is sent.
 
     `window` is (since, until, now).
     """
@@ -214,7 +209,7 @@ def _missed(
     now: datetime,
     due: list[datetime],
 ) -> tuple[tuple[Missed, ...], MissedSpan | None]:
-    """Return what lies in (watermark, until] and is not due: the newest ten, and the rest."""
+    """Return the missed occurrences in (watermark, until]: the newest ten, and the rest."""
     if _is_all(windowed, watermark, until, due):
         return (), None
     count = _count(windowed, watermark, until) - len(due)
@@ -234,7 +229,7 @@ def _missed(
 def _is_all(
     windowed: list[_Windowed], watermark: datetime, until: datetime, due: list[datetime]
 ) -> bool:
-    """Whether (watermark, until] has nothing but `due`, where that is quickly seen: one or none."""
+    """Return whether (watermark, until] has only `due`; False if it has more than one."""
     first = _next(windowed, watermark)
     if first is None or first > until:
         return True
@@ -245,14 +240,14 @@ def _is_all(
 def _count(windowed: list[_Windowed], since: datetime, until: datetime) -> int:
     if len(windowed) == 1:
         return windowed[0].schedule.count(since, until)
-    # Several rules may name the same instant: only walking counts their union exactly.
+    # Several rules may name the same instant: count their union.
     return len({at for one in windowed for at in one.schedule.between(since, until)})
 
 
 def _newest(
     windowed: list[_Windowed], since: datetime, until: datetime, left_out: set[datetime]
 ) -> list[datetime]:
-    """Return the newest ten in (since, until] but for those left out, ascending."""
+    """Return the newest ten in (since, until], except those left out, ascending."""
     found: list[datetime] = []
     while len(found) < MOST_MISSED_SHOWN:
         last = [one.schedule.last(since, until) for one in windowed]
@@ -275,7 +270,7 @@ def _first_missed(
 
 
 def _reason(windowed: list[_Windowed], at: datetime, now: datetime) -> str:
-    """Say why `at` is not sent: `overtaken` if it lies in the window of a trigger that has it."""
+    """Return `overtaken` within the look-back of a trigger that names `at`, else `too late`."""
     for one in windowed:
         if at > now - one.look_back and one.schedule.count(at - ONE_SECOND, at):
             return OVERTAKEN

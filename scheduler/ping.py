@@ -1,4 +1,4 @@
-"""Ask for one address after each tick: who watches from outside then knows that we live."""
+"""Ping an external monitor after each tick."""
 
 import logging
 from threading import Thread
@@ -9,26 +9,26 @@ WITHIN_S = 5.0
 
 
 class Ping:
-    """Asks in a thread of its own, one at a time: a slow answer delays no tick."""
+    """Sends requests in a separate thread, one at a time: a slow answer delays no tick."""
 
     def __init__(self, url: str) -> None:
         self._url = url
         self._thread: Thread | None = None
 
     def send(self) -> None:
-        """Ask for the address, unless the last time still waits for its answer."""
+        """Send a request, unless the last one still waits for its answer."""
         if not self._url or (self._thread is not None and self._thread.is_alive()):
             return
         self._thread = Thread(target=self._ask, name="ping", daemon=True)
         self._thread.start()
 
     def wait(self, within_s: float = WITHIN_S) -> None:
-        """Wait for the answer to the last one, if there was one."""
+        """Wait for the answer to the last request, if any."""
         if self._thread is not None:
             self._thread.join(within_s)
 
     def _ask(self) -> None:
-        # Those who have no such address need not wait for the import when they start.
+        # Imported here: a daemon without a ping URL starts faster.
         from urllib.error import URLError
         from urllib.request import Request, urlopen
 
@@ -37,5 +37,5 @@ class Ping:
             with urlopen(request, timeout=WITHIN_S):  # noqa: S310 - http or https by the settings
                 pass
         except (URLError, OSError, ValueError) as error:
-            # Not the URL: whoever has it can speak for us.
+            # The URL is a secret: anyone with it can ping.
             logger.warning("the ping was not answered: %s", getattr(error, "reason", error))

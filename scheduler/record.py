@@ -1,4 +1,4 @@
-"""Record what was decided: operations, missed ones and the cursor, before anything is sent."""
+"""Record decisions before sending: operations, missed occurrences and cursors."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ SECOND = timedelta(seconds=1)
 
 @dataclass(frozen=True, slots=True)
 class ActionRef:
-    """Whose operation it is: the action, under the revision that was decided."""
+    """An action and the revision that decides its operations."""
 
     uid: UUID
     small_app_id: int
@@ -43,7 +43,7 @@ class Decided:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What is new: messages to send (reserved for us), missed and overtaken occurrences."""
+    """New records: messages reserved for the caller, missed and overtaken occurrences."""
 
     messages: tuple[Message, ...] = ()
     missed: int = 0
@@ -80,7 +80,7 @@ def operation_row(
 
 
 def record(connection: sa.Connection, decided: Sequence[Decided]) -> Recorded:
-    """Record decisions in the caller's transaction; a twin of what is there is a no-op."""
+    """Record decisions in the caller's transaction; a duplicate is a no-op."""
     due = [row for one in decided for row in _due_rows(one)]
     new = operations.record(connection, due)
     recorded = [row for row in due if row["id"] in new]
@@ -94,7 +94,7 @@ def record(connection: sa.Connection, decided: Sequence[Decided]) -> Recorded:
 
 
 def advance(connection: sa.Connection, decided: Sequence[Decided]) -> None:
-    """Move the cursors to where the decisions ended."""
+    """Move the cursors to the ends of the decisions."""
     moves = [
         {
             "uid": one.action.uid,
@@ -107,35 +107,27 @@ def advance(connection: sa.Connection, decided: Sequence[Decided]) -> None:
 
 
 def _due_rows(one: Decided) -> list[dict[str, Any]]:
-    return [
-        operation_row(
-            one.action, one.plan, operation_id(one.action.uid, at), at, by_action(one.action.name)
-        )
-        for at in one.decision.due
-    ]
+    return [_row(one, at) for at in one.decision.due]
 
 
 def _missed_rows(one: Decided) -> list[dict[str, Any]]:
-    rows = []
-    for missed in one.decision.missed:
-        row = operation_row(
-            one.action,
-            one.plan,
-            operation_id(one.action.uid, missed.at),
-            missed.at,
-            by_action(one.action.name),
-        )
-        rows.append(row | {"state": OperationState.MISSED.value, "reason": missed.reason})
-    return rows
+    return [
+        _row(one, missed.at) | {"state": OperationState.MISSED.value, "reason": missed.reason}
+        for missed in one.decision.missed
+    ]
+
+
+def _row(one: Decided, at: datetime) -> dict[str, Any]:
+    action = one.action
+    return operation_row(action, one.plan, operation_id(action.uid, at), at, by_action(action.name))
 
 
 def _without_recorded(
     connection: sa.Connection, decided: Sequence[Decided]
 ) -> list[dict[str, Any]]:
-    """Return missed spans as rows, less the occurrences that have an operation; no empty ones.
+    """Return missed spans as rows, without occurrences that have an operation; no empty ones.
 
-    An operation that an earlier revision had due at another time is none of them, nor is a manual
-    run: its id is its own.
+    Manual runs and occurrences of earlier revisions do not count: their ids or instants differ.
     """
     found = [(one, one.decision.missed_span) for one in decided]
     rows = [(one, span_row(one.action, span)) for one, span in found if span is not None]
@@ -167,7 +159,7 @@ def span_row(action: ActionRef, span: MissedSpan) -> dict[str, Any]:
 
 
 def _overtake(connection: sa.Connection, decided: Sequence[Decided], uids: set[UUID]) -> int:
-    """Skip what the new operations of these actions overtake; catch-up `all` is never overtaken."""
+    """Skip operations that newer ones of these actions overtake, except under catch-up `all`."""
     newest = [
         (one.action.uid, one.decision.due[-1])
         for one in decided

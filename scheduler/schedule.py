@@ -1,4 +1,4 @@
-"""Every kind of trigger as a schedule: the same four questions, answered without walking.
+"""Answer the same four questions for every kind of trigger, without walking.
 
 Ranges are half-open (since, until]; instants are aware UTC, whole seconds.
 """
@@ -39,7 +39,7 @@ class Schedule(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Once:
-    """A single occurrence; None for none at all: what an event makes due, the clock does not."""
+    """A single occurrence, or none (None): the clock makes no event occurrence due."""
 
     due_at: datetime | None
 
@@ -62,7 +62,7 @@ class Once:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """anchor + n·every for n ≥ first_n: a grid that no late run and no restart moves."""
+    """The grid anchor + n·every for n ≥ first_n, independent of runs and restarts."""
 
     anchor: datetime
     every: timedelta
@@ -142,7 +142,7 @@ def schedule_of(
 ) -> Schedule:
     """Return the schedule of one trigger of the action `uid`, within [starts_at, ends_at).
 
-    Raises cron.InvalidRule for a rule or zone that the kernel refuses.
+    Raises cron.InvalidRule for an invalid rule or zone.
     """
     schedule = _unbounded(trigger, uid)
     if starts_at is None and ends_at is None:

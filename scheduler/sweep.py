@@ -1,10 +1,11 @@
-"""Repair what the tick finds broken: unsent and untaken operations, dead leases, stranded waits."""
+"""Repair unsent operations, expired leases and stranded waits."""
 
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TypeVar
+from uuid import UUID
 
 import sqlalchemy as sa
 
@@ -41,8 +42,8 @@ class SweepReport:
 class Sweeper:
     """A sweep that takes back no lease that could be healthy.
 
-    After its own start, a database error or a pause in its own loop, the workers may have been
-    as deaf as we were: one whole lease passes before a silent one counts as lost.
+    After the daemon's start, a database error or a pause of its loop, the workers may have been
+    cut off as well: a silent worker counts as lost only after a whole lease.
     """
 
     def __init__(self, lease: timedelta, alerts: AlertSettings = NO_ALERTS) -> None:
@@ -54,50 +55,41 @@ class Sweeper:
         self.distrust()
 
     def distrust(self) -> None:
-        """Take back no lease within one lease from now."""
+        """Take back no lease for one lease from now."""
         self._trusted_from = monotonic() + self.lease.total_seconds()
 
     def sweep(self, engine: sa.Engine, *, send: bool, overtook: bool = False) -> SweepReport:
-        """Take back lost operations, release stranded ones, then send what may be sent.
+        """Take back lost operations, release stranded ones, then send what is sendable.
 
-        Notices come last, when those of what is overdue are among them. `overtook`: newer
-        operations took the place of unstarted ones.
+        Notices come last, so that overdue alerts are among them. `overtook`: newer operations
+        replaced unstarted ones.
         """
         count = 0
         if monotonic() >= self._trusted_from:
             count = _isolated(lambda: self._take_back(engine), 0)
         released = _isolated(lambda: _release_stranded(engine), 0)
-        _isolated(lambda: self._decide_doubtful(engine), None)
+        _isolated(lambda: self._decide_doubtful(engine), 0)
         sent = dispatch_ready(engine) if send else Sent(0)
         late = _isolated(lambda: self._alert_overdue(engine, overtook), 0)
-        told, error = Sent(0), sent.error
+        notices, error = Sent(0), sent.error
         if send and error is None:
-            told = dispatch_notices(engine)
-            error = told.error or dispatch_backfills(engine).error
-        return SweepReport(sent.count, count, released, told.count, late, error=error)
+            notices = dispatch_notices(engine)
+            error = notices.error or dispatch_backfills(engine).error
+        return SweepReport(sent.count, count, released, notices.count, late, error=error)
 
     def _take_back(self, engine: sa.Engine) -> int:
-        count = 0
-        while True:
-            with engine.begin() as connection:
-                taken = recovery.take_back_lost(connection, self.lease, BATCH, self.alerts)
-            for operation, state in taken:
-                level = logging.ERROR if state == OperationState.FAILED else logging.WARNING
-                logger.log(level, "operation %s lost its worker: now %s", operation, state)
-            count += len(taken)
-            if len(taken) < BATCH:
-                return count
+        def take_back(connection: sa.Connection) -> list[tuple[UUID, str]]:
+            return recovery.take_back_lost(connection, self.lease, BATCH, self.alerts)
 
-    def _decide_doubtful(self, engine: sa.Engine) -> None:
-        """Decide what was being sent to the user's own application when its sender fell silent."""
-        while True:
-            with engine.begin() as connection:
-                decided = handing.decide_doubtful(connection, BATCH, self.alerts)
-            for operation, state in decided:
-                level = logging.ERROR if state == OperationState.FAILED else logging.WARNING
-                logger.log(level, "operation %s was left in doubt: now %s", operation, state)
-            if len(decided) < BATCH:
-                return
+        return _in_batches(engine, take_back, "operation %s lost its worker: now %s")
+
+    def _decide_doubtful(self, engine: sa.Engine) -> int:
+        """Decide operations whose sender fell silent while sending to another application."""
+
+        def decide(connection: sa.Connection) -> list[tuple[UUID, str]]:
+            return handing.decide_doubtful(connection, BATCH, self.alerts)
+
+        return _in_batches(engine, decide, "operation %s was left in doubt: now %s")
 
     def _alert_overdue(self, engine: sa.Engine, overtook: bool) -> int:
         with engine.begin() as connection:
@@ -107,14 +99,29 @@ class Sweeper:
         return len(alerted)
 
 
+def _in_batches(
+    engine: sa.Engine, act: Callable[[sa.Connection], list[tuple[UUID, str]]], text: str
+) -> int:
+    count = 0
+    while True:
+        with engine.begin() as connection:
+            moved = act(connection)
+        for operation, state in moved:
+            level = logging.ERROR if state == OperationState.FAILED else logging.WARNING
+            logger.log(level, text, operation, state)
+        count += len(moved)
+        if len(moved) < BATCH:
+            return count
+
+
 def _isolated(part: Callable[[], T], nothing: T) -> T:
-    """Return what a part of the sweep did; one that fails keeps no other part from its work."""
+    """Return what a part of the sweep did, `nothing` if it failed: the other parts go on."""
     try:
         return part()
     except DATABASE_AWAY:
         raise
-    except Exception:  # a row that nobody foresaw
-        logger.exception("a part of this sweep failed; the next one tries it again")
+    except Exception:  # an unforeseen row
+        logger.exception("a part of this sweep failed; the next sweep tries again")
         return nothing
 
 

@@ -1,4 +1,4 @@
-"""One minute: claim what is due, decide, record, send, sweep; docs/explanation/tick.md."""
+"""Run one tick: claim what is due, decide, record, send, sweep; docs/explanation/tick.md."""
 
 import logging
 from dataclasses import dataclass, field
@@ -35,14 +35,14 @@ from scheduler.sweep import Sweeper
 logger = logging.getLogger("minutehand.tick")
 
 LOCKED_ROWS_WAIT = "2s"
-# The first batches are small, each as large as all before it: the first message leaves soon.
+# Batches start small and double: the first message leaves soon.
 FIRST_BATCH = 125
 LOCK_NOT_AVAILABLE = "55P03"
 
 
 @dataclass
 class TickReport:
-    """What one tick did; stored in `ticks` and written as one log line."""
+    """What one tick did; stored in `ticks` and logged as one line."""
 
     now: datetime
     decided: int = 0
@@ -61,17 +61,17 @@ class TickReport:
     clock_skew_s: float = 0.0
     broker_error: str | None = None
     events_error: str | None = None
-    # A time without a tick that this one ended, and what became of its occurrences.
+    # The downtime that this tick ended, and the outcomes of its occurrences.
     downtime: dict[str, Any] | None = None
     duration_ms: float = 0.0
 
     def figures(self) -> dict[str, Any]:
-        """Return what is not zero, as JSON."""
+        """Return all non-zero figures as JSON."""
         left_out = {"now", "duration_ms"}
         return {key: value for key, value in vars(self).items() if value and key not in left_out}
 
     def add(self, recorded: Recorded) -> None:
-        """Count what was recorded."""
+        """Add recorded occurrences to the counts."""
         self.recorded += len(recorded.messages)
         self.missed += recorded.missed
         self.overtaken += recorded.overtaken
@@ -79,19 +79,19 @@ class TickReport:
 
 @dataclass
 class Tick:
-    """A tick in progress: its `now`, what it did, and whether the broker still takes messages."""
+    """A tick in progress."""
 
     engine: sa.Engine
     now: datetime
     batch_size: int
     report: TickReport
-    # Actions with more than a tick may send of one, or in change: the next tick goes on.
+    # Actions with more occurrences than one tick sends, or being changed: left to the next tick.
     left: set[UUID] = field(default_factory=set)
-    # Actions that somebody was changing; they are asked for once more.
+    # Actions locked by a change; claimed once more at the end.
     busy: set[UUID] = field(default_factory=set)
 
     def decide_all(self) -> None:
-        """Decide, record and send until nothing is due; then once more for what was locked."""
+        """Decide, record and send until nothing is due; then retry locked actions once."""
         while self._batch(skip_locked=True):
             pass
         with self.engine.begin() as connection:
@@ -103,10 +103,10 @@ class Tick:
         except sa.exc.OperationalError as error:
             if getattr(error.orig, "sqlstate", None) != LOCK_NOT_AVAILABLE:
                 raise
-            logger.warning("actions stay locked by another: %s", error.orig)
+            logger.warning("actions stay locked by another process: %s", error.orig)
 
     def decide_events(self) -> None:
-        """Decide, record and send what events make due."""
+        """Decide, record and send occurrences of events."""
         events = EventTick(self.engine, self.now, self._take)
         events.decide_all()
         self.report.set_aside += events.set_aside
@@ -124,14 +124,13 @@ class Tick:
             rows = cursors.claim_due(
                 connection,
                 self.now,
-                # Who waits holds nothing that another may wait for.
+                # A waiting batch holds no other lock, so that it causes no deadlock.
                 self._next_size() if skip_locked else 1,
                 left_out=self.left | self.busy if skip_locked else self.left,
                 skip_locked=skip_locked,
             )
             messages = self._decide(connection, rows)
         if not skip_locked:
-            # It was asked once more.
             self.left |= self.busy
         self.report.decided += len(rows)
         self._send(messages)
@@ -147,7 +146,6 @@ class Tick:
             try:
                 with_edit = self._decide_one(connection, row, messages)
             except DATABASE_AWAY:
-                # The database's fault, not the action's.
                 raise
             except Exception as error:  # one broken action must not stop the tick
                 self._set_aside(connection, row, error)
@@ -163,9 +161,9 @@ class Tick:
     def _decide_one(
         self, connection: sa.Connection, row: sa.Row[Any], messages: list[Message]
     ) -> Decided | None:
-        """Return what becomes of an action now, None if somebody is changing it."""
+        """Return an action's decision, None if a change has it locked."""
         if row.deleted_at is not None:
-            # Filed by an edit in plain SQL: a deleted action has no occurrence.
+            # An edit by plain SQL scheduled it: a deleted action has no occurrence.
             gone = Decision((), (), None, row.watermark, None)
             return Decided(action_ref(row), NOTHING_PLANNED, gone)
         if (row.edited_at is not None or row.set_aside) and was_edited(row):
@@ -186,7 +184,7 @@ class Tick:
         return False
 
     def _record(self, connection: sa.Connection, decided: list[Decided]) -> list[Message]:
-        """Record a batch; when the database refuses it, one by one, to find the poison row."""
+        """Record a batch; if the database refuses it, record one by one to find the broken row."""
         messages: list[Message] = []
         try:
             with connection.begin_nested():
@@ -213,17 +211,17 @@ class Tick:
         uid = broken.action.uid if isinstance(broken, Decided) else broken.action_uid
         if not self._holds(connection, uid):
             return
-        logger.error("action %s is set aside: %s", uid, reason_of(error))
+        logger.error("action %s is quarantined: %s", uid, reason_of(error))
         if isinstance(broken, Decided):
             actions.set_aside(connection, uid, reason_of(error))
         else:
-            # The edit may be younger than this tick's `now`: no later one decides by the old plan.
+            # The edit may be newer than this tick's `now`: no later tick decides by the old plan.
             now = max(self.now, read_clock(connection))
             self.report.add(set_aside(connection, broken, error, now))
         self.report.set_aside += 1
 
     def _send(self, messages: list[Message]) -> None:
-        # The first failed flush ends sending, not recording.
+        # A failed flush ends sending, not recording.
         if not messages:
             return
         if self.report.broker_error is not None:
@@ -244,9 +242,9 @@ def tick(
 ) -> TickReport:
     """Decide everything due up to `now` (aware UTC), send it, repair, and return what was done.
 
-    `now` None is the database's clock. More than two ticks after the last one's `now`, what was due
-    meanwhile is counted and told. Raises SQLAlchemy's errors when the database is away; what
-    was committed stays.
+    If `now` is None, the database's clock decides. After a gap of more than two ticks, the report
+    counts what was due meanwhile. Raises SQLAlchemy's errors if the database is unavailable;
+    committed work stays.
     """
     started = monotonic()
     found, set_back_s = look(engine, now, sweeper)
@@ -261,18 +259,18 @@ def tick(
     if found.has_events:
         one.decide_events()
     if monotonic() - started > sweeper.lease.total_seconds() / 4:
-        # The database may have stood still meanwhile, for the workers' heartbeats too.
+        # The database may have blocked meanwhile, also for the workers' heartbeats.
         sweeper.distrust()
     if found.has_to_sweep or report.decided or report.lost_messages:
         _sweep(engine, report, sweeper)
     if was_down:
-        report.downtime = downtime.tell(engine)
+        report.downtime = downtime.report(engine)
     report.duration_ms = round((monotonic() - started) * 1000, 3)
     return report
 
 
 def _look_at_broker(engine: sa.Engine, report: TickReport, sweeper: Sweeper) -> None:
-    """Let what the broker lost be sent again; one that is away gets nothing from this tick."""
+    """Release messages that the broker lost; if it is unavailable, this tick sends nothing."""
     try:
         report.lost_messages = sweeper.broker.look(engine)
     except BrokerUnavailable as error:

@@ -11,6 +11,7 @@ from pydantic import Field
 
 from models.sql import read_clock
 from models.store import actions, notices, operations, ticks
+from models.stored import instant_in
 from runtime.config import Settings
 from runtime.database import reading
 from scheduler.downtime import last_downtime
@@ -195,7 +196,7 @@ def _unhealthy(connection: sa.Connection, settings: Settings) -> int:
 def _clock_set_back(connection: sa.Connection, now: datetime) -> ClockSetBack | None:
     """Return the last day's set-back of the clock, None for none."""
     stored = ticks.json_fact(connection, ticks.CLOCK_SET_BACK)
-    at, seconds = ticks.as_instant(stored.get("at")), stored.get("seconds")
+    at, seconds = instant_in(stored.get("at")), stored.get("seconds")
     if at is None or not isinstance(seconds, int | float) or abs(now - at) >= DAY:
         return None
     return ClockSetBack(at=at, seconds=seconds)

@@ -1,1 +1,1 @@
-"""The verbs on the tables, one file per noun; each takes a connection and leaves the commit."""
+"""Queries on the tables; each takes a connection and leaves the commit to the caller."""

@@ -1,4 +1,4 @@
-"""Who did what to what, and when."""
+"""Write the audit trail."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,7 +17,7 @@ def write(
     verb: str,
     objects: Mapping[str, dict[str, Any] | None],
 ) -> None:
-    """Note who did what to what, by the database's clock: the objects with details of each."""
+    """Record an action by `actor` on objects, with details of each, at the database's clock."""
     same = {"small_app_id": small_app_id, "at": database_now(), "actor": actor, "verb": verb}
     rows = [{"object": name, "details": details} for name, details in objects.items()]
     connection.execute(sa.insert(audit).values(same), rows)

@@ -1,8 +1,7 @@
-"""A clock that is found behind what was decided or changed: what lies ahead of it is set back.
+"""Reset decisions and changes that lie ahead of a clock that was set back.
 
-One rule: the deciding ends at the clock, what was missed after it is withdrawn, what was changed
-after it holds from it on, and each action that can run is filed again. What was sent stays sent:
-its id prevents a second run.
+Watermarks move to the clock, later missed records are withdrawn, later changes hold from the clock
+on, and runnable actions are unscheduled. What was sent stays sent: its id prevents a second run.
 """
 
 from collections.abc import Sequence
@@ -14,16 +13,16 @@ import sqlalchemy as sa
 
 from models.operation import OperationState
 from models.sql import UTCDateTime
-from models.store.actions.cursors import FILE_ME
+from models.store.actions.cursors import UNSCHEDULED
 from models.tables import action_cursor, actions, missed_spans, operations, revisions
 
 
 def straddling(
     connection: sa.Connection, now: datetime, uid: UUID | None = None
 ) -> Sequence[sa.Row[Any]]:
-    """Return the missed spans on both sides of `now`, of all actions decided beyond it or of one.
+    """Return the missed spans across `now`, of one action decided beyond it or of all.
 
-    With each action's newest revision. `wind_back` withdraws all that still end ahead of `now`.
+    Each has its action's newest revision. `wind_back` deletes all that still end after `now`.
     """
     query = sa.select(missed_spans, actions.c.revision.label("newest_revision"))
     query = query.join(actions, actions.c.uid == missed_spans.c.action_uid).where(
@@ -35,7 +34,7 @@ def straddling(
 
 
 def wind_back(connection: sa.Connection, now: datetime, uid: UUID | None = None) -> int:
-    """Set back to `now` what lies ahead of it, of all actions or of one; return how many."""
+    """Reset one action or all to `now`; return how many."""
     ahead = _ahead(now, uid)
     connection.execute(
         sa.delete(operations).where(
@@ -51,12 +50,12 @@ def wind_back(connection: sa.Connection, now: datetime, uid: UUID | None = None)
     )
     _change_back(connection, now, ahead)
     moved = sa.update(action_cursor).where(action_cursor.c.watermark > now, *_only(uid))
-    filed = {"watermark": now, "next_occurrence_at": _file_again()}
-    return connection.execute(moved.values(filed)).rowcount
+    values = {"watermark": now, "next_occurrence_at": _unscheduled()}
+    return connection.execute(moved.values(values)).rowcount
 
 
-def decide_anew(connection: sa.Connection, uid: UUID, since: datetime) -> None:
-    """Let an action that was wound back be decided from `since` on."""
+def decide_again(connection: sa.Connection, uid: UUID, since: datetime) -> None:
+    """Set the watermark of an action that was wound back."""
     its = sa.update(action_cursor).where(action_cursor.c.action_uid == uid)
     connection.execute(its.values(watermark=since))
 
@@ -64,7 +63,7 @@ def decide_anew(connection: sa.Connection, uid: UUID, since: datetime) -> None:
 def begin_events(connection: sa.Connection, now: datetime) -> None:
     """Let event actions that were changed ahead of `now` begin at `now`.
 
-    Also after a small step: they have no watermark that waits for the clock to come again.
+    Also after a small step: they have no watermark that waits for the clock to catch up.
     """
     of_events = action_cursor.c.action_uid.in_(
         sa.select(actions.c.uid).where(actions.c.event.is_not(None))
@@ -76,9 +75,9 @@ def begin_events(connection: sa.Connection, now: datetime) -> None:
 
 
 def come_back(connection: sa.Connection, behind: datetime, now: datetime) -> int:
-    """Undo `wind_back` for changes made in (behind, now]: the clock was behind, and is right again.
+    """Undo `wind_back` for changes made in (behind, now], after the clock was behind.
 
-    What lay before such a change is not the changed action's. Returns how many actions.
+    Occurrences before such a change are not the changed action's. Returns how many actions.
     """
     made = revisions.c.effective_from
     again = (revisions.c.holds_from.is_not(None), made > behind, made <= now)
@@ -88,14 +87,14 @@ def come_back(connection: sa.Connection, behind: datetime, now: datetime) -> int
         .scalar_subquery()
     )
     changed = action_cursor.c.action_uid.in_(sa.select(revisions.c.action_uid).where(*again))
-    right = {"watermark": newest, "effective_from": newest, "next_occurrence_at": _file_again()}
+    right = {"watermark": newest, "effective_from": newest, "next_occurrence_at": _unscheduled()}
     moved = connection.execute(sa.update(action_cursor).where(changed).values(right))
     connection.execute(sa.update(revisions).where(*again).values(holds_from=None))
     return moved.rowcount
 
 
 def _ahead(now: datetime, uid: UUID | None) -> sa.Select[Any]:
-    """Return the actions that are decided beyond `now`; what is changed beyond it is among them."""
+    """Return the actions decided beyond `now`, which include those changed beyond it."""
     ahead = sa.select(action_cursor.c.action_uid).where(action_cursor.c.watermark > now)
     return ahead.where(*_only(uid))
 
@@ -105,18 +104,18 @@ def _only(uid: UUID | None) -> tuple[sa.ColumnElement[bool], ...]:
 
 
 def _change_back(connection: sa.Connection, now: datetime, ahead: sa.Select[Any]) -> None:
-    """Let what was changed ahead of `now` hold from there; a revision keeps when it was made."""
-    mine = revisions.c.action_uid.in_(ahead)
+    """Let changes made after `now` hold from `now`; revisions keep their effective_from."""
+    theirs = revisions.c.action_uid.in_(ahead)
     begun = sa.func.coalesce(revisions.c.holds_from, revisions.c.effective_from)
-    connection.execute(sa.update(revisions).where(mine, begun > now).values(holds_from=now))
-    ended = sa.update(revisions).where(mine, revisions.c.ended_at > now)
+    connection.execute(sa.update(revisions).where(theirs, begun > now).values(holds_from=now))
+    ended = sa.update(revisions).where(theirs, revisions.c.ended_at > now)
     connection.execute(ended.values(ended_at=now))
     its = (action_cursor.c.action_uid.in_(ahead), action_cursor.c.effective_from > now)
     connection.execute(sa.update(action_cursor).where(*its).values(effective_from=now))
 
 
-def _file_again() -> sa.ColumnElement[datetime]:
-    """Return "file me" for what is filed or could run; paused and set-aside actions stay out."""
+def _unscheduled() -> sa.ColumnElement[datetime]:
+    """Return UNSCHEDULED for scheduled or runnable actions, else NULL."""
     can_run = sa.exists().where(
         actions.c.uid == action_cursor.c.action_uid,
         actions.c.active,
@@ -124,5 +123,5 @@ def _file_again() -> sa.ColumnElement[datetime]:
         actions.c.set_aside.is_(None),
         actions.c.event.is_(None),
     )
-    is_filed = action_cursor.c.next_occurrence_at.is_not(None)
-    return sa.case((is_filed | can_run, sa.literal(FILE_ME, UTCDateTime())), else_=None)
+    is_scheduled = action_cursor.c.next_occurrence_at.is_not(None)
+    return sa.case((is_scheduled | can_run, sa.literal(UNSCHEDULED, UTCDateTime())), else_=None)

@@ -1,4 +1,4 @@
-"""This machine's clock against the database's, which alone decides."""
+"""Compare this machine's clock with the database's."""
 
 from datetime import datetime
 
@@ -9,16 +9,13 @@ from runtime.clock import utc_now
 
 
 def read_both(connection: sa.Connection) -> tuple[datetime, float]:
-    """Return the database's clock, and by how many seconds this machine's is ahead of it.
-
-    The answer counts as given in the middle between question and answer.
-    """
+    """Return the database's clock, and by how many seconds this machine's is ahead of it."""
     asked = utc_now()
     now = read_clock(connection)
     return now, skew_s(asked, now, utc_now())
 
 
 def skew_s(asked: datetime, now: datetime, answered: datetime) -> float:
-    """Return by how many seconds a clock that read `asked` and `answered` is ahead of `now`."""
+    """Return by how many seconds the middle of `asked` and `answered` is ahead of `now`."""
     middle = asked + (answered - asked) / 2
     return round((middle - now).total_seconds(), 3)

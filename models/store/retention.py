@@ -1,4 +1,4 @@
-"""What is old enough to go. Each function deletes one batch and returns how many went."""
+"""Prune old rows; each function deletes one batch and returns its size."""
 
 from datetime import timedelta
 from typing import Any
@@ -34,10 +34,9 @@ def prune_operations(
 ) -> int:
     """Delete ended operations older than `age`, with attempts, log lines and deliveries.
 
-    One that a tick could decide again stays: it lies after its action's watermark while the action
-    is active. What an event made due has no watermark, its id prevents a second run: it stays until
-    it lies further back than a tick may look, an hour to spare.
-    Nor does one go in the range of an active backfill, which would take it for missing.
+    An operation that a tick could decide again stays: after its active action's watermark, or, for
+    an event, within the reach of a tick plus an hour, because its id prevents a second run. One in
+    the range of an active backfill stays as well, which would run it as missing.
     """
     ended_at = sa.func.coalesce(operations.c.finished_at, operations.c.recorded_at)
     decided = sa.or_(
@@ -78,21 +77,21 @@ def prune_operations(
 
 
 def _is_out_of_sight(connection: sa.Connection) -> sa.ColumnElement[bool]:
-    """Whether no tick can decide an event's operation again.
+    """Return the condition that no tick can decide an event's operation again.
 
-    A paused action begins anew when it is resumed, as one that is about events again.
+    A paused action begins again when it is resumed.
     """
     behind_s = _events_behind_s(connection)
-    begins_anew = sa.or_(actions.c.event.is_(None), actions.c.active.is_(False))
+    begins_again = sa.or_(actions.c.event.is_(None), actions.c.active.is_(False))
     if behind_s is None:
-        return begins_anew
-    # After a downtime a tick looks back from where the deciding ended.
+        return begins_again
+    # After a downtime, a tick looks back from the last decided instant.
     reach_s = sa.cast(actions.c.look_back_s + HOUR_S, sa.Float) + behind_s
-    return sa.or_(begins_anew, operations.c.occurrence_at < database_now(-reach_s))
+    return sa.or_(begins_again, operations.c.occurrence_at < database_now(-reach_s))
 
 
 def _events_behind_s(connection: sa.Connection) -> float | None:
-    """Return how far behind now the deciding of events stands; None if it never began."""
+    """Return the age in seconds of the last decided instant of events; None before the first."""
     decided = instant_fact(connection, EVENTS_DECIDED)
     if decided is None:
         return None
@@ -100,10 +99,10 @@ def _events_behind_s(connection: sa.Connection) -> float | None:
 
 
 def prune_events(connection: sa.Connection, small_app_id: int, age: timedelta, limit: int) -> int:
-    """Delete events of one's own that happened more than `age` ago, and due long enough since.
+    """Delete custom events older than `age` plus the longest delay and look-back.
 
-    While an action waits for them they stay: for the longest delay and look-back of the small app's
-    actions, paused ones included. Where a plan is broken all stay.
+    Those are of the small app's actions, paused ones included. If a plan is broken, all events
+    stay.
     """
     plans = sa.select(actions.c.plan).where(
         actions.c.small_app_id == small_app_id, actions.c.event.is_not(None)
@@ -118,11 +117,11 @@ def prune_events(connection: sa.Connection, small_app_id: int, age: timedelta, l
         return 0
     kept_for = age + max(waits, default=timedelta(0)) + timedelta(seconds=behind_s or 0)
     key = sa.tuple_(events.c.event, events.c.id)
-    mine = events.c.small_app_id == small_app_id
+    of_app = events.c.small_app_id == small_app_id
     old = sa.select(events.c.event, events.c.id).where(
-        mine, events.c.occurred_at < database_now(-kept_for)
+        of_app, events.c.occurred_at < database_now(-kept_for)
     )
-    return connection.execute(sa.delete(events).where(mine, key.in_(old.limit(limit)))).rowcount
+    return connection.execute(sa.delete(events).where(of_app, key.in_(old.limit(limit)))).rowcount
 
 
 def _longest_wait(plan: Plan) -> timedelta:
@@ -159,13 +158,13 @@ def prune_backfills(
 
 
 def prune_notices(connection: sa.Connection, small_app_id: int, age: timedelta, limit: int) -> int:
-    """Delete notices that were done, or given up, more than `age` ago."""
+    """Delete notices that ended more than `age` ago."""
     return _delete(connection, notices, _ended(notices, small_app_id, age).limit(limit))
 
 
 def _ended(table: sa.Table, small_app_id: int, age: timedelta) -> sa.Select[Any]:
     its = table.c.small_app_id == small_app_id
-    # Who has not ended has no instant here.
+    # A row that has not ended has no finished_at.
     return sa.select(table.c.id).where(its, table.c.finished_at < database_now(-age))
 
 
@@ -176,7 +175,7 @@ def prune_ticks(connection: sa.Connection, age: timedelta, limit: int) -> int:
 
 
 def prune_workers(connection: sa.Connection, age: timedelta, limit: int) -> int:
-    """Delete workers of the whole installation that were seen last more than `age` ago."""
+    """Delete workers of the whole installation last seen more than `age` ago."""
     gone = sa.select(workers.c.name).where(workers.c.seen_at < database_now(-age)).limit(limit)
     names = connection.execute(gone).scalars().all()
     connection.execute(sa.delete(workers).where(workers.c.name.in_(names)))
@@ -184,7 +183,7 @@ def prune_workers(connection: sa.Connection, age: timedelta, limit: int) -> int:
 
 
 def prune_memories(connection: sa.Connection, small_app_id: int, age: timedelta, limit: int) -> int:
-    """Delete what actions knew that were deleted more than `age` ago and do not run any more."""
+    """Delete the state of actions deleted more than `age` ago without open operations."""
     its_action = actions.c.uid == action_state.c.action_uid
     is_not_over = sa.exists().where(
         operations.c.action_uid == actions.c.uid, operations.c.state.not_in(ENDED)

@@ -1,4 +1,4 @@
-"""Bring a database to this release's schema."""
+"""Check and migrate the database's schema."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,9 +12,9 @@ from models.tables import metadata
 if TYPE_CHECKING:
     from alembic.config import Config
 
-# The newest of `migrations/versions`: to ask Alembic would cost each start a tenth of a second.
+# The newest of `migrations/versions`; asking Alembic would delay each start by 0.1 s.
 HEAD = "0004_pre_sound"
-# Any fixed number: two processes that migrate at once take turns.
+# Any fixed number: concurrent migrations take turns.
 MIGRATION_LOCK = 5_061_990
 
 
@@ -36,9 +36,9 @@ def _config(connection: sa.Connection | None = None) -> "Config":
 
 
 def migrate(engine: sa.Engine) -> tuple[str | None, str | None]:
-    """Upgrade to the newest schema; return the revision before and after, None for none.
+    """Upgrade to the newest schema in one transaction; return the revisions before and after.
 
-    Everything is one transaction: a migration that fails changes nothing. Raises SchemaNewer.
+    The first is None for an empty database. Raises SchemaNewer.
     """
     with engine.begin() as connection:
         if connection.dialect.name == "postgresql":
@@ -73,14 +73,15 @@ def check_schema(connection: sa.Connection) -> None:
 
 
 def _check_is_not_newer(current: str | None) -> None:
-    # Their names begin with their numbers.
+    # Revisions begin with their numbers.
     if current is not None and current > HEAD:
-        told = f"the database's schema is {current}, of a release newer than this one ({HEAD})"
-        raise SchemaNewer(f"{told}; use that release")
+        raise SchemaNewer(
+            f"the database's schema {current} is of a newer release than {HEAD}; use that release"
+        )
 
 
 def differences(connection: sa.Connection) -> list[object]:
-    """Return what the database's schema has otherwise than `models.tables`."""
+    """Return the differences between the database's schema and `models.tables`."""
     from alembic.autogenerate import compare_metadata
     from alembic.migration import MigrationContext
 

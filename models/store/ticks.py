@@ -1,4 +1,4 @@
-"""What the daemons and workers report of themselves, and what holds for the installation."""
+"""Store tick reports, live workers and facts of the installation."""
 
 import json
 from collections.abc import Sequence
@@ -33,11 +33,11 @@ from models.tables import (
 LAST_NOW = "last_tick_now"
 CLOCK_SET_BACK = "clock_set_back"
 DOWNTIME = "downtime"
-# Which daemon was stopped in order, and when: `{"daemon": …, "at": …}`.
+# The last clean stop of a daemon: `{"daemon": …, "at": …}`.
 STOPPED = "daemon_stopped"
-# Up to when all event actions are decided, as text; absent before they ever were.
+# The instant up to which all event actions are decided; absent before the first decision.
 EVENTS_DECIDED = "events_decided_until"
-# The name and number of our mark in the broker.
+# The name and number of the mark in the broker.
 BROKER_MARK = "broker_mark"
 
 
@@ -52,16 +52,13 @@ def report(
     report: dict[str, Any],
 ) -> None:
     """Store one tick's report."""
-    told = {"daemon": daemon, "now": now, "duration_ms": duration_ms, "report": report}
-    connection.execute(_REPORT, told)
+    row = {"daemon": daemon, "now": now, "duration_ms": duration_ms, "report": report}
+    connection.execute(_REPORT, row)
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a tick finds: its `now`, the last one's, if actions are due, if the sweep has work.
-
-    `has_events`: whether there are actions on events, due or not.
-    """
+    """A tick's `now`, the last one's, and its work; `has_events` if event actions exist."""
 
     now: datetime
     last_now: datetime | None
@@ -71,9 +68,9 @@ class Found:
 
 
 def _looking() -> sa.Select[Any]:
-    """Return the one question of an idle tick.
+    """Return the one query of an idle tick.
 
-    It asks for the ends of indexes, which no plan finds but by them.
+    It reads only the ends of indexes.
     """
     sendable = sa.text("state IN ('pending', 'queued') AND waiting_for IS NULL")
     running = stands_in(operations.c.state, {OperationState.RUNNING})
@@ -107,7 +104,7 @@ def _looking() -> sa.Select[Any]:
     return sa.select(
         now,
         sa.select(installation.c.value).where(installation.c.key == LAST_NOW).scalar_subquery(),
-        # Compared by the database: an instant that Python cannot read must not stop the tick.
+        # Compared by the database: an instant unreadable to Python must not stop the tick.
         first_due <= now,
         an_event_action.scalar_subquery(),
         first_sendable <= database_now(),
@@ -126,19 +123,20 @@ _LOOK = _looking()
 def look(
     connection: sa.Connection, at: datetime | None, lease: timedelta, overdue: timedelta
 ) -> Found:
-    """Return whether anything is due, sendable, waiting, owed or silent for `lease`.
+    """Return the work of a tick, by one statement; `now` is `at`, or the database's clock.
 
-    Or not started for `overdue`; one statement. `now` is `at`, or the database's clock.
+    The sweep has work if anything is sendable, waiting, silent for `lease`, or unstarted for
+    `overdue`.
     """
     asked = {"at": at, "lease_s": lease.total_seconds(), "late_s": -overdue.total_seconds()}
     now, last_now, has_due, event_app, *to_sweep = connection.execute(_LOOK, asked).one()
-    return Found(now, as_instant(last_now), bool(has_due), any(to_sweep), event_app is not None)
+    return Found(now, instant_in(last_now), bool(has_due), any(to_sweep), event_app is not None)
 
 
 def last(connection: sa.Connection) -> dict[str, Any] | None:
-    """Return the newest tick's report, None before the first.
+    """Return the last stored tick report, None before the first.
 
-    The newest is the last one stored: after a clock that was ahead, older ones have later instants.
+    After a clock was ahead, older reports have later instants.
     """
     query = sa.select(ticks).order_by(ticks.c.id.desc()).limit(1)
     row = connection.execute(query).mappings().one_or_none()
@@ -152,21 +150,21 @@ def last(connection: sa.Connection) -> dict[str, Any] | None:
 
 
 def daemon_stopped(connection: sa.Connection, daemon: str) -> None:
-    """Note that a daemon was stopped in order, now."""
+    """Record that a daemon stopped cleanly, now."""
     at = read_clock(connection)
     set_fact(connection, STOPPED, json.dumps({"daemon": daemon, "at": at.isoformat()}))
 
 
 def stopped_at(connection: sa.Connection, daemon: str) -> datetime | None:
-    """Return when a daemon was stopped in order; None when another one was, or none."""
+    """Return when a daemon stopped cleanly; None if the last clean stop was another's, or none."""
     stored = json_fact(connection, STOPPED)
-    return as_instant(stored.get("at")) if stored.get("daemon") == daemon else None
+    return instant_in(stored.get("at")) if stored.get("daemon") == daemon else None
 
 
 def has_ticked(connection: sa.Connection, daemon_prefix: str, within: timedelta) -> bool:
-    """Whether a daemon of that name's beginning ended a tick within that span."""
+    """Return whether a daemon with that name prefix ended a tick within that span."""
     query = sa.select(sa.literal(1)).where(
-        # An instant that lies ahead is of a clock that was: it says nothing of now.
+        # An instant in the future comes from a clock that was ahead: ignore it.
         ticks.c.finished_at.between(database_now(-within), database_now(within)),
         ticks.c.daemon.startswith(daemon_prefix, autoescape=True),
     )
@@ -174,35 +172,30 @@ def has_ticked(connection: sa.Connection, daemon_prefix: str, within: timedelta)
 
 
 def clock_was_ahead(by: timedelta) -> sa.ColumnElement[bool]:
-    """Whether a tick ended more than `by` after the database's clock as it is now."""
+    """Return the condition that a tick ended more than `by` after the database's clock now."""
     ahead = sa.select(sa.literal(1)).where(ticks.c.finished_at > database_now(by))
     return ahead.limit(1).exists()
 
 
 def fact(connection: sa.Connection, key: str) -> str | None:
-    """Return what the installation knows under `key`."""
+    """Return the installation's fact under `key`, or None."""
     query = sa.select(installation.c.value).where(installation.c.key == key)
     return connection.execute(query).scalar_one_or_none()
 
 
 def json_fact(connection: sa.Connection, key: str) -> dict[str, Any]:
-    """Return the object that the installation knows under `key`; empty for what is none."""
+    """Return the installation's JSON object under `key`; empty if missing or invalid."""
     text = fact(connection, key)
     return {} if text is None else document_in(text) or {}
 
 
-def as_instant(fact: object) -> datetime | None:
-    """Return the instant that a fact writes; None for one that nobody can read."""
-    return instant_in(fact)
-
-
 def instant_fact(connection: sa.Connection, key: str) -> datetime | None:
-    """Return the instant that the installation knows under `key`."""
-    return as_instant(fact(connection, key))
+    """Return the installation's instant under `key`, or None."""
+    return instant_in(fact(connection, key))
 
 
 def move_fact(connection: sa.Connection, key: str, seen: str | None, value: str) -> bool:
-    """Store a fact that stood at `seen` (None: nowhere); False when it was moved meanwhile."""
+    """Replace a fact whose value is `seen` (None: missing); False if it has changed."""
     if seen is None:
         first = insert_ignoring(connection, installation).values(key=key, value=value)
         added = connection.execute(first.returning(installation.c.key))
@@ -217,7 +210,7 @@ def set_fact(connection: sa.Connection, key: str, value: str) -> None:
 
 
 def mark(connection: sa.Connection) -> tuple[str, int] | None:
-    """Return the name and number of our mark in the broker, None before there is one."""
+    """Return the name and number of the mark in the broker, or None."""
     name, _, number = (fact(connection, BROKER_MARK) or "").partition(" ")
     return (name, int(number)) if number.isdigit() else None
 
@@ -239,7 +232,7 @@ def replace_mark(connection: sa.Connection, lost: str | None, name: str, number:
 
 
 def raise_mark(connection: sa.Connection, name: str, number: int) -> None:
-    """Store the number of the mark of that name, if it still is the mark."""
+    """Store the mark's number, if its name is still current."""
     connection.execute(
         sa.update(installation)
         .where(installation.c.key == BROKER_MARK, installation.c.value.startswith(f"{name} "))
@@ -255,9 +248,9 @@ def worker_seen(
     skew_s: float | None = None,
     follows: Sequence[str] | None = None,
 ) -> None:
-    """Note that a worker is alive, its queues, and how far its machine's clock is ahead of ours.
+    """Record that a worker is alive, its queues, and by how much its clock is ahead.
 
-    `follows` are the tasks of the user's own that it follows; None for a worker of ours.
+    `follows` are the user's tasks that it follows; None for a Minutehand worker.
     """
     values = {
         "queues": queues,
@@ -269,26 +262,26 @@ def worker_seen(
     }
     seen = sa.update(workers).where(workers.c.name == name).values(values)
     if connection.execute(seen).rowcount == 0:
-        # Each process of a worker's pool says so: another may have been first.
+        # Each process of a worker's pool reports: another one may have been first.
         first = insert_ignoring(connection, workers)
         connection.execute(first.values(name=name, started_at=database_now(), **values))
 
 
 def note_step_failures(connection: sa.Connection, name: str, failures: dict[str, str]) -> None:
-    """Note which modules of steps a worker could not load, each with the reason."""
+    """Record the step modules that a worker could not load, with the reasons."""
     noted = sa.update(workers).where(workers.c.name == name)
     connection.execute(noted.values(step_failures=failures or sa.null()))
 
 
 def worker_stopped(connection: sa.Connection, name: str) -> None:
-    """Note that a worker stopped of its own."""
+    """Record that a worker stopped cleanly."""
     connection.execute(
         sa.update(workers).where(workers.c.name == name).values(stopped_at=database_now())
     )
 
 
 def followed_tasks(connection: sa.Connection, within: timedelta) -> set[str]:
-    """Return the tasks of the user's own that workers seen within that span follow, by name."""
+    """Return the names of the user's tasks that workers seen within that span follow."""
     query = (
         sa.select(workers.c.follows)
         .where(workers.c.seen_at.between(database_now(-within), database_now(within)))
@@ -299,7 +292,7 @@ def followed_tasks(connection: sa.Connection, within: timedelta) -> set[str]:
 
 
 def listened_queues(connection: sa.Connection, within: timedelta) -> frozenset[str]:
-    """Return the queues, by their names in the broker, that live workers listen to."""
+    """Return the broker's names of the queues that live workers consume."""
     return frozenset(
         queue_in_broker(queue.strip(), is_handed_over=worker["follows"] is not None)
         for worker in live_workers(connection, within)

@@ -1,6 +1,6 @@
-"""Change an action: its old revision is decided up to now first, under the lock of a tick.
+"""Change actions: the old revision is first decided up to now, under the lock of a tick.
 
-So no change eats a minute that was due, and none runs the past. Used by the CLI and the web.
+No change loses a due minute, and none runs the past.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -63,7 +63,7 @@ ACTIONS_AT_ONCE = 1_000
 
 
 class Change(StrEnum):
-    """What became of a document that was applied."""
+    """The outcome of applying a document."""
 
     CREATED = "created"
     CHANGED = "changed"
@@ -72,7 +72,7 @@ class Change(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """An action after a change; `model` is None for a broken document that was only paused."""
+    """An action after a change; `model` is None if it is broken and was only paused."""
 
     uid: UUID
     name: str
@@ -90,7 +90,7 @@ def create_all(
 ) -> list[Changed]:
     """Store new actions, all or none.
 
-    Raises InvalidDocument with all problems of all documents, or Refused when a name is taken.
+    Raises InvalidDocument with all problems of all documents, or Refused if a name is taken.
     """
     with reading(engine) as connection:
         since = read_clock(connection)
@@ -107,20 +107,19 @@ def create_all(
 def apply_all(
     engine: sa.Engine, documents: Sequence[object], author: ChangeContext, watch: Watch = unwatched
 ) -> list[Changed]:
-    """Create the actions of the documents' names, or make them the next revisions; all or none.
+    """Create the actions that documents name, or make the documents their next revisions.
 
-    A document that says what is stored already changes nothing. `watch` is called with how many
-    documents are validated, and of how many. Raises InvalidDocument with all problems of all
-    documents.
+    All or none; an equal document changes nothing. `watch` gets the number of validated documents
+    and their total. Raises InvalidDocument with all problems of all documents.
     """
-    # Validating many takes longer than others should wait, or PostgreSQL lets a transaction idle.
+    # Validated outside a transaction: many documents would hold locks, or idle, for too long.
     with engine.begin() as connection:
         seen = rows_named(connection, documents, author, locks=False)
         since = read_clock(connection)
         contexts = contexts_of(connection, seen, author, since)
     revisions = revisions_of(documents, contexts, author, watch)
     with engine.begin() as connection:
-        # Locked before the clock is read: a tick that decides later minutes must come after.
+        # Locked before the clock is read: a tick that decides later minutes has to wait.
         rows = rows_named(connection, documents, author, locks=True)
         now = read_clock(connection)
         drafts = Drafts(documents, seen, revisions, since)
@@ -132,7 +131,7 @@ def apply_all(
 
 @dataclass(frozen=True, slots=True)
 class Drafts:
-    """Documents and what they made of the stored actions as they were seen at `since`."""
+    """Documents, the stored actions as read at `since`, and the resulting revisions."""
 
     documents: Sequence[object]
     seen: Rows
@@ -143,7 +142,7 @@ class Drafts:
 def _validate_again(
     connection: sa.Connection, drafts: Drafts, rows: Rows, author: ChangeContext, now: datetime
 ) -> None:
-    """Validate those documents again whose action somebody changed, or whose due date came."""
+    """Validate documents again if their action changed, or their due date came, since."""
     for number, (seen, row) in enumerate(zip(drafts.seen, rows, strict=True)):
         has_come = has_due_date_in(drafts.revisions[number].plan, drafts.since, now)
         if has_come or _basis(seen) != _basis(row):
@@ -176,11 +175,11 @@ def _store(
 
 
 def set_active(engine: sa.Engine, uid: UUID, *, active: bool, author: ChangeContext) -> Changed:
-    """Pause or resume an action: a revision like any other."""
+    """Pause or resume an action by a new revision."""
     with engine.begin() as connection:
         row = cursors.lock(connection, uid)
         document = document_in(row.document)
-        # What may be sent was asked when it was saved, and is asked again when it is sent.
+        # Celery rules were checked when it was saved, and are checked again when it is sent.
         by = replace(author, celery=None)
         try:
             if document is None:
@@ -201,7 +200,7 @@ def _is_broken(row: Stored) -> bool:
 def _pause_broken(
     connection: sa.Connection, row: Stored, error: Exception, author: ChangeContext
 ) -> tuple[Changed, tuple[Message, ...]]:
-    """Pause an action whose document makes no revision: it is quarantined, and starts nothing."""
+    """Pause and quarantine an action whose document makes no revision."""
     recorded = Recorded()
     if row.set_aside is None:
         recorded = set_aside(connection, row, error, read_clock(connection))
@@ -224,7 +223,7 @@ def _edit(
 def _revise(
     connection: sa.Connection, row: Stored, revision: Revision, author: ChangeContext, now: datetime
 ) -> tuple[Changed, tuple[Message, ...]]:
-    """Decide the current revision of a locked action up to `now`, then make `revision` its next."""
+    """Decide a locked action up to `now`, then make `revision` its next revision."""
     row, recorded = settle(connection, row, now)
     uid, name = row.action_uid, revision.columns["name"]
     if row.set_aside is None and revision.columns["document_hash"] == row.document_hash:
@@ -249,7 +248,7 @@ def _changed(uid: UUID, made: Revision, what: Change, number: int) -> Changed:
 def rows_named(
     connection: sa.Connection, documents: Sequence[object], author: ChangeContext, *, locks: bool
 ) -> Rows:
-    """Return the stored action of each document's name, None where there is none."""
+    """Return the stored action of each document's name, or None."""
     names = [document.get("name") if isinstance(document, dict) else None for document in documents]
     texts = [name for name in names if isinstance(name, str)]
     rows = cursors.named(connection, author.small_app.id, texts, locks=locks)
@@ -259,7 +258,7 @@ def rows_named(
 def _insert_all(
     connection: sa.Connection, revisions: Sequence[Revision], author: ChangeContext, now: datetime
 ) -> list[Changed]:
-    """Store new actions, many with each statement."""
+    """Store new actions, many per statement."""
     if revisions:
         small_apps.hold(connection, author.small_app.id)
     made = [_changed(uuid4(), one, Change.CREATED, 1) for one in revisions]
@@ -274,7 +273,7 @@ def _insert_all(
 
 
 def _refused(connection: sa.Connection, made: Sequence[Changed], author: ChangeContext) -> Refused:
-    """Return the refusal of actions of which one has a name that is taken."""
+    """Return the refusal that names the first taken name."""
     uids = {one.uid for one in made}
 
     def is_taken(name: str) -> bool:
@@ -282,7 +281,7 @@ def _refused(connection: sa.Connection, made: Sequence[Changed], author: ChangeC
 
     name = next(one.name for one in made if is_taken(one.name))
     return Refused(
-        f"an action named {name!r} is there already; use `minutehand action apply` to change it"
+        f"an action named {name!r} exists already; use `minutehand action apply` to change it"
     )
 
 

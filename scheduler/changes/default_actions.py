@@ -1,7 +1,7 @@
-"""The action `maintenance` that every small app has by default: made once, an admin's from then on.
+"""Create the default action `maintenance` of a small app, once.
 
-The small app's row notes that it was made. So one that was changed, paused, renamed or deleted is
-never made again; only a small app that was deleted itself begins anew when it comes back.
+The small app's row records it, so that a renamed or deleted action is never created again. Only a
+deleted small app that is created again gets a new one.
 """
 
 import logging
@@ -29,7 +29,7 @@ OWNER = GIVEN
 def maintenance_document(zone: str) -> dict[str, Any]:
     """Return the document of the default action: daily at 04:00 in `zone`.
 
-    A day of look-back: a laptop that sleeps at four is maintained when it wakes up.
+    With a day of look-back, a laptop that sleeps at four runs it when it wakes up.
     """
     return {
         "name": NAME,
@@ -43,7 +43,7 @@ def maintenance_document(zone: str) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Migrated:
-    """The schema's revision before (None for none) and after; the apps given their maintenance."""
+    """The schema's revision before (or None) and after; the apps that got their maintenance."""
 
     before: str | None
     after: str | None
@@ -51,7 +51,7 @@ class Migrated:
 
 
 def migrate(engine: sa.Engine) -> Migrated:
-    """Upgrade to the newest schema, and give each small app its maintenance."""
+    """Upgrade to the newest schema, and create missing maintenance actions."""
     before, after = schema.migrate(engine)
     with engine.begin() as connection:
         apps = small_apps.never_maintained(connection)
@@ -60,16 +60,16 @@ def migrate(engine: sa.Engine) -> Migrated:
 
 
 def give_maintenance(connection: sa.Connection, app: SmallApp) -> bool:
-    """Make the default action of a small app that never had one; return whether it was made.
+    """Create the default action of a small app that never had one; return whether it was created.
 
-    Where an action of that name is there already, the admin has seen to it.
+    An existing action of that name is left alone.
     """
     now = read_clock(connection)
     context = ParseContext(default_zone=app.zone, now=now)
     try:
         revision = revision_of(maintenance_document(app.zone), context, OWNER)
     except InvalidAction as error:
-        # A zone that this tz release does not know any more; the next one may.
+        # This tz release lacks the zone; the next one may know it.
         logger.error("small app %s gets no action %s: %s", app.name, NAME, error)
         return False
     if not small_apps.note_maintained(connection, app.id):

@@ -1,7 +1,7 @@
 """Delete actions: one, all of an owner, all of a small app.
 
-Many are deleted some at a time: each transaction is short, holds up no tick for long, and whoever
-is killed in between goes on by asking again.
+Many are deleted in batches: short transactions do not delay ticks, and a repeated call continues
+after a kill.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ GONE = "the action was deleted"
 
 @dataclass(frozen=True, slots=True)
 class Deleted:
-    """The names of actions that were deleted, and how many unstarted operations went with them."""
+    """The names of deleted actions, and the number of their cancelled operations."""
 
     names: tuple[str, ...]
     cancelled: int
@@ -35,7 +35,7 @@ class Deleted:
 def delete(engine: sa.Engine, uid: UUID, author: ChangeContext) -> int:
     """Delete an action softly; return how many unstarted operations were cancelled.
 
-    What was due before is recorded, and cancelled with the rest; one that runs goes on to its end.
+    Occurrences due before are recorded and cancelled as well; running operations go on.
     """
     with engine.begin() as connection:
         deleted = _delete(connection, [uid], author)
@@ -45,8 +45,8 @@ def delete(engine: sa.Engine, uid: UUID, author: ChangeContext) -> int:
 
 
 def _delete(connection: sa.Connection, uids: Sequence[UUID], author: ChangeContext) -> Deleted:
-    """Delete those of `uids` that are there, with their backfills, in the caller's transaction."""
-    # Before the actions: a worker that fills holds its backfill, and then waits for the action.
+    """Delete existing actions among `uids`, with their backfills, in the caller's transaction."""
+    # Before the actions: a backfill worker locks its backfill first, then the action.
     backfills.cancel_active(connection, uids, GONE)
     rows = [row for row in cursors.lock_all(connection, uids) if row.deleted_at is None]
     now = read_clock(connection)
@@ -70,10 +70,7 @@ def _delete(connection: sa.Connection, uids: Sequence[UUID], author: ChangeConte
 
 
 def delete_all(engine: sa.Engine, author: ChangeContext, owner: str | None = None) -> Deleted:
-    """Delete all actions of the author's small app, or those of one owner in it.
-
-    Those that somebody adds meanwhile are deleted too.
-    """
+    """Delete all actions of the author's small app or of one owner, also new ones."""
     names: list[str] = []
     cancelled = in_vain = 0
     while in_vain < MOST_IN_VAIN:
@@ -84,7 +81,7 @@ def delete_all(engine: sa.Engine, author: ChangeContext, owner: str | None = Non
             some = _delete(connection, uids, author)
         names += some.names
         cancelled += some.cancelled
-        # An action whose instants nobody can read is set aside first, and deleted the next time.
+        # The first try quarantines actions with unreadable instants, the next one deletes them.
         in_vain = 0 if some.names else in_vain + 1
     raise Refused(f"some actions of {author.small_app.name!r} cannot be deleted; try again")
 
@@ -92,7 +89,7 @@ def delete_all(engine: sa.Engine, author: ChangeContext, owner: str | None = Non
 def delete_app(engine: sa.Engine, author: ChangeContext) -> Deleted:
     """Delete the author's small app with all of its actions; history, people and data stay.
 
-    The app goes last: who is killed on the way leaves one that is there, with fewer actions.
+    The app is deleted last: after a kill it still exists, with fewer actions.
     """
     app = author.small_app
     names: list[str] = []
@@ -112,4 +109,4 @@ def delete_app(engine: sa.Engine, author: ChangeContext) -> Deleted:
                     objects={app.name: details},
                 )
                 return Deleted(tuple(names), cancelled)
-    raise Refused(f"somebody adds actions to {app.name!r} all the time; try again")
+    raise Refused(f"actions are being added to {app.name!r}; try again")

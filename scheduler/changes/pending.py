@@ -1,4 +1,4 @@
-"""An edit by plain SQL that no tick has taken over yet: what it will make of the action."""
+"""Evaluate an edit by plain SQL that no tick has adopted yet."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,7 +13,7 @@ from scheduler.changes.revisions import Revision, revision_edited, was_edited
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """The revision that an edit makes, None and an error where it broke the document."""
+    """The revision that an edit makes; None and an error if it broke the document."""
 
     edited_at: datetime
     revision: Revision | None
@@ -21,13 +21,13 @@ class Edit:
 
 
 def pending_edit(connection: sa.Connection, uid: UUID, now: datetime) -> Edit | None:
-    """Return the edit that the next tick takes over, or None."""
+    """Return the edit that the next tick adopts, or None."""
     row = cursors.read(connection, uid)
     return None if row is None else edit_of(connection, row, now)
 
 
 def edit_of(connection: sa.Connection, row: cursors.Cursor, now: datetime) -> Edit | None:
-    """Return the edit by plain SQL that stands in a cursor's row, or None."""
+    """Return the pending edit of a cursor's row, or None."""
     if row.edited_at is None or row.set_aside is not None or not was_edited(row):
         return None
     edited_at = min(row.edited_at, now)

@@ -1,4 +1,4 @@
-"""What applying documents would do, before anybody does it: nothing is stored."""
+"""Compute what applying documents would do, without storing anything."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,7 +22,7 @@ from scheduler.occurrence import decide, next_occurrences, occurrences_between
 DAY = timedelta(days=1)
 MINUTE = timedelta(minutes=1)
 SHOWN = 5
-# Beyond so many the load is that of those that are due first.
+# Beyond this, the load covers only the actions that are due first.
 MOST_ACTIONS = 10_000
 MOST_OCCURRENCES = 1_000_000
 
@@ -31,9 +31,9 @@ MOST_OCCURRENCES = 1_000_000
 class PlannedChange:
     """What applying one document would do to its action.
 
-    `before` and `after` are the next occurrences by the old rule and by the new one. `sent` and
-    `missed` are what the change decides by the old rule, up to now: the new one never runs the
-    past. `number` is the revision that it would be; `uid` is None for a new action.
+    `before` and `after` are the next occurrences by the old and by the new rule. `sent` and
+    `missed` are the outcomes up to now by the old rule. `number` is the new revision's; `uid` is
+    None for a new action.
     """
 
     name: str
@@ -45,13 +45,13 @@ class PlannedChange:
     sent: tuple[datetime, ...]
     missed: int
     plan: Plan
-    # An edit by plain SQL stands before it: that becomes a revision of its own first.
+    # A pending edit by plain SQL becomes a separate revision first.
     is_edited: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """The minute of the next day that sends most, before and after; `is_whole` or of a part."""
+    """The busiest minute of the next day, before and after; `is_whole` if it covers all actions."""
 
     before: tuple[datetime, int] | None
     after: tuple[datetime, int] | None
@@ -74,7 +74,7 @@ def plan_changes(
 
 
 def load(connection: sa.Connection, planned: Iterable[PlannedChange], now: datetime) -> Load:
-    """Return how the busiest minute of (now, now + 1 day] moves, over all small apps."""
+    """Return the busiest minute of (now, now + 1 day] before and after, over all small apps."""
     rows = actions.due_until(connection, now + DAY, MOST_ACTIONS + 1)
     is_whole = len(rows) <= MOST_ACTIONS
     plans = {row.action_uid: plan for row in rows if isinstance(plan := row.plan, Plan)}
@@ -99,10 +99,10 @@ def _created(revision: Revision, now: datetime) -> PlannedChange:
 
 
 @dataclass(frozen=True, slots=True)
-class _Standing:
-    """An action before the change: an edit by SQL is taken over first.
+class _Before:
+    """An action before the change, after adopting a pending edit by SQL.
 
-    `decides` are the plans that end by it, each with the window (since, until] that is left to it.
+    `decides` are the plans that the change ends, each with its undecided window (since, until].
     """
 
     plan: Plan | None
@@ -112,29 +112,29 @@ class _Standing:
     is_edited: bool
 
 
-def _standing(connection: sa.Connection, row: Stored, now: datetime) -> _Standing:
+def _before(connection: sa.Connection, row: Stored, now: datetime) -> _Before:
     old = row.plan if row.set_aside is None and isinstance(row.plan, Plan) else None
     since, edit = min(row.watermark, now), edit_of(connection, row, now)
     if edit is None:
         decides = () if old is None else ((old, since, now),)
-        return _Standing(old, row.document_hash, row.revision, decides, is_edited=False)
+        return _Before(old, row.document_hash, row.revision, decides, is_edited=False)
     ended = () if old is None else ((old, since, edit.edited_at),)
     if edit.revision is None:
-        return _Standing(None, None, row.revision, ended, is_edited=True)
+        return _Before(None, None, row.revision, ended, is_edited=True)
     plan, edited = edit.revision.plan, edit.revision.columns["document_hash"]
     decides = (*ended, (plan, edit.edited_at, now))
-    return _Standing(plan, edited, row.revision + 1, decides, is_edited=True)
+    return _Before(plan, edited, row.revision + 1, decides, is_edited=True)
 
 
 def _changed(
     connection: sa.Connection, row: Stored, revision: Revision, now: datetime
 ) -> PlannedChange:
-    stands = _standing(connection, row, now)
+    before = _before(connection, row, now)
     uid, name = row.action_uid, revision.columns["name"]
-    is_same = stands.plan is not None and revision.columns["document_hash"] == stands.document_hash
+    is_same = before.plan is not None and revision.columns["document_hash"] == before.document_hash
     sent: list[datetime] = []
     missed = 0
-    for plan, since, until in stands.decides if stands.is_edited or not is_same else ():
+    for plan, since, until in before.decides if before.is_edited or not is_same else ():
         due, late = _decided(plan, uid, (since, until, now))
         of_events = _decided_events(connection, row, plan, (since, until, now))
         sent += [*due, *of_events[0]]
@@ -143,13 +143,13 @@ def _changed(
         name,
         uid,
         Change.UNCHANGED if is_same else Change.CHANGED,
-        stands.number if is_same else stands.number + 1,
-        () if stands.plan is None else _next(stands.plan, uid, now),
+        before.number if is_same else before.number + 1,
+        () if before.plan is None else _next(before.plan, uid, now),
         _next(revision.plan, uid, now),
         tuple(sent),
         missed,
         revision.plan,
-        is_edited=stands.is_edited,
+        is_edited=before.is_edited,
     )
 
 
@@ -158,7 +158,7 @@ Window = tuple[datetime, datetime, datetime]
 
 
 def _decided(plan: Plan, uid: UUID, window: Window) -> tuple[list[datetime], int]:
-    """Return what a plan would send, and how many it would miss, in a window."""
+    """Return the instants a plan would send in a window, and how many it would miss."""
     sent: list[datetime] = []
     missed, (since, until, now) = 0, window
     while since < until:
@@ -173,7 +173,7 @@ def _decided(plan: Plan, uid: UUID, window: Window) -> tuple[list[datetime], int
 def _decided_events(
     connection: sa.Connection, row: Stored, plan: Plan, window: Window
 ) -> tuple[list[datetime], int]:
-    """Return what events make due that the plan would send, and how many of them it would miss."""
+    """Return the instants of events the plan would send, and how many it would miss."""
     if plan.on_event is None or not plan.active:
         return [], 0
     since, until, now = window
@@ -190,7 +190,7 @@ def _next(plan: Plan, uid: UUID, now: datetime) -> tuple[datetime, ...]:
 
 
 def _new_uid(name: str) -> UUID:
-    # The jitter of a new action is known once it has its uid.
+    # The jitter of a new action depends on its future uid.
     return str_to_uuid(f"foreseen | {name}")
 
 
@@ -199,7 +199,7 @@ def _counted(plans: dict[UUID, Plan], now: datetime) -> Counter[datetime]:
 
 
 def _minutes(plan: Plan, uid: UUID, now: datetime) -> list[datetime]:
-    """Return the ticks that send what a plan has due in the day after `now`."""
+    """Return the ticks that send a plan's occurrences in the day after `now`."""
     return list(_ticks(occurrences_between(plan, uid, now, now + DAY)))
 
 

@@ -1,4 +1,4 @@
-"""Make the revision of an action that somebody edited by plain SQL."""
+"""Make revisions of actions, also from edits by plain SQL."""
 
 import json
 import logging
@@ -38,14 +38,14 @@ logger = logging.getLogger("minutehand.tick")
 
 
 class AnyParameters(BaseModel):
-    """Parameters of a step that only the workers know."""
+    """Parameters of a step that only workers know."""
 
     model_config = {"extra": "allow"}
 
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """A validated document, as it is stored; it is parsed once, here."""
+    """A validated document as it is stored."""
 
     model: ScheduledActionModel
     plan: Plan
@@ -75,7 +75,7 @@ def revision_of(document: object, context: ParseContext, author: str) -> Revisio
 
 
 def action_ref(row: sa.Row[Any], *, number: int | None = None) -> ActionRef:
-    """Return whose operations a locked cursor's row decides, under its revision or `number`."""
+    """Return the action of a cursor's row, under its revision or `number`."""
     return ActionRef(row.action_uid, row.small_app_id, row.name, number or row.revision)
 
 
@@ -87,8 +87,7 @@ def decide_until(
 ) -> Recorded:
     """Decide and record an action's current revision up to `instant`; the cursor is not moved.
 
-    The look-back begins at `now`, by default at `instant`. A plan that somebody broke by hand
-    decides nothing.
+    The look-back ends at `now`, by default at `instant`. A broken plan decides nothing.
     """
     plan, now = row.plan, instant if now is None else max(now, instant)
     if isinstance(plan, Broken):
@@ -108,10 +107,10 @@ def decide_until(
 
 
 def goes_on(row: sa.Row[Any], revision: Revision) -> bool:
-    """Whether an event action goes on with `revision`: still due at the same events.
+    """Return whether an event action continues with `revision`, being due at the same events.
 
-    Its window then reaches back before the change: what was on its way to us is not lost. A change
-    of what it is due at begins anew, as switching on does.
+    Its window then reaches back before the change, so that late events are not lost. Otherwise,
+    and when an action is resumed, it begins again.
     """
     plan = row.plan
     if isinstance(plan, Broken):
@@ -129,7 +128,7 @@ def restart(
 ) -> None:
     """Let `revision` decide from `decided` on.
 
-    An event action that goes on looks further back: for what was on its way under the old one.
+    An event action that continues looks further back, for late events.
     """
     effective_from = decided
     if goes_on(row, revision):
@@ -140,10 +139,7 @@ def restart(
 
 
 def not_ahead(connection: sa.Connection, row: sa.Row[Any], now: datetime) -> sa.Row[Any]:
-    """Return a locked cursor that is decided up to `now` at most.
-
-    After a clock that went back a little it may be decided further: the next revision begins now.
-    """
+    """Return a locked cursor whose watermark is at most `now`, also after the clock went back."""
     if row.watermark <= now:
         return row
     wind_back(connection, now, row.action_uid)
@@ -153,13 +149,13 @@ def not_ahead(connection: sa.Connection, row: sa.Row[Any], now: datetime) -> sa.
 def adopt_edit(
     connection: sa.Connection, row: sa.Row[Any], now: datetime
 ) -> tuple[Recorded, Decided]:
-    """Decide the old document up to the edit, make the revision, decide it from there to `now`.
+    """Decide the old document up to the edit, make the revision, and decide that up to `now`.
 
-    Raises InvalidAction or ValueError for a document that somebody broke.
+    Raises InvalidAction or ValueError for a broken document.
     """
     edited_at = min(row.edited_at or now, now)
     if row.edited_at is not None and row.edited_at >= row.watermark:
-        # A daemon that was frozen has an old `now`: another one decided beyond it.
+        # Another daemon may have decided beyond the old `now` of a daemon that was frozen.
         edited_at = max(edited_at, row.watermark)
     row = not_ahead(connection, row, edited_at)
     revision = revision_edited(connection, row, edited_at)
@@ -182,10 +178,10 @@ def revision_edited(connection: sa.Connection, row: sa.Row[Any], edited_at: date
 def settle(
     connection: sa.Connection, row: sa.Row[Any], now: datetime
 ) -> tuple[sa.Row[Any], Recorded]:
-    """Take over an edit by plain SQL that no tick has seen yet, as a tick would.
+    """Adopt a pending edit by plain SQL, as a tick would; return the row after that.
 
-    A broken one sets the action aside: the change that comes next puts it back. Returns the row as
-    it is then. Raises NotFound for an action that was deleted meanwhile.
+    A broken edit quarantines the action until its next change. Raises NotFound if the action was
+    deleted.
     """
     if row.deleted_at is not None:
         raise NotFound(f"action {row.name!r} was deleted")
@@ -198,7 +194,7 @@ def settle(
             advance(connection, [decided])
     except DATABASE_AWAY:
         raise
-    except Exception as error:  # whatever is wrong with this action, its next change mends it
+    except Exception as error:  # the action's next change repairs any fault
         recorded = set_aside(connection, row, error, now)
     return cursors.lock(connection, row.action_uid), recorded
 
@@ -206,16 +202,13 @@ def settle(
 def set_aside(
     connection: sa.Connection, row: sa.Row[Any], error: Exception, now: datetime
 ) -> Recorded:
-    """Quarantine a locked action with the reason; return what it had due before its edit.
-
-    A broken edit takes nothing from what the old document had due before it.
-    """
+    """Quarantine a locked action; record and return what was due before its edit."""
     if row.edited_at is None or row.set_aside:
         actions.set_aside(connection, row.action_uid, reason_of(error))
         return Recorded()
     until = min(row.edited_at, now)
     recorded = _decided_before(connection, row, until, now)
-    # What mends it begins there, also after a clock that went back.
+    # The repairing change begins there, also after the clock went back.
     until = max(until, row.watermark)
     cursors.advance(connection, [{"uid": row.action_uid, "until": until, "next_at": None}])
     actions.set_aside(connection, row.action_uid, reason_of(error))
@@ -230,19 +223,19 @@ def _decided_before(
             return decide_until(connection, row, until, now)
     except DATABASE_AWAY:
         raise
-    except Exception:  # the action is broken, and set aside for it
+    except Exception:  # the action is quarantined anyway
         logger.exception("action %s: what was due before its edit is lost", row.action_uid)
         return Recorded()
 
 
 def reason_of(error: Exception) -> str:
-    """Return in one line why an action is quarantined."""
-    text = "; ".join(str(error).split("\n"))
+    """Return the reason of a quarantine in one line."""
+    text = "; ".join(str(error).splitlines())
     return f"{type(error).__name__}: {text[:1000]}"
 
 
 def was_edited(row: sa.Row[Any]) -> bool:
-    """Whether the stored document or the column `active` is not what the revision was made of."""
+    """Return whether the document or the column `active` differs from the revision."""
     if row.set_aside:
         return True
     try:
@@ -272,14 +265,14 @@ def _edited(
         previous=actions.revision_document(connection, row.action_uid, row.revision),
         steps=_open_steps(document),
         tick=LEAST_TICK,
-        # Whoever sends it knows what is allowed.
+        # The sender checks which tasks are allowed.
         celery=None,
     )
     return document, context
 
 
 def _open_steps(document: object) -> Mapping[str, StepSpec]:
-    """Take steps that the daemon does not know as heavy ones: their workers know them."""
+    """Return specifications of steps that only workers know: any parameters, heavy."""
     operations = document.get("operations") if isinstance(document, dict) else None
     names = operations if isinstance(operations, dict) else {}
     return {

@@ -1,4 +1,4 @@
-"""Documents to revisions: validated against what is stored of their actions."""
+"""Validate documents against their stored actions."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,10 +26,9 @@ Stored = sa.Row[Any]
 
 @dataclass(frozen=True, slots=True)
 class ChangeContext:
-    """Who changes, in which small app, the steps that the registry knows, and what is set.
+    """The author of a change, the small app, the registered steps, and relevant settings.
 
-    That is the daemon's tick, how long operations are kept (None: for ever), and which tasks of the
-    user's own may be sent.
+    `kept_for` is the retention of operations (None: forever), `celery` the allowed tasks.
     """
 
     name: str
@@ -40,7 +39,7 @@ class ChangeContext:
     celery: CeleryRules | None = NO_TASKS
 
 
-# Called with how many documents are validated, and of how many.
+# Called with the number of validated documents and their total.
 Watch = Callable[[int, int], None]
 
 
@@ -54,7 +53,7 @@ def revisions_of(
     author: ChangeContext,
     watch: Watch = unwatched,
 ) -> list[Revision]:
-    """Return the revisions that documents make; raises InvalidAction with all problems of all."""
+    """Return the revisions of documents; raises InvalidAction with all problems of all."""
     problems: list[Problem] = []
     revisions = []
     seen: dict[object, int] = {}
@@ -63,8 +62,8 @@ def revisions_of(
             revision = revision_of(document, context, author.name)
             first = seen.setdefault(revision.columns["name"], number)
             if first != number:
-                told = f"stands in document [{first}] already; give each its own name"
-                raise InvalidAction([Problem("name", revision.columns["name"], told)])
+                remedy = f"stands in document [{first}] already; give each its own name"
+                raise InvalidAction([Problem("name", revision.columns["name"], remedy)])
             _check_look_back(revision.plan, author.kept_for)
             revisions.append(revision)
         except InvalidAction as error:
@@ -79,14 +78,14 @@ def revisions_of(
 def _check_look_back(plan: Plan, kept_for: timedelta | None) -> None:
     longest = timedelta(seconds=plan.longest_look_back_s)
     if kept_for is not None and longest > kept_for:
-        told = kept_too_short(longest, kept_for)
-        raise InvalidAction([Problem("policy.look_back", format_span(longest), told)])
+        remedy = kept_too_short(longest, kept_for)
+        raise InvalidAction([Problem("policy.look_back", format_span(longest), remedy)])
 
 
 def contexts_of(
     connection: sa.Connection, rows: Sequence[Stored | None], author: ChangeContext, now: datetime
 ) -> list[ParseContext]:
-    """Return what documents are validated with, each by the stored action, if there is one."""
+    """Return the parse context of each document, by its stored action, if any."""
     return [
         context_of(row, author, now, None if row is None else _previous(connection, row))
         for row in rows
@@ -99,7 +98,7 @@ def context_of(
     now: datetime,
     previous: Mapping[str, object] | None = None,
 ) -> ParseContext:
-    """Return what a document is validated with; `previous` is the one that it edits."""
+    """Return a document's parse context; `previous` is the document that it edits."""
     return ParseContext(
         default_zone=author.small_app.zone,
         now=now,
@@ -112,7 +111,7 @@ def context_of(
 
 
 def _previous(connection: sa.Connection, row: Stored) -> Mapping[str, object] | None:
-    """Return the document that is edited; of one that somebody broke, its last revision's."""
+    """Return the edited document; for a quarantined action, its last revision's."""
     if row.set_aside is not None:
         return actions.revision_document(connection, row.action_uid, row.revision)
     try:

@@ -1,7 +1,7 @@
-"""When an event makes an action due, and which instants of events may: pure, clock as argument.
+"""Compute when an event makes an action due, and which events may be due in a range: pure.
 
-due = the event's instant, rounded up to a whole second, + delay: years and months first, on the
-clock on the wall, then the exact rest; docs/explanation/time.md.
+Due is the event's instant, rounded up to a whole second, plus the delay: years and months on the
+wall clock first, then the exact rest; docs/explanation/time.md.
 """
 
 from bisect import bisect_right
@@ -46,7 +46,7 @@ class Delay:
     def instants(self, since: datetime, until: datetime) -> list[tuple[datetime, datetime]]:
         """Return the ranges (since, until] of events that may be due in (since, until].
 
-        They hold every such event, ascend and do not overlap; `due` says exactly which it is.
+        They contain every such event, ascend and do not overlap; `due` decides exactly.
         """
         try:
             first = _floor(since - self.exact) + SECOND
@@ -62,9 +62,9 @@ class Delay:
 
 @lru_cache(maxsize=10_000)
 def delay_of(delay: str, zone: str | None) -> Delay:
-    """Return the delay that an event trigger writes. Raises ValueError for what is none.
+    """Return the delay of an event trigger.
 
-    Raises cron.InvalidRule for a zone that nobody knows.
+    Raises ValueError for an invalid delay, cron.InvalidRule for an unknown zone.
     """
     if delay == format_span(NOTHING):
         return Delay(0, NOTHING, "UTC")
@@ -74,12 +74,12 @@ def delay_of(delay: str, zone: str | None) -> Delay:
 
 
 def trigger_delay(trigger: EventTrigger) -> Delay:
-    """Return a trigger's delay; raises as `delay_of`."""
+    """Return a trigger's delay; raises like `delay_of`."""
     return delay_of(trigger.delay, trigger.zone)
 
 
 def is_within(plan: Plan, at: datetime) -> bool:
-    """Whether an occurrence lies in [starts_at, ends_at)."""
+    """Return whether an occurrence lies in [starts_at, ends_at)."""
     return (plan.starts_at is None or plan.starts_at <= at) and (
         plan.ends_at is None or at < plan.ends_at
     )
@@ -124,19 +124,16 @@ def _shifted(year: int, month: int, months: int) -> tuple[int, int]:
 def _sources(
     first: datetime, last: datetime, months: int, zone: str
 ) -> Iterator[tuple[datetime, datetime]]:
-    """Yield the ranges (since, until] of events whose wall clock, months later, is in these.
-
-    [first, last] are whole seconds: those in which the months are over.
-    """
+    """Yield the ranges (since, until] of events whose months end in [first, last], in seconds."""
     for shown_from, shown_to in _shown(first, last, zone):
         for begin, end in _months_before(shown_from, shown_to, months):
             yield from _read_at(begin, end, zone)
 
 
 def _shown(first: datetime, last: datetime, zone: str) -> Iterator[tuple[datetime, datetime]]:
-    """Yield the spans [from, to] of the wall clock whose readings lie in [first, last].
+    """Yield the spans [from, to] of the wall clock that belong to the instants [first, last].
 
-    What a gap skips is read as its end.
+    A time skipped by a gap is read as the gap's end.
     """
     from_s, to_s = max(0, _seconds(first)), min(END - 1, _seconds(last))
     before: Stretch | None = None
@@ -155,7 +152,7 @@ def _months_before(
 ) -> Iterator[tuple[datetime, datetime]]:
     """Yield the spans of the wall clock that `months` later lie in [shown_from, shown_to].
 
-    Up to four days become one: those that the month's end clips.
+    The end of a month may map up to four days to one.
     """
     day = shown_from.date()
     while day <= shown_to.date():
@@ -178,7 +175,7 @@ def _days_before(day: date, months: int) -> Iterator[date]:
 
 
 def _read_at(begin: datetime, end: datetime, zone: str) -> Iterator[tuple[datetime, datetime]]:
-    """Yield the ranges of instants at which the clock on the wall shows one of [begin, end]."""
+    """Yield the ranges of instants at which the wall clock shows [begin, end]."""
     from_s, to_s = _wall_seconds(begin), _wall_seconds(end)
     known = zone_named(zone)
     # Two offsets of a zone differ by a day at most (Apia, 2011).

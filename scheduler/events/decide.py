@@ -1,4 +1,4 @@
-"""Decide event actions over a window: what is due, what is too late, and what is there already."""
+"""Decide event actions over a window: occurrences that are due, too late or already recorded."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -21,16 +21,13 @@ from scheduler.fingerprint import fingerprint, str_to_uuid
 from scheduler.occurrence import MOST_MISSED_SHOWN, TOO_LATE, MissedSpan
 from scheduler.record import ActionRef, Recorded, operation_row, span_row
 
-# Without a downtime no more lies between two ticks, however seldom they are.
+# The longest regular time between two ticks; more is a downtime.
 MOST_BETWEEN_TICKS = timedelta(minutes=2)
 
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """An event action, and the window (since, now] over which it is decided.
-
-    What is due at `late_until` or before is too late.
-    """
+    """An event action and its window (since, now]; due at or before `late_until` is too late."""
 
     action: ActionRef
     plan: Plan
@@ -46,9 +43,9 @@ class Watched:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """What an event action is decided over when it changes: from its start, until the change.
+    """The window in which a change decides an event action: from its start until the change.
 
-    The look-back begins at `now`, which is later where nobody noticed the change at once.
+    The look-back ends at `now`, which is later than a change that was not detected at once.
     """
 
     effective_from: datetime
@@ -58,7 +55,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Occurrence:
-    """One event of one user at which an action is due."""
+    """An action's occurrence by one event of one user."""
 
     watched: Watched
     due_at: datetime
@@ -67,11 +64,11 @@ class Occurrence:
 
     @property
     def is_late(self) -> bool:
-        """Whether it lies further back than the action's look-back."""
+        """Whether it lies before the action's look-back."""
         return self.due_at <= self.watched.late_until
 
     def row(self) -> dict[str, Any]:
-        """Return its operation, pending, or missed when it is too late."""
+        """Return its operation: pending, or missed if it is too late."""
         one = self.watched
         row = operation_row(
             one.action, one.plan, self.id, self.due_at, by_action(one.action.name, Cause.EVENT)
@@ -79,7 +76,7 @@ class Occurrence:
             "subject": self.event.id,
             "event_id": self.event.event_id,
             "event_at": self.event.at,
-            # Each event is its own operation: overlap is for what the clock makes due.
+            # Overlap applies only to occurrences of the clock.
             "overlap_key": None,
         }
         if self.is_late:
@@ -90,11 +87,11 @@ class Occurrence:
 def watched_of(
     action: ActionRef, plan: Plan, effective_from: datetime, now: datetime, decided: datetime | None
 ) -> Watched:
-    """Return the window of an event action; `decided` is until when events were decided, if ever.
+    """Return the window of an event action; events are decided up to `decided`, if ever.
 
-    The window begins a look-back before the last deciding: an event that became known since may
-    have been on its way then. Unless a downtime lies between it is in time, later it is too late.
-    Raises ValueError or cron.InvalidRule for a trigger that somebody broke.
+    The window begins a look-back before `decided`, for events that became known later. They are
+    in time unless a downtime lies between. Raises ValueError or cron.InvalidRule for a broken
+    trigger.
     """
     trigger = plan.on_event
     if trigger is None:
@@ -107,7 +104,7 @@ def watched_of(
 def _bounds(
     look_back: timedelta, now: datetime, decided: datetime | None
 ) -> tuple[datetime | None, datetime]:
-    """Return from when on events are looked at, None for always, and until when they are late."""
+    """Return the start of the window, None for unbounded, and the end of what is too late."""
     if decided is None:
         return None, now - look_back
     since = min(decided, now) - look_back
@@ -118,7 +115,7 @@ def _bounds(
 def on_its_way_since(
     connection: sa.Connection, plan: Plan, effective_from: datetime, now: datetime
 ) -> datetime:
-    """Return from when on what is due may still become known in time, for an event action."""
+    """Return the instant after which due events may still become known in time."""
     look_back = timedelta(seconds=plan.longest_look_back_s)
     decided = ticks.instant_fact(connection, ticks.EVENTS_DECIDED)
     return max(effective_from, _bounds(look_back, now, decided)[1])
@@ -127,10 +124,9 @@ def on_its_way_since(
 def undecided(
     connection: sa.Connection, watched: Iterable[Watched], now: datetime
 ) -> Iterator[list[Occurrence]]:
-    """Yield the occurrences of these actions in their windows that have no operation, in batches.
+    """Yield the occurrences of these actions in their windows without an operation, in batches.
 
-    The filter of each action says who counts. Actions that wait equally long for the same event
-    share a question.
+    Each action's filter selects the users. Actions with equal event and delay share a query.
     """
     groups = _groups(watched)
     ranges: list[Range] = []
@@ -157,14 +153,14 @@ def undecided(
 def undecided_until(
     connection: sa.Connection, action: ActionRef, plan: Plan, window: Window
 ) -> Iterator[list[Occurrence]]:
-    """Yield what of an event action is undecided when it changes, in batches."""
+    """Yield the undecided occurrences of a changing event action, in batches."""
     decided = ticks.instant_fact(connection, ticks.EVENTS_DECIDED)
     watched = watched_of(action, plan, window.effective_from, window.now, decided)
     return undecided(connection, [watched], window.until)
 
 
 def record_due(connection: sa.Connection, due: Sequence[Occurrence]) -> Recorded:
-    """Record occurrences as operations, reserved for us; one that is there already is a no-op."""
+    """Record occurrences as operations, reserved for the caller; a duplicate is a no-op."""
     rows = [one.row() for one in due]
     new = operations.record(connection, rows)
     return Recorded(
@@ -185,7 +181,7 @@ def decide_until(
 
 @dataclass
 class _LateOnes:
-    """The late occurrences of one action: the newest, and of the older ones first, last, count."""
+    """The late occurrences of one action: the newest, and the ends and count of the older ones."""
 
     newest: list[tuple[datetime, str, Occurrence]] = field(default_factory=list)
     first_at: datetime | None = None
@@ -209,27 +205,27 @@ class _LateOnes:
 
 
 class Late:
-    """Occurrences that come too late, by action: few are kept, whatever their number."""
+    """Late occurrences by action, in bounded memory."""
 
     def __init__(self) -> None:
         self._ones: dict[ActionRef, _LateOnes] = {}
 
     @property
     def actions(self) -> set[ActionRef]:
-        """The actions that have some."""
+        """The actions with late occurrences."""
         return set(self._ones)
 
     def add(self, late: Iterable[Occurrence]) -> None:
-        """Take late occurrences."""
+        """Add late occurrences."""
         for one in late:
             self._ones.setdefault(one.watched.action, _LateOnes()).add(one)
 
     def add_all(self, other: "Late") -> None:
-        """Take those of other actions."""
+        """Add the late occurrences of other actions."""
         self._ones |= other._ones
 
     def record(self, connection: sa.Connection) -> Recorded:
-        """Record the newest ten of each action as missed, the older ones as one span."""
+        """Record each action's newest ten as missed, and the older ones as one span."""
         rows = [one.row() for ones in self._ones.values() for *_, one in ones.newest]
         spans = [span for action, ones in self._ones.items() for span in ones.span(action)]
         return Recorded(missed=operations.record_missed(connection, rows, spans))
@@ -246,7 +242,7 @@ def _groups(watched: Iterable[Watched]) -> dict[tuple[int, str, Delay], list[Wat
 def _with_groups(
     connection: sa.Connection, found: Sequence[Happened], asked: Sequence[Sequence[Watched]]
 ) -> list[Happened]:
-    """Return events with the groups of their users, where an action asks for groups."""
+    """Return events, with their users' groups if an action filters by groups."""
     wanted: dict[int, list[Happened]] = {}
     plain: list[Happened] = []
     for one in found:

@@ -1,4 +1,4 @@
-"""Who is due next by an action on events, and for which action an event comes too late."""
+"""Preview the next users of an event action, and the actions an event is too late for."""
 
 from datetime import datetime, timedelta
 from itertools import pairwise
@@ -11,7 +11,7 @@ from models.store.people import events
 from models.store.people.events import Happened, Range
 from scheduler.events import is_within, trigger_delay
 
-# Asked for one after the other, each only when those before it have too few.
+# Read one after the other, until enough users are found.
 HORIZONS = tuple(timedelta(days=days) for days in (0, 1, 7, 31, 366, 3_660))
 MOST_READ = 200
 
@@ -21,8 +21,7 @@ def next_due(
 ) -> list[tuple[datetime, str]]:
     """Return up to `count` users with the instants after `now` at which they are due, ascending.
 
-    Looked for among the first 200 events of each span ahead: a filter that keeps few of many users
-    may show fewer.
+    Only the first 200 events of each span are read: a filter that keeps few users may show fewer.
     """
     trigger = plan.on_event
     if trigger is None:
@@ -38,10 +37,7 @@ def next_due(
 def too_late_for(
     connection: sa.Connection, small_app_id: int, event: str, at: datetime, now: datetime
 ) -> list[str]:
-    """Return the names of the active actions that an event at `at`, told at `now`, misses.
-
-    It would have been due further back than their look-back.
-    """
+    """Return the names of active actions that miss an event at `at`, reported at `now`."""
     names = []
     for row in events.actions_on(connection, small_app_id, event):
         trigger = row.plan.on_event if isinstance(row.plan, Plan) else None

@@ -1,4 +1,4 @@
-"""The events of a tick: one range of an index for each small app, event and delay."""
+"""Decide event actions in a tick, by one index range per small app, event and delay."""
 
 import logging
 from collections.abc import Callable, Collection, Sequence
@@ -13,7 +13,9 @@ from models.action.plan import sound
 from models.store import actions, ticks
 from models.store.actions import cursors
 from models.store.people import events
+from models.stored import instant_in
 from runtime.database import reading, unhurried
+from scheduler.changes.revisions import reason_of
 from scheduler.events.decide import (
     Late,
     Occurrence,
@@ -26,49 +28,48 @@ from scheduler.record import ActionRef, Recorded
 
 logger = logging.getLogger("minutehand.tick")
 
-# What reading a row raises with an instant that somebody wrote and nobody can read.
+# Raised by reading a row with an unreadable instant.
 UNREADABLE = (ValueError, sa.exc.DataError)
 
 
 @dataclass
 class EventTick:
-    """The deciding of all event actions up to `now`; `take` is given what each batch recorded."""
+    """Decides all event actions up to `now`; `take` gets what each batch recorded."""
 
     engine: sa.Engine
     now: datetime
     take: Callable[[Recorded], None]
     set_aside: int = 0
     error: str | None = None
-    # Actions that somebody was changing: the next tick decides them, from where this one began.
+    # Actions being changed: the next tick decides them, from where this one began.
     left: set[UUID] = field(default_factory=set)
     late: Late = field(default_factory=Late)
 
     def decide_all(self) -> None:
-        """Decide, record and send, batch by batch; then note until when all is decided.
+        """Decide, record and send in batches; then store the instant up to which all is decided.
 
-        No second run of this harms: ids tell what is recorded, and what is too late is recorded
-        together with that note. What nobody foresaw costs the events of this tick, not its sweep.
+        A second run is harmless: ids prevent duplicates, and late occurrences are recorded together
+        with that instant. An unexpected error ends only this tick's events, not its sweep.
         """
         try:
             self._decide_all()
         except sa.exc.SQLAlchemyError:
-            # The database's fault: the tick ends, and the loop tries again.
             raise
         except Exception as error:
-            logger.exception("events are not decided in this tick; the next one tries again")
+            logger.exception("the events of this tick are not decided; the next tick tries again")
             self.error = f"{type(error).__name__}: {error}"
 
     def _decide_all(self) -> None:
         with reading(self.engine) as connection:
             seen = ticks.fact(connection, ticks.EVENTS_DECIDED)
-            decided = ticks.as_instant(seen)
+            decided = instant_in(seen)
             rows = events.event_actions(connection)
         self._decide(self._watched(rows, decided))
         if not self.left:
             self._note(seen)
 
     def _decide(self, watched: Sequence[Watched]) -> None:
-        """Decide and record these; where an event cannot be read, all but those that ask for it."""
+        """Decide and record these actions, except those with an unreadable event."""
         late = Late()
         try:
             with reading(self.engine) as connection:
@@ -88,14 +89,14 @@ class EventTick:
         self.late.add_all(late)
 
     def _note(self, seen: str | None) -> None:
-        """Note until when all is decided, and record what came too late, at once or not at all."""
+        """Store the instant up to which all is decided, and record late occurrences with it."""
         with unhurried(self.engine) as connection:
             if not self._holds(connection, self.late.actions):
-                # Who changed one of them may have named what it missed.
+                # A change may have recorded what the action missed.
                 return
             until = self.now.isoformat()
             if not ticks.move_fact(connection, ticks.EVENTS_DECIDED, seen, until):
-                # Another daemon was first, and has recorded what is too late.
+                # Another daemon was first, and recorded the late occurrences.
                 return
             missed = self.late.record(connection)
         self.take(missed)
@@ -103,8 +104,8 @@ class EventTick:
     def _holds(self, connection: sa.Connection, changed: Collection[ActionRef]) -> bool:
         if not changed:
             return True
-        standing = events.hold_all(connection, {one.uid for one in changed})
-        return all(standing.get(one.uid) == one.revision for one in changed)
+        revisions = events.hold_all(connection, {one.uid for one in changed})
+        return all(revisions.get(one.uid) == one.revision for one in changed)
 
     def _watched(self, rows: Sequence[sa.Row[Any]], decided: datetime | None) -> list[Watched]:
         found = []
@@ -136,22 +137,22 @@ class EventTick:
         self.take(recorded)
 
     def _held(self, connection: sa.Connection, due: Sequence[Occurrence]) -> list[Occurrence]:
-        """Return those whose action is as we read it, locked until they are recorded.
+        """Return the occurrences of unchanged actions, locked until they are recorded.
 
-        Whoever changes an action has decided it up to now: what comes after is not the old one's.
+        A change has decided the old revision up to now, so that later occurrences are not its own.
         """
         uids = {one.watched.action.uid for one in due}
-        standing = events.hold_all(connection, uids)
+        revisions = events.hold_all(connection, uids)
         held = [
             one
             for one in due
-            if standing.get(one.watched.action.uid) == one.watched.action.revision
+            if revisions.get(one.watched.action.uid) == one.watched.action.revision
         ]
         self.left |= uids - {one.watched.action.uid for one in held}
         return held
 
     def _set_aside(self, action: ActionRef, error: Exception) -> None:
-        reason = f"{type(error).__name__}: {'; '.join(str(error).splitlines())[:1000]}"
+        reason = reason_of(error)
         with self.engine.begin() as connection:
             if not (
                 self._holds(connection, [action]) and cursors.hold_action(connection, action.uid)
@@ -159,12 +160,12 @@ class EventTick:
                 self.left.add(action.uid)
                 return
             actions.set_aside(connection, action.uid, reason)
-        logger.error("action %s is set aside: %s", action.uid, reason)
+        logger.error("action %s is quarantined: %s", action.uid, reason)
         self.set_aside += 1
 
 
 def withdraw_what_lies_ahead(connection: sa.Connection, now: datetime) -> None:
-    """Undo what a clock that ran ahead took for missed: it is decided anew from `now` on."""
+    """Withdraw what a clock that was ahead recorded as missed, to decide it again from `now` on."""
     first_at = events.withdraw_missed(connection, now)
     seen = ticks.instant_fact(connection, ticks.EVENTS_DECIDED)
     until = min(at for at in (seen, first_at, now) if at is not None)

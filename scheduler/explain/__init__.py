@@ -1,4 +1,4 @@
-"""Why an action ran, or did not run, at an instant: total, and from the tables alone."""
+"""Explain from the tables why an action ran, or did not run, at any instant."""
 
 from dataclasses import replace
 from datetime import datetime
@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from models.action.plan import Broken, CronTrigger, Plan
 from models.operation import ENDED, OperationState
 from models.sql import read_clock
-from models.store.actions import explain_facts
+from models.store.actions import explain_facts, missed
 from models.values import format_instant
 from runtime.config import Settings, load_settings
 from runtime.database import default_engine, reading
@@ -45,11 +45,10 @@ def explain(
     settings: Settings | None = None,
     subject: str | None = None,
 ) -> Explanation:
-    """Return what became of an action at an instant, and why; fractions of a second are cut.
+    """Return the outcome of an action at an instant, cut to whole seconds, and the reason.
 
-    Asks the database only: of `connection`, or of this process's settings. `subject` asks for one
-    user of an event action. Raises NotFound for an action that nobody knows, ValueError for a naive
-    instant.
+    Reads only the database: of `connection`, or of this process's settings. `subject` selects one
+    user of an event action. Raises NotFound for an unknown action, ValueError for a naive instant.
     """
     if instant.tzinfo is None:
         raise ValueError(f"naive instant {instant!r}")
@@ -64,11 +63,11 @@ def explain(
 
 
 def _recorded(asked: Asked) -> Explanation:
-    """Answer by the operations of that instant: those of the occurrence first, then manual runs."""
+    """Answer by the operations of that instant: the occurrence's first, then manual runs."""
     rows = sorted(asked.known.recorded, key=lambda row: not _is_due(asked, row))
     found = tuple(_shown(asked, row) for row in rows)
     if not _is_due(asked, rows[0]):
-        # Somebody ran it in that very second: what became of the occurrence is another question.
+        # Only manual runs: the occurrence of that second has its own outcome.
         answer = _of_revision(asked)
         if answer.verdict != NOT_AN_OCCURRENCE:
             return replace(answer, operations=found)
@@ -80,31 +79,31 @@ def _recorded(asked: Asked) -> Explanation:
 
 
 def _is_due(asked: Asked, row: sa.RowMapping) -> bool:
-    """Whether an operation is that of the occurrence, and not a manual run."""
+    """Return whether an operation belongs to the occurrence, not to a manual run."""
     its_own = operation_id(asked.known.action["uid"], asked.instant)
     return row["id"] == its_own or row["event_at"] is not None
 
 
 def _shown(asked: Asked, row: sa.RowMapping) -> dict[str, Any]:
-    told = {key: row[key] for key in ("id", "state", "subject", "triggerer", "revision")}
-    return told | {"text": _told(asked, row)}
+    shown = {key: row[key] for key in ("id", "state", "subject", "triggerer", "revision")}
+    return shown | {"text": _text(asked, row)}
 
 
-def _told(asked: Asked, row: sa.RowMapping) -> str:
+def _text(asked: Asked, row: sa.RowMapping) -> str:
     if row["state"] in ENDED:
         return ended(row)
     if row["state"] == OperationState.RUNNING:
         return runs(row, asked.now, asked.lease)
     error = explain_facts.last_error(asked.connection, row["id"]) if row["attempt"] > 1 else None
-    return waits(row, asked.standing(), asked.now, error)
+    return waits(row, asked.status(), asked.now, error)
 
 
 def _of_revision(asked: Asked) -> Explanation:
-    """Answer for an instant without an operation: by the revision that was in force."""
+    """Answer by the revision in force, for an instant without an operation."""
     action, revision = asked.known.action, asked.known.revision
     if revision is None:
         created = format_instant(action["created_at"])
-        text = f"the action was created at {created}: nothing up to then is its occurrence"
+        text = f"the action was created at {created}; it did not exist yet"
         return asked.answer(NOT_AN_OCCURRENCE, text)
     gone = _gone(asked, revision)
     if gone is not None:
@@ -123,7 +122,7 @@ def _of_revision(asked: Asked) -> Explanation:
 
 
 def _of_plan(asked: Asked, plan: Plan, window: tuple[datetime, datetime]) -> Explanation:
-    """Answer by a plan; what the next tick decides by it lies in the window (since, until]."""
+    """Answer by a plan; the next tick decides the window (since, until] by it."""
     if plan.on_event is not None:
         return of_event(asked, plan)
     if not _counts(asked, plan):
@@ -135,9 +134,9 @@ def _of_plan(asked: Asked, plan: Plan, window: tuple[datetime, datetime]) -> Exp
 
 
 def _gone(asked: Asked, revision: sa.RowMapping) -> Explanation | None:
-    """Answer for an instant at which no revision decided: the action was deleted, or set aside."""
+    """Answer for an instant at which the action was deleted or quarantined; else None."""
     deleted_at, ended_at = asked.known.action["deleted_at"], revision["ended_at"]
-    # A clock that went back after the deletion left the watermark behind it.
+    # If the clock went back after the deletion, the watermark lies before it.
     if deleted_at is not None and asked.instant > min(deleted_at, asked.known.action["watermark"]):
         return asked.answer(DELETED, f"the action was deleted at {format_instant(deleted_at)}")
     if ended_at is not None and asked.instant > ended_at:
@@ -147,9 +146,11 @@ def _gone(asked: Asked, revision: sa.RowMapping) -> Explanation | None:
 
 
 def _decided(asked: Asked) -> Explanation:
-    """Answer for an occurrence that was decided and has no operation of its own."""
+    """Answer for a decided occurrence without an operation."""
     span = asked.known.span
-    plan = None if span is None else explain_facts.plan_of(asked.connection, span)
+    plan = None
+    if span is not None:
+        plan = missed.plan_of(asked.connection, span["action_uid"], span["revision"])
     if span is None or (plan is not None and not _counts(asked, plan)):
         return pruned(asked)
     return in_span(asked, span, _reason(asked, span, plan))
@@ -172,20 +173,20 @@ def _not_decided(plan: Plan, asked: Asked, since: datetime, until: datetime) -> 
         return asked.answer(NOT_DUE_YET, f"due in {span_in_words(instant - asked.now)}")
     reason = foretold(plan, asked.known.action["uid"], (since, until, asked.now), instant)
     fate = "is due and would be sent" if reason is None else f"would be missed ({reason})"
-    return asked.answer(UNDECIDED, f"{fate}: {sends_again(asked.standing())}")
+    return asked.answer(UNDECIDED, f"{fate}: {sends_again(asked.status())}")
 
 
 def _of_edit(asked: Asked, edit: Edit) -> Explanation:
-    """Answer by an edit by plain SQL that no tick has taken over yet."""
+    """Answer by an edit by plain SQL that no tick has adopted yet."""
     edited_at = format_instant(edit.edited_at)
-    told = f"the action was edited by SQL at {edited_at}"
+    edited = f"the action was edited by SQL at {edited_at}"
     if edit.revision is None:
-        text = f"{told}; the next tick sets it aside: {edit.error}"
+        text = f"{edited}; the next tick quarantines it: {edit.error}"
         return asked.answer(SET_ASIDE, text)
     answer = _of_plan(asked, edit.revision.plan, (edit.edited_at, asked.now))
     if answer.verdict == PAUSED:
         answer = replace(answer, text=f"paused since {edited_at}")
-    return replace(answer, text=f"{answer.text}; {told}, and the next tick takes that over")
+    return replace(answer, text=f"{answer.text}; {edited}, and the next tick adopts the edit")
 
 
 def _nearest(plan: Plan, asked: Asked) -> str:
@@ -207,7 +208,7 @@ def _nearest(plan: Plan, asked: Asked) -> str:
 
 
 def _bounds(plan: Plan, instant: datetime) -> str:
-    """Say which end of the action's time leaves out an instant that its rule names."""
+    """Return the bound of the action that excludes an instant its rule names."""
     if plan.starts_at is not None and instant < plan.starts_at:
         return f"the rule names it, but policy.starts_at is {format_instant(plan.starts_at)}"
     ends_at = "-" if plan.ends_at is None else format_instant(plan.ends_at)
@@ -215,7 +216,7 @@ def _bounds(plan: Plan, instant: datetime) -> str:
 
 
 def _zones(zones: list[str], instant: datetime) -> str:
-    """Say what the clock on the wall shows then, for that is what a rule is about."""
+    """Return the wall-clock time of an instant in each of the rule's zones."""
     from zoneinfo import ZoneInfo
 
     shown = [

@@ -1,4 +1,4 @@
-"""An answer to "why did it run, or not run?", and what it is worked out from."""
+"""The answer to "why did it run, or not run?", and the facts behind it."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -8,13 +8,13 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from models.store.actions import explain_facts
-from models.store.actions.explain_facts import Known, Standing
+from models.store.actions.explain_facts import Known, Status
 from models.values import format_instant
 from runtime.config import Settings
 
 NOT_AN_OCCURRENCE = "not_an_occurrence"
 NOT_DUE_YET = "not_due_yet"
-# Its instant has come, and no tick has decided it yet.
+# The instant has passed, and no tick has decided it yet.
 UNDECIDED = "undecided"
 PAUSED = "paused"
 SET_ASIDE = "set_aside"
@@ -26,10 +26,10 @@ MOST_NAMED = 5
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What became of one instant of an action.
+    """The outcome of an action at one instant.
 
     `verdict` is `not_an_occurrence`, `not_due_yet`, `undecided`, `paused`, `set_aside`, `deleted`,
-    `pruned`, or the state of the occurrence's operation; `text` says why, in a sentence.
+    `pruned`, or the state of the occurrence's operation; `text` is the reason.
     `operations` has id, state, subject and text of each operation of that instant.
     """
 
@@ -53,12 +53,12 @@ class Asked:
 
     @property
     def lease(self) -> timedelta:
-        """After how long a silent worker counts as gone."""
+        """How long a worker may be silent before it counts as gone."""
         return timedelta(seconds=self.settings.worker.lease_s)
 
-    def standing(self) -> Standing:
-        """How the installation stands."""
-        return explain_facts.standing(self.connection, self.lease)
+    def status(self) -> Status:
+        """Return the installation's status."""
+        return explain_facts.status(self.connection, self.lease)
 
     def answer(self, verdict: str, text: str) -> Explanation:
         """Return the answer, under the revision in force."""
@@ -69,7 +69,7 @@ class Asked:
 
 
 def paused(asked: Asked) -> Explanation:
-    """Answer for an instant at which the action was paused: since when, and by whom."""
+    """Answer for an instant at which the action was paused: when it began, and the author."""
     revision = asked.known.revision
     first = None if revision is None else explain_facts.pause_of(asked.connection, revision)
     if first is None:
@@ -80,22 +80,22 @@ def paused(asked: Asked) -> Explanation:
 
 
 def in_span(asked: Asked, span: sa.RowMapping, reason: str) -> Explanation:
-    """Answer for one of the older missed occurrences, which have no operation of their own."""
+    """Answer for an older missed occurrence, which has no operation."""
     first, last = format_instant(span["first_at"]), format_instant(span["last_at"])
     whole = f"one of {span['count']} occurrences from {first} to {last}"
-    told = f"was missed: {reason}; {whole}, noted at"
-    return asked.answer(MISSED, f"{told} {format_instant(span['recorded_at'])}")
+    recorded = format_instant(span["recorded_at"])
+    return asked.answer(MISSED, f"was missed: {reason}; {whole}, recorded at {recorded}")
 
 
 def pruned(asked: Asked) -> Explanation:
-    """Answer for an occurrence whose record is gone."""
+    """Answer for an occurrence whose record was pruned."""
     days = asked.settings.retention.operations_days
     text = f"was decided; its record is no longer kept (retention.operations_days is {days})"
     return asked.answer(PRUNED, text)
 
 
 def span_in_words(span: timedelta) -> str:
-    """Return a span as days and a clock."""
+    """Return a span as days and hh:mm:ss."""
     seconds = int(span.total_seconds())
     days, rest = divmod(seconds, 86_400)
     clock = f"{rest // 3600:02}:{rest // 60 % 60:02}:{rest % 60:02}"

@@ -1,4 +1,4 @@
-"""Why an action on events ran, or did not run, at an instant: by the events that are known now."""
+"""Explain an event action's outcome at an instant by the events known now."""
 
 from datetime import datetime, timedelta
 
@@ -28,39 +28,39 @@ from scheduler.schedule import ONE_SECOND
 
 
 def of_event(asked: Asked, plan: Plan) -> Explanation:
-    """Answer for an action on events at an instant without an operation."""
-    who = _due_then(asked, plan)
-    if not who:
-        return _nobody(asked, plan)
+    """Answer for an event action at an instant without an operation."""
+    due = _due_then(asked, plan)
+    if not due:
+        return _no_user(asked, plan)
     if not plan.active:
         return paused(asked)
-    told = ", ".join(who[:MOST_NAMED])
+    users = ", ".join(due[:MOST_NAMED])
     window = _window(asked, plan)
     if window.since >= asked.instant:
-        return _decided(asked, told)
+        return _decided(asked, users)
     if asked.instant > asked.now:
         due_in = span_in_words(asked.instant - asked.now)
-        return asked.answer(NOT_DUE_YET, f"due in {due_in} for {told}")
+        return asked.answer(NOT_DUE_YET, f"due in {due_in} for {users}")
     is_late = asked.instant <= window.late_until
     fate = f"would be missed ({TOO_LATE})" if is_late else "would be sent"
-    return asked.answer(UNDECIDED, f"is due for {told}, {fate}: {sends_again(asked.standing())}")
+    return asked.answer(UNDECIDED, f"is due for {users}, {fate}: {sends_again(asked.status())}")
 
 
 def _window(asked: Asked, plan: Plan) -> Watched:
-    """Return what the next tick decides; it goes by `plan` only where that is the newest."""
+    """Return the window that the next tick decides, if `plan` is the newest."""
     decided_until = ticks.instant_fact(asked.connection, ticks.EVENTS_DECIDED)
     began = asked.known.action["effective_from"]
     now = asked.now if decided_until is None else max(asked.now, decided_until)
     return watched_of(_subject(asked), plan, began, now, decided_until)
 
 
-def _decided(asked: Asked, who: str) -> Explanation:
+def _decided(asked: Asked, users: str) -> Explanation:
     span = asked.known.span
     if span is not None:
         return in_span(asked, span, span["reason"])
     if asked.instant <= asked.now - timedelta(days=asked.settings.retention.operations_days):
         return pruned(asked)
-    return asked.answer(MISSED, f"the event of {who} became known {_when(asked)}")
+    return asked.answer(MISSED, f"the event of {users} became known {_when(asked)}")
 
 
 def _when(asked: Asked) -> str:
@@ -68,14 +68,14 @@ def _when(asked: Asked) -> str:
     if asked.instant > began:
         return "after its time, and nothing was recorded"
     at = format_instant(began)
-    return f"after the action was changed at {at}: what lies before that was decided then"
+    return f"after the action was changed at {at}: earlier occurrences were decided then"
 
 
-def _nobody(asked: Asked, plan: Plan) -> Explanation:
+def _no_user(asked: Asked, plan: Plan) -> Explanation:
     event = "" if plan.on_event is None else plan.on_event.event
-    text = f"nobody was due then: {event} makes it due, for each user at an instant of their own"
+    text = f"no user was due then: {event} makes it due, for each user at a different instant"
     if asked.known.span is not None and event == LAST_SEEN:
-        text += f"; a user seen again since may be one of {asked.known.span['count']} missed then"
+        text += f"; a user seen again may be among the {asked.known.span['count']} missed then"
     return asked.answer(NOT_AN_OCCURRENCE, text)
 
 
@@ -86,7 +86,7 @@ def _subject(asked: Asked) -> ActionRef:
 
 
 def _due_then(asked: Asked, plan: Plan) -> list[str]:
-    """Return the users who count, whom an event makes due at this instant, without an operation."""
+    """Return the selected users due at this instant without an operation."""
     trigger = plan.on_event
     if trigger is None or not is_within(plan, asked.instant):
         return []

@@ -1,4 +1,4 @@
-"""What an operation's row says of its occurrence, in one sentence: pure."""
+"""Describe an operation's row in one sentence: pure."""
 
 from datetime import datetime, timedelta
 
@@ -6,7 +6,7 @@ import sqlalchemy as sa
 
 from models.celery_task import queue_in_broker
 from models.operation import OperationState
-from models.store.actions.explain_facts import Standing
+from models.store.actions.explain_facts import Status
 from models.values import format_instant
 
 Row = sa.RowMapping
@@ -14,41 +14,41 @@ Row = sa.RowMapping
 
 def ended(row: Row) -> str:
     """Return how an operation ended, and why."""
-    told = _ran(row) if row["state"] in _RAN else _not_run(row)
-    return told + _attempts(row)
+    text = _ran(row) if row["state"] in _RAN else _not_run(row)
+    return text + _attempts(row)
 
 
 def runs(row: Row, now: datetime, lease: timedelta) -> str:
-    """Return how a running operation stands; a worker that is silent for `lease` is told of."""
-    told = f"runs since {_at(row['started_at'])} on {row['worker']}"
+    """Return the progress of a running operation, and whether its worker is silent for `lease`."""
+    text = f"runs since {_at(row['started_at'])} on {row['worker']}"
     step = next((one["name"] for one in row["steps"] or [] if one["state"] == "running"), None)
-    told += f", step {step}" if step else ""
+    text += f", step {step}" if step else ""
     if row["cancel_requested_at"] is not None:
-        told += f"; a cancel was asked for at {_at(row['cancel_requested_at'])}"
+        text += f"; it was asked to end at {_at(row['cancel_requested_at'])}"
     if now - row["heartbeat_at"] > lease:
-        told += f"; its worker is silent since {_at(row['heartbeat_at'])}: a tick takes it back"
-    return told + _attempts(row)
+        text += f"; its worker is silent since {_at(row['heartbeat_at'])}: a tick takes it back"
+    return text + _attempts(row)
 
 
-def waits(row: Row, standing: Standing, now: datetime, error: str | None) -> str:
-    """Return what an unstarted operation waits for; `error` is that of its last attempt."""
+def waits(row: Row, status: Status, now: datetime, error: str | None) -> str:
+    """Return what an unstarted operation waits for; `error` is its last attempt's."""
     if row["waiting_for"] is not None:
         return f"waits for operation {row['waiting_for']} of the same action to end"
     if error is not None:
         return f"attempt {row['attempt'] - 1} did not succeed ({error}){_again(row, now)}"
     if row["state"] == OperationState.QUEUED:
-        return _queued(row, standing)
-    return f"was recorded at {_at(row['recorded_at'])} and not sent yet: {sends_again(standing)}"
+        return _queued(row, status)
+    return f"was recorded at {_at(row['recorded_at'])} and is not sent yet: {sends_again(status)}"
 
 
-def sends_again(standing: Standing) -> str:
-    """Return what keeps the daemon from sending, or that the next tick does."""
-    if standing.tick is None:
+def sends_again(status: Status) -> str:
+    """Return what keeps the daemon from sending, or when it last ticked."""
+    if status.tick is None:
         return "no daemon has ever ticked; start one with `minutehand up`"
-    broker = standing.tick["report"].get("broker_error")
+    broker = status.tick["report"].get("broker_error")
     if broker:
         return f"the broker was unavailable at the last tick ({broker})"
-    return f"the next tick does it; the last one was at {format_instant(standing.tick['now'])}"
+    return f"the next tick does it; the last one was at {format_instant(status.tick['now'])}"
 
 
 def _at(instant: datetime | None) -> str:
@@ -70,15 +70,15 @@ def _again(row: Row, now: datetime) -> str:
     return "; it is tried again"
 
 
-def _queued(row: Row, standing: Standing) -> str:
+def _queued(row: Row, status: Status) -> str:
     queue = row["queue"]
-    told = f"was sent to queue {queue} at {_at(row['queued_at'])}"
+    sent = f"was sent to queue {queue} at {_at(row['queued_at'])}"
     is_theirs = row["in_doubt"] is not None
-    if queue_in_broker(queue, is_handed_over=is_theirs) not in standing.queues:
-        ours = f"`minutehand worker --queues {queue}` starts one"
-        remedy = "start one of your application" if is_theirs else ours
-        return f"{told}, but no worker listens to queue {queue}; {remedy}"
-    return f"{told} and waits for a free worker"
+    if queue_in_broker(queue, is_handed_over=is_theirs) not in status.queues:
+        command = f"`minutehand worker --queues {queue}` starts one"
+        remedy = "start a worker of your application" if is_theirs else command
+        return f"{sent}, but no worker listens to queue {queue}; {remedy}"
+    return f"{sent} and waits for a free worker"
 
 
 def _ran(row: Row) -> str:

@@ -1,1 +1,1 @@
-"""What people ask for: runs, restarts, cancelling, backfills."""
+"""Run, restart, cancel and backfill operations on request."""

@@ -1,6 +1,6 @@
-"""Backfill: run a range of an action's past, in batches of one transaction each.
+"""Backfill a range of an action's past, in batches of one transaction each.
 
-What a batch recorded stays when the worker dies; the sweep asks another one to go on.
+A recorded batch survives the worker's death; the sweep lets another worker continue.
 """
 
 import logging
@@ -37,7 +37,7 @@ logger = logging.getLogger("minutehand.backfill")
 
 
 def rehearse(engine: sa.Engine, wanted: Wanted, kept_for: timedelta) -> dict[str, Any]:
-    """Return what a backfill would do, as JSON; nothing is stored. Raises Refused like `start`."""
+    """Return what a backfill would do as JSON, without storing it; raises Refused like `start`."""
     totals: dict[str, Any] = {"recorded": 0, "repeated": 0, "passed_over": 0}
     firsts: list[datetime] = []
     cursor: datetime | None = wanted.since
@@ -45,7 +45,7 @@ def rehearse(engine: sa.Engine, wanted: Wanted, kept_for: timedelta) -> dict[str
         row = cursors.lock(connection, wanted.uid)
         plan = fillable_plan(row)
         check_range(wanted, read_clock(connection), kept_for)
-    # Counting may take a while: the action is not kept locked for it.
+    # Counting may take a while: the action is not locked meanwhile.
     with reading(engine) as connection:
         while cursor is not None:
             some = occurrences_in(plan, wanted.uid, cursor, wanted.last)
@@ -60,10 +60,10 @@ def rehearse(engine: sa.Engine, wanted: Wanted, kept_for: timedelta) -> dict[str
 
 
 def start(engine: sa.Engine, wanted: Wanted, actor: str, kept_for: timedelta) -> tuple[UUID, Sent]:
-    """Store a backfill and ask a worker to work it off; return its id.
+    """Store a backfill and send it to a worker; return its id.
 
-    Raises Refused, with nothing stored, when the action cannot run or the range cannot be filled.
-    When the broker is away, the daemon asks a worker later.
+    Raises Refused, with nothing stored, if the action cannot run or the range cannot be filled.
+    If the broker is unavailable, the daemon sends it later.
     """
     id = uuid4()
     with engine.begin() as connection:
@@ -82,19 +82,19 @@ def start(engine: sa.Engine, wanted: Wanted, actor: str, kept_for: timedelta) ->
 def fillable_plan(row: sa.Row[Any]) -> Plan:
     plan = runnable_plan(row)
     if row.event is not None:
-        told = f"{row.name!r} is about the event {row.event!r}: its occurrences come from events"
-        raise Refused(f"{told}, not from a clock; there is nothing to fill")
+        raise Refused(
+            f"{row.name!r} is due on the event {row.event!r}, not by the clock; nothing to fill"
+        )
     return plan
 
 
 def cancel(engine: sa.Engine, uid: UUID, actor: str) -> tuple[list[UUID], int]:
-    """Stop an action's active backfills; return their ids and how many operations are cancelled.
+    """Stop an action's active backfills; return their ids and the number of cancelled operations.
 
-    Those are what they recorded and nobody has started; what runs goes on to its end. Raises
-    Refused when none is active.
+    Running operations go on. Raises Refused if no backfill is active.
     """
     with engine.begin() as connection:
-        # In the order of a worker that fills: it holds its backfill, and then locks the action.
+        # In a backfill worker's order: the backfill first, then the action.
         stopped = backfills.cancel_active(connection, [uid], f"cancelled by {actor}")
         row = cursors.lock(connection, uid)
         if not stopped:

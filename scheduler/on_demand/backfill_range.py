@@ -1,4 +1,4 @@
-"""Which range of an action's past a backfill runs, and what of it: decisions alone."""
+"""Decide which occurrences of a range a backfill runs: pure."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ from scheduler.fingerprint import operation_id
 
 # Occurrences looked at in one transaction.
 BATCH = 500
-# Why an operation was cancelled that its backfill had recorded: a later one takes it up again.
+# The reason of operations cancelled with their backfill: a later backfill runs them.
 CALLED_OFF = "the backfill was cancelled"
 SECOND = timedelta(seconds=1)
 MINUTE = timedelta(minutes=1)
@@ -31,13 +31,13 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A range of an action's past, both ends included, and what of it is to run."""
+    """A range of an action's past, both ends included, and which occurrences to run."""
 
     uid: UUID
     first: datetime
     last: datetime
     mode: Mode = Mode.ALL
-    # At most so many are recorded in a minute of the clock.
+    # The maximum recorded per minute.
     pace: int | None = None
 
     @property
@@ -48,12 +48,11 @@ class Wanted:
 
 @dataclass
 class Share:
-    """What becomes of some occurrences, ascending: recorded, repeated, or left as they are."""
+    """Occurrences, ascending, sorted into recorded, repeated and passed over."""
 
     record: list[datetime] = field(default_factory=list)
     repeat: list[Mapping[str, Any]] = field(default_factory=list)
     passed_over: int = 0
-    # The last occurrence of the share.
     last: datetime | None = None
 
     @property
@@ -73,10 +72,9 @@ def sort_out(
     mode: Mode,
     most: int = BATCH,
 ) -> Share:
-    """Return what becomes of occurrences, until `most` of them are to run.
+    """Return the share of occurrences up to the point where `most` of them run.
 
-    `found` are the operations that are there, by id. What is done, runs, waits or was
-    skipped stays.
+    `found` are the existing operations by id; those done, running, waiting or skipped stay.
     """
     share = Share()
     for at in occurrences:
@@ -101,20 +99,20 @@ def _is_wanted(row: Mapping[str, Any], mode: Mode) -> bool:
 
 
 def check_range(wanted: Wanted, now: datetime, kept_for: timedelta) -> None:
-    """Raise Refused, with what to write, for a range that cannot be filled.
+    """Raise Refused, with the remedy, for a range that cannot be filled.
 
-    What is older than history is kept for may have run: nobody knows any more.
+    Before the retained history it is unknown what has run.
     """
     earliest = next_minute(now - kept_for)
     if wanted.last > now:
-        told = f"--to {format_instant(wanted.last)} lies in the future"
-        raise Refused(f"{told}; write {format_instant(now)} or earlier")
+        last = format_instant(wanted.last)
+        raise Refused(f"--to {last} lies in the future; write {format_instant(now)} or earlier")
     if wanted.first > wanted.last:
         first, last = format_instant(wanted.first), format_instant(wanted.last)
         raise Refused(f"--from {first} lies after --to {last}; write the earlier one first")
     if wanted.first < earliest:
         raise Refused(
-            f"--from {format_instant(wanted.first)} is older than what is kept"
+            f"--from {format_instant(wanted.first)} is older than the retained history"
             f" (SCHED_RETENTION_OPERATIONS_DAYS, {kept_for.days}); write"
             f" {format_instant(earliest)} or later"
         )
@@ -126,7 +124,7 @@ def next_minute(at: datetime) -> datetime:
 
 
 def parse_pace(text: str) -> int:
-    """Return how many a minute `30/min` writes; raises Refused."""
+    """Return the number per minute in a text such as `30/min`; raises Refused."""
     match = re.fullmatch(r"([0-9]{1,4})/min", text)
     pace = int(match[1]) if match else 0
     if not 1 <= pace <= BATCH:

@@ -1,4 +1,4 @@
-"""Cancel an operation, because somebody asked."""
+"""Cancel an operation on request."""
 
 from dataclasses import dataclass
 from uuid import UUID
@@ -13,38 +13,38 @@ from models.store.operations import restart, unstarted
 from models.store.operations.finish import release_waiting
 from models.store.operations.outbox import Message
 
-# It may start, or be put back, between two looks at it.
-MOST_LOOKS = 5
+# The operation may start, or return to pending, between two tries.
+MOST_TRIES = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Cancelled:
-    """An operation that was cancelled, or is asked to end: `state` says which."""
+    """An operation that was cancelled, or, if `state` is running, asked to end."""
 
     id: UUID
     state: OperationState
 
 
 def cancel(engine: sa.Engine, operation_id: UUID, actor: str) -> Cancelled:
-    """Cancel an operation that has not started at once; ask one that runs to end.
+    """Cancel an unstarted operation at once; ask a running one to end.
 
     Its worker interrupts it at the next heartbeat and ends its process after the grace. Raises
-    NotFound, or Refused when it has ended or was asked before.
+    NotFound, or Refused if it has ended or was asked before.
     """
-    for _ in range(MOST_LOOKS):
+    for _ in range(MOST_TRIES):
         with engine.begin() as connection:
             found = _cancel(connection, operation_id, actor)
         if found is not None:
             cancelled, released = found
             send_reserved(engine, released)
             return cancelled
-    raise Refused(f"operation {operation_id} starts and is put back all the time; try again")
+    raise Refused(f"operation {operation_id} keeps changing its state; try again")
 
 
 def _cancel(
     connection: sa.Connection, id: UUID, actor: str
 ) -> tuple[Cancelled, list[Message]] | None:
-    """Return what was cancelled and what waited for it; None when it moved meanwhile."""
+    """Return the cancelled operation and those that waited for it; None if it moved meanwhile."""
     row = operations.get(connection, id)
     reason = f"cancelled by {actor}"
     released: list[Message] = []
@@ -58,9 +58,9 @@ def _cancel(
         if now["state"] in ENDED:
             raise Refused(f"operation {id} has ended: it is {now['state']}")
         if now["handing_at"] is not None and now["state"] == OperationState.PENDING:
-            raise Refused(f"operation {id} is just being sent; try again in a minute")
+            raise Refused(f"operation {id} is being sent; try again in a minute")
         if now["cancel_requested_at"] is not None:
-            raise Refused(f"operation {id} was asked to end already: {now['reason']}")
+            raise Refused(f"operation {id} was already asked to end: {now['reason']}")
         return None
     audit.write(
         connection,

@@ -1,4 +1,4 @@
-"""Run an action now, or all of them, because somebody asked."""
+"""Run one action, or all actions, on request."""
 
 from dataclasses import dataclass
 from secrets import token_hex
@@ -25,7 +25,7 @@ from scheduler.record import operation_row
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What became of one action of all that were to run: its operation, or why there is none."""
+    """One action of a run of all: its operation, or why it was refused."""
 
     uid: UUID
     name: str
@@ -38,9 +38,9 @@ def run_now(
 ) -> tuple[UUID, Sent]:
     """Record a manual operation of an action and send it; return its id and what was sent.
 
-    `subject` is the user that an action on events is to be about. Raises Refused, with nothing
-    recorded, when the action is paused, set aside or already active, and NotFound for the user.
-    When the broker is away the operation stays pending and the daemon sends it.
+    `subject` is the user of an event action. Raises Refused, with nothing recorded, if the action
+    is paused, quarantined or already active, and NotFound for an unknown user. If the broker is
+    unavailable, the operation stays pending and the daemon sends it.
     """
     message = _record(engine, uid, actor, subject)
     return message.id, send_reserved(engine, [message])
@@ -51,8 +51,8 @@ def run_all(
 ) -> tuple[list[Asked], Sent]:
     """Record a manual operation of each active action of a small app, or of all, and send them.
 
-    Each is recorded by itself: one that is refused stops no other. Left out are those on events,
-    which are about a user.
+    Each is recorded separately: a refusal stops no other. Event actions are left out: they need a
+    user.
     """
     with reading(engine) as connection:
         rows = [row for row in actions.listed(connection, small_app_id) if row["active"]]
@@ -73,7 +73,7 @@ def run_all(
 
 
 def _record(engine: sa.Engine, uid: UUID, actor: str, subject: str | None) -> Message:
-    """Record a manual operation, reserved for who calls; return its message."""
+    """Record a manual operation, reserved for the caller; return its message."""
     with engine.begin() as connection:
         row = cursors.lock(connection, uid)
         plan = _runnable_plan(connection, row)
@@ -97,7 +97,7 @@ def _record(engine: sa.Engine, uid: UUID, actor: str, subject: str | None) -> Me
 def _runnable_plan(connection: sa.Connection, row: sa.Row[Any]) -> Plan:
     plan = runnable_plan(row)
     if plan.on_event is not None:
-        # Each user's operation is its own.
+        # Operations about different users do not overlap.
         return plan
     active = operations.active_operations(connection, row.action_uid)
     if active and plan.overlap != "allow":
@@ -109,16 +109,16 @@ def _runnable_plan(connection: sa.Connection, row: sa.Row[Any]) -> Plan:
 def _check_subject(
     connection: sa.Connection, row: sa.Row[Any], plan: Plan, subject: str | None
 ) -> None:
-    """Refuse a run about nobody of an action on events, and one about somebody of any other."""
+    """Refuse an event action without a user, and any other action with one."""
     trigger = plan.on_event
     if trigger is None:
         if subject is not None:
             raise Refused(f"{row.name!r} is not due on events; run it without --user")
         return
     if subject is None:
-        raise Refused(f"{row.name!r} is about a user, whom {trigger.event} names; add --user USER")
+        raise Refused(f"{row.name!r} is due on {trigger.event} and needs a user; add --user USER")
     user = users.find(connection, row.small_app_id, subject)
     if user is None:
         raise NotFound(f"no user is named {subject!r}; see `minutehand user list`")
     if not trigger.subjects.counts(user):
-        raise Refused(f"{row.name!r} leaves {subject!r} out; see its recipients")
+        raise Refused(f"the recipients of {row.name!r} exclude {subject!r}; choose another user")

@@ -1,4 +1,4 @@
-"""Run what ended once more, because somebody asked: a missed occurrence, or one that went wrong."""
+"""Run missed, failed, partial or cancelled operations again on request."""
 
 import json
 from collections.abc import Collection, Mapping
@@ -28,14 +28,14 @@ from models.store.operations.outbox import Message
 from scheduler.changes.revisions import action_ref
 from scheduler.record import operation_row
 
-# What of a document says what its steps do.
+# The parts of a document that define what its steps do.
 WORK = ("operations", "recipients")
 MISSED = frozenset({OperationState.MISSED})
 
 
 @dataclass(frozen=True, slots=True)
 class Repeated:
-    """An operation that runs again: its attempt, the revision it takes, the one it had."""
+    """An operation that runs again: its attempt, its new revision and its old one."""
 
     id: UUID
     attempt: int
@@ -46,22 +46,22 @@ class Repeated:
 def rerun(engine: sa.Engine, operation_id: UUID, actor: str) -> tuple[Repeated, Sent]:
     """Make a missed operation pending, under the action's current revision, and send it.
 
-    Raises NotFound, or Refused when it is not missed or its action cannot run.
+    Raises NotFound, or Refused if it is not missed or its action cannot run.
     """
     try:
         return _repeat(engine, operation_id, MISSED, actor)
     except NotFound as error:
-        # Of many that were missed at a time the older ones have a span, and no rows of their own.
-        hint = "run what was missed long ago with `minutehand backfill ACTION --from … --to …`"
+        # Older missed occurrences have a span instead of rows.
+        hint = "run older missed occurrences with `minutehand backfill ACTION --from … --to …`"
         raise NotFound(f"{error}; {hint}") from None
 
 
 def retry(engine: sa.Engine, operation_id: UUID, actor: str) -> tuple[Repeated, Sent]:
     """Make a failed, partial or cancelled operation pending in a new attempt, and send it.
 
-    It runs the action's current revision. Where its steps do the same as before, those that
-    succeeded first are passed over. Raises NotFound, or Refused when it ended well, has not ended,
-    or its action cannot run.
+    It runs the action's current revision. If the steps do the same as before, the first steps that
+    succeeded are skipped. Raises NotFound, or Refused if it succeeded, has not ended, or its action
+    cannot run.
     """
     return _repeat(engine, operation_id, RETRIABLE, actor)
 
@@ -96,10 +96,10 @@ def runnable_plan(action: sa.Row[Any]) -> Plan:
     if action.deleted_at is not None:
         raise Refused(f"{action.name!r} was deleted")
     if action.set_aside is not None:
-        raise Refused(f"{action.name!r} is set aside: {action.set_aside}; correct its document")
+        raise Refused(f"{action.name!r} is quarantined: {action.set_aside}; correct its document")
     plan: Plan | Broken = action.plan
     if isinstance(plan, Broken):
-        remedy = "`minutehand action apply` its document anew"
+        remedy = "run `minutehand action apply` with its document"
         raise Refused(f"{action.name!r} cannot run: {plan.text}; {remedy}")
     if not plan.active:
         raise Refused(f"{action.name!r} is paused; run `minutehand action resume` first")
@@ -126,7 +126,7 @@ def again(
         "first_started_at": _first_start(connection, operation) if kept else None,
     }
     if operation["subject"] is not None:
-        # Operations about different subjects do not meet.
+        # Operations about different subjects do not overlap.
         becomes["overlap_key"] = operation["overlap_key"]
     return restart.run_again(connection, operation, RETRIABLE | MISSED, becomes)
 
@@ -134,7 +134,7 @@ def again(
 def _kept_steps(
     connection: sa.Connection, action: sa.Row[Any], operation: Mapping[str, Any]
 ) -> list[dict[str, Any]] | None:
-    """Return the story of what need not be done again; None when all steps are to run."""
+    """Return the state of the steps if the first ones can be skipped; None to run all."""
     steps = operation["steps"] or []
     if not is_begun(steps):
         return None
@@ -148,23 +148,23 @@ def _kept_steps(
 
 
 def is_begun(steps: list[dict[str, Any]]) -> bool:
-    """Return whether the first of an operation's steps succeeded, and not all of them."""
+    """Return whether the first step of an operation succeeded, but not all."""
     succeeded = [step.get("state") == StepState.SUCCESS for step in steps]
     return bool(succeeded) and succeeded[0] and not all(succeeded)
 
 
 def does_the_same(old: Mapping[str, Any] | None, new: Mapping[str, Any] | None) -> bool:
-    """Return whether two revisions' steps do the same for the same people, in the same order."""
+    """Return whether the steps of two revisions do the same for the same people, in order."""
     if old is None or new is None:
         return False
     return all(json.dumps(old.get(key)) == json.dumps(new.get(key)) for key in WORK)
 
 
 def _first_start(connection: sa.Connection, operation: Mapping[str, Any]) -> datetime | None:
-    """Return what counts as the start of an operation whose first steps are passed over.
+    """Return the effective start of an operation whose first steps are skipped.
 
-    Its first start: what was published since is not skipped by the next one. But the last success
-    of its action does not go back.
+    It is the first start, so that the next operation covers what was published since, but not
+    before the action's last success.
     """
     known = running.memory(connection, operation["action_uid"], operation["subject"])
     starts: list[datetime] = [
@@ -175,11 +175,11 @@ def _first_start(connection: sa.Connection, operation: Mapping[str, Any]) -> dat
 
 def _why_not(row: Mapping[str, Any], states: Collection[OperationState]) -> str:
     id, state = row["id"], row["state"]
-    told = f"operation {id} is {state}"
+    status = f"operation {id} is {state}"
     if state in UNSTARTED or state == OperationState.RUNNING:
-        return f"{told}; it has not ended"
+        return f"{status}; it has not ended"
     if state == OperationState.MISSED:
-        return f"{told}; use `minutehand operation rerun {id}`"
+        return f"{status}; use `minutehand operation rerun {id}`"
     if states is MISSED and state in RETRIABLE:
-        return f"{told}, not missed; use `minutehand operation retry {id}`"
-    return f"{told}; run its action anew with `minutehand action run`"
+        return f"{status}, not missed; use `minutehand operation retry {id}`"
+    return f"{status}; run its action with `minutehand action run`"

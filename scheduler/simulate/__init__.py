@@ -1,4 +1,4 @@
-"""The decisions of the tick on a virtual clock: pure."""
+"""Run the decisions of the tick on a virtual clock: pure."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,13 +15,13 @@ MINUTE = timedelta(minutes=1)
 SECOND = timedelta(seconds=1)
 SENT = "sent"
 MISSED = "missed"
-# The daemon was down from its instant to the end of the simulated time.
+# The daemon was down from the occurrence to the end of the simulation.
 UNDECIDED = "undecided"
 
 
 @dataclass(frozen=True, slots=True)
 class Simulated:
-    """An action to simulate; without a uid of its own it has one made from its name."""
+    """An action to simulate."""
 
     name: str
     plan: Plan
@@ -29,16 +29,16 @@ class Simulated:
 
     @staticmethod
     def named(name: str, plan: Plan) -> "Simulated":
-        """Return an action that nobody stored: its jitter is not the one that it will have."""
+        """Return an action that is not stored; its jitter will differ once it is."""
         return Simulated(name, plan, str_to_uuid(f"simulated | {name}"))
 
 
 @dataclass(frozen=True, slots=True)
 class Fate:
-    """What becomes of `count` occurrences of an action from `first_at` to `last_at`, and when.
+    """The outcome of `count` occurrences of an action from `first_at` to `last_at`.
 
     `fate` is sent, missed or undecided; `decided_at` is the tick's instant. Only older missed
-    ones come together, as the tick records them.
+    occurrences are grouped, as the tick records them.
     """
 
     action: Simulated
@@ -52,7 +52,7 @@ class Fate:
 
 @dataclass(frozen=True, slots=True)
 class Timetable:
-    """When the daemon ticks: at each multiple of `tick` since the epoch, but for its outages.
+    """When the daemon ticks: at each multiple of `tick` since midnight, except during outages.
 
     An outage is a span [from, to).
     """
@@ -69,12 +69,12 @@ class Timetable:
         return found
 
     def ends_outage(self, at: datetime) -> bool:
-        """Whether a tick is the first after an outage, and not only the next one."""
+        """Return whether a tick is the first after an outage."""
         before = at - self.tick
         return any(begin <= before < end for begin, end in self.outages)
 
     def on_grid(self, at: datetime) -> datetime:
-        """Return the first multiple of `tick` at or after an instant, an outage or not."""
+        """Return the first multiple of `tick` at or after an instant, outage or not."""
         midnight = at.replace(hour=0, minute=0, second=0, microsecond=0)
         return midnight + -((midnight - at) // self.tick) * self.tick
 
@@ -86,9 +86,9 @@ Entry = tuple[datetime, int, datetime]
 def simulate(
     actions: Sequence[Simulated], since: datetime, until: datetime, timetable: Timetable
 ) -> Iterator[Fate]:
-    """Yield what becomes of every occurrence in (since, until], tick by tick.
+    """Yield the outcome of every occurrence in (since, until], tick by tick.
 
-    Actions were created at `since`. Only ticks at which something is due are made.
+    Actions were created at `since`. Ticks with nothing due are skipped.
     """
     agenda: list[Entry] = []
     for number, action in enumerate(actions):
@@ -105,7 +105,7 @@ def simulate(
         yield from _fates(action, decision, at, until)
         following = decision.next_occurrence_at
         if following is not None and following <= until:
-            # Not the same tick again, where it left some for the next.
+            # Never the same tick again: it may have left occurrences for the next one.
             then = timetable.first_tick(max(following, at + SECOND))
             heappush(agenda, (then, number, decision.watermark))
 
@@ -122,7 +122,7 @@ def _fates(action: Simulated, decision: Decision, at: datetime, until: datetime)
 
 
 def _undecided(action: Simulated, watermark: datetime, until: datetime) -> Iterator[Fate]:
-    """Yield the occurrences that no tick decides any more, together."""
+    """Yield the occurrences that no tick decides, as one fate."""
     count, ends = 0, []
     while watermark < until:
         # At most 1,000 of catch-up `all` at a time.
@@ -137,6 +137,6 @@ def _undecided(action: Simulated, watermark: datetime, until: datetime) -> Itera
 
 
 def busiest(fates: Iterable[Fate], most: int) -> list[tuple[datetime, int]]:
-    """Return the ticks that send most, as instants with counts, the busiest first."""
+    """Return up to `most` ticks with their counts of sent occurrences, the busiest first."""
     sent = Counter(one.decided_at for one in fates if one.fate == SENT)
     return sorted(sent.items(), key=lambda item: (-item[1], item[0]))[:most]

@@ -1,4 +1,4 @@
-"""Hold a simulation against what is expected of it: pure."""
+"""Compare a simulation with expectations: pure."""
 
 from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
@@ -13,7 +13,7 @@ MOST_NAMED = 5
 
 
 def differences(expected: ExpectationModel, fates: Sequence[Fate]) -> list[str]:
-    """Return what of an expectation the simulation does not show, one sentence each."""
+    """Return one sentence for each difference between an expectation and a simulation."""
     concerned = [one for one in fates if _is_concerned(expected, one)]
     return [
         *_sent(expected, concerned),
@@ -33,29 +33,29 @@ def _is_concerned(expected: ExpectationModel, fate: Fate) -> bool:
 def _sent(expected: ExpectationModel, fates: Sequence[Fate]) -> Iterator[str]:
     sent = sorted(one.first_at for one in fates if one.fate == SENT)
     if isinstance(expected.sent, int) and len(sent) != expected.sent:
-        yield f"{expected.sent} sent are expected, and there are {len(sent)}"
+        yield f"expected {expected.sent} sent, got {len(sent)}"
     elif isinstance(expected.sent, tuple):
         wanted, found = set(expected.sent), set(sent)
-        yield from _named(sorted(wanted - found), "expected, and not sent")
-        yield from _named(sorted(found - wanted), "sent, and not expected")
+        yield from _named(sorted(wanted - found), "expected, but not sent")
+        yield from _named(sorted(found - wanted), "sent, but not expected")
 
 
-def _named(instants: Sequence[datetime], told: str) -> Iterator[str]:
+def _named(instants: Sequence[datetime], text: str) -> Iterator[str]:
     if instants:
         shown = ", ".join(format_instant(at) for at in instants[:MOST_NAMED])
         more = len(instants) - MOST_NAMED
-        yield f"{told}: {shown}{f' and {more} more' if more > 0 else ''}"
+        yield f"{text}: {shown}{f' and {more} more' if more > 0 else ''}"
 
 
 def _missed(expected: ExpectationModel, fates: Sequence[Fate]) -> Iterator[str]:
     sent = {(one.action.uid, one.first_at) for one in fates if one.fate == SENT}
     missed = sum(_count(expected, one, sent) for one in fates if one.fate == MISSED)
     if expected.missed is not None and missed != expected.missed:
-        yield f"{expected.missed} missed are expected, and there are {missed}"
+        yield f"expected {expected.missed} missed, got {missed}"
 
 
 def _count(expected: ExpectationModel, fate: Fate, sent: Collection[tuple[UUID, datetime]]) -> int:
-    """Return how many of a fate's occurrences lie in [from, to): of a long span perhaps a part."""
+    """Return how many of a fate's occurrences lie in [from, to)."""
     first = max(fate.first_at, expected.from_ or fate.first_at)
     last = fate.last_at if expected.to is None else min(fate.last_at, expected.to - SECOND)
     if (first, last) == (fate.first_at, fate.last_at):
@@ -70,5 +70,5 @@ def _busiest(expected: ExpectationModel, fates: Sequence[Fate]) -> Iterator[str]
         return
     for at, count in busiest(fates, 1):
         if count > expected.busiest_minute:
-            told = f"{count} are sent at {format_instant(at)}"
-            yield f"at most {expected.busiest_minute} a minute are expected, and {told}"
+            most = expected.busiest_minute
+            yield f"expected at most {most} per minute, got {count} at {format_instant(at)}"

@@ -1,4 +1,4 @@
-"""What a simulation is expected to show: documents beside those of the actions."""
+"""Parse the documents that say what a simulation should show."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -20,7 +20,7 @@ Count = Annotated[int, BeforeValidator(partial(parse_whole, least=0, most=MOST))
 
 
 class InvalidExpectations(InvalidDocument):
-    """A file of expectations has faults; paths begin with the place in its list."""
+    """A file of expectations is invalid; paths begin with the index in its list."""
 
 
 def _sent(value: object, info: ValidationInfo) -> object:
@@ -31,10 +31,10 @@ def _sent(value: object, info: ValidationInfo) -> object:
 
 
 class ExpectationModel(Document):
-    """What is expected of the occurrences in [from, to); without them, of the whole simulation.
+    """What is expected of the occurrences in [from, to), by default of the whole simulation.
 
-    `sent` is their number or a list of exactly these instants, `missed` a number, and
-    `busiest_minute` the most that a minute may send. Without `action` it is about all of them.
+    `sent` is their number or the list of their instants, `missed` their number, and
+    `busiest_minute` the maximum sent per minute. Without `action`, it covers all actions.
     Instants without an offset are read in the action's zone.
     """
 
@@ -47,7 +47,7 @@ class ExpectationModel(Document):
 
     @classmethod
     def contradictions(cls, raw: Mapping[str, Any], _reading: Reading, /) -> list[Any]:
-        """Return the fault of an expectation that expects nothing."""
+        """Return the error of an expectation that expects nothing."""
         if any(key in raw for key in WANTED):
             return []
         remedy = "expects nothing; write sent, missed or busiest_minute"
@@ -59,7 +59,7 @@ def parse_expectations(
 ) -> list[ExpectationModel]:
     """Return the expectations of a list; raises InvalidExpectations with all problems of all.
 
-    `zones` has each simulated action's zone; `zone` is for expectations about all of them.
+    `zones` has each simulated action's zone; `zone` applies to expectations about all actions.
     """
     if not isinstance(documents, list):
         raise InvalidExpectations([Problem(ROOT, documents, "write a list: [{…}, {…}]")])
@@ -70,8 +70,8 @@ def parse_expectations(
         reading = Reading(default_zone=zones.get(name, zone) if isinstance(name, str) else zone)
         model, faults = read_document(ExpectationModel, document, reading)
         if isinstance(name, str) and name not in zones:
-            told = unknown_name("simulated action", name, zones)
-            faults = [*faults, Problem("action", name, told)]
+            remedy = unknown_name("simulated action", name, zones)
+            faults = [*faults, Problem("action", name, remedy)]
         problems += [Problem(f"[{number}].{one.path}", one.value, one.remedy) for one in faults]
         if model is not None:
             found.append(model)

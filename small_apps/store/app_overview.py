@@ -6,7 +6,7 @@ import sqlalchemy as sa
 
 from models.operation import OperationState
 from models.sql import stands_in
-from models.store.actions.cursors import FILE_ME
+from models.store.actions.cursors import UNSCHEDULED
 from models.tables import (
     action_cursor,
     actions,
@@ -85,7 +85,7 @@ def _next(connection: sa.Connection, small_app_id: int) -> dict[str, Any] | None
         sa.select(actions.c.name.label("action"), action_cursor.c.next_occurrence_at.label("at"))
         .join(action_cursor, action_cursor.c.action_uid == actions.c.uid)
         .where(actions.c.small_app_id == small_app_id, actions.c.deleted_at.is_(None))
-        .where(action_cursor.c.next_occurrence_at > FILE_ME)
+        .where(action_cursor.c.next_occurrence_at > UNSCHEDULED)
         .order_by(action_cursor.c.next_occurrence_at, actions.c.name)
         .limit(1)
     )

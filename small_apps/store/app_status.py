@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from models.operation import DONE, ENDED, OperationState
 from models.sql import stands_in
-from models.store.actions.cursors import FILE_ME
+from models.store.actions.cursors import UNSCHEDULED
 from models.tables import action_cursor, actions, domains, operations, snapshots
 
 STEP = "refresh"
@@ -116,7 +116,7 @@ def _next_run_at(connection: sa.Connection, small_app_id: int) -> datetime | Non
         .join(action_cursor, action_cursor.c.action_uid == actions.c.uid)
         .where(actions.c.small_app_id == small_app_id)
         .where(actions.c.active, actions.c.deleted_at.is_(None))
-        .where(action_cursor.c.next_occurrence_at > FILE_ME)
+        .where(action_cursor.c.next_occurrence_at > UNSCHEDULED)
         .where(actions.c.document.contains(f'"{STEP}"'))
         .order_by(action_cursor.c.next_occurrence_at)
     )

@@ -39,7 +39,7 @@ def test_a_daemon_of_a_newer_release_files_everything_anew_before_its_first_tick
     daemon.said("tick ")
 
     said = daemon.text()
-    assert "all actions are filed anew" in said.partition("tick 2")[0]
+    assert "the next tick schedules all actions again" in said.partition("tick 2")[0]
     assert installation.ticks()[0]["report"]["recorded"] == 3
     assert len(installation.rows(*(action.uid for action in actions))) == 3
     assert stored_release(installation) == tz_release()

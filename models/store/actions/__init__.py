@@ -1,4 +1,4 @@
-"""Actions and their revisions: store, find, list."""
+"""Store, find and list actions and their revisions."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from models.errors import NotFound
 from models.operation import TICKED
 from models.sql import UTCDateTime, database_now, insert_all, stands_in
-from models.store.actions.cursors import FILE_ME
+from models.store.actions.cursors import UNSCHEDULED
 from models.store.notices.overdue import NEVER_STARTED
 from models.stored import document_in
 from models.tables import action_cursor, action_state, actions, operations, revisions
@@ -24,10 +24,10 @@ def insert(
     revisions_of: Mapping[UUID, dict[str, Any]],
     now: datetime,
 ) -> bool:
-    """Store new actions with their first revisions; what was due before `now` is not theirs.
+    """Store new actions with their first revisions; their occurrences begin after `now`.
 
     A revision has name, owner, active, document, document_hash, plan (texts) and author. Returns
-    False when a name is taken: the caller's transaction is then to be rolled back.
+    False if a name is taken: the caller then rolls back.
     """
     if not revisions_of:
         return True
@@ -64,7 +64,7 @@ def insert(
         {
             "watermark": at,
             "effective_from": at,
-            "next_occurrence_at": sa.literal(FILE_ME, UTCDateTime()),
+            "next_occurrence_at": sa.literal(UNSCHEDULED, UTCDateTime()),
         },
     )
     return True
@@ -73,24 +73,13 @@ def insert(
 def replace(
     connection: sa.Connection, uid: UUID, number: int, revision: dict[str, Any], now: datetime
 ) -> None:
-    """Make `revision` the current one of an action, under the next number; see `insert`."""
+    """Make `revision` an action's current one, under the number `number`; see `insert`."""
     author = revision.pop("author")
     connection.execute(
         sa.update(actions)
         .where(actions.c.uid == uid)
         .values(revision=number, updated_at=now, set_aside=None, **revision)
     )
-    _insert_revision(connection, uid, number, revision, author, now)
-
-
-def _insert_revision(
-    connection: sa.Connection,
-    uid: UUID,
-    number: int,
-    revision: dict[str, Any],
-    author: str,
-    now: datetime,
-) -> None:
     connection.execute(
         sa.insert(revisions).values(
             action_uid=uid,
@@ -103,12 +92,10 @@ def _insert_revision(
     )
 
 
-def set_aside(
-    connection: sa.Connection, uid: UUID, reason: str, until: datetime | None = None
-) -> None:
-    """Take a broken action out of every tick, with the reason; any change to it puts it back.
+def set_aside(connection: sa.Connection, uid: UUID, reason: str) -> None:
+    """Quarantine a broken action with the reason, until its next change; ticks ignore it.
 
-    Its revision decided up to `until`, None for the watermark.
+    Its newest revision ends at the watermark.
     """
     connection.execute(sa.update(actions).where(actions.c.uid == uid).values(set_aside=reason))
     connection.execute(
@@ -116,29 +103,21 @@ def set_aside(
         .where(action_cursor.c.action_uid == uid)
         .values(next_occurrence_at=None)
     )
-    _end_revision(connection, uid, f"set aside: {reason}", until)
-
-
-def switch_off(connection: sa.Connection, uid: UUID) -> None:
-    """Pause an action that is set aside: what waits of it is skipped. No tick takes it for due."""
-    connection.execute(sa.update(actions).where(actions.c.uid == uid).values(active=False))
-    cursor = sa.update(action_cursor).where(action_cursor.c.action_uid == uid)
-    connection.execute(cursor.values(next_occurrence_at=None, edited_at=None))
-
-
-def _end_revision(
-    connection: sa.Connection, uid: UUID, reason: str, until: datetime | None
-) -> None:
-    """Note up to when an action's newest revision decided; one that had ended before stays so."""
     number = sa.select(actions.c.revision).where(actions.c.uid == uid).scalar_subquery()
     watermark = sa.select(action_cursor.c.watermark).where(action_cursor.c.action_uid == uid)
-    ended_at = watermark.scalar_subquery() if until is None else sa.literal(until, UTCDateTime())
     connection.execute(
         sa.update(revisions)
         .where(revisions.c.action_uid == uid, revisions.c.number == number)
         .where(revisions.c.ended_at.is_(None))
-        .values(ended_at=ended_at, end_reason=reason)
+        .values(ended_at=watermark.scalar_subquery(), end_reason=f"set aside: {reason}")
     )
+
+
+def switch_off(connection: sa.Connection, uid: UUID) -> None:
+    """Pause a quarantined action: its waiting operations are skipped, and no tick decides it."""
+    connection.execute(sa.update(actions).where(actions.c.uid == uid).values(active=False))
+    cursor = sa.update(action_cursor).where(action_cursor.c.action_uid == uid)
+    connection.execute(cursor.values(next_occurrence_at=None, edited_at=None))
 
 
 def find(
@@ -146,7 +125,7 @@ def find(
 ) -> dict[str, Any]:
     """Return the action of that name in the small app, or of that uid; raises NotFound.
 
-    What was recorded `overdue` ago and not started counts as overdue.
+    Operations recorded more than `overdue` ago and not started are overdue.
     """
     query = _listing(overdue).where(actions.c.deleted_at.is_(None))
     by_name = (actions.c.small_app_id == small_app_id) & (actions.c.name == name_or_uid)
@@ -161,7 +140,7 @@ def find(
 def listed(
     connection: sa.Connection, small_app_id: int | None, overdue: timedelta = OVERDUE
 ) -> list[dict[str, Any]]:
-    """Return the actions of a small app, or of all, with how they stand, by name."""
+    """Return the actions of a small app, or of all, with their status, by name."""
     query = _listing(overdue).where(actions.c.deleted_at.is_(None)).order_by(actions.c.name)
     if small_app_id is not None:
         query = query.where(actions.c.small_app_id == small_app_id)
@@ -169,7 +148,7 @@ def listed(
 
 
 def due_until(connection: sa.Connection, until: datetime, limit: int) -> Sequence[Any]:
-    """Return uid and plan of up to `limit` actions that are due until then, the first first."""
+    """Return uid and plan of up to `limit` actions due by `until`, earliest first."""
     query = (
         sa.select(action_cursor.c.action_uid, actions.c.plan)
         .join(actions, actions.c.uid == action_cursor.c.action_uid)
@@ -181,7 +160,7 @@ def due_until(connection: sa.Connection, until: datetime, limit: int) -> Sequenc
 
 
 def perhaps_unhealthy(connection: sa.Connection, overdue: timedelta) -> list[dict[str, Any]]:
-    """Return the actions whose last operation was no success, or that are overdue or set aside."""
+    """Return actions without a last success, overdue actions and quarantined actions."""
     query = _listing(overdue).where(
         actions.c.deleted_at.is_(None),
         actions.c.set_aside.is_not(None)
@@ -194,7 +173,7 @@ def perhaps_unhealthy(connection: sa.Connection, overdue: timedelta) -> list[dic
 
 
 def set_aside_actions(connection: sa.Connection) -> list[dict[str, Any]]:
-    """Return name, uid and reason of the actions that are set aside."""
+    """Return name, uid and reason of the quarantined actions."""
     query = (
         sa.select(actions.c.uid, actions.c.name, actions.c.set_aside)
         .where(actions.c.set_aside.is_not(None), actions.c.deleted_at.is_(None))
@@ -206,7 +185,7 @@ def set_aside_actions(connection: sa.Connection) -> list[dict[str, Any]]:
 def longest_look_back(
     connection: sa.Connection, over: timedelta, small_app_id: int | None = None
 ) -> tuple[str, timedelta] | None:
-    """Return name and look-back of the action with the longest one, if it is longer than `over`."""
+    """Return name and look-back of the action with the longest one above `over`, or None."""
     query = (
         sa.select(actions.c.name, actions.c.look_back_s)
         .where(actions.c.look_back_s > int(over.total_seconds()), actions.c.deleted_at.is_(None))
@@ -219,7 +198,7 @@ def longest_look_back(
 
 
 def count(connection: sa.Connection) -> tuple[int, int]:
-    """Return how many actions there are, and how many of them are active."""
+    """Return the number of actions, and of active ones."""
     row = connection.execute(
         sa.select(
             sa.func.count(), sa.func.coalesce(sa.func.sum(sa.cast(actions.c.active, sa.Integer)), 0)
@@ -242,7 +221,7 @@ def uid_named(connection: sa.Connection, small_app_id: int, name: object) -> UUI
 
 
 def revision_document(connection: sa.Connection, uid: UUID, number: int) -> dict[str, Any] | None:
-    """Return the document of a revision as it was stored, None where none can be read."""
+    """Return the stored document of a revision, None if it is missing or unreadable."""
     text = connection.execute(
         sa.select(revisions.c.document).where(
             revisions.c.action_uid == uid, revisions.c.number == number
@@ -270,7 +249,7 @@ def _listing(overdue: timedelta) -> sa.Select[Any]:
     state = (action_state.c.action_uid == actions.c.uid) & (action_state.c.subject == "")
     its_own = operations.c.action_uid == actions.c.uid
     is_late = operations.c.recorded_at < database_now(-overdue)
-    # Where each takes the place of the one before, none grows old.
+    # If each operation replaces the one before, none grows old.
     late = _expected().where(its_own, is_late | action_state.c.overdue_alerted_at.is_not(None))
     return (
         sa.select(
@@ -287,7 +266,7 @@ def _listing(overdue: timedelta) -> sa.Select[Any]:
             .correlate(actions, action_state)
             .scalar_subquery()
             .label("overdue_since"),
-            # Asked only of those that never ran: others have a long history.
+            # Only for actions that never ran: others have a long history.
             sa.case(
                 (
                     action_state.c.last_state.is_(None),

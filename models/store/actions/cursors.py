@@ -1,4 +1,4 @@
-"""Where the deciding of each action stands: claim what is due, move on."""
+"""Read, lock and advance the cursors of actions."""
 
 from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime
@@ -14,10 +14,10 @@ T = TypeVar("T")
 # A cursor with its action.
 Cursor = sa.Row[Any]
 
-# "File me": new, edited, or of another tz release; the next tick computes the real value.
-FILE_ME = datetime(1970, 1, 1, tzinfo=UTC)
+# New, edited, or computed by another tz release: the next tick computes the real value.
+UNSCHEDULED = datetime(1970, 1, 1, tzinfo=UTC)
 AT_ONCE = 1_000
-# Instants without which an action cannot be decided.
+# Instants that deciding an action needs.
 NEEDED = ("watermark", "effective_from", "created_at")
 
 _COLUMNS = (
@@ -50,7 +50,7 @@ def claim_due(
 ) -> Sequence[sa.Row[Any]]:
     """Return up to `limit` actions with next_occurrence_at <= now, earliest first, locked.
 
-    Those that another daemon has locked are passed over, or with `skip_locked=False` waited for.
+    Actions locked by another process are skipped, or with `skip_locked=False` waited for.
     """
     due = (
         sa.select(action_cursor.c.action_uid)
@@ -66,7 +66,7 @@ def claim_due(
 
 
 def any_due(connection: sa.Connection, now: datetime, left_out: Collection[UUID] = ()) -> bool:
-    """Whether an action has next_occurrence_at <= now, locked by somebody or not."""
+    """Return whether an action has next_occurrence_at <= now, locked or not."""
     due = (
         sa.select(sa.literal(1))
         .where(action_cursor.c.next_occurrence_at <= now)
@@ -79,7 +79,7 @@ def any_due(connection: sa.Connection, now: datetime, left_out: Collection[UUID]
 
 
 def read(connection: sa.Connection, uid: UUID) -> Cursor | None:
-    """Return one action's cursor as it stands, None for an unknown action."""
+    """Return one action's cursor, not locked; None for an unknown action."""
     query = _cursors().where(action_cursor.c.action_uid == uid)
     return connection.execute(query).one_or_none()
 
@@ -87,8 +87,8 @@ def read(connection: sa.Connection, uid: UUID) -> Cursor | None:
 def lock(connection: sa.Connection, uid: UUID) -> sa.Row[Any]:
     """Return one action's cursor, locked as a tick would lock it.
 
-    The action is locked before it, in the order of an edit by plain SQL, whose trigger comes last:
-    else each may wait for the other. Raises sqlalchemy.exc.NoResultFound for an unknown action.
+    The action is locked first, in the order of an edit by plain SQL and its trigger, so that they
+    never deadlock. Raises sqlalchemy.exc.NoResultFound for an unknown action.
     """
     connection.execute(_actions_locked(connection, [uid])).all()
     one = sa.select(action_cursor.c.action_uid).where(action_cursor.c.action_uid == uid)
@@ -101,7 +101,7 @@ def named(
 ) -> dict[str, sa.Row[Any]]:
     """Return the cursors of a small app's actions of these names, by name; with `locks`, locked.
 
-    All who lock many do so in the order of the uids: none waits for another in a circle.
+    Locks are taken in the order of the uids, so that two callers never deadlock.
     """
     uids = sorted(uid for some in _parts(names) for uid in _uids(connection, small_app_id, some))
     found: dict[str, sa.Row[Any]] = {}
@@ -132,9 +132,9 @@ def _parts(values: Sequence[T]) -> Iterator[Sequence[T]]:
 
 
 def hold_action(connection: sa.Connection, uid: UUID) -> bool:
-    """Lock also the action of a cursor that is locked; False if somebody is changing it.
+    """Lock the action of a locked cursor; return False if a change has it locked.
 
-    Never waits: an edit by plain SQL holds the action and waits for the cursor that we hold.
+    Never waits: an edit by plain SQL holds the action and waits for the locked cursor.
     """
     return (
         connection.execute(_actions_locked(connection, [uid], skip_locked=True)).first() is not None
@@ -152,8 +152,8 @@ def _actions_locked(
 def _read_locked(connection: sa.Connection, uids: Sequence[UUID]) -> Sequence[sa.Row[Any]]:
     """Return locked cursors with their actions, earliest first.
 
-    A statement of its own: PostgreSQL joins a row that it had to wait for with actions as they
-    were before the wait.
+    A separate statement: PostgreSQL would join a row that it waited for with actions from before
+    the wait.
     """
     if not uids:
         return []
@@ -165,25 +165,25 @@ def _read_locked(connection: sa.Connection, uids: Sequence[UUID]) -> Sequence[sa
     except (ValueError, sa.exc.DataError) as error:
         if len(uids) > 1:
             return [row for uid in uids for row in _read_locked(connection, [uid])]
-        _set_unreadable_aside(connection, uids[0], error)
+        _quarantine_unreadable(connection, uids[0], error)
         return []
 
 
 def _readable(
     connection: sa.Connection, rows: Sequence[sa.Row[Any]], *names: str
 ) -> Sequence[sa.Row[Any]]:
-    """Return the rows whose instants of these names can be read; quarantine the others."""
+    """Return the rows whose named instants are readable; quarantine the others."""
     found = []
     for row in rows:
         if any(getattr(row, name) is None for name in names):
-            _set_unreadable_aside(connection, row.action_uid, ValueError("no instant"))
+            _quarantine_unreadable(connection, row.action_uid, ValueError("no instant"))
         else:
             found.append(row)
     return found
 
 
-def _set_unreadable_aside(connection: sa.Connection, uid: UUID, error: Exception) -> None:
-    """Take out an action with an instant that nobody can read; its instants become now."""
+def _quarantine_unreadable(connection: sa.Connection, uid: UUID, error: Exception) -> None:
+    """Quarantine an action with an unreadable instant; its instants become now."""
     reason = f"{type(error).__name__}: an instant of this action cannot be read"
     instants = {"created_at": database_now(), "updated_at": database_now()}
     connection.execute(
@@ -204,7 +204,7 @@ def _set_unreadable_aside(connection: sa.Connection, uid: UUID, error: Exception
 def advance(connection: sa.Connection, moves: Sequence[dict[str, Any]]) -> None:
     """Write watermark and next_occurrence_at of many actions.
 
-    Each move has `uid`, `until` (the watermark) and `next_at`; what was edited is now decided.
+    Each move has `uid`, `until` (the watermark) and `next_at`. Pending edits are cleared.
     """
     update_each(
         connection,
@@ -225,7 +225,7 @@ def advance(connection: sa.Connection, moves: Sequence[dict[str, Any]]) -> None:
 def restart(
     connection: sa.Connection, uid: UUID, decided: datetime, effective_from: datetime
 ) -> None:
-    """Begin anew at `decided`: what lies before it is decided, "file me" for the rest.
+    """Set the watermark to `decided` and unschedule the action.
 
     An event action's window begins at `effective_from`.
     """
@@ -235,17 +235,14 @@ def restart(
         .values(
             watermark=decided,
             effective_from=effective_from,
-            next_occurrence_at=FILE_ME,
+            next_occurrence_at=UNSCHEDULED,
             edited_at=None,
         )
     )
 
 
-def refile(connection: sa.Connection, limit: int, after: UUID | None) -> UUID | None:
-    """Mark up to `limit` actions "file me", in the order of their uids; return the last one.
-
-    Returns None when none was left after `after`.
-    """
+def unschedule(connection: sa.Connection, limit: int, after: UUID | None) -> UUID | None:
+    """Unschedule up to `limit` actions after the uid `after`, by uid; return the last, or None."""
     uids = sa.select(action_cursor.c.action_uid).order_by(action_cursor.c.action_uid).limit(limit)
     if after is not None:
         uids = uids.where(action_cursor.c.action_uid > after)
@@ -256,6 +253,6 @@ def refile(connection: sa.Connection, limit: int, after: UUID | None) -> UUID | 
         sa.update(action_cursor)
         .where(action_cursor.c.action_uid.in_(batch))
         .where(action_cursor.c.next_occurrence_at.is_not(None))
-        .values(next_occurrence_at=FILE_ME)
+        .values(next_occurrence_at=UNSCHEDULED)
     )
     return batch[-1]

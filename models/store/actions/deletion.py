@@ -1,4 +1,4 @@
-"""Actions that go: which ones, and what remains of them."""
+"""Delete actions softly."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -11,7 +11,7 @@ from models.tables import action_cursor, actions, revisions
 
 
 def mark_deleted(connection: sa.Connection, uids: Sequence[UUID], now: datetime) -> None:
-    """Delete actions softly: their names are free again, their history stays."""
+    """Delete actions softly: their names become free, their history stays."""
     connection.execute(
         sa.update(actions)
         .where(is_among(connection, actions.c.uid, uids))

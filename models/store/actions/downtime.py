@@ -1,4 +1,4 @@
-"""What became of the occurrences of a time in which no daemon ticked: counted in the tables."""
+"""Count the outcomes of the occurrences of a downtime."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -11,13 +11,10 @@ import sqlalchemy as sa
 from models.operation import Cause, OperationState
 from models.tables import actions, missed_spans, operations, small_apps
 
-# What the triggerer of an operation begins with that no occurrence of its action caused.
-MANUAL = "Manual run"
-
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A time without a tick, (since, until]; what came of it was recorded at `recorded_from` on."""
+    """A downtime (since, until]; its outcomes were recorded at or after `recorded_from`."""
 
     since: datetime
     until: datetime
@@ -26,7 +23,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Outcomes:
-    """How many occurrences there were, how many of them were missed, and of which actions most."""
+    """The number of occurrences, of missed ones, and the actions that missed most."""
 
     occurrences: int
     missed: int
@@ -34,9 +31,9 @@ class Outcomes:
 
 
 def outcomes(connection: sa.Connection, span: Span, most: int) -> Outcomes:
-    """Return what became of the occurrences in a span, and the `most` most missed actions.
+    """Return the outcomes of a span's occurrences, with up to `most` actions that missed most.
 
-    Missed spans that began before it are not counted: see `straddling`.
+    Missed spans that began before it do not count; see `straddling`.
     """
     its = _operations_of(span)
     was_missed = operations.c.state == OperationState.MISSED
@@ -67,7 +64,7 @@ def names_of(connection: sa.Connection, uids: Collection[UUID]) -> dict[UUID, st
 def straddling(connection: sa.Connection, span: Span) -> list[sa.Row[Any]]:
     """Return the missed spans that began before a span and end in it.
 
-    There are some when a daemon stopped before it had caught up.
+    They exist if a daemon stopped before it had caught up.
     """
     query = sa.select(missed_spans).where(*_spans_of(span), missed_spans.c.first_at <= span.since)
     return list(connection.execute(query))
@@ -75,7 +72,7 @@ def straddling(connection: sa.Connection, span: Span) -> list[sa.Row[Any]]:
 
 def _operations_of(span: Span) -> tuple[sa.ColumnElement[bool], ...]:
     return (
-        # Every app by its id: so the index by what was recorded lately is used.
+        # With all app ids, the index on recorded_at is used.
         operations.c.small_app_id.in_(sa.select(small_apps.c.id)),
         operations.c.recorded_at >= span.recorded_from,
         operations.c.occurrence_at > span.since,

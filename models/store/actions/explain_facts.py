@@ -1,4 +1,4 @@
-"""What the tables know of one instant of an action: the revision in force, what was recorded."""
+"""Read the facts about one instant of an action: the revision in force, records, status."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,16 +14,16 @@ from models.store import ticks
 from models.store.operations import attempts_of
 from models.tables import action_cursor, actions, missed_spans, operations, revisions
 
-# Of an event action, each subject has an operation of its own.
+# An event action has one operation per subject.
 MOST_RECORDED = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """An action and one of its instants, as the database knows them.
+    """The stored facts about an action at an instant.
 
-    `revision` is the one in force at the instant, None before the first; `recorded` are the
-    operations of that occurrence, `span` the missed span around it.
+    `revision` was in force then, None before the first; `recorded` are the operations of that
+    instant, `span` is the missed span around it.
     """
 
     action: sa.RowMapping
@@ -33,11 +33,8 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """How the installation stands: the last tick, and the queues that live workers listen to.
-
-    The queues have the names that the broker knows them by.
-    """
+class Status:
+    """The installation's last tick, and the broker's names of queues that live workers consume."""
 
     tick: dict[str, Any] | None
     queues: frozenset[str]
@@ -63,9 +60,9 @@ _ACTION = (
 def known(
     connection: sa.Connection, uid: UUID, instant: datetime, subject: str | None = None
 ) -> Known:
-    """Return what is known of an instant of an action, deleted ones too; raises NotFound.
+    """Return the facts about an instant of an action, deleted or not; raises NotFound.
 
-    With `subject` only of that user.
+    `subject` restricts them to one user.
     """
     action = connection.execute(_ACTION, {"its_uid": uid}).mappings().one_or_none()
     if action is None:
@@ -78,26 +75,19 @@ def known(
     )
 
 
-def standing(connection: sa.Connection, lease: timedelta) -> Standing:
-    """Return how the installation stands; a worker that is silent for `lease` does not listen."""
-    return Standing(ticks.last(connection), ticks.listened_queues(connection, lease))
+def status(connection: sa.Connection, lease: timedelta) -> Status:
+    """Return the installation's status; workers silent for `lease` do not count."""
+    return Status(ticks.last(connection), ticks.listened_queues(connection, lease))
 
 
 def last_error(connection: sa.Connection, operation_id: UUID) -> str | None:
-    """Return the error of an operation's last attempt that had one."""
+    """Return the last error of an operation's attempts, or None."""
     errors = [one["error"] for one in attempts_of(connection, operation_id) if one["error"]]
     return errors[-1] if errors else None
 
 
-def plan_of(connection: sa.Connection, span: sa.RowMapping) -> Plan | None:
-    """Return the plan that a missed span was decided by; None if it cannot be read."""
-    its = (revisions.c.action_uid == span["action_uid"], revisions.c.number == span["revision"])
-    plan = connection.execute(sa.select(revisions.c.plan).where(*its)).scalar_one_or_none()
-    return plan if isinstance(plan, Plan) else None
-
-
 def pause_of(connection: sa.Connection, revision: sa.RowMapping) -> sa.RowMapping:
-    """Return the revision with which a pause began that holds under `revision`."""
+    """Return the revision with which the pause under `revision` began."""
     earlier = sa.select(revisions).where(
         revisions.c.action_uid == revision["action_uid"], revisions.c.number < revision["number"]
     )
@@ -131,7 +121,7 @@ def _recorded(
         .limit(MOST_RECORDED)
     )
     if subject is not None:
-        # What the clock made due is about nobody.
+        # Occurrences of the clock have no subject.
         query = query.where(operations.c.subject.is_(None) | (operations.c.subject == subject))
     return connection.execute(query).mappings().all()
 

@@ -1,4 +1,4 @@
-"""Spans of missed occurrences that have no rows of their own."""
+"""Read and shrink spans of missed occurrences, which have no operations."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -14,7 +14,7 @@ from models.tables import missed_spans, operations, revisions
 def spans_in(
     connection: sa.Connection, uid: UUID, first: datetime, last: datetime
 ) -> Sequence[sa.Row[Any]]:
-    """Return an action's spans that meet [first, last]."""
+    """Return an action's spans that overlap [first, last]."""
     query = (
         sa.select(missed_spans)
         .where(missed_spans.c.action_uid == uid)
@@ -23,15 +23,15 @@ def spans_in(
     return connection.execute(query.order_by(missed_spans.c.last_at)).all()
 
 
-def plan_of(connection: sa.Connection, span: sa.Row[Any]) -> Plan | None:
-    """Return the plan that a span was decided by; None if somebody broke it by hand."""
-    its = (revisions.c.action_uid == span.action_uid, revisions.c.number == span.revision)
+def plan_of(connection: sa.Connection, uid: UUID, number: int) -> Plan | None:
+    """Return the plan of an action's revision; None if it is unreadable."""
+    its = (revisions.c.action_uid == uid, revisions.c.number == number)
     plan = connection.execute(sa.select(revisions.c.plan).where(*its)).scalar_one_or_none()
     return plan if isinstance(plan, Plan) else None
 
 
 def shrink(connection: sa.Connection, id: int, count: int, first: datetime, last: datetime) -> None:
-    """Let a span say that so many are left of it, from `first` to `last`; none: it goes."""
+    """Set a span's count and ends; delete it if `count` is not positive."""
     its = missed_spans.c.id == id
     if count <= 0:
         connection.execute(sa.delete(missed_spans).where(its))
@@ -41,6 +41,6 @@ def shrink(connection: sa.Connection, id: int, count: int, first: datetime, last
 
 
 def ids_in(connection: sa.Connection, ids: Sequence[UUID]) -> set[UUID]:
-    """Return which of these operations there are."""
+    """Return the ids that exist."""
     query = sa.select(operations.c.id).where(operations.c.id.in_(ids))
     return set(connection.execute(query).scalars())

@@ -1,6 +1,6 @@
-"""Notices: owed in the transaction that ends an operation, delivered at least once.
+"""Notices: enqueued in the transaction that ends an operation, delivered at least once.
 
-As with operations, a message is (id, try), and a try is begun by one conditional update.
+A message is (id, try), and one conditional update begins a try.
 """
 
 from collections.abc import Collection, Sequence
@@ -17,7 +17,7 @@ from models.sql import database_now, insert_ignoring, stands_in
 from models.store.operations import RESERVED_FOR
 from models.tables import notices
 
-# Longer than a try may take; then another may begin.
+# Longer than a try may take; then another one may begin.
 TRY_FOR = timedelta(minutes=5)
 SENT_FOR = timedelta(minutes=5)
 LONGEST_WAIT = timedelta(days=1)
@@ -27,7 +27,7 @@ OWED = stands_in(notices.c.state, {"owed"})
 
 @dataclass(frozen=True, slots=True)
 class Owed:
-    """A notice to be sent now, and how often it was tried already."""
+    """A notice to send now, and the number of its tries so far."""
 
     id: UUID
     tries: int
@@ -35,7 +35,7 @@ class Owed:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """A notice that this worker delivers, in its try of that number."""
+    """A notice in the try number `tries`, which this worker delivers."""
 
     id: UUID
     tries: int
@@ -46,37 +46,37 @@ class Notice:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What is to be told: of which action and end, and by which instant at the earliest."""
+class Origin:
+    """What a notice is about, and the earliest instant to send it."""
 
     small_app_id: int
     action_uid: UUID
-    # The operation, or the action itself, and what tells one end of it from the next.
+    # `about` is the operation or the action; `end` distinguishes its ends.
     about: UUID
     end: str
     operation_id: UUID | None = None
     not_before: datetime | None = None
 
 
-def owe(
+def enqueue(
     connection: sa.Connection,
-    told: Told,
+    origin: Origin,
     kind: NoticeKind,
     targets: Collection[Target],
     payload: dict[str, Any],
 ) -> list[Owed]:
-    """Write a notice for each target; return those to be sent now, reserved for the caller.
+    """Enqueue a notice for each target; return those to send now, reserved for the caller.
 
-    One that is there already is left alone: two daemons owe it once.
+    An existing notice is left alone, so that two daemons enqueue it once.
     """
-    earliest = told.not_before
-    ids = {target: notice_id(told.about, told.end, kind, target) for target in targets}
+    earliest = origin.not_before
+    ids = {target: notice_id(origin.about, origin.end, kind, target) for target in targets}
     rows = [
         {
             "id": id,
-            "small_app_id": told.small_app_id,
-            "action_uid": told.action_uid,
-            "operation_id": told.operation_id,
+            "small_app_id": origin.small_app_id,
+            "action_uid": origin.action_uid,
+            "operation_id": origin.operation_id,
             "kind": kind,
             "target": asdict(target),
             "payload": payload,
@@ -95,12 +95,12 @@ def owe(
 
 
 def send_soon(connection: sa.Connection, owed: Sequence[Owed]) -> None:
-    """Take back the reservation: the next sweep sends them."""
+    """Release the reservation: the next sweep sends them."""
     _change(connection, owed, {"not_before": database_now()})
 
 
 def mark_sent(connection: sa.Connection, owed: Sequence[Owed]) -> None:
-    """Note that the broker took them: they are not sent again for five minutes."""
+    """Record that the broker accepted them: they are not sent again for five minutes."""
     _change(connection, owed, {"not_before": database_now(SENT_FOR)})
 
 
@@ -116,7 +116,7 @@ def _change(connection: sa.Connection, owed: Sequence[Owed], values: dict[str, A
 
 
 def reserve(connection: sa.Connection, limit: int) -> list[Owed]:
-    """Reserve up to `limit` notices that may be sent now, the oldest first, for 30 s."""
+    """Reserve up to `limit` sendable notices for 30 s, oldest first."""
     ready = (
         sa.select(notices.c.id)
         .where(OWED, notices.c.not_before <= database_now())
@@ -134,13 +134,13 @@ def reserve(connection: sa.Connection, limit: int) -> list[Owed]:
 
 
 def release_after_clock(connection: sa.Connection) -> None:
-    """Let be sent what waits longer than quiet hours and backoffs: the clock was ahead."""
+    """Release notices that wait longer than quiet hours and backoffs: the clock was ahead."""
     ahead = notices.c.not_before > database_now(LONGEST_WAIT)
     connection.execute(sa.update(notices).where(OWED, ahead).values(not_before=database_now()))
 
 
 def begin(connection: sa.Connection, id: UUID, number: int) -> Notice | None:
-    """Begin the try of that number; None when it was begun by another, or nothing is owed."""
+    """Begin the try of that number; None if it was begun before or the notice is not pending."""
     begun = (
         sa.update(notices)
         .where(notices.c.id == id, notices.c.tries == number - 1, OWED)
@@ -160,31 +160,31 @@ def begin(connection: sa.Connection, id: UUID, number: int) -> Notice | None:
 
 
 def finish(connection: sa.Connection, notice: Notice) -> None:
-    """Note that the notice was delivered."""
+    """Record that the notice was delivered."""
     _write(connection, notice, {"state": "done", "finished_at": database_now(), "error": None})
 
 
 def put_off(connection: sa.Connection, notice: Notice, error: str) -> None:
-    """Have the notice tried again after its backoff."""
+    """Schedule the next try after the notice's backoff."""
     later = database_now(backoff(notice.tries))
     _write(connection, notice, {"not_before": later, "error": error})
 
 
 def give_up(connection: sa.Connection, notice: Notice, error: str) -> None:
-    """Note that the notice cannot be delivered, and why."""
+    """Record that the notice cannot be delivered, and why."""
     _write(connection, notice, {"state": "failed", "finished_at": database_now(), "error": error})
 
 
 def _write(connection: sa.Connection, notice: Notice, values: dict[str, Any]) -> None:
-    # Its time may be over and the next try begun: what that one finds counts.
-    mine = (notices.c.id == notice.id, notices.c.tries == notice.tries, OWED)
-    connection.execute(sa.update(notices).where(*mine).values(values))
+    # A try that took too long may have a successor, whose result counts.
+    fenced = (notices.c.id == notice.id, notices.c.tries == notice.tries, OWED)
+    connection.execute(sa.update(notices).where(*fenced).values(values))
 
 
 def withdraw_held(connection: sa.Connection, uid: UUID, kind: NoticeKind) -> set[Target]:
     """End an action's notices of that kind that wait for the end of the quiet hours.
 
-    Returns who then need not be told of the opposite.
+    Returns their targets, which need no notice of the opposite.
     """
     held = (
         sa.update(notices)
@@ -198,7 +198,7 @@ def withdraw_held(connection: sa.Connection, uid: UUID, kind: NoticeKind) -> set
 
 
 def _target(stored: dict[str, Any] | None) -> Target | None:
-    """Return where a notice goes; None for what nobody can read."""
+    """Return a stored target; None if it is unreadable."""
     kind, to = (stored or {}).get("kind"), (stored or {}).get("to")
     return Target(kind, to) if kind in {"mail", "webhook"} and isinstance(to, str) else None
 
@@ -206,20 +206,20 @@ def _target(stored: dict[str, Any] | None) -> Target | None:
 def withdraw_stale(connection: sa.Connection, uid: UUID, kind: NoticeKind) -> None:
     """End an action's notices of that kind that wait for another try: the opposite holds now.
 
-    Told after it, perhaps hours later, they would be taken for the newer ones.
+    Delivered later, they would look like the newer ones.
     """
     stale = (
         sa.update(notices)
         .where(notices.c.action_uid == uid, notices.c.kind == kind, notices.c.tries > 0, OWED)
         .where(notices.c.not_before > database_now())
     )
-    told = "over before it could be delivered"
-    ended = stale.values(state="done", finished_at=database_now(), error=told)
+    error = "over before it could be delivered"
+    ended = stale.values(state="done", finished_at=database_now(), error=error)
     connection.execute(ended)
 
 
 def of_operation(connection: sa.Connection, operation_id: UUID) -> list[dict[str, Any]]:
-    """Return the notices about an operation, the oldest first."""
+    """Return the notices about an operation, oldest first."""
     query = (
         sa.select(notices)
         .where(notices.c.operation_id == operation_id)
@@ -229,7 +229,7 @@ def of_operation(connection: sa.Connection, operation_id: UUID) -> list[dict[str
 
 
 def failed_since(connection: sa.Connection, since: datetime) -> int:
-    """Return how many notices could not be delivered since then."""
+    """Return the number of notices that failed since then."""
     query = sa.select(sa.func.count()).where(
         notices.c.finished_at >= since, notices.c.state == "failed"
     )

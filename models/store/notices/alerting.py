@@ -1,4 +1,4 @@
-"""What the end of an operation owes to whom: hooks, alerts, and that all is well again."""
+"""Enqueue the notices of an operation's end: hooks, alerts and recoveries."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -12,7 +12,7 @@ from models.notices import OPPOSITE, NoticeKind, hook_kind, quiet_until, targets
 from models.operation import OperationState
 from models.sql import database_now
 from models.store import notices
-from models.store.notices import Owed, Told
+from models.store.notices import Origin, Owed
 from models.tables import action_state, actions, operation_logs, operations, small_apps
 from models.values import format_instant
 from runtime.sections import AlertSettings
@@ -20,7 +20,7 @@ from runtime.sections import AlertSettings
 NO_ALERTS = AlertSettings()
 MOST_LINES = 10
 LONGEST_LINE = 500
-STANDING = (
+STATUS = (
     action_state.c.run_number,
     action_state.c.failures_in_row,
     action_state.c.troubles_in_row,
@@ -28,13 +28,13 @@ STANDING = (
     action_state.c.overdue_alerted_at,
 )
 
-# An occurrence that ends after a newer one does not set these back.
+# An occurrence that ends after a newer one does not move these back.
 LATEST = ("last_run_at", "last_success_at")
 
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """An operation's end as far as telling goes; `plan` is the one that was recorded with it."""
+    """The facts about an operation's end that notices need; `plan` is the operation's."""
 
     operation_id: UUID
     attempt: int
@@ -46,37 +46,36 @@ class End:
 
 
 def alert_targets(alerts: AlertSettings) -> tuple[Target, ...]:
-    """Return who is told of trouble with any action."""
+    """Return the targets of alerts for all actions."""
     webhook = alerts.webhook.get_secret_value()
     mails = tuple(Target("mail", address) for address in alerts.mail)
     return (*mails, *((Target("webhook", webhook),) if webhook else ()))
 
 
-def owe(
-    connection: sa.Connection, end: End, standing: sa.Row[Any], alerts: AlertSettings
+def enqueue(
+    connection: sa.Connection, end: End, status: sa.Row[Any], alerts: AlertSettings
 ) -> list[Owed]:
-    """Write the notices that `end` owes; return those to be sent now.
+    """Enqueue the notices of `end`; return those to send now.
 
-    `standing` is what the action knows after it (STANDING). Where nobody is to be told, this
-    executes nothing.
+    `status` is the action's after it (STATUS). Without targets, this executes nothing.
     """
     hooks = hooks_of(end.plan)
-    owed: list[tuple[NoticeKind, tuple[Target, ...]]] = []
-    kinds = [hook_kind(end.state, end.reason), *_changes(end, standing, hooks, alerts)]
+    pending: list[tuple[NoticeKind, tuple[Target, ...]]] = []
+    kinds = [hook_kind(end.state, end.reason), *_changes(end, status, hooks, alerts)]
     for kind in kinds:
         targets = () if kind is None else targets_of(kind, hooks, alert_targets(alerts))
         if kind is not None and (targets or kind in _CLOSES):
-            owed.append((kind, targets))
-    if not owed:
+            pending.append((kind, targets))
+    if not pending:
         return []
     payload = _payload(connection, end.operation_id) | {
-        "run_number": standing.run_number,
-        "failures_in_row": standing.failures_in_row,
-        "troubles_in_row": standing.troubles_in_row,
+        "run_number": status.run_number,
+        "failures_in_row": status.failures_in_row,
+        "troubles_in_row": status.troubles_in_row,
     }
     sent: list[Owed] = []
-    for kind, targets in owed:
-        sent += _owe_one(connection, (end, kind), targets, payload, alerts)
+    for kind, targets in pending:
+        sent += _enqueue_one(connection, (end, kind), targets, payload, alerts)
     return sent
 
 
@@ -87,23 +86,23 @@ _CLOSES = {
 
 
 def _changes(
-    end: End, standing: sa.Row[Any], hooks: HookPlan | None, alerts: AlertSettings
+    end: End, status: sa.Row[Any], hooks: HookPlan | None, alerts: AlertSettings
 ) -> list[NoticeKind]:
     """Return the alerts that this end opens or closes."""
     changes = []
     after = (hooks and hooks.alert_after) or alerts.after
-    is_open = standing.alerted_at is not None
+    is_open = status.alerted_at is not None
     if is_open and end.state in {OperationState.SUCCESS, OperationState.HANDED_OVER}:
         changes.append(NoticeKind.RECOVERED)
-    # More than that many when the number was lowered, or nobody was to be told before.
+    # More than `after` if the number was lowered, or there was no target before.
     if not is_open and hook_kind(end.state, end.reason) is NoticeKind.FAILURE:
-        changes += [NoticeKind.ALERT] if standing.troubles_in_row >= after else []
-    if standing.overdue_alerted_at is not None:
+        changes += [NoticeKind.ALERT] if status.troubles_in_row >= after else []
+    if status.overdue_alerted_at is not None:
         changes.append(NoticeKind.SEEN)
     return changes
 
 
-def _owe_one(
+def _enqueue_one(
     connection: sa.Connection,
     what: tuple[End, NoticeKind],
     targets: tuple[Target, ...],
@@ -111,41 +110,41 @@ def _owe_one(
     alerts: AlertSettings,
 ) -> list[Owed]:
     end, kind = what
-    told = Told(
+    origin = Origin(
         payload["small_app_id"], end.action_uid, end.operation_id, str(end.attempt),
         operation_id=end.operation_id,
     )  # fmt: skip
     if kind not in (NoticeKind.SUCCESS, NoticeKind.FAILURE):
-        told, targets = _as_alert(connection, (told, kind), targets, end.finished_at, alerts)
+        origin, targets = _as_alert(connection, (origin, kind), targets, end.finished_at, alerts)
     shown = {key: value for key, value in payload.items() if key != "small_app_id"}
-    return notices.owe(connection, told, kind, targets, {"kind": kind, **shown})
+    return notices.enqueue(connection, origin, kind, targets, {"kind": kind, **shown})
 
 
 def _as_alert(
     connection: sa.Connection,
-    what: tuple[Told, NoticeKind],
+    what: tuple[Origin, NoticeKind],
     targets: tuple[Target, ...],
     now: datetime,
     alerts: AlertSettings,
-) -> tuple[Told, tuple[Target, ...]]:
-    """Open or close the alert; return it for those to be told, after the quiet hours."""
-    told, kind = what
+) -> tuple[Origin, tuple[Target, ...]]:
+    """Open or close the alert; return its notice, after the quiet hours, and the targets."""
+    origin, kind = what
     until = quiet_until(now, alerts.quiet, alerts.timezone)
     state = sa.update(action_state).where(
-        action_state.c.action_uid == told.action_uid, action_state.c.subject == ""
+        action_state.c.action_uid == origin.action_uid, action_state.c.subject == ""
     )
     if kind is NoticeKind.ALERT:
         connection.execute(state.values(alerted_at=database_now()))
     else:
         connection.execute(state.values({_CLOSES[kind].name: None}))
-    notices.withdraw_stale(connection, told.action_uid, OPPOSITE[kind])
+    notices.withdraw_stale(connection, origin.action_uid, OPPOSITE[kind])
     if until is not None:
-        withdrawn = notices.withdraw_held(connection, told.action_uid, OPPOSITE[kind])
+        withdrawn = notices.withdraw_held(connection, origin.action_uid, OPPOSITE[kind])
         targets = tuple(one for one in targets if one not in withdrawn)
-    return replace(told, not_before=until), targets
+    return replace(origin, not_before=until), targets
 
 
-_TOLD = (
+_REPORTED = (
     sa.select(
         operations,
         actions.c.name.label("action"),
@@ -158,12 +157,12 @@ _TOLD = (
     .where(operations.c.id == sa.bindparam("its_id"))
 )
 _INSTANTS = ("occurrence_at", "recorded_at", "first_started_at", "started_at", "finished_at")
-_AS_THEY_ARE = ("state", "reason", "error", "triggerer", "subject", "attempt", "queue")
+_UNCHANGED = ("state", "reason", "error", "triggerer", "subject", "attempt", "queue")
 
 
 def _payload(connection: sa.Connection, operation_id: UUID) -> dict[str, Any]:
-    """Return what is told of an operation, as JSON, and its small app's id."""
-    row = connection.execute(_TOLD, {"its_id": operation_id}).mappings().one()
+    """Return the reported facts about an operation as JSON, and its small app's id."""
+    row = connection.execute(_REPORTED, {"its_id": operation_id}).mappings().one()
     lines = [one.get("message", "") for one in row["lines"] or []][-MOST_LINES:]
     return {
         "small_app_id": row["small_app_id"],
@@ -171,7 +170,7 @@ def _payload(connection: sa.Connection, operation_id: UUID) -> dict[str, Any]:
         "action": row["action"],
         "action_uid": str(row["action_uid"]),
         "operation_id": str(operation_id),
-        **{key: row[key] for key in _AS_THEY_ARE},
+        **{key: row[key] for key in _UNCHANGED},
         **{key: row[key] and format_instant(row[key]) for key in _INSTANTS},
         "steps": [_step(one) for one in row["steps"] or []],
         "log": [str(line)[:LONGEST_LINE] for line in lines],

@@ -1,4 +1,4 @@
-"""Occurrences that were decided and that nobody started in time: one alert for each action."""
+"""Alert on operations that were not started in time: one alert per action."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -11,7 +11,7 @@ from models.notices import NoticeKind, quiet_until, targets_of
 from models.operation import TICKED, UNSTARTED, OperationState
 from models.sql import database_now, insert_ignoring, read_clock, stands_in
 from models.store import notices, ticks
-from models.store.notices import Told
+from models.store.notices import Origin
 from models.store.notices.alerting import alert_targets
 from models.store.operations import MORE_WAITED, OVERTAKEN
 from models.tables import action_state, actions, operations, small_apps
@@ -24,18 +24,18 @@ NEVER_STARTED = sa.and_(
     operations.c.waiting_for.is_(None),
     operations.c.first_started_at.is_(None),
 )
-# A worker that was not seen for so long is not there.
+# A worker unseen for so long is gone.
 GONE = timedelta(minutes=1)
 
 
 def alert(
     connection: sa.Connection, alerts: AlertSettings, limit: int, *, overtook: bool = False
 ) -> list[tuple[str, str]]:
-    """Owe an alert for each action that is overdue and not known as such; return name and reason.
+    """Enqueue an alert for each newly overdue action; return names and reasons.
 
-    An action that ran within the same span is not overdue, though one of its operations waits.
-    `overtook`: newer operations took the place of unstarted ones, none of which grows old then.
-    The condition of the update, and the notice's id, let one of two daemons do it.
+    An action that ran within the same span is not overdue, even if one of its operations waits.
+    `overtook`: newer operations replaced unstarted ones, so that none grows old. The update's
+    condition and the notice's id let only one of two daemons do it.
     """
     asked = _asked(alerts) | {"most": limit}
     found = list(connection.execute(_OVERDUE, asked))
@@ -45,11 +45,11 @@ def alert(
         return []
     now = read_clock(connection)
     listened = ticks.listened_queues(connection, GONE)
-    # In one order: two daemons must not wait for each other in a circle.
+    # In one order, so that two daemons never deadlock.
     first = {row.action_uid: row for row in reversed(found)}
     rows = [row for _, row in sorted(first.items()) if _mark(connection, row)]
     for row in rows:
-        _owe(connection, row, _reason(row, listened), alerts, now)
+        _enqueue(connection, row, _reason(row, listened), alerts, now)
     return [(row.action, _reason(row, listened)) for row in rows]
 
 
@@ -86,7 +86,7 @@ _EXPECTED = (
     .where(NEVER_STARTED, stands_in(operations.c.cause, TICKED))
     .where(actions.c.active, actions.c.deleted_at.is_(None))
     .where(action_state.c.overdue_alerted_at.is_(None))
-    # One that lies ahead is of a clock that was: it says nothing of now.
+    # An instant in the future comes from a clock that was ahead: ignore it.
     .where(
         action_state.c.last_run_at.is_(None)
         | sa.not_(action_state.c.last_run_at.between(_late(), database_now()))
@@ -96,9 +96,9 @@ _EXPECTED = (
 )
 _OVERDUE = _EXPECTED.where(operations.c.recorded_at < _late())
 _older, _other = operations.alias("older"), operations.alias("other")
-# Of what is due at least so often one lies in any such window.
+# An action that is due at least that often has one in any such window.
 _WERE_OVERTAKEN = sa.select(_older.c.action_uid).where(
-    # Every app by its id: so the index by what was recorded lately is used.
+    # With all app ids, the index on recorded_at is used.
     _older.c.small_app_id.in_(sa.select(small_apps.c.id)),
     _older.c.recorded_at < _late(),
     _older.c.recorded_at >= database_now(sa.bindparam("window_s", type_=sa.Float)),
@@ -115,7 +115,7 @@ _OVERTAKEN = _EXPECTED.where(operations.c.action_uid.in_(_WERE_OVERTAKEN), sa.no
 
 
 def _mark(connection: sa.Connection, row: sa.Row[Any]) -> bool:
-    """Note that the action is overdue; False if another daemon did."""
+    """Mark the action as overdue; False if another daemon did."""
     key = {"action_uid": row.action_uid, "subject": ""}
     connection.execute(insert_ignoring(connection, action_state).values(**key))
     marked = (
@@ -130,7 +130,7 @@ def _mark(connection: sa.Connection, row: sa.Row[Any]) -> bool:
 def _reason(row: sa.Row[Any], listened: frozenset[str]) -> str:
     is_unsent, is_theirs = row.state == "pending", row.in_doubt is not None
     queue = queue_in_broker(row.queue, is_handed_over=is_theirs)
-    # Who listens to a queue of the user's own is known of those who follow only.
+    # Consumers of a user-defined queue are known only if they follow its tasks.
     if queue not in listened and not (is_unsent and is_theirs):
         return f"no worker listens to queue {row.queue}"
     if is_unsent:
@@ -138,7 +138,7 @@ def _reason(row: sa.Row[Any], listened: frozenset[str]) -> str:
     return f"it waits in queue {row.queue}"
 
 
-def _owe(
+def _enqueue(
     connection: sa.Connection,
     row: sa.Row[Any],
     reason: str,
@@ -147,10 +147,10 @@ def _owe(
 ) -> None:
     targets = targets_of(NoticeKind.OVERDUE, hooks_of(row.plan), alert_targets(alerts))
     notices.withdraw_stale(connection, row.action_uid, NoticeKind.SEEN)
-    # Without quiet hours it is sent by the sweep that found it.
+    # Without quiet hours, the sweep that found it sends it.
     not_before = quiet_until(now, alerts.quiet, alerts.timezone) or now
-    # One operation may be overdue again, after another one of its action ran.
-    told = Told(
+    # An operation may be overdue again after another one of its action ran.
+    origin = Origin(
         row.small_app_id, row.action_uid, row.id, f"overdue {row.run_number}", row.id, not_before
     )
     payload = {
@@ -165,4 +165,4 @@ def _owe(
         "occurrence_at": row.occurrence_at and format_instant(row.occurrence_at),
         "recorded_at": row.recorded_at and format_instant(row.recorded_at),
     }
-    notices.owe(connection, told, NoticeKind.OVERDUE, targets, payload)
+    notices.enqueue(connection, origin, NoticeKind.OVERDUE, targets, payload)

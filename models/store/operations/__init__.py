@@ -1,4 +1,4 @@
-"""Operations: record them once, overtake them, look at them."""
+"""Record and read operations."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
@@ -19,18 +19,18 @@ from models.sql import (
 from models.tables import actions, attempts, missed_spans, operation_logs, operations
 from runtime.database import default_engine, is_made, reading
 
-# How long the process that records or reserves an operation has to send it.
+# How long a process has to send an operation that it recorded or reserved.
 RESERVED_FOR = timedelta(seconds=30)
 UNKNOWN = "unknown"
-# Why one was skipped that never started: a newer one took its place.
+# Why an unstarted operation was skipped: a newer one replaced it.
 OVERTAKEN = "overtaken"
 MORE_WAITED = "overlap: more than "
 
 
 def record(connection: sa.Connection, rows: Sequence[dict[str, Any]]) -> set[UUID]:
-    """Record operations, reserved for sending by the caller; return the ids that are new.
+    """Record operations, reserved for sending by the caller; return the new ids.
 
-    A row whose id is there already, in whatever state, is left alone.
+    A row whose id exists, in any state, is left alone.
     """
     if not rows:
         return set()
@@ -39,7 +39,7 @@ def record(connection: sa.Connection, rows: Sequence[dict[str, Any]]) -> set[UUI
 
 
 def recorded_among(connection: sa.Connection, ids: Sequence[UUID]) -> set[UUID]:
-    """Return those of `ids` that an operation has, in whatever state."""
+    """Return those of `ids` that exist as operations, in any state."""
     known = sa.select(operations.c.id).where(is_among(connection, operations.c.id, ids))
     return set(connection.execute(known).scalars())
 
@@ -47,7 +47,7 @@ def recorded_among(connection: sa.Connection, ids: Sequence[UUID]) -> set[UUID]:
 def record_missed(
     connection: sa.Connection, rows: Sequence[dict[str, Any]], spans: Sequence[dict[str, Any]]
 ) -> int:
-    """Record missed occurrences, one by one and as spans; return how many occurrences are new."""
+    """Record missed occurrences, singly and as spans; return how many are new."""
     count = 0
     if rows:
         ended = {name: database_now() for name in ("recorded_at", "not_before", "finished_at")}
@@ -65,9 +65,9 @@ def is_requested(row: Columns) -> sa.ColumnElement[bool]:
 
 
 def is_being_sent(row: Columns) -> sa.ColumnElement[bool]:
-    """Return the condition that the user's own application may just now get an operation's message.
+    """Return the condition that an operation is being sent to the user's own application.
 
-    Nobody may say of it that it did not run until it is known who has it.
+    It must not count as not run until the outcome of the sending is known.
     """
     is_pending = stands_in(row["state"], {OperationState.PENDING})
     return sa.and_(is_pending, row["handing_at"].is_not(None))
@@ -76,9 +76,9 @@ def is_being_sent(row: Columns) -> sa.ColumnElement[bool]:
 def recorded_in(
     connection: sa.Connection, spans: Sequence[dict[str, Any]]
 ) -> list[dict[UUID, datetime]]:
-    """Return of each span the operations whose occurrence lies in it, by id.
+    """Return each span's operations by id, with their occurrences.
 
-    There are some only after a clock that went back, or a backfill before the tick.
+    They exist only after a clock went back, or a backfill ran before the tick.
     """
     if not spans:
         return []
@@ -101,7 +101,7 @@ def recorded_in(
 
 
 def active_operations(connection: sa.Connection, uid: UUID) -> list[dict[str, Any]]:
-    """Return id and state of an action's operations that are unstarted or running."""
+    """Return id and state of an action's unstarted and running operations."""
     active = {*UNSTARTED, OperationState.RUNNING}
     query = sa.select(operations.c.id, operations.c.state).where(
         operations.c.action_uid == uid, operations.c.state.in_(active)
@@ -114,8 +114,8 @@ def get_operation_state(
 ) -> OperationState | str:
     """Return the state of an operation, or `unknown` when none has that id.
 
-    Asks the database only: the broker may be off. Without `connection` the database of this
-    process's settings is asked; where an embedded one was never made, no operation is known.
+    Reads only the database: that of `connection`, or of this process's settings. If an embedded
+    database was never created, no operation is known.
     """
     try:
         wanted = operation_id if isinstance(operation_id, UUID) else UUID(str(operation_id))
@@ -174,7 +174,7 @@ def log_lines(connection: sa.Connection, operation_id: UUID) -> list[dict[str, A
 
 
 def counts_by_state(connection: sa.Connection, since: datetime) -> dict[str, int]:
-    """Return how many operations recorded since then stand in each state."""
+    """Return the number of operations recorded since then, by state."""
     query = (
         sa.select(operations.c.state, sa.func.count())
         .where(operations.c.recorded_at >= since)

@@ -1,4 +1,4 @@
-"""What keeps a recorded operation from starting: tolerance, order, overlap, a pause."""
+"""Decide whether an operation may start: tolerance, order, overlap, pause."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,26 +16,26 @@ from models.store.operations.move import fenced, move
 from models.store.operations.subjects import why_not
 from models.tables import operations
 
-# How many of an action's newest operations are asked when the last one started.
+# How many of an action's newest operations are read to find its last start.
 RECENT = 20
 
 
 class NotClaimed(StrEnum):
-    """Why an attempt was not given to the worker that asked."""
+    """Why a worker did not get an attempt."""
 
-    # Taken by another message, put back under another attempt, ended, or never recorded.
+    # Claimed by another message, pending under another attempt, ended, or never recorded.
     TAKEN = "taken"
     PAUSED = "paused"
     SKIPPED = "skipped"
     DROPPED = "dropped"
     WAITS = "waits"
-    # Its plan cannot be read: it failed.
+    # It failed because its plan is unreadable.
     BROKEN = "broken"
 
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What was recorded with an operation: whose it is, and the revision it runs."""
+    """The recorded facts about an operation, and the revision that it runs."""
 
     id: UUID
     small_app_id: int
@@ -50,23 +50,23 @@ class Recorded:
     triggerer: str
     first_started_at: datetime | None
     steps: list[dict[str, Any]] | None
-    # Whether this attempt may start as far as it alone is concerned.
+    # Whether this attempt may start, apart from other operations.
     can_start: bool
     # The operation that runs under the same overlap key.
     running: UUID | None
     document: str
     plan: Plan
-    # Why its plan, which then says nothing, cannot be read.
+    # Why the plan is unreadable; `plan` is then empty.
     broken: str | None = None
 
     @property
     def is_requested(self) -> bool:
-        """Whether a rerun, a retry or a backfill caused it: it waits for its turn."""
+        """Whether a rerun, a retry or a backfill caused it."""
         return self.cause in REQUESTED
 
 
 def keep_back(connection: sa.Connection, recorded: Recorded, attempt: int) -> NotClaimed | None:
-    """Apply tolerance, order and overlap, or what its subject is now; None when it may start."""
+    """Apply the subject's filter, tolerance, order and overlap; None if it may start."""
     reason = why_not(connection, recorded) if recorded.can_start else None
     if reason is not None:
         is_skipped = unstarted.skip(connection, recorded.id, attempt, reason)
@@ -84,7 +84,7 @@ def keep_back(connection: sa.Connection, recorded: Recorded, attempt: int) -> No
 
 
 def _comes_too_soon(connection: sa.Connection, recorded: Recorded) -> bool:
-    """Whether the interval's tolerance drops this operation: only what a schedule recorded."""
+    """Return whether the interval's tolerance drops this scheduled operation."""
     is_scheduled = recorded.cause in TICKED
     has_tolerance = any(getattr(one, "tolerance", None) for one in recorded.plan.triggers)
     if not (is_scheduled and has_tolerance) or recorded.first_started_at is not None:
@@ -97,7 +97,7 @@ def _comes_too_soon(connection: sa.Connection, recorded: Recorded) -> bool:
     )
     starts = connection.execute(others).scalars().all()
     now = read_clock(connection)
-    # A start that lies ahead is of a clock that was: it says nothing of now.
+    # A start in the future comes from a clock that was ahead: ignore it.
     known = [at for at in starts if at is not None and at <= now]
     return bool(known) and recorded.plan.drops(max(known), now)
 
@@ -105,27 +105,27 @@ def _comes_too_soon(connection: sa.Connection, recorded: Recorded) -> bool:
 def _earlier_in_order(connection: sa.Connection, recorded: Recorded) -> UUID | None:
     """Return the unstarted operation that comes before this one.
 
-    What a schedule with catch-up `all` sent runs in order, and so does what somebody asked for;
-    neither waits for all of the other.
+    Operations of a schedule with catch-up `all` run in order, and so do requested ones; neither
+    kind waits for the whole other kind.
     """
     is_in_order = recorded.plan.catch_up == "all" or recorded.is_requested
     if not is_in_order or recorded.overlap_key is None:
         return None
-    is_of_those = is_requested(operations.c)
-    mine = sa.select(operations.c.occurrence_at).where(operations.c.id == recorded.id)
+    is_other_requested = is_requested(operations.c)
+    its_occurrence = sa.select(operations.c.occurrence_at).where(operations.c.id == recorded.id)
     return connection.execute(
         sa.select(operations.c.id)
         .where(operations.c.action_uid == recorded.action_uid)
         .where(stands_in(operations.c.state, UNSTARTED), operations.c.id != recorded.id)
-        .where(operations.c.occurrence_at < mine.scalar_subquery())
-        .where(is_of_those if recorded.is_requested else sa.not_(is_of_those))
+        .where(operations.c.occurrence_at < its_occurrence.scalar_subquery())
+        .where(is_other_requested if recorded.is_requested else sa.not_(is_other_requested))
         .order_by(operations.c.occurrence_at.desc())
         .limit(1)
     ).scalar_one_or_none()
 
 
 def _is_older(connection: sa.Connection, operation_id: UUID, running: UUID) -> bool:
-    """Whether an operation's occurrence lies before that of the running one."""
+    """Return whether an operation's occurrence lies before that of the running one."""
     occurrences = sa.select(operations.c.id, operations.c.occurrence_at).where(
         operations.c.id.in_([operation_id, running])
     )
@@ -134,7 +134,7 @@ def _is_older(connection: sa.Connection, operation_id: UUID, running: UUID) -> b
 
 
 def refuse(connection: sa.Connection, operation_id: UUID, attempt: int) -> NotClaimed:
-    """Skip an unstarted attempt that could not start: its action is paused, or deleted."""
+    """Skip an unstarted attempt whose action is paused or deleted."""
     is_skipped = unstarted.skip_unwanted(connection, operation_id, attempt)
     return NotClaimed.PAUSED if is_skipped else NotClaimed.TAKEN
 
@@ -142,7 +142,7 @@ def refuse(connection: sa.Connection, operation_id: UUID, attempt: int) -> NotCl
 def _yield_to_running(
     connection: sa.Connection, recorded: Recorded, attempt: int
 ) -> NotClaimed | None:
-    """Apply the action's overlap policy; None when what ran has ended meanwhile."""
+    """Apply the action's overlap policy; None if the running operation has ended meanwhile."""
     found = connection.execute(
         sa.select(operations.c.id, operations.c.cause)
         .where(operations.c.overlap_key == recorded.overlap_key)
@@ -152,7 +152,7 @@ def _yield_to_running(
     if found is None:
         return None
     running, plan = found.id, recorded.plan
-    # What somebody asked for waits, and is waited for: each of it runs, and the schedule goes on.
+    # Requested and scheduled operations wait for each other: overlap skips and replaces neither.
     if not (recorded.is_requested or found.cause in REQUESTED):
         if plan.overlap == "skip" and plan.catch_up == "latest":
             reason = f"overlap: {running} was running"

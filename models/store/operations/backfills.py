@@ -1,4 +1,4 @@
-"""Backfills: ranges of an action's past that are worked off in batches, each under an attempt."""
+"""Store backfills: ranges of an action's past, run in batches, one attempt each."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -13,13 +13,13 @@ from models.sql import UTCDateTime, database_now, is_among, stands_in
 from models.store.operations import RESERVED_FOR, is_requested
 from models.tables import backfills, operations
 
-# How long a worker has for a batch before another one is asked to go on.
+# How long a worker has for a batch before another worker continues.
 BATCH_TAKES = timedelta(minutes=1)
-# When a message that the broker took is sent again, if nobody works on it.
+# When an accepted message is sent again if no worker processes it.
 RESENT_AFTER = timedelta(minutes=5)
 ACTIVE = "active"
 
-# Which backfill, in which attempt: what its message says.
+# The id and attempt in a backfill's message.
 Turn = tuple[UUID, int]
 
 
@@ -46,13 +46,13 @@ def of_action(connection: sa.Connection, uid: UUID, limit: int) -> list[dict[str
 
 
 def any_active(connection: sa.Connection) -> bool:
-    """Return whether a backfill is not over."""
+    """Return whether a backfill is active."""
     active = sa.exists().where(stands_in(backfills.c.state, {ACTIVE}))
     return bool(connection.execute(sa.select(active)).scalar_one())
 
 
 def reserve_sendable(connection: sa.Connection, limit: int) -> list[Turn]:
-    """Reserve up to `limit` backfills that nobody works on, for 30 s; the caller commits."""
+    """Reserve up to `limit` backfills that no worker processes, for 30 s; the caller commits."""
     ready = (
         sa.select(backfills.c.id)
         .where(stands_in(backfills.c.state, {ACTIVE}), backfills.c.not_before <= database_now())
@@ -70,7 +70,7 @@ def reserve_sendable(connection: sa.Connection, limit: int) -> list[Turn]:
 
 
 def put_off(connection: sa.Connection, turns: Sequence[Turn], by: timedelta) -> None:
-    """Let these backfills, where they stand in that attempt, not be sent for so long."""
+    """Delay the sending of these backfills, if they are still in that attempt."""
     for id, attempt in turns:
         own = (backfills.c.id == id, backfills.c.attempt == attempt, backfills.c.state == ACTIVE)
         later = sa.update(backfills).where(*own).values(not_before=database_now(by))
@@ -78,7 +78,7 @@ def put_off(connection: sa.Connection, turns: Sequence[Turn], by: timedelta) -> 
 
 
 def release_after_clock(connection: sa.Connection) -> None:
-    """Let be sent what waits longer than any backfill does: the clock was ahead."""
+    """Release backfills that wait longer than any backfill should: the clock was ahead."""
     ahead = backfills.c.not_before > database_now(RESENT_AFTER)
     released = sa.update(backfills).where(stands_in(backfills.c.state, {ACTIVE}), ahead)
     connection.execute(released.values(not_before=database_now()))
@@ -87,7 +87,7 @@ def release_after_clock(connection: sa.Connection) -> None:
 def hold(connection: sa.Connection, turn: Turn) -> sa.Row[Any] | None:
     """Return a backfill, locked, if it is active in that attempt: its next batch is the caller's.
 
-    Who comes second waits for the first, and finds another attempt.
+    A second caller waits for the first, and finds another attempt.
     """
     own = (backfills.c.id == turn[0], backfills.c.attempt == turn[1], backfills.c.state == ACTIVE)
     return connection.execute(sa.select(backfills).where(*own).with_for_update()).one_or_none()
@@ -96,7 +96,7 @@ def hold(connection: sa.Connection, turn: Turn) -> sa.Row[Any] | None:
 def move_on(
     connection: sa.Connection, row: sa.Row[Any], counts: dict[str, int], cursor: datetime
 ) -> int:
-    """Note a batch of a held backfill; return the attempt of the next one.
+    """Record a batch of a locked backfill; return the attempt of the next batch.
 
     `counts` are added: recorded, repeated, passed_over.
     """
@@ -114,13 +114,13 @@ def move_on(
 
 
 def wait_until(connection: sa.Connection, id: UUID, at: datetime) -> None:
-    """Let a backfill not go on before an instant of the database's clock."""
+    """Delay a backfill until an instant of the database's clock."""
     later = sa.update(backfills).where(backfills.c.id == id)
     connection.execute(later.values(not_before=sa.literal(at, UTCDateTime())))
 
 
 def finish(connection: sa.Connection, id: UUID, state: str, error: str | None = None) -> None:
-    """End an active backfill: done, or failed for a reason."""
+    """End an active backfill: done, or failed with an error."""
     ended = sa.update(backfills).where(backfills.c.id == id, backfills.c.state == ACTIVE)
     connection.execute(ended.values(state=state, error=error, finished_at=database_now()))
 
@@ -139,7 +139,7 @@ def cancel_active(
 
 
 def count_unstarted(connection: sa.Connection, uid: UUID) -> int:
-    """Return how many of an action's operations that somebody asked for have not started."""
+    """Return the number of an action's requested operations that have not started."""
     unstarted = sa.select(sa.func.count()).where(
         operations.c.action_uid == uid,
         stands_in(operations.c.state, UNSTARTED),
@@ -167,7 +167,7 @@ def found_in(
 def states_of(
     connection: sa.Connection, row: dict[str, Any], by: CausedBy
 ) -> dict[OperationState, int]:
-    """Return how many operations of a backfill stand in each state."""
+    """Return the number of a backfill's operations by state."""
     query = (
         sa.select(operations.c.state, sa.func.count())
         .where(operations.c.action_uid == row["action_uid"])

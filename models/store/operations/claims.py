@@ -1,4 +1,4 @@
-"""Take an operation by changing exactly one row, or say why it does not start."""
+"""Claim an operation by changing exactly one row, or return why it does not start."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,14 +21,13 @@ from models.store.operations.running import Memory, memory
 from models.tables import actions, attempts, operations, revisions, small_apps
 from runtime.sections import AlertSettings
 
-# Takes the document and the steps as earlier attempts left them; returns what the row shows of the
-# attempt's beginning.
+# Takes the document and the earlier attempts' steps; returns the columns to write at the start.
 Begin = Callable[[str, list[dict[str, Any]]], dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """An attempt that this worker owns, and what it runs: the revision recorded with it."""
+    """An attempt that this worker owns, and what it runs."""
 
     id: UUID
     attempt: int
@@ -55,10 +54,10 @@ def claim(
 ) -> Claim | NotClaimed:
     """Start this attempt for `worker`, or apply what keeps it from starting.
 
-    The transaction is the caller's: on a refusal it holds the refusal's consequences (skipped,
-    waiting, a cancel asked of the running one) and is committed all the same. Raises
-    sqlalchemy.exc.IntegrityError (operations_one_running) when another operation of the action
-    starts at this very moment: to be called again, in a new transaction, which sees it.
+    The caller commits in any case: on a refusal, the transaction holds its consequences (skipped,
+    waiting, a cancel requested of the running one). Raises sqlalchemy.exc.IntegrityError
+    (operations_one_running) if another operation of the action starts at the same moment; the
+    caller then tries again in a new transaction.
     """
     its = (operation_id, attempt)
     recorded = recorded_of(connection, *its)
@@ -78,7 +77,7 @@ def claim(
     return _claimed(connection, recorded, attempt, worker, started)
 
 
-# Whether the operation's action still wants it.
+# Whether the operation's action is active.
 is_wanted = sa.exists().where(
     actions.c.uid == operations.c.action_uid, actions.c.active, actions.c.deleted_at.is_(None)
 )
@@ -123,13 +122,13 @@ _RECORDED = (
 
 
 def recorded_of(connection: sa.Connection, operation_id: UUID, attempt: int) -> Recorded | None:
-    """Return what was recorded with an operation, None when there is none of that id."""
+    """Return the recorded facts about an operation, None if the id is unknown."""
     asked = {"its_id": operation_id, "its_attempt": attempt}
     row = connection.execute(_RECORDED, asked).one_or_none()
     if row is None:
         return None
     if isinstance(row.plan, Broken):
-        # It waits for its turn as any other, and fails then.
+        # It waits for its turn, and fails then.
         return Recorded(**{**row._mapping, "plan": NOTHING_PLANNED, "broken": row.plan.text})
     return Recorded(**row._mapping)
 
@@ -146,8 +145,8 @@ _ATTEMPT = sa.insert(attempts)
 def _start(
     connection: sa.Connection, id: UUID, attempt: int, worker: str, shown: dict[str, Any]
 ) -> sa.Row[Any] | None:
-    mine = {"its_id": id, "its_attempt": attempt, "its_worker": worker}
-    return connection.execute(_START, {**mine, **shown}).one_or_none()
+    given = {"its_id": id, "its_attempt": attempt, "its_worker": worker, **shown}
+    return connection.execute(_START, given).one_or_none()
 
 
 def _claimed(
@@ -169,6 +168,6 @@ def _claimed(
         failures=row.failures,
         losses=row.losses,
         plan=recorded.plan,
-        # Read after the start: only then no other operation of the action can still end.
+        # Read after the start: no other operation of the action can end any more.
         memory=memory(connection, recorded.action_uid, recorded.subject),
     )

@@ -1,4 +1,4 @@
-"""What an estimate is learned from: how long the action's last successful operations took."""
+"""Estimate an operation's end by the durations of its action's last successes."""
 
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -9,7 +9,7 @@ from models.eta import MOST_KNOWN, eta_of
 from models.operation import OperationState
 from models.tables import operations
 
-# How far back is looked, where many did not succeed.
+# How many operations are searched for successes.
 MOST_SEEN = 100
 
 _recent = (
@@ -31,7 +31,7 @@ _DURATIONS = (
 
 
 def estimate(connection: sa.Connection, operation_id: UUID) -> datetime | None:
-    """Return when the running operation should be done; None while too little is known."""
+    """Return the estimated end of a running operation; None if too little is known."""
     row = connection.execute(_STARTED, {"its_id": operation_id}).one_or_none()
     if row is None or row.started_at is None:
         return None

@@ -1,4 +1,4 @@
-"""How an attempt ends: the row, its attempt, what the action knows, and who waited for it."""
+"""End an attempt: its rows, the action's state, and the operations that waited for it."""
 
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -12,38 +12,35 @@ from models.notices import TIME_BOX
 from models.operation import DONE, OUTCOMES, UNSTARTED, OperationState, StepState
 from models.sql import database_now, stands_in, upsert, upsert_one
 from models.store.notices import Owed, alerting
-from models.store.notices.alerting import LATEST, NO_ALERTS, STANDING, End
+from models.store.notices.alerting import LATEST, NO_ALERTS, STATUS, End
 from models.store.operations import is_requested
 from models.store.operations.move import RUNNING, move
 from models.store.operations.outbox import Message
-from models.store.operations.running import ATTEMPT, Story, lease_lost, mine, write_lines
+from models.store.operations.running import ATTEMPT, Story, fence, lease_lost, write_lines
 from models.tables import action_state, attempts, operations, revisions
 from runtime.sections import AlertSettings
 
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How an attempt ends: `state` is an outcome, or pending when it is to be tried again."""
+    """How an attempt ends: `state` is an outcome, or pending for another attempt."""
 
     state: OperationState
     error: str | None = None
     reason: str | None = None
     result: dict[str, Any] | None = None
     checkpoint: dict[str, Any] | None = None
-    # For pending: how long until the next attempt, and what this one counts as.
+    # For pending: the delay of the next attempt, and what this one counts as.
     delay: timedelta = timedelta(0)
     is_failure: bool = False
     is_loss: bool = False
-    # Where it ends from: an operation of another application may end without a start of ours.
+    # The states it may end from: another application's operation may end without a claim.
     since: frozenset[OperationState] = RUNNING
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How an attempt really ended, and what is to be sent: who waited for it, what it owes.
-
-    Who waited is to be sent in this order.
-    """
+    """How an attempt ended, the released operations in sending order, and notices to send."""
 
     state: OperationState
     released: list[Message]
@@ -72,17 +69,17 @@ def end(
     story: Story | None = None,
     alerts: AlertSettings = NO_ALERTS,
 ) -> Ended:
-    """End this attempt, whoever ends it; `story` is what the row does not show of it yet.
+    """End this attempt; `story` is its progress that is not stored yet.
 
-    One transaction of the caller's: the row, its attempt, what the action knows, the release, and
-    the notices to enqueue. Raises LeaseLost if the operation has moved meanwhile.
+    The caller's transaction writes the row, its attempt, the action's state, the release and the
+    notices. Raises LeaseLost if the operation has moved meanwhile.
     """
     its = (operation_id, attempt)
     if ending.state is OperationState.PENDING and _cancel_requested(connection, operation_id):
-        # Put back, it would be cancelled at its first heartbeat, or cancel what replaces it.
+        # A new attempt would be cancelled at its first heartbeat, or cancel its replacement.
         ending = replace(ending, state=OperationState.CANCELLED, is_failure=False)
     ended = _end_statement(ending.state, ending.since, int(ending.is_failure), int(ending.is_loss))
-    values = {**mine(*its), **(story.values if story else {}), **_ending_values(ending)}
+    values = {**fence(*its), **(story.values if story else {}), **_ending_values(ending)}
     row = connection.execute(ended, values).one_or_none()
     if row is None:
         raise lease_lost(*its)
@@ -91,15 +88,15 @@ def end(
         shown = sa.update(operations).where(operations.c.id == operation_id)
         connection.execute(shown.values(steps=steps))
     if ending.since == RUNNING:
-        told = {"its_state": _attempt_state(ending), "its_error": ending.error or ending.reason}
-        connection.execute(_ATTEMPT_ENDED, {**mine(*its), **told})
+        given = {"its_state": _attempt_state(ending), "its_error": ending.error or ending.reason}
+        connection.execute(_ATTEMPT_ENDED, {**fence(*its), **given})
     if story:
         write_lines(connection, operation_id, story)
     owed: list[Owed] = []
-    standing = _remember(connection, row, ending)
-    if standing is not None:
+    status = _remember(connection, row, ending)
+    if status is not None:
         known = (row.action_uid, ending.state, ending.reason, row.finished_at, row.plan)
-        owed = alerting.owe(connection, End(operation_id, attempt, *known), standing, alerts)
+        owed = alerting.enqueue(connection, End(operation_id, attempt, *known), status, alerts)
     return Ended(ending.state, release_waiting(connection, operation_id), owed)
 
 
@@ -109,12 +106,12 @@ def _cancel_requested(connection: sa.Connection, operation_id: UUID) -> bool:
 
 
 def _cut_off(step: dict[str, Any], ending: Ending) -> dict[str, Any]:
-    """Return a step's story when its attempt ends: one that still ran was cut off."""
+    """Return a step's state after its attempt ended: a running one was cut off."""
     if step["state"] != StepState.RUNNING:
         return step
     is_put_back = ending.state is OperationState.PENDING and not ending.is_failure
-    told = StepState.WAITING if is_put_back else StepState.FAILED
-    return {**step, "state": told, "error": ending.error or ending.reason}
+    state = StepState.WAITING if is_put_back else StepState.FAILED
+    return {**step, "state": state, "error": ending.error or ending.reason}
 
 
 def _attempt_state(ending: Ending) -> str:
@@ -127,17 +124,17 @@ def _attempt_state(ending: Ending) -> str:
 
 # States that count as a run of the action.
 COUNTED = OUTCOMES | {OperationState.HANDED_OVER}
-# Where nothing is known of a start, that of the sending stands for it.
+# Without a known start, the sending counts as the start.
 RAN_AT = sa.func.coalesce(
     operations.c.first_started_at, operations.c.handing_at, database_now()
 ).label("ran_at")
-# SQLite's RETURNING has columns without their tables: those of a subquery need names of their own.
+# SQLite's RETURNING drops table names: columns of a subquery need distinct names.
 _recorded = sa.select(
     revisions.c.plan,
     revisions.c.action_uid.label("its_action"),
     revisions.c.number.label("its_number"),
 ).subquery("recorded")
-# With the end itself: no statement more for those who have nobody to tell.
+# Returned with the end: without notices, this saves a statement.
 PLAN = (
     sa.select(_recorded.c.plan)
     .where(_recorded.c.its_action == operations.c.action_uid)
@@ -159,7 +156,7 @@ def _end_statement(
     if state is OperationState.PENDING:
         values["not_before"] = database_now(sa.bindparam("its_delay_s", type_=sa.Float))
     if state is OperationState.CANCELLED:
-        # Who asked for it has said why.
+        # The request for it has set the reason.
         reason = sa.bindparam("its_reason", type_=operations.c.reason.type)
         values["reason"] = sa.func.coalesce(operations.c.reason, reason)
     return move(state, ATTEMPT, since=since, **values).returning(
@@ -186,10 +183,10 @@ def _ending_values(ending: Ending) -> dict[str, Any]:
 
 
 def _remember(connection: sa.Connection, row: sa.Row[Any], ending: Ending) -> sa.Row[Any] | None:
-    """Write what the action knows, in the transaction that ends the operation.
+    """Write the action's state, in the transaction that ends the operation.
 
-    Returns how the action then stands (STANDING); None for an attempt that is not the last. What
-    is about a subject is kept for the subject, and for the action as a whole.
+    Returns the action's status (STATUS) after it; None for an attempt that is not the last. The
+    state is kept per subject, and for the action as a whole.
     """
     values: dict[str, Any] = {}
     if ending.checkpoint is not None:
@@ -203,13 +200,13 @@ def _remember(connection: sa.Connection, row: sa.Row[Any], ending: Ending) -> sa
     known |= _kept(ending.state, row.ran_at)
     counted = _counted(ending)
     given = {**key, **values, **known, **counted}
-    how = (STANDING, tuple(counted), LATEST)
-    standing = upsert_one(connection, action_state, given, *how)
+    how = (STATUS, tuple(counted), LATEST)
+    status = upsert_one(connection, action_state, given, *how)
     if row.subject:
-        # Always after the subject's own: nobody waits for another in a circle.
+        # Always after the subject's row, so that no two ends deadlock.
         whole = {"action_uid": row.action_uid, "subject": "", **known, **counted}
-        standing = upsert_one(connection, action_state, whole, *how)
-    return standing
+        status = upsert_one(connection, action_state, whole, *how)
+    return status
 
 
 def _kept(state: OperationState, started_at: datetime) -> dict[str, Any]:
@@ -219,13 +216,12 @@ def _kept(state: OperationState, started_at: datetime) -> dict[str, Any]:
         case OperationState.PARTIAL:
             return {"failures_in_row": 0}
         case OperationState.HANDED_OVER:
-            # Nothing failed, as far as is known.
             return {"failures_in_row": 0, "troubles_in_row": 0}
     return {}
 
 
 def _counted(ending: Ending) -> dict[str, int]:
-    """Return what an end adds to the counters; a stop in time is no trouble."""
+    """Return what an end adds to the counters; the time box is no failure."""
     match ending.state:
         case OperationState.PARTIAL if ending.reason != TIME_BOX:
             return {"run_number": 1, "troubles_in_row": 1}
@@ -247,7 +243,7 @@ _WAITING = (
         operations.c.waiting_for == sa.bindparam("ended"),
         stands_in(operations.c.state, UNSTARTED),
     )
-    # The schedule and what somebody asked for take turns: neither keeps the other from running.
+    # Scheduled and requested operations take turns.
     .order_by(
         sa.case((_is_requested == _ended_was_requested, 1), else_=0),
         operations.c.occurrence_at,
@@ -259,9 +255,9 @@ _WAITING = (
 def release_waiting(connection: sa.Connection, ended: UUID) -> list[Message]:
     """Release the oldest operations that wait for `ended`; the others now wait for those.
 
-    One that a schedule sent and one that somebody asked for, in the order in which they are to be
-    sent: who was not of the ended one's kind comes first. One of them starts, the other waits for
-    it. So who waits, waits for a running one or for an older one of its kind: never in a circle.
+    These are one scheduled and one requested operation, in sending order: the one of the other
+    kind than `ended` first. One starts, the other waits for it. Every operation thus waits for a
+    running one or an older one of its kind, never in a circle.
     """
     heads: dict[bool, UUID] = {}
     behind: dict[bool, list[UUID]] = {}

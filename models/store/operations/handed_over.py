@@ -1,4 +1,4 @@
-"""What the broker took for the user's own application and nobody follows: over, as we know it."""
+"""End operations that were handed to an application whose workers do not follow them."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,7 +10,7 @@ from models.operation import OperationState
 from models.sql import upsert
 from models.store import notices
 from models.store.notices import alerting
-from models.store.notices.alerting import LATEST, STANDING, End
+from models.store.notices.alerting import LATEST, STATUS, End
 from models.store.operations.finish import PLAN
 from models.store.operations.move import fenced, move
 from models.tables import action_state, operations
@@ -25,16 +25,15 @@ def hand_over(
     reason: str,
     alerts: AlertSettings,
 ) -> None:
-    """End these unstarted attempts (id, number) as handed over, and let their actions know.
+    """End these unstarted attempts (id, number) as handed over, and update their actions' state.
 
-    Many at once in few statements: the broker takes hundreds in a second. Who waits for one of
-    them is released by the sweep.
+    Few statements, for hundreds at once. The sweep releases the operations that wait for them.
     """
     if not its:
         return
     ended = move(
         OperationState.HANDED_OVER,
-        # The id by itself finds the row: from pairs alone SQLite reads the whole table.
+        # The id alone uses the index: for pairs, SQLite reads the whole table.
         operations.c.id.in_([id for id, _ in its]),
         sa.tuple_(operations.c.id, operations.c.attempt).in_(its),
         reason=reason,
@@ -52,14 +51,13 @@ def hand_over(
     )
     rows = connection.execute(ended).all()
     _remember(connection, rows)
-    _tell(connection, rows, reason, alerts)
+    _enqueue_recoveries(connection, rows, reason, alerts)
 
 
 def take_up(connection: sa.Connection, operation_id: UUID, attempt: int) -> bool:
-    """Let a worker that follows after all claim what counted as handed over; False if it did not.
+    """Make a handed-over operation claimable by a worker that follows; False if it was not.
 
-    It is not over, so it counts as no run until it ends. In the transaction of the claim, which may
-    refuse it for the same reasons as any other.
+    It no longer counts as a run until it ends. Called in the transaction of the claim.
     """
     taken = move(
         OperationState.QUEUED,
@@ -78,44 +76,44 @@ def take_up(connection: sa.Connection, operation_id: UUID, attempt: int) -> bool
 
 
 def _counted_for(row: sa.Row[Any]) -> list[str]:
-    """Return under which subjects a run counts: its own before that of the action as a whole."""
+    """Return the subjects under which a run counts: its own before the whole action's."""
     return [row.subject, ""] if row.subject else [""]
 
 
 def _remember(connection: sa.Connection, rows: Sequence[sa.Row[Any]]) -> None:
-    """Write what the actions know: nothing failed, as far as anybody can tell."""
+    """Write the actions' state: nothing is known to have failed."""
     known: dict[tuple[UUID, str], dict[str, Any]] = {}
     for row in rows:
-        # Of a start nothing is known: that of the sending stands for it.
+        # The start is unknown: the sending counts as it.
         values = {"last_state": OperationState.HANDED_OVER, "last_run_at": row.handing_at}
         for subject in _counted_for(row):
             key = {"action_uid": row.action_uid, "subject": subject}
             before = known.get((row.action_uid, subject), {"run_number": 0})
             count = {"run_number": before["run_number"] + 1}
             known[row.action_uid, subject] = {**key, **values, **FORGIVEN, **count}
-    # In the order in which everybody takes them: a subject's own before its action's.
+    # In the order of all writers: a subject's row before its action's.
     in_order = sorted(known, key=lambda key: (key[0], key[1] == "", key[1]))
     values_of = [known[key] for key in in_order]
     upsert(connection, action_state, values_of, ("run_number",), LATEST)
 
 
-def _tell(
+def _enqueue_recoveries(
     connection: sa.Connection, rows: Sequence[sa.Row[Any]], reason: str, alerts: AlertSettings
 ) -> None:
-    """Owe what closes an open alert; without one nobody is told of what is handed over."""
+    """Enqueue the notices that close open alerts."""
     newest = {row.action_uid: row for row in rows}
     is_open = action_state.c.alerted_at.is_not(None) | (
         action_state.c.overdue_alerted_at.is_not(None)
     )
-    standing: sa.Select[Any] = (
-        sa.select(action_state.c.action_uid, *STANDING)
+    status: sa.Select[Any] = (
+        sa.select(action_state.c.action_uid, *STATUS)
         .where(action_state.c.action_uid.in_(list(newest)), action_state.c.subject == "")
         .where(is_open)
     )
-    for known in connection.execute(standing).all():
+    for known in connection.execute(status).all():
         row = newest[known.action_uid]
         plan = connection.execute(sa.select(PLAN).where(operations.c.id == row.id)).scalar_one()
         state = OperationState.HANDED_OVER
         its_end = (row.action_uid, state, reason, row.finished_at, plan)
-        owed = alerting.owe(connection, End(row.id, row.attempt, *its_end), known, alerts)
+        owed = alerting.enqueue(connection, End(row.id, row.attempt, *its_end), known, alerts)
         notices.send_soon(connection, owed)

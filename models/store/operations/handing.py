@@ -1,8 +1,8 @@
-"""Tasks of the user's own on their way to the broker: begun, settled, or left in doubt.
+"""Hand tasks to the user's own application: begin, settle, or decide in doubt.
 
-`handing_at` is written and committed before anything is sent. From then on only what is known for
-certain moves the row: the broker took it, or took nothing. What nobody knows is decided by
-`in_doubt`, once the reservation has run out.
+`handing_at` is committed before sending. After that, only a certain outcome moves the row: the
+broker accepted the message, or it did not. An uncertain outcome is decided by `in_doubt` when the
+reservation expires.
 """
 
 from collections.abc import Sequence
@@ -32,11 +32,11 @@ from models.tables import operations, revisions
 from models.values import format_instant
 from runtime.sections import AlertSettings
 
-# What the broker refused is tried again by a later tick, not by this one again and again.
+# A later tick, not this one, sends again what the broker refused.
 REFUSED_FOR = timedelta(seconds=15)
-# A worker that was seen so lately still follows: a restart is no end of following.
+# A worker seen within this span still follows, perhaps after a restart.
 FOLLOWED_WITHIN = timedelta(minutes=10)
-# How long an accepted message is waited for: its queue may be long.
+# How long an accepted message may wait in its queue.
 TAKEN_WITHIN = timedelta(hours=1)
 UNCERTAIN = "send uncertain"
 UNCERTAIN_ERROR = (
@@ -50,13 +50,13 @@ NOT_TAKEN = "no worker that follows it has started it within an hour"
 
 @dataclass(frozen=True, slots=True)
 class Handed:
-    """A message to the user's own application, which only this process may send now."""
+    """A message to the user's own application, reserved for this process."""
 
     id: UUID
     attempt: int
     queue: str
     hand_over: HandOver
-    # What the message tells of its operation.
+    # The facts about its operation in the message.
     header: dict[str, Any]
 
 
@@ -66,10 +66,10 @@ def begin(
     rules: CeleryRules,
     alerts: AlertSettings = NO_ALERTS,
 ) -> list[Handed]:
-    """Note that these reserved operations are being sent; return those that really may be.
+    """Mark these reserved operations as being sent; return those that may be sent.
 
-    One whose action was paused or deleted meanwhile is skipped, one whose task is not allowed here
-    fails. The caller commits before it sends.
+    If the action was paused or deleted meanwhile, the operation is skipped; if its task is not
+    allowed here, it fails. The caller commits before it sends.
     """
     wanted = {message.id: message.attempt for message in messages}
     rows = connection.execute(_READY.where(operations.c.id.in_(list(wanted)))).all()
@@ -115,7 +115,7 @@ _READY = (
 
 
 def _may_start(connection: sa.Connection, row: sa.Row[Any]) -> bool:
-    """Skip what its action or its subject no longer wants: nobody may ask when it starts."""
+    """Skip an operation that its action or subject rules out: its start is not checked later."""
     if not row.is_wanted:
         unstarted.skip_unwanted(connection, row.id, row.attempt)
         return False
@@ -128,8 +128,8 @@ def _may_start(connection: sa.Connection, row: sa.Row[Any]) -> bool:
 
 def _refused(handed: HandOver | None) -> str:
     if handed is None:
-        return "its action no longer says which task to send"
-    return f"{SETTING} does not allow the task {handed.task!r} where it was to be sent"
+        return "its action no longer names the task to send"
+    return f"{SETTING} does not allow the task {handed.task!r} in the process that sends it"
 
 
 def _header(row: sa.Row[Any]) -> dict[str, Any]:
@@ -148,9 +148,9 @@ def settle(
     refused: Sequence[Handed],
     alerts: AlertSettings = NO_ALERTS,
 ) -> None:
-    """Mark what the broker took for certain, and release what it did not take for certain.
+    """Mark messages that the broker accepted, and release those it refused.
 
-    What a live worker follows is queued, until that worker claims it; the rest is handed over.
+    If a live worker follows the task, its operation is queued; otherwise it is handed over.
     """
     followed = ticks.followed_tasks(connection, FOLLOWED_WITHIN) if accepted else set()
     for one in accepted:
@@ -167,7 +167,7 @@ def _queued(one: Handed) -> sa.Update:
         OperationState.QUEUED,
         fenced(one.id, one.attempt),
         since=PENDING,
-        # Never sent again: then it is known that no worker that follows took it.
+        # It is never sent again: after that, no following worker has claimed it.
         not_before=database_now(TAKEN_WITHIN),
         sendings=operations.c.sendings + 1,
     )
@@ -182,10 +182,10 @@ def _released(one: Handed) -> sa.Update:
 def decide_doubtful(
     connection: sa.Connection, limit: int, alerts: AlertSettings = NO_ALERTS
 ) -> list[tuple[UUID, str]]:
-    """Decide what was being sent when its sender fell silent; return id and new state of each.
+    """Decide operations whose sender fell silent while sending; return ids and new states.
 
-    What was queued for a worker that follows, and not claimed, counts as handed over: if its
-    message comes after all, that worker still claims it.
+    An operation queued for a following worker and not claimed counts as handed over: if its
+    message still arrives, the worker claims it.
     """
     overdue = (
         sa.select(operations.c.id, operations.c.attempt, operations.c.state, operations.c.in_doubt)
@@ -228,10 +228,7 @@ def _fail(
 def await_message(
     connection: sa.Connection, operation_id: UUID, attempt: int, delay: timedelta
 ) -> None:
-    """Let an attempt wait for a message that the user's own application has sent already.
-
-    Celery's own retries come by such messages, after `delay`: nobody else may send one.
-    """
+    """Let an attempt wait for the message of a retry that Celery sends itself after `delay`."""
     waits = move(
         OperationState.QUEUED,
         fenced(operation_id, attempt),

@@ -17,7 +17,7 @@ PENDING = frozenset({_S.PENDING})
 
 _ENDED: dict[str, Any] = {"finished_at": database_now(), "waiting_for": None, "eta_at": None}
 _WRITES: dict[OperationState, dict[str, Any]] = {
-    # A new attempt: whatever message or worker the last one had, it is not this one's.
+    # A new attempt has no message and no worker yet.
     _S.PENDING: {
         "attempt": operations.c.attempt + 1,
         "sendings": 0,
@@ -35,7 +35,7 @@ _WRITES: dict[OperationState, dict[str, Any]] = {
         "started_at": database_now(),
         "first_started_at": sa.func.coalesce(operations.c.first_started_at, database_now()),
         "heartbeat_at": database_now(),
-        # An attempt that was lost may have left one.
+        # A lost attempt may have left one.
         "eta_at": None,
         "waiting_for": None,
         "reason": None,
@@ -50,9 +50,9 @@ _WRITES: dict[OperationState, dict[str, Any]] = {
 
 
 def becomes(to: OperationState, since: Collection[OperationState], **values: Any) -> dict[str, Any]:
-    """Return the columns that a move from one of the states `since` to `to` writes.
+    """Return the columns that a move from a state in `since` to `to` writes, with `values`.
 
-    `values` come on top. Raises IllegalMove for a move that is not in `LEGAL_MOVES`.
+    Raises IllegalMove for a move that is not in `LEGAL_MOVES`.
     """
     illegal = sorted(state for state in since if to not in LEGAL_MOVES[state])
     if illegal or not since:
@@ -66,9 +66,9 @@ def move(
     since: Collection[OperationState] = UNSTARTED,
     **values: Any,
 ) -> sa.Update:
-    """Return the statement that moves operations `where` they stand in `since` to `to`.
+    """Return the statement that moves operations from a state in `since` to `to`.
 
-    It changes no row that another process has moved meanwhile. Raises IllegalMove.
+    It changes no row that another process has moved. Raises IllegalMove.
     """
     stands = stands_in(operations.c.state, since)
     return sa.update(operations).where(*where, stands).values(becomes(to, since, **values))

@@ -1,7 +1,7 @@
-"""The outbox is a query: which operations may be sent now, and what the broker took.
+"""The outbox: query sendable operations, and record what the broker accepted.
 
-`not_before`, by the database's clock, says when a row in pending or queued may be (re)sent.
-Nothing here is inside a transaction with the sending.
+A pending or queued row may be (re)sent from `not_before` on, by the database's clock. Sending
+happens outside these transactions.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -39,15 +39,15 @@ class Message:
 def reserve_sendable(
     connection: sa.Connection, limit: int, only: Collection[UUID] | None = None
 ) -> list[Message]:
-    """Reserve up to `limit` operations that may be sent now, for 30 s, the oldest first.
+    """Reserve up to `limit` sendable operations for 30 s, oldest first, of `only` these ids.
 
-    `only` restricts it to these. The caller commits before it sends.
+    The caller commits before it sends.
     """
     ready = (
         sa.select(operations.c.id)
         .where(sa.text("state IN ('pending', 'queued') AND waiting_for IS NULL"))
         .where(operations.c.not_before <= database_now())
-        # What is on its way to the user's own application may have been taken: store/handing.py.
+        # A message to the user's own application may have been accepted: handing.py.
         .where(operations.c.handing_at.is_(None))
         .order_by(operations.c.not_before)
         .limit(limit)
@@ -65,9 +65,9 @@ def reserve_sendable(
 
 
 def mark_sent(connection: sa.Connection, messages: Sequence[Message]) -> None:
-    """Mark as queued what the broker took, where it still stands in that attempt, unstarted.
+    """Mark accepted messages as queued, if they are still unstarted in that attempt.
 
-    It may be sent again in 5 minutes, doubling to 1 hour: a repeated message is harmless.
+    They may be sent again after 5 minutes, doubling to 1 hour: a repeated message is harmless.
     """
     doublings = sa.case(
         (operations.c.sendings > MOST_DOUBLINGS, LONGEST_RESEND.total_seconds()),
@@ -78,12 +78,12 @@ def mark_sent(connection: sa.Connection, messages: Sequence[Message]) -> None:
 
 
 def release_unsent(connection: sa.Connection, messages: Sequence[Message]) -> None:
-    """Give back the reservation of what the broker may not have taken: the next tick sends it."""
+    """Release the reservation of messages that the broker may lack: the next tick sends them."""
     _change_unstarted(connection, messages, {"not_before": database_now()})
 
 
 def release_lost(connection: sa.Connection) -> int:
-    """Let what the broker took and no worker started be sent again now; return how many."""
+    """Release accepted, unstarted operations for resending; return how many."""
     lost = (
         sa.update(operations)
         .where(*_OF_OURS_IN_THE_BROKER, operations.c.not_before > database_now())
@@ -93,14 +93,14 @@ def release_lost(connection: sa.Connection) -> int:
 
 
 def queues_in_use(connection: sa.Connection) -> set[str]:
-    """Return the queues of our workers in which the broker has messages."""
-    # A condition that always holds: by it both stores take the index of what is to be sent.
+    """Return the queues of Minutehand's workers in which the broker has messages."""
+    # Always true: with it, both stores use the index of sendable operations.
     at_any_time = operations.c.not_before > database_now(-LONG_AGO)
     query = sa.select(operations.c.queue).distinct().where(*_OF_OURS_IN_THE_BROKER, at_any_time)
     return set(connection.execute(query).scalars())
 
 
-# What is sent to the user's own application is never sent again: store/handing.py.
+# Messages to the user's own application are never sent again: handing.py.
 _OF_OURS_IN_THE_BROKER = (
     sa.text("state IN ('pending', 'queued') AND waiting_for IS NULL"),
     stands_in(operations.c.state, {OperationState.QUEUED}),
@@ -109,16 +109,16 @@ _OF_OURS_IN_THE_BROKER = (
 
 
 def release_after_clock(connection: sa.Connection, ahead: timedelta) -> None:
-    """Let what waits be sent at once if the database's clock was ahead by more than `ahead`.
+    """Release waiting operations if the database's clock was ahead by more than `ahead`.
 
-    Else it would wait until that clock's instants come: for an hour, or a year. A message sent
-    anew is harmless; a backoff is cut short.
+    Otherwise they wait for that clock's instants. A repeated message is harmless; backoffs end
+    early.
     """
     connection.execute(
         sa.update(operations)
         .where(stands_in(operations.c.state, UNSTARTED), operations.c.not_before > database_now())
         .where(ticks.clock_was_ahead(ahead))
-        # What is being sent keeps its reservation: nobody must think it doubtful too soon.
+        # An operation being sent keeps its reservation, so that it is not in doubt too soon.
         .values(
             not_before=sa.case(
                 (operations.c.handing_at.is_(None), database_now()),
@@ -131,10 +131,10 @@ def release_after_clock(connection: sa.Connection, ahead: timedelta) -> None:
 def _change_unstarted(
     connection: sa.Connection, messages: Sequence[Message], values: Mapping[str, Any]
 ) -> None:
-    """Change these operations where they still stand in that attempt, unstarted.
+    """Change these operations if they are still unstarted in that attempt.
 
-    Each is found by its id: a list of pairs makes SQLite read the whole table, and PostgreSQL plan
-    one condition for each.
+    Found by id: for a list of pairs, SQLite reads the whole table, and PostgreSQL plans one
+    condition each.
     """
     rows = [{"its_id": message.id, "its_attempt": message.attempt} for message in messages]
 

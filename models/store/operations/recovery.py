@@ -1,4 +1,4 @@
-"""What nobody runs or releases any more: taken back, released again."""
+"""Take back lost operations and release stranded ones."""
 
 from datetime import timedelta
 from uuid import UUID
@@ -16,7 +16,7 @@ from runtime.sections import AlertSettings
 
 
 def release_stranded(connection: sa.Connection) -> int:
-    """Release operations that wait for one that no longer runs nor waits; return how many."""
+    """Release operations that wait for an ended or missing one; return how many."""
     holder = operations.alias("holder")
     stranded = (
         sa.select(operations.c.waiting_for)
@@ -32,7 +32,7 @@ def release_stranded(connection: sa.Connection) -> int:
     )
     ended = connection.execute(stranded).scalars().all()
     if None in ended:
-        # The id of what it waits for cannot be read.
+        # An unreadable id.
         _release_orphans(connection)
     return sum(len(release_waiting(connection, one)) for one in ended if one is not None)
 
@@ -52,7 +52,7 @@ def take_back_lost(
     alerts: AlertSettings = NO_ALERTS,
 ) -> list[tuple[UUID, str]]:
     """Take back running operations without a heartbeat for `lease`; return id and new state."""
-    # A heartbeat that lies ahead is of a clock that was: it says nothing of now.
+    # A heartbeat in the future comes from a clock that was ahead.
     stale = (operations.c.heartbeat_at < database_now(-lease)) | (
         operations.c.heartbeat_at > database_now(lease)
     )
@@ -73,13 +73,13 @@ def take_back_lost(
 def _taken_back(
     connection: sa.Connection, row: sa.RowMapping, alerts: AlertSettings
 ) -> OperationState:
-    """Take back one; quarantine it where that fails: its neighbours are taken back as ever."""
+    """Take back an operation; if that fails, mark it as broken, and let the others go on."""
     try:
         with connection.begin_nested():
             return _take_back(connection, row, alerts)
     except DATABASE_AWAY:
         raise
-    except Exception as error:  # whatever somebody made of its row
+    except Exception as error:  # a broken row
         text = f"it could not be taken back: {type(error).__name__}: {error}"
         broken = sa.update(operations).where(operations.c.id == row["id"])
         ended = {"state": OperationState.FAILED, "reason": "broken", "error": text}

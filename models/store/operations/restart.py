@@ -1,4 +1,4 @@
-"""Requests about an operation: run it again under its own id, ask a running one to end."""
+"""Run an operation again under its id, or ask a running one to end."""
 
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -13,7 +13,7 @@ from models.store.operations.move import fenced, move
 from models.store.operations.outbox import Message
 from models.tables import operations
 
-# How an operation looks that has not begun: no end is left.
+# Columns without a value before the start.
 _NOTHING = (
     "reason", "error", "result", "finished_at", "cancel_requested_at", "queued_at", "started_at",
     "phase", "message", "progress", "processed", "total",
@@ -29,8 +29,8 @@ def run_again(
 ) -> Message | None:
     """Make an ended operation pending, reserved for sending by the caller; None if it moved.
 
-    `seen` is its row, `states` are those it may stand in, `becomes` says what it runs. Whatever ran
-    before gets a new attempt; a missed one never had its first.
+    `seen` is its row, `states` are the states allowed, `becomes` are new values. It gets a new
+    attempt, unless it was missed and never had its first.
     """
     was_missed = operations.c.state == OperationState.MISSED
     values = {
@@ -48,10 +48,7 @@ def run_again(
 
 
 def ask_to_cancel(connection: sa.Connection, operation_id: UUID, reason: str) -> bool:
-    """Ask a running operation to end: its worker's next heartbeat reads it.
-
-    False if it does not run or was asked before.
-    """
+    """Ask an operation to end at its next heartbeat; False if not running or asked before."""
     asked = (
         sa.update(operations)
         .where(operations.c.id == operation_id, operations.c.state == OperationState.RUNNING)

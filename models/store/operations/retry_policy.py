@@ -1,4 +1,4 @@
-"""How an attempt ends that failed: tried again after its backoff, or failed for good."""
+"""Decide how a failed attempt ends: retried after its backoff, or failed for good."""
 
 from datetime import timedelta
 from typing import Protocol
@@ -10,7 +10,7 @@ from models.store.operations.finish import Ending
 
 
 class Tried(Protocol):
-    """An attempt that somebody owns."""
+    """A claimed attempt."""
 
     @property
     def plan(self) -> Plan: ...
@@ -19,7 +19,7 @@ class Tried(Protocol):
 
 
 def failed(claimed: Tried, error: str, *, permanent: bool) -> Ending:
-    """Return how an attempt ends that failed: tried again after its backoff, or failed."""
+    """Return how a failed attempt ends: retried after its backoff, or failed for good."""
     plan, error = claimed.plan, storable(error)
     if permanent or claimed.failures + 1 >= plan.max_attempts:
         return Ending(OperationState.FAILED, error=error, is_failure=True)

@@ -1,4 +1,4 @@
-"""Writes to a running operation: each repeats its attempt, and no row changed means LeaseLost."""
+"""Write to a running operation, fenced by its attempt; no row changed means LeaseLost."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ MOST_LOG_LINES = 200
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """What an action (and subject) knows of its earlier operations."""
+    """What is known of an action's (and subject's) earlier operations."""
 
     run_number: int
     last_success_at: datetime | None
@@ -34,7 +34,7 @@ _MEMORY = sa.select(
 
 
 def memory(connection: sa.Connection, uid: UUID, subject: str | None) -> Memory:
-    """Return what an action knows; before its first operation, nothing."""
+    """Return an action's memory, empty before its first operation."""
     asked = {"its_action": uid, "its_subject": subject or ""}
     row = connection.execute(_MEMORY, asked).one_or_none()
     if row is None:
@@ -42,33 +42,33 @@ def memory(connection: sa.Connection, uid: UUID, subject: str | None) -> Memory:
     return Memory(row.run_number, row.last_success_at, dict(row.checkpoint or {}))
 
 
-# The row of an attempt, and of one that is still ours; `mine` gives their parameters.
+# The row of an attempt, and of a running one; `fence` returns their parameters.
 ATTEMPT = sa.and_(
     operations.c.id == sa.bindparam("its_id"), operations.c.attempt == sa.bindparam("its_attempt")
 )
-MINE = sa.and_(ATTEMPT, operations.c.state == OperationState.RUNNING)
-_WRITE = sa.update(operations).where(MINE).values(heartbeat_at=database_now())
+_FENCED = sa.and_(ATTEMPT, operations.c.state == OperationState.RUNNING)
+_WRITE = sa.update(operations).where(_FENCED).values(heartbeat_at=database_now())
 _BEAT = (
     sa.update(operations)
-    .where(MINE)
+    .where(_FENCED)
     .values(heartbeat_at=database_now())
     .returning(operations.c.cancel_requested_at)
 )
 
 
-def mine(operation_id: UUID, attempt: int) -> dict[str, Any]:
-    """Return the parameters of `MINE`."""
+def fence(operation_id: UUID, attempt: int) -> dict[str, Any]:
+    """Return the parameters that fence a statement by an attempt."""
     return {"its_id": operation_id, "its_attempt": attempt}
 
 
 def lease_lost(operation_id: UUID, attempt: int) -> LeaseLost:
     """Return the error of a write that changed no row."""
-    return LeaseLost(f"operation {operation_id} attempt {attempt} is no longer ours")
+    return LeaseLost(f"operation {operation_id} attempt {attempt} has moved meanwhile")
 
 
 def beat(connection: sa.Connection, operation_id: UUID, attempt: int) -> bool:
-    """Renew the lease; return whether a cancel was asked for. Raises LeaseLost."""
-    row = connection.execute(_BEAT, mine(operation_id, attempt)).one_or_none()
+    """Renew the lease; return whether a cancel was requested. Raises LeaseLost."""
+    row = connection.execute(_BEAT, fence(operation_id, attempt)).one_or_none()
     if row is None:
         raise lease_lost(operation_id, attempt)
     return row.cancel_requested_at is not None
@@ -76,7 +76,7 @@ def beat(connection: sa.Connection, operation_id: UUID, attempt: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """What the row is to show of an attempt: its values, and its log lines when there are new."""
+    """An attempt's progress to store: columns, and log lines if there are new ones."""
 
     values: dict[str, Any]
     lines: Sequence[dict[str, Any]] | None = None
@@ -84,14 +84,14 @@ class Story:
 
 def write(connection: sa.Connection, operation_id: UUID, attempt: int, story: Story) -> None:
     """Write progress, phase, message or steps, and the last log lines. Raises LeaseLost."""
-    changed = connection.execute(_WRITE, {**mine(operation_id, attempt), **story.values})
+    changed = connection.execute(_WRITE, {**fence(operation_id, attempt), **story.values})
     if changed.rowcount != 1:
         raise lease_lost(operation_id, attempt)
     write_lines(connection, operation_id, story)
 
 
 def write_lines(connection: sa.Connection, operation_id: UUID, story: Story) -> None:
-    """Write the last log lines, if there are new ones."""
+    """Write the last log lines, if any."""
     if story.lines is not None:
         lines = list(story.lines)[-MOST_LOG_LINES:]
         upsert(connection, operation_logs, [{"operation_id": operation_id, "lines": lines}])

@@ -1,4 +1,4 @@
-"""Whether an operation about a user may still start: the user counts, the event holds."""
+"""Decide whether an operation about a user may still start."""
 
 from datetime import datetime
 from typing import Protocol
@@ -14,7 +14,7 @@ SEEN_AGAIN = "seen again"
 
 
 class AboutSubject(Protocol):
-    """An operation as recorded: about a user, and at the event of that instant."""
+    """A recorded operation, perhaps about a user and an event."""
 
     @property
     def small_app_id(self) -> int: ...
@@ -27,9 +27,9 @@ class AboutSubject(Protocol):
 
 
 def why_not(connection: sa.Connection, recorded: AboutSubject) -> str | None:
-    """Return why an operation about a user is not to start now; None when it may.
+    """Return why an operation about a user must not start now; None if it may.
 
-    The filter says so, the user is gone, or was seen again since the event that it is about.
+    The filter excludes the user, the user is gone, or was seen again since the event.
     """
     if recorded.subject is None:
         return None

@@ -1,4 +1,4 @@
-"""Operations that end without a start: skipped, dropped, overtaken, cancelled."""
+"""End operations before their start: skipped, dropped, overtaken, cancelled."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -15,13 +15,13 @@ from models.tables import actions, operations
 
 
 def skip(connection: sa.Connection, id: UUID, attempt: int, reason: str) -> bool:
-    """Skip an unstarted attempt for that reason; False if it is not unstarted any more."""
+    """Skip an unstarted attempt for that reason; False if it has moved."""
     skipped = move(OperationState.SKIPPED, fenced(id, attempt), reason=reason)
     return connection.execute(skipped).rowcount == 1
 
 
 def drop(connection: sa.Connection, id: UUID, attempt: int) -> bool:
-    """Drop an unstarted attempt that comes too soon; False if it is not unstarted any more."""
+    """Drop an unstarted attempt that comes too soon; False if it has moved."""
     dropped = move(OperationState.DROPPED, fenced(id, attempt), reason="tolerance")
     return connection.execute(dropped).rowcount == 1
 
@@ -29,7 +29,7 @@ def drop(connection: sa.Connection, id: UUID, attempt: int) -> bool:
 def skip_unwanted(connection: sa.Connection, id: UUID, attempt: int) -> bool:
     """Skip an unstarted attempt whose action is paused or deleted; False if it has moved.
 
-    Operations that wait for it wait for nothing else: they are skipped with it.
+    Operations that wait for it are skipped as well.
     """
     skipped = _skip_unwanted(connection, fenced(id, attempt))
     is_skipped = bool(skipped)
@@ -48,10 +48,7 @@ def _skip_unwanted(connection: sa.Connection, which: sa.ColumnElement[bool]) -> 
 
 
 def overtake(connection: sa.Connection, newest: Sequence[tuple[UUID, datetime]]) -> int:
-    """Skip the unstarted operations before an action's newest: pairs of uid and occurrence.
-
-    Requested ones wait for their turn.
-    """
+    """Skip unstarted scheduled operations before the newest, given as uid and occurrence."""
     rows = [{"its_action": uid, "its_newest": at} for uid, at in newest]
     values = becomes(OperationState.SKIPPED, UNSTARTED, reason=OVERTAKEN)
 
@@ -60,7 +57,7 @@ def overtake(connection: sa.Connection, newest: Sequence[tuple[UUID, datetime]])
             row["action_uid"] == given["its_action"],
             row["occurrence_at"] < given["its_newest"],
             stands_in(row["state"], UNSTARTED),
-            # Another occurrence does not overtake one that has begun (a retry, one given back).
+            # An operation that has begun (a retry, a lost one) is not overtaken.
             row["first_started_at"].is_(None),
             sa.not_(is_requested(row)),
             sa.not_(is_being_sent(row)),
@@ -71,9 +68,9 @@ def overtake(connection: sa.Connection, newest: Sequence[tuple[UUID, datetime]])
 
 
 def keep_newest(connection: sa.Connection, uid: UUID, max_waiting: int) -> int:
-    """Skip the oldest operations of an action that never started, beyond those that may wait.
+    """Skip an action's oldest never-started operations, except the newest `max_waiting` + 1.
 
-    One is allowed besides those that wait: it may be the next to run. Requested ones do not count.
+    One of them may be the next to run. Requested ones do not count.
     """
     never_started = _surplus(uid).where(operations.c.first_started_at.is_(None))
     never_started = never_started.where(sa.not_(is_being_sent(operations.c)))
@@ -81,16 +78,13 @@ def keep_newest(connection: sa.Connection, uid: UUID, max_waiting: int) -> int:
 
 
 def keep_newest_waiting(connection: sa.Connection, uid: UUID, max_waiting: int) -> int:
-    """Skip the oldest waiting operations of an action, so that the newest `max_waiting` wait.
-
-    Requested ones do not count.
-    """
+    """Skip an action's oldest waiting operations, except requested ones, beyond `max_waiting`."""
     waiting = _surplus(uid).where(operations.c.waiting_for.is_not(None))
     return _skip_surplus(connection, waiting.offset(max_waiting), max_waiting)
 
 
 def _surplus(uid: UUID) -> sa.Select[Any]:
-    """Return the unstarted operations of an action's schedule, the newest first."""
+    """Return an action's unstarted scheduled operations, newest first."""
     return (
         sa.select(operations.c.id)
         .where(operations.c.action_uid == uid, stands_in(operations.c.state, UNSTARTED))
@@ -110,7 +104,7 @@ def _skip_surplus(connection: sa.Connection, surplus: sa.Select[Any], max_waitin
 
 
 def cancel(connection: sa.Connection, id: UUID, reason: str) -> bool:
-    """Cancel an operation that has not started, also one that waits; False if it has."""
+    """Cancel an unstarted operation, waiting or not; False if it has started."""
     return _cancel(connection, operations.c.id == id, reason) == 1
 
 
@@ -120,13 +114,13 @@ def cancel_all(connection: sa.Connection, uids: Sequence[UUID], reason: str) -> 
 
 
 def cancel_backfill(connection: sa.Connection, uid: UUID, by: CausedBy, reason: str) -> int:
-    """Cancel the unstarted operations of an action that a backfill caused; return how many."""
+    """Cancel an action's unstarted operations of a backfill; return how many."""
     its_own = (operations.c.action_uid == uid) & (operations.c.triggerer == by.triggerer)
     return _cancel(connection, its_own, reason)
 
 
 def _cancel(connection: sa.Connection, which: sa.ColumnElement[bool], reason: str) -> int:
-    """Cancel unstarted operations, except one whose message the broker may just be taking."""
+    """Cancel unstarted operations, except those being sent to another application."""
     not_sent = sa.not_(is_being_sent(operations.c))
     return connection.execute(
         move(OperationState.CANCELLED, which, not_sent, reason=reason)

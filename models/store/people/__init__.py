@@ -1,1 +1,1 @@
-"""Users, groups and events."""
+"""Store users, groups and events."""

@@ -1,4 +1,4 @@
-"""Events of users as the tick asks for them: by ranges of their instants, many with a statement."""
+"""Read users' events by ranges of their instants, many ranges per statement."""
 
 import json
 from collections.abc import Collection, Iterator, Sequence
@@ -25,11 +25,11 @@ from models.tables import (
 )
 
 BATCH = 1_000
-# So many ranges are asked for with one statement.
+# The maximum of ranges per statement.
 RANGES_AT_ONCE = 5_000
 CUSTOM = "custom"
 SECOND = timedelta(seconds=1)
-# What an event is read from: its instant, and whether an import wrote that in silence.
+# The columns of an event: its instant, and whether an import wrote it without raising the event.
 ANCHORS = {
     CREATED: (users.c.created_at, users.c.created_silent),
     ACTIVATED: (users.c.activated_at, users.c.activated_silent),
@@ -39,7 +39,7 @@ ANCHORS = {
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """The events of one name in a small app, at instants in (since, until]; `number` is for you."""
+    """A query for a small app's events in (since, until]; `number` identifies it."""
 
     number: int
     small_app_id: int
@@ -50,7 +50,7 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Happened:
-    """An event of a user, found in the range of that number; groups are empty until asked for."""
+    """A user's event in the range `number`; `groups` is empty unless `with_groups` adds them."""
 
     number: int
     at: datetime
@@ -62,10 +62,10 @@ class Happened:
 
 
 def happened(connection: sa.Connection, ranges: Sequence[Range]) -> Iterator[list[Happened]]:
-    """Yield the events in these ranges, in no order, as they are read: at most 1,000 at a time.
+    """Yield the events in these ranges, unordered, in batches of at most 1,000.
 
-    Events of users who are not there, and instants that an import wrote in silence, are none.
-    Raises ValueError, or DataError, for an instant that cannot be read.
+    Events of unknown users and instants that an import wrote silently do not count. Raises
+    ValueError or DataError for an unreadable instant.
     """
     kinds: dict[str, list[Range]] = {}
     for one in ranges:
@@ -88,7 +88,7 @@ def _happened(row: Any) -> Happened:
 
 
 def next_in(connection: sa.Connection, one: Range, limit: int) -> list[Happened]:
-    """Return the first events of a range, by their instants."""
+    """Return the first events of a range, by instant."""
     given = {
         "app": sa.literal(one.small_app_id),
         "event": sa.literal(one.event),
@@ -116,7 +116,7 @@ def with_groups(
 
 
 def event_actions(connection: sa.Connection, *only: sa.ColumnElement[bool]) -> Sequence[Any]:
-    """Return the event actions that are active, by uid, with where their deciding begins."""
+    """Return the active event actions, by uid, with the starts of their windows."""
     query = (
         sa.select(
             actions.c.uid,
@@ -142,31 +142,30 @@ def event_actions(connection: sa.Connection, *only: sa.ColumnElement[bool]) -> S
 
 
 def hold_all(connection: sa.Connection, uids: Collection[UUID]) -> dict[UUID, int]:
-    """Lock the cursors of these actions; return the revision of each that stands as it is.
+    """Lock the cursors of these actions; return the revision of each unchanged one.
 
-    Missing are those that somebody changes now, or has edited, paused, deleted or set aside. Never
-    waits.
+    Actions that are locked, edited, paused, deleted or quarantined are missing. Never waits.
     """
     wanted = is_among(connection, action_cursor.c.action_uid, sorted(uids))
     free = sa.select(action_cursor.c.action_uid).where(wanted).order_by(action_cursor.c.action_uid)
     held = (
         connection.execute(free.with_for_update(skip_locked=True, key_share=True)).scalars().all()
     )
-    # Read after the locking: PostgreSQL would show actions as they were before.
-    standing = (
+    # Read after locking: PostgreSQL would show actions from before.
+    unchanged = (
         sa.select(actions.c.uid, actions.c.revision)
         .join(action_cursor, action_cursor.c.action_uid == actions.c.uid)
         .where(is_among(connection, actions.c.uid, held), action_cursor.c.edited_at.is_(None))
         .where(actions.c.active, actions.c.deleted_at.is_(None), actions.c.set_aside.is_(None))
     )
-    return {row.uid: row.revision for row in connection.execute(standing)}
+    return {row.uid: row.revision for row in connection.execute(unchanged)}
 
 
 def withdraw_missed(connection: sa.Connection, now: datetime) -> datetime | None:
-    """Withdraw what was taken for missed after `now`; return from when on to decide anew, or None.
+    """Withdraw missed records after `now`; return the instant to decide from again, or None.
 
-    A span that reaches over `now` goes as a whole, and with it those of other actions beside it:
-    all actions are decided anew from the same instant.
+    A span across `now` is withdrawn as a whole, with overlapping spans of other actions: all
+    actions are decided again from the same instant.
     """
     uids = sa.select(actions.c.uid).where(actions.c.event.is_not(None))
     of_events = missed_spans.c.action_uid.in_(uids)
@@ -197,7 +196,7 @@ def actions_on(connection: sa.Connection, small_app_id: int, event: str) -> Sequ
 def add(
     connection: sa.Connection, small_app_id: int, event: str, id: str, subject: str, at: datetime
 ) -> bool:
-    """Store a custom event; False, and nothing changes, when that id is there already."""
+    """Store a custom event; False, with nothing changed, if the id exists."""
     row = {"small_app_id": small_app_id, "event": event, "id": id}
     added = insert_ignoring(connection, events).values(**row, subject=subject, occurred_at=at)
     return connection.execute(added.returning(events.c.id)).first() is not None
@@ -205,9 +204,9 @@ def add(
 
 @lru_cache(maxsize=16)
 def _asking(dialect: str, kind: str) -> sa.Select[Any]:
-    """Return the statement that takes ranges as JSON and looks each up by itself, by its index.
+    """Return the statement that takes ranges as JSON and finds each by its index.
 
-    What PostgreSQL makes of a plain join depends on statistics: OFFSET keeps it from reading all.
+    PostgreSQL's plan of a plain join depends on statistics: OFFSET prevents a full read.
     """
     if dialect == "postgresql":
         typed: list[sa.ColumnClause[Any]] = [
@@ -229,21 +228,21 @@ def _asking(dialect: str, kind: str) -> sa.Select[Any]:
 
 
 def _one_range(kind: str, given: Any, *first: Any) -> sa.Select[Any]:
-    """Return the events of the given range: of a column of `users`, or of the table of events."""
-    who = (users.c.id, users.c.active, users.c.activated_at)
+    """Return the events of a range, from a column of `users` or from the table `events`."""
+    user = (users.c.id, users.c.active, users.c.activated_at)
     app = given["app"]
     if kind == CUSTOM:
         at = events.c.occurred_at
-        found = sa.select(*first, at.label("at"), events.c.id.label("event_id"), *who).join(
+        found = sa.select(*first, at.label("at"), events.c.id.label("event_id"), *user).join(
             users,
             (users.c.small_app_id == events.c.small_app_id) & (users.c.id == events.c.subject),
         )
         where = (events.c.small_app_id == app, events.c.event == given["event"])
     else:
         at, is_silent = ANCHORS[kind]
-        found = sa.select(*first, at.label("at"), sa.null().label("event_id"), *who)
+        found = sa.select(*first, at.label("at"), sa.null().label("event_id"), *user)
         where = (users.c.small_app_id == app, sa.not_(is_silent))
-    # The bounds of a range are as its column has them, also where the store has no type for them.
+    # The bounds have the column's type, also on SQLite.
     bounds = [sa.type_coerce(given[name], UTCDateTime()) for name in ("since", "until")]
     return found.where(*where, at > bounds[0], at <= bounds[1])
 

@@ -1,4 +1,4 @@
-"""The users of a small app and their groups; who a filter of recipients means now."""
+"""Store the users and groups of a small app, and select recipients."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from models.tables import group_members, groups, users
 from models.users import UserModel
 
 BATCH = 500
-# Instants of a user, and the flags that say that they raise no event.
+# A user's instants, and the flags that they raise no event.
 SILENT = {
     "created_at": "created_silent",
     "activated_at": "activated_silent",
@@ -24,7 +24,7 @@ SILENT = {
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """A user as stored; `active` false: switched off, `activated_at` None: never activated."""
+    """A stored user; `active` false means disabled, `activated_at` None never activated."""
 
     id: str
     email: str
@@ -34,13 +34,13 @@ class User:
     activated_at: datetime | None
     last_seen_at: datetime | None
     groups: frozenset[str]
-    # Instants that an import wrote: `created_at` and so on. They raise no event.
+    # Names of instants that an import wrote and that raise no event.
     silent: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """The instant of a user that stands, and whether it was written just now, with its event."""
+    """A user's current instant, and whether it was written now and raised its event."""
 
     at: datetime
     raised: bool
@@ -48,7 +48,7 @@ class Moved:
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """How many users an import made and how many it found there already."""
+    """The number of users that an import created and updated."""
 
     created: int
     updated: int
@@ -61,16 +61,18 @@ def import_users(
     *,
     raises_events: bool = False,
 ) -> Imported:
-    """Insert or update `models`; return how many of each. Other users stay as they are.
+    """Insert or update users; return how many of each. Other users stay unchanged.
 
-    What a row does not name is kept of a user who is there already. Groups that are named replace
-    the user's groups, and are made when they are new. An instant that is new raises an event only
-    with `raises_events`; one that a user has already goes on doing what it did.
+    Fields that a row omits keep their values. Named groups replace the user's groups and are
+    created if missing. A new instant raises an event only with `raises_events`; an unchanged one
+    keeps its flag.
     """
     for some in _batches([model.id for model in models]):
-        # Else an instant that the application writes meanwhile would be overwritten by the old one.
-        mine = (users.c.small_app_id == small_app_id) & users.c.id.in_(some)
-        connection.execute(sa.select(users.c.id).where(mine).order_by(users.c.id).with_for_update())
+        # Locked, so that an instant that the application writes meanwhile is not overwritten.
+        chosen = (users.c.small_app_id == small_app_id) & users.c.id.in_(some)
+        connection.execute(
+            sa.select(users.c.id).where(chosen).order_by(users.c.id).with_for_update()
+        )
     now = read_clock(connection)
     known = {user.id: user for user in listed(connection, small_app_id)}
     rows = [
@@ -87,7 +89,7 @@ def import_users(
 
 
 def add_groups(connection: sa.Connection, small_app_id: int, names: Sequence[str]) -> None:
-    """Make groups; those that are there already stay as they are."""
+    """Create missing groups."""
     if names:
         rows = [{"small_app_id": small_app_id, "name": name} for name in names]
         connection.execute(insert_ignoring(connection, groups), rows)
@@ -96,7 +98,7 @@ def add_groups(connection: sa.Connection, small_app_id: int, names: Sequence[str
 def remove(
     connection: sa.Connection, small_app_id: int, ids: Sequence[str], group_names: Sequence[str]
 ) -> None:
-    """Remove users and groups with their memberships; what operations tell of them stays."""
+    """Remove users and groups with their memberships; operations about them stay."""
     members, of_app = group_members.c, group_members.c.small_app_id == small_app_id
     for some in _batches(ids):
         connection.execute(sa.delete(group_members).where(of_app, members.user_id.in_(some)))
@@ -114,13 +116,13 @@ def listed(connection: sa.Connection, small_app_id: int) -> list[User]:
 
 
 def find(connection: sa.Connection, small_app_id: int, id: str) -> User | None:
-    """Return the user of that id, None where there is none."""
+    """Return the user of that id, or None."""
     chosen = (users.c.small_app_id == small_app_id) & (users.c.id == id)
     return next(iter(_users(connection, small_app_id, chosen)), None)
 
 
 def add(connection: sa.Connection, small_app_id: int, model: UserModel) -> bool:
-    """Store a new user, whose instants raise their events; False when the id is taken."""
+    """Store a new user, whose instants raise their events; False if the id is taken."""
     row = _row(small_app_id, model, None, read_clock(connection))
     added = insert_ignoring(connection, users).values(row).returning(users.c.id)
     if connection.execute(added).first() is None:
@@ -132,17 +134,17 @@ def add(connection: sa.Connection, small_app_id: int, model: UserModel) -> bool:
 def move(
     connection: sa.Connection, small_app_id: int, id: str, name: str, at: datetime
 ) -> Moved | None:
-    """Write an instant of a user, `activated_at` or `last_seen_at`, which raises its event.
+    """Write a user's `activated_at` or `last_seen_at`, which raises its event.
 
-    An event that is reported late does not undo a newer one. An instant that an import wrote in
-    silence raises its event now. Returns None where there is no such user.
+    An older instant does not replace a newer one. An instant that an import wrote silently raises
+    its event now. Returns None for an unknown user.
     """
     column, is_silent = users.c[name], users.c[SILENT[name]]
-    mine = (users.c.small_app_id == small_app_id) & (users.c.id == id)
+    chosen = (users.c.small_app_id == small_app_id) & (users.c.id == id)
     is_new = sa.or_(column.is_(None), column < at, sa.and_(column == at, is_silent))
-    moved = sa.update(users).where(mine, is_new).values({name: at, SILENT[name]: False})
+    moved = sa.update(users).where(chosen, is_new).values({name: at, SILENT[name]: False})
     raised = connection.execute(moved).rowcount == 1
-    found = connection.execute(sa.select(column).where(mine)).one_or_none()
+    found = connection.execute(sa.select(column).where(chosen)).one_or_none()
     return None if found is None else Moved(found[0], raised)
 
 
@@ -161,7 +163,7 @@ def group_names(connection: sa.Connection, small_app_id: int) -> set[str]:
 def recipients_of(
     connection: sa.Connection, small_app_id: int, rule: RecipientFilterModel
 ) -> list[Recipient]:
-    """Return whom `rule` selects now, by id; unknown users and groups select nobody."""
+    """Return the users that `rule` selects now, by id; it ignores unknown users and groups."""
     named = users.c.small_app_id == small_app_id
     if EVERYBODY not in rule.groups:
         named &= sa.or_(users.c.id.in_(rule.users), users.c.id.in_(_members(small_app_id, rule)))
@@ -171,14 +173,14 @@ def recipients_of(
 
 
 def as_recipient(user: User) -> Recipient:
-    """Return a user as steps send to them."""
+    """Return a user as a recipient."""
     return Recipient(id=user.id, address=user.email or None, name=user.name)
 
 
 def unknown_names(
     connection: sa.Connection, small_app_id: int, rule: RecipientFilterModel
 ) -> list[str]:
-    """Return the users and groups that `rule` names and that the small app does not have."""
+    """Return the users and groups of `rule` that the small app does not have."""
     missing_users = set(rule.users) - user_ids(connection, small_app_id)
     missing = set(rule.groups) - group_names(connection, small_app_id) - {EVERYBODY}
     return [*sorted(missing_users), *sorted(missing)]
@@ -231,7 +233,7 @@ def _row(small_app_id: int, model: UserModel, known: User | None, now: datetime)
 
 
 def _silence(model: UserModel, known: User | None, *, raises_events: bool) -> dict[str, bool]:
-    """Return which instants of a user's row raise no event."""
+    """Return the flags of a user's instants that raise no event."""
     kept = known.silent if known is not None else frozenset()
     given = model.model_fields_set
 

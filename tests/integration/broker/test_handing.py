@@ -13,7 +13,7 @@ from celery_steps import followed
 from models.errors import Refused
 from models.operation import Cause, CausedBy, OperationState
 from models.sql import database_now
-from models.store.actions.explain_facts import Standing
+from models.store.actions.explain_facts import Status
 from models.store.notices import overdue
 from models.store.operations import handed_over, handing, outbox, unstarted
 from models.store.operations.admission import NotClaimed
@@ -227,8 +227,8 @@ def test_what_waits_is_told_in_the_terms_of_a_user_s_own_application(engine: sa.
     dispatch_ready(engine)
 
     assert unsent == [("close the day", "it could not be sent; is the broker there?")]
-    told = waits(rows_of(engine, action)[0], Standing(None, frozenset()), NOON, None)
-    assert told.endswith("but no worker listens to queue celery; start one of your application")
+    told = waits(rows_of(engine, action)[0], Status(None, frozenset()), NOON, None)
+    assert told.endswith("no worker listens to queue celery; start a worker of your application")
 
 
 def test_a_daemon_that_dies_between_sending_and_marking_leaves_it_uncertain(
@@ -346,7 +346,7 @@ def test_what_is_just_being_sent_is_neither_overtaken_nor_cancelled(engine: sa.E
     update_operation(engine, id, not_before=database_now(30.0))
 
     run_tick(engine, NOON + MINUTE)
-    with pytest.raises(Refused, match="is just being sent; try again in a minute"):
+    with pytest.raises(Refused, match="is being sent; try again in a minute"):
         cancel(engine, id, "ann")
 
     assert [row["state"] for row in rows_of(engine, action)] == ["pending", "handed_over"]

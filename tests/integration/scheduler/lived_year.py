@@ -1,4 +1,4 @@
-"""A year of random actions, outages, changes and wrong clocks, for the product and the oracle."""
+"""Simulate a year of random actions, outages, changes and wrong clocks."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -99,7 +99,7 @@ class Year:
             self.documents[name] = (document, _always(revision))
 
     def happen(self, now: datetime) -> None:
-        """Let a user do it now."""
+        """Raise an event of a user now."""
         self.clock.set(now)
         with self.engine.begin() as connection:
             events.add(connection, 1, EVENT, now.isoformat(), self.random.choice(USERS), now)
@@ -130,7 +130,7 @@ class Year:
                 self.run_ahead(now)
 
     def run_ahead(self, now: datetime) -> None:
-        """Let the clock jump ahead, tick and perhaps change something there, and set it right."""
+        """Let the clock jump ahead, tick, perhaps change an action, and set the clock back."""
         now += timedelta(milliseconds=800)
         self.tick(now)
         ahead = now + self.random.choice((7, 90, 1_500, 20_000)) * MINUTE
@@ -205,7 +205,7 @@ class Year:
         action.change(made[1](action.uid), now)
 
     def pause_or_resume(self, name: str, action: Action, now: datetime) -> None:
-        """Switch off what is on, and on what is off."""
+        """Toggle the action's active flag."""
         if action.is_aside or action.edited is not None:
             return
         document, revision = self.switched(name, active=not action.revision.active)
@@ -221,7 +221,7 @@ class Year:
         action.edited = (now, made[1](action.uid))
 
     def break_by_sql(self, name: str, action: Action, now: datetime) -> None:
-        """Put into the row what nobody understands."""
+        """Write an unreadable document into the row."""
         if action.is_aside or action.edited is not None:
             return
         self.write(action, json.dumps({"name": name}))
@@ -309,7 +309,7 @@ class Year:
         return when if len(when) > 1 else when[0], lambda _: [oracle.cron(*pair) for pair in pairs]
 
     def interval(self) -> tuple[Any, Callable[[UUID], list[frozenset[datetime]]]]:
-        """Return an interval on a grid of its own, with or without jitter."""
+        """Return an interval on a separate grid, with or without jitter."""
         every = timedelta(minutes=self.random.choice((360, 1_441, 2_000, 10_080)))
         jitter = self.random.choice((timedelta(0), timedelta(minutes=50)))
         starting_at = YEAR + timedelta(hours=self.random.randrange(-500, 2_000))

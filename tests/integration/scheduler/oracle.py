@@ -56,7 +56,7 @@ class OnEvents(Revision):
 
     @property
     def occurrences(self) -> list[datetime]:
-        """When the events so far are due, in order."""
+        """The due instants of the events so far, ascending."""
         return sorted(self.due)
 
 

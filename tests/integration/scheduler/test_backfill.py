@@ -1,4 +1,4 @@
-"""A backfill: each wanted occurrence of the range runs once, in order, whatever dies meanwhile."""
+"""A backfill runs each wanted occurrence once, in order, whatever process dies."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -267,7 +267,7 @@ def test_a_worker_is_asked_at_once_and_by_the_sweep_when_nobody_comes(
 
 
 def age(engine: sa.Engine, id: UUID) -> None:
-    """Let the backfill's time have come."""
+    """Make the backfill sendable now."""
     with engine.begin() as connection:
         own = sa.update(backfills_table).where(backfills_table.c.id == id)
         connection.execute(own.values(not_before=database_now(-1.0)))

@@ -1,4 +1,4 @@
-"""Rubbish in any column of any row: what it belongs to may stand still, all else goes on.
+"""A broken value in any column of any row stops at most its own action.
 
 The columns come from the metadata, so that a new one is covered by itself.
 """

@@ -1,4 +1,4 @@
-"""A broker that lost its messages is noticed by the next tick: what was queued is sent again."""
+"""The next tick detects that the broker lost its messages, and sends queued operations again."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Changing an action eats no minute that was due and runs none of the past."""
+"""A change of an action loses no due minute and runs none of the past."""
 
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
@@ -272,7 +272,7 @@ def test_an_action_with_a_broken_plan_may_be_deleted(engine: sa.Engine) -> None:
 
 
 class WhileValidating(Mapping[str, StepSpec]):
-    """No steps of an author's own; when they are looked up, something else happens, once."""
+    """Custom steps that are empty; the first lookup triggers a callback."""
 
     def __init__(self, act: Callable[[], object]) -> None:
         self._acts = [act]

@@ -1,4 +1,4 @@
-"""Whatever the clock does: no occurrence is without an outcome, none runs twice."""
+"""Under any clock change, every occurrence has an outcome and none runs twice."""
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta

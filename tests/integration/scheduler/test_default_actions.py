@@ -1,4 +1,4 @@
-"""Every small app has an action `maintenance`, made once; both stores."""
+"""Every small app gets an action `maintenance`, once; both stores."""
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta

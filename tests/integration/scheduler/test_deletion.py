@@ -1,4 +1,4 @@
-"""Delete many actions: those of an owner, those of a small app; killed on the way."""
+"""Delete all actions of an owner or a small app, also after a kill."""
 
 import os
 import signal
@@ -36,7 +36,7 @@ from tests.factories import author, make_action, make_document, make_many, make_
 
 @pytest.fixture
 def shop(engine: sa.Engine) -> ChangeContext:
-    """Who changes actions of a small app `shop`."""
+    """The change context of a small app `shop`."""
     with engine.begin() as connection:
         app, _ = small_apps.apply(connection, parse_small_app({"name": "shop"}))
     return ChangeContext("tests", app, {})
@@ -144,7 +144,7 @@ def make_backfill(engine: sa.Engine, uid: UUID) -> UUID:
 
 
 def waits_for_lock(engine: sa.Engine) -> bool:
-    """Whether a transaction waits for another; on SQLite all who write do, one by one."""
+    """Return whether a transaction waits for another; on SQLite, writers always do."""
     if engine.dialect.name == "sqlite":
         return True
     with reading(engine) as connection:

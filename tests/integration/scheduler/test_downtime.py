@@ -1,4 +1,4 @@
-"""What a daemon tells of the time in which none ticked; the sums are those of the tables."""
+"""The report of a downtime; its sums equal those of the tables."""
 
 import json
 from collections.abc import Callable
@@ -128,7 +128,7 @@ def test_batches_and_two_daemons_make_one_downtime(engine: sa.Engine) -> None:
 
 
 def test_one_that_died_while_catching_up_leaves_word(engine: sa.Engine) -> None:
-    """It had noted the time without a tick, and decided nothing yet; the next one ticks at once."""
+    """It had stored the downtime and decided nothing yet; the next daemon ticks at once."""
     run_tick(engine, NOON)
     make_action(engine, when=EVERY_MINUTE, since=NOON)
     now = NOON + 20 * MINUTE
@@ -149,7 +149,7 @@ def test_one_that_died_while_catching_up_leaves_word(engine: sa.Engine) -> None:
 def test_of_a_span_that_began_before_only_what_lies_in_the_downtime_counts(
     engine: sa.Engine,
 ) -> None:
-    """The action's watermark is older than the last tick: somebody had it locked."""
+    """The action's watermark is older than the last tick, because the action was locked."""
     run_tick(engine, NOON)
     make_action(engine, when=EVERY_MINUTE, since=NOON - HOUR)
 

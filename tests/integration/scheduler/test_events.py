@@ -1,4 +1,4 @@
-"""Event actions in the tick: who is due, once, with an outcome for every event that counts."""
+"""Event actions in the tick: every selected event has one outcome."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -15,7 +15,7 @@ from broker.app import configure
 from models.sql import read_clock
 from models.store import ticks
 from models.store.actions import set_aside_actions
-from models.store.actions.cursors import FILE_ME, lock
+from models.store.actions.cursors import UNSCHEDULED, lock
 from models.store.retention import prune_operations
 from models.tables import (
     actions,
@@ -376,7 +376,7 @@ def test_an_instant_that_nobody_can_read_stops_its_own_event_only(
 def test_any_split_into_ticks_records_what_a_plain_model_says(
     home_of: Callable[[str], Settings],
 ) -> None:
-    """Users are seen, and told of late, at random; ticks come at random within the look-back."""
+    """Users are seen, and reported late, at random; ticks come at random within the look-back."""
     settings = home_of("sqlite")
     configure(settings)
     engine = make_engine(settings)
@@ -414,7 +414,7 @@ def test_any_split_into_ticks_records_what_a_plain_model_says(
 
 
 class TestEdits:
-    """A change decides the old revision up to now; what changes the occurrences begins anew."""
+    """A change decides the old revision up to now; changed occurrences begin again."""
 
     @pytest.fixture
     def now(self, engine: sa.Engine) -> datetime:
@@ -490,7 +490,7 @@ class TestEdits:
     def test_what_is_too_late_at_an_edit_is_named_once(
         self, engine: sa.Engine, now: datetime
     ) -> None:
-        """No daemon was there; the edit ends the old revision, or hands its past to the next."""
+        """No daemon ran; the edit ends the old revision, or hands its past to the next."""
         when = {"on": "instance.user.last_seen"}
         edits = {
             "going on": make_document(name="going on", when=when, description="other"),
@@ -538,7 +538,7 @@ class TestEdits:
         apply_all(engine, [make_document()], author())
         run_tick(engine, now + MINUTE)
 
-        assert (at_event, filed) == (FILE_ME, None)
+        assert (at_event, filed) == (UNSCHEDULED, None)
         assert cursor_of(engine, action)["next_occurrence_at"] is not None
         assert {row["subject"] for row in rows_of(engine, action)} <= {None}
 
@@ -581,7 +581,7 @@ def test_an_action_that_somebody_is_changing_is_decided_afterwards(
 def test_what_is_late_waits_for_whoever_changes_its_action(
     home_of: Callable[[str], Settings],
 ) -> None:
-    """A change names what its old revision missed: two would count it twice."""
+    """A change records what its old revision missed: two records would count it twice."""
     settings = home_of("postgresql")
     configure(settings)
     engine = make_engine(settings)
@@ -605,7 +605,7 @@ def test_what_is_late_waits_for_whoever_changes_its_action(
 
 
 def test_what_retention_prunes_is_never_sent_again(engine: sa.Engine, broker: Broker) -> None:
-    """Of the whole history only what no tick can look back to goes."""
+    """Only history beyond the reach of a tick is pruned."""
     with reading(engine) as connection:
         now = read_clock(connection).replace(microsecond=0)
     action = make_action(engine, when={"on": "instance.user.last_seen"}, since=now - 9 * DAY)
@@ -649,4 +649,4 @@ def test_what_was_missed_can_be_asked_for(engine: sa.Engine) -> None:
 
     assert (one.verdict, one.operations[0]["subject"]) == ("missed", "00")
     assert (spanned.verdict, "one of 10 occurrences" in spanned.text) == ("missed", True)
-    assert (nobody.verdict, "nobody was due then" in nobody.text) == ("not_an_occurrence", True)
+    assert (nobody.verdict, "no user was due then" in nobody.text) == ("not_an_occurrence", True)

@@ -1,4 +1,4 @@
-"""Why did it run, or not run? Each answer, with what to do about it."""
+"""Each explanation of why an action ran or did not run, with its remedy."""
 
 import json
 from datetime import UTC, datetime, timedelta

@@ -20,7 +20,7 @@ NEAR = (timedelta(seconds=-1), timedelta(seconds=1), timedelta(minutes=1))
 
 
 def instants_of(action: Action, random: Random, until: datetime) -> set[datetime]:
-    """Return all that was ever an occurrence, what lies beside some, and instants at random."""
+    """Return all occurrences, instants beside some of them, and random instants."""
     named = {
         at
         for _, revision in action.history

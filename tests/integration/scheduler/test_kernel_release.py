@@ -1,11 +1,11 @@
-"""A new tz release files every action anew; an old daemon is refused."""
+"""A new tz release unschedules every action; an old daemon is refused."""
 
 import pytest
 import sqlalchemy as sa
 
 from cron import tz_release
 from models.store import ticks
-from models.store.actions.cursors import FILE_ME
+from models.store.actions.cursors import UNSCHEDULED
 from models.tables import action_cursor
 from runtime.database import reading
 from scheduler import kernel_release
@@ -21,7 +21,7 @@ def set_fact(engine: sa.Engine, key: str, value: str) -> None:
 
 def filed(engine: sa.Engine) -> int:
     """Return how many actions have a computed next occurrence."""
-    query = sa.select(sa.func.count()).where(action_cursor.c.next_occurrence_at > FILE_ME)
+    query = sa.select(sa.func.count()).where(action_cursor.c.next_occurrence_at > UNSCHEDULED)
     with reading(engine) as connection:
         return connection.execute(query).scalar_one()
 

@@ -1,4 +1,4 @@
-"""An edit by plain SQL that a daemon takes over whose `now` is older than what another decided."""
+"""A daemon with an old `now` adopts an edit by plain SQL after another daemon has decided."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -27,7 +27,7 @@ def edit(engine: sa.Engine, uid: Any, edited_at: datetime, document: dict[str, A
 
 
 def taken_over(engine: sa.Engine, uid: Any) -> datetime:
-    """Return from when on the newest revision holds."""
+    """Return the instant from which the newest revision holds."""
     query = sa.select(revisions.c.effective_from).where(revisions.c.action_uid == uid)
     with reading(engine) as connection:
         newest = query.order_by(revisions.c.number.desc()).limit(1)

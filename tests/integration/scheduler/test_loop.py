@@ -16,7 +16,7 @@ HOUR = timedelta(hours=1)
 def test_a_daemon_that_was_frozen_at_its_clock_does_not_take_it_for_set_back(
     engine: sa.Engine, settings: Settings
 ) -> None:
-    """After its first transaction an hour goes by, in which another daemon ticks."""
+    """Its first transaction is followed by an hour in which another daemon ticks."""
     other = make_engine(settings)
     with reading(other) as connection:
         in_an_hour = (read_clock(connection) + HOUR).isoformat()

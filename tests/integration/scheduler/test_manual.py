@@ -1,4 +1,4 @@
-"""Every active action is run because somebody asked."""
+"""Run every active action on request."""
 
 import sqlalchemy as sa
 

@@ -1,4 +1,4 @@
-"""An edit by plain SQL while no daemon ticks; what is foretold is what comes of it."""
+"""An edit by plain SQL while no daemon ticks: the forecast equals the outcome."""
 
 import json
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""The daemon's ping: sent after a tick, never waited for by one."""
+"""The daemon pings after a tick, and no tick waits for the answer."""
 
 import pytest
 import sqlalchemy as sa

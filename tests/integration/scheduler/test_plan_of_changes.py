@@ -1,4 +1,4 @@
-"""A plan before apply: what it lists is what applying does."""
+"""A plan lists exactly what applying does."""
 
 from datetime import UTC, datetime, timedelta
 from random import Random

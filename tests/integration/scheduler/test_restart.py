@@ -1,4 +1,4 @@
-"""Rerun, retry and cancel: one asks, one wins, and the row says who and under which revision."""
+"""Rerun, retry and cancel: one request wins, and the row records its actor and revision."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -317,7 +317,7 @@ def test_a_running_one_is_asked_to_end_once(engine: sa.Engine) -> None:
     row = row_of(engine, id)
     assert (asked.state, row["state"]) == (OperationState.RUNNING, "running")
     assert (row["cancel_requested_at"] is not None, row["reason"]) == (True, "cancelled by ann")
-    with pytest.raises(Refused, match="asked to end already: cancelled by ann"):
+    with pytest.raises(Refused, match="already asked to end: cancelled by ann"):
         cancel(engine, id, "ben")
 
 

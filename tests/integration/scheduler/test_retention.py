@@ -1,4 +1,4 @@
-"""What is pruned is never decided again, and is kept as long as any action looks back."""
+"""Pruned operations are never decided again; others stay within every look-back."""
 
 from datetime import datetime, timedelta
 from pathlib import Path

@@ -118,7 +118,7 @@ def test_a_clock_that_went_back(filled: Filled, statements: Statements) -> None:
 
 def test_a_new_release_files_anew_in_batches(filled: Filled, statements: Statements) -> None:
     with statements.captured(), filled.engine.connect() as connection:
-        cursors.refile(connection, 100, filled.due[0])
+        cursors.unschedule(connection, 100, filled.due[0])
 
     assert_indexed(statements)
 

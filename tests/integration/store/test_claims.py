@@ -1,4 +1,4 @@
-"""Who may start an operation, who ends it, and what becomes of the lost."""
+"""Claim, end and take back operations."""
 
 import threading
 from datetime import UTC, datetime, timedelta

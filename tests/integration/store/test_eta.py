@@ -1,4 +1,4 @@
-"""When a running operation will be done, on both stores."""
+"""Estimates of a running operation's end, on both stores."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""What was due and not started in time: one alert, whoever looks, and one when it runs again."""
+"""An overdue action raises one alert, and one notice when it runs again."""
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -36,7 +36,7 @@ SOON = AlertSettings(mail=("ops@example.com",), overdue_minutes=3)
 
 
 def make_waiting(engine: sa.Engine, minutes: int = 20, **changes: Any) -> Changed:
-    """Store an action with an operation that was recorded so long ago and nobody started."""
+    """Store an action with an unstarted operation that was recorded so long ago."""
     action = make_action(engine, **changes)
     with reading(engine) as connection:
         now = read_clock(connection).replace(microsecond=0)

@@ -24,7 +24,7 @@ def imported(engine: sa.Engine, *rows: dict[str, Any]) -> Imported:
 
 
 def selected(engine: sa.Engine, **rule: Any) -> Sequence[str]:
-    """Return the ids of those whom a rule selects."""
+    """Return the ids of the users that a rule selects."""
     with engine.begin() as connection:
         app = small_apps.ensure_default(connection)
         model = RecipientFilterModel.model_validate(rule)

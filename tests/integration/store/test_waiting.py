@@ -1,4 +1,4 @@
-"""Schedule, reruns and backfills meet in any order: each of them ends, nobody waits in a circle."""
+"""Scheduled, rerun and backfilled operations all end, in any order, without a deadlock."""
 
 from datetime import UTC, datetime, timedelta
 from random import Random
@@ -76,7 +76,7 @@ class Play:
         self.finish_all(0.3)
 
     def cancel(self) -> None:
-        """Cancel any unstarted one, sometimes without a word to who waits for it."""
+        """Cancel any unstarted one, sometimes without releasing those that wait for it."""
         id = self.random.choice(self.ids)
         with self.engine.begin() as connection:
             unstarted.cancel(connection, id, "cancelled")

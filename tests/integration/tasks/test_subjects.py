@@ -214,7 +214,7 @@ def test_a_manual_run_about_nobody_or_somebody_left_out_is_refused(
         run_now(engine, action.uid, "tests")
     with pytest.raises(NotFound, match="user list"):
         run_now(engine, action.uid, "tests", "nobody")
-    with pytest.raises(Refused, match="leaves 'off' out"):
+    with pytest.raises(Refused, match="exclude 'off'"):
         run_now(engine, action.uid, "tests", "off")
     with pytest.raises(Refused, match="without --user"):
         run_now(engine, by_clock.uid, "tests", "off")

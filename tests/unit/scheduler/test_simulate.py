@@ -177,19 +177,19 @@ def test_what_is_as_expected_has_no_difference(wanted: dict[str, object]) -> Non
 @pytest.mark.parametrize(
     ("wanted", "told"),
     [
-        pytest.param({"sent": 24}, ["24 sent are expected, and there are 25"], id="count"),
+        pytest.param({"sent": 24}, ["expected 24 sent, got 25"], id="count"),
         pytest.param(
             {"action": "two", "sent": ["2027-01-04T04:00:00"]},
             [
-                "expected, and not sent: 2027-01-04T03:00:00Z",
-                "sent, and not expected: 2027-01-04T02:00:00Z",
+                "expected, but not sent: 2027-01-04T03:00:00Z",
+                "sent, but not expected: 2027-01-04T02:00:00Z",
             ],
             id="instants",
         ),
-        pytest.param({"missed": 1}, ["1 missed are expected, and there are 0"], id="missed"),
+        pytest.param({"missed": 1}, ["expected 1 missed, got 0"], id="missed"),
         pytest.param(
             {"busiest_minute": 1},
-            ["at most 1 a minute are expected, and 2 are sent at 2027-01-04T02:00:00Z"],
+            ["expected at most 1 per minute, got 2 at 2027-01-04T02:00:00Z"],
             id="busiest",
         ),
     ],
@@ -206,7 +206,7 @@ def test_of_a_missed_span_what_lies_in_the_range_counts() -> None:
     wanted = {"from": "2027-01-05T00:00:00", "to": "2027-01-06T00:00:00", "missed": 0}
     (one,) = parse_expectations([wanted], {"one": "UTC"}, "UTC")
 
-    assert differences(one, fates) == ["0 missed are expected, and there are 24"]
+    assert differences(one, fates) == ["expected 0 missed, got 24"]
 
 
 @pytest.mark.parametrize(
