@@ -20,6 +20,7 @@ class Proxy:
     def __post_init__(self) -> None:
         self._pushes = 0
         self._ended = Event()
+        self._goes_on = Event()
         self._lock = Lock()
         self._sockets: list[socket.socket] = []
         self._threads: list[Thread] = []
@@ -31,9 +32,14 @@ class Proxy:
         """The broker's URL by this way."""
         return f"redis://127.0.0.1:{self._server.getsockname()[1]}/0"
 
+    def release(self) -> None:
+        """Let through what stood still, also for a client that is gone."""
+        self._goes_on.set()
+
     def close(self) -> None:
         """End all connections."""
         self._ended.set()
+        self._goes_on.set()
         for one in (self._server, *self._sockets):
             with contextlib.suppress(OSError):
                 one.shutdown(socket.SHUT_RDWR)
@@ -64,9 +70,10 @@ class Proxy:
                 sink.sendall(through)
                 if len(through) < len(data):
                     self.is_cut.set()
-                    if not self.breaks:
-                        self._ended.wait()
-                    break
+                    if self.breaks:
+                        break
+                    self._goes_on.wait()
+                    sink.sendall(data[len(through) :])
         for one in (source, sink):
             with contextlib.suppress(OSError):
                 one.shutdown(socket.SHUT_RDWR)

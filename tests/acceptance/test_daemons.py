@@ -31,24 +31,31 @@ CREATE TRIGGER hold BEFORE INSERT ON operations FOR EACH ROW EXECUTE FUNCTION ho
 """
 
 
-def record_with_a_frozen_broker(installation: Installation, count: int) -> list[sa.RowMapping]:
-    """Let a daemon record `count` occurrences while the broker does not answer."""
+@pytest.fixture
+def stuck(installation: Installation) -> Iterator[Proxy]:
+    """A way to the broker on which the first message stands still."""
+    proxy = Proxy(installation.broker.port, most_pushes=0)
+    yield proxy
+    proxy.close()
+
+
+def record_while_stuck(installation: Installation, stuck: Proxy, count: int) -> list[sa.RowMapping]:
+    """Let a daemon record `count` occurrences whose messages stand still on their way."""
     for number in range(count):
         installation.due_action(f"due {number}")
-    installation.freeze_broker()
-    installation.daemon()
+    installation.daemon({"SCHED_BROKER_URL": stuck.url})
     until(lambda: len(installation.rows()) == count, "all are recorded")
     return installation.rows()
 
 
 def test_a_daemon_killed_between_recording_and_sending_loses_nothing(
-    installation: Installation,
+    installation: Installation, stuck: Proxy
 ) -> None:
-    rows = record_with_a_frozen_broker(installation, 10)
+    rows = record_while_stuck(installation, stuck, 10)
     assert {row["state"] for row in rows} == {"pending"}
 
     installation.processes.started[-1].kill()
-    installation.thaw_broker()
+    stuck.close()
     ids = [row["id"] for row in rows]
     installation.make_sendable(*ids)
     installation.tick()
@@ -61,14 +68,14 @@ def test_a_daemon_killed_between_recording_and_sending_loses_nothing(
 
 
 def test_a_daemon_killed_between_sending_and_marking_sends_twice_and_runs_once(
-    installation: Installation,
+    installation: Installation, stuck: Proxy
 ) -> None:
-    rows = record_with_a_frozen_broker(installation, 10)
+    rows = record_while_stuck(installation, stuck, 10)
     ids = [row["id"] for row in rows]
     with installation.engine.begin() as connection:
         # On SQLite the transaction itself is the lock.
         connection.execute(sa.select(operations.c.id).with_for_update())
-        installation.thaw_broker()
+        stuck.release()
         until(lambda: len(installation.kept_messages()) == 10, "all are in the broker")
         installation.processes.started[-1].kill()
     assert {row["state"] for row in installation.rows()} == {"pending"}

@@ -7,6 +7,7 @@ import pytest
 from models.sql import database_now
 from tests.acceptance.installation import Installation
 from tests.acceptance.processes import ROOT, kill, python, until
+from tests.acceptance.proxy import Proxy
 from tests.acceptance.shop import (
     RAN_ONCE,
     Shop,
@@ -195,13 +196,14 @@ def test_a_daemon_killed_between_sending_and_marking_runs_nothing_twice(
 ) -> None:
     worker = shop.worker(app)
     id = shop.due("close_day")
-    with shop.installation.broker.client() as client:
-        client.execute_command("CLIENT", "PAUSE", "60000", "WRITE")
-        script = str(ROOT / "scheduler_server.py")
-        daemon = shop.installation.processes.start("daemon", python(script), shop.settings)
-        shop.installation.awaits(id, lambda row: row["handing_at"] is not None)
-        daemon.kill()
-        client.execute_command("CLIENT", "UNPAUSE")
+    stuck = Proxy(shop.installation.broker.port, most_pushes=0)
+    script = str(ROOT / "scheduler_server.py")
+    settings = {**shop.settings, "SCHED_BROKER_URL": stuck.url}
+    daemon = shop.installation.processes.start("daemon", python(script), settings)
+    assert stuck.is_cut.wait(60)
+    shop.installation.awaits(id, lambda row: row["handing_at"] is not None)
+    daemon.kill()
+    stuck.release()
 
     update_operation(shop.installation.engine, id, not_before=database_now(-1.0))
     if app == "followed" and shop.said():
@@ -214,6 +216,7 @@ def test_a_daemon_killed_between_sending_and_marking_runs_nothing_twice(
     assert row["state"] == "success" or row["reason"] == "send uncertain"
     assert row["sendings"] == 0
     assert worker.is_alive
+    stuck.close()
 
 
 def test_a_broker_that_is_restarted_keeps_the_message_and_it_runs_once(shop: Shop) -> None:
