@@ -36,7 +36,7 @@ def test_a_daemon_of_a_newer_release_files_everything_anew_before_its_first_tick
     stored_with(installation, "2020a")
 
     daemon = installation.daemon()
-    daemon.said("tick ")
+    daemon.said("tick 2")
 
     said = daemon.text()
     assert "the next tick schedules all actions again" in said.partition("tick 2")[0]

@@ -95,11 +95,14 @@ class History:
         found = [
             Stretch(gone, one.until + ABOUT) for one in self.repeated if gone and one.has(gone)
         ]
-        for stretch in self.undone:
+        for stretch in self.repeated:
             if any(stretch.after - ABOUT <= at <= stretch.until + ABOUT for at in changes):
-                # The next change may decide again what was missed since the last one.
-                before = max((at for at in takes_effect if at < stretch.after), default=EVER_SINCE)
-                found.append(Stretch(before, stretch.until + ABOUT))
+                # A change sets its own action back to the clock, however small the step.
+                found.append(Stretch(stretch.after - ABOUT, stretch.until + ABOUT))
+                if stretch in self.undone:
+                    # The next change may decide again what was missed since the last one.
+                    earlier = [at for at in takes_effect if at < stretch.after]
+                    found.append(Stretch(max(earlier, default=EVER_SINCE), stretch.until + ABOUT))
         for row in broken:
             mended = takes_effect[row["revision"] :][:1]
             found.append(Stretch(row["at"], max(row["at"], *mended) if mended else FOR_EVER))

@@ -108,7 +108,8 @@ def test_a_database_is_read_as_stored(tmp_path: Path) -> None:
     facts, database, log = kept(), tmp_path / "facts.db", tmp_path / "log"
     connection = sqlite3.connect(database)
     for table, columns in COLUMNS.items():
-        connection.execute(f"CREATE TABLE {table} ({columns})")
+        more = ", holds_from" if table == "revisions" else ""
+        connection.execute(f"CREATE TABLE {table} ({columns}{more})")
         for row in facts.tables[table]:
             values = [stored(value) for value in row.values()]
             marks = ", ".join("?" * len(values))
