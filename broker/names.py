@@ -1,6 +1,7 @@
 """Task and queue names: the contract between the scheduler and the workers."""
 
 from models.celery_task import QUEUE_PREFIX
+from models.errors import Refused
 
 EXECUTE_HEAVY = "execute_scheduled_action"
 EXECUTE_QUICK = "execute_scheduled_action_quick"
@@ -34,3 +35,11 @@ def in_broker(queue: str) -> str:
 
 def execute_task(*, is_heavy: bool) -> str:
     return EXECUTE_HEAVY if is_heavy else EXECUTE_QUICK
+
+
+def parse_queues(text: str) -> str:
+    """Return the queues without spaces and repetitions; raises Refused for an empty name."""
+    names = [name.strip() for name in text.split(",")]
+    if not all(names):
+        raise Refused(f"--queues {text!r}: separate names by commas, such as quick,heavy")
+    return ",".join(dict.fromkeys(names))

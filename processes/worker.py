@@ -19,8 +19,7 @@ from celery.exceptions import SecurityWarning
 
 from broker.app import configure
 from broker.kombu_patch import outlive_lost_connections
-from broker.names import DEFAULT, HEAVY, in_broker
-from models.errors import Refused
+from broker.names import DEFAULT, HEAVY, in_broker, parse_queues
 from models.store import ticks
 from models.store.clocks import read_both
 from runtime.config import Settings
@@ -133,14 +132,6 @@ def run(settings: Settings, queues: str, concurrency: int | None) -> int:
     end_with_parent()
     own = {HEAVY: settings.worker.heavy, DEFAULT: settings.worker.default}
     return serve(settings, queues, concurrency or own.get(queues, settings.worker.quick), name)
-
-
-def parse_queues(text: str) -> str:
-    """Return the queues without spaces and repetitions; raises Refused for an empty name."""
-    names = [name.strip() for name in text.split(",")]
-    if not all(names):
-        raise Refused(f"--queues {text!r}: separate names by commas, such as quick,heavy")
-    return ",".join(dict.fromkeys(names))
 
 
 def _keep_our_logs(**_: object) -> None:

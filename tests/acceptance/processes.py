@@ -206,6 +206,8 @@ class Processes:
             if key != "PYTHONDONTWRITEBYTECODE"
             and not key.startswith(("SCHED_", "MINUTEHAND_", "PYTEST_", "COV_"))
         }
+        # Set by a module of ours that another test of this process may have imported.
+        inherited.pop("REMAP_SIGTERM", None)
         return {**inherited, **self.environment, **settings, MARK: self.mark}
 
 

@@ -14,13 +14,13 @@ from uuid import UUID
 import pytest
 import sqlalchemy as sa
 
+from broker.names import parse_queues
 from cli.main import run
 from models.sql import read_clock
 from models.store import ticks
 from models.store.schema import HEAD
 from models.tables import action_state, actions, operations
 from processes import daemon
-from processes.worker import parse_queues
 from runtime.config import load_settings
 from runtime.database import make_engine, reading
 from scheduler.fingerprint import operation_id
