@@ -346,7 +346,7 @@ def test_a_checkpoint_that_is_no_json_fails_and_says_so(
     operation = make_operation(engine, action, NOON)
 
     assert run_one(engine, settings, operation) == "failed"
-    assert "is no JSON" in str(row_of(engine, operation)["error"])
+    assert "is not valid JSON" in str(row_of(engine, operation)["error"])
 
 
 def test_the_first_step_has_begun_for_all_to_see_before_it_does_anything(
