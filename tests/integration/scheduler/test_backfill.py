@@ -217,7 +217,7 @@ def make_event_action(engine: sa.Engine, action: Changed) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spoil", "told"), [(pause, "action resume"), (make_event_action, "come from events")]
+    ("spoil", "told"), [(pause, "action resume"), (make_event_action, "not by the clock")]
 )
 def test_an_action_that_cannot_be_filled_is_refused(
     engine: sa.Engine, spoil: Callable[..., None], told: str

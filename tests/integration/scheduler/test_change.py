@@ -134,7 +134,7 @@ def test_all_or_none_are_stored(engine: sa.Engine) -> None:
 def test_a_name_is_taken_once(engine: sa.Engine) -> None:
     make_action(engine)
 
-    with pytest.raises(Refused, match="is there already"):
+    with pytest.raises(Refused, match="exists already"):
         create_all(engine, [make_document()], author())
 
 
