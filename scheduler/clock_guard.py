@@ -56,11 +56,10 @@ def _set_right(connection: sa.Connection, last_now: datetime, now: datetime) -> 
 
 def _is_right_again(connection: sa.Connection, last_now: datetime, now: datetime) -> bool:
     """Return whether the clock made up for its last step back; an outage rarely has that length."""
-    fact = ticks.fact(connection, ticks.CLOCK_SET_BACK)
-    if fact is None:
+    set_back = ticks.clock_set_back(connection)
+    if set_back is None:
         return False
-    jumped = now - last_now
-    back = timedelta(seconds=json.loads(fact)["seconds"])
+    jumped, (_, back) = now - last_now, set_back
     return back <= jumped <= back + MOST_BETWEEN_TICKS
 
 

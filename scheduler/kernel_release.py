@@ -29,7 +29,7 @@ def adopt_release(engine: sa.Engine) -> bool:
     own = (KERNEL_VERSION, tz_release())
     with engine.begin() as connection:
         kernel, tz = ticks.fact(connection, KERNEL), ticks.fact(connection, TZ_RELEASE)
-        stored = None if kernel is None or tz is None else (int(kernel), tz)
+        stored = None if kernel is None or tz is None else (_number(kernel), tz)
     if stored == own:
         return False
     if stored is not None and (stored[0] > own[0] or stored[1] > own[1]):
@@ -43,6 +43,11 @@ def adopt_release(engine: sa.Engine) -> bool:
         ticks.set_fact(connection, KERNEL, str(own[0]))
         ticks.set_fact(connection, TZ_RELEASE, own[1])
     return stored is not None
+
+
+def _number(kernel: str) -> int:
+    """Return the kernel's version; an unreadable one counts as older than any."""
+    return int(kernel) if kernel.isdecimal() else 0
 
 
 def _unschedule_all(engine: sa.Engine) -> None:

@@ -11,7 +11,6 @@ from pydantic import Field
 
 from models.sql import read_clock
 from models.store import actions, notices, operations, ticks
-from models.stored import instant_in
 from runtime.config import Settings
 from runtime.database import reading
 from scheduler.downtime import last_downtime
@@ -195,8 +194,7 @@ def _unhealthy(connection: sa.Connection, settings: Settings) -> int:
 
 def _clock_set_back(connection: sa.Connection, now: datetime) -> ClockSetBack | None:
     """Return the last day's set-back of the clock, None for none."""
-    stored = ticks.json_fact(connection, ticks.CLOCK_SET_BACK)
-    at, seconds = instant_in(stored.get("at")), stored.get("seconds")
-    if at is None or not isinstance(seconds, int | float) or abs(now - at) >= DAY:
+    found = ticks.clock_set_back(connection)
+    if found is None or abs(now - found[0]) >= DAY:
         return None
-    return ClockSetBack(at=at, seconds=seconds)
+    return ClockSetBack(at=found[0], seconds=found[1].total_seconds())

@@ -189,6 +189,18 @@ def json_fact(connection: sa.Connection, key: str) -> dict[str, Any]:
     return {} if text is None else document_in(text) or {}
 
 
+def clock_set_back(connection: sa.Connection) -> tuple[datetime, timedelta] | None:
+    """Return when the clock was last set back, and by how much; None if missing or unreadable."""
+    stored = json_fact(connection, CLOCK_SET_BACK)
+    at, seconds = instant_in(stored.get("at")), stored.get("seconds")
+    if at is None or not isinstance(seconds, int | float):
+        return None
+    try:
+        return at, timedelta(seconds=seconds)
+    except (OverflowError, ValueError):
+        return None
+
+
 def instant_fact(connection: sa.Connection, key: str) -> datetime | None:
     """Return the installation's instant under `key`, or None."""
     return instant_in(fact(connection, key))
@@ -211,24 +223,21 @@ def set_fact(connection: sa.Connection, key: str, value: str) -> None:
 
 def mark(connection: sa.Connection) -> tuple[str, int] | None:
     """Return the name and number of the mark in the broker, or None."""
-    name, _, number = (fact(connection, BROKER_MARK) or "").partition(" ")
-    return (name, int(number)) if number.isdigit() else None
+    return _mark_in(fact(connection, BROKER_MARK))
 
 
 def replace_mark(connection: sa.Connection, lost: str | None, name: str, number: int) -> bool:
     """Store a new mark for the one named `lost`, None for none; False if another daemon has."""
-    value, is_mark = f"{name} {number}", installation.c.key == BROKER_MARK
-    current = mark(connection)
-    if current is None:
-        new = insert_ignoring(connection, installation).values(key=BROKER_MARK, value=value)
-        if connection.execute(new.returning(installation.c.key)).one_or_none() is not None:
-            return lost is None
-        current = mark(connection)
-    if (current and current[0]) != lost:
+    seen = fact(connection, BROKER_MARK)
+    stored = _mark_in(seen)
+    if (stored and stored[0]) != lost:
         return False
-    still = installation.c.value.startswith(f"{lost} ") if lost else sa.true()
-    replaced = sa.update(installation).where(is_mark, still).values(value=value)
-    return connection.execute(replaced).rowcount == 1
+    return move_fact(connection, BROKER_MARK, seen, f"{name} {number}")
+
+
+def _mark_in(text: str | None) -> tuple[str, int] | None:
+    name, _, number = (text or "").partition(" ")
+    return (name, int(number)) if number.isdecimal() else None
 
 
 def raise_mark(connection: sa.Connection, name: str, number: int) -> None:

@@ -11,6 +11,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from broker.app import configure
+from models.store import ticks
 from models.tables import actions, installation, missed_spans
 from runtime.config import Settings
 from runtime.database import make_engine, reading
@@ -140,6 +141,20 @@ def test_a_clock_that_was_behind_for_a_tick_runs_nothing_from_before_a_change(
 
     assert due_of(engine, action) == [SEVEN + MINUTE, SEVEN + 2 * MINUTE]
     assert len(rows_of(engine, action)) == 2
+
+
+@pytest.mark.parametrize("stored", ["[]", '{"seconds": "x"}', "{", f'{{"seconds": {10**400}}}'])
+def test_an_unreadable_note_of_a_wrong_clock_stops_no_tick(
+    engine: sa.Engine, clock: VirtualClock, stored: str
+) -> None:
+    action = make_action(engine, when=EVERY_MINUTE)
+    run_tick(engine, clock, SEVEN)
+    with engine.begin() as connection:
+        ticks.set_fact(connection, ticks.CLOCK_SET_BACK, stored)
+
+    run_tick(engine, clock, SEVEN + HOUR)
+
+    assert due_of(engine, action)[-1] == SEVEN + HOUR
 
 
 def test_after_a_deletion_while_the_clock_was_ahead_it_is_deleted_from_the_right_one_on(

@@ -49,6 +49,14 @@ def test_a_newer_release_files_every_action_anew(
     assert adopt_release(engine) is False
 
 
+def test_an_unreadable_kernel_version_counts_as_an_older_one(engine: sa.Engine) -> None:
+    adopt_release(engine)
+    set_fact(engine, KERNEL, "²")
+
+    assert adopt_release(engine) is True
+    assert adopt_release(engine) is False
+
+
 @pytest.mark.parametrize(("key", "value"), [(KERNEL, "99"), (TZ_RELEASE, "2999z")])
 def test_an_older_daemon_is_refused(engine: sa.Engine, key: str, value: str) -> None:
     adopt_release(engine)
