@@ -21,7 +21,7 @@ import sqlalchemy as sa
 
 from broker.sending import send_notices, send_released
 from celery_steps import followed
-from celery_steps.agent_claims import AWAY, Away, Claims
+from celery_steps.agent_claims import Away, Claims
 from celery_steps.followed import Held
 from models.errors import LeaseLost
 from models.store import ticks
@@ -29,6 +29,7 @@ from models.store.clocks import read_both
 from models.store.operations.finish import Ended
 from runtime.clock import monotonic
 from runtime.config import Settings
+from runtime.database import DATABASE_AWAY
 from runtime.db_retry import persist
 from runtime.skew import SkewWatch
 from runtime.supervisor import PARENT
@@ -214,7 +215,7 @@ class Session:
         except LeaseLost:
             self.held = None
             return {"state": "lost"}
-        except AWAY as error:
+        except DATABASE_AWAY as error:
             return {"state": "away", "reason": str(error)}
         return {"state": "cancelled" if is_cancelled else "running"}
 
@@ -235,7 +236,7 @@ class Session:
         try:
             with self.agent.engine.begin() as connection:
                 ended = followed.end_discarded(connection, its, asked, alerts)
-        except (followed.JustBeingSent, sa.exc.IntegrityError, *AWAY) as error:
+        except (followed.JustBeingSent, sa.exc.IntegrityError, *DATABASE_AWAY) as error:
             return {"state": "later", "reason": str(error)}
         if ended is not None:
             logger.info("operation %s: its message was discarded: %s", its[0], asked["reason"])

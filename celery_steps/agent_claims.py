@@ -10,11 +10,10 @@ from celery_steps import followed
 from celery_steps.followed import Held
 from models.store.operations.claims import Claim
 from runtime.clock import monotonic
-from runtime.db_retry import DATABASE_AWAY
+from runtime.database import DATABASE_AWAY
 
 logger = logging.getLogger("minutehand.agent")
 
-AWAY = (*DATABASE_AWAY, sa.exc.TimeoutError)
 # How long the database is not asked after a failed claim.
 LEFT_ALONE_S = 1.0
 # Two operations of an action may start at once; all but one see the other at the next try.
@@ -49,7 +48,7 @@ class Claims:
                     return followed.try_to_claim(connection, its, worker, repeatable=repeatable)
             except sa.exc.IntegrityError:
                 continue
-            except AWAY as error:
+            except DATABASE_AWAY as error:
                 logger.warning("database unavailable, a claim is put off: %s", error)
                 self._away = Away(f"database unavailable: {error}", monotonic() + LEFT_ALONE_S)
                 return self._away

@@ -37,7 +37,7 @@ def _check(engine: sa.Engine, settings: Settings) -> None:
         with reading(engine) as connection:
             check_schema(connection)
     except (SchemaOutdated, SchemaNewer) as error:
-        url = settings.effective_database_url.set(query={}).render_as_string(hide_password=True)
+        url = settings.shown_database_url
         where = f"the worker's SCHED_HOME and SCHED_DATABASE_URL lead its agent to {url}"
         raise type(error)(f"{error}; {where}") from None
     except DATABASE_AWAY as error:

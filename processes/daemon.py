@@ -16,7 +16,7 @@ from dateutil.parser import isoparse
 from broker.app import configure
 from models.errors import SchedulerError
 from models.store import ticks
-from runtime.config import InvalidSetting, Settings, load_settings
+from runtime.config import InvalidSetting, load_settings
 from runtime.database import make_engine
 from runtime.folders import PRIVATE_UMASK
 from runtime.logs import set_up_logs
@@ -63,7 +63,7 @@ def _serve(daemon: Daemon, *, once: bool, at: datetime | None) -> int:
     # Objects made at the start stay: the collector need not scan them at each tick.
     gc.collect()
     gc.freeze()
-    logger.info("daemon %s started on %s", daemon.name, _shown(daemon.settings))
+    logger.info("daemon %s started on %s", daemon.name, daemon.settings.shown_database_url)
     daemon.run()
     _note_stop(daemon)
     logger.info("daemon %s stopped", daemon.name)
@@ -77,11 +77,6 @@ def _note_stop(daemon: Daemon) -> None:
             ticks.daemon_stopped(connection, daemon.name)
     except sa.exc.SQLAlchemyError as error:
         logger.warning("database unavailable while stopping: %s", error)
-
-
-def _shown(settings: Settings) -> str:
-    """Return the database's URL without its password and query, which may hold it too."""
-    return settings.effective_database_url.set(query={}).render_as_string(hide_password=True)
 
 
 def _parser() -> argparse.ArgumentParser:

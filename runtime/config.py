@@ -216,6 +216,11 @@ class Settings(Section):
         return sa.make_url(self.database_url.get_secret_value() or own)
 
     @property
+    def shown_database_url(self) -> str:
+        """The database's URL without its password, and without its query, which may hold it too."""
+        return self.effective_database_url.set(query={}).render_as_string(hide_password=True)
+
+    @property
     def effective_data_root(self) -> Path:
         """The absolute folder of file sources."""
         return (self.home / "data") if self.data_root == Path() else self.data_root.absolute()

@@ -25,6 +25,7 @@ from models.store.actions import cursors
 from models.store.operations import backfills
 from models.store.operations.backfills import Turn
 from models.store.operations.outbox import Message
+from runtime.db_retry import DATABASE_AWAY
 from scheduler.changes.revisions import action_ref
 from scheduler.fingerprint import operation_id
 from scheduler.missed_spans import take_out
@@ -47,7 +48,6 @@ logger = logging.getLogger("minutehand.backfill")
 # The most operations of an action, requested by users, that may wait to start.
 MOST_UNSTARTED = 2_000
 NO_ROOM = timedelta(seconds=15)
-DATABASE_AWAY = (sa.exc.OperationalError, sa.exc.InterfaceError, sa.exc.InternalError)
 
 
 def work_off(engine: sa.Engine, turn: Turn) -> str:

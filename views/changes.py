@@ -90,7 +90,7 @@ def check(installation: Installation, documents: Sequence[object]) -> Checked:
     contexts = [context_of(None, author, now)] * len(documents)
     made = revisions_of(documents, contexts, author)
     with reading(installation.engine) as connection:
-        warnings = action_warnings(connection, app, [one.model for one in made if one.model])
+        warnings = action_warnings(connection, app, [one.model for one in made])
         upcoming = [
             upcoming_of(connection, (app.id, NO_UID), one.plan, (now, app.zone)) for one in made
         ]

@@ -122,8 +122,6 @@ def _attempt_state(ending: Ending) -> str:
     return ending.state
 
 
-# States that count as a run of the action.
-COUNTED = OUTCOMES | {OperationState.HANDED_OVER}
 # Without a known start, the sending counts as the start.
 RAN_AT = sa.func.coalesce(
     operations.c.first_started_at, operations.c.handing_at, database_now()
@@ -165,7 +163,7 @@ def _end_statement(
         RAN_AT,
         operations.c.finished_at,
         operations.c.steps,
-        PLAN if state in COUNTED else sa.null().label("plan"),
+        PLAN if state in OUTCOMES else sa.null().label("plan"),
     )
 
 
@@ -192,12 +190,11 @@ def _remember(connection: sa.Connection, row: sa.Row[Any], ending: Ending) -> sa
     if ending.checkpoint is not None:
         values["checkpoint"] = ending.checkpoint
     key = {"action_uid": row.action_uid, "subject": row.subject or ""}
-    if ending.state not in COUNTED:
+    if ending.state not in OUTCOMES:
         if values:
             upsert(connection, action_state, [{**key, **values}])
         return None
-    known = {"last_state": ending.state, "last_run_at": row.ran_at}
-    known |= _kept(ending.state, row.ran_at)
+    known = known_after(ending.state, row.ran_at)
     counted = _counted(ending)
     given = {**key, **values, **known, **counted}
     how = (STATUS, tuple(counted), LATEST)
@@ -209,15 +206,18 @@ def _remember(connection: sa.Connection, row: sa.Row[Any], ending: Ending) -> sa
     return status
 
 
-def _kept(state: OperationState, started_at: datetime) -> dict[str, Any]:
+def known_after(state: OperationState, ran_at: datetime) -> dict[str, Any]:
+    """Return what an action knows of its last run, apart from what is counted."""
+    known: dict[str, Any] = {"last_state": state, "last_run_at": ran_at}
     match state:
         case OperationState.SUCCESS:
-            return {"last_success_at": started_at, "failures_in_row": 0, "troubles_in_row": 0}
+            known |= {"last_success_at": ran_at, "failures_in_row": 0, "troubles_in_row": 0}
         case OperationState.PARTIAL:
-            return {"failures_in_row": 0}
+            known |= {"failures_in_row": 0}
         case OperationState.HANDED_OVER:
-            return {"failures_in_row": 0, "troubles_in_row": 0}
-    return {}
+            # Nothing is known to have failed.
+            known |= {"failures_in_row": 0, "troubles_in_row": 0}
+    return known
 
 
 def _counted(ending: Ending) -> dict[str, int]:

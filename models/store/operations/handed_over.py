@@ -11,12 +11,10 @@ from models.sql import upsert
 from models.store import notices
 from models.store.notices import alerting
 from models.store.notices.alerting import LATEST, STATUS, End
-from models.store.operations.finish import PLAN
+from models.store.operations.finish import PLAN, known_after
 from models.store.operations.move import fenced, move
 from models.tables import action_state, operations
 from runtime.sections import AlertSettings
-
-FORGIVEN = {"failures_in_row": 0, "troubles_in_row": 0}
 
 
 def hand_over(
@@ -81,16 +79,16 @@ def _counted_for(row: sa.Row[Any]) -> list[str]:
 
 
 def _remember(connection: sa.Connection, rows: Sequence[sa.Row[Any]]) -> None:
-    """Write the actions' state: nothing is known to have failed."""
+    """Write the actions' state."""
     known: dict[tuple[UUID, str], dict[str, Any]] = {}
     for row in rows:
         # The start is unknown: the sending counts as it.
-        values = {"last_state": OperationState.HANDED_OVER, "last_run_at": row.handing_at}
+        values = known_after(OperationState.HANDED_OVER, row.handing_at)
         for subject in _counted_for(row):
             key = {"action_uid": row.action_uid, "subject": subject}
             before = known.get((row.action_uid, subject), {"run_number": 0})
             count = {"run_number": before["run_number"] + 1}
-            known[row.action_uid, subject] = {**key, **values, **FORGIVEN, **count}
+            known[row.action_uid, subject] = {**key, **values, **count}
     # In the order of all writers: a subject's row before its action's.
     in_order = sorted(known, key=lambda key: (key[0], key[1] == "", key[1]))
     values_of = [known[key] for key in in_order]

@@ -32,6 +32,6 @@ def test_the_database_is_for_its_account_alone(tmp_path: Path, is_there: bool) -
 def test_a_password_in_the_query_is_not_logged(tmp_path: Path) -> None:
     url = "postgresql://app:hunter1@db/minutehand?password=hunter2&sslmode=require"
 
-    shown = daemon._shown(load_settings(tmp_path, {"SCHED_DATABASE_URL": url}))
+    shown = load_settings(tmp_path, {"SCHED_DATABASE_URL": url}).shown_database_url
 
     assert shown == "postgresql://app:***@db/minutehand"
