@@ -106,6 +106,11 @@ def celery_transport_options(settings: Settings) -> dict[str, object]:
     return {**options, "global_keyprefix": prefix} if prefix else options
 
 
+def unavailable(error: Exception) -> BrokerUnavailable:
+    """Return the error to raise for one of BROKER_ERRORS."""
+    return BrokerUnavailable(f"{type(error).__name__}: {error}")
+
+
 def connect(connection: Connection) -> None:
     """Open the connection; unlike its own `connect()`, retry without a pause of two seconds."""
     connection.ensure_connection(max_retries=1, interval_start=0, reraise_as_library_errors=False)
@@ -123,7 +128,7 @@ def publish(messages: Sequence[Message]) -> Iterator[Sequence[Message]]:
             _flush(chunk)
         except BROKER_ERRORS as error:
             disconnect()
-            raise BrokerUnavailable(f"{type(error).__name__}: {error}") from error
+            raise unavailable(error) from error
         yield chunk
 
 
@@ -147,7 +152,7 @@ def keep(message: Any) -> None:
             **properties,
         )
     except BROKER_ERRORS as error:
-        raise BrokerUnavailable(f"{type(error).__name__}: {error}") from error
+        raise unavailable(error) from error
     finally:
         disconnect()
 

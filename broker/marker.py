@@ -15,8 +15,7 @@ from amqp.exceptions import ChannelError, NotFound
 from redis.exceptions import ResponseError
 from redis.exceptions import TimeoutError as NoAnswer
 
-from broker.app import BROKER_ERRORS, disconnect, is_connected, kept_producer
-from models.errors import BrokerUnavailable
+from broker.app import BROKER_ERRORS, disconnect, is_connected, kept_producer, unavailable
 
 logger = logging.getLogger("minutehand.broker")
 
@@ -51,7 +50,7 @@ def look(mark: Mark) -> Mark | None:
         # A silent broker would be silent again.
         if was_open and not isinstance(error, SILENT):
             return look(mark)
-        raise BrokerUnavailable(f"{type(error).__name__}: {error}") from error
+        raise unavailable(error) from error
 
 
 def _look(mark: Mark) -> Mark | None:
@@ -84,7 +83,7 @@ def make() -> Mark | None:
         return None
     except BROKER_ERRORS as error:
         disconnect()
-        raise BrokerUnavailable(f"{type(error).__name__}: {error}") from error
+        raise unavailable(error) from error
 
 
 def forget(mark: Mark) -> None:

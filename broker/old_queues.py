@@ -10,9 +10,8 @@ from typing import Any
 
 from amqp.exceptions import NotFound
 
-from broker.app import BROKER_ERRORS, ORIGIN, app, connect
+from broker.app import BROKER_ERRORS, ORIGIN, app, connect, unavailable
 from broker.names import WORKER_TASKS
-from models.errors import BrokerUnavailable
 
 PAGE = 500
 # The most messages of an application that are held in RabbitMQ before all are put back.
@@ -28,7 +27,7 @@ def remove_ours(queues: Collection[str]) -> int:
             remove = _from_redis if is_redis else _from_rabbitmq
             return sum(remove(connection, queue) for queue in queues)
     except BROKER_ERRORS as error:
-        raise BrokerUnavailable(f"{type(error).__name__}: {error}") from error
+        raise unavailable(error) from error
 
 
 def _from_redis(connection: Any, queue: str) -> int:

@@ -9,11 +9,16 @@ from uuid import uuid4
 from celery import Celery
 from kombu import Connection, Consumer, Exchange, Producer, Queue
 
-from broker.app import BROKER_ERRORS, celery_transport_options, configure, transport_options
+from broker.app import (
+    BROKER_ERRORS,
+    celery_transport_options,
+    configure,
+    transport_options,
+    unavailable,
+)
 from broker.celery_rules import celery_broker_url
 from broker.names import UNKNOWN_QUEUE, in_broker
 from models.celery_task import QUEUE_PREFIX
-from models.errors import BrokerUnavailable
 from runtime.config import Settings
 
 WAIT_S = 3
@@ -60,7 +65,7 @@ def _connected(connection: Connection) -> Iterator[Connection]:
             _there_and_back(connection)
             yield connection
     except BROKER_ERRORS as error:
-        raise BrokerUnavailable(f"{type(error).__name__}: {error}") from error
+        raise unavailable(error) from error
 
 
 def _foreign_workers(url: str) -> tuple[str, ...]:
