@@ -328,8 +328,12 @@ def test_a_tick_that_dies_before_its_end_is_made_up_for(
     make_user(engine, "late", last_seen_at=NOW - 30 * MINUTE)
     make_user(engine, "ann", last_seen_at=NOW)
 
-    def die(*_: object) -> bool:
-        raise KeyboardInterrupt
+    move = ticks.move_fact
+
+    def die(connection: sa.Connection, key: str, seen: str | None, value: str) -> bool:
+        if key == ticks.EVENTS_DECIDED:
+            raise KeyboardInterrupt
+        return move(connection, key, seen, value)
 
     with monkeypatch.context() as patch:
         patch.setattr(ticks, "move_fact", die)
