@@ -2,6 +2,7 @@
 
 import logging
 import os
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
@@ -33,7 +34,17 @@ VISIBILITY_TIMEOUT_S = 8 * 24 * 3600
 
 app = Celery("minutehand", include=["tasks.execute", "tasks.notices"])
 _settings: list[Settings] = []
-_producers: dict[str, Any] = {}
+
+
+class _Kept(threading.local):
+    """A thread's connection to the broker, for kombu's channels are not thread-safe."""
+
+    key: tuple[int, str] | None = None
+    producer: Any = None
+    declared: frozenset[str] = frozenset()
+
+
+_kept = _Kept()
 
 
 def configure(settings: Settings) -> Celery:
@@ -188,19 +199,18 @@ def _flush(chunk: Sequence[Message]) -> None:
 
 def _declare(producer: Any, queues: set[str]) -> None:
     """Declare new queues of this producer: RabbitMQ drops a message without a queue."""
-    declared = _producers.setdefault("declared", set())
-    for queue in queues - declared:
+    for queue in queues - _kept.declared:
         app.amqp.queues[queue].bind(producer.channel).declare()
-        declared.add(queue)
+        _kept.declared |= {queue}
 
 
 def kept_producer() -> Any:
-    """Return this process's producer, a new one after an error, a fork or `configure`.
+    """Return this thread's producer, a new one after an error, a fork or `configure`.
 
     Celery's pool would keep an earlier URL and retry a connection longer than a tick may wait.
     """
     key = (os.getpid(), app.conf.broker_url)
-    if _producers.get("key") != key:
+    if _kept.key != key:
         disconnect()
         connection = app.connection_for_write()
         if connection.transport_cls in AMQP:
@@ -208,21 +218,20 @@ def kept_producer() -> Any:
             limits = {"read_timeout": ANSWER_S, "write_timeout": ANSWER_S}
             connection.transport_options = {**(connection.transport_options or {}), **limits}
         connect(connection)
-        _producers.update(key=key, producer=app.amqp.Producer(connection, auto_declare=False))
-    return _producers["producer"]
+        _kept.key, _kept.producer = key, app.amqp.Producer(connection, auto_declare=False)
+    return _kept.producer
 
 
 def is_connected() -> bool:
-    """Whether this process has a connection that has not failed yet."""
-    return _producers.get("key") == (os.getpid(), app.conf.broker_url)
+    """Whether this thread has a connection that has not failed yet."""
+    return _kept.key == (os.getpid(), app.conf.broker_url)
 
 
 def disconnect() -> None:
     """Close the connection of `kept_producer`; the next call opens a new one."""
-    old = _producers.pop("producer", None)
-    key = _producers.pop("key", None)
-    _producers.pop("declared", None)
+    key, old = _kept.key, _kept.producer
+    _kept.key, _kept.producer, _kept.declared = None, None, frozenset()
     # A connection inherited by a fork belongs to the parent.
-    if old is not None and key[0] == os.getpid():
+    if key is not None and key[0] == os.getpid():
         with suppress(*BROKER_ERRORS):
             old.connection.close()
