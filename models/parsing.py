@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 
 from pydantic import ValidationInfo
 
+from minutehand.steps import StepSpec
 from models.celery_task import NO_TASKS, CeleryRules
-from models.step_spec import StepSpec
 
 DEFAULT_TICK = timedelta(minutes=1)
 # The shortest tick a daemon may have; an edit by plain SQL is read without its settings.
@@ -18,8 +18,8 @@ LEAST_TICK = timedelta(seconds=5)
 class ParseContext:
     """The context in which an action is saved.
 
-    `default_zone` is the small app's; `now` is aware UTC; `steps` are the registered user steps
-    (built-in ones are always known). For an existing action, `created_at` is its creation and
+    `default_zone` is the small app's; `now` is aware UTC; `steps` are all that are known,
+    by name. For an existing action, `created_at` is its creation and
     `previous` its stored document: due dates in it may be past. `tick` is the shortest interval
     that the daemon can keep. `celery` says which tasks of the user's Celery application may be
     sent; None leaves that check to the sender.
@@ -27,7 +27,7 @@ class ParseContext:
 
     default_zone: str
     now: datetime
-    steps: Mapping[str, StepSpec] = field(default_factory=dict)
+    steps: Mapping[str, StepSpec]
     created_at: datetime | None = None
     previous: Mapping[str, object] | None = None
     tick: timedelta = DEFAULT_TICK

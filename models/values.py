@@ -4,8 +4,9 @@ import json
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 from urllib.parse import urlsplit
 
 from dateutil.parser import isoparse
@@ -15,12 +16,26 @@ from pydantic import (
     AwareDatetime,
     BeforeValidator,
     PlainSerializer,
+    TypeAdapter,
     ValidationInfo,
 )
 
 from models.parsing import reading_of
 from models.problems import listed, nearest
 from models.zones import instant_of, parse_zone
+
+
+@dataclass(frozen=True, slots=True)
+class NameOf:
+    """Marks a parameter of a step that names what the small app has: `kind` of `KnownNames`.
+
+    A list holds names, any other value (true, "all") means everything, unless it `is_one` name.
+    """
+
+    kind: str
+    what: str
+    is_one: bool = False
+
 
 Hashed = TypeVar("Hashed")
 LONGEST_NAME = 200
@@ -192,9 +207,15 @@ def _read_instant(value: object, info: ValidationInfo) -> datetime:
     return parse_instant(value, reading_of(info).default_zone)
 
 
+def _list_or_value(value: object) -> object:
+    return list(value) if isinstance(value, tuple) else value
+
+
 Flag = Annotated[bool, BeforeValidator(parse_flag)]
 Name = Annotated[str, BeforeValidator(parse_name)]
 Names = Annotated[tuple[Name, ...], BeforeValidator(parse_list), AfterValidator(each_once)]
+NAMES: TypeAdapter[tuple[str, ...]] = TypeAdapter(Names)
+AS_LIST = PlainSerializer(_list_or_value, return_type=Any)
 Queue = Annotated[str, BeforeValidator(parse_queue)]
 CeleryQueue = Annotated[str, BeforeValidator(parse_celery_queue)]
 Text = Annotated[str, BeforeValidator(parse_text)]

@@ -4,10 +4,10 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from minutehand.steps import StepSpec
 from models.action import ScheduledActionModel, load_action
 from models.action.steps import StepModel
 from models.operation import OperationState, StepState
-from models.step_spec import StepSpec
 from models.store.operations.finish import Ending
 from runtime.clock import utc_now
 

@@ -35,7 +35,7 @@ def _own_steps(own_steps: None) -> Iterator[None]:
 
 
 def make_running_action(engine: sa.Engine, registry: Registry, **changes: object) -> Changed:
-    steps = registry.user_specs()
+    steps = registry.steps
     return create_all(engine, [make_document(**changes)], author(steps))[0]
 
 

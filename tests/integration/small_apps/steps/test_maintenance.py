@@ -10,8 +10,8 @@ import pytest
 import sqlalchemy as sa
 
 from minutehand.steps import StepFailed, StepOutcome, StepResult
-from models.action.parameters import NoParameters, PublishParameters, RefreshParameters
 from models.action.plan import EventTrigger, Plan
+from models.document import NoParameters
 from models.sql import database_now, read_clock
 from models.store.ticks import EVENTS_DECIDED, set_fact
 from models.tables import (
@@ -33,6 +33,8 @@ from models.tables import (
 from models.tables import deliveries as deliveries_table
 from runtime.config import RetentionSettings
 from small_apps.steps import maintenance, publish, refresh
+from small_apps.steps.publish import PublishParameters
+from small_apps.steps.refresh import RefreshParameters
 from small_apps.store import deliveries
 from small_apps.store.deliveries import Delivery
 from tests.integration.small_apps.steps.conftest import OCCURRENCE, Work

@@ -9,11 +9,12 @@ import sqlalchemy as sa
 from pydantic import SecretStr
 
 from minutehand.steps import StepOutcome, StepResult
-from models.action.parameters import PublishParameters, RefreshParameters
 from models.store.people import users
 from models.tables import deliveries, operations
 from models.users import parse_users
 from small_apps.steps import publish, refresh
+from small_apps.steps.publish import PublishParameters
+from small_apps.steps.refresh import RefreshParameters
 from tests.integration.small_apps.steps.conftest import Work, text_of
 from tests.mail_server import MailServer
 
