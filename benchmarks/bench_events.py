@@ -118,7 +118,7 @@ def _one_tick(database: Database, due: int) -> Stopwatch:
 
 
 def _author(app: int) -> ChangeContext:
-    return ChangeContext("benchmarks", SmallApp(app, "default", "UTC"), {})
+    return ChangeContext("benchmarks", SmallApp(app, "default", "UTC"), built_in_steps())
 
 
 if __name__ == "__main__":

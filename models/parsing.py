@@ -1,6 +1,6 @@
 """The context in which a document is read."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -14,15 +14,31 @@ DEFAULT_TICK = timedelta(minutes=1)
 LEAST_TICK = timedelta(seconds=5)
 
 
+class KnownSteps(dict[str, StepSpec]):
+    """The steps of a process by name.
+
+    `failures` holds one sentence for each module that could not be loaded.
+    """
+
+    def __init__(self, specs: Mapping[str, StepSpec], failures: Sequence[str] = ()) -> None:
+        super().__init__(specs)
+        self.failures = tuple(failures)
+
+
+def why_unknown(steps: Mapping[str, StepSpec]) -> str:
+    """Return the text to add to "is not known": the modules that failed to load."""
+    failures = steps.failures if isinstance(steps, KnownSteps) else ()
+    return "".join(f"; {failure}" for failure in failures)
+
+
 @dataclass(frozen=True, slots=True)
 class ParseContext:
     """The context in which an action is saved.
 
-    `default_zone` is the small app's; `now` is aware UTC; `steps` are all that are known,
-    by name. For an existing action, `created_at` is its creation and
-    `previous` its stored document: due dates in it may be past. `tick` is the shortest interval
-    that the daemon can keep. `celery` says which tasks of the user's Celery application may be
-    sent; None leaves that check to the sender.
+    `default_zone` is the small app's; `now` is aware UTC; `steps` are all that are known, by name.
+    For an existing action, `created_at` is its creation and `previous` its stored document: due
+    dates in it may be past. `tick` is the shortest interval that the daemon can keep. `celery` says
+    which tasks of the user's Celery application may be sent; None leaves that check to the sender.
     """
 
     default_zone: str

@@ -9,7 +9,7 @@ from typing import Any
 from minutehand import readers, steps
 from minutehand.steps import StepFunction, StepSpec, registered_steps
 from models.errors import UnknownStep
-from models.step_spec import KnownSteps
+from models.parsing import KnownSteps
 from tasks.built_in import built_in_steps
 from tasks.loading import WITHIN_S, Origin, load, origins_of
 

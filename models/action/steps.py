@@ -15,7 +15,7 @@ from pydantic_core import InitErrorDetails
 
 from minutehand.steps import USER_ORDER, StepSpec
 from models.document import Document, NoParameters, as_object
-from models.parsing import Reading, reading_of
+from models.parsing import Reading, reading_of, why_unknown
 from models.problems import (
     line_error,
     line_errors,
@@ -24,7 +24,6 @@ from models.problems import (
     unknown_keys,
     unknown_name,
 )
-from models.step_spec import why_unknown
 from models.values import flag_of
 
 OWN_STEP = "; name the module of a step of your own in SCHED_STEP_MODULES"

@@ -122,7 +122,7 @@ def test_applying_a_small_app_again_makes_it_no_second_time(engine: sa.Engine) -
 def test_a_small_app_that_comes_back_is_maintained_anew(engine: sa.Engine) -> None:
     app = made_app(engine)
     (action,) = maintenance_of(engine, app)
-    change.delete(engine, action["uid"], ChangeContext("tests", app, {}))
+    change.delete(engine, action["uid"], ChangeContext("tests", app, STEPS))
     with engine.begin() as connection:
         its_row = sa.update(small_apps_table).where(small_apps_table.c.id == app.id)
         connection.execute(its_row.values(deleted_at=database_now()))

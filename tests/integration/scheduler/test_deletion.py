@@ -47,7 +47,7 @@ def shop(engine: sa.Engine) -> ChangeContext:
     """The change context of a small app `shop`."""
     with engine.begin() as connection:
         app, _ = small_apps.apply(connection, parse_small_app({"name": "shop"}))
-    return ChangeContext("tests", app, {})
+    return ChangeContext("tests", app, STEPS)
 
 
 def make(engine: sa.Engine, who: ChangeContext, count: int, **changes: Any) -> list[UUID]:

@@ -76,7 +76,7 @@ def prune(engine: sa.Engine, now: datetime) -> int:
 
 
 def keeping(days: int) -> ChangeContext:
-    return ChangeContext("tests", DEFAULT_APP, {}, kept_for=timedelta(days=days))
+    return ChangeContext("tests", DEFAULT_APP, STEPS, kept_for=timedelta(days=days))
 
 
 def test_a_look_back_longer_than_history_is_kept_is_refused(engine: sa.Engine) -> None:

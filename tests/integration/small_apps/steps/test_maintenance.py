@@ -33,6 +33,7 @@ from models.tables import (
 from models.tables import deliveries as deliveries_table
 from runtime.config import RetentionSettings
 from small_apps.steps import maintenance, publish, refresh
+from small_apps.steps.maintenance import work as maintaining
 from small_apps.steps.publish import PublishParameters
 from small_apps.steps.refresh import RefreshParameters
 from small_apps.store import deliveries
@@ -84,7 +85,7 @@ def test_old_operations_go_with_all_that_hangs_on_them(work: Work) -> None:
 
 
 def test_more_than_one_batch_goes(work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(maintenance, "BATCH", 2)
+    monkeypatch.setattr(maintaining, "BATCH", 2)
     for _operation in range(5):
         old_operation(work)
 

@@ -551,6 +551,23 @@ def test_the_order_of_user_steps_changes_the_hash() -> None:
     assert document_hash(one, steps=STEPS) != document_hash(other, steps=STEPS)
 
 
+@pytest.mark.parametrize(
+    ("operations", "expected"),
+    [
+        ({"refresh": True, "b": True, "a": {"x": 1}}, "dedcc798b3b0a139835c0e1ca86f0a87"),
+        (
+            {"publish": True, "maintenance": {}, "refresh": {"domains": ["a"]}},
+            "acac9b3397911f99b0f1cf399c3df625",
+        ),
+    ],
+)
+def test_a_stored_hash_stays_valid(operations: dict[str, Any], expected: str) -> None:
+    """Else each upgrade would take all actions for edited by plain SQL."""
+    found = document_hash({"name": "n", "operations": operations}, STEPS)
+
+    assert found.startswith(expected)
+
+
 def test_the_order_of_built_in_steps_does_not_change_the_hash() -> None:
     one = action(operations={"refresh": True, "publish": True})
     other = action(operations={"publish": True, "refresh": True})

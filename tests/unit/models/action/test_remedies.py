@@ -10,8 +10,7 @@ from pydantic import BaseModel, Field
 from minutehand.steps import StepSpec
 from models.action import ParseContext, parse_action
 from models.errors import InvalidAction
-from models.parsing import DEFAULT_TICK
-from models.step_spec import KnownSteps
+from models.parsing import DEFAULT_TICK, KnownSteps
 from tests.factories import STEPS
 from tests.unit.models.action.wrong_documents import NOW, action
 
