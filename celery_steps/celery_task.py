@@ -7,7 +7,7 @@ from pydantic import BeforeValidator, Field, JsonValue
 
 from minutehand.steps import StepContext, step
 from models.celery_task import HandOver
-from models.document import Document, JsonObject
+from models.document import Document
 from models.errors import UnknownStep
 from models.values import CeleryQueue, Name, one_of, parse_list
 
@@ -23,7 +23,7 @@ class CeleryTaskParameters(Document):  # type: ignore[no-redef]
 
     task: Name
     args: Annotated[tuple[JsonValue, ...], BeforeValidator(parse_list)] = ()
-    kwargs: JsonObject = Field(default_factory=dict)
+    kwargs: dict[str, JsonValue] = Field(default_factory=dict)
     queue: CeleryQueue | None = None
     in_doubt: Annotated[
         Literal["leave", "send_again"], BeforeValidator(one_of("leave", "send_again"))

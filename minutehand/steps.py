@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from inspect import iscoroutinefunction, signature
 from types import MappingProxyType
-from typing import Any, TypedDict, TypeVar, Unpack
+from typing import Any, TypeVar
 from uuid import UUID
 
 from pydantic import BaseModel
@@ -121,32 +121,18 @@ class NoParameters(BaseModel):
 
 StepFunction = Callable[[Any], StepResult | None]
 Function = TypeVar("Function", bound=StepFunction)
-
-
 # Steps of users run after Minutehand's own, in the order of the document.
 USER_ORDER = 1_000
 
 
-class BuiltIn(TypedDict, total=False):
-    """What only Minutehand's own steps declare; it is no part of the public interface.
-
-    Steps run by `order`. `if_true` holds the parameters that a bare `true` stands for; `alone`
-    allows no other step beside it. `hand_over` returns, from the parameters, the task to send in
-    place of ours and its queue. A step that is not `available` is refused at save.
-    """
-
-    order: int
-    if_true: Mapping[str, object]
-    alone: bool
-    hand_over: Callable[[Mapping[str, Any]], Any]
-    available: bool
-
-
 @dataclass(frozen=True, slots=True)
 class StepSpec:
-    """A step that actions may name, and how to run it; see `step` and `BuiltIn`.
+    """A step that actions may name, and how to run it; see `step`.
 
-    `function` is None for a step that only workers know.
+    `function` is None for a step that only workers know. The rest is for Minutehand's own steps,
+    and may change: they run by `order`; `if_true` holds the parameters that a bare `true` stands
+    for; `alone` allows no other step beside it; `hand_over` returns, from the parameters, the task
+    to send in place of ours and its queue; one that is not `available` is refused at save.
     """
 
     name: str
@@ -155,6 +141,7 @@ class StepSpec:
     heavy: bool = False
     repeatable: bool = True
     sends: bool = False
+    # Private from here on.
     order: int = USER_ORDER
     if_true: Mapping[str, object] = field(default_factory=dict)
     alone: bool = False
@@ -166,6 +153,9 @@ class StepSpec:
         """Whether the step is one of Minutehand's own."""
         return self.order < USER_ORDER
 
+
+# The known steps by name.
+Steps = Mapping[str, StepSpec]
 
 _NAME = re.compile("[A-Za-z][A-Za-z0-9_.-]{0,99}")
 _registered: dict[str, StepSpec] = {}
@@ -180,20 +170,20 @@ def step(
     heavy: bool = False,
     repeatable: bool = True,
     sends: bool = False,
-    **built_in: Unpack[BuiltIn],
+    **private: Any,
 ) -> Callable[[Function], Function]:
     """Register the decorated function as the step `name`.
 
     The function takes the StepContext and returns a StepResult or None. `heavy` sends the action
     to the heavy queue; `repeatable=False` forbids to start a step again that was cut off; `sends`
-    requires the action to name recipients. Raises TypeError or ValueError for an invalid step and
-    for a name that another module has registered.
+    requires the action to name recipients; `private` is for Minutehand's own steps. Raises
+    TypeError or ValueError for an invalid step and for a name that another module has registered.
     """
     _check_step(name, parameters)
 
     def register(function: Function) -> Function:
         _check_function(name, function)
-        spec = StepSpec(name, parameters, function, heavy, repeatable, sends, **built_in)
+        spec = StepSpec(name, parameters, function, heavy, repeatable, sends, **private)
         shelf = _built_in if spec.is_built_in else _registered
         known = getattr(shelf.get(name), "function", function)
         if known.__module__ != function.__module__:

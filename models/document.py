@@ -1,13 +1,11 @@
 """The base of every document: frozen, reports all faults at once."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 from pydantic import (
     BaseModel,
-    BeforeValidator,
     ConfigDict,
-    JsonValue,
     ModelWrapValidatorHandler,
     ValidationError,
     ValidationInfo,
@@ -66,15 +64,6 @@ class Document(BaseModel):
             raise
         raise_all(cls.__name__, faults)
         return model
-
-
-def _object(value: object) -> object:
-    if isinstance(value, dict):
-        return value
-    raise ValueError("write an object in { }")
-
-
-JsonObject = Annotated[dict[str, JsonValue], BeforeValidator(_object)]
 
 
 class NoParameters(Document):

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from pydantic import ValidationInfo
 
-from minutehand.steps import StepSpec
+from minutehand.steps import Steps, StepSpec
 from models.celery_task import NO_TASKS, CeleryRules
 
 DEFAULT_TICK = timedelta(minutes=1)
@@ -20,12 +20,12 @@ class KnownSteps(dict[str, StepSpec]):
     `failures` holds one sentence for each module that could not be loaded.
     """
 
-    def __init__(self, specs: Mapping[str, StepSpec], failures: Sequence[str] = ()) -> None:
+    def __init__(self, specs: Steps, failures: Sequence[str] = ()) -> None:
         super().__init__(specs)
         self.failures = tuple(failures)
 
 
-def why_unknown(steps: Mapping[str, StepSpec]) -> str:
+def why_unknown(steps: Steps) -> str:
     """Return the text to add to "is not known": the modules that failed to load."""
     failures = steps.failures if isinstance(steps, KnownSteps) else ()
     return "".join(f"; {failure}" for failure in failures)
@@ -43,7 +43,7 @@ class ParseContext:
 
     default_zone: str
     now: datetime
-    steps: Mapping[str, StepSpec]
+    steps: Steps
     created_at: datetime | None = None
     previous: Mapping[str, object] | None = None
     tick: timedelta = DEFAULT_TICK
@@ -59,7 +59,7 @@ class Reading:
     """
 
     default_zone: str = "UTC"
-    steps: Mapping[str, StepSpec] = field(default_factory=dict)
+    steps: Steps = field(default_factory=dict)
     created_at: datetime | None = None
     now: datetime | None = None
     kept_due_dates: frozenset[datetime] = frozenset()

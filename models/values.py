@@ -214,8 +214,8 @@ def _list_or_value(value: object) -> object:
 Flag = Annotated[bool, BeforeValidator(parse_flag)]
 Name = Annotated[str, BeforeValidator(parse_name)]
 Names = Annotated[tuple[Name, ...], BeforeValidator(parse_list), AfterValidator(each_once)]
-NAMES: TypeAdapter[tuple[str, ...]] = TypeAdapter(Names)
 AS_LIST = PlainSerializer(_list_or_value, return_type=Any)
+NAMES: TypeAdapter[tuple[str, ...]] = TypeAdapter(Names)
 Queue = Annotated[str, BeforeValidator(parse_queue)]
 CeleryQueue = Annotated[str, BeforeValidator(parse_celery_queue)]
 Text = Annotated[str, BeforeValidator(parse_text)]

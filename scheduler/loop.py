@@ -3,7 +3,7 @@
 import logging
 import os
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import sqlalchemy as sa
 
-from minutehand.steps import StepSpec
+from minutehand.steps import Steps
 from models.action.policy import kept_too_short
 from models.durations import format_span
 from models.store import actions, ticks
@@ -53,7 +53,7 @@ class Daemon:
 
     engine: sa.Engine
     settings: Settings
-    steps: Mapping[str, StepSpec]
+    steps: Steps
     stop: Event = field(default_factory=Event)
     name: str = field(default_factory=daemon_name)
 

@@ -1,7 +1,6 @@
 """Run one tick: claim what is due, decide, record, send, sweep; docs/explanation/tick.md."""
 
 import logging
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -10,7 +9,7 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from broker.sending import send_reserved
-from minutehand.steps import StepSpec
+from minutehand.steps import Steps
 from models.action.plan import NOTHING_PLANNED, sound
 from models.errors import BrokerUnavailable
 from models.sql import read_clock
@@ -86,7 +85,7 @@ class Tick:
     engine: sa.Engine
     now: datetime
     batch_size: int
-    steps: Mapping[str, StepSpec]
+    steps: Steps
     report: TickReport
     # Actions with more occurrences than one tick sends, or being changed: left to the next tick.
     left: set[UUID] = field(default_factory=set)
@@ -240,7 +239,7 @@ def tick(
     engine: sa.Engine,
     now: datetime | None,
     sweeper: Sweeper,
-    steps: Mapping[str, StepSpec],
+    steps: Steps,
     batch_size: int = 1000,
     tick_seconds: int = 60,
 ) -> TickReport:

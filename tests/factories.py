@@ -1,13 +1,12 @@
 """Plain factories of what tests need: valid and dull by default."""
 
-from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 import sqlalchemy as sa
 
-from minutehand.steps import SmallApp, StepSpec
+from minutehand.steps import SmallApp, Steps
 from models.action import ParseContext
 from models.operation import Cause, CausedBy
 from models.sql import read_clock
@@ -26,7 +25,7 @@ DEFAULT_APP = SmallApp(1, "default", "UTC")
 STEPS = built_in_steps()
 
 
-def author(steps: Mapping[str, StepSpec] | None = None) -> ChangeContext:
+def author(steps: Steps | None = None) -> ChangeContext:
     """Return who changes actions in tests."""
     return ChangeContext("tests", DEFAULT_APP, STEPS if steps is None else steps)
 

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import InitErrorDetails
 
-from minutehand.steps import StepSpec
+from minutehand.steps import Steps
 from models.action.hooks import HooksModel
 from models.action.plan import Plan
 from models.action.policy import PolicyModel
@@ -94,7 +94,7 @@ def parse_action(document: object, context: ParseContext) -> ScheduledActionMode
 def load_action(
     document: object,
     *,
-    steps: Mapping[str, StepSpec] | None = None,
+    steps: Steps | None = None,
     default_zone: str = "UTC",
     created_at: datetime | None = None,
 ) -> ScheduledActionModel:
@@ -153,7 +153,7 @@ def _hand_over(operations: OperationModel) -> tuple[HandOver | None, str | None]
     return None, None
 
 
-def document_hash(document: Mapping[str, Any], steps: Mapping[str, StepSpec]) -> str:
+def document_hash(document: Mapping[str, Any], steps: Steps) -> str:
     """Return the SHA-256 of the document's canonical JSON, in hex.
 
     The order of keys does not count, except that of user-defined steps: all but the built-in ones

@@ -13,7 +13,7 @@ from pydantic import (
 )
 from pydantic_core import InitErrorDetails
 
-from minutehand.steps import USER_ORDER, StepSpec
+from minutehand.steps import USER_ORDER, Steps, StepSpec
 from models.document import Document, NoParameters, as_object
 from models.parsing import Reading, reading_of, why_unknown
 from models.problems import (
@@ -66,10 +66,6 @@ class OperationModel(BaseModel):
         """The names of the known steps that need recipients."""
         return tuple(s.name for s in self.steps if s.spec is not None and s.spec.sends)
 
-    def step(self, name: str) -> StepModel | None:
-        """Return the step `name`, or None if the action does not have it."""
-        return next((step for step in self.steps if step.name == name), None)
-
     @model_validator(mode="before")
     @classmethod
     def _read(cls, value: Any, info: ValidationInfo) -> Any:
@@ -88,7 +84,7 @@ class OperationModel(BaseModel):
         return {step.name: step.written for step in self.steps}
 
 
-def sending_steps(operations: object, known: Mapping[str, StepSpec]) -> tuple[str, ...]:
+def sending_steps(operations: object, known: Steps) -> tuple[str, ...]:
     """Return the steps of an unchecked `operations` object that need recipients."""
     if not isinstance(operations, Mapping):
         return ()

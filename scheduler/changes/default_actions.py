@@ -5,14 +5,13 @@ deleted small app that is created again gets a new one.
 """
 
 import logging
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
 import sqlalchemy as sa
 
-from minutehand.steps import SmallApp, StepSpec
+from minutehand.steps import SmallApp, Steps
 from models.action import ParseContext
 from models.errors import InvalidAction
 from models.sql import read_clock
@@ -51,7 +50,7 @@ class Migrated:
     maintained: tuple[str, ...]
 
 
-def migrate(engine: sa.Engine, steps: Mapping[str, StepSpec]) -> Migrated:
+def migrate(engine: sa.Engine, steps: Steps) -> Migrated:
     """Upgrade to the newest schema, and create missing maintenance actions."""
     before, after = schema.migrate(engine)
     with engine.begin() as connection:
@@ -60,9 +59,7 @@ def migrate(engine: sa.Engine, steps: Mapping[str, StepSpec]) -> Migrated:
     return Migrated(before, after, given)
 
 
-def give_maintenance(
-    connection: sa.Connection, app: SmallApp, steps: Mapping[str, StepSpec]
-) -> bool:
+def give_maintenance(connection: sa.Connection, app: SmallApp, steps: Steps) -> bool:
     """Create the default action of a small app that never had one; return whether it was created.
 
     An existing action of that name is left alone.

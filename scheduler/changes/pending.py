@@ -1,13 +1,12 @@
 """Evaluate an edit by plain SQL that no tick has adopted yet."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
 import sqlalchemy as sa
 
-from minutehand.steps import StepSpec
+from minutehand.steps import Steps
 from models.errors import InvalidAction
 from models.store.actions import cursors
 from scheduler.changes.revisions import Revision, revision_edited, was_edited
@@ -22,16 +21,14 @@ class Edit:
     error: str | None = None
 
 
-def pending_edit(
-    connection: sa.Connection, uid: UUID, now: datetime, steps: Mapping[str, StepSpec]
-) -> Edit | None:
+def pending_edit(connection: sa.Connection, uid: UUID, now: datetime, steps: Steps) -> Edit | None:
     """Return the edit that the next tick adopts, or None."""
     row = cursors.read(connection, uid)
     return None if row is None else edit_of(connection, row, now, steps)
 
 
 def edit_of(
-    connection: sa.Connection, row: cursors.Cursor, now: datetime, steps: Mapping[str, StepSpec]
+    connection: sa.Connection, row: cursors.Cursor, now: datetime, steps: Steps
 ) -> Edit | None:
     """Return the pending edit of a cursor's row, or None."""
     if row.edited_at is None or row.set_aside is not None or not was_edited(row, steps):

@@ -1,14 +1,14 @@
 """Compute what applying documents would do, without storing anything."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
 import sqlalchemy as sa
 
-from minutehand.steps import StepSpec
+from minutehand.steps import Steps
 from models.action.plan import Plan
 from models.sql import read_clock
 from models.store import actions
@@ -117,9 +117,7 @@ class _Before:
     is_edited: bool
 
 
-def _before(
-    connection: sa.Connection, row: Stored, now: datetime, steps: Mapping[str, StepSpec]
-) -> _Before:
+def _before(connection: sa.Connection, row: Stored, now: datetime, steps: Steps) -> _Before:
     old = row.plan if row.set_aside is None and isinstance(row.plan, Plan) else None
     since, edit = min(row.watermark, now), edit_of(connection, row, now, steps)
     if edit is None:
@@ -138,7 +136,7 @@ def _changed(
     row: Stored,
     revision: Revision,
     now: datetime,
-    steps: Mapping[str, StepSpec],
+    steps: Steps,
 ) -> PlannedChange:
     before = _before(connection, row, now, steps)
     uid, name = row.action_uid, revision.columns["name"]

@@ -2,7 +2,6 @@
 
 import json
 import logging
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 from pydantic import BaseModel
 
-from minutehand.steps import StepSpec
+from minutehand.steps import Steps, StepSpec
 from models.action import (
     ParseContext,
     ScheduledActionModel,
@@ -146,7 +145,7 @@ def not_ahead(connection: sa.Connection, row: sa.Row[Any], now: datetime) -> sa.
 
 
 def adopt_edit(
-    connection: sa.Connection, row: sa.Row[Any], now: datetime, steps: Mapping[str, StepSpec]
+    connection: sa.Connection, row: sa.Row[Any], now: datetime, steps: Steps
 ) -> tuple[Recorded, Decided]:
     """Decide the old document up to the edit, make the revision, and decide that up to `now`.
 
@@ -170,14 +169,14 @@ def adopt_edit(
 
 
 def revision_edited(
-    connection: sa.Connection, row: sa.Row[Any], edited_at: datetime, steps: Mapping[str, StepSpec]
+    connection: sa.Connection, row: sa.Row[Any], edited_at: datetime, steps: Steps
 ) -> Revision:
     """Return the revision that an edit by plain SQL makes; raises as `adopt_edit`."""
     return revision_of(*_edited(connection, row, edited_at, steps), "plain SQL")
 
 
 def settle(
-    connection: sa.Connection, row: sa.Row[Any], now: datetime, steps: Mapping[str, StepSpec]
+    connection: sa.Connection, row: sa.Row[Any], now: datetime, steps: Steps
 ) -> tuple[sa.Row[Any], Recorded]:
     """Adopt a pending edit by plain SQL, as a tick would; return the row after that.
 
@@ -235,7 +234,7 @@ def reason_of(error: Exception) -> str:
     return f"{type(error).__name__}: {text[:1000]}"
 
 
-def was_edited(row: sa.Row[Any], steps: Mapping[str, StepSpec]) -> bool:
+def was_edited(row: sa.Row[Any], steps: Steps) -> bool:
     """Return whether the document or the column `active` differs from the revision."""
     if row.set_aside:
         return True
@@ -252,7 +251,7 @@ def was_edited(row: sa.Row[Any], steps: Mapping[str, StepSpec]) -> bool:
 
 
 def _edited(
-    connection: sa.Connection, row: sa.Row[Any], edited_at: datetime, steps: Mapping[str, StepSpec]
+    connection: sa.Connection, row: sa.Row[Any], edited_at: datetime, steps: Steps
 ) -> tuple[object, ParseContext]:
     document = read_json(row.document)
     is_switched = isinstance(row.plan, Plan) and bool(row.active) != row.plan.active
@@ -272,7 +271,7 @@ def _edited(
     return document, context
 
 
-def _steps_of_edit(document: object, steps: Mapping[str, StepSpec]) -> dict[str, StepSpec]:
+def _steps_of_edit(document: object, steps: Steps) -> dict[str, StepSpec]:
     """Return the built-in ones of `steps`, and the document's others with any parameters, heavy.
 
     A daemon does not know the others, and each process must adopt an edit alike.

@@ -7,7 +7,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from minutehand.steps import SmallApp, StepSpec
+from minutehand.steps import SmallApp, Steps
 from models.action import ParseContext
 from models.action.plan import DueDateTrigger, Plan
 from models.action.policy import kept_too_short
@@ -32,7 +32,7 @@ class ChangeContext:
 
     name: str
     small_app: SmallApp
-    steps: Mapping[str, StepSpec]
+    steps: Steps
     tick: timedelta = DEFAULT_TICK
     kept_for: timedelta | None = None
     celery: CeleryRules | None = NO_TASKS

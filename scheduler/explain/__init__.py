@@ -1,6 +1,5 @@
 """Explain from the tables why an action ran, or did not run, at any instant."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from types import MappingProxyType
@@ -9,7 +8,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from minutehand.steps import StepSpec
+from minutehand.steps import Steps
 from models.action.plan import Broken, CronTrigger, Plan
 from models.operation import ENDED, OperationState
 from models.sql import read_clock
@@ -47,7 +46,7 @@ def explain(
     connection: sa.Connection | None = None,
     settings: Settings | None = None,
     subject: str | None = None,
-    steps: Mapping[str, StepSpec] = MappingProxyType({}),
+    steps: Steps = MappingProxyType({}),
 ) -> Explanation:
     """Return the outcome of an action at an instant, cut to whole seconds, and the reason.
 

@@ -1,6 +1,5 @@
 """The answer to "why did it run, or not run?", and the facts behind it."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -8,7 +7,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from minutehand.steps import StepSpec
+from minutehand.steps import Steps
 from models.store.actions import explain_facts
 from models.store.actions.explain_facts import Known, Status
 from models.values import format_instant
@@ -52,7 +51,7 @@ class Asked:
     now: datetime
     settings: Settings
     subject: str | None
-    steps: Mapping[str, StepSpec]
+    steps: Steps
 
     @property
     def lease(self) -> timedelta:

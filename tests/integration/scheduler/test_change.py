@@ -1,12 +1,12 @@
 """A change of an action loses no due minute and runs none of the past."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
 import sqlalchemy as sa
 
-from minutehand.steps import StepSpec
+from minutehand.steps import Steps, StepSpec
 from models.errors import InvalidAction, NotFound, Refused
 from models.sql import read_clock
 from models.tables import action_cursor, actions, audit, missed_spans, revisions
@@ -271,7 +271,7 @@ def test_an_action_with_a_broken_plan_may_be_deleted(engine: sa.Engine) -> None:
     assert change.delete(engine, action.uid, author()) == 0
 
 
-class WhileValidating(Mapping[str, StepSpec]):
+class WhileValidating(Steps):
     """Known steps; the first lookup triggers a callback."""
 
     def __init__(self, act: Callable[[], object]) -> None:
