@@ -1,7 +1,7 @@
 """`minutehand app …`: small apps (tenants), with their data, users and actions."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -49,6 +49,42 @@ def list_apps(context: typer.Context) -> None:
 def show_app(context: typer.Context, name: Name) -> None:
     """Show a small app: its status, last operations and document."""
     show(context, apps.show(existing(context), name))
+
+
+def _granting(what: str) -> Any:
+    """Return the option of one kind of grants."""
+    return typer.Option(help=f"{what}; repeat for more, '' for none.", show_default=False)
+
+
+Given = list[str] | None
+
+
+@commands.command("grant")
+def grant(  # noqa: PLR0917 - typer passes them by name
+    context: typer.Context,
+    name: Name,
+    files: Annotated[Given, _granting("Folder beneath the data root")] = None,
+    connections: Annotated[Given, _granting("Connection, or a pattern")] = None,
+    readers: Annotated[Given, _granting("Reader, or a pattern")] = None,
+    env: Annotated[Given, _granting("Variable or file of a secret, or a pattern")] = None,
+    tasks: Annotated[Given, _granting("Task of your Celery application, or a pattern")] = None,
+    queues: Annotated[Given, _granting("Queue beside quick, heavy and default")] = None,
+    steps: Annotated[Given, _granting("Step of your own, or a pattern")] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Grant all that the settings allow.")
+    ] = False,
+) -> None:
+    """Set what a small app may reach; without options, show it.
+
+    Each option replaces the list of its kind. Documents are checked when they are saved, and
+    operations when they run.
+    """
+    kinds = {
+        "files": files, "connections": connections, "readers": readers, "env": env,
+        "tasks": tasks, "queues": queues, "steps": steps,
+    }  # fmt: skip
+    changes = {kind: names for kind, names in kinds.items() if names is not None}
+    show(context, apps.grant(existing(context), name, changes, all_=everything))
 
 
 @commands.command("delete")

@@ -1,12 +1,13 @@
 """Tasks of the user's Celery application: what is sent, and what may be."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any, Literal
 
 from pydantic import JsonValue
 
+from minutehand.grants import EVERYTHING, Grants, not_granted
 from models.errors import Problem
 
 InDoubt = Literal["leave", "send_again"]
@@ -16,6 +17,13 @@ DEFAULT_QUEUE = "celery"
 # any other name.
 QUEUE_PREFIX = "minutehand."
 SETTING = "SCHED_CELERY_TASKS"
+# The tasks of Minutehand's own workers; `broker.names` uses these names.
+OWN_TASKS = frozenset(
+    {
+        "execute_scheduled_action", "execute_scheduled_action_quick", "metatask_schedule",
+        "deliver_notice",
+    }
+)  # fmt: skip
 
 
 def queue_in_broker(queue: str, *, is_handed_over: bool) -> str:
@@ -42,10 +50,27 @@ class CeleryRules:
 
     tasks: tuple[str, ...] = ()
     shares_broker: bool = True
+    # What the small app may send, of these.
+    grants: Grants = EVERYTHING
+
+    def granted(self, grants: Grants) -> "CeleryRules":
+        """Return the rules for a small app with these grants."""
+        return replace(self, grants=grants)
 
     def allows(self, task: str) -> bool:
-        """Return whether a task of that name may be sent; an empty list allows none."""
-        return any(fnmatchcase(task, pattern) for pattern in self.tasks)
+        """Return whether a task of that name may be sent; no pattern allows one of ours."""
+        is_granted = self.grants.allows("tasks", task)
+        allowed = any(fnmatchcase(task, pattern) for pattern in self.tasks)
+        return allowed and is_granted and task not in OWN_TASKS
+
+    def why_not(self, task: str) -> str:
+        """Return why the task is not allowed, and what to change."""
+        if task in OWN_TASKS:
+            return "is a task of Minutehand's own workers; name one of your application"
+        if any(fnmatchcase(task, pattern) for pattern in self.tasks):
+            return not_granted("tasks", task)
+        what = f"allows {', '.join(self.tasks)} only" if self.tasks else "allows no task"
+        return f"{SETTING} {what}; add the name, or a pattern such as shop.tasks.*, to that setting"
 
     def reserves(self, queue: object) -> bool:
         """Return whether `queue` is the name of a queue of Minutehand's own workers."""
@@ -67,7 +92,7 @@ def refusals(document: object, rules: CeleryRules, step: str) -> list[Problem]:
     path = f"operations.{step}"
     found = []
     if isinstance(task, str) and not rules.allows(task):
-        found.append(Problem(f"{path}.task", task, _not_allowed(rules.tasks)))
+        found.append(Problem(f"{path}.task", task, rules.why_not(task)))
     if rules.reserves(queue):
         found.append(Problem(f"{path}.queue", queue, OURS))
     elif queue is None and rules.reserves(other := _policy_queue(document)):
@@ -79,11 +104,6 @@ OURS = (
     f"names a queue of Minutehand's own workers, which do not know this task ({QUEUE_PREFIX}…); "
     "name one that your application's workers listen to"
 )
-
-
-def _not_allowed(allowed: Sequence[str]) -> str:
-    what = f"allows {', '.join(allowed)} only" if allowed else "allows no task"
-    return f"{SETTING} {what}; add the name, or a pattern such as shop.tasks.*, to that setting"
 
 
 def _parameters(document: object, name: str) -> Mapping[str, Any] | None:

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 from pydantic import ValidationInfo
 
+from minutehand.grants import EVERYTHING, Grants
 from minutehand.steps import Steps, StepSpec
 from models.celery_task import NO_TASKS, CeleryRules
 
@@ -48,6 +49,8 @@ class ParseContext:
     previous: Mapping[str, object] | None = None
     tick: timedelta = DEFAULT_TICK
     celery: CeleryRules | None = NO_TASKS
+    # What the small app may reach; checked again at run.
+    grants: Grants = EVERYTHING
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ An unreadable value is read as `Broken` or None, or is left out; the reader of t
 that means. Other rows are not affected.
 """
 
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
@@ -11,6 +12,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Dialect
 from sqlalchemy.types import TypeDecorator
 
+from minutehand.grants import EVERYTHING, Grants, stored_grants
 from models.action.plan import Broken, Plan, read_plan
 from models.sql import shown
 from runtime.database import read_stored
@@ -70,6 +72,22 @@ class StoredList(StoredJson):
 
     def _has_texts(self, one: dict[str, Any]) -> bool:
         return all(isinstance(one.get(text), str) for text in self.texts)
+
+
+class StoredGrants(TypeDecorator[Grants]):
+    """The grants of a small app; null is everything, and an unreadable value is nothing."""
+
+    # None is SQL's null, not JSON's.
+    impl = sa.JSON(none_as_null=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: Any, dialect: Dialect) -> Any:
+        """Return the value to store."""
+        return None if value is None or value == EVERYTHING else asdict(value)
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> Grants:
+        """Return the grants of a stored value."""
+        return stored_grants(value)
 
 
 def _shown_in(entry: dict[str, Any]) -> dict[str, Any]:

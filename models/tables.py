@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from models.operation import Cause, OperationState
 from models.sql import HyphenatedUuid, ShownText, StorableText, UTCDateTime
-from models.stored import StoredJson, StoredList, StoredPlan
+from models.stored import StoredGrants, StoredJson, StoredList, StoredPlan
 
 metadata = sa.MetaData(
     naming_convention={
@@ -65,6 +65,8 @@ small_apps = sa.Table(
     _at("deleted_at"),
     # Since when it has had an action `maintenance`: the default one is made only once.
     _at("maintained_at"),
+    # What it may reach; null for all that the settings allow.
+    sa.Column("grants", StoredGrants, nullable=True),
     sa.UniqueConstraint("name"),
 )
 

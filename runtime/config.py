@@ -19,6 +19,7 @@ from urllib.parse import quote
 import sqlalchemy as sa
 from pydantic import (
     Field,
+    PrivateAttr,
     SecretStr,
     ValidationError,
     ValidationInfo,
@@ -26,6 +27,7 @@ from pydantic import (
     model_validator,
 )
 
+from minutehand.grants import EVERYTHING, Grants
 from runtime.data_sections import Connections, FetchSettings, NamedUrls, SnapshotSettings
 from runtime.documents import read_yaml
 from runtime.folders import fault_of
@@ -186,6 +188,20 @@ class Settings(Section):
         if text:
             _URL_CHECKS[str(info.field_name)](text)
         return value
+
+    # What the small app may reach whose work these settings are for.
+    _grants: Grants = PrivateAttr(EVERYTHING)
+
+    @property
+    def grants(self) -> Grants:
+        """What may be reached of what the settings allow: everything, unless `granted` said so."""
+        return self._grants
+
+    def granted(self, grants: Grants) -> Self:
+        """Return the same settings for the work of a small app with these grants."""
+        copy = self.model_copy()
+        copy._grants = grants
+        return copy
 
     @property
     def uses_embedded_broker(self) -> bool:

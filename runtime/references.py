@@ -6,6 +6,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from urllib.parse import quote, quote_plus
 
+from minutehand.grants import EVERYTHING, Grants, not_granted
 from runtime.sections import SecretSettings
 
 LARGEST_SECRET = 65_536
@@ -16,15 +17,25 @@ class SecretMissing(ValueError):
     """A reference is broken or not allowed by the settings; the text holds no secret."""
 
 
-def resolved(text: str, settings: SecretSettings, environ: Mapping[str, str] | None = None) -> str:
+def resolved(
+    text: str,
+    settings: SecretSettings,
+    environ: Mapping[str, str] | None = None,
+    *,
+    grants: Grants = EVERYTHING,
+    host: str | None = None,
+) -> str:
     """Return the secret that `env:NAME` or `file:PATH` refers to; any other text unchanged.
 
-    A file's last line break is dropped. Raises SecretMissing, also for Minutehand's own settings: a
-    source could send them anywhere.
+    A file's last line break is dropped. `host` is where it will be sent. Raises SecretMissing for
+    what the settings or the `grants` of a small app do not allow, also for Minutehand's own
+    settings: a source could send them anywhere.
     """
     kind, _, name = text.partition(":")
+    if kind in ("env", "file"):
+        _check(text, kind, name, settings, grants, host)
     if kind == "env":
-        return _of_environment(name, settings, os.environ if environ is None else environ)
+        return _of_environment(name, os.environ if environ is None else environ)
     return _of_file(Path(name), settings) if kind == "file" else text
 
 
@@ -36,20 +47,33 @@ def hidden(text: str, secrets: Iterable[str]) -> str:
     return text
 
 
-def _of_environment(name: str, settings: SecretSettings, environ: Mapping[str, str]) -> str:
-    is_allowed = any(fnmatchcase(name, pattern) for pattern in settings.env)
+def _check(
+    text: str, kind: str, name: str, settings: SecretSettings, grants: Grants, host: str | None
+) -> None:
+    is_allowed = kind == "file" or any(fnmatchcase(name, pattern) for pattern in settings.env)
     if not is_allowed or name.startswith(OWN_PREFIX):
-        raise SecretMissing(f"env:{name} is not allowed by SCHED_SECRETS_ENV")
+        raise SecretMissing(f"{text} is not allowed by SCHED_SECRETS_ENV; add the name there")
+    if not grants.allows("env", name if kind == "env" else text):
+        why = not_granted("env", name if kind == "env" else text)
+        raise SecretMissing(f"{text} {why}")
+    bound = [to for one, _, to in (pair.partition("@") for pair in settings.hosts) if one == name]
+    if host is not None and bound and host.lower() not in bound:
+        raise SecretMissing(f"{text} may be sent to {', '.join(bound)} only (SCHED_SECRETS_HOSTS)")
+
+
+def _of_environment(name: str, environ: Mapping[str, str]) -> str:
     if not environ.get(name):
         raise SecretMissing(f"env:{name} is not set; set the variable {name} for this worker")
     return environ[name]
 
 
 def _of_file(path: Path, settings: SecretSettings) -> str:
+    if settings.folder == Path():
+        raise SecretMissing(f"file:{path} is not allowed; set SCHED_SECRETS_FOLDER to its folder")
     try:
         found = path.resolve(strict=True)
-        root = None if settings.folder == Path() else settings.folder.resolve()
-        if root is not None and not found.is_relative_to(root):
+        root = settings.folder.resolve()
+        if not found.is_relative_to(root):
             raise SecretMissing(f"file:{path} is outside SCHED_SECRETS_FOLDER {root}")
         with found.open("rb") as stream:
             content = stream.read(LARGEST_SECRET + 1)

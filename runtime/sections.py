@@ -117,11 +117,22 @@ class SecretSettings(Section):
     """Which references to secrets (`env:NAME`, `file:PATH`) documents may use."""
 
     env: Names = Field(
-        ("*",), description="patterns of the variables that may be referred to; never SCHED_…"
+        (), description="patterns of the variables that may be referred to; never SCHED_…"
     )
     folder: Path = Field(
-        Path(), description="folder of files that may be referred to; any folder by default"
+        Path(), description="folder of files that may be referred to; none by default"
     )
+    hosts: Names = Field(
+        (), description="NAME@HOST: hosts that the secret NAME may be sent to; any by default"
+    )
+
+    @field_validator("hosts")
+    @classmethod
+    def _are_bound(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for one in value:
+            if not all(one.partition("@")):
+                raise ValueError("write NAME@HOST, such as CRM_TOKEN@crm.example.com")
+        return tuple(one.partition("@")[0] + "@" + one.partition("@")[2].lower() for one in value)
 
 
 class CelerySettings(Section):

@@ -8,6 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 from pydantic import ValidationError
 
+from minutehand.grants import not_granted
 from minutehand.steps import NoParameters, Recipient, StepFailed, StepOutcome, StepResult
 from models.action import ScheduledActionModel
 from models.action.steps import StepModel
@@ -107,6 +108,7 @@ class Runner:
         return Ending(state, result=self.results)
 
     def _run_step(self, index: int, step: StepModel, context: WorkContext) -> StepResult:
+        self._check_granted(step)
         function = self.registry.function(step.name)
         self._equip(step, context)
         if index != self.script.announced:
@@ -123,6 +125,12 @@ class Runner:
         state = StepState(result.outcome)
         self.script.end(index, state, message=result.message, details=result.details)
         return result
+
+    def _check_granted(self, step: StepModel) -> None:
+        grants = self.lease.claim.grants
+        is_of_users = step.spec is not None and not step.spec.is_built_in
+        if is_of_users and not grants.allows("steps", step.name):
+            raise StepFailed(f"step {step.name} {not_granted('steps', step.name)}", permanent=True)
 
     def _equip(self, step: StepModel, context: WorkContext) -> None:
         """Set the step's parameters and the settings of its small app."""
@@ -168,7 +176,7 @@ class Runner:
             checkpoint=claim.memory.checkpoint,
             logger=logging.getLogger(STEP_LOGGER),
             engine=self.engine,
-            settings=self.settings,
+            settings=self.settings.granted(claim.grants),
             is_manual=claim.cause in BY_USERS,
             reporter=self.progress,
             time_left_source=self.lease.time_left,

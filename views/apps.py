@@ -1,6 +1,7 @@
 """Views of small apps (tenants): documents, status, and the results of changes."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -8,9 +9,10 @@ from uuid import UUID
 import sqlalchemy as sa
 from pydantic import Field
 
+from minutehand.grants import EVERYTHING, Grants
 from models.errors import InvalidDocument, Problem, Refused
 from models.problems import listed
-from models.store import operations
+from models.store import audit, operations
 from runtime.database import reading
 from scheduler.changes.default_actions import give_maintenance
 from scheduler.changes.deletion import delete_app
@@ -94,11 +96,19 @@ class OperationOfApp(View):
     error: str | None
 
 
+class GrantedTo(View):
+    """What a small app may reach."""
+
+    name: str
+    grants: Grants = Field(description="Names or patterns by kind; `*` is all that settings allow.")
+
+
 class App(View):
     """A small app: its document, status and last operations."""
 
     name: str
     zone: str
+    grants: Grants = Field(description="What it may reach: names or patterns by kind.")
     document: dict[str, Any] = Field(description="As it is stored.")
     domains: tuple[Domain, ...]
     actions: ActionsOfApp
@@ -156,6 +166,7 @@ def show(installation: Installation, name: str) -> App:
         return App(
             name=app.name,
             zone=app.zone,
+            grants=small_apps.grants_of(connection, app.id),
             document=small_apps.document_of(connection, app.id),
             **app_overview.overview(connection, app.id),
             data=DataStatus(**app_status.status_of(connection, app.id)),
@@ -164,6 +175,34 @@ def show(installation: Installation, name: str) -> App:
                 for row in recent
             ),
         )
+
+
+def grant(
+    installation: Installation, name: str, changes: Mapping[str, Sequence[str]], *, all_: bool
+) -> GrantedTo:
+    """Change what a small app may reach, and return it; raises NotFound.
+
+    `changes` replace the lists of their kinds; with `all_`, all that the settings allow is granted
+    first. Its documents are checked when they are next saved, and its operations when they run.
+    """
+    with installation.engine.begin() as connection:
+        app = small_apps.get(connection, name)
+        small_apps.lock(connection, app.id)
+        before = EVERYTHING if all_ else small_apps.grants_of(connection, app.id)
+        # An empty text grants nothing of its kind.
+        lists = {kind: tuple(filter(None, names)) for kind, names in changes.items() if names}
+        grants = replace(before, **lists)
+        if all_ or lists:
+            small_apps.set_grants(connection, app.id, grants)
+            details = {app.name: asdict(grants)}
+            audit.write(
+                connection,
+                small_app_id=app.id,
+                actor=installation.actor,
+                verb="app.granted",
+                objects=details,
+            )
+    return GrantedTo(name=name, grants=grants)
 
 
 def add(installation: Installation, file: Path) -> AppliedApp:

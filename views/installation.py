@@ -107,7 +107,9 @@ class Installation:
         tick = timedelta(seconds=self.settings.scheduler.tick_seconds)
         kept_for = self.settings.retention.kept_for
         specs, rules = self.registry.steps, rules_of(self.settings)
-        return ChangeContext(self.actor, self.small_app, specs, tick, kept_for, rules)
+        with reading(self.engine) as connection:
+            grants = small_apps.grants_of(connection, self.small_app.id)
+        return ChangeContext(self.actor, self.small_app, specs, tick, kept_for, rules, grants)
 
     def publish(self) -> None:
         """Prepare to send messages to the broker."""

@@ -2,9 +2,11 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import asdict
 
 from cli.render import Line, rows_of
-from views.apps import App, AppliedApp, AppliedApps, Apps, DataStatus, DeletedApp
+from minutehand.grants import EVERYTHING, Grants
+from views.apps import App, AppliedApp, AppliedApps, Apps, DataStatus, DeletedApp, GrantedTo
 from views.words import both_clocks, instant
 
 COLUMNS = {"name": "NAME", "zone": "ZONE", "owner": "OWNER", "domains": "DOMAINS"}
@@ -28,12 +30,25 @@ def _app(app: App) -> Iterator[Line]:
     if app.next is not None:
         yield f"next        {both_clocks(app.next.at, app.zone)}  {app.next.action}"
     yield f"people      {app.users} users, {app.groups} groups"
+    yield f"may reach   {_granted(app.grants)}"
     if app.domains:
         yield f"data        {_data(app.data)}"
         yield rows_of(app.domains, DOMAIN_COLUMNS)
     for one in app.operations:
         yield f"{instant(one.occurrence_at)}  {one.state:<9} {one.id}  {one.action_name}"
     yield json.dumps(app.document, indent=2, ensure_ascii=False)
+
+
+def _granted(grants: Grants) -> str:
+    """Return what a small app may reach, in one line."""
+    if grants == EVERYTHING:
+        return "all that the settings allow"
+    lists = asdict(grants).items()
+    return "; ".join(f"{kind} {', '.join(names)}" for kind, names in lists if names) or "nothing"
+
+
+def _grant(granted: GrantedTo) -> Iterator[str]:
+    yield f"{granted.name} may reach: {_granted(granted.grants)}"
 
 
 def _data(data: DataStatus) -> str:
@@ -71,4 +86,5 @@ FORMS = {
     AppliedApp: _applied,
     AppliedApps: _applied_all,
     DeletedApp: _deleted,
+    GrantedTo: _grant,
 }

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from pydantic_core import InitErrorDetails
 
 from minutehand.steps import Steps
+from models.action.granted import problems_of_hooks, problems_of_steps
 from models.action.hooks import HooksModel
 from models.action.plan import Plan
 from models.action.policy import PolicyModel
@@ -85,7 +86,10 @@ def parse_action(document: object, context: ParseContext) -> ScheduledActionMode
     action, problems = read_document(ScheduledActionModel, document, _strict(context))
     for name, spec in context.steps.items():
         if spec.hand_over is not None and context.celery is not None:
-            problems += refusals(document, context.celery, name)
+            problems += refusals(document, context.celery.granted(context.grants), name)
+    if action is not None:
+        problems += problems_of_steps(action.operations, action.policy.queue, context.grants)
+        problems += problems_of_hooks(action.hooks, context.grants)
     if action is None or problems:
         raise InvalidAction(problems)
     return action

@@ -7,6 +7,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from minutehand.grants import EVERYTHING, Grants
 from minutehand.steps import SmallApp, Steps
 from models.action import ParseContext
 from models.action.plan import DueDateTrigger, Plan
@@ -27,7 +28,8 @@ Stored = sa.Row[Any]
 class ChangeContext:
     """The author of a change, the small app, the known steps, and relevant settings.
 
-    `kept_for` is the retention of operations (None: forever), `celery` the allowed tasks.
+    `kept_for` is the retention of operations (None: forever), `celery` the allowed tasks, `grants`
+    what the small app may reach.
     """
 
     name: str
@@ -36,6 +38,7 @@ class ChangeContext:
     tick: timedelta = DEFAULT_TICK
     kept_for: timedelta | None = None
     celery: CeleryRules | None = NO_TASKS
+    grants: Grants = EVERYTHING
 
 
 # Called with the number of validated documents and their total.
@@ -106,6 +109,7 @@ def context_of(
         previous=previous,
         tick=author.tick,
         celery=author.celery,
+        grants=author.grants,
     )
 
 

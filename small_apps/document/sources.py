@@ -13,7 +13,7 @@ from models.document import Document
 from models.parsing import Reading
 from models.problems import line_error, nearest
 from models.references import is_reference, parse_reference
-from models.values import Name, Names, one_of, parse_name, parse_text, parse_url
+from models.values import Name, Names, one_of, parse_line, parse_text, parse_url
 
 KINDS = ("text", "integer", "decimal", "number", "date", "timestamp", "boolean")
 FORMATS = {
@@ -40,7 +40,7 @@ Mode = Literal["full", "append"]
 
 def parse_file(value: object) -> str:
     """Return a path inside the data folder; raises ValueError for any other."""
-    path = parse_name(value, most=500)
+    path = parse_line(value, most=500)
     parts = PurePosixPath(path)
     if parts.is_absolute() or ".." in parts.parts or "\\" in path or re.match("[A-Za-z]:", path):
         raise ValueError('write a path inside the data folder, such as "sales/2026.csv"')
@@ -82,7 +82,7 @@ def _check_header(name: str, value: object) -> None:
         parse_reference(value)
     elif _SECRET.search(name):
         raise ValueError('is a secret; write a reference: "env:NAME" or "file:/absolute/path"')
-    elif not parse_name(value, most=1_000).isascii():
+    elif not parse_line(value, most=1_000).isascii():
         raise ValueError("contains a character that headers cannot contain; write ASCII")
 
 
@@ -90,7 +90,7 @@ def _columns(value: object) -> dict[str, str]:
     if not isinstance(value, Mapping):
         raise ValueError('write an object such as {"id": "text", "amount": "decimal"}')
     check = one_of(*KINDS)
-    return {parse_name(name): str(check(kind)) for name, kind in value.items()}
+    return {parse_line(name): str(check(kind)) for name, kind in value.items()}
 
 
 def _parameters(value: object) -> dict[str, Any]:

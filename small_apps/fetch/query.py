@@ -8,6 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from minutehand.grants import not_granted
 from models.problems import unknown_name
 from runtime.clock import monotonic
 from runtime.config import Settings
@@ -44,7 +45,13 @@ def query(sql: str, name: str, target: Path, settings: Settings, watch: Watch) -
 
 
 def _engine(name: str, settings: Settings) -> sa.Engine:
-    known = settings.connections
+    known = {
+        one: url
+        for one, url in settings.connections.items()
+        if settings.grants.allows("connections", one)
+    }
+    if name in settings.connections and name not in known:
+        raise SourceFailed(f"connection {name} {not_granted('connections', name)}", permanent=True)
     if name not in known:
         text = unknown_name("connection", name, known)
         raise SourceFailed(f'connection "{name}" {text}', permanent=True)

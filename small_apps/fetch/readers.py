@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from minutehand.grants import not_granted
 from minutehand.readers import RegisteredReader, registered_readers
 from minutehand.steps import StepContext, StepFailed
 from models.problems import path_of, remedy_of, unknown_name
@@ -31,6 +32,8 @@ def read(
     `given` are its parameters, with unresolved references. Raises SourceFailed for any error of
     the reader, and Stopped.
     """
+    if not settings.grants.allows("readers", name):
+        raise SourceFailed(f"reader {name} {not_granted('readers', name)}", permanent=True)
     found = _registered(name)
     secrets = _secrets(found, given, settings)
     rows: Any = ()
@@ -67,7 +70,7 @@ def _secrets(
     """Return the values of the references among the parameters."""
     try:
         return {
-            key: resolved(value, settings.secrets)
+            key: resolved(value, settings.secrets, grants=settings.grants)
             for key, value in given.items()
             if is_reference(value)
         }

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from minutehand.steps import StepContext
 from models.references import is_reference
@@ -29,6 +30,7 @@ MEDIA_TYPES = {
     "application/jsonl": "jsonl",
     "application/vnd.apache.parquet": "parquet",
 }
+NO_URL = "holds no http or https URL; percent-encode special characters of its password"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +99,16 @@ def source_of(document: Mapping[str, Any]) -> Source:
 def wanted_of(source: Source, settings: Settings) -> Wanted:
     """Return the request of a URL source, its secrets resolved. Raises SourceFailed."""
     try:
-        url = resolved(str(source.url), settings.secrets) if is_reference(source.url) else None
+        url = _secret(source.url, settings) if is_reference(source.url) else None
+        host = urlsplit(url or str(source.url)).hostname or ""
         headers = {
-            name: resolved(value, settings.secrets) if is_reference(value) else value
+            name: _secret(value, settings, host) if is_reference(value) else value
             for name, value in source.headers.items()
         }
     except SecretMissing as error:
         raise SourceFailed(str(error)) from None
+    except ValueError:
+        raise SourceFailed(f"{source.shown} {NO_URL}") from None
     if not all(map(_may_be_sent, headers.values())):
         text = "a header's secret has an invalid character, or begins or ends with a blank"
         raise SourceFailed(f"{source.shown}: {text}")
@@ -112,9 +117,12 @@ def wanted_of(source: Source, settings: Settings) -> Wanted:
     try:
         check_web_url(url.strip())
     except ValueError:
-        text = "holds no http or https URL; percent-encode special characters of its password"
-        raise SourceFailed(f"{source.shown} {text}") from None
+        raise SourceFailed(f"{source.shown} {NO_URL}") from None
     return Wanted(url.strip(), headers, source.shown)
+
+
+def _secret(text: object, settings: Settings, host: str | None = None) -> str:
+    return resolved(str(text), settings.secrets, grants=settings.grants, host=host)
 
 
 def _may_be_sent(text: str) -> bool:

@@ -11,6 +11,7 @@ from models.store import audit
 from models.store.people import users
 from small_apps.document import SmallAppModel, stored_small_app
 from small_apps.document.changes import changes_between
+from small_apps.document.granted import problems_of_sources
 from small_apps.document.people import People, plan_people, unknown_members
 from small_apps.store import small_apps
 from small_apps.store.small_apps import Applied
@@ -49,6 +50,9 @@ def apply_all(
 def _apply(connection: sa.Connection, model: SmallAppModel, actor: str) -> AppliedApp:
     before = small_apps.stored_named(connection, model.name)
     app, applied = small_apps.apply(connection, model)
+    refused = list(problems_of_sources(model, small_apps.grants_of(connection, app.id)))
+    if refused:
+        raise InvalidDocument(refused)
     changes = [] if before is None else changes_between(before, stored_small_app(model))
     if before is None and applied is Applied.CHANGED:
         changes = ["restored after deletion"]

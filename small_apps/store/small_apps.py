@@ -7,6 +7,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from minutehand.grants import Grants, grants_of_new
 from minutehand.steps import SmallApp
 from models.errors import NotFound
 from models.problems import unknown_name
@@ -38,7 +39,11 @@ def apply(connection: sa.Connection, model: SmallAppModel) -> tuple[SmallApp, Ap
     """
     document = _written(stored_small_app(model))
     created = insert_ignoring(connection, small_apps).values(
-        name=model.name, zone=model.zone, document=document, created_at=database_now()
+        name=model.name,
+        zone=model.zone,
+        document=document,
+        created_at=database_now(),
+        grants=grants_of_new(model.name),
     )
     is_new = connection.execute(created.returning(small_apps.c.id)).first() is not None
     row = connection.execute(
@@ -89,6 +94,22 @@ def by_id(connection: sa.Connection, small_app_id: int) -> SmallApp:
     if row is None:
         raise NotFound(f"no small app has the id {small_app_id}")
     return SmallApp(*row)
+
+
+def grants_of(connection: sa.Connection, small_app_id: int) -> Grants:
+    """Return what the small app may reach. Raises NotFound."""
+    query = sa.select(small_apps.c.grants).where(small_apps.c.id == small_app_id)
+    row = connection.execute(query).one_or_none()
+    if row is None:
+        raise NotFound(f"no small app has the id {small_app_id}")
+    grants: Grants = row.grants
+    return grants
+
+
+def set_grants(connection: sa.Connection, small_app_id: int, grants: Grants) -> None:
+    """Store what the small app may reach."""
+    its = sa.update(small_apps).where(small_apps.c.id == small_app_id)
+    connection.execute(its.values(grants=grants))
 
 
 def listed(connection: sa.Connection) -> list[SmallApp]:

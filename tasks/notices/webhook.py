@@ -103,7 +103,7 @@ def _url(target: Target, settings: Settings) -> str:
     if not is_reference(target.to):
         return target.to
     try:
-        url = resolved(target.to, settings.secrets)
+        url = resolved(target.to, settings.secrets, grants=settings.grants)
     except SecretMissing as error:
         raise Undelivered(str(error), permanent=False) from None
     try:

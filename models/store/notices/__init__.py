@@ -11,17 +11,24 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
+from minutehand.grants import Grants
 from models.action.plan import Target
 from models.notices import NoticeKind, backoff, notice_id
 from models.sql import database_now, insert_ignoring, stands_in
 from models.store.operations import RESERVED_FOR
-from models.tables import notices
+from models.tables import notices, small_apps
 
 # Longer than a try may take; then another one may begin.
 TRY_FOR = timedelta(minutes=5)
 SENT_FOR = timedelta(minutes=5)
 LONGEST_WAIT = timedelta(days=1)
 UNREADABLE = "its target or its payload cannot be read"
+_GRANTS = (
+    sa.select(small_apps.c.grants)
+    .where(small_apps.c.id == notices.c.small_app_id)
+    .scalar_subquery()
+    .label("grants")
+)
 OWED = stands_in(notices.c.state, {"owed"})
 
 
@@ -43,6 +50,8 @@ class Notice:
     target: Target
     payload: dict[str, Any]
     created_at: datetime
+    # What its small app may reach.
+    grants: Grants
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +154,7 @@ def begin(connection: sa.Connection, id: UUID, number: int) -> Notice | None:
         sa.update(notices)
         .where(notices.c.id == id, notices.c.tries == number - 1, OWED)
         .values(tries=number, not_before=database_now(TRY_FOR))
-        .returning(notices)
+        .returning(notices, _GRANTS)
     )
     row = connection.execute(begun).one_or_none()
     if row is None:
@@ -156,7 +165,9 @@ def begin(connection: sa.Connection, id: UUID, number: int) -> Notice | None:
         unread = {"state": "failed", "finished_at": database_now(), "error": UNREADABLE}
         connection.execute(failed.values(unread))
         return None
-    return Notice(row.id, row.tries, NoticeKind(row.kind), target, row.payload, row.created_at)
+    return Notice(
+        row.id, row.tries, NoticeKind(row.kind), target, row.payload, row.created_at, row.grants
+    )
 
 
 def finish(connection: sa.Connection, notice: Notice) -> None:

@@ -8,6 +8,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
+from minutehand.grants import Grants
 from models.action.plan import Plan
 from models.operation import REQUESTED, TICKED, UNSTARTED, Cause, OperationState
 from models.sql import read_clock, stands_in
@@ -41,6 +42,7 @@ class Recorded:
     small_app_id: int
     app_name: str
     app_zone: str
+    grants: Grants
     action_uid: UUID
     occurrence_at: datetime
     subject: str | None

@@ -8,6 +8,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
+from minutehand.grants import Grants
 from minutehand.steps import SmallApp
 from models.action.plan import NOTHING_PLANNED, Broken, Plan
 from models.operation import UNSTARTED, Cause, OperationState
@@ -40,6 +41,7 @@ class Claim:
     failures: int
     losses: int
     plan: Plan
+    grants: Grants
     # What the action knew when the attempt started.
     memory: Memory
 
@@ -93,6 +95,7 @@ _RECORDED = (
         operations.c.small_app_id,
         small_apps.c.name.label("app_name"),
         small_apps.c.zone.label("app_zone"),
+        small_apps.c.grants,
         operations.c.action_uid,
         operations.c.occurrence_at,
         operations.c.subject,
@@ -168,6 +171,7 @@ def _claimed(
         failures=row.failures,
         losses=row.losses,
         plan=recorded.plan,
+        grants=recorded.grants,
         # Read after the start: no other operation of the action can end any more.
         memory=memory(connection, recorded.action_uid, recorded.subject),
     )

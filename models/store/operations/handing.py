@@ -15,7 +15,7 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from models.action.plan import Plan
-from models.celery_task import SETTING, CeleryRules, HandOver
+from models.celery_task import CeleryRules, HandOver
 from models.errors import LeaseLost
 from models.operation import OperationState
 from models.sql import database_now, stands_in
@@ -28,7 +28,7 @@ from models.store.operations.handed_over import hand_over
 from models.store.operations.move import PENDING, fenced, move
 from models.store.operations.outbox import Message
 from models.store.operations.subjects import why_not
-from models.tables import operations, revisions
+from models.tables import operations, revisions, small_apps
 from models.values import format_instant
 from runtime.sections import AlertSettings
 
@@ -78,8 +78,9 @@ def begin(
         if row.attempt != wanted[row.id] or not _may_start(connection, row):
             continue
         handed = row.plan.hand_over if isinstance(row.plan, Plan) else None
-        if handed is None or not rules.allows(handed.task):
-            _fail(connection, (row.id, row.attempt), _refused(handed), alerts)
+        its_rules = rules.granted(row.grants)
+        if handed is None or not its_rules.allows(handed.task):
+            _fail(connection, (row.id, row.attempt), _refused(handed, its_rules), alerts)
             continue
         if row.occurrence_at is None:
             _fail(connection, (row.id, row.attempt), NO_INSTANT, alerts, "broken")
@@ -102,7 +103,9 @@ _READY = (
         operations.c.triggerer,
         is_wanted.label("is_wanted"),
         revisions.c.plan,
+        small_apps.c.grants,
     )
+    .join(small_apps, small_apps.c.id == operations.c.small_app_id)
     .join(
         revisions,
         (revisions.c.action_uid == operations.c.action_uid)
@@ -126,10 +129,11 @@ def _may_start(connection: sa.Connection, row: sa.Row[Any]) -> bool:
     return reason is None
 
 
-def _refused(handed: HandOver | None) -> str:
+def _refused(handed: HandOver | None, rules: CeleryRules) -> str:
     if handed is None:
         return "its action no longer names the task to send"
-    return f"{SETTING} does not allow the task {handed.task!r} in the process that sends it"
+    why = rules.why_not(handed.task)
+    return f"the task {handed.task!r} was not sent: in the process that sends it, {why}"
 
 
 def _header(row: sa.Row[Any]) -> dict[str, Any]:

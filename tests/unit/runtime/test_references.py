@@ -4,10 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from minutehand.grants import Grants
 from runtime.references import LARGEST_SECRET, SecretMissing, resolved
 from runtime.sections import SecretSettings
 
-ANY = SecretSettings()
+ANY = SecretSettings(env=("*",), folder=Path("/"))
 
 
 def test_a_variable_is_read_when_it_is_used() -> None:
@@ -70,3 +71,32 @@ def test_an_unusable_file_is_named_without_its_content(
 
     with pytest.raises(SecretMissing, match=message):
         resolved(f"file:{file}", ANY)
+
+
+def test_by_default_nothing_is_read(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("s3cret")
+
+    for reference in ("env:TOKEN", f"file:{tmp_path / 'token'}"):
+        with pytest.raises(SecretMissing, match="SCHED_SECRETS"):
+            resolved(reference, SecretSettings(), {"TOKEN": "s3cret"})
+
+
+def test_a_small_app_reads_what_it_is_granted(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("s3cret")
+    file, grants = f"file:{tmp_path / 'token'}", Grants(env=("SHOP_*", f"file:{tmp_path}/*"))
+
+    assert resolved("env:SHOP_KEY", ANY, {"SHOP_KEY": "a"}, grants=grants) == "a"
+    assert resolved(file, ANY, grants=grants) == "s3cret"
+    with pytest.raises(SecretMissing, match="--env OTHER"):
+        resolved("env:OTHER", ANY, {"OTHER": "a"}, grants=grants)
+    with pytest.raises(SecretMissing, match="not granted"):
+        resolved(file, ANY, grants=Grants(env=("SHOP_*",)))
+
+
+def test_a_bound_secret_goes_to_its_hosts_alone() -> None:
+    bound = SecretSettings(env=("*",), hosts=("KEY@Crm.example.com", "KEY@b.example.com"))
+
+    assert resolved("env:KEY", bound, {"KEY": "a"}, host="crm.example.com") == "a"
+    assert resolved("env:FREE", bound, {"FREE": "a"}, host="evil.example") == "a"
+    with pytest.raises(SecretMissing, match=r"crm\.example\.com, b\.example\.com only"):
+        resolved("env:KEY", bound, {"KEY": "a"}, host="evil.example")
