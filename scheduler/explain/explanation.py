@@ -7,7 +7,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.store.actions import explain_facts
+from models.store.actions import explain_facts, missed
 from models.store.actions.explain_facts import Known, Status
 from models.values import format_instant
 from runtime.config import Settings
@@ -82,7 +82,8 @@ def paused(asked: Asked) -> Explanation:
 def in_span(asked: Asked, span: sa.RowMapping, reason: str) -> Explanation:
     """Answer for an older missed occurrence, which has no operation."""
     first, last = format_instant(span["first_at"]), format_instant(span["last_at"])
-    whole = f"one of {span['count']} occurrences from {first} to {last}"
+    count = missed.count(asked.connection, span)
+    whole = f"one of {count} occurrences from {first} to {last}"
     recorded = format_instant(span["recorded_at"])
     return asked.answer(MISSED, f"was missed: {reason}; {whole}, recorded at {recorded}")
 

@@ -3,8 +3,10 @@
 from datetime import datetime, timedelta
 
 from models.action.plan import Plan
+from models.action.schedule import ONE_SECOND
 from models.events import LAST_SEEN
 from models.store import ticks
+from models.store.actions import missed
 from models.values import format_instant
 from scheduler.events import is_within
 from scheduler.events.decide import Watched, undecided, watched_of
@@ -24,7 +26,6 @@ from scheduler.explain.explanation import (
 from scheduler.explain.operation_text import sends_again
 from scheduler.occurrence import TOO_LATE
 from scheduler.record import ActionRef
-from scheduler.schedule import ONE_SECOND
 
 
 def of_event(asked: Asked, plan: Plan) -> Explanation:
@@ -74,8 +75,10 @@ def _when(asked: Asked) -> str:
 def _no_user(asked: Asked, plan: Plan) -> Explanation:
     event = "" if plan.on_event is None else plan.on_event.event
     text = f"no user was due then: {event} makes it due, for each user at a different instant"
-    if asked.known.span is not None and event == LAST_SEEN:
-        text += f"; a user seen again may be among the {asked.known.span['count']} missed then"
+    span = asked.known.span
+    if span is not None and event == LAST_SEEN:
+        count = missed.count(asked.connection, span)
+        text += f"; a user seen again may be among the {count} missed then"
     return asked.answer(NOT_AN_OCCURRENCE, text)
 
 

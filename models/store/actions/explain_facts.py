@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from models.action.plan import Plan
 from models.errors import NotFound
 from models.store import ticks
+from models.store.actions import missed
 from models.store.operations import attempts_of
 from models.tables import action_cursor, actions, missed_spans, operations, revisions
 
@@ -127,11 +128,11 @@ def _recorded(
 
 
 def _span(connection: sa.Connection, uid: UUID, instant: datetime) -> sa.RowMapping | None:
-    around = (
-        sa.select(missed_spans)
-        .where(missed_spans.c.action_uid == uid)
-        .where(missed_spans.c.first_at <= instant, missed_spans.c.last_at >= instant)
-        .order_by(missed_spans.c.id.desc())
-        .limit(1)
+    found = missed.spans(
+        connection,
+        missed_spans.c.action_uid == uid,
+        missed_spans.c.first_at <= instant,
+        missed_spans.c.last_at >= instant,
+        newest=1,
     )
-    return connection.execute(around).mappings().one_or_none()
+    return next(iter(found), None)

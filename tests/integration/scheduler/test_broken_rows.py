@@ -16,6 +16,7 @@ import sqlalchemy as sa
 
 from broker.app import configure
 from models.errors import InvalidAction, Refused
+from models.fingerprint import operation_id
 from models.operation import OperationState
 from models.sql import HyphenatedUuid, StorableText, UTCDateTime, database_now
 from models.store import actions, ticks
@@ -30,7 +31,6 @@ from runtime.database import reading
 from scheduler.changes import change
 from scheduler.changes.change import Changed
 from scheduler.explain import explain
-from scheduler.fingerprint import operation_id
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
 from tests.celery_messages import allowing, celery_action
