@@ -101,6 +101,14 @@ def pause_of(connection: sa.Connection, revision: sa.RowMapping) -> sa.RowMappin
     return first
 
 
+def revisions_after(connection: sa.Connection, revision: sa.RowMapping) -> Sequence[sa.RowMapping]:
+    """Return the later revisions of the same action, oldest first."""
+    later = sa.select(revisions).where(
+        revisions.c.action_uid == revision["action_uid"], revisions.c.number > revision["number"]
+    )
+    return connection.execute(later.order_by(revisions.c.number)).mappings().all()
+
+
 def _in_force(connection: sa.Connection, uid: UUID, instant: datetime) -> sa.RowMapping | None:
     begun = sa.func.coalesce(revisions.c.holds_from, revisions.c.effective_from)
     newest = (
