@@ -94,7 +94,9 @@ def _text(asked: Asked, row: sa.RowMapping) -> str:
         return ended(row)
     if row["state"] == OperationState.RUNNING:
         return runs(row, asked.now, asked.lease)
-    error = explain_facts.last_error(asked.connection, row["id"]) if row["attempt"] > 1 else None
+    error = (
+        explain_facts.last_error(asked.connection, row["id"]) if (row["attempt"] or 0) > 1 else None
+    )
     return waits(row, asked.status(), asked.now, error)
 
 

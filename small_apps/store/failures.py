@@ -84,7 +84,7 @@ def _in_spans(connection: sa.Connection, small_app_id: int, since: datetime) -> 
     where = (actions.c.small_app_id == small_app_id, missed_spans.c.recorded_at > since)
     for span in missed.spans(connection, *where):
         count = missed.count(connection, span)
-        if count:
+        if count and span["recorded_at"] is not None:
             uid, name, at = span["action_uid"], span["action_name"], span["recorded_at"]
             yield uid, name, OperationState.MISSED.value, count, at
 

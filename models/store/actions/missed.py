@@ -5,7 +5,7 @@ when it is read: the occurrences of that revision from end to end that have no o
 backfill runs some of them later, the span stays as it is.
 
 Spans of events keep the count of the tick, for nothing else knows who was due: users who are seen
-again move their occurrences. That count also stands in for a plan that cannot be read.
+again move their occurrences. That count also stands in for a plan or an end that cannot be read.
 """
 
 from collections.abc import Mapping, Sequence
@@ -61,13 +61,13 @@ def count(connection: sa.Connection, span: sa.RowMapping, since: datetime | None
 
     It is unknown how many events lie after `since`: then none count.
     """
-    begins_before = since is not None and span["first_at"] <= since
-    plan = span["plan"]
-    if not isinstance(plan, Plan) or plan.on_event is not None:
-        return 0 if begins_before else int(span["count"])
-    begin = since if since is not None and begins_before else span["first_at"] - SECOND
-    uid, until = span["action_uid"], span["last_at"]
-    due = count_union(schedules_of(plan, uid), begin, until)
+    plan, first, last = span["plan"], span["first_at"], span["last_at"]
+    begins_before = since is not None and first is not None and first <= since
+    if not isinstance(plan, Plan) or plan.on_event is not None or first is None or last is None:
+        return 0 if begins_before else span["count"] or 0
+    begin = since if since is not None and begins_before else first - SECOND
+    uid = span["action_uid"]
+    due = count_union(schedules_of(plan, uid), begin, last)
     if not span["recorded"]:
         return due
     (recorded,) = recorded_in(connection, [span])
