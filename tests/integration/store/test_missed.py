@@ -17,6 +17,7 @@ from scheduler.record import ActionRef, operation_row
 from scheduler.sweep import Sweeper
 from scheduler.tick import TickReport, tick
 from tests.factories import (
+    STEPS,
     author,
     caused_by,
     make_action,
@@ -36,7 +37,7 @@ EVERY_MINUTE = {"cron_rule": "* * * * *", "timezone": "UTC"}
 
 
 def run_tick(engine: sa.Engine, now: datetime) -> TickReport:
-    return tick(engine, now, Sweeper(timedelta(seconds=45)))
+    return tick(engine, now, Sweeper(timedelta(seconds=45)), steps=STEPS)
 
 
 @pytest.fixture
