@@ -42,7 +42,7 @@ from views.status import status_in
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
 LEASE = timedelta(seconds=45)
-MOST_OPERATIONS = 3
+MOST_OPERATIONS = 2
 # One of each for each victim: texts and documents, instants and numbers.
 RUBBISH = (
     "",
@@ -272,7 +272,7 @@ def _operations(
         {"state": "pending", "in_doubt": "leave", **theirs},
         {"state": "pending", "action_uid": event.uid, "subject": "ann", "event_id": "e"},
     ]
-    # Each victim has three of them: together they are in every state.
+    # Each victim has two of them: together they are in every state.
     for turn in range(number, number + MOST_OPERATIONS):
         at = NOON - timedelta(hours=turn % len(states) + 1)
         id = first if turn == number else uuid4()
@@ -316,7 +316,7 @@ FACTS = (ticks.LAST_NOW, ticks.CLOCK_SET_BACK, ticks.DOWNTIME, ticks.EVENTS_DECI
 
 def test_no_fact_of_the_installation_stops_anything(furnished: Furnished) -> None:
     told = {}
-    for rubbish in (one for one in RUBBISH + NUMBERS if isinstance(one, str) and one):
+    for rubbish in (one for one in RUBBISH if isinstance(one, str) and one):
         with furnished.engine.begin() as connection:
             for key in FACTS:
                 ticks.set_fact(connection, key, rubbish)
