@@ -27,8 +27,9 @@ def load(installation: Installation) -> None:
     """
     settings = installation.settings
     installation.publish()
-    shutil.copytree(FOLDER / "data", settings.effective_data_root, dirs_exist_ok=True)
     model = parse_small_app(read_documents(FOLDER / "app.json")[0][1])
+    data = settings.effective_data_root / model.name
+    shutil.copytree(FOLDER / "data", data, dirs_exist_ok=True)
     rows = read_user_rows(read_text(FOLDER / "users.json"), ".json")
     with installation.engine.begin() as connection:
         app, _ = small_apps.apply(connection, model)

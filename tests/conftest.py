@@ -168,6 +168,10 @@ def rabbitmq() -> Iterator[RabbitMQ]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+# The tests' own secrets may be referred to.
+SECRETS = {"SCHED_SECRETS_ENV": "*", "SCHED_SECRETS_FOLDER": "/"}
+
+
 def _settings_for(home: Path, database_url: str, broker_url: str = "") -> Settings:
-    environ = {"SCHED_DATABASE_URL": database_url, "SCHED_BROKER_URL": broker_url}
+    environ = {"SCHED_DATABASE_URL": database_url, "SCHED_BROKER_URL": broker_url, **SECRETS}
     return load_settings(home, {key: value for key, value in environ.items() if value})

@@ -17,7 +17,7 @@ from runtime.database import reading
 from scheduler.changes.default_actions import give_maintenance
 from scheduler.changes.deletion import delete_app
 from scheduler.changes.validation import ChangeContext
-from small_apps.document import DEFAULT_APP, SmallAppModel
+from small_apps.document import DEFAULT_APP, SmallAppModel, parse_small_app
 from small_apps.store import app_apply, app_overview, app_status, small_apps
 from tasks.built_in import built_in_steps
 from views.files import located, read_documents
@@ -180,12 +180,16 @@ def show(installation: Installation, name: str) -> App:
 def grant(
     installation: Installation, name: str, changes: Mapping[str, Sequence[str]], *, all_: bool
 ) -> GrantedTo:
-    """Change what a small app may reach, and return it; raises NotFound.
+    """Change what a small app may reach, and return it; an unknown app is created, in UTC.
 
     `changes` replace the lists of their kinds; with `all_`, all that the settings allow is granted
     first. Its documents are checked when they are next saved, and its operations when they run.
+    Raises InvalidSmallApp for a name that no small app can have, and NotFound for an unknown one
+    without changes.
     """
     with installation.engine.begin() as connection:
+        if all_ or changes:
+            small_apps.ensure(connection, parse_small_app({"name": name}))
         app = small_apps.get(connection, name)
         small_apps.lock(connection, app.id)
         before = EVERYTHING if all_ else small_apps.grants_of(connection, app.id)
@@ -218,7 +222,7 @@ def add(installation: Installation, file: Path) -> AppliedApp:
         raise Refused("- holds several documents; write one small app, or use `app apply`")
     with installation.engine.begin() as connection:
         name = models[0][1].name
-        if small_apps.stored_named(connection, name) not in (None, small_apps.UNTOUCHED):
+        if small_apps.has_document(connection, name):
             raise Refused(
                 f'small app "{name}" is there already; use `minutehand app apply` to change it'
             )

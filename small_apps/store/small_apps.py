@@ -67,16 +67,22 @@ def apply(connection: sa.Connection, model: SmallAppModel) -> tuple[SmallApp, Ap
     return app, Applied.CREATED if is_new else Applied.CHANGED
 
 
+def ensure(connection: sa.Connection, model: SmallAppModel) -> None:
+    """Create the small app of `model`, which has only a name, if there is none."""
+    if stored_named(connection, model.name) is None:
+        apply(connection, model)
+
+
 def ensure_default(connection: sa.Connection) -> SmallApp:
     """Return the small app `default` (UTC), created if it is missing."""
-    made = insert_ignoring(connection, small_apps).values(
-        name=UNTOUCHED["name"],
-        zone=UNTOUCHED["zone"],
-        document=_written(UNTOUCHED),
-        created_at=database_now(),
-    )
-    connection.execute(made)
+    ensure(connection, SmallAppModel(name=DEFAULT_APP, zone="UTC"))
     return get(connection, DEFAULT_APP)
+
+
+def has_document(connection: sa.Connection, name: str) -> bool:
+    """Return whether the small app `name` has a document with more than a name and a zone."""
+    document = stored_named(connection, name)
+    return document is not None and not document.keys() <= UNTOUCHED.keys()
 
 
 def get(connection: sa.Connection, name: str) -> SmallApp:
