@@ -44,7 +44,9 @@ class Grants:
         if ".." in parts.parts:
             return None
         folders = ("." if one == ALL else one for one in self.files)
-        return next((one for one in folders if parts.is_relative_to(one)), None)
+        found = next((one for one in folders if parts.is_relative_to(one)), None)
+        # A file may be granted by itself.
+        return str(parts.parent) if found is not None and parts == PurePosixPath(found) else found
 
 
 KINDS: tuple[Kind, ...] = tuple(one.name for one in fields(Grants))  # type: ignore[misc]

@@ -13,6 +13,10 @@ LARGEST_SECRET = 65_536
 OWN_PREFIX = "SCHED_"
 
 
+# For the references of settings, which an admin wrote.
+OF_SETTINGS = SecretSettings(env=("*",), folder=Path("/"))
+
+
 class SecretMissing(ValueError):
     """A reference is broken or not allowed by the settings; the text holds no secret."""
 

@@ -6,7 +6,14 @@ from runtime.config import Settings
 from small_apps.failures import SourceFailed
 from small_apps.fetch import downloads
 from small_apps.fetch.downloads import Answer
-from small_apps.fetch.sources import Source, file_state, file_validators, resolve_file, wanted_of
+from small_apps.fetch.sources import (
+    Source,
+    file_state,
+    file_validators,
+    granted_place,
+    resolve_file,
+    wanted_of,
+)
 
 
 def probe(source: Source, settings: Settings) -> dict[str, str] | None:
@@ -23,7 +30,7 @@ def probe(source: Source, settings: Settings) -> dict[str, str] | None:
             return None
         return {"source": source.key, **answer.validators}
     try:
-        file = resolve_file(settings.effective_data_root, str(source.file))
+        file = resolve_file(*granted_place(str(source.file), settings))
         return file_validators(source, file_state(file, source.shown))
     except SourceFailed:
         return None

@@ -12,7 +12,7 @@ from minutehand.grants import not_granted
 from models.problems import unknown_name
 from runtime.clock import monotonic
 from runtime.config import Settings
-from runtime.references import SecretMissing, resolved
+from runtime.references import OF_SETTINGS, SecretMissing, resolved
 from small_apps.failures import SourceFailed, Stopped, first_line
 from small_apps.fetch.rows import Bounds, write_rows
 from small_apps.importing.bad_rows import BadRows
@@ -56,7 +56,7 @@ def _engine(name: str, settings: Settings) -> sa.Engine:
         text = unknown_name("connection", name, known)
         raise SourceFailed(f'connection "{name}" {text}', permanent=True)
     try:
-        url = sa.make_url(resolved(known[name].get_secret_value(), settings.secrets))
+        url = sa.make_url(resolved(known[name].get_secret_value(), OF_SETTINGS))
         options = _options(url, settings.fetch.timeout_s)
         engine = sa.create_engine(url, poolclass=sa.NullPool, connect_args=options)
     except SecretMissing as error:

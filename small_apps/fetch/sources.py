@@ -5,10 +5,11 @@ import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import urlsplit
 
+from minutehand.grants import not_granted
 from minutehand.steps import StepContext
 from models.references import is_reference
 from runtime.config import Settings
@@ -129,6 +130,18 @@ def _may_be_sent(text: str) -> bool:
     return text.isascii() and text.isprintable() and text == text.strip()
 
 
+def granted_place(name: str, settings: Settings) -> tuple[Path, str]:
+    """Return the granted folder that holds a file of the data root, and its path in there.
+
+    Raises SourceFailed for a file that is not granted. Links must not lead out of the folder.
+    """
+    folder = settings.grants.folder_of(name)
+    if folder is None:
+        raise SourceFailed(f"{name} {not_granted('files', name)}", permanent=True)
+    path = PurePosixPath(name).relative_to(folder)
+    return settings.effective_data_root / folder, str(path)
+
+
 def resolve_file(data_root: Path, name: str) -> Path:
     """Return the file `name` under `data_root`, links followed.
 
@@ -235,7 +248,7 @@ def fetch_again(source: Source, kept: Path, settings: Settings, watch: Watch) ->
 
 def _local(source: Source, settings: Settings, watch: Watch) -> Fetched:
     name = str(source.file)
-    file = resolve_file(settings.effective_data_root, name)
+    file = resolve_file(*granted_place(name, settings))
     state = file_state(file, name)
     if state.st_size > settings.fetch.max_bytes:
         raise SourceFailed(

@@ -7,7 +7,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from minutehand.grants import Grants, grants_of_new
+from minutehand.grants import EVERYTHING, Grants, grants_of_new
 from minutehand.steps import SmallApp
 from models.errors import NotFound
 from models.problems import unknown_name
@@ -43,7 +43,7 @@ def apply(connection: sa.Connection, model: SmallAppModel) -> tuple[SmallApp, Ap
         zone=model.zone,
         document=document,
         created_at=database_now(),
-        grants=grants_of_new(model.name),
+        grants=EVERYTHING if model.name == DEFAULT_APP else grants_of_new(model.name),
     )
     is_new = connection.execute(created.returning(small_apps.c.id)).first() is not None
     row = connection.execute(

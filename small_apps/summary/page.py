@@ -1,5 +1,6 @@
 """The executive summary as text, and as HTML for a phone without external resources."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -88,7 +89,8 @@ def _freshness(part: DomainSummary, now: datetime) -> str:
 
 
 def _first_line(text: str) -> str:
-    line = (text.strip().splitlines() or [""])[0]
+    # Stored errors are one line, in which line breaks are escaped; older ones are not.
+    line = re.split(r"\n|\\n", text.strip(), maxsplit=1)[0]
     return line if len(line) <= LONGEST_ERROR else line[: LONGEST_ERROR - 1] + "…"
 
 

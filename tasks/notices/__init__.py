@@ -8,7 +8,6 @@ import sqlalchemy as sa
 
 from broker.app import app, settings_in_use
 from broker.names import DELIVER_NOTICE
-from minutehand.grants import EVERYTHING, Grants
 from models.notices import shown_target
 from models.store import notices
 from models.store.notices import Notice
@@ -67,7 +66,7 @@ def _not_delivered(
 def _hand_over(notice: Notice, settings: Settings) -> None:
     if notice.target.kind == "webhook":
         payload = {"id": str(notice.id), **notice.payload}
-        post(notice.target, notice.id, payload, settings.granted(_grants_of(notice, settings)))
+        post(notice.target, notice.id, payload, settings.granted(notice.grants))
         return
     try:
         message = build_message(
@@ -79,12 +78,6 @@ def _hand_over(notice: Notice, settings: Settings) -> None:
         raise Undelivered(str(error), permanent=error.permanent) from None
     except InvalidAddress as error:
         raise Undelivered(str(error), permanent=True) from None
-
-
-def _grants_of(notice: Notice, settings: Settings) -> Grants:
-    """Return what the target may refer to: all for the installation's own alerts."""
-    is_own = notice.target.to == settings.alert.webhook.get_secret_value()
-    return EVERYTHING if is_own else notice.grants
 
 
 def _envelope(notice: Notice, settings: Settings) -> Envelope:

@@ -18,12 +18,13 @@ from uuid import UUID
 
 import httpx
 
+from minutehand.grants import EVERYTHING
 from models.action.plan import Target
 from models.notices import shown_target
 from models.references import is_reference
 from runtime.clock import utc_now
 from runtime.config import Settings
-from runtime.references import SecretMissing, resolved
+from runtime.references import OF_SETTINGS, SecretMissing, resolved
 from runtime.sections import HookSettings
 from runtime.urls import check_web_url
 from small_apps.failures import SourceFailed
@@ -93,7 +94,7 @@ def without(url: str, text: str) -> str:
 
 def _secret(settings: Settings) -> str:
     try:
-        return resolved(settings.hook.secret.get_secret_value(), settings.secrets)
+        return resolved(settings.hook.secret.get_secret_value(), OF_SETTINGS)
     except SecretMissing as error:
         # Not permanent: a later try succeeds once the worker has the secret.
         raise Undelivered(f"SCHED_HOOK_SECRET: {error}", permanent=False) from None
@@ -103,7 +104,10 @@ def _url(target: Target, settings: Settings) -> str:
     if not is_reference(target.to):
         return target.to
     try:
-        url = resolved(target.to, settings.secrets, grants=settings.grants)
+        # An admin wrote the webhook of the settings; a small app's hooks need their grants.
+        is_own = target.to == settings.alert.webhook.get_secret_value()
+        allowed = OF_SETTINGS if is_own else settings.secrets
+        url = resolved(target.to, allowed, grants=EVERYTHING if is_own else settings.grants)
     except SecretMissing as error:
         raise Undelivered(str(error), permanent=False) from None
     try:

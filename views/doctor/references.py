@@ -5,7 +5,8 @@ from collections.abc import Iterable, Iterator
 
 from models.references import is_reference
 from runtime.config import Settings
-from runtime.references import SecretMissing, resolved
+from runtime.references import OF_SETTINGS, SecretMissing, resolved
+from runtime.sections import SecretSettings
 from views.doctor.report import Finding, warning
 
 _TARGET = re.compile(r'"kind":"webhook","to":"((?:env|file):(?:[^"\\]|\\.)+)"')
@@ -18,12 +19,12 @@ def references_in(plans: Iterable[str]) -> set[str]:
 
 
 def unresolved(
-    what: str, references: Iterable[str], settings: Settings, prefix: str = ""
+    what: str, references: Iterable[str], allowed: SecretSettings, prefix: str = ""
 ) -> Iterator[Finding]:
     """Yield a warning for each reference that cannot be read here; the secret is not shown."""
     for reference in sorted(set(references)):
         try:
-            resolved(reference, settings.secrets)
+            resolved(reference, allowed)
         except SecretMissing as error:
             yield warning(what, f"{prefix}{error}", REMEDY)
 
@@ -36,4 +37,4 @@ def unresolved_settings(settings: Settings) -> Iterator[Finding]:
     }
     for name, value in values.items():
         if is_reference(value):
-            yield from unresolved("hooks", [value], settings, f"{name}: ")
+            yield from unresolved("hooks", [value], OF_SETTINGS, f"{name}: ")

@@ -10,6 +10,7 @@ from kombu import Connection
 
 from broker.app import configure
 from celery_steps import followed
+from minutehand.grants import Grants
 from models.errors import Refused
 from models.operation import Cause, CausedBy, OperationState
 from models.sql import database_now
@@ -34,6 +35,7 @@ from scheduler.on_demand.manual import run_now
 from scheduler.on_demand.restart import retry
 from scheduler.sweep import Sweeper
 from scheduler.tick import TickReport, tick
+from small_apps.store import small_apps
 from tests.celery_messages import (
     RULES,
     TASK,
@@ -324,7 +326,21 @@ def test_a_task_that_is_no_longer_allowed_fails_where_it_was_to_be_sent(
 
     row = row_of(engine, id)
     assert (row["state"], row["reason"]) == ("failed", "not allowed")
-    assert "SCHED_CELERY_TASKS does not allow the task 'shop.tasks.close_day'" in row["error"]
+    assert "the task 'shop.tasks.close_day' was not sent" in row["error"]
+    assert "SCHED_CELERY_TASKS allows other.* only" in row["error"]
+    assert celery_messages(broker) == []
+
+
+def test_a_task_that_is_no_longer_granted_is_not_sent(engine: sa.Engine, broker: Broker) -> None:
+    id = due(engine, celery_action(engine))
+    with engine.begin() as connection:
+        small_apps.set_grants(connection, 1, Grants(tasks=("other.*",)))
+
+    dispatch_ready(engine)
+
+    row = row_of(engine, id)
+    assert (row["state"], row["reason"]) == ("failed", "not allowed")
+    assert "minutehand app grant APP --tasks shop.tasks.close_day" in row["error"]
     assert celery_messages(broker) == []
 
 

@@ -15,7 +15,7 @@ SHOP: dict[str, Any] = {
     "title": "The Shop",
     "zone": "Europe/Paris",
     "owner": "team sales",
-    "domains": {"orders": {"source": {"file": "orders.csv"}}},
+    "domains": {"orders": {"source": {"file": "shop/orders.csv"}}},
     "settings": {"currency": "EUR"},
     "users": [{"id": "ann@example.com", "groups": ["staff"]}],
 }
@@ -23,7 +23,7 @@ YAML = """
 name: shop
 zone: Europe/Paris
 domains:
-  orders: {source: {file: orders.csv}}
+  orders: {source: {file: shop/orders.csv}}
 users:
   - {id: ann@example.com, activated_at: 2026-01-05T09:00:00Z}
 groups:

@@ -17,7 +17,7 @@ from runtime.visible import visible_line
 from tests.factories import make_document
 from tests.integration.cli.conftest import Call, Write
 from views.actions import Action, Actions, Occurrences
-from views.apps import App, AppliedApp, AppliedApps, Apps, DeletedApp
+from views.apps import App, AppliedApp, AppliedApps, Apps, DeletedApp, GrantedTo
 from views.backfills import BackfillPlan, CancelledBackfills, StartedBackfill
 from views.change_plan import ChangePlan
 from views.changes import (
@@ -75,6 +75,7 @@ CASES: list[tuple[str, tuple[str, ...], Kind]] = [
     ("operation cancel", ("{id}",), CancelledAll),
     ("app add", ("{app}",), AppliedApp),
     ("app apply", ("{app}",), AppliedApps),
+    ("app grant", ("shop", "--env", "SHOP_*"), GrantedTo),
     ("app list", (), Apps),
     ("app show", ("default",), App),
     ("app delete", ("shop", "--yes"), DeletedApp),

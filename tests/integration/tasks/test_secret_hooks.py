@@ -41,6 +41,8 @@ def set_up(settings: Settings, **environ: str) -> Settings:
         "SCHED_DATABASE_URL": settings.database_url.get_secret_value(),
         "SCHED_BROKER_URL": settings.broker_url.get_secret_value(),
         "SCHED_HOOK_ALLOW_PRIVATE": "true",
+        "SCHED_SECRETS_ENV": "*",
+        "SCHED_SECRETS_FOLDER": "/",
         **environ,
     }
     return load_settings(settings.home, {key: value for key, value in own.items() if value})

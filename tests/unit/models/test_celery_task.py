@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from broker.names import WORKER_TASKS
 from models.action import ParseContext, parse_action, plan_of
 from models.action.plan import Plan
 from models.action.policy import NO_TIME_LIMIT
-from models.celery_task import CeleryRules, HandOver, refusals
+from models.celery_task import OWN_TASKS, CeleryRules, HandOver, refusals
 from tests.factories import STEPS, make_document
 
 RULES = CeleryRules(("shop.tasks.*", "crm.sync"))
@@ -89,3 +90,8 @@ def test_a_task_has_no_time_limit_unless_one_is_written(when: dict[str, str]) ->
 
     assert limit() == NO_TIME_LIMIT
     assert limit(time_limit="PT9M") == timedelta(minutes=9)
+
+
+def test_our_own_tasks_are_never_allowed() -> None:
+    assert OWN_TASKS == WORKER_TASKS
+    assert not any(map(CeleryRules(("*", *OWN_TASKS)).allows, OWN_TASKS))

@@ -1,0 +1,111 @@
+"""What was granted is checked when an operation runs, whatever its stored documents say."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from pydantic import SecretStr
+
+import minutehand
+from minutehand.grants import Grants
+from minutehand.steps import StepResult
+from runtime.config import Settings
+from scheduler.changes.change import create_all
+from small_apps.document import parse_small_app
+from small_apps.store import small_apps
+from tasks.execute import run_attempt
+from tasks.notices import deliver
+from tasks.registry import Registry
+from tests.factories import author, make_document, make_operation, row_of
+from tests.integration.tasks.test_notices import NOON
+from tests.integration.tasks.test_secret_hooks import only_notice
+
+OTHERS = Grants(("mine/",), ("own",), ("own",), ("MINE_*",), ("mine.*",), (), ("mine",))
+
+
+def ended(
+    engine: sa.Engine, settings: Settings, operations: dict[str, Any], **changes: Any
+) -> dict[str, Any]:
+    """Save an action while all is granted, grant less, and run it; return the operation's row."""
+    registry = Registry()
+    document = make_document(operations=operations, **changes)
+    (action,) = create_all(engine, [document], author(registry.steps))
+    id = make_operation(engine, action, NOON)
+    with engine.begin() as connection:
+        small_apps.set_grants(connection, 1, OTHERS)
+    run_attempt(engine, settings, registry, (id, 1), "tests")
+    return row_of(engine, id)
+
+
+@pytest.mark.parametrize(
+    ("source", "error"),
+    [
+        ({"file": "theirs/salaries.csv"}, "--files theirs/salaries.csv"),
+        ({"file": "mine/link.csv"}, "outside"),
+        ({"sql": "SELECT 1 AS a", "connection": "theirs"}, "--connections theirs"),
+        ({"reader": "theirs"}, "--readers theirs"),
+        ({"url": "env:THEIR_URL"}, "--env THEIR_URL"),
+    ],
+    ids=["file", "link", "connection", "reader", "secret"],
+)
+def test_a_source_that_is_not_granted_is_not_read(
+    engine: sa.Engine,
+    settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+    source: dict[str, str],
+    error: str,
+) -> None:
+    monkeypatch.setenv("THEIR_URL", "http://127.0.0.1:1/a.csv")
+    settings = settings.model_copy(
+        update={"connections": {"theirs": SecretStr("sqlite:////nowhere")}}
+    )
+    _write_files(settings.effective_data_root)
+    domain = {"source": source, **({"format": "csv"} if "url" in source else {})}
+    with engine.begin() as connection:
+        small_apps.apply(connection, parse_small_app({"name": "default", "domains": {"a": domain}}))
+
+    row = ended(engine, settings, {"refresh": True})
+
+    assert row["state"] == "failed"
+    assert error in row["error"]
+    assert "7777" not in str(row)
+
+
+def _write_files(root: Path) -> None:
+    for folder in ("mine", "theirs"):
+        (root / folder).mkdir(parents=True)
+    (root / "theirs" / "salaries.csv").write_text("salary\n7777\n")
+    (root / "mine" / "link.csv").symlink_to(root / "theirs" / "salaries.csv")
+
+
+def test_a_step_that_is_not_granted_does_not_run(
+    own_steps: None, engine: sa.Engine, settings: Settings
+) -> None:
+    ran = []
+
+    @minutehand.step("theirs")
+    def step(_: minutehand.StepContext) -> StepResult:
+        ran.append(1)
+        return StepResult()
+
+    row = ended(engine, settings, {"theirs": True})
+
+    assert (row["state"], ran) == ("failed", [])
+    assert "--steps theirs" in row["error"]
+
+
+def test_a_webhook_behind_a_secret_that_is_not_granted_is_not_called(
+    own_steps: None, engine: sa.Engine, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("THEIR_HOOK", "http://127.0.0.1:1/7777")
+
+    @minutehand.step("mine")
+    def step(_: minutehand.StepContext) -> StepResult:
+        return StepResult()
+
+    ended(engine, settings, {"mine": True}, hooks={"on_success": [{"webhook": "env:THEIR_HOOK"}]})
+    owed = only_notice(engine)
+
+    assert deliver(engine, settings, (owed["id"], 1)) == "put off"
+    assert "--env THEIR_HOOK" in only_notice(engine)["error"]
