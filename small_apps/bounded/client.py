@@ -73,7 +73,7 @@ class _Asked:
 
     def follow(self, call: Call, limits: Limits, watch: Watch, note: Note | None) -> bool:
         """Send the call and take the child's lines up to its answer; return False if it is late."""
-        end = monotonic() + limits.time_s
+        end = monotonic() + limits.time_s + limits.slack_s
         self._send(call, limits)
         has_stopped = False
         while self.answer is None:
@@ -148,7 +148,8 @@ class _Server:
             self.process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "small_apps.bounded.server"],
                 stdin=theirs.fileno(),
-                stdout=subprocess.DEVNULL,
+                # Standard error: what user code prints belongs into the log.
+                stdout=2,
                 # Each arena reserves address space, which the limit of memory counts.
                 env={**os.environ, "MALLOC_ARENA_MAX": "2"},
                 # Ctrl-C reaches only this process.

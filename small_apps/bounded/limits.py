@@ -36,6 +36,8 @@ class Limits:
     cpu_s: float
     time_s: float
     settings: Mapping[Over, str] = field(default_factory=dict)
+    # What the child gets beyond `time_s` to end in order by itself.
+    slack_s: float = 0.0
 
     def over(self, kind: Over) -> OverLimit:
         """Return the error of a child that exceeded the limit `kind`."""
@@ -81,7 +83,7 @@ def result_of(answer: Mapping[str, Any] | None, exit_: Exit | None, limits: Limi
         raise SourceFailed(answer["failed"], permanent=answer["permanent"])
     if "stopped" in answer:
         raise Stopped
-    raise OverLimit(str(answer["error"]), permanent=False)
+    raise OverLimit(f"failed: {answer['error']}", permanent=False)
 
 
 def _ended(exit_: Exit | None, limits: Limits) -> OverLimit:
