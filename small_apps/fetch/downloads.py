@@ -14,6 +14,7 @@ from small_apps.failures import SourceFailed
 from small_apps.fetch.addresses import FETCHING
 from small_apps.fetch.deadline import Deadline
 from small_apps.fetch.guard import Guard
+from small_apps.importing.bad_rows import short
 from small_apps.watch import Watch
 
 MOST_REDIRECTS = 5
@@ -120,6 +121,7 @@ def _opened(
                 raise SourceFailed(
                     f"{shown} answered {response.status_code} {response.reason_phrase}"
                 )
+            _check_encoding(response, shown)
             yield response
             if deadline.is_over:
                 raise httpx.ReadTimeout("the connection was cut off")
@@ -133,6 +135,17 @@ def _opened(
             raise SourceFailed(text) from None
         failed = SourceFailed(f"{shown}: {error or type(error).__name__}")
         raise _unnamed(failed, wanted) from None
+
+
+def _check_encoding(response: httpx.Response, shown: str) -> None:
+    """Raise SourceFailed for a packed response: unpacked, its size has no bound."""
+    encoding = response.headers.get("content-encoding", "identity").strip()
+    if encoding.lower() not in ("", "identity"):
+        raise SourceFailed(
+            f"{shown} answered with Content-Encoding {short(encoding)}, though only identity was "
+            "accepted; let the server send the file as it is, also a .gz file",
+            permanent=True,
+        )
 
 
 def _unnamed(error: SourceFailed, wanted: Wanted) -> SourceFailed:
@@ -182,7 +195,7 @@ def _bounded(
     done = 0
     _check_size(total or 0, shown, settings)
     # A chunk size would hold back the bytes of a slow server, and delay the checks.
-    for chunk in response.iter_bytes():
+    for chunk in response.iter_raw():
         done += len(chunk)
         _check_size(done, shown, settings)
         watch.check()
