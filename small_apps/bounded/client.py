@@ -42,26 +42,27 @@ class Call:
     loads: bool = False
 
 
-def run(call: Call, limits: Limits, watch: Watch, note: Note | None = None) -> Any:
+def run(
+    call: Call,
+    limits: Limits,
+    watch: Watch,
+    note: Note | None = None,
+    ended: Callable[[Exit], None] | None = None,
+) -> Any:
     """Return the result of `call`, made in a child process.
 
-    `note` takes what the child reports beside its progress. Raises OverLimit, SourceFailed and
-    Stopped; in each case the child has ended.
+    `note` takes what the child reports beside its progress, `ended` what it used. Raises OverLimit,
+    SourceFailed and Stopped; in each case the child has ended.
     """
-    return measured(call, limits, watch, note)[0]
-
-
-def measured(
-    call: Call, limits: Limits, watch: Watch, note: Note | None = None
-) -> tuple[Any, Exit | None]:
-    """Return the result of `call`, as `run` does, and the end of its child."""
     watch.check()
     with _asked(call) as asked:
         is_in_time = asked.follow(call, limits, watch, note)
         exit_ = asked.ended()
+    if ended is not None and exit_ is not None:
+        ended(exit_)
     if not is_in_time:
         raise Stopped if watch.is_stopped else limits.over(Over.TIME)
-    return result_of(asked.answer, exit_, limits), exit_
+    return result_of(asked.answer, exit_, limits)
 
 
 @dataclass
@@ -110,7 +111,7 @@ class _Asked:
         self.channel.settimeout(limits.time_s)
         # A child that ended at once is reported by its end.
         with contextlib.suppress(OSError):
-            self.channel.sendall(json.dumps(request).encode() + b"\n")
+            self.channel.sendall(json.dumps(request, default=str).encode() + b"\n")
         self.channel.settimeout(CHECK_S)
 
     def _take(self, piece: bytes, watch: Watch, note: Note | None) -> None:

@@ -1,7 +1,7 @@
 """Imports in child processes: what a file needs beyond the limits ends there."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,7 @@ from typing import Any
 from runtime.data_sections import FetchSettings
 from small_apps.bounded import client
 from small_apps.bounded.child import Call
-from small_apps.bounded.limits import Limits, Over, OverLimit
+from small_apps.bounded.limits import Exit, Limits, Over, OverLimit
 from small_apps.failures import SourceFailed
 from small_apps.importing import Data, Imported, Rules, import_data
 from small_apps.importing.bad_rows import BadRows
@@ -27,9 +27,16 @@ def limits_of(settings: FetchSettings) -> Limits:
 
 
 def import_in_child(
-    settings: FetchSettings, data: Data, target: Path, last: Path | None
+    settings: FetchSettings,
+    data: Data,
+    target: Path,
+    last: Path | None,
+    ended: Callable[[Exit], None] | None = None,
 ) -> Imported:
-    """Write the rows of `data` to `target`, as `import_data` does, within the settings' limits."""
+    """Write the rows of `data` to `target`, as `import_data` does, within the settings' limits.
+
+    `ended` takes what the child process used.
+    """
     arguments = {
         "settings": settings.model_dump(mode="json"),
         "format": data.format,
@@ -43,7 +50,7 @@ def import_in_child(
     with data.opened() as stream:
         call = client.Call(f"{__name__}:answer", arguments, [stream.fileno()])
         try:
-            made = client.run(call, limits_of(settings), data.watch)
+            made = client.run(call, limits_of(settings), data.watch, ended=ended)
         except OverLimit as error:
             raise SourceFailed(f"{data.shown} {error}", permanent=error.permanent) from None
     return Imported(made["digest"], made["figures"], BadRows.of_json(made["bad_rows"]))

@@ -14,7 +14,7 @@ import pytest
 from runtime.clock import monotonic, wait_for
 from small_apps.bounded import client
 from small_apps.bounded.client import Call
-from small_apps.bounded.limits import Limits, Over, OverLimit
+from small_apps.bounded.limits import Exit, Limits, Over, OverLimit
 from small_apps.failures import SourceFailed, Stopped
 from small_apps.watch import Watch
 
@@ -34,11 +34,10 @@ def path() -> Iterator[None]:
 
 
 def asked(name: str, watch: Watch | None = None, limits: Any = None, **arguments: Any) -> Any:
-    """Call a hungry function; return its result and its end."""
-    bounds = Limits(
-        **{"memory_mb": 100, "cpu_s": 30, "time_s": 60} | (limits or {}), settings=NAMES
-    )
-    return client.measured(Call(f"{HUNGRY}:{name}", arguments), bounds, watch or Watch())
+    """Call a hungry function; return its result."""
+    values = {"memory_mb": 100, "cpu_s": 30, "time_s": 60} | (limits or {})
+    call = Call(f"{HUNGRY}:{name}", arguments)
+    return client.run(call, Limits(**values, settings=NAMES), watch or Watch())
 
 
 def test_a_call_returns_its_result_notes_and_progress() -> None:
@@ -75,7 +74,7 @@ def test_a_crash_ends_the_child_alone(number: str) -> None:
     with pytest.raises(OverLimit, match=f"ended its process with {number}"):
         asked("crash", signal=number)
 
-    assert asked("double", number=1)[0] == 2
+    assert asked("double", number=1) == 2
 
 
 def test_an_end_without_an_answer_is_reported() -> None:
@@ -90,12 +89,13 @@ def test_an_error_of_the_source_passes_through() -> None:
     assert failed.value.permanent
 
 
-def test_memory_is_bounded_in_fact() -> None:
-    with pytest.raises(OverLimit):
-        asked("eat", limits={"memory_mb": 200})
+def test_the_limit_of_memory_bounds_what_is_used() -> None:
+    ends: list[Exit] = []
 
-    idle = asked("double", number=1)[1]
-    assert idle.peak_mb < 60
+    with pytest.raises(OverLimit):
+        client.run(Call(f"{HUNGRY}:eat", {}), Limits(200, 30, 60), Watch(), ended=ends.append)
+
+    assert 100 < ends[0].peak_mb <= 200
 
 
 @pytest.mark.parametrize("name", ["heed", "sleep"])
@@ -126,7 +126,7 @@ def test_children_run_side_by_side() -> None:
     results: list[int] = []
 
     def ask(number: int) -> None:
-        results.append(asked("double", number=number)[0])
+        results.append(asked("double", number=number))
 
     threads = [threading.Thread(target=ask, args=(number,)) for number in range(12)]
     for thread in threads:
@@ -146,7 +146,7 @@ def test_a_child_gets_the_open_file_and_dumps_no_core(tmp_path: Path) -> None:
         call = Call(f"{HUNGRY}:read", {}, [stream.fileno()])
         assert client.run(call, limits, Watch()) == "text"
 
-    seen = asked("look", secret="s3cret")[0]
+    seen = asked("look", secret="s3cret")
     assert seen["cores"] == "0"
     assert "s3cret" not in seen["command"]
 
@@ -157,7 +157,7 @@ def test_a_killed_server_is_replaced() -> None:
     server.kill()
     server.wait()
 
-    assert asked("double", number=2)[0] == 4
+    assert asked("double", number=2) == 4
 
 
 PARENT = """
