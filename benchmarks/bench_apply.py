@@ -9,6 +9,7 @@ from time import perf_counter
 from benchmarks.filling import EVERY_MINUTE, document, rules_beside, whens
 from benchmarks.harness import ROOT, Database, Figure, Sizes, Stack, main, timed
 from scheduler.loop import Daemon
+from tasks.built_in import built_in_steps
 
 
 def measure(stack: Stack, sizes: Sizes) -> list[Figure]:
@@ -17,7 +18,7 @@ def measure(stack: Stack, sizes: Sizes) -> list[Figure]:
     file = database.settings.home / "actions.jsonl"
     _write(file, sizes.applied, database.now.minute)
     created = _apply(database, file)
-    daemon = Daemon(database.engine, database.settings)
+    daemon = Daemon(database.engine, database.settings, steps=built_in_steps())
     daemon.prepare()
     filed = timed(daemon.tick_once).wall_s
     again = _apply(database, file)

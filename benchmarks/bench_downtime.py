@@ -11,6 +11,7 @@ from benchmarks.harness import Database, Figure, Sizes, Stack, main, timed
 from models.action.plan import Plan
 from scheduler.loop import Daemon
 from scheduler.occurrence import next_occurrence
+from tasks.built_in import built_in_steps
 
 MONTH = timedelta(days=31)
 
@@ -18,7 +19,7 @@ MONTH = timedelta(days=31)
 def measure(stack: Stack, sizes: Sizes) -> list[Figure]:
     """Return the seconds of the first tick; raises if its count is not exact."""
     database = stack.filled(sizes.slept, sizes.slept // 1000, behind=MONTH, is_parked=False)
-    daemon = Daemon(database.engine, database.settings)
+    daemon = Daemon(database.engine, database.settings, steps=built_in_steps())
     daemon.prepare()
     at = database.now
     watch = timed(lambda: daemon.tick_once(at))

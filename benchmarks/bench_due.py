@@ -16,6 +16,7 @@ from benchmarks.filling import park, release
 from benchmarks.harness import Database, Figure, Sizes, Stack, Stopwatch, main, middle, timed
 from scheduler.sweep import Sweeper
 from scheduler.tick import TickReport, tick
+from tasks.built_in import built_in_steps
 
 # The phases of a tick: their functions, by file and name.
 PHASES = {
@@ -70,7 +71,7 @@ def _one_tick(
     # What was flushed is noticed before the time that is measured.
     sweeper.broker.look(database.engine)
     with watch.running():
-        report = run(lambda: tick(database.engine, database.now, sweeper))
+        report = run(lambda: tick(database.engine, database.now, sweeper, steps=built_in_steps()))
     with stack.broker.client() as client:
         assert (report.recorded, report.sent, client.llen("minutehand.quick")) == (due, due, due)
     park(database.engine, uids)

@@ -18,6 +18,7 @@ from scheduler.changes.validation import ChangeContext
 from scheduler.events import Delay, delay_of
 from scheduler.sweep import Sweeper
 from scheduler.tick import TickReport, tick
+from tasks.built_in import built_in_steps
 
 DAY = timedelta(days=1)
 HOUR_S = 3_600
@@ -79,7 +80,7 @@ def _filled(stack: Stack, sizes: Sizes) -> Database:
         for delay in delays
     ]
     create_all(database.engine, documents, _author(app))
-    tick(database.engine, database.clock(), Sweeper(timedelta(seconds=45)))
+    tick(database.engine, database.clock(), Sweeper(timedelta(seconds=45)), steps=built_in_steps())
     with database.engine.begin() as connection:
         began = database.now - DAY
         connection.execute(sa.update(action_cursor).values(effective_from=began))
@@ -111,13 +112,13 @@ def _one_tick(database: Database, due: int) -> Stopwatch:
     watch, sweeper = Stopwatch(), Sweeper(timedelta(seconds=45))
     sweeper.broker.look(database.engine)
     with watch.running():
-        report: TickReport = tick(database.engine, database.now, sweeper)
+        report: TickReport = tick(database.engine, database.now, sweeper, steps=built_in_steps())
     assert (report.recorded, report.sent, report.missed) == (due, due, 0), report
     return watch
 
 
 def _author(app: int) -> ChangeContext:
-    return ChangeContext("benchmarks", SmallApp(app, "default", "UTC"), {})
+    return ChangeContext("benchmarks", SmallApp(app, "default", "UTC"), built_in_steps())
 
 
 if __name__ == "__main__":

@@ -4,12 +4,13 @@ import os
 
 from benchmarks.harness import Figure, Sizes, Stack, main, middle, rss_mb, timed
 from scheduler.loop import Daemon
+from tasks.built_in import built_in_steps
 
 
 def measure(stack: Stack, sizes: Sizes) -> list[Figure]:
     """Return CPU and wall time of an idle tick with its report, and the growth of memory."""
     database = stack.filled(sizes.actions, sizes.many_due)
-    daemon = Daemon(database.engine, database.settings)
+    daemon = Daemon(database.engine, database.settings, steps=built_in_steps())
     daemon.prepare()
     daemon.tick_once(database.now)
     before = rss_mb(os.getpid())

@@ -12,8 +12,8 @@ from pydantic import SecretStr
 
 from benchmarks.harness import Database, Figure, Sizes, Stack, main, middle, process, until
 from minutehand.steps import Recipient
-from models.action.parameters import SendEmailParameters
 from small_apps.steps import send_email
+from small_apps.steps.send_email import SendEmailParameters
 from tests.integration.small_apps.steps.conftest import Work
 from tests.servers import free_port
 

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from benchmarks.harness import Figure, Sizes, Stack, main, middle, timed
 from models.action import ParseContext, parse_action, plan_of
 from scheduler.simulate import Simulated, Timetable, simulate
+from tasks.built_in import built_in_steps
 
 YEAR = datetime(2027, 1, 1, tzinfo=UTC)
 RULES = ("30 2 * * *", "0 7 * * 1", "15 9 * * 1-5", "0 */6 * * *", "5 0 1 * *")
@@ -22,7 +23,7 @@ def measure(_stack: Stack, sizes: Sizes) -> list[Figure]:
 def _action(number: int) -> Simulated:
     when = {"cron_rule": RULES[number % len(RULES)], "timezone": "Europe/Paris"}
     document = {"name": f"action {number}", "operations": {"maintenance": True}, "when": when}
-    model = parse_action(document, ParseContext("UTC", YEAR))
+    model = parse_action(document, ParseContext("UTC", YEAR, steps=built_in_steps()))
     return Simulated.named(model.name, plan_of(model))
 
 

@@ -73,9 +73,7 @@ def _ours(stack: Stack, number: int) -> float:
 
 def _record(database: Database, number: int) -> None:
     """Record one operation for each of `number` actions, to send at once."""
-    author = ChangeContext(
-        "benchmarks", SmallApp(1, "default", "UTC"), Registry((STEPS,)).user_specs()
-    )
+    author = ChangeContext("benchmarks", SmallApp(1, "default", "UTC"), Registry((STEPS,)).steps)
     when = {"cron_rule": "0 0 1 1 *", "timezone": "UTC"}
     documents = [document(f"action {n}", when, "do_nothing") for n in range(number)]
     at = database.now.replace(second=0, microsecond=0)

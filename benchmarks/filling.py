@@ -20,6 +20,7 @@ from models.action.plan import Plan
 from models.store.actions import cursors
 from scheduler.changes.revisions import revision_of
 from scheduler.occurrence import next_occurrence
+from tasks.built_in import built_in_steps
 
 # Whole hours from UTC: a rule's minute is the same in each.
 ZONES = (
@@ -190,7 +191,9 @@ def instant(at: datetime) -> str:
 
 
 def _variants(rules: Sequence[dict[str, str]], now: datetime) -> list[Variant]:
-    context = ParseContext(default_zone="UTC", now=now - DAY, tick=timedelta(seconds=5))
+    context = ParseContext(
+        default_zone="UTC", now=now - DAY, tick=timedelta(seconds=5), steps=built_in_steps()
+    )
     found = []
     for when in rules:
         made = revision_of(document(NAMED, when), context, "benchmarks")
@@ -206,7 +209,7 @@ def _zipf(random: Random, variants: Sequence[Variant]) -> Variant:
 def _texts(one: Variant, number: int) -> Iterator[str]:
     text = one.document.replace(NAMED, f"action {number}")
     yield text
-    yield document_hash(json.loads(text))
+    yield document_hash(json.loads(text), steps=built_in_steps())
     yield one.plan_text
 
 

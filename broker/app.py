@@ -15,7 +15,7 @@ from kombu.exceptions import KombuError, OperationalError
 from redis.exceptions import RedisError
 
 from broker.celery_rules import celery_broker_url
-from broker.names import CONTROL_EXCHANGE, EVENT_EXCHANGE, QUICK, UNKNOWN_QUEUE, in_broker
+from broker.names import EVENT_EXCHANGE, QUICK, UNKNOWN_QUEUE, in_broker
 from models.errors import BrokerUnavailable
 from models.store.operations.outbox import Message
 from runtime.config import Settings, load_settings
@@ -76,7 +76,8 @@ def configure(settings: Settings) -> Celery:
             "interval_max": 0.2,
         },
         task_default_queue=in_broker(QUICK),
-        control_exchange=CONTROL_EXCHANGE,
+        # Whoever writes to the broker could stop every worker.
+        worker_enable_remote_control=False,
         event_exchange=EVENT_EXCHANGE,
         worker_consumer="broker.consumer:KeepingConsumer",
         task_create_missing_queues=True,
@@ -148,8 +149,12 @@ def keep(message: Any) -> None:
 
     Closes the connection again, because the calling process forks.
     """
-    known = ("correlation_id", "reply_to", "priority", "expiration")
-    properties = {key: one for key in known if (one := message.properties.get(key)) is not None}
+    known = {"correlation_id": str, "reply_to": str, "priority": int, "expiration": str}
+    properties = {
+        key: one
+        for key, kind in known.items()
+        if isinstance(one := message.properties.get(key), kind)
+    }
     try:
         producer = kept_producer()
         _declare(producer, {UNKNOWN_QUEUE})

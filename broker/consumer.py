@@ -1,12 +1,14 @@
 """Set aside the messages that Minutehand's workers do not know."""
 
 import logging
+from collections.abc import Callable
 from typing import Any
 
 from celery.worker.consumer import Consumer
 
-from broker.app import keep
+from broker.app import BROKER_ERRORS, keep
 from broker.names import UNKNOWN_QUEUE
+from minutehand.error_text import text_of
 from models.errors import BrokerUnavailable
 
 logger = logging.getLogger("minutehand.worker")
@@ -17,6 +19,20 @@ class KeepingConsumer(Consumer):
 
     They belong to another application that sent them to one of our queues.
     """
+
+    def create_task_handler(self, *args: Any, **options: Any) -> Callable[[Any], Any]:
+        """Return Celery's handler; a message that it cannot handle ends no worker."""
+        handle = super().create_task_handler(*args, **options)
+
+        def handle_any(message: Any) -> Any:
+            try:
+                return handle(message)
+            except BROKER_ERRORS:
+                raise
+            except Exception as error:  # headers of any type make Celery raise errors of any type
+                return _put_aside(message, f"it cannot be read: {text_of(error)}")
+
+        return handle_any
 
     def on_unknown_task(self, _body: Any, message: Any, exc: Exception) -> None:
         _put_aside(message, f"the task {exc} is not known here")

@@ -1,1 +1,1 @@
-"""Follow the tasks of other Celery applications through an agent beside each worker."""
+"""Steps that workers of others run: tasks of other Celery applications, followed by an agent."""

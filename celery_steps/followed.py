@@ -8,8 +8,8 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
+from celery_steps.celery_task import STEP
 from models.action.plan import Plan
-from models.celery_task import STEP
 from models.errors import LeaseLost
 from models.notices import TIME_BOX
 from models.operation import UNSTARTED, OperationState, StepState, after_loss

@@ -17,6 +17,7 @@ from cli.render import print_error, print_line
 from cli.tree import Tree, hoisted
 from models.errors import InvalidDocument, NotFound, Refused, SchedulerError
 from runtime.folders import PRIVATE_UMASK
+from runtime.log_lines import LineFormatter
 
 FAILED = 1
 REFUSED = 2
@@ -71,7 +72,7 @@ def _quiet_logs() -> None:
     """Silence logs but for unknown settings; `up` and `worker` set up their own."""
     logging.getLogger("minutehand").addHandler(logging.NullHandler())
     warnings = logging.StreamHandler(sys.stderr)
-    warnings.setFormatter(logging.Formatter("warning: %(message)s"))
+    warnings.setFormatter(LineFormatter("warning: %(message)s"))
     logging.getLogger("minutehand.config").handlers[:] = [warnings]
 
 

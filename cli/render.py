@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
 
-from runtime.visible import visible
+from runtime.visible import visible, visible_line
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -114,7 +114,7 @@ def print_lines(lines: Iterable[Line]) -> None:
 
 def print_line(text: str = "", *, is_safe: bool = False) -> None:
     """Print a line on stdout; `is_safe`: its control characters are escaped already."""
-    text = text if is_safe else visible(text)
+    text = text if is_safe else visible_line(text)
     if _has_colour(sys.stdout) and not is_safe:
         _print_styled(sys.stdout, text)
     else:
@@ -174,8 +174,8 @@ def _term() -> str:
 
 
 def _print_table(table: Table) -> None:
-    headings = [visible(one) for one in table.headings]
-    rows = [[visible(one) for one in row] for row in table.rows]
+    headings = [visible_line(one) for one in table.headings]
+    rows = [[visible_line(one) for one in row] for row in table.rows]
     if is_terminal(sys.stdout):
         _print_fitting(headings, rows)
     else:

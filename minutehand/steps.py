@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from inspect import iscoroutinefunction, signature
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 from pydantic import BaseModel
@@ -120,22 +120,47 @@ class NoParameters(BaseModel):
 
 
 StepFunction = Callable[[Any], StepResult | None]
+Function = TypeVar("Function", bound=StepFunction)
+# Steps of users run after Minutehand's own, in the order of the document.
+USER_ORDER = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class RegisteredStep:
-    """A user-defined step: its name in `operations`, its function, and how to run it."""
+class StepSpec:
+    """A step that actions may name, and how to run it; see `step`.
+
+    `function` is None for a step that only workers know. The rest is for Minutehand's own steps,
+    and may change: they run by `order`; `if_true` holds the parameters that a bare `true` stands
+    for; `alone` allows no other step beside it; `hand_over` returns, from the parameters, the task
+    to send in place of ours and its queue; one that is not `available` is refused at save.
+    """
 
     name: str
-    function: StepFunction
     parameters: type[BaseModel]
-    heavy: bool
-    repeatable: bool
-    sends: bool
+    function: StepFunction | None = None
+    heavy: bool = False
+    repeatable: bool = True
+    sends: bool = False
+    # Private from here on.
+    order: int = USER_ORDER
+    if_true: Mapping[str, object] = field(default_factory=dict)
+    alone: bool = False
+    hand_over: Callable[[Mapping[str, Any]], Any] | None = None
+    available: bool = True
 
+    @property
+    def is_built_in(self) -> bool:
+        """Whether the step is one of Minutehand's own."""
+        return self.order < USER_ORDER
+
+
+# The known steps by name.
+Steps = Mapping[str, StepSpec]
 
 _NAME = re.compile("[A-Za-z][A-Za-z0-9_.-]{0,99}")
-_registered: dict[str, RegisteredStep] = {}
+_registered: dict[str, StepSpec] = {}
+# Apart from those of users, which neither replace one nor see it.
+_built_in: dict[str, StepSpec] = {}
 
 
 def step(
@@ -145,25 +170,28 @@ def step(
     heavy: bool = False,
     repeatable: bool = True,
     sends: bool = False,
-) -> Callable[[StepFunction], StepFunction]:
+    **private: Any,
+) -> Callable[[Function], Function]:
     """Register the decorated function as the step `name`.
 
     The function takes the StepContext and returns a StepResult or None. `heavy` sends the action
     to the heavy queue; `repeatable=False` forbids to start a step again that was cut off; `sends`
-    requires the action to name recipients. Raises TypeError or ValueError for an invalid step and
-    for a name that another module has registered.
+    requires the action to name recipients; `private` is for Minutehand's own steps. Raises
+    TypeError or ValueError for an invalid step and for a name that another module has registered.
     """
     _check_step(name, parameters)
 
-    def register(function: StepFunction) -> StepFunction:
+    def register(function: Function) -> Function:
         _check_function(name, function)
-        known = _registered.get(name)
-        if known is not None and known.function.__module__ != function.__module__:
+        spec = StepSpec(name, parameters, function, heavy, repeatable, sends, **private)
+        shelf = _built_in if spec.is_built_in else _registered
+        known = getattr(shelf.get(name), "function", function)
+        if known.__module__ != function.__module__:
             raise ValueError(
                 f"step {name!r} of {function.__module__} is registered by "
-                f"{known.function.__module__} already; give it another name"
+                f"{known.__module__} already; give it another name"
             )
-        _registered[name] = RegisteredStep(name, function, parameters, heavy, repeatable, sends)
+        shelf[name] = spec
         return function
 
     return register
@@ -191,6 +219,6 @@ def _check_function(name: str, function: object) -> None:
         return
 
 
-def registered_steps() -> dict[str, RegisteredStep]:
-    """Return the steps registered so far in this process, by name."""
+def registered_steps() -> dict[str, StepSpec]:
+    """Return the steps of users that are registered so far in this process, by name."""
     return dict(_registered)

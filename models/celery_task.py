@@ -10,7 +10,6 @@ from pydantic import JsonValue
 from models.errors import Problem
 
 InDoubt = Literal["leave", "send_again"]
-STEP = "celery_task"
 # Celery's default queue.
 DEFAULT_QUEUE = "celery"
 # The prefix of Minutehand's own queues in the broker: an application that shares the broker may use
@@ -56,13 +55,16 @@ class CeleryRules:
 NO_TASKS = CeleryRules()
 
 
-def refusals(document: object, rules: CeleryRules) -> list[Problem]:
-    """Return one problem for each part of an action's document that `rules` forbid."""
-    parameters = _parameters(document)
+def refusals(document: object, rules: CeleryRules, step: str) -> list[Problem]:
+    """Return one problem for each part of an action's document that `rules` forbid.
+
+    `step` is the name of the step that hands over a task.
+    """
+    parameters = _parameters(document, step)
     if parameters is None:
         return []
     task, queue = parameters.get("task"), parameters.get("queue")
-    path = f"operations.{STEP}"
+    path = f"operations.{step}"
     found = []
     if isinstance(task, str) and not rules.allows(task):
         found.append(Problem(f"{path}.task", task, _not_allowed(rules.tasks)))
@@ -84,9 +86,9 @@ def _not_allowed(allowed: Sequence[str]) -> str:
     return f"{SETTING} {what}; add the name, or a pattern such as shop.tasks.*, to that setting"
 
 
-def _parameters(document: object) -> Mapping[str, Any] | None:
+def _parameters(document: object, name: str) -> Mapping[str, Any] | None:
     operations = document.get("operations") if isinstance(document, Mapping) else None
-    step = operations.get(STEP) if isinstance(operations, Mapping) else None
+    step = operations.get(name) if isinstance(operations, Mapping) else None
     return step if isinstance(step, Mapping) else None
 
 

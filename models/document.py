@@ -73,6 +73,10 @@ class Document(BaseModel):
         return model
 
 
+class NoParameters(Document):
+    """No parameters."""
+
+
 def as_object(value: object, example: str = "") -> dict[str, Any]:
     """Return a copy of the JSON object `value`; raises ValueError with `example` for others."""
     if not isinstance(value, Mapping):

@@ -16,6 +16,8 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
+from runtime.visible import visible_line
+
 
 class _AnyText(sqlite.DATETIME):
     """SQLite's instants; an unreadable text is None."""
@@ -67,6 +69,11 @@ def storable(text: str) -> str:
     return shown if shown.isascii() else shown.encode("utf-8", "backslashreplace").decode()
 
 
+def shown(text: str) -> str:
+    """Return `text` as one line in a storable form; characters that hide or break are escaped."""
+    return storable(visible_line(text))
+
+
 class StorableText(TypeDecorator[str]):
     """Text that every store takes: NUL and lone surrogates, which PostgreSQL refuses, are shown.
 
@@ -79,6 +86,20 @@ class StorableText(TypeDecorator[str]):
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
         """Return the value in a storable form."""
         return None if value is None else storable(value)
+
+
+class ShownText(TypeDecorator[str]):
+    """One line for people that may hold what came from outside: what hides or breaks is escaped.
+
+    The one place for errors and messages, whoever writes them and whoever prints them.
+    """
+
+    impl = sa.Text
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+        """Return the value as one visible line."""
+        return None if value is None else shown(value)
 
 
 class HyphenatedUuid(TypeDecorator[UUID]):

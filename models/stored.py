@@ -12,6 +12,7 @@ from sqlalchemy.engine import Dialect
 from sqlalchemy.types import TypeDecorator
 
 from models.action.plan import Broken, Plan, read_plan
+from models.sql import shown
 from runtime.database import read_stored
 
 
@@ -46,13 +47,20 @@ class StoredJson(TypeDecorator[Any]):
 
 
 class StoredList(StoredJson):
-    """A JSON list of objects that have these texts; entries of another shape are left out."""
+    """A JSON list of objects that have these texts; entries of another shape are left out.
+
+    Every text of an entry is stored as one visible line.
+    """
 
     cache_ok = True
 
     def __init__(self, *texts: str) -> None:
         super().__init__(list)
         self.texts = texts
+
+    def process_bind_param(self, value: Any, dialect: Dialect) -> Any:
+        """Return the entries with their texts escaped."""
+        return None if value is None else [_shown_in(one) for one in value]
 
     def process_result_value(self, value: Any, dialect: Dialect) -> Any:
         """Return the readable entries; None for a value that is no list."""
@@ -62,6 +70,10 @@ class StoredList(StoredJson):
 
     def _has_texts(self, one: dict[str, Any]) -> bool:
         return all(isinstance(one.get(text), str) for text in self.texts)
+
+
+def _shown_in(entry: dict[str, Any]) -> dict[str, Any]:
+    return {key: shown(one) if isinstance(one, str) else one for key, one in entry.items()}
 
 
 def document_in(text: str) -> dict[str, Any] | None:

@@ -7,7 +7,7 @@ named after their reader.
 import sqlalchemy as sa
 
 from models.operation import Cause, OperationState
-from models.sql import HyphenatedUuid, StorableText, UTCDateTime
+from models.sql import HyphenatedUuid, ShownText, StorableText, UTCDateTime
 from models.stored import StoredJson, StoredList, StoredPlan
 
 metadata = sa.MetaData(
@@ -30,6 +30,11 @@ def _at(name: str, *, optional: bool = True) -> sa.Column[object]:
 
 def _text(name: str, *, optional: bool = False, default: str | None = None) -> sa.Column[str]:
     return sa.Column(name, StorableText, nullable=optional, server_default=default)
+
+
+def _line(name: str) -> sa.Column[str]:
+    """Return a column for what a step, a server or an error says: one visible line."""
+    return sa.Column(name, ShownText, nullable=True)
 
 
 def _count(name: str) -> sa.Column[int]:
@@ -126,7 +131,7 @@ actions = sa.Table(
     # The longest look-back of its triggers.
     _count("look_back_s"),
     sa.Column("revision", sa.Integer, nullable=False),
-    _text("set_aside", optional=True),
+    _line("set_aside"),
     _at("created_at", optional=False),
     _at("updated_at", optional=False),
     _at("deleted_at"),
@@ -200,7 +205,7 @@ operations = sa.Table(
     # The event's instant; null if the clock or a person is the cause.
     _at("event_at"),
     _text("state"),
-    _text("reason", optional=True),
+    _line("reason"),
     # What policies go by, beside a text for people.
     sa.Column("cause", sa.Text, nullable=False, server_default=Cause.SCHEDULE),
     _text("triggerer"),
@@ -226,14 +231,14 @@ operations = sa.Table(
     _at("cancel_requested_at"),
     _text("worker", optional=True),
     sa.Column("steps", StoredList("name", "state")),
-    _text("phase", optional=True),
-    _text("message", optional=True),
+    _line("phase"),
+    _line("message"),
     sa.Column("progress", sa.Float),
     sa.Column("processed", sa.BigInteger),
     sa.Column("total", sa.BigInteger),
     _at("eta_at"),
     sa.Column("result", StoredJson(dict)),
-    _text("error", optional=True),
+    _line("error"),
     _states("state", [state.value for state in OperationState]),
     _states("cause", [cause.value for cause in Cause]),
     sa.CheckConstraint("attempt >= 1", name="attempt"),
@@ -272,7 +277,7 @@ attempts = sa.Table(
     _at("started_at", optional=False),
     _at("finished_at"),
     _text("state"),
-    _text("error", optional=True),
+    _line("error"),
 )
 
 missed_spans = sa.Table(
@@ -313,7 +318,7 @@ backfills = sa.Table(
     _count("passed_over"),
     _at("requested_at", optional=False),
     _at("finished_at"),
-    _text("error", optional=True),
+    _line("error"),
     _states("state", ["active", "done", "cancelled", "failed"]),
     _states("mode", ["missing", "failed", "all"]),
     sa.CheckConstraint("pace >= 1", name="pace"),
@@ -337,7 +342,7 @@ notices = sa.Table(
     _at("not_before", optional=False),
     _at("created_at", optional=False),
     _at("finished_at"),
-    _text("error", optional=True),
+    _line("error"),
     _states("kind", ["success", "failure", "alert", "recovered", "overdue", "seen"]),
     _states("state", ["owed", "done", "failed"]),
     _partial("notices_owed", "not_before", where="state = 'owed'"),
@@ -415,7 +420,7 @@ deliveries = sa.Table(
     _text("address"),
     _text("message_id"),
     _text("state"),
-    _text("error", optional=True),
+    _line("error"),
     # Whether the server refused the address for good: no further attempt.
     _flag("is_permanent"),
     _at("updated_at", optional=False),

@@ -4,8 +4,9 @@ import json
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 from urllib.parse import urlsplit
 
 from dateutil.parser import isoparse
@@ -15,6 +16,7 @@ from pydantic import (
     AwareDatetime,
     BeforeValidator,
     PlainSerializer,
+    TypeAdapter,
     ValidationInfo,
 )
 
@@ -22,13 +24,27 @@ from models.parsing import reading_of
 from models.problems import listed, nearest
 from models.zones import instant_of, parse_zone
 
+
+@dataclass(frozen=True, slots=True)
+class NameOf:
+    """Marks a parameter of a step that names what the small app has: `kind` of `KnownNames`.
+
+    A list holds names, any other value (true, "all") means everything, unless it `is_one` name.
+    """
+
+    kind: str
+    what: str
+    is_one: bool = False
+
+
 Hashed = TypeVar("Hashed")
 LONGEST_NAME = 200
 LONGEST_TEXT = 10_000
 LONGEST_URL = 2_000
 QUEUE_PATTERN = re.compile("[a-z0-9_-]{1,64}")
 CELERY_QUEUE_PATTERN = re.compile("[A-Za-z0-9_.:-]{1,200}")
-CONTROLS = frozenset({"Cc", "Cs", "Zl", "Zp"})
+# Control characters, lone surrogates, line breaks; and those that hide or reverse what is read.
+CONTROLS = frozenset({"Cc", "Cs", "Zl", "Zp", "Cf"})
 INSTANT_EXAMPLE = 'write an ISO 8601 instant such as "2026-12-24T18:00:00+01:00"'
 _INSTANT = re.compile(
     r"(?P<wall>[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}([.,][0-9]{1,9})?)?)"
@@ -65,7 +81,15 @@ def parse_text(value: object, *, most: int = LONGEST_TEXT) -> str:
 
 
 def parse_name(value: object, *, most: int = LONGEST_NAME) -> str:
-    """Return the name `value`: one line, not empty, without spaces around it."""
+    """Return the name `value`: a line as in `parse_line` that no command takes for an option."""
+    name = parse_line(value, most=most)
+    if name.startswith("-"):
+        raise ValueError("begins with -, as an option of a command does; begin with a letter")
+    return name
+
+
+def parse_line(value: object, *, most: int = LONGEST_NAME) -> str:
+    """Return the text `value`: one line of visible characters, not empty, no spaces around it."""
     if not isinstance(value, str):
         raise ValueError("write a text in double quotes")
     if not value.strip():
@@ -73,7 +97,7 @@ def parse_name(value: object, *, most: int = LONGEST_NAME) -> str:
     if len(value) > most:
         raise ValueError(f"is too long ({len(value)} characters); write at most {most}")
     if any(unicodedata.category(char) in CONTROLS for char in value):
-        raise ValueError("holds a control character or a line break; remove it")
+        raise ValueError("holds a control character, a line break or an invisible one; remove it")
     if value != value.strip():
         raise ValueError(f'has spaces around it; write "{value.strip()}"')
     return value
@@ -192,9 +216,15 @@ def _read_instant(value: object, info: ValidationInfo) -> datetime:
     return parse_instant(value, reading_of(info).default_zone)
 
 
+def _list_or_value(value: object) -> object:
+    return list(value) if isinstance(value, tuple) else value
+
+
 Flag = Annotated[bool, BeforeValidator(parse_flag)]
 Name = Annotated[str, BeforeValidator(parse_name)]
 Names = Annotated[tuple[Name, ...], BeforeValidator(parse_list), AfterValidator(each_once)]
+AS_LIST = PlainSerializer(_list_or_value, return_type=Any)
+NAMES: TypeAdapter[tuple[str, ...]] = TypeAdapter(Names)
 Queue = Annotated[str, BeforeValidator(parse_queue)]
 CeleryQueue = Annotated[str, BeforeValidator(parse_celery_queue)]
 Text = Annotated[str, BeforeValidator(parse_text)]

@@ -22,6 +22,7 @@ from runtime.folders import PRIVATE_UMASK
 from runtime.logs import set_up_logs
 from runtime.supervisor import end_with_parent
 from scheduler.loop import Daemon
+from tasks.built_in import built_in_steps
 
 logger = logging.getLogger("minutehand.daemon")
 
@@ -38,7 +39,7 @@ def main(arguments: Sequence[str]) -> int:
         set_up_logs(settings.log, "scheduler")
         configure(settings)
         engine = make_engine(settings)
-        return _serve(Daemon(engine, settings), once=options.once, at=options.at)
+        return _serve(Daemon(engine, settings, built_in_steps()), once=options.once, at=options.at)
     except (InvalidSetting, SchedulerError) as error:
         _report(str(error))
         return 2

@@ -19,6 +19,7 @@ from runtime.logs import set_up_logs
 from runtime.supervisor import Child, folder_lock, own_command, stop_all
 from scheduler.changes import default_actions
 from scheduler.on_demand import manual
+from tasks.built_in import built_in_steps
 from views.installation import Installation
 
 logger = logging.getLogger("minutehand.up")
@@ -43,7 +44,7 @@ def up(installation: Installation, *, load_demo: bool, run_now: bool) -> None:
         signal.signal(number, lambda *_: stop.set())
     with ExitStack() as stack:
         stack.enter_context(folder_lock(settings.home))
-        default_actions.migrate(make_engine(settings))
+        default_actions.migrate(make_engine(settings), built_in_steps())
         if load_demo:
             demo.load(installation)
         broker = _start_broker(settings, stack)

@@ -18,7 +18,7 @@ from celery import signals
 from celery.exceptions import SecurityWarning
 
 from broker.app import configure
-from broker.kombu_patch import outlive_lost_connections
+from broker.kombu_patch import survive_the_broker
 from broker.names import DEFAULT, HEAVY, in_broker, parse_queues
 from models.store import ticks
 from models.store.clocks import read_both
@@ -96,7 +96,7 @@ def serve(settings: Settings, queues: str, concurrency: int, name: str) -> int:
     """Run a worker until it is stopped; return its exit code."""
     # The worker accepts JSON only, and running it as root is the operator's choice.
     warnings.filterwarnings("ignore", category=SecurityWarning)
-    outlive_lost_connections()
+    survive_the_broker()
     app = configure(settings)
     hostname = f"{name}@{socket.gethostname()}:{os.getpid()}"
     presence = Presence(settings, hostname, queues)

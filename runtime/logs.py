@@ -1,30 +1,10 @@
-"""Log lines to stderr: text for people, JSON for machines. Secrets never reach a log call."""
+"""Log lines to stderr, as text or JSON. Secrets never reach a log call."""
 
-import json
 import logging
 import sys
-from datetime import UTC, datetime
 
 from runtime.config import LogSettings
-
-STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
-
-
-class JsonFormatter(logging.Formatter):
-    """One JSON object per line: at, level, logger, message, and the keys of `extra`."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        """Return the record as one line of JSON."""
-        line: dict[str, object] = {
-            "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
-            "level": record.levelname,
-            "logger": record.name,
-            "message": record.getMessage(),
-        }
-        line.update((key, value) for key, value in vars(record).items() if key not in STANDARD)
-        if record.exc_info:
-            line["error"] = self.formatException(record.exc_info)
-        return json.dumps(line, default=str)
+from runtime.log_lines import JsonFormatter, LineFormatter
 
 
 def set_up_logs(settings: LogSettings, name: str) -> None:
@@ -34,7 +14,7 @@ def set_up_logs(settings: LogSettings, name: str) -> None:
         handler.setFormatter(JsonFormatter())
     else:
         handler.setFormatter(
-            logging.Formatter(f"%(asctime)s {name:<9} %(levelname)-7s %(message)s", "%H:%M:%S")
+            LineFormatter(f"%(asctime)s {name:<9} %(levelname)-7s %(message)s", "%H:%M:%S")
         )
     handler.setLevel(settings.level)
     root = logging.getLogger()

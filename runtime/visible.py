@@ -9,6 +9,7 @@ _UNSAFE = (
     "\ud800-\udfff\U000e0000-\U000e007f"
 )
 _HIDDEN = re.compile(f"[{_UNSAFE}]")
+_HIDDEN_OR_BREAK = re.compile(f"[{_UNSAFE}\n]")
 
 
 def visible_json(text: str) -> str:
@@ -24,8 +25,15 @@ def visible(text: str) -> str:
     return _HIDDEN.sub(_written, text)
 
 
+def visible_line(text: str) -> str:
+    r"""Return text as `visible` does, in one line: a line break is escaped too, as `\n`."""
+    return _HIDDEN_OR_BREAK.sub(_written, text)
+
+
 def _written(found: re.Match[str]) -> str:
     code = ord(found[0])
+    if found[0] == "\n":
+        return "\\n"
     if code < 0x100:
         return f"\\x{code:02x}"
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

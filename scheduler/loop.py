@@ -12,6 +12,7 @@ from typing import TypeVar
 
 import sqlalchemy as sa
 
+from minutehand.steps import Steps
 from models.action.policy import kept_too_short
 from models.durations import format_span
 from models.store import actions, ticks
@@ -45,10 +46,14 @@ def daemon_name() -> str:
 
 @dataclass
 class Daemon:
-    """A scheduler in this process; an idle one ends within a second after `stop` is set."""
+    """A scheduler in this process; an idle one ends within a second after `stop` is set.
+
+    `steps` are those that the daemon knows: Minutehand's own.
+    """
 
     engine: sa.Engine
     settings: Settings
+    steps: Steps
     stop: Event = field(default_factory=Event)
     name: str = field(default_factory=daemon_name)
 
@@ -68,7 +73,7 @@ class Daemon:
         Raises SchedulerError or SQLAlchemy's errors.
         """
         if not self.settings.database_url.get_secret_value():
-            migrate(self.engine)
+            migrate(self.engine, self.steps)
         with reading(self.engine) as connection:
             check_schema(connection)
             self._warn_of_look_back(connection)
@@ -96,7 +101,7 @@ class Daemon:
     def tick_once(self, at: datetime | None = None) -> TickReport:
         """Tick once with `at` as `now` (default: the database's clock) and store the report."""
         how = self.settings.scheduler
-        report = tick(self.engine, at, self.sweeper, how.batch_size, how.tick_seconds)
+        report = tick(self.engine, at, self.sweeper, self.steps, how.batch_size, how.tick_seconds)
         if self.machine_clock.is_off:
             report.clock_skew_s = self.machine_clock.skew_s
         with unhurried(self.engine) as connection:

@@ -9,6 +9,7 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from broker.sending import send_reserved
+from minutehand.steps import Steps
 from models.action.plan import NOTHING_PLANNED, sound
 from models.errors import BrokerUnavailable
 from models.sql import read_clock
@@ -84,6 +85,7 @@ class Tick:
     engine: sa.Engine
     now: datetime
     batch_size: int
+    steps: Steps
     report: TickReport
     # Actions with more occurrences than one tick sends, or being changed: left to the next tick.
     left: set[UUID] = field(default_factory=set)
@@ -166,11 +168,11 @@ class Tick:
             # An edit by plain SQL scheduled it: a deleted action has no occurrence.
             gone = Decision((), (), None, row.watermark, None)
             return Decided(action_ref(row), NOTHING_PLANNED, gone)
-        if (row.edited_at is not None or row.set_aside) and was_edited(row):
+        if (row.edited_at is not None or row.set_aside) and was_edited(row, self.steps):
             if not self._holds(connection, row.action_uid):
                 return None
             with connection.begin_nested():
-                before, decided = adopt_edit(connection, row, self.now)
+                before, decided = adopt_edit(connection, row, self.now, self.steps)
             self._count(before, messages)
             return decided
         plan = sound(row.plan)
@@ -237,14 +239,15 @@ def tick(
     engine: sa.Engine,
     now: datetime | None,
     sweeper: Sweeper,
+    steps: Steps,
     batch_size: int = 1000,
     tick_seconds: int = 60,
 ) -> TickReport:
     """Decide everything due up to `now` (aware UTC), send it, repair, and return what was done.
 
-    If `now` is None, the database's clock decides. After a gap of more than two ticks, the report
-    counts what was due meanwhile. Raises SQLAlchemy's errors if the database is unavailable;
-    committed work stays.
+    If `now` is None, the database's clock decides. Edits by plain SQL are read with `steps`. After
+    a gap of more than two ticks, the report counts what was due meanwhile. Raises SQLAlchemy's
+    errors if the database is unavailable; committed work stays.
     """
     started = monotonic()
     found, set_back_s = look(engine, now, sweeper)
@@ -252,7 +255,7 @@ def tick(
     was_down = downtime.note(engine, found, 2 * timedelta(seconds=tick_seconds))
     if report.clock_set_back_s:
         sweeper.distrust()
-    one = Tick(engine, found.now, batch_size, report)
+    one = Tick(engine, found.now, batch_size, steps, report)
     _look_at_broker(engine, report, sweeper)
     if found.has_due:
         one.decide_all()

@@ -66,7 +66,7 @@ def run_attempt(
 ) -> str:
     """Run the attempt named by `message` (id, attempt), if it can be claimed; return its end."""
     operation_id, attempt = message
-    script = Script(registry.user_specs())
+    script = Script(registry.steps)
     claimed = _claim(engine, message, worker, script, settings.alert)
     if isinstance(claimed, NotClaimed):
         logger.info("operation %s attempt %d: not started, %s", operation_id, attempt, claimed)

@@ -1,8 +1,6 @@
-"""Map step names to functions: built-in steps, then user-defined ones."""
+"""The steps that a process knows: Minutehand's own, and those of users."""
 
-import importlib
 import logging
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from threading import Lock
@@ -10,17 +8,16 @@ from typing import Any
 
 from minutehand import readers, steps
 from minutehand.readers import registered_readers
-from minutehand.steps import RegisteredStep, StepResult, registered_steps
-from models.action.steps import BUILT_IN_STEPS
+from minutehand.steps import StepFunction, StepSpec, registered_steps
 from models.errors import UnknownStep
-from models.step_spec import KnownSteps, StepSpec
+from models.parsing import KnownSteps
+from tasks.built_in import built_in_steps
 from tasks.loading import WITHIN_S, Origin, load, origins_of
 
 logger = logging.getLogger("minutehand.steps")
 
 # Where modules register steps and readers by name; entries of a failed module are removed.
 SHELVES: tuple[dict[str, Any], ...] = (steps._registered, readers._registered)
-RUNNABLE = ("refresh", "publish", "send_email", "send_execsum", "maintenance")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +62,10 @@ class Registry:
         self.failed[origin.module] = error
         logger.error("%s cannot be imported: %s", origin.source, error)
 
-    def _clash(self, before: dict[str, RegisteredStep]) -> str | None:
+    def _clash(self, before: dict[str, StepSpec]) -> str | None:
         """Return the error in the names of the steps that were just registered."""
         for name in registered_steps():
-            if name in BUILT_IN_STEPS and name not in before:
+            if name in built_in_steps() and name not in before:
                 return f"step {name!r} is one of Minutehand's own; give it another name"
         return None
 
@@ -79,31 +76,16 @@ class Registry:
             f"module {module} failed to import: {error}" for module, error in self.failed.items()
         )
 
-    def user_specs(self) -> KnownSteps:
-        """Return the specs of the user-defined steps by name, with the failed modules."""
-        specs = {
-            name: StepSpec(
-                name=name,
-                parameters=step.parameters,
-                is_heavy=step.heavy,
-                repeatable=step.repeatable,
-                needs_recipients=step.sends,
-            )
-            for name, step in registered_steps().items()
-            if name not in BUILT_IN_STEPS
-        }
-        return KnownSteps(specs, self.failures)
+    @property
+    def steps(self) -> KnownSteps:
+        """All steps by name, with the failed modules; a user's cannot replace a built-in one."""
+        return KnownSteps({**registered_steps(), **built_in_steps()}, self.failures)
 
-    def function(self, name: str) -> Callable[[Any], StepResult | None]:
+    def function(self, name: str) -> StepFunction:
         """Return the function that runs the step; raises UnknownStep."""
-        if name in RUNNABLE:
-            run: Callable[[Any], StepResult] = importlib.import_module(
-                f"small_apps.steps.{name}"
-            ).run
-            return run
-        own = registered_steps().get(name)
-        if own is not None:
-            return own.function
+        step = self.steps.get(name)
+        if step is not None and step.function is not None:
+            return step.function
         hint = "".join(f"; {failure}" for failure in self.failures)
         raise UnknownStep(f"this worker does not know the step {name!r}{hint}")
 

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from minutehand.steps import NoParameters, Recipient, StepFailed, StepOutcome, StepResult
 from models.action import ScheduledActionModel
-from models.action.steps import BUILT_IN_STEPS, StepModel
+from models.action.steps import StepModel
 from models.operation import Cause, OperationState, StepState
 from models.problems import problems_of
 from models.store.operations.finish import Ending
@@ -62,7 +62,8 @@ class Runner:
         """Whether the running step is built in, or none runs."""
         if self._running is None:
             return True
-        return self.script.stories[self._running]["name"] in BUILT_IN_STEPS
+        spec = self.script.action.operations.steps[self._running].spec
+        return spec is not None and spec.is_built_in
 
     def run(self) -> Ending:
         """Run the steps; return how the attempt ends. Raises what a step raises."""

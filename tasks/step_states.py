@@ -1,13 +1,12 @@
 """The steps of one attempt and their states, as the operation's row shows them."""
 
 import json
-from collections.abc import Mapping
 from typing import Any
 
+from minutehand.steps import Steps
 from models.action import ScheduledActionModel, load_action
 from models.action.steps import StepModel
 from models.operation import OperationState, StepState
-from models.step_spec import StepSpec
 from models.store.operations.finish import Ending
 from runtime.clock import utc_now
 
@@ -17,7 +16,7 @@ ENDED_WELL = {StepState.SUCCESS, StepState.PARTIAL}
 class Script:
     """The steps of an attempt; `stories` has the state of each, in order."""
 
-    def __init__(self, specs: Mapping[str, StepSpec]) -> None:
+    def __init__(self, specs: Steps) -> None:
         self.specs = specs
         self.stories: list[dict[str, Any]] = []
         # The step whose start the claim writes: if its worker is lost, it may have begun.

@@ -1,17 +1,15 @@
 """Plain factories of what tests need: valid and dull by default."""
 
-from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 import sqlalchemy as sa
 
-from minutehand.steps import SmallApp
+from minutehand.steps import SmallApp, Steps
 from models.action import ParseContext
 from models.operation import Cause, CausedBy
 from models.sql import read_clock
-from models.step_spec import StepSpec
 from models.store import actions, operations
 from models.tables import action_cursor, revisions
 from models.tables import operations as operations_table
@@ -21,13 +19,15 @@ from scheduler.changes.revisions import revision_of
 from scheduler.changes.validation import ChangeContext
 from scheduler.fingerprint import operation_id
 from scheduler.record import ActionRef, operation_row
+from tasks.built_in import built_in_steps
 
 DEFAULT_APP = SmallApp(1, "default", "UTC")
+STEPS = built_in_steps()
 
 
-def author(steps: Mapping[str, StepSpec] | None = None) -> ChangeContext:
+def author(steps: Steps | None = None) -> ChangeContext:
     """Return who changes actions in tests."""
-    return ChangeContext("tests", DEFAULT_APP, {} if steps is None else steps)
+    return ChangeContext("tests", DEFAULT_APP, STEPS if steps is None else steps)
 
 
 def make_document(**changes: Any) -> dict[str, Any]:
@@ -106,7 +106,7 @@ def make_many(engine: sa.Engine, count: int, **changes: Any) -> list[UUID]:
     """Store many actions of one document under numbered names, quickly."""
     with engine.begin() as connection:
         now = read_clock(connection)
-        context = ParseContext(default_zone="UTC", now=now)
+        context = ParseContext(default_zone="UTC", now=now, steps=STEPS)
         revisions = {}
         for number in range(count):
             document = make_document(**changes, name=f"action {number}")

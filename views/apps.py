@@ -17,6 +17,7 @@ from scheduler.changes.deletion import delete_app
 from scheduler.changes.validation import ChangeContext
 from small_apps.document import DEFAULT_APP, SmallAppModel
 from small_apps.store import app_apply, app_overview, app_status, small_apps
+from tasks.built_in import built_in_steps
 from views.files import located, read_documents
 from views.installation import Installation
 from views.view import Instant, Listing, View
@@ -205,7 +206,9 @@ def delete(installation: Installation, name: str, *, is_sure: bool) -> DeletedAp
         ended = app_overview.active_names(connection, app.id, MOST_NAMED + 1)
     if ended and not is_sure:
         raise Refused(f'small app "{name}" has active actions: {listed(ended)}; add --yes')
-    deleted = delete_app(installation.engine, ChangeContext(installation.actor, app, {}))
+    deleted = delete_app(
+        installation.engine, ChangeContext(installation.actor, app, built_in_steps())
+    )
     return DeletedApp(name=name, actions=len(deleted.names), cancelled=deleted.cancelled)
 
 
@@ -242,7 +245,7 @@ def _apply(
 ) -> list[app_apply.AppliedApp]:
     done = app_apply.apply_all(connection, models, actor)
     for one in done:
-        give_maintenance(connection, one.app)
+        give_maintenance(connection, one.app, built_in_steps())
     return done
 
 

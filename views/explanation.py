@@ -10,6 +10,7 @@ from models.errors import NotFound, Refused
 from models.values import parse_instant
 from runtime.database import reading
 from scheduler.explain import explain as explained
+from tasks.built_in import built_in_steps
 from views.finding import find
 from views.installation import Installation
 from views.view import Instant, View
@@ -56,7 +57,7 @@ def explain(
             wanted = parse_instant(at, zone)
         except ValueError as error:
             raise Refused(f"INSTANT {at!r}: {error}") from None
-        found = explained(uid, wanted, connection, installation.settings, subject)
+        found = explained(uid, wanted, connection, installation.settings, subject, built_in_steps())
     return Explanation(**{name: getattr(found, name) for name in found.__slots__}, zone=zone)
 
 

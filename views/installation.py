@@ -18,6 +18,7 @@ from runtime.database import make_engine, reading
 from scheduler.changes import default_actions
 from scheduler.changes.validation import ChangeContext
 from small_apps.store import small_apps
+from tasks.built_in import built_in_steps
 from views.view import View
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ class Installation:
                 and current_revision(connection) is None
             )
         if is_new_embedded:
-            default_actions.migrate(engine)
+            default_actions.migrate(engine, built_in_steps())
             home = self.settings.home
             self.notes.append(f"made a new Minutehand in {home}; --home names another folder")
         with reading(engine) as connection:
@@ -96,8 +97,8 @@ class Installation:
 
     @property
     def remover(self) -> ChangeContext:
-        """The context of a deletion, for which no step is loaded."""
-        return ChangeContext(self.actor, self.small_app, {})
+        """The context of a deletion, for which no step of a user is loaded."""
+        return ChangeContext(self.actor, self.small_app, built_in_steps())
 
     @property
     def author(self) -> ChangeContext:
@@ -105,7 +106,7 @@ class Installation:
 
         tick = timedelta(seconds=self.settings.scheduler.tick_seconds)
         kept_for = self.settings.retention.kept_for
-        specs, rules = self.registry.user_specs(), rules_of(self.settings)
+        specs, rules = self.registry.steps, rules_of(self.settings)
         return ChangeContext(self.actor, self.small_app, specs, tick, kept_for, rules)
 
     def publish(self) -> None:
@@ -127,5 +128,5 @@ def existing(installation: Installation) -> Installation:
 
 def migrate(installation: Installation) -> Migrated:
     """Upgrade the database to this release, and add the maintenance action to each small app."""
-    done = default_actions.migrate(make_engine(installation.settings))
+    done = default_actions.migrate(make_engine(installation.settings), built_in_steps())
     return Migrated(before=done.before, after=done.after, maintained=done.maintained)

@@ -18,6 +18,7 @@ from runtime.database import reading
 from scheduler.on_demand import cancel as cancelling
 from scheduler.on_demand import manual, restart
 from scheduler.on_demand.restart import Repeated as Restarted
+from tasks.built_in import built_in_steps
 from views.finding import find, operation_id
 from views.installation import Installation
 from views.stored import document_of
@@ -216,7 +217,7 @@ def plan(installation: Installation, name: str, user: str | None) -> RunPlan:
     app = installation.small_app
     with reading(installation.engine) as connection:
         row = find(connection, app, name)
-        model = load_action(document_of(row))
+        model = load_action(document_of(row), steps=built_in_steps())
         rule = model.recipients
         if model.when.is_event:
             subject = users.find(connection, app.id, user) if user else None

@@ -163,7 +163,7 @@ def _actions(
         # A due date may lie before; it is not due then.
         now=datetime.fromtimestamp(0, begin.tzinfo),
         created_at=begin,
-        steps=installation.registry.user_specs(),
+        steps=installation.registry.steps,
         tick=timedelta(seconds=installation.settings.scheduler.tick_seconds),
         # Nothing is sent.
         celery=None,

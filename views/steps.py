@@ -4,10 +4,8 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from minutehand.steps import registered_steps
-from models.action.steps import BUILT_IN_STEPS, available
+from minutehand.steps import StepSpec
 from models.problems import known_keys
-from models.step_spec import StepSpec
 from tasks.registry import Registry
 from views.installation import Installation
 from views.view import View
@@ -49,27 +47,21 @@ class Steps(View):
 def list_steps(installation: Installation) -> Steps:
     """Return built-in and user-defined steps, and the modules that failed to load."""
     registry = installation.registry
-    built_in = [
-        _step(BUILT_IN_STEPS[name], "minutehand", "Minutehand")
-        for name in available(BUILT_IN_STEPS)
-    ]
-    own = [_own(spec, registry) for spec in registry.user_specs().values()]
+    known = sorted(registry.steps.values(), key=lambda spec: spec.order)
+    steps = (_step(spec, registry) for spec in known if spec.available)
     failed = [StepFailure(module=name, error=why) for name, why in registry.failed.items()]
-    return Steps(steps=(*built_in, *own), failures=tuple(failed), reasons=registry.failures)
+    return Steps(steps=tuple(steps), failures=tuple(failed), reasons=registry.failures)
 
 
-def _own(spec: StepSpec, registry: Registry) -> Step:
+def _step(spec: StepSpec, registry: Registry) -> Step:
     by_step = {name: one.origin.source for one in registry.loaded for name in one.steps}
-    module = registered_steps()[spec.name].function.__module__
-    return _step(spec, module, by_step.get(spec.name, module))
-
-
-def _step(spec: StepSpec, module: str, origin: str) -> Step:
+    module = "minutehand" if spec.is_built_in else str(getattr(spec.function, "__module__", ""))
+    origin = "Minutehand" if spec.is_built_in else by_step.get(spec.name, module)
     return Step(
         name=spec.name,
-        weight="heavy" if spec.is_heavy else "quick",
+        weight="heavy" if spec.heavy else "quick",
         repeatable=spec.repeatable,
-        sends=spec.needs_recipients,
+        sends=spec.sends,
         keys=tuple(known_keys(spec.parameters)),
         parameters=_schema(spec.parameters),
         module=module,

@@ -13,15 +13,15 @@ def _list(listed: Templates) -> Iterator[Line]:
 
 
 def _preview(made: TemplatePreview, *, text_alone: bool = False) -> Iterator[str]:
-    text = made.text.rstrip("\n")
+    text = made.text.rstrip("\n").split("\n")
     if text_alone:
-        yield text
+        yield from text
         return
     yield f"To: {made.to or 'no address: the user has none'}"
     yield f"Subject: {made.subject}"
     if made.list_unsubscribe:
         yield f"List-Unsubscribe: <{made.list_unsubscribe}>"
-    yield from ("", text)
+    yield from ("", *text)
     if made.html is not None:
         yield from ("", f"HTML: {len(made.html):,} characters; --html FILE writes them")
 

@@ -9,20 +9,18 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import InitErrorDetails
 
+from minutehand.steps import Steps
 from models.action.hooks import HooksModel
-from models.action.parameters import CeleryTaskParameters
 from models.action.plan import Plan
 from models.action.policy import PolicyModel
 from models.action.recipients import RecipientFilterModel
-from models.action.steps import BUILT_IN_STEPS, OperationModel, sending_steps
-from models.action.unavailable_steps import without_the_unavailable
+from models.action.steps import OperationModel, sending_steps
 from models.action.when import WhenModel
-from models.celery_task import DEFAULT_QUEUE, STEP, HandOver, refusals
+from models.celery_task import DEFAULT_QUEUE, HandOver, refusals
 from models.document import Document, read_document
 from models.errors import InvalidAction, Problem
 from models.parsing import ParseContext, Reading
 from models.problems import ROOT, line_error, problems_of
-from models.step_spec import StepSpec
 from models.values import Flag, Name, Text
 
 __all__ = [
@@ -85,9 +83,9 @@ def parse_action(document: object, context: ParseContext) -> ScheduledActionMode
     if _is_app(document):
         raise InvalidAction([Problem(ROOT, None, FOR_AN_APP)])
     action, problems = read_document(ScheduledActionModel, document, _strict(context))
-    problems = without_the_unavailable(document, problems)
-    if context.celery is not None:
-        problems += refusals(document, context.celery)
+    for name, spec in context.steps.items():
+        if spec.hand_over is not None and context.celery is not None:
+            problems += refusals(document, context.celery, name)
     if action is None or problems:
         raise InvalidAction(problems)
     return action
@@ -96,7 +94,7 @@ def parse_action(document: object, context: ParseContext) -> ScheduledActionMode
 def load_action(
     document: object,
     *,
-    steps: Mapping[str, StepSpec] | None = None,
+    steps: Steps | None = None,
     default_zone: str = "UTC",
     created_at: datetime | None = None,
 ) -> ScheduledActionModel:
@@ -148,21 +146,22 @@ def plan_of(action: ScheduledActionModel) -> Plan:
 
 def _hand_over(operations: OperationModel) -> tuple[HandOver | None, str | None]:
     """Return the task to send to the user's Celery application, and its queue, or two None."""
-    step = operations.step(STEP)
-    if step is None:
-        return None, None
-    read = CeleryTaskParameters.model_validate(step.parameters)
-    return HandOver(read.task, read.args, read.kwargs, read.in_doubt), read.queue
+    for step in operations.steps:
+        if step.spec is not None and step.spec.hand_over is not None:
+            handed: tuple[HandOver, str | None] = step.spec.hand_over(step.parameters)
+            return handed
+    return None, None
 
 
-def document_hash(document: Mapping[str, Any]) -> str:
+def document_hash(document: Mapping[str, Any], steps: Steps) -> str:
     """Return the SHA-256 of the document's canonical JSON, in hex.
 
-    The order of keys does not count, except that of user-defined steps.
+    The order of keys does not count, except that of user-defined steps: all but the built-in ones
+    of `steps`.
     """
     operations = document.get("operations")
     names = operations if isinstance(operations, Mapping) else ()
-    user_steps = [name for name in names if name not in BUILT_IN_STEPS]
+    user_steps = [name for name in names if name not in steps or not steps[name].is_built_in]
     text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     order = json.dumps(user_steps) if len(user_steps) > 1 else ""
     return hashlib.sha256((text + order).encode()).hexdigest()
@@ -175,19 +174,20 @@ def _strict(context: ParseContext) -> Reading:
         steps=context.steps,
         created_at=created_at.replace(microsecond=0),
         now=context.now,
-        kept_due_dates=_due_dates(context.previous),
+        kept_due_dates=_due_dates(context),
         tick=context.tick,
     )
 
 
-def _due_dates(previous: Mapping[str, object] | None) -> frozenset[datetime]:
+def _due_dates(context: ParseContext) -> frozenset[datetime]:
     """Return the due dates of the edited document; none if it is broken."""
+    previous = context.previous
     when = None if previous is None else previous.get("when")
     rules = when if isinstance(when, list) else [when]
     # Few documents have one; only those are parsed.
     if previous is None or not any(isinstance(one, Mapping) and DUE_DATE in one for one in rules):
         return frozenset()
     try:
-        return load_action(previous).when.due_dates
+        return load_action(previous, steps=context.steps).when.due_dates
     except InvalidAction:
         return frozenset()

@@ -1,6 +1,6 @@
 """The steps of an action with their parameters, in their fixed order."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pydantic import (
@@ -13,17 +13,9 @@ from pydantic import (
 )
 from pydantic_core import InitErrorDetails
 
-from models.action.parameters import (
-    CeleryTaskParameters,
-    JobParameters,
-    NoParameters,
-    PublishParameters,
-    RefreshParameters,
-    SendEmailParameters,
-)
-from models.action.unavailable_steps import LATER_STEPS
-from models.document import as_object
-from models.parsing import Reading, reading_of
+from minutehand.steps import USER_ORDER, Steps, StepSpec
+from models.document import Document, NoParameters, as_object
+from models.parsing import Reading, reading_of, why_unknown
 from models.problems import (
     line_error,
     line_errors,
@@ -32,24 +24,10 @@ from models.problems import (
     unknown_keys,
     unknown_name,
 )
-from models.step_spec import StepSpec, why_unknown
 from models.values import flag_of
 
 OWN_STEP = "; name the module of a step of your own in SCHED_STEP_MODULES"
-EVERYTHING = {"data": True, "design": True, "permissions": True}
-
-BUILT_IN_STEPS: Mapping[str, StepSpec] = {
-    spec.name: spec
-    for spec in (
-        StepSpec("refresh", RefreshParameters, is_heavy=True, order=10),
-        StepSpec("publish", PublishParameters, is_heavy=True, order=20, if_true=EVERYTHING),
-        StepSpec("send_email", SendEmailParameters, needs_recipients=True, order=30),
-        StepSpec("send_execsum", NoParameters, needs_recipients=True, order=40),
-        StepSpec("maintenance", NoParameters, order=50),
-        StepSpec("celery_task", CeleryTaskParameters, alone=True, order=60),
-        StepSpec("job", JobParameters, alone=True, order=60),
-    )
-}
+NOT_AVAILABLE = "this step is not available in this release; remove it or set it to false"
 
 
 class StepModel(BaseModel):
@@ -70,9 +48,8 @@ class StepModel(BaseModel):
 class OperationModel(BaseModel):
     """The steps of an action in the order in which they run.
 
-    Read from the `operations` object, without false steps; at least one must remain. The order is
-    refresh, publish, send_email, send_execsum, maintenance, then user-defined steps as in the
-    document.
+    Read from the `operations` object, without false steps; at least one must remain. Built-in steps
+    come first in their fixed order, then user-defined steps as in the document.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -82,16 +59,12 @@ class OperationModel(BaseModel):
     @property
     def is_heavy(self) -> bool:
         """Whether one of the known steps is heavy."""
-        return any(step.spec is not None and step.spec.is_heavy for step in self.steps)
+        return any(step.spec is not None and step.spec.heavy for step in self.steps)
 
     @property
     def sending(self) -> tuple[str, ...]:
         """The names of the known steps that need recipients."""
-        return tuple(s.name for s in self.steps if s.spec is not None and s.spec.needs_recipients)
-
-    def step(self, name: str) -> StepModel | None:
-        """Return the step `name`, or None if the action does not have it."""
-        return next((step for step in self.steps if step.name == name), None)
+        return tuple(s.name for s in self.steps if s.spec is not None and s.spec.sends)
 
     @model_validator(mode="before")
     @classmethod
@@ -111,25 +84,14 @@ class OperationModel(BaseModel):
         return {step.name: step.written for step in self.steps}
 
 
-def known_steps(user_steps: Mapping[str, StepSpec]) -> dict[str, StepSpec]:
-    """Return all steps by name; a user-defined step cannot replace a built-in one."""
-    return {**user_steps, **BUILT_IN_STEPS}
-
-
-def available(names: Iterable[str]) -> list[str]:
-    """Return the names of steps that this release can run."""
-    return [name for name in names if name not in LATER_STEPS]
-
-
-def sending_steps(operations: object, user_steps: Mapping[str, StepSpec]) -> tuple[str, ...]:
+def sending_steps(operations: object, known: Steps) -> tuple[str, ...]:
     """Return the steps of an unchecked `operations` object that need recipients."""
     if not isinstance(operations, Mapping):
         return ()
-    known = known_steps(user_steps)
     return tuple(
         name
         for name, value in operations.items()
-        if name in known and known[name].needs_recipients and flag_of(value) is not False
+        if name in known and known[name].sends and flag_of(value) is not False
     )
 
 
@@ -150,14 +112,16 @@ def _steps_of(
 
 def _read_step(name: str, value: object, reading: Reading) -> Iterator[StepModel]:
     """Yield the step, or nothing if it is false; raises ValueError or ValidationError."""
-    known = known_steps(reading.steps)
     flag = flag_of(value)
-    spec = known.get(name)
+    spec = reading.steps.get(name)
     if spec is None and not reading.tolerant:
+        available = [one.name for one in reading.steps.values() if one.available]
         hint = why_unknown(reading.steps)
-        raise ValueError(unknown_name("step", name, available(known), OWN_STEP) + hint)
+        raise ValueError(unknown_name("step", name, available, OWN_STEP) + hint)
     if flag is False:
         return
+    if spec is not None and not spec.available and not reading.tolerant:
+        raise ValueError(NOT_AVAILABLE)
     if flag is None and not isinstance(value, Mapping):
         raise ValueError(no_parameters(spec.parameters if spec else NoParameters))
     raw = as_object(value) if flag is None else dict(spec.if_true if spec else {})
@@ -169,10 +133,11 @@ def _read_step(name: str, value: object, reading: Reading) -> Iterator[StepModel
 
 
 def _checked(spec: StepSpec, raw: dict[str, Any], reading: Reading) -> dict[str, Any]:
-    """Return the parameters to store: normalised for built-in steps, else as written."""
-    faults = [] if reading.tolerant else unknown_keys(spec.parameters, raw)
-    if spec.name in BUILT_IN_STEPS:
-        faults = []
+    """Return the parameters to store: a Document's normalised, those of other models as written."""
+    is_document = issubclass(spec.parameters, Document)
+    # A document reports its unknown keys itself.
+    is_checked = is_document or reading.tolerant
+    faults = [] if is_checked else unknown_keys(spec.parameters, raw)
     try:
         model = spec.parameters.model_validate(raw, context=reading)
     except ValidationError as error:
@@ -185,9 +150,7 @@ def _checked(spec: StepSpec, raw: dict[str, Any], reading: Reading) -> dict[str,
         text = f"cannot be checked, {type(error).__name__}: {error}; correct the step's parameters"
         raise ValueError(text) from None
     raise_all(spec.name, faults)
-    if spec.name not in BUILT_IN_STEPS:
-        return raw
-    return model.model_dump(mode="json", exclude_unset=True, by_alias=True)
+    return model.model_dump(mode="json", exclude_unset=True, by_alias=True) if is_document else raw
 
 
 def _not_alone(steps: list[StepModel]) -> list[InitErrorDetails]:
@@ -201,4 +164,4 @@ def _not_alone(steps: list[StepModel]) -> list[InitErrorDetails]:
 
 
 def _order(step: StepModel) -> int:
-    return step.spec.order if step.spec is not None else StepSpec("", NoParameters).order
+    return step.spec.order if step.spec is not None else USER_ORDER

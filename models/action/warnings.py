@@ -14,6 +14,7 @@ from models.action.plan import CronTrigger
 from models.action.recipients import EVERYBODY, RecipientFilterModel
 from models.action.when import WhenModel
 from models.problems import few_compared, nearest
+from models.values import NameOf
 
 # Keys of the policy that have no effect on event actions.
 FOR_CLOCKS = {"catch_up", "overlap", "max_waiting"}
@@ -40,8 +41,7 @@ def warnings_of(action: ScheduledActionModel, known: KnownNames) -> list[str]:
     with few_compared():
         unknown = [
             *_unknown_recipients(action, known),
-            *_unknown_domains(action, known),
-            *_unknown_template(action, known),
+            *_unknown_names(action, known),
         ]
     return [
         *unknown,
@@ -85,24 +85,23 @@ def _unknown_recipients(action: ScheduledActionModel, known: KnownNames) -> Iter
         yield from _unknown("recipients.groups", "group", groups, known.groups)
 
 
-def _unknown_domains(action: ScheduledActionModel, known: KnownNames) -> Iterator[str]:
-    for step, parameter, what, there in (
-        ("refresh", "domains", "domain", known.domains),
-        ("publish", "data", "domain", known.domains),
-        ("publish", "design", "design document", known.design),
-        ("publish", "permissions", "permissions document", known.permissions),
-    ):
-        found = action.operations.step(step)
-        names = found.parameters.get(parameter) if found is not None else None
-        if isinstance(names, list) and there is not None:
-            yield from _unknown(f"operations.{step}.{parameter}", what, names, there)
+def _unknown_names(action: ScheduledActionModel, known: KnownNames) -> Iterator[str]:
+    for path, kind, names in _named(action):
+        there = getattr(known, kind.kind)
+        if there is not None:
+            yield from _unknown(path, kind.what, names, there)
 
 
-def _unknown_template(action: ScheduledActionModel, known: KnownNames) -> Iterator[str]:
-    step = action.operations.step("send_email")
-    if step is not None and known.templates is not None:
-        names = [step.parameters["template"]]
-        yield from _unknown("operations.send_email.template", "template", names, known.templates)
+def _named(action: ScheduledActionModel) -> Iterator[tuple[str, NameOf, list[str]]]:
+    """Yield the names in the steps' parameters, with their path and kind."""
+    for step in action.operations.steps:
+        fields = {} if step.spec is None else step.spec.parameters.model_fields
+        for key, field in fields.items():
+            for kind in (one for one in field.metadata if isinstance(one, NameOf)):
+                value = step.parameters.get(key)
+                names = [value] if kind.is_one else value
+                if isinstance(names, list):
+                    yield f"operations.{step.name}.{key}", kind, names
 
 
 def _no_recipients(action: ScheduledActionModel, known: KnownNames) -> Iterator[str]:
@@ -122,8 +121,8 @@ def _flags_hint(recipients: RecipientFilterModel) -> str:
 def _left_out(action: ScheduledActionModel) -> Iterator[str]:
     """Yield warnings about flags that leave out the users for whom the action seems to be."""
     recipients = action.recipients or RecipientFilterModel()
-    step = action.operations.step("send_email")
-    template = str(step.parameters["template"]).casefold() if step is not None else ""
+    templates = (names for _, kind, names in _named(action) if kind.kind == "templates")
+    template = " ".join(name for names in templates for name in names).casefold()
     if "inactivated" in template and not recipients.keeps_inactivated:
         yield _seems("include_inactivated_users", "users who never activated their account")
     elif "inactive" in template and not recipients.keeps_inactive:

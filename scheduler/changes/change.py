@@ -186,15 +186,15 @@ def set_active(engine: sa.Engine, uid: UUID, *, active: bool, author: ChangeCont
                 raise Refused(f"the document of {row.name!r} cannot be read; apply a sound one")
             changed, messages = _edit(connection, uid, {**document, "active": active}, by)
         except (InvalidAction, Refused) as error:
-            if active or row.deleted_at is not None or not _is_broken(row):
+            if active or row.deleted_at is not None or not _is_broken(row, author):
                 raise
             changed, messages = _pause_broken(connection, row, error, author)
     send_reserved(engine, messages)
     return changed
 
 
-def _is_broken(row: Stored) -> bool:
-    return row.set_aside is not None or was_edited(row)
+def _is_broken(row: Stored, author: ChangeContext) -> bool:
+    return row.set_aside is not None or was_edited(row, author.steps)
 
 
 def _pause_broken(
@@ -224,7 +224,7 @@ def _revise(
     connection: sa.Connection, row: Stored, revision: Revision, author: ChangeContext, now: datetime
 ) -> tuple[Changed, tuple[Message, ...]]:
     """Decide a locked action up to `now`, then make `revision` its next revision."""
-    row, recorded = settle(connection, row, now)
+    row, recorded = settle(connection, row, now, author.steps)
     uid, name = row.action_uid, revision.columns["name"]
     if row.set_aside is None and revision.columns["document_hash"] == row.document_hash:
         unchanged = _changed(uid, revision, Change.UNCHANGED, row.revision)

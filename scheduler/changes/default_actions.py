@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import sqlalchemy as sa
 
-from minutehand.steps import SmallApp
+from minutehand.steps import SmallApp, Steps
 from models.action import ParseContext
 from models.errors import InvalidAction
 from models.sql import read_clock
@@ -50,22 +50,22 @@ class Migrated:
     maintained: tuple[str, ...]
 
 
-def migrate(engine: sa.Engine) -> Migrated:
+def migrate(engine: sa.Engine, steps: Steps) -> Migrated:
     """Upgrade to the newest schema, and create missing maintenance actions."""
     before, after = schema.migrate(engine)
     with engine.begin() as connection:
         apps = small_apps.never_maintained(connection)
-        given = tuple(app.name for app in apps if give_maintenance(connection, app))
+        given = tuple(app.name for app in apps if give_maintenance(connection, app, steps))
     return Migrated(before, after, given)
 
 
-def give_maintenance(connection: sa.Connection, app: SmallApp) -> bool:
+def give_maintenance(connection: sa.Connection, app: SmallApp, steps: Steps) -> bool:
     """Create the default action of a small app that never had one; return whether it was created.
 
     An existing action of that name is left alone.
     """
     now = read_clock(connection)
-    context = ParseContext(default_zone=app.zone, now=now)
+    context = ParseContext(app.zone, now, steps)
     try:
         revision = revision_of(maintenance_document(app.zone), context, OWNER)
     except InvalidAction as error:

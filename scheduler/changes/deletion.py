@@ -51,7 +51,7 @@ def _delete(connection: sa.Connection, uids: Sequence[UUID], author: ChangeConte
     rows = [row for row in cursors.lock_all(connection, uids) if row.deleted_at is None]
     now = read_clock(connection)
     for locked in rows:
-        row, _ = settle(connection, locked, now)
+        row, _ = settle(connection, locked, now, author.steps)
         row = not_ahead(connection, row, now)
         if row.set_aside is None:
             decide_until(connection, row, now)

@@ -8,6 +8,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
+from minutehand.steps import Steps
 from models.action.plan import Plan
 from models.sql import read_clock
 from models.store import actions
@@ -69,8 +70,12 @@ def plan_changes(
     now = read_clock(connection)
     revisions = revisions_of(documents, contexts_of(connection, rows, author, now), author)
     pairs = zip(rows, revisions, strict=True)
-    return [_created(revision, now) if row is None else _changed(connection, row, revision, now)
-            for row, revision in pairs]  # fmt: skip
+    return [
+        _created(revision, now)
+        if row is None
+        else _changed(connection, row, revision, now, author.steps)
+        for row, revision in pairs
+    ]
 
 
 def load(connection: sa.Connection, planned: Iterable[PlannedChange], now: datetime) -> Load:
@@ -112,9 +117,9 @@ class _Before:
     is_edited: bool
 
 
-def _before(connection: sa.Connection, row: Stored, now: datetime) -> _Before:
+def _before(connection: sa.Connection, row: Stored, now: datetime, steps: Steps) -> _Before:
     old = row.plan if row.set_aside is None and isinstance(row.plan, Plan) else None
-    since, edit = min(row.watermark, now), edit_of(connection, row, now)
+    since, edit = min(row.watermark, now), edit_of(connection, row, now, steps)
     if edit is None:
         decides = () if old is None else ((old, since, now),)
         return _Before(old, row.document_hash, row.revision, decides, is_edited=False)
@@ -127,9 +132,13 @@ def _before(connection: sa.Connection, row: Stored, now: datetime) -> _Before:
 
 
 def _changed(
-    connection: sa.Connection, row: Stored, revision: Revision, now: datetime
+    connection: sa.Connection,
+    row: Stored,
+    revision: Revision,
+    now: datetime,
+    steps: Steps,
 ) -> PlannedChange:
-    before = _before(connection, row, now)
+    before = _before(connection, row, now, steps)
     uid, name = row.action_uid, revision.columns["name"]
     is_same = before.plan is not None and revision.columns["document_hash"] == before.document_hash
     sent: list[datetime] = []

@@ -2,7 +2,6 @@
 
 import json
 import logging
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 from pydantic import BaseModel
 
+from minutehand.steps import Steps, StepSpec
 from models.action import (
     ParseContext,
     ScheduledActionModel,
@@ -19,11 +19,9 @@ from models.action import (
     stored_document,
 )
 from models.action.plan import Broken, Plan
-from models.action.steps import BUILT_IN_STEPS
 from models.errors import NotFound
 from models.json_text import read_json
 from models.parsing import LEAST_TICK
-from models.step_spec import StepSpec
 from models.store import actions
 from models.store.actions import cursors
 from runtime.database import DATABASE_AWAY
@@ -65,7 +63,7 @@ def revision_of(document: object, context: ParseContext, author: str) -> Revisio
             "owner": model.owner,
             "active": plan.active,
             "document": json.dumps(stored, ensure_ascii=False),
-            "document_hash": document_hash(stored),
+            "document_hash": document_hash(stored, context.steps),
             "plan": plan.to_json(),
             "event": plan.on_event.event if plan.on_event else None,
             "look_back_s": plan.longest_look_back_s,
@@ -147,7 +145,7 @@ def not_ahead(connection: sa.Connection, row: sa.Row[Any], now: datetime) -> sa.
 
 
 def adopt_edit(
-    connection: sa.Connection, row: sa.Row[Any], now: datetime
+    connection: sa.Connection, row: sa.Row[Any], now: datetime, steps: Steps
 ) -> tuple[Recorded, Decided]:
     """Decide the old document up to the edit, make the revision, and decide that up to `now`.
 
@@ -158,7 +156,7 @@ def adopt_edit(
         # Another daemon may have decided beyond the old `now` of a daemon that was frozen.
         edited_at = max(edited_at, row.watermark)
     row = not_ahead(connection, row, edited_at)
-    revision = revision_edited(connection, row, edited_at)
+    revision = revision_edited(connection, row, edited_at, steps)
     before = Recorded()
     if not row.set_aside:
         before = decide_until(connection, row, edited_at, now)
@@ -170,13 +168,15 @@ def adopt_edit(
     return before, Decided(action, revision.plan, decision)
 
 
-def revision_edited(connection: sa.Connection, row: sa.Row[Any], edited_at: datetime) -> Revision:
+def revision_edited(
+    connection: sa.Connection, row: sa.Row[Any], edited_at: datetime, steps: Steps
+) -> Revision:
     """Return the revision that an edit by plain SQL makes; raises as `adopt_edit`."""
-    return revision_of(*_edited(connection, row, edited_at), "plain SQL")
+    return revision_of(*_edited(connection, row, edited_at, steps), "plain SQL")
 
 
 def settle(
-    connection: sa.Connection, row: sa.Row[Any], now: datetime
+    connection: sa.Connection, row: sa.Row[Any], now: datetime, steps: Steps
 ) -> tuple[sa.Row[Any], Recorded]:
     """Adopt a pending edit by plain SQL, as a tick would; return the row after that.
 
@@ -185,11 +185,11 @@ def settle(
     """
     if row.deleted_at is not None:
         raise NotFound(f"action {row.name!r} was deleted")
-    if row.edited_at is None or row.set_aside is not None or not was_edited(row):
+    if row.edited_at is None or row.set_aside is not None or not was_edited(row, steps):
         return row, Recorded()
     try:
         with connection.begin_nested():
-            recorded, decided = adopt_edit(connection, row, now)
+            recorded, decided = adopt_edit(connection, row, now, steps)
             recorded += record(connection, [decided])
             advance(connection, [decided])
     except DATABASE_AWAY:
@@ -234,7 +234,7 @@ def reason_of(error: Exception) -> str:
     return f"{type(error).__name__}: {text[:1000]}"
 
 
-def was_edited(row: sa.Row[Any]) -> bool:
+def was_edited(row: sa.Row[Any], steps: Steps) -> bool:
     """Return whether the document or the column `active` differs from the revision."""
     if row.set_aside:
         return True
@@ -245,13 +245,13 @@ def was_edited(row: sa.Row[Any]) -> bool:
     return (
         isinstance(row.plan, Broken)
         or not isinstance(document, dict)
-        or document_hash(document) != row.document_hash
+        or document_hash(document, steps) != row.document_hash
         or bool(row.active) != row.plan.active
     )
 
 
 def _edited(
-    connection: sa.Connection, row: sa.Row[Any], edited_at: datetime
+    connection: sa.Connection, row: sa.Row[Any], edited_at: datetime, steps: Steps
 ) -> tuple[object, ParseContext]:
     document = read_json(row.document)
     is_switched = isinstance(row.plan, Plan) and bool(row.active) != row.plan.active
@@ -263,7 +263,7 @@ def _edited(
         now=edited_at,
         created_at=row.created_at,
         previous=actions.revision_document(connection, row.action_uid, row.revision),
-        steps=_open_steps(document),
+        steps=_steps_of_edit(document, steps),
         tick=LEAST_TICK,
         # The sender checks which tasks are allowed.
         celery=None,
@@ -271,14 +271,12 @@ def _edited(
     return document, context
 
 
-def _open_steps(document: object) -> Mapping[str, StepSpec]:
-    """Return specifications of steps that only workers know: any parameters, heavy."""
+def _steps_of_edit(document: object, steps: Steps) -> dict[str, StepSpec]:
+    """Return the built-in ones of `steps`, and the document's others with any parameters, heavy.
+
+    A daemon does not know the others, and each process must adopt an edit alike.
+    """
     operations = document.get("operations") if isinstance(document, dict) else None
     names = operations if isinstance(operations, dict) else {}
-    return {
-        name: StepSpec(
-            name=name, parameters=AnyParameters, is_heavy=True, needs_recipients=False, order=1000
-        )
-        for name in names
-        if name not in BUILT_IN_STEPS
-    }
+    others = {name: StepSpec(name, AnyParameters, heavy=True) for name in names}
+    return others | {name: step for name, step in steps.items() if step.is_built_in}

@@ -7,7 +7,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from minutehand.steps import SmallApp
+from minutehand.steps import SmallApp, Steps
 from models.action import ParseContext
 from models.action.plan import DueDateTrigger, Plan
 from models.action.policy import kept_too_short
@@ -16,7 +16,6 @@ from models.durations import format_span
 from models.errors import InvalidAction, Problem
 from models.json_text import read_json
 from models.parsing import DEFAULT_TICK
-from models.step_spec import StepSpec
 from models.store import actions
 from scheduler.changes.revisions import Revision, revision_of
 
@@ -26,14 +25,14 @@ Stored = sa.Row[Any]
 
 @dataclass(frozen=True, slots=True)
 class ChangeContext:
-    """The author of a change, the small app, the registered steps, and relevant settings.
+    """The author of a change, the small app, the known steps, and relevant settings.
 
     `kept_for` is the retention of operations (None: forever), `celery` the allowed tasks.
     """
 
     name: str
     small_app: SmallApp
-    steps: Mapping[str, StepSpec]
+    steps: Steps
     tick: timedelta = DEFAULT_TICK
     kept_for: timedelta | None = None
     celery: CeleryRules | None = NO_TASKS

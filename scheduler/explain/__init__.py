@@ -2,11 +2,13 @@
 
 from dataclasses import replace
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any
 from uuid import UUID
 
 import sqlalchemy as sa
 
+from minutehand.steps import Steps
 from models.action.plan import Broken, CronTrigger, Plan
 from models.operation import ENDED, OperationState
 from models.sql import read_clock
@@ -44,21 +46,23 @@ def explain(
     connection: sa.Connection | None = None,
     settings: Settings | None = None,
     subject: str | None = None,
+    steps: Steps = MappingProxyType({}),
 ) -> Explanation:
     """Return the outcome of an action at an instant, cut to whole seconds, and the reason.
 
     Reads only the database: of `connection`, or of this process's settings. `subject` selects one
-    user of an event action. Raises NotFound for an unknown action, ValueError for a naive instant.
+    user of an event action; an edit by plain SQL is read with `steps`. Raises NotFound for an
+    unknown action, ValueError for a naive instant.
     """
     if instant.tzinfo is None:
         raise ValueError(f"naive instant {instant!r}")
     if connection is None:
         with reading(default_engine()) as opened:
-            return explain(action, instant, opened, settings, subject)
+            return explain(action, instant, opened, settings, subject, steps)
     settings = settings or load_settings()
     instant = instant.replace(microsecond=0)
     known = explain_facts.known(connection, action, instant, subject)
-    asked = Asked(connection, known, instant, read_clock(connection), settings, subject)
+    asked = Asked(connection, known, instant, read_clock(connection), settings, subject, steps)
     return _recorded(asked) if known.recorded else _of_revision(asked)
 
 
@@ -110,7 +114,7 @@ def _of_revision(asked: Asked) -> Explanation:
         return gone
     edit = None
     if action["edited_at"] is not None:
-        edit = pending_edit(asked.connection, action["uid"], asked.now)
+        edit = pending_edit(asked.connection, action["uid"], asked.now, asked.steps)
     if edit is not None and asked.instant > edit.edited_at:
         return _of_edit(asked, edit)
     until = asked.now if edit is None else edit.edited_at

@@ -7,6 +7,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
+from minutehand.steps import Steps
 from models.store.actions import explain_facts
 from models.store.actions.explain_facts import Known, Status
 from models.values import format_instant
@@ -50,6 +51,7 @@ class Asked:
     now: datetime
     settings: Settings
     subject: str | None
+    steps: Steps
 
     @property
     def lease(self) -> timedelta:

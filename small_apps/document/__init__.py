@@ -13,7 +13,7 @@ from models.document import Document, read_document
 from models.errors import InvalidDocument
 from models.parsing import Reading
 from models.problems import line_error
-from models.values import Flag, Name, Zone, parse_name, parse_text
+from models.values import Flag, Name, Zone, parse_line, parse_name, parse_text
 from models.zones import parse_zone
 from small_apps.document.people import Groups, People, Users, people_problems
 from small_apps.document.settings import AppSettings
@@ -65,7 +65,7 @@ Body = Annotated[str, BeforeValidator(partial(parse_text, most=LONGEST_TEMPLATE)
 class TemplateModel(Document):
     """A mail template: its subject, its text, and an optional HTML version."""
 
-    subject: Annotated[str, BeforeValidator(partial(parse_name, most=LONGEST_SUBJECT))]
+    subject: Annotated[str, BeforeValidator(partial(parse_line, most=LONGEST_SUBJECT))]
     text: Body
     html: Body | None = None
 

@@ -7,6 +7,23 @@ from small_apps.failures import SourceFailed
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 NAT64 = ipaddress.ip_network("64:ff9b::/96")
+GLOBAL_V6 = ipaddress.ip_network("2000::/3")
+# IANA's special-purpose registries, and the metadata addresses of the large clouds within them.
+# Our own list: Python's differs from release to release.
+NOT_PUBLIC = tuple(
+    map(
+        ipaddress.ip_network,
+        (
+            "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16",
+            "172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24", "192.31.196.0/24", "192.52.193.0/24",
+            "192.88.99.0/24", "192.168.0.0/16", "192.175.48.0/24", "198.18.0.0/15",
+            "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4",
+            # Azure's host, an address that looks public.
+            "168.63.129.16/32",
+            "2001::/23", "2001:db8::/32", "2002::/16", "2620:4f:8000::/48", "3fff::/20",
+        ),
+    )
+)  # fmt: skip
 FETCHING = "SCHED_FETCH_ALLOW_PRIVATE"
 
 
@@ -31,26 +48,18 @@ def checked_address(host: str, port: int, *, allow_private: bool, setting: str =
 
 
 def is_public(text: str) -> bool:
-    """Return whether an address, and each one that it tunnels to, is a public one."""
+    """Return whether an address is public, and so is the IPv4 address that it stands for."""
     address = ipaddress.ip_address(text.partition("%")[0])
     carried = _carried(address)
-    # NAT64 addresses are reserved, but stand for public IPv4 addresses where NAT64 is in use.
-    own = [] if address in NAT64 else [address]
-    return all(_is_global(one) for one in (*own, *carried))
+    if carried is not None:
+        return is_public(str(carried))
+    is_in_use = address.version == 4 or address in GLOBAL_V6
+    return is_in_use and not any(address in network for network in NOT_PUBLIC)
 
 
-def _is_global(address: Address) -> bool:
-    return address.is_global and not (
-        address.is_multicast or address.is_reserved or address.is_unspecified
-    )
-
-
-def _carried(address: Address) -> list[Address]:
-    """Return the IPv4 addresses embedded in an IPv6 address."""
+def _carried(address: Address) -> ipaddress.IPv4Address | None:
+    """Return the IPv4 address that a mapped or a NAT64 address stands for."""
     if isinstance(address, ipaddress.IPv4Address):
-        return []
-    carried: list[Address | None] = [address.ipv4_mapped, address.sixtofour]
-    carried += address.teredo or ()
-    if address in NAT64:
-        carried.append(ipaddress.IPv4Address(int(address) & 0xFFFF_FFFF))
-    return [one for one in carried if one is not None]
+        return None
+    is_nat64 = address in NAT64
+    return ipaddress.IPv4Address(int(address) & 0xFFFF_FFFF) if is_nat64 else address.ipv4_mapped

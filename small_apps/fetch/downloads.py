@@ -14,6 +14,7 @@ from small_apps.failures import SourceFailed
 from small_apps.fetch.addresses import FETCHING
 from small_apps.fetch.deadline import Deadline
 from small_apps.fetch.guard import Guard
+from small_apps.fetch.http_errors import reason_of, status_line
 from small_apps.importing.bad_rows import short
 from small_apps.watch import Watch
 
@@ -118,13 +119,11 @@ def _opened(
     try:
         with deadline, client, closing(_followed(client, wanted, headers, deadline)) as response:
             if response.status_code not in (200, 206):
-                raise SourceFailed(
-                    f"{shown} answered {response.status_code} {response.reason_phrase}"
-                )
+                raise SourceFailed(f"{shown} answered {status_line(response.status_code)}")
             _check_encoding(response, shown)
             yield response
             if deadline.is_over:
-                raise httpx.ReadTimeout("the connection was cut off")
+                raise httpx.ReadTimeout("")
     except SourceFailed as error:
         raise _unnamed(error, wanted) from None
     except (httpx.HTTPError, httpx.InvalidURL) as error:
@@ -133,8 +132,7 @@ def _opened(
         if deadline.is_over or isinstance(error, httpx.TimeoutException):
             text = f"{shown} took longer than SCHED_FETCH_TIMEOUT_S={settings.timeout_s:g}"
             raise SourceFailed(text) from None
-        failed = SourceFailed(f"{shown}: {error or type(error).__name__}")
-        raise _unnamed(failed, wanted) from None
+        raise SourceFailed(f"{shown}: {reason_of(error)}") from None
 
 
 def _check_encoding(response: httpx.Response, shown: str) -> None:

@@ -11,6 +11,7 @@ from minutehand.steps import StepContext
 from models.references import is_reference
 from runtime.config import Settings
 from runtime.references import SecretMissing, resolved
+from runtime.urls import check_web_url
 from small_apps.beneath import opened_beneath
 from small_apps.document.sources import PLACES, format_of_name
 from small_apps.failures import SourceFailed
@@ -108,6 +109,11 @@ def wanted_of(source: Source, settings: Settings) -> Wanted:
         raise SourceFailed(f"{source.shown}: {text}")
     if url is None:
         return Wanted(str(source.url), headers)
+    try:
+        check_web_url(url.strip())
+    except ValueError:
+        text = "holds no http or https URL; percent-encode special characters of its password"
+        raise SourceFailed(f"{source.shown} {text}") from None
     return Wanted(url.strip(), headers, source.shown)
 
 

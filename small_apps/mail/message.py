@@ -4,7 +4,6 @@ import re
 import unicodedata
 from dataclasses import dataclass, field
 from datetime import datetime
-from email.errors import HeaderParseError
 from email.headerregistry import Address, BaseHeader, HeaderRegistry, UnstructuredHeader
 from email.message import EmailMessage
 from email.policy import SMTP, Policy
@@ -17,6 +16,8 @@ LONGEST_URL = 900
 _LOCAL = re.compile(r"[^\s\"(),:;<>@\[\\\]]+")
 _NAME = re.compile(r"[A-Za-z0-9.-]+@[A-Za-z0-9.-]+")
 _URL = re.compile(r"(https?|mailto):[!#-;=?-\[\]_a-z~]+")
+# The beginning of an encoded word (RFC 2047), which Python's parser would decode in our values.
+_ENCODED_WORD = re.compile(r"=(?=\?[^?]*\?[bq]\?)", re.IGNORECASE)
 _MESSAGE_ID = re.compile(r"<[A-Za-z0-9._-]+@[A-Za-z0-9._-]+>")
 
 
@@ -34,7 +35,7 @@ POLICY = SMTP.clone(header_factory=_FACTORY)
 
 
 class InvalidAddress(ValueError):
-    """An address is not valid in a header."""
+    """An address, a name or a subject is not valid in a header."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,10 @@ def build_message(content: Content, envelope: Envelope) -> EmailMessage:
     message = EmailMessage(policy=POLICY)
     message["From"] = parse_address(envelope.sender)
     message["To"] = parse_address(envelope.address, envelope.name)
-    message["Subject"] = one_line(content.subject)
+    try:
+        message["Subject"] = one_line(content.subject)
+    except Exception as error:  # unusual text makes the library raise errors of many types
+        raise InvalidAddress(f"the subject cannot be written as a header: {error}") from None
     message["Date"] = format_datetime(envelope.sent_at)
     message["Message-ID"] = envelope.message_id
     # RFC 3834: suppresses automatic replies.
@@ -142,7 +146,7 @@ def parse_address(written: str, name: str | None = None) -> Address:
         raise InvalidAddress(f"{written!r} is not an e-mail address")
     try:
         return _address(one_line(name if name is not None else shown), bare)
-    except (ValueError, IndexError, HeaderParseError) as error:
+    except Exception as error:  # unusual names make the library raise errors of many types
         raise InvalidAddress(f"{written!r} is not an e-mail address: {error}") from None
 
 
@@ -160,9 +164,12 @@ def _address(shown: str, bare: str) -> Address:
 
 
 def one_line(text: str) -> str:
-    """Return `text` with line breaks, control characters and runs of spaces as single spaces."""
+    """Return `text` with line breaks, control characters and runs of spaces as single spaces.
+
+    An encoded word gets a space after its first character, so that nobody decodes it.
+    """
     flat = "".join(" " if _is_control(char) else char for char in text)
-    return " ".join(flat.split())[:LONGEST_SUBJECT]
+    return _ENCODED_WORD.sub("= ", " ".join(flat.split()))[:LONGEST_SUBJECT]
 
 
 def _has_controls(text: str) -> bool:

@@ -14,6 +14,7 @@ from email.message import EmailMessage
 from urllib.parse import unquote, urlsplit
 
 from runtime.clock import monotonic
+from small_apps.mail.bounded_smtp import Client, SecureClient
 from small_apps.mail.failures import MailRefused, MailServerFailed
 from small_apps.mail.payload import Payload, payload_of
 
@@ -182,8 +183,8 @@ def _greet(server: Server, timeout_s: float) -> smtplib.SMTP:
     where = (server.host, server.port)
     if server.scheme == "smtps":
         context = ssl.create_default_context()
-        return smtplib.SMTP_SSL(*where, timeout=timeout_s, context=context)
-    return smtplib.SMTP(*where, timeout=timeout_s)
+        return SecureClient(*where, timeout=timeout_s, context=context)
+    return Client(*where, timeout=timeout_s)
 
 
 def _transact(client: smtplib.SMTP, payload: Payload) -> None:

@@ -1,1 +1,9 @@
-"""The built-in steps, one file each; steps do not import each other."""
+"""The steps of small apps, a folder each: `__init__.py` declares one, `work.py` does it.
+
+Declarations are light, so that each process can read them; the work is imported when a step runs.
+Steps do not import each other.
+"""
+
+from small_apps.steps import maintenance, publish, refresh, send_email, send_execsum
+
+__all__ = ["maintenance", "publish", "refresh", "send_email", "send_execsum"]

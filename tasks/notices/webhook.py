@@ -28,6 +28,7 @@ from runtime.sections import HookSettings
 from runtime.urls import check_web_url
 from small_apps.failures import SourceFailed
 from small_apps.fetch.guard import Guard
+from small_apps.fetch.http_errors import reason_of
 
 SIGNATURE = "Minutehand-Signature"
 PRIVATE = "SCHED_HOOK_ALLOW_PRIVATE"
@@ -163,7 +164,7 @@ class _Call:
         except httpx.TimeoutException:
             return
         except (httpx.HTTPError, httpx.InvalidURL, OSError, RuntimeError, ValueError) as error:
-            text = f"{self.host}: {error or type(error).__name__}"
+            text = f"{self.host}: {reason_of(error)}"
             self._error = Undelivered(
                 text, permanent=isinstance(error, httpx.InvalidURL | ValueError)
             )

@@ -25,11 +25,12 @@ from runtime.database import make_engine, reading
 from scheduler.changes.change import apply_all, delete, set_active
 from scheduler.changes.validation import ChangeContext
 from small_apps.document import GIVEN
+from tasks.built_in import built_in_steps
 from tests.factories import DEFAULT_APP
 
 TICK = timedelta(seconds=5)
 EARLIEST_S, LATEST_S = -0.06, 0.12
-WHO = ChangeContext("an editor", DEFAULT_APP, {}, TICK)
+WHO = ChangeContext("an editor", DEFAULT_APP, built_in_steps(), TICK)
 
 
 class Editor:

@@ -174,7 +174,7 @@ class Installation:
             update_operation(self.engine, id, not_before=database_now(-1.0))
 
     def _store(self, *documents: dict[str, Any]) -> list[Changed]:
-        specs = Registry((steps_for_tests.__name__,)).user_specs()
+        specs = Registry((steps_for_tests.__name__,)).steps
         by = replace(author(specs), tick=timedelta(seconds=TICK_S))
         return create_all(self.engine, documents, by)
 

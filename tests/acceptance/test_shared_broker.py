@@ -2,18 +2,20 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from itertools import product
 from typing import Any
 
 import pytest
 from celery import Celery
-from kombu import Connection, Exchange, Queue
+from kombu import Connection, Exchange, Producer, Queue
 from pydantic import SecretStr
 
 from broker.app import configure
+from broker.names import EXECUTE_QUICK
 from broker.probe import probe
 from runtime.config import Settings
 from tests.acceptance.installation import Installation
-from tests.acceptance.processes import python, until
+from tests.acceptance.processes import python
 from tests.servers import Broker
 
 # As an application may call its own; RabbitMQ refuses another declaration of a queue.
@@ -97,22 +99,67 @@ def test_a_task_that_we_do_not_know_is_put_aside_whole(
     assert application.sent("minutehand.unknown") == sent
 
 
-def test_its_control_does_not_reach_our_workers(
+def test_no_control_command_reaches_our_workers(
     installation: Installation, application: Application
 ) -> None:
     worker = installation.worker(is_awaited=True)
-    app = configure(installation.settings)
+    ours = configure(installation.settings)
 
-    def answers() -> Any:
+    for app in (application.celery, ours):
         with app.connection_for_write() as connection:
-            return app.control.ping(timeout=3, connection=connection)
+            app.control.shutdown(connection=connection)
+            assert app.control.ping(timeout=1, connection=connection) == []
 
-    until(lambda: bool(answers()), "our worker answers our own control")
-    assert application.celery.control.ping(timeout=3) == []
-    application.celery.control.shutdown()
-
-    assert answers()
+    id = installation.operation(installation.action())
+    installation.tick()
+    installation.becomes(id, "success")
     assert worker.is_alive
+
+
+HEADERS: list[Any] = [
+    {"task": []}, {"task": {"a": 1}}, {"task": None, "id": None}, {"task": "x" * 100_000},
+    {"task": EXECUTE_QUICK}, {"task": EXECUTE_QUICK, "id": 7, "eta": "soon"},
+    {"task": EXECUTE_QUICK, "id": "1", "timelimit": "no", "retries": {}, "expires": []},
+]  # fmt: skip
+
+
+# For Redis alone, whose items are JSON texts by agreement only.
+def item(properties: str, rest: str) -> bytes:
+    """Return an item with a destination and the given rest."""
+    where = '"delivery_info": {"exchange": "", "routing_key": "q"}'
+    return f'{{"properties": {{"delivery_tag": "1", {where}, {properties}}}, {rest}}}'.encode()
+
+
+ITEMS = [
+    b"", b"\xff\xfe", b"{", b"null", b"7", b'"text"', b"[]", b"[" * 100_000, b"{}",
+    b'{"properties": {}}', b'{"properties": {"delivery_tag": [], "delivery_info": {}}}',
+    item('"body_encoding": "rot13"', '"body": "x"'),
+    item('"body_encoding": "base64"', '"body": "not base64", "headers": {}'),
+    item('"priority": [], "reply_to": {}', '"body": "{}", "headers": {"task": "x"}'),
+]  # fmt: skip
+
+
+def test_no_broken_message_ends_a_worker(
+    installation: Installation, application: Application
+) -> None:
+    worker = installation.worker(is_awaited=True)
+    with closing(Connection(application.url)) as connection, connection.channel() as channel:
+        producer = Producer(channel, routing_key="minutehand.quick")
+        bodies: list[Any] = ["not a list", [[], {}, {}], [["x"], {}, 7]]
+        for headers, body in product(HEADERS, bodies):
+            producer.publish(body, headers=headers)
+        producer.publish(b"\x80\x04", content_type="application/x-python-serialize")
+        client: Any = getattr(channel, "client", None)
+        for raw in ITEMS if client else ():
+            client.lpush("minutehand.quick", raw)
+    action = installation.action()
+    ids = [installation.operation(action, minutes_ago=n) for n in range(2)]
+    installation.tick()
+
+    for id in ids:
+        assert installation.becomes(id, "success")["attempt"] == 1
+    assert worker.is_alive
+    assert worker.text().count("is ready for") == 1
 
 
 def test_a_worker_of_the_application_on_a_queue_of_ours_is_named(

@@ -36,7 +36,7 @@ class Editor:
     """Makes the edits of a schedule in its own thread: a blocked edit delays no fault."""
 
     def __init__(self, installation: Installation, journal: Journal) -> None:
-        specs = Registry((storm_steps.__name__,)).user_specs()
+        specs = Registry((storm_steps.__name__,)).steps
         self.installation, self.journal = installation, journal
         self.author = ChangeContext("the storm", DEFAULT_APP, specs, TICK)
         self.error: BaseException | None = None

@@ -7,27 +7,25 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
+from celery_steps.celery_task import CeleryTaskParameters
+from celery_steps.job import JobParameters
 from models.action import ParseContext, ScheduledActionModel, parse_action, plan_of
 from models.action.hooks import HooksModel
-from models.action.parameters import (
-    CeleryTaskParameters,
-    JobParameters,
-    PublishParameters,
-    RefreshParameters,
-)
 from models.action.policy import PolicyModel, RetryModel
 from models.action.recipients import RecipientFilterModel
-from models.action.steps import BUILT_IN_STEPS
 from models.action.when import KINDS
 from models.celery_task import CeleryRules
 from models.problems import known_keys
+from small_apps.steps.publish import PublishParameters
+from small_apps.steps.refresh import RefreshParameters
+from tests.factories import STEPS
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "action.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 EXAMPLES: list[Any] = [json.loads(block) for block in re.findall(r"```json\n(.*?)```", TEXT, re.S)]
 ACTIONS = [example for example in EXAMPLES if {"name", "operations"} <= example.keys()]
 CONTEXT = ParseContext(
-    "Europe/Paris", datetime(2026, 11, 21, tzinfo=UTC), celery=CeleryRules(("shop.*",))
+    "Europe/Paris", datetime(2026, 11, 21, tzinfo=UTC), celery=CeleryRules(("shop.*",)), steps=STEPS
 )
 MODELS = [
     ScheduledActionModel, RefreshParameters, PublishParameters, CeleryTaskParameters, JobParameters,
@@ -45,7 +43,7 @@ def test_each_fragment_follows_the_grammar() -> None:
 
     for fragment in fragments:
         ((key, value),) = fragment.items()
-        assert BUILT_IN_STEPS[key].parameters.model_validate(value)
+        assert STEPS[key].parameters.model_validate(value)
     assert len(fragments) == 1
 
 
@@ -60,7 +58,7 @@ def test_each_key_is_on_the_page(model: type[BaseModel]) -> None:
 
 
 def test_each_step_is_on_the_page() -> None:
-    assert all(f"`{name}`" in TEXT or f'"{name}"' in TEXT for name in BUILT_IN_STEPS)
+    assert all(f"`{name}`" in TEXT or f'"{name}"' in TEXT for name in STEPS)
 
 
 def test_the_defaults_on_the_page_are_those_of_the_models() -> None:

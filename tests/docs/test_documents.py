@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from models.action import ParseContext, parse_action
-from models.action.steps import BUILT_IN_STEPS
 from models.celery_task import CeleryRules
 from models.users import parse_users
 from scheduler.simulate.expectations import parse_expectations
 from small_apps.document import parse_small_app
+from tests.factories import STEPS
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "docs" / "tutorial.md", *(ROOT / "docs/how-to").glob("*.md")]
@@ -25,7 +25,10 @@ BLOCKS: list[Any] = [
     )
 ]
 CONTEXT = ParseContext(
-    "Europe/Paris", datetime(2026, 11, 21, tzinfo=UTC), celery=CeleryRules(("tasks.*",))
+    "Europe/Paris",
+    datetime(2026, 11, 21, tzinfo=UTC),
+    celery=CeleryRules(("tasks.*",)),
+    steps=STEPS,
 )
 DULL = {"name": "dull", "operations": {"maintenance": True}, "when": {"cron_rule": "@daily"}}
 
@@ -38,7 +41,7 @@ def test_each_document_can_be_saved(document: Any) -> None:
         assert parse_users(document)
     elif "domains" in document:
         assert parse_small_app(document)
-    elif set(document.get("operations", {})) <= set(BUILT_IN_STEPS):
+    elif set(document.get("operations", {})) <= set(STEPS):
         assert parse_action({**DULL, **document}, CONTEXT)
     else:
         assert document["operations"].keys() == {"count_files"}, "a step that a page registers"

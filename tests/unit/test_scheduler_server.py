@@ -12,16 +12,22 @@ def test_the_shell_is_under_forty_lines() -> None:
 
 
 def test_the_daemon_never_loads_step_code() -> None:
-    program = "import sys, scheduler_server; print(*sorted(sys.modules))"
+    program = (
+        "import sys, scheduler_server; from tasks.built_in import built_in_steps;"
+        " built_in_steps(); print(*sorted(sys.modules))"
+    )
 
     loaded = subprocess.run(
         [sys.executable, "-c", program], cwd=ROOT, check=True, capture_output=True, text=True
     ).stdout.split()
 
-    rooms = ("fetch", "importing", "mail", "snapshots", "steps", "summary")
-    forbidden = ("tasks.", *(f"small_apps.{room}" for room in rooms))
-    assert [name for name in loaded if name.startswith(forbidden)] == []
-    assert "scheduler.tick" in loaded
+    rooms = ("fetch", "importing", "mail", "snapshots", "summary")
+    forbidden = ("tasks.", "celery_steps.", *(f"small_apps.{room}" for room in rooms))
+    declared = {"tasks.built_in", "celery_steps.celery_task", "celery_steps.job"}
+    assert {name for name in loaded if name.startswith(forbidden)} == declared
+    assert [name for name in loaded if name.endswith(".work")] == []
+    assert {"scheduler.tick", "small_apps.steps.refresh"} <= set(loaded)
+    assert not {"duckdb", "httpx", "jinja2", "fsspec", "matplotlib"} & set(loaded)
 
 
 def test_the_public_face_loads_nothing_else_of_ours() -> None:

@@ -9,6 +9,7 @@ from tempfile import NamedTemporaryFile
 from broker import probe
 from broker.celery_rules import shares_broker
 from broker.names import DEFAULT, HEAVY, QUICK, UNKNOWN_QUEUE
+from minutehand.steps import registered_steps
 from models.celery_task import QUEUE_PREFIX
 from models.errors import BrokerUnavailable
 from runtime.config import InvalidSetting, Settings, unknown_variables
@@ -145,4 +146,4 @@ def _check_steps(registry: Registry) -> Iterator[Finding]:
     for text in registry.failures:
         yield fault("steps", text, "correct or remove it, here and for the workers; then restart")
     if not registry.failures:
-        yield ok("steps", f"{len(registry.user_specs())} of your own")
+        yield ok("steps", f"{len(registered_steps())} of your own")

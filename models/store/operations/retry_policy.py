@@ -5,7 +5,7 @@ from typing import Protocol
 
 from models.action.plan import Plan
 from models.operation import OperationState
-from models.sql import storable
+from models.sql import shown
 from models.store.operations.finish import Ending
 
 
@@ -20,7 +20,7 @@ class Tried(Protocol):
 
 def failed(claimed: Tried, error: str, *, permanent: bool) -> Ending:
     """Return how a failed attempt ends: retried after its backoff, or failed for good."""
-    plan, error = claimed.plan, storable(error)
+    plan, error = claimed.plan, shown(error)
     if permanent or claimed.failures + 1 >= plan.max_attempts:
         return Ending(OperationState.FAILED, error=error, is_failure=True)
     delay = plan.backoff[min(claimed.failures, len(plan.backoff) - 1)] if plan.backoff else None

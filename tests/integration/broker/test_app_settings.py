@@ -36,7 +36,7 @@ def set_up(engine: sa.Engine, **changes: object) -> Changed:
         app, _ = small_apps.apply(connection, parse_small_app(APP))
         ann = {"id": "ann@example.com", "activated_at": "2026-01-01T00:00:00Z"}
         users.import_users(connection, app.id, parse_users([ann]))
-    return create_all(engine, [make_document(**changes)], author(Registry().user_specs()))[0]
+    return create_all(engine, [make_document(**changes)], author(Registry().steps))[0]
 
 
 def run(engine: sa.Engine, settings: Settings, action: Changed) -> str:

@@ -42,7 +42,7 @@ from tests.celery_messages import (
     celery_messages,
     follow_by_name,
 )
-from tests.factories import author, make_operation, row_of, rows_of, update_operation
+from tests.factories import STEPS, author, make_operation, row_of, rows_of, update_operation
 from tests.servers import Broker
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
@@ -61,7 +61,7 @@ BACKFILL = CausedBy(Cause.BACKFILL, "Backfill 1 by ann")
 
 
 def run_tick(engine: sa.Engine, now: datetime = NOON) -> TickReport:
-    return tick(engine, now, Sweeper(LEASE))
+    return tick(engine, now, Sweeper(LEASE), steps=STEPS)
 
 
 def sweep(engine: sa.Engine) -> None:

@@ -8,8 +8,9 @@ import duckdb
 import pytest
 
 from cli.main import run
-from models.action.parameters import PublishParameters, RefreshParameters
 from small_apps.steps import publish, refresh
+from small_apps.steps.publish import PublishParameters
+from small_apps.steps.refresh import RefreshParameters
 from tests.integration.small_apps.steps.conftest import Work
 
 ROWS = 'id,day,paid,open,note\n1,2026-11-23,12.50,true,"a, b"\n2,2026-11-24,,false,\n'

@@ -23,7 +23,7 @@ from scheduler.loop import Daemon
 from scheduler.on_demand import backfill
 from scheduler.on_demand.backfill_range import Wanted
 from tests.celery_messages import TASK, celery_action, follow_by_name
-from tests.factories import make_action
+from tests.factories import STEPS, make_action
 from tests.mail_server import mail_server
 from tests.servers import Broker, free_port, temporary_folder
 from views.doctor.report import Finding, fault, look, ok
@@ -62,7 +62,7 @@ def examine(
 
 def alive(engine: sa.Engine, settings: Settings, *queues: str) -> None:
     """Let a daemon tick and workers show themselves."""
-    daemon = Daemon(engine, settings)
+    daemon = Daemon(engine, settings, steps=STEPS)
     daemon.prepare()
     daemon.tick_once()
     with engine.begin() as connection:

@@ -13,6 +13,7 @@ from cli.tree import COMMANDS, Tree
 from models.tables import operation_logs, operations
 from runtime.config import load_settings
 from runtime.database import make_engine
+from runtime.visible import visible_line
 from tests.factories import make_document
 from tests.integration.cli.conftest import Call, Write
 from views.actions import Action, Actions, Occurrences
@@ -177,7 +178,7 @@ def test_no_text_has_a_control_character(call: Call, filled: Callable[[str], str
 
     assert not set("\x1b\x9b\u202e\x07") & set("".join(texts) + written.out)
     assert r"a\x1b[2J\x9b\u202e\x07" in texts[1]
-    assert written.json["error"] == HOSTILE
+    assert written.json["error"] == visible_line(HOSTILE)
 
 
 def test_every_command_has_a_view() -> None:

@@ -34,7 +34,7 @@ from scheduler.fingerprint import operation_id
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
 from tests.celery_messages import allowing, celery_action
-from tests.factories import author, make_action, make_document, make_operation, row_of
+from tests.factories import STEPS, author, make_action, make_document, make_operation, row_of
 from views import actions as shown_actions
 from views.doctor.database import check_database
 from views.status import status_in
@@ -113,7 +113,7 @@ class Furnished:
         sweeper = Sweeper(LEASE)
         # As after a lease in which all was well.
         sweeper._trusted_from = 0.0
-        report = tick(self.engine, NOON, sweeper)
+        report = tick(self.engine, NOON, sweeper, steps=STEPS)
         assert report.broker_error is None
         sweeper.sweep(self.engine, send=True)
         self._run_healthy()
@@ -132,7 +132,7 @@ class Furnished:
             shown = {row["name"]: shown_actions.row_of(row, NOON, 3) for row in listed}
             assert shown["healthy"].last_state == "success"
             assert status_in(connection, self.settings).actions.total >= 1
-            told = explain(self.healthy.uid, NOON, connection, self.settings)
+            told = explain(self.healthy.uid, NOON, connection, self.settings, steps=STEPS)
             assert told.verdict == "success"
         assert list(check_database(self.engine, self.settings))
 
@@ -320,8 +320,8 @@ def broken(engine: sa.Engine) -> Changed:
 def test_a_broken_plan_under_a_broken_edit_stops_no_other_action(
     engine: sa.Engine, broken: Changed
 ) -> None:
-    first = tick(engine, NOON, Sweeper(LEASE))
-    second = tick(engine, NOON + MINUTE, Sweeper(LEASE))
+    first = tick(engine, NOON, Sweeper(LEASE), steps=STEPS)
+    second = tick(engine, NOON + MINUTE, Sweeper(LEASE), steps=STEPS)
 
     assert (first.recorded, first.set_aside, second.recorded) == (1, 1, 1)
     with reading(engine) as connection:
@@ -334,7 +334,7 @@ def test_a_broken_action_is_paused_repaired_and_deleted(
     engine: sa.Engine, broken: Changed, ticked: bool
 ) -> None:
     if ticked:
-        tick(engine, NOON, Sweeper(LEASE))
+        tick(engine, NOON, Sweeper(LEASE), steps=STEPS)
 
     change.set_active(engine, broken.uid, active=False, author=author())
     paused = _standing(engine, broken)

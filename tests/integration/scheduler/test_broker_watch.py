@@ -19,7 +19,7 @@ from scheduler.loop import Daemon
 from scheduler.sweep import Sweeper
 from scheduler.tick import TickReport, tick
 from tests.celery_messages import TASK, allowing, celery_action, celery_messages, follow_by_name
-from tests.factories import make_action, make_operation, row_of, update_operation
+from tests.factories import STEPS, make_action, make_operation, row_of, update_operation
 from tests.rabbitmq import RabbitMQ
 from tests.servers import Broker
 
@@ -40,7 +40,7 @@ def queued(engine: sa.Engine, sweeper: Sweeper, number: int = 2) -> list[UUID]:
 
 
 def run_tick(engine: sa.Engine, sweeper: Sweeper, minutes: int = 0) -> TickReport:
-    return tick(engine, NOON + minutes * MINUTE, sweeper)
+    return tick(engine, NOON + minutes * MINUTE, sweeper, steps=STEPS)
 
 
 def messages(broker: Broker) -> list[str]:
@@ -102,7 +102,7 @@ def test_a_redis_that_went_back_to_an_older_snapshot_is_noticed(
 def test_a_daemon_s_number_is_stored_for_the_next_one(
     engine: sa.Engine, settings: Settings
 ) -> None:
-    daemon = Daemon(engine, settings)
+    daemon = Daemon(engine, settings, steps=STEPS)
     daemon.prepare()
     for _ in range(3):
         daemon.tick_once()

@@ -1,14 +1,14 @@
 """A change of an action loses no due minute and runs none of the past."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
 import sqlalchemy as sa
 
+from minutehand.steps import Steps, StepSpec
 from models.errors import InvalidAction, NotFound, Refused
 from models.sql import read_clock
-from models.step_spec import StepSpec
 from models.tables import action_cursor, actions, audit, missed_spans, revisions
 from runtime.clock import wait_for
 from runtime.database import reading
@@ -18,7 +18,7 @@ from scheduler.changes.change import Change, Changed, StoreAll, apply_all, creat
 from scheduler.on_demand import manual
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
-from tests.factories import author, cursor_of, make_action, make_document, rows_of
+from tests.factories import STEPS, author, cursor_of, make_action, make_document, rows_of
 from tests.servers import Broker
 
 MINUTE = timedelta(minutes=1)
@@ -59,10 +59,10 @@ def test_a_change_behind_what_is_decided_gives_no_occurrence_a_second_outcome(
 ) -> None:
     now = clock(engine).replace(second=0, microsecond=0)
     action = make_action(engine, since=now)
-    tick(engine, now + 60 * MINUTE, Sweeper(MINUTE))
+    tick(engine, now + 60 * MINUTE, Sweeper(MINUTE), steps=STEPS)
 
     apply_all(engine, [make_document(policy={"overlap": "queue"})], author())
-    tick(engine, now + 120 * MINUTE, Sweeper(MINUTE))
+    tick(engine, now + 120 * MINUTE, Sweeper(MINUTE), steps=STEPS)
 
     with reading(engine) as connection:
         spans = connection.execute(sa.select(missed_spans)).mappings().all()
@@ -78,7 +78,7 @@ def test_a_new_rule_never_runs_the_past(engine: sa.Engine) -> None:
 
     apply_all(engine, [make_document()], author())
     edited_at = cursor_of(engine, action)["watermark"]
-    tick(engine, edited_at + timedelta(milliseconds=1), Sweeper(MINUTE))
+    tick(engine, edited_at + timedelta(milliseconds=1), Sweeper(MINUTE), steps=STEPS)
 
     assert rows_of(engine, action) == []
 
@@ -89,7 +89,7 @@ def test_pausing_decides_what_was_due_and_resuming_catches_nothing_up(engine: sa
 
     change.set_active(engine, action.uid, active=False, author=author())
     recorded = len(rows_of(engine, action))
-    tick(engine, clock(engine) + timedelta(hours=1), Sweeper(MINUTE))
+    tick(engine, clock(engine) + timedelta(hours=1), Sweeper(MINUTE), steps=STEPS)
     paused = len(rows_of(engine, action))
 
     assert recorded >= 1
@@ -97,7 +97,7 @@ def test_pausing_decides_what_was_due_and_resuming_catches_nothing_up(engine: sa
     assert cursor_of(engine, action)["next_occurrence_at"] is None
 
     change.set_active(engine, action.uid, active=True, author=author())
-    tick(engine, clock(engine), Sweeper(MINUTE))
+    tick(engine, clock(engine), Sweeper(MINUTE), steps=STEPS)
     assert len(rows_of(engine, action)) == recorded
 
 
@@ -197,7 +197,7 @@ def test_an_edit_races_a_tick_and_nothing_is_doubled(engine: sa.Engine, broker: 
 
     with ThreadPoolExecutor(3) as pool:
         futures = [pool.submit(edit, number) for number in range(4)]
-        futures += [pool.submit(tick, engine, now, Sweeper(MINUTE)) for _ in range(3)]  # type: ignore[arg-type]
+        futures += [pool.submit(tick, engine, now, Sweeper(MINUTE), STEPS) for _ in range(3)]  # type: ignore[arg-type]
         for future in futures:
             future.result()
 
@@ -214,7 +214,7 @@ def test_applying_undoes_an_edit_by_sql_that_no_tick_has_seen(engine: sa.Engine)
         connection.execute(edit.values(document='{"name": "other"}'))
 
     changed = apply_all(engine, [make_document()], author())[0]
-    tick(engine, clock(engine) + MINUTE, Sweeper(MINUTE))
+    tick(engine, clock(engine) + MINUTE, Sweeper(MINUTE), steps=STEPS)
 
     assert changed.change is Change.CHANGED
     with reading(engine) as connection:
@@ -271,22 +271,22 @@ def test_an_action_with_a_broken_plan_may_be_deleted(engine: sa.Engine) -> None:
     assert change.delete(engine, action.uid, author()) == 0
 
 
-class WhileValidating(Mapping[str, StepSpec]):
-    """Custom steps that are empty; the first lookup triggers a callback."""
+class WhileValidating(Steps):
+    """Known steps; the first lookup triggers a callback."""
 
     def __init__(self, act: Callable[[], object]) -> None:
         self._acts = [act]
 
     def __getitem__(self, name: str) -> StepSpec:
-        raise KeyError(name)
-
-    def __iter__(self) -> Iterator[str]:
         while self._acts:
             self._acts.pop()()
-        return iter(())
+        return STEPS[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(STEPS)
 
     def __len__(self) -> int:
-        return 0
+        return len(STEPS)
 
 
 def test_who_validates_many_documents_holds_up_nobody(engine: sa.Engine) -> None:

@@ -22,7 +22,7 @@ from scheduler.fingerprint import operation_id
 from scheduler.occurrence import occurrences_between
 from scheduler.sweep import Sweeper
 from scheduler.tick import TickReport, tick
-from tests.factories import author, cursor_of, make_action, make_document, rows_of
+from tests.factories import STEPS, author, cursor_of, make_action, make_document, rows_of
 from tests.virtual_clock import VirtualClock
 
 SEVEN = datetime(2027, 1, 4, 7, 0, tzinfo=UTC)
@@ -42,12 +42,12 @@ def clock(engine: sa.Engine) -> VirtualClock:
 
 def run_tick(engine: sa.Engine, clock: VirtualClock, now: datetime) -> TickReport:
     clock.set(now)
-    return tick(engine, None, Sweeper(LEASE))
+    return tick(engine, None, Sweeper(LEASE), steps=STEPS)
 
 
 def verdict(engine: sa.Engine, settings: Settings, action: Changed, at: datetime) -> str:
     with reading(engine) as connection:
-        return explain(action.uid, at, connection, settings).verdict
+        return explain(action.uid, at, connection, settings, steps=STEPS).verdict
 
 
 def due_of(engine: sa.Engine, action: Changed) -> list[datetime]:
@@ -245,7 +245,7 @@ def minutes_later(minutes: int) -> str:
 
 
 # Seconds by which the clock moves from one tick to the next.
-STEPS = st.one_of(
+JUMPS = st.one_of(
     st.integers(-200_000, 200_000),
     st.sampled_from([-1, -59, -299, -300, -301, -3_600, 1, 60, 60, 120, 300, 3_600, 90_000]),
 )
@@ -254,7 +254,11 @@ STEPS = st.one_of(
 @hypothesis_settings(
     max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-@given(when=whens(minutes_later), policy=policies(minutes_later), steps=st.lists(STEPS, max_size=8))
+@given(
+    when=whens(minutes_later),
+    policy=policies(minutes_later),
+    steps=st.lists(JUMPS, max_size=8),
+)
 @example(when={"due_date": minutes_later(9)}, policy={"look_back": "PT5M"}, steps=[90_000, -89_900])
 @example(
     when=[{"cron_rule": "7 * * * *", "timezone": "UTC"}],
@@ -287,7 +291,9 @@ def test_whatever_the_clock_does_each_occurrence_has_one_outcome(
         spans = connection.execute(
             sa.select(missed_spans).where(missed_spans.c.action_uid == action.uid)
         ).all()
-        said = {explain(action.uid, at, connection, settings).verdict for at in wanted[::9]}
+        said = {
+            explain(action.uid, at, connection, settings, steps=STEPS).verdict for at in wanted[::9]
+        }
     change.delete(engine, action.uid, author())
 
     assert {row["id"] for row in rows} == {operation_id(action.uid, at) for at in own}

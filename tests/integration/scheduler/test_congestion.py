@@ -18,7 +18,7 @@ from models.store.operations.claims import Claim, claim
 from models.store.operations.finish import Ending, end
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
-from tests.factories import cursor_of, make_action, make_operation, row_of, rows_of
+from tests.factories import STEPS, cursor_of, make_action, make_operation, row_of, rows_of
 from tests.virtual_clock import VirtualClock
 
 START = datetime(2027, 1, 4, tzinfo=UTC)
@@ -121,7 +121,7 @@ class Timeline:
     def tick(self) -> str:
         """Return the names of what a tick records: A1, A2, …"""
         before = len(rows_of(self.engine, self.action))
-        tick(self.engine, None, self.sweeper)
+        tick(self.engine, None, self.sweeper, steps=STEPS)
         recorded = len(rows_of(self.engine, self.action))
         return " ".join(f"A{number}" for number in range(before + 1, recorded + 1))
 

@@ -20,7 +20,7 @@ from scheduler.sweep import Sweeper
 from scheduler.tick import tick
 from small_apps.document import parse_small_app
 from small_apps.store import small_apps
-from tests.factories import DEFAULT_APP, author, make_action
+from tests.factories import DEFAULT_APP, STEPS, author, make_action
 
 
 def maintenance_of(engine: sa.Engine, app: SmallApp = DEFAULT_APP) -> list[dict[str, Any]]:
@@ -33,7 +33,7 @@ def made_app(engine: sa.Engine, **document: Any) -> SmallApp:
     """Make a small app as `app add` does."""
     with engine.begin() as connection:
         app, _ = small_apps.apply(connection, parse_small_app({"name": "shop", **document}))
-        default_actions.give_maintenance(connection, app)
+        default_actions.give_maintenance(connection, app, STEPS)
     return app
 
 
@@ -44,7 +44,7 @@ def test_migrate_gives_each_small_app_its_maintenance_at_four_in_its_zone(
         model = parse_small_app({"name": "shop", "zone": "Europe/Paris"})
         shop, _ = small_apps.apply(connection, model)
 
-    migrated = default_actions.migrate(engine)
+    migrated = default_actions.migrate(engine, STEPS)
 
     assert migrated.maintained == ("default", "shop")
     (action,) = maintenance_of(engine, shop)
@@ -61,7 +61,7 @@ def test_migrate_gives_each_small_app_its_maintenance_at_four_in_its_zone(
 
 
 def test_who_made_it_stands_in_the_audit(engine: sa.Engine) -> None:
-    default_actions.migrate(engine)
+    default_actions.migrate(engine, STEPS)
 
     with reading(engine) as connection:
         row = connection.execute(sa.select(audit)).one()
@@ -72,7 +72,9 @@ def test_who_made_it_stands_in_the_audit(engine: sa.Engine) -> None:
 
 def test_migrating_again_and_at_once_makes_it_once(engine: sa.Engine) -> None:
     with ThreadPoolExecutor(4) as pool:
-        results = list(pool.map(lambda _: default_actions.migrate(engine).maintained, range(4)))
+        results = list(
+            pool.map(lambda _: default_actions.migrate(engine, STEPS).maintained, range(4))
+        )
 
     assert sorted(results) == [(), (), (), ("default",)]
     assert len(maintenance_of(engine)) == 1
@@ -80,7 +82,7 @@ def test_migrating_again_and_at_once_makes_it_once(engine: sa.Engine) -> None:
 
 @pytest.mark.parametrize("admin", ["deletes", "renames", "pauses", "moves"])
 def test_what_an_admin_made_of_it_stays(engine: sa.Engine, admin: str) -> None:
-    default_actions.migrate(engine)
+    default_actions.migrate(engine, STEPS)
     (action,) = maintenance_of(engine)
     if admin == "deletes":
         change.delete(engine, action["uid"], author())
@@ -94,7 +96,7 @@ def test_what_an_admin_made_of_it_stays(engine: sa.Engine, admin: str) -> None:
             connection.execute(sa.update(actions_table).values(name="nightly"))
     before = maintenance_of(engine)
 
-    again = default_actions.migrate(engine)
+    again = default_actions.migrate(engine, STEPS)
 
     assert again.maintained == ()
     assert maintenance_of(engine) == before
@@ -103,10 +105,10 @@ def test_what_an_admin_made_of_it_stays(engine: sa.Engine, admin: str) -> None:
 def test_an_action_of_that_name_is_the_admins_and_stays(engine: sa.Engine) -> None:
     own = make_action(engine, name="maintenance")
 
-    assert default_actions.migrate(engine).maintained == ()
+    assert default_actions.migrate(engine, STEPS).maintained == ()
     change.delete(engine, own.uid, author())
 
-    assert default_actions.migrate(engine).maintained == ()
+    assert default_actions.migrate(engine, STEPS).maintained == ()
     assert maintenance_of(engine) == []
 
 
@@ -120,7 +122,7 @@ def test_applying_a_small_app_again_makes_it_no_second_time(engine: sa.Engine) -
 def test_a_small_app_that_comes_back_is_maintained_anew(engine: sa.Engine) -> None:
     app = made_app(engine)
     (action,) = maintenance_of(engine, app)
-    change.delete(engine, action["uid"], ChangeContext("tests", app, {}))
+    change.delete(engine, action["uid"], ChangeContext("tests", app, STEPS))
     with engine.begin() as connection:
         its_row = sa.update(small_apps_table).where(small_apps_table.c.id == app.id)
         connection.execute(its_row.values(deleted_at=database_now()))
@@ -138,15 +140,15 @@ def test_a_zone_that_nobody_knows_any_more_stops_no_other_small_app(engine: sa.E
         its_row = sa.update(small_apps_table).where(small_apps_table.c.name == "away")
         connection.execute(its_row.values(zone="Mars/Olympus"))
 
-    assert default_actions.migrate(engine).maintained == ("default",)
+    assert default_actions.migrate(engine, STEPS).maintained == ("default",)
 
 
 def test_a_machine_that_slept_at_four_is_maintained_when_it_wakes_up(engine: sa.Engine) -> None:
-    default_actions.migrate(engine)
+    default_actions.migrate(engine, STEPS)
     (action,) = maintenance_of(engine)
     four = (action["created_at"] + timedelta(days=1)).replace(hour=4, minute=0, second=0)
 
-    tick(engine, four + timedelta(hours=9), Sweeper(timedelta(seconds=45)))
+    tick(engine, four + timedelta(hours=9), Sweeper(timedelta(seconds=45)), steps=STEPS)
 
     with reading(engine) as connection:
         rows = connection.execute(sa.select(operations)).all()

@@ -31,7 +31,15 @@ from scheduler.sweep import Sweeper
 from scheduler.tick import tick
 from small_apps.document import parse_small_app
 from small_apps.store import small_apps
-from tests.factories import author, make_action, make_document, make_many, make_operation, row_of
+from tests.factories import (
+    STEPS,
+    author,
+    make_action,
+    make_document,
+    make_many,
+    make_operation,
+    row_of,
+)
 
 
 @pytest.fixture
@@ -39,7 +47,7 @@ def shop(engine: sa.Engine) -> ChangeContext:
     """The change context of a small app `shop`."""
     with engine.begin() as connection:
         app, _ = small_apps.apply(connection, parse_small_app({"name": "shop"}))
-    return ChangeContext("tests", app, {})
+    return ChangeContext("tests", app, STEPS)
 
 
 def make(engine: sa.Engine, who: ChangeContext, count: int, **changes: Any) -> list[UUID]:
@@ -238,7 +246,7 @@ def test_the_tick_goes_on_while_many_are_deleted(engine: sa.Engine, shop: Change
     deleter = Thread(target=delete_all, args=(engine, author(), "many"))
     deleter.start()
 
-    tick(engine, now, Sweeper(timedelta(seconds=45)))
+    tick(engine, now, Sweeper(timedelta(seconds=45)), steps=STEPS)
     deleter.join()
 
     assert left(engine) == ["action 0"]

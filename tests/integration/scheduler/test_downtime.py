@@ -22,7 +22,7 @@ from scheduler.on_demand.backfill_range import Wanted
 from scheduler.sweep import Sweeper
 from scheduler.tick import TickReport, tick
 from tasks import backfill as filling
-from tests.factories import make_action, make_many
+from tests.factories import STEPS, make_action, make_many
 from views.status import status_in
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
@@ -33,7 +33,7 @@ EVERY_MINUTE = {"cron_rule": "* * * * *", "timezone": "UTC"}
 
 
 def run_tick(engine: sa.Engine, now: datetime) -> TickReport:
-    return tick(engine, now, Sweeper(LEASE))
+    return tick(engine, now, Sweeper(LEASE), steps=STEPS)
 
 
 def in_tables(engine: sa.Engine) -> tuple[int, int, int]:
@@ -89,7 +89,7 @@ def test_two_ticks_are_no_downtime_and_a_little_more_is(engine: sa.Engine) -> No
 def test_a_shorter_tick_notices_a_shorter_downtime(engine: sa.Engine) -> None:
     run_tick(engine, NOON)
 
-    report = tick(engine, NOON + timedelta(seconds=15), Sweeper(LEASE), tick_seconds=5)
+    report = tick(engine, NOON + timedelta(seconds=15), Sweeper(LEASE), tick_seconds=5, steps=STEPS)
 
     assert report.downtime is not None
 
@@ -113,7 +113,7 @@ def test_batches_and_two_daemons_make_one_downtime(engine: sa.Engine) -> None:
     run_tick(engine, now)
 
     def wake_up(_: int) -> TickReport:
-        return tick(engine, now + 20 * MINUTE, Sweeper(LEASE), batch_size=7)
+        return tick(engine, now + 20 * MINUTE, Sweeper(LEASE), batch_size=7, steps=STEPS)
 
     with ThreadPoolExecutor(2) as pool:
         reports = list(pool.map(wake_up, range(2)))
@@ -245,7 +245,7 @@ def test_an_ordinary_tick_asks_nothing_of_it(
 def test_the_daemon_says_it_once(
     engine: sa.Engine, settings: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:
-    daemon = Daemon(engine, settings)
+    daemon = Daemon(engine, settings, steps=STEPS)
     daemon.tick_once(NOON)
 
     for minute in (10, 11, 12):

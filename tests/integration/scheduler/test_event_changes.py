@@ -14,7 +14,7 @@ from scheduler.changes.change import Changed, apply_all, set_active
 from scheduler.explain import Explanation, explain
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
-from tests.factories import author, make_action, make_document, rows_of
+from tests.factories import STEPS, author, make_action, make_document, rows_of
 from tests.virtual_clock import VirtualClock
 
 NOON = datetime(2027, 1, 4, 11, 40, tzinfo=UTC)
@@ -41,7 +41,7 @@ def clock(engine: sa.Engine) -> VirtualClock:
 
 def run_tick(engine: sa.Engine, clock: VirtualClock, now: datetime) -> None:
     clock.set(now)
-    tick(engine, None, Sweeper(LEASE))
+    tick(engine, None, Sweeper(LEASE), steps=STEPS)
 
 
 def become_known(engine: sa.Engine, at: datetime) -> None:
@@ -51,7 +51,7 @@ def become_known(engine: sa.Engine, at: datetime) -> None:
 
 def why(engine: sa.Engine, settings: Settings, action: Changed, at: datetime) -> Explanation:
     with reading(engine) as connection:
-        return explain(action.uid, at, connection, settings)
+        return explain(action.uid, at, connection, settings, steps=STEPS)
 
 
 def on_paid(**policy: str) -> dict[str, Any]:

@@ -36,6 +36,7 @@ from scheduler.sweep import Sweeper
 from scheduler.tick import TickReport, tick
 from tests.factories import (
     DEFAULT_APP,
+    STEPS,
     author,
     cursor_of,
     make_action,
@@ -52,7 +53,7 @@ WEEK_AFTER = {"after": "instance.user.last_seen", "delay": "P7DT30S"}
 
 
 def run_tick(engine: sa.Engine, now: datetime) -> TickReport:
-    return tick(engine, now, Sweeper(timedelta(seconds=45)))
+    return tick(engine, now, Sweeper(timedelta(seconds=45)), steps=STEPS)
 
 
 def make_user(engine: sa.Engine, id: str, **values: Any) -> None:
@@ -648,7 +649,8 @@ def test_what_was_missed_can_be_asked_for(engine: sa.Engine) -> None:
 
     with reading(engine) as connection:
         one, spanned, nobody = (
-            explain(action.uid, NOW - minutes * MINUTE, connection) for minutes in (60, 75, 30)
+            explain(action.uid, NOW - minutes * MINUTE, connection, steps=STEPS)
+            for minutes in (60, 75, 30)
         )
 
     assert (one.verdict, one.operations[0]["subject"]) == ("missed", "00")

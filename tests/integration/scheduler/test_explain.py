@@ -21,6 +21,7 @@ from scheduler.explain import Explanation, explain
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
 from tests.factories import (
+    STEPS,
     author,
     make_action,
     make_document,
@@ -49,7 +50,7 @@ class Why:
 
     def __call__(self, action: change.Changed, at: datetime) -> Explanation:
         with reading(self.engine) as connection:
-            return explain(action.uid, at, connection, self.settings)
+            return explain(action.uid, at, connection, self.settings, steps=STEPS)
 
 
 def make_weekly(engine: sa.Engine, **changes: object) -> change.Changed:
@@ -105,7 +106,7 @@ def test_an_instant_that_came_without_a_tick_is_undecided(engine: sa.Engine, why
 
 def test_one_that_waits_without_a_worker_says_which_queue(engine: sa.Engine, why: Why) -> None:
     action = make_weekly(engine)
-    tick(engine, SEVEN, Sweeper(LEASE))
+    tick(engine, SEVEN, Sweeper(LEASE), steps=STEPS)
 
     found = why(action, SEVEN)
 
@@ -186,7 +187,7 @@ def test_one_that_ended_tells_how(engine: sa.Engine, why: Why, ending: Ending, t
 
 def test_a_missed_one_tells_why(engine: sa.Engine, why: Why) -> None:
     action = make_weekly(engine)
-    tick(engine, SEVEN + timedelta(minutes=6), Sweeper(LEASE))
+    tick(engine, SEVEN + timedelta(minutes=6), Sweeper(LEASE), steps=STEPS)
 
     found = why(action, SEVEN)
 
@@ -196,7 +197,7 @@ def test_a_missed_one_tells_why(engine: sa.Engine, why: Why) -> None:
 
 def test_one_in_a_missed_span_tells_the_span(engine: sa.Engine, why: Why) -> None:
     action = make_weekly(engine)
-    tick(engine, SEVEN + 20 * WEEK + timedelta(hours=1), Sweeper(LEASE))
+    tick(engine, SEVEN + 20 * WEEK + timedelta(hours=1), Sweeper(LEASE), steps=STEPS)
 
     found = why(action, SEVEN + WEEK)
 
@@ -231,7 +232,7 @@ def test_one_that_is_set_aside_tells_the_fault(engine: sa.Engine, why: Why) -> N
     action = make_action(engine, name="weekly")
     with engine.begin() as connection:
         connection.execute(sa.update(actions).values(document='{"name": "weekly"}'))
-    tick(engine, None, Sweeper(LEASE))
+    tick(engine, None, Sweeper(LEASE), steps=STEPS)
 
     found = why(action, datetime(2190, 1, 1, tzinfo=UTC))
 
@@ -243,7 +244,7 @@ def test_one_that_is_set_aside_tells_the_fault(engine: sa.Engine, why: Why) -> N
 
 def test_one_whose_record_was_pruned_says_so(engine: sa.Engine, why: Why) -> None:
     action = make_weekly(engine)
-    tick(engine, SEVEN + timedelta(minutes=6), Sweeper(LEASE))
+    tick(engine, SEVEN + timedelta(minutes=6), Sweeper(LEASE), steps=STEPS)
     with engine.begin() as connection:
         connection.execute(sa.delete(operations))
         connection.execute(sa.delete(missed_spans))
@@ -353,14 +354,14 @@ def test_who_asks_for_a_subject_is_told_of_what_is_about_nobody(
     make_operation(engine, action, SEVEN)
 
     with reading(engine) as connection:
-        found = explain(action.uid, SEVEN, connection, settings, subject="ann")
+        found = explain(action.uid, SEVEN, connection, settings, subject="ann", steps=STEPS)
 
     assert found.verdict == "pending"
 
 
 def test_an_action_that_nobody_knows_is_not_found(engine: sa.Engine, settings: Settings) -> None:
     with reading(engine) as connection, pytest.raises(NotFound, match="no action has the uid"):
-        explain(uuid4(), SEVEN, connection, settings)
+        explain(uuid4(), SEVEN, connection, settings, steps=STEPS)
 
 
 def test_a_naive_instant_is_refused(engine: sa.Engine, why: Why) -> None:
@@ -370,7 +371,7 @@ def test_a_naive_instant_is_refused(engine: sa.Engine, why: Why) -> None:
 
 def test_workers_that_stopped_do_not_listen(engine: sa.Engine, why: Why) -> None:
     action = make_weekly(engine)
-    tick(engine, SEVEN, Sweeper(LEASE))
+    tick(engine, SEVEN, Sweeper(LEASE), steps=STEPS)
     with engine.begin() as connection:
         ticks.worker_seen(connection, "one", "quick", 1)
         connection.execute(sa.update(workers).values(stopped_at=database_now()))

@@ -11,6 +11,7 @@ from broker.app import configure
 from runtime.config import Settings
 from runtime.database import make_engine, reading
 from scheduler.explain import explain
+from tests.factories import STEPS
 from tests.integration.scheduler.lived_year import Year
 from tests.integration.scheduler.oracle import AFTER, YEAR, Action
 from tests.virtual_clock import VirtualClock
@@ -57,7 +58,7 @@ def test_every_instant_is_explained_as_the_oracle_has_it(
     with reading(engine) as connection:
         for name, action in year.lived.items():
             for at in sorted(instants_of(action, random, min(AFTER, year.end + BEYOND))):
-                found = explain(action.uid, at, connection, settings)
+                found = explain(action.uid, at, connection, settings, steps=STEPS)
                 expected = action.verdict(at)
                 assert (name, at, expected) == (name, at, found.verdict), found.text
                 verdicts[expected] += 1

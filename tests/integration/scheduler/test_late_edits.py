@@ -10,7 +10,7 @@ from models.tables import action_cursor, actions, revisions
 from runtime.database import reading
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
-from tests.factories import cursor_of, make_action, make_document, rows_of
+from tests.factories import STEPS, cursor_of, make_action, make_document, rows_of
 
 SEVEN = datetime(2027, 1, 4, 7, 0, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -42,7 +42,7 @@ def test_a_revision_made_by_plain_sql_holds_from_the_edit_on_not_from_the_tick(
     edited_at = SEVEN + timedelta(seconds=30)
     edit(engine, action.uid, edited_at, make_document())
 
-    tick(engine, SEVEN + MINUTE, Sweeper(MINUTE))
+    tick(engine, SEVEN + MINUTE, Sweeper(MINUTE), steps=STEPS)
 
     assert taken_over(engine, action.uid) == edited_at
 
@@ -52,11 +52,11 @@ def test_a_frozen_daemon_that_takes_over_an_edit_runs_no_minute_from_before_it(
 ) -> None:
     action = make_action(engine, when=EVERY_TWO, since=SEVEN)
     decided = SEVEN + timedelta(minutes=3)
-    tick(engine, decided, Sweeper(MINUTE))
+    tick(engine, decided, Sweeper(MINUTE), steps=STEPS)
     edit(engine, action.uid, decided + timedelta(seconds=10), make_document())
 
-    tick(engine, SEVEN + timedelta(seconds=10), Sweeper(MINUTE))
-    tick(engine, SEVEN + timedelta(minutes=4), Sweeper(MINUTE))
+    tick(engine, SEVEN + timedelta(seconds=10), Sweeper(MINUTE), steps=STEPS)
+    tick(engine, SEVEN + timedelta(minutes=4), Sweeper(MINUTE), steps=STEPS)
 
     assert taken_over(engine, action.uid) == decided
     found = [row["occurrence_at"] for row in rows_of(engine, action)]

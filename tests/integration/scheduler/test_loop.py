@@ -9,6 +9,7 @@ from models.store import ticks
 from runtime.config import Settings
 from runtime.database import make_engine, reading
 from scheduler.loop import Daemon
+from tests.factories import STEPS
 
 HOUR = timedelta(hours=1)
 
@@ -26,7 +27,7 @@ def test_a_daemon_that_was_frozen_at_its_clock_does_not_take_it_for_set_back(
             ticks.set_fact(connection, ticks.LAST_NOW, in_an_hour)
 
     sa.event.listen(engine, "checkin", tick_elsewhere, once=True)
-    report = Daemon(engine, settings).tick_once()
+    report = Daemon(engine, settings, steps=STEPS).tick_once()
     other.dispose()
 
     assert report.clock_set_back_s == 0

@@ -8,7 +8,7 @@ from scheduler.changes.validation import ChangeContext
 from scheduler.on_demand import manual
 from small_apps.document import parse_small_app
 from small_apps.store import small_apps
-from tests.factories import DEFAULT_APP, make_action, make_document, row_of, rows_of
+from tests.factories import DEFAULT_APP, STEPS, make_action, make_document, row_of, rows_of
 from tests.servers import Broker
 
 
@@ -31,7 +31,7 @@ def test_each_is_recorded_as_a_manual_run_and_all_are_sent(
 def test_those_of_other_small_apps_are_run_only_with_all_of_them(engine: sa.Engine) -> None:
     with engine.begin() as connection:
         other, _ = small_apps.apply(connection, parse_small_app({"name": "other"}))
-    create_all(engine, [make_document(name="theirs")], ChangeContext("tests", other, {}))
+    create_all(engine, [make_document(name="theirs")], ChangeContext("tests", other, STEPS))
     make_action(engine, name="ours")
 
     of_one, _ = manual.run_all(engine, "ann", other.id)

@@ -18,7 +18,7 @@ from scheduler.changes.plan import plan_changes
 from scheduler.explain import Explanation, explain
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
-from tests.factories import author, make_action, make_document, rows_of
+from tests.factories import STEPS, author, make_action, make_document, rows_of
 from tests.virtual_clock import VirtualClock
 
 MONDAY = datetime(2027, 1, 4, tzinfo=UTC)
@@ -38,7 +38,7 @@ def clock(engine: sa.Engine) -> VirtualClock:
 
 def run_tick(engine: sa.Engine, clock: VirtualClock, now: datetime) -> None:
     clock.set(now)
-    tick(engine, None, Sweeper(LEASE))
+    tick(engine, None, Sweeper(LEASE), steps=STEPS)
 
 
 def edit(engine: sa.Engine, clock: VirtualClock, at: datetime, document: object) -> None:
@@ -49,7 +49,7 @@ def edit(engine: sa.Engine, clock: VirtualClock, at: datetime, document: object)
 
 def why(engine: sa.Engine, settings: Settings, action: Changed, at: datetime) -> Explanation:
     with reading(engine) as connection:
-        return explain(action.uid, at, connection, settings)
+        return explain(action.uid, at, connection, settings, steps=STEPS)
 
 
 def test_what_the_old_document_had_due_before_the_edit_is_as_late_as_the_tick(

@@ -7,6 +7,7 @@ from runtime.clock import monotonic, wait_for
 from runtime.config import Settings, load_settings
 from scheduler.loop import Daemon
 from scheduler.ping import Ping
+from tests.factories import STEPS
 from tests.receiver import receiver
 
 
@@ -22,7 +23,7 @@ def with_ping(settings: Settings, url: str, **environ: str) -> Settings:
 
 def test_each_tick_of_the_loop_pings(engine: sa.Engine, settings: Settings) -> None:
     with receiver() as watcher:
-        daemon = Daemon(engine, with_ping(settings, f"{watcher.url}/check"))
+        daemon = Daemon(engine, with_ping(settings, f"{watcher.url}/check"), steps=STEPS)
         daemon.prepare()
         daemon._tick_or_log()
         daemon.ping.wait()

@@ -15,7 +15,7 @@ from scheduler.changes.change import Change
 from scheduler.changes.plan import PlannedChange, load, plan_changes
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
-from tests.factories import author, make_action, make_document, rows_of
+from tests.factories import STEPS, author, make_action, make_document, rows_of
 from tests.virtual_clock import VirtualClock
 
 MONDAY = datetime(2027, 1, 4, tzinfo=UTC)
@@ -125,7 +125,7 @@ def test_applying_sends_exactly_what_the_plan_listed(engine: sa.Engine, seed: in
     when = random.choice([HOURLY, {"every": "PT25M"}, {"cron_rule": "*/10 * * * *"}])
     action = make_action(engine, name="one", when=when, policy=policy)
     clock.set(MONDAY + random.randrange(200) * MINUTE)
-    tick(engine, None, Sweeper(LEASE))
+    tick(engine, None, Sweeper(LEASE), steps=STEPS)
     clock.set(clock.now + random.randrange(300) * MINUTE + timedelta(seconds=random.randrange(60)))
     before = {row["id"]: row["state"] for row in rows_of(engine, action)}
     document = make_document(name="one", when=DAILY, policy=policy)
@@ -137,5 +137,5 @@ def test_applying_sends_exactly_what_the_plan_listed(engine: sa.Engine, seed: in
     sent = [row["occurrence_at"] for row in new if row["state"] == "queued"]
     assert list(foreseen.sent) == sent
     clock.set(foreseen.after[0])
-    tick(engine, None, Sweeper(LEASE))
+    tick(engine, None, Sweeper(LEASE), steps=STEPS)
     assert rows_of(engine, action)[-1]["occurrence_at"] == foreseen.after[0]

@@ -24,6 +24,7 @@ from scheduler.on_demand.restart import rerun, retry
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
 from tests.factories import (
+    STEPS,
     author,
     make_action,
     make_document,
@@ -44,7 +45,7 @@ def make_missed(engine: sa.Engine, **changes: Any) -> tuple[Changed, UUID]:
     """Return an action and its operation that was missed: the daemon slept ten minutes too long."""
     when = {"cron_rule": "0 12 4 1 *", "timezone": "UTC"}
     action = make_action(engine, when=when, since=NOON - MINUTE, **changes)
-    tick(engine, NOON + 10 * MINUTE, Sweeper(LEASE))
+    tick(engine, NOON + 10 * MINUTE, Sweeper(LEASE), steps=STEPS)
     [row] = rows_of(engine, action)
     assert row["state"] == "missed"
     return action, row["id"]
@@ -266,7 +267,7 @@ def test_a_retried_one_is_not_overtaken_by_the_schedule(engine: sa.Engine) -> No
     action, id = make_ended(engine, since=NOON)
     retry(engine, id, "ann")
 
-    tick(engine, NOON + MINUTE, Sweeper(LEASE))
+    tick(engine, NOON + MINUTE, Sweeper(LEASE), steps=STEPS)
 
     assert [row["state"] for row in rows_of(engine, action)] == ["queued", "queued"]
     assert row_of(engine, id)["state"] == "queued"

@@ -18,7 +18,7 @@ from scheduler.changes.validation import ChangeContext
 from scheduler.loop import Daemon
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
-from tests.factories import DEFAULT_APP, make_action, make_document, rows_of
+from tests.factories import DEFAULT_APP, STEPS, make_action, make_document, rows_of
 from tests.servers import Broker
 from views.installation import Installation
 
@@ -39,13 +39,13 @@ def test_after_pruning_and_a_clock_set_back_nothing_is_sent_a_second_time(
     policy = {"catch_up": catch_up, "look_back": "PT45M", "overlap": "allow"}
     action = make_action(engine, policy=policy, since=now - LIVED * MINUTE)
     for minute in range(LIVED, -1, -3):
-        tick(engine, now - minute * MINUTE, Sweeper(LEASE))
+        tick(engine, now - minute * MINUTE, Sweeper(LEASE), steps=STEPS)
         end_all(engine)
     sent = broker.messages("quick")
     pruned = prune(engine, now)
 
     for minute in range(back, -1, -1):
-        tick(engine, now - minute * MINUTE, Sweeper(LEASE))
+        tick(engine, now - minute * MINUTE, Sweeper(LEASE), steps=STEPS)
         end_all(engine)
 
     again = broker.messages("quick")
@@ -76,7 +76,7 @@ def prune(engine: sa.Engine, now: datetime) -> int:
 
 
 def keeping(days: int) -> ChangeContext:
-    return ChangeContext("tests", DEFAULT_APP, {}, kept_for=timedelta(days=days))
+    return ChangeContext("tests", DEFAULT_APP, STEPS, kept_for=timedelta(days=days))
 
 
 def test_a_look_back_longer_than_history_is_kept_is_refused(engine: sa.Engine) -> None:
@@ -110,7 +110,7 @@ def test_a_daemon_that_starts_says_so(
 
     for days in (10, 9):
         kept = settings.model_copy(update={"retention": RetentionSettings(operations_days=days)})
-        Daemon(engine, kept).prepare()
+        Daemon(engine, kept, steps=STEPS).prepare()
 
     told = [one.getMessage() for one in caplog.records if "look_back" in one.getMessage()]
     assert len(told) == 1

@@ -17,6 +17,7 @@ from scheduler.occurrence import next_occurrence
 from scheduler.sweep import Sweeper
 from scheduler.tick import TickReport, tick
 from tests.factories import (
+    STEPS,
     author,
     cursor_of,
     make_action,
@@ -35,7 +36,7 @@ LEASE = timedelta(seconds=45)
 
 
 def run_tick(engine: sa.Engine, now: datetime, batch_size: int = 1000) -> TickReport:
-    return tick(engine, now, Sweeper(LEASE), batch_size)
+    return tick(engine, now, Sweeper(LEASE), STEPS, batch_size)
 
 
 def test_an_occurrence_is_recorded_and_sent_under_the_computed_id(

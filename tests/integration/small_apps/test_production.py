@@ -9,12 +9,14 @@ from uuid import UUID
 import pytest
 
 import minutehand
-from models.action.parameters import NoParameters, PublishParameters, RefreshParameters
+from models.document import NoParameters
 from models.errors import NotFound, Refused
 from runtime.config import RetentionSettings
 from small_apps.snapshots import production
 from small_apps.snapshots.production import OpenVersion, SnapshotDamaged, VersionGone, open_version
 from small_apps.steps import maintenance, publish, refresh
+from small_apps.steps.publish import PublishParameters
+from small_apps.steps.refresh import RefreshParameters
 from small_apps.store import app_documents
 from tests.integration.small_apps.steps.conftest import Work
 

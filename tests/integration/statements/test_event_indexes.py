@@ -18,7 +18,7 @@ from runtime.database import reading
 from scheduler.events.preview import next_due
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
-from tests.factories import DEFAULT_APP, make_action, rows_of
+from tests.factories import DEFAULT_APP, STEPS, make_action, rows_of
 from tests.integration.statements import plans
 from tests.integration.statements.conftest import (
     Copies,
@@ -105,7 +105,7 @@ def test_a_tick_with_events_reads_what_is_due(crowd: Filled) -> None:
     sweeper = Sweeper(timedelta(hours=1))
 
     with statements.captured():
-        report = tick(crowd.engine, crowd.now, sweeper)
+        report = tick(crowd.engine, crowd.now, sweeper, steps=STEPS)
 
     assert ACTIONS <= report.recorded <= 8 * ACTIONS
     assert report.missed == 0
@@ -125,7 +125,7 @@ def test_a_claim_about_a_user_reads_that_user(crowd: Filled) -> None:
         since=crowd.now - DAY,
         recipients={"groups": ["shop"]},
     )
-    tick(crowd.engine, crowd.now, Sweeper(MINUTE))
+    tick(crowd.engine, crowd.now, Sweeper(MINUTE), steps=STEPS)
     statements = Statements(crowd.engine)
 
     with statements.captured(), crowd.engine.begin() as connection:

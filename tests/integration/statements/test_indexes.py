@@ -31,7 +31,7 @@ from scheduler.on_demand.backfill_range import Wanted
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
 from tasks import backfill as filling
-from tests.factories import author, make_action, make_operation, update_operation
+from tests.factories import STEPS, author, make_action, make_operation, update_operation
 from tests.integration.statements.conftest import MINUTE, STALE, WAITING, Filled
 from tests.integration.statements.plans import PARTIAL, Statements
 
@@ -77,7 +77,7 @@ def test_a_tick_with_its_sweep_reads_what_is_due(filled: Filled, statements: Sta
     sweeper._trusted_from = 0.0
 
     with statements.captured():
-        report = tick(filled.engine, filled.now, sweeper, BATCH)
+        report = tick(filled.engine, filled.now, sweeper, STEPS, BATCH)
 
     assert (report.recorded, report.lost, report.released) == (len(filled.due), STALE, WAITING)
     assert report.missed > 0
@@ -231,7 +231,7 @@ def test_backfills_to_go_on_with_are_found_among_many(
     fill_backfills(filled, 20)
 
     with statements.captured():
-        tick(filled.engine, filled.now, Sweeper(LEASE), BATCH)
+        tick(filled.engine, filled.now, Sweeper(LEASE), STEPS, BATCH)
         with filled.engine.begin() as connection:
             left = backfills.reserve_sendable(connection, 100)
             backfills.of_action(connection, filled.due[0], 5)
@@ -267,7 +267,7 @@ def test_a_downtime_reads_what_was_recorded_lately(filled: Filled, statements: S
         ticks.set_fact(connection, ticks.LAST_NOW, down_since.isoformat())
 
     with statements.captured():
-        report = tick(filled.engine, filled.now + MINUTE, Sweeper(LEASE), BATCH)
+        report = tick(filled.engine, filled.now + MINUTE, Sweeper(LEASE), STEPS, BATCH)
 
     assert report.downtime is not None
     # SQLite may also go from action to action, by `operations_of_action`.

@@ -35,7 +35,7 @@ def _own_steps(own_steps: None) -> Iterator[None]:
 
 
 def make_running_action(engine: sa.Engine, registry: Registry, **changes: object) -> Changed:
-    steps = registry.user_specs()
+    steps = registry.steps
     return create_all(engine, [make_document(**changes)], author(steps))[0]
 
 
@@ -280,12 +280,12 @@ def database_error() -> sa.exc.OperationalError:
 def test_a_database_that_was_away_in_a_step_of_ours_is_no_failure(
     engine: sa.Engine, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from small_apps.steps import maintenance
+    from small_apps.steps.maintenance import work
 
     def away(context: object) -> None:
         raise database_error()
 
-    monkeypatch.setattr(maintenance, "run", away)
+    monkeypatch.setattr(work, "run", away)
     action = make_running_action(engine, Registry())
     operation = make_operation(engine, action, NOON)
 

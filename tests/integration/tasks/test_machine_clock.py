@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
+from minutehand.steps import StepSpec
 from models.sql import read_clock
-from models.step_spec import StepSpec
 from models.store import ticks
 from models.store.operations import recovery
 from models.tables import operations
@@ -23,7 +23,7 @@ from runtime.database import reading
 from scheduler.changes.change import create_all
 from scheduler.changes.revisions import AnyParameters
 from scheduler.loop import Daemon
-from tests.factories import author, make_action, make_document, make_operation, row_of
+from tests.factories import STEPS, author, make_action, make_document, make_operation, row_of
 
 ROOT = Path(__file__).parents[3]
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
@@ -71,11 +71,12 @@ DAEMON = """
 from runtime.config import load_settings
 from runtime.database import make_engine
 from scheduler.loop import Daemon
+from tasks.built_in import built_in_steps
 from broker.app import configure
 
 settings = load_settings()
 configure(settings)
-daemon = Daemon(make_engine(settings), settings)
+daemon = Daemon(make_engine(settings), settings, built_in_steps())
 daemon.prepare()
 daemon._read_clock()
 daemon.tick_once()
@@ -111,7 +112,7 @@ def test_a_worker_whose_clock_is_a_day_off_keeps_its_lease_and_ends_well(
 ) -> None:
     spec = StepSpec("maintenance_like", AnyParameters)
     document = make_document(operations={"maintenance_like": True})
-    (action,) = create_all(engine, [document], author({"maintenance_like": spec}))
+    (action,) = create_all(engine, [document], author({"maintenance_like": spec, **STEPS}))
     id = make_operation(engine, action, NOON)
 
     with shifted(settings, WORKER, shift, str(id)) as child:
@@ -152,7 +153,7 @@ def test_a_daemon_whose_clock_is_off_decides_by_the_databases(
 
 
 def test_a_daemon_whose_clock_is_right_reports_none(engine: sa.Engine, settings: Settings) -> None:
-    daemon = Daemon(engine, settings)
+    daemon = Daemon(engine, settings, steps=STEPS)
     daemon._read_clock()
 
     report = daemon.tick_once()

@@ -76,7 +76,7 @@ class Crew:
 
     def make(self, **changes: Any) -> Changed:
         document = make_document(operations={"told": True}, **changes)
-        return create_all(self.engine, [document], author(self.registry.user_specs()))[0]
+        return create_all(self.engine, [document], author(self.registry.steps))[0]
 
     def run(self, action: Changed, end: str = "success") -> UUID:
         self.error = "source is away" if end == "failed" else None

@@ -30,7 +30,7 @@ def run(own_steps: None, engine: sa.Engine, settings: Settings) -> Run:
         minutehand.step("odd")(function)
         registry = Registry()
         document = make_document(name=str(id(function)), operations={"odd": True})
-        action = create_all(engine, [document], author(registry.user_specs()))[0]
+        action = create_all(engine, [document], author(registry.steps))[0]
         operation: UUID = make_operation(engine, action, NOON)
         run_attempt(engine, settings, registry, (operation, 1), "tests")
         return dict(row_of(engine, operation))

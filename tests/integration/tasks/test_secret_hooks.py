@@ -57,7 +57,7 @@ def told(engine: sa.Engine, settings: Settings, webhook: str) -> tuple[str, sa.R
     document = make_document(
         operations={"told": True}, hooks={"on_success": [{"webhook": webhook}]}
     )
-    (action,) = create_all(engine, [document], author(registry.user_specs()))
+    (action,) = create_all(engine, [document], author(registry.steps))
     id = make_operation(engine, action, NOON)
     assert run_attempt(engine, settings, registry, (id, 1), "tests") == "success"
     row = only_notice(engine)

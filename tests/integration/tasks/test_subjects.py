@@ -23,7 +23,7 @@ from scheduler.sweep import Sweeper
 from scheduler.tick import tick
 from tasks.execute import run_attempt
 from tasks.registry import Registry
-from tests.factories import DEFAULT_APP, author, make_document, row_of, rows_of
+from tests.factories import DEFAULT_APP, STEPS, author, make_document, row_of, rows_of
 
 NOW = datetime(2026, 11, 23, 6, 0, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -62,7 +62,7 @@ def make_event_action(engine: sa.Engine, **changes: Any) -> Changed:
     document = make_document(**{"when": ON_SEEN, "operations": {"greet": True}, **changes})
     with engine.begin() as connection:
         ticks.set_fact(connection, ticks.EVENTS_DECIDED, NOW.isoformat())
-    action = create_all(engine, [document], author(Registry().user_specs()))[0]
+    action = create_all(engine, [document], author(Registry().steps))[0]
     with engine.begin() as connection:
         connection.execute(
             sa.text("UPDATE action_cursor SET effective_from = '2026-01-01 00:00:00.000000'")
@@ -73,7 +73,7 @@ def make_event_action(engine: sa.Engine, **changes: Any) -> Changed:
 def seen(engine: sa.Engine, id: str, at: datetime) -> UUID:
     """Let a user be seen; return the id of what the next tick makes of it."""
     update_user(engine, id, last_seen_at=at)
-    tick(engine, at + MINUTE, Sweeper(MINUTE))
+    tick(engine, at + MINUTE, Sweeper(MINUTE), steps=STEPS)
     with engine.connect() as connection:
         query = sa.text("SELECT id FROM operations ORDER BY occurrence_at DESC LIMIT 1")
         return UUID(str(connection.execute(query).scalar_one()))
@@ -146,11 +146,11 @@ def test_who_was_seen_again_moves_the_occurrence(
         engine, when={"after": "instance.user.last_seen", "delay": "P7DT30S"}
     )
     make_users(engine, "ann", last_seen_at=NOW - delay + MINUTE)
-    tick(engine, NOW, Sweeper(MINUTE))
+    tick(engine, NOW, Sweeper(MINUTE), steps=STEPS)
     update_user(engine, "ann", last_seen_at=NOW)
 
     for at in (NOW + MINUTE, NOW + delay):
-        tick(engine, at, Sweeper(MINUTE))
+        tick(engine, at, Sweeper(MINUTE), steps=STEPS)
 
     assert [row["occurrence_at"] for row in rows_of(engine, action)] == [NOW + delay]
 
@@ -160,7 +160,7 @@ def test_a_user_of_the_same_instant_who_was_activated_is_not_asked_when_seen(
 ) -> None:
     make_event_action(engine, when={"on": "instance.user.activated"})
     make_users(engine, "ann", last_seen_at=NOW)
-    tick(engine, NOW + MINUTE, Sweeper(MINUTE))
+    tick(engine, NOW + MINUTE, Sweeper(MINUTE), steps=STEPS)
     (operation,) = _ids(engine)
     update_user(engine, "ann", last_seen_at=NOW + MINUTE)
 
@@ -172,7 +172,7 @@ def test_a_missed_one_that_is_run_after_all_is_about_its_subject(
 ) -> None:
     action = make_event_action(engine)
     make_users(engine, "ann", last_seen_at=NOW + MINUTE)
-    tick(engine, NOW + 60 * MINUTE, Sweeper(MINUTE))
+    tick(engine, NOW + 60 * MINUTE, Sweeper(MINUTE), steps=STEPS)
     (missed,) = rows_of(engine, action)
 
     repeated, _ = rerun(engine, missed["id"], "tests")

@@ -61,7 +61,7 @@ def make_counter(engine: sa.Engine, worked: list[int], most: int) -> Changed:
                 hooks=TOLD,
             )
         ],
-        author(Registry().user_specs()),
+        author(Registry().steps),
     )[0]
 
 

@@ -11,6 +11,7 @@ from models.action import ParseContext, parse_action
 from models.users import parse_users
 from runtime.clock import utc_now
 from small_apps.document import parse_small_app
+from tests.factories import STEPS
 
 DEMO = Path(__file__).parents[3] / "examples/demo"
 
@@ -43,6 +44,6 @@ def test_the_users_are_valid_and_of_every_kind() -> None:
 
 @pytest.mark.parametrize("name", ["weekly-update", "every-minute"])
 def test_the_actions_are_valid(name: str) -> None:
-    context = ParseContext(default_zone="Europe/Paris", now=utc_now())
+    context = ParseContext(default_zone="Europe/Paris", now=utc_now(), steps=STEPS)
 
     assert parse_action(read(f"actions/{name}.json"), context).name == name.replace("-", " ")

@@ -12,9 +12,12 @@ import pytest
 from models.action import ParseContext, parse_action, plan_of
 from models.action.plan import CronTrigger, IntervalTrigger, Plan
 from models.celery_task import CeleryRules
+from tests.factories import STEPS
 
 EXAMPLE = Path(__file__).parents[3] / "examples/from_celery_beat"
-CONTEXT = ParseContext("UTC", datetime(2026, 11, 21, tzinfo=UTC), celery=CeleryRules(("tasks.*",)))
+CONTEXT = ParseContext(
+    "UTC", datetime(2026, 11, 21, tzinfo=UTC), celery=CeleryRules(("tasks.*",)), steps=STEPS
+)
 # Its modules are called as ours are: it is asked in a process of its own.
 ASK = """
 import json, tasks

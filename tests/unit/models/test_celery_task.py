@@ -10,7 +10,7 @@ from models.action import ParseContext, parse_action, plan_of
 from models.action.plan import Plan
 from models.action.policy import NO_TIME_LIMIT
 from models.celery_task import CeleryRules, HandOver, refusals
-from tests.factories import make_document
+from tests.factories import STEPS, make_document
 
 RULES = CeleryRules(("shop.tasks.*", "crm.sync"))
 
@@ -31,18 +31,18 @@ def task(**step: Any) -> dict[str, Any]:
 )
 def test_a_task_is_allowed_by_its_name_or_by_a_pattern(name: str, allowed: bool) -> None:
     assert RULES.allows(name) is allowed
-    assert (refusals(task(task=name), RULES) == []) is allowed
+    assert (refusals(task(task=name), RULES, "celery_task") == []) is allowed
 
 
 def test_an_empty_list_allows_no_task() -> None:
-    (problem,) = refusals(task(), CeleryRules())
+    (problem,) = refusals(task(), CeleryRules(), "celery_task")
 
     assert problem.path == "operations.celery_task.task"
     assert "SCHED_CELERY_TASKS allows no task" in problem.remedy
 
 
 def test_a_refusal_names_the_setting_and_what_it_allows() -> None:
-    (problem,) = refusals(task(task="crm.drop"), RULES)
+    (problem,) = refusals(task(task="crm.drop"), RULES, "celery_task")
 
     assert "SCHED_CELERY_TASKS allows shop.tasks.*, crm.sync only" in problem.remedy
 
@@ -52,17 +52,23 @@ def test_a_queue_of_our_own_workers_is_refused_unless_the_broker_is_another(queu
     by_step = task(queue=queue)
     by_policy = {**task(), "policy": {"queue": queue}}
 
-    assert [one.path for one in refusals(by_step, RULES)] == ["operations.celery_task.queue"]
-    assert [one.path for one in refusals(by_policy, RULES)] == ["policy.queue"]
-    assert refusals({**by_policy, **task(queue="shop")}, RULES) == []
+    assert [one.path for one in refusals(by_step, RULES, "celery_task")] == [
+        "operations.celery_task.queue"
+    ]
+    assert [one.path for one in refusals(by_policy, RULES, "celery_task")] == ["policy.queue"]
+    assert refusals({**by_policy, **task(queue="shop")}, RULES, "celery_task") == []
     elsewhere = replace(RULES, shares_broker=False)
-    assert refusals(by_step, elsewhere) == refusals(by_policy, elsewhere) == []
+    assert (
+        refusals(by_step, elsewhere, "celery_task")
+        == refusals(by_policy, elsewhere, "celery_task")
+        == []
+    )
 
 
 @pytest.mark.parametrize("queue", ["quick", "heavy", "default"])
 def test_an_application_s_queue_may_have_the_name_of_one_of_ours(queue: str) -> None:
-    assert refusals(task(queue=queue), RULES) == []
-    assert refusals({**task(), "policy": {"queue": queue}}, RULES) == []
+    assert refusals(task(queue=queue), RULES, "celery_task") == []
+    assert refusals({**task(), "policy": {"queue": queue}}, RULES, "celery_task") == []
 
 
 def test_a_plan_keeps_all_that_sending_needs() -> None:
@@ -74,7 +80,7 @@ def test_a_plan_keeps_all_that_sending_needs() -> None:
 
 @pytest.mark.parametrize("when", [{"cron_rule": "0 7 * * *"}, {"every": "PT1M"}])
 def test_a_task_has_no_time_limit_unless_one_is_written(when: dict[str, str]) -> None:
-    context = ParseContext("UTC", datetime(2026, 11, 21, tzinfo=UTC), celery=RULES)
+    context = ParseContext("UTC", datetime(2026, 11, 21, tzinfo=UTC), celery=RULES, steps=STEPS)
 
     def limit(**policy: str) -> timedelta:
         document = {**task(), "when": when, "policy": policy}

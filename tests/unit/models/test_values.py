@@ -37,7 +37,7 @@ def test_nothing_else_is_a_boolean(value: object) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["a", "weekly update", "Ёлка", "日報", "👩‍👧", "n" * 200, "a.b/c:d"]
+    "name", ["a", "weekly update", "Ёлка", "日報", "👩👧", "n" * 200, "a.b/c:d"]
 )
 def test_a_name_may_be_in_any_language(name: str) -> None:
     assert name == parse_name(name)
@@ -45,7 +45,28 @@ def test_a_name_may_be_in_any_language(name: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["", " ", "a ", "\ta", "a\nb", "a\0", "a\x7f", "a\u2028b", "a\ud800", "n" * 201, 1, None],
+    [
+        "",
+        " ",
+        "a ",
+        "\ta",
+        "a\nb",
+        "a\0",
+        "a\x7f",
+        "a\u2028b",
+        "a\ud800",
+        "n" * 201,
+        1,
+        None,
+        "a\u200db",
+        "a\u200b",
+        "\u202eexe.txt",
+        "a\u2066b",
+        "\ufeffa",
+        "a\u00adb",
+        "-rf",
+        "--help",
+    ],
 )
 def test_other_values_are_no_names(name: object) -> None:
     with pytest.raises(ValueError, match=r".+"):

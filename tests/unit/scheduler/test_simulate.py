@@ -11,7 +11,7 @@ from scheduler.occurrence import decide
 from scheduler.simulate import Fate, Simulated, Timetable, busiest, simulate
 from scheduler.simulate.assertions import differences
 from scheduler.simulate.expectations import InvalidExpectations, parse_expectations
-from tests.factories import make_document
+from tests.factories import STEPS, make_document
 
 MONDAY = datetime(2027, 1, 4, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -21,8 +21,8 @@ NO_OUTAGE = Timetable()
 
 
 def action(name: str = "one", **changes: object) -> Simulated:
-    context = ParseContext(default_zone="UTC", now=datetime(2020, 1, 1, tzinfo=UTC))
-    context = ParseContext("UTC", context.now, created_at=MONDAY)
+    context = ParseContext(default_zone="UTC", now=datetime(2020, 1, 1, tzinfo=UTC), steps=STEPS)
+    context = ParseContext("UTC", context.now, created_at=MONDAY, steps=STEPS)
     document = make_document(name=name, **changes)
     return Simulated.named(name, plan_of(parse_action(document, context)))
 

@@ -12,7 +12,7 @@ from minutehand.steps import _registered, registered_steps
 from models.action import ParseContext, parse_action
 from models.errors import InvalidAction, UnknownStep
 from tasks.registry import Registry
-from tests.factories import make_document
+from tests.factories import STEPS, make_document
 from tests.unit.models.action.wrong_documents import NOW
 
 Write = Callable[[str], str]
@@ -109,7 +109,7 @@ def test_a_broken_module_stops_nobody_but_its_users(module: Write, text: str, er
 
     assert error in registry.failed[broken]
     assert list(registry.failed) == [broken]
-    assert set(registry.user_specs()) - set(_before()) == {"sound"}
+    assert set(registry.steps) - set(STEPS) - _before() == {"sound"}
     with pytest.raises(UnknownStep, match=f"module {broken} failed to import"):
         registry.function("of_broken")
 
@@ -123,7 +123,7 @@ def test_what_a_module_registered_before_it_failed_is_taken_back(module: Write) 
 
     registry = Registry((broken,))
 
-    assert "half" not in registry.user_specs()
+    assert "half" not in registry.steps
 
 
 def test_what_a_module_prints_does_not_reach_stdout(
@@ -161,9 +161,9 @@ def test_a_module_is_loaded_once_however_often_it_is_named(module: Write) -> Non
 
 
 def test_what_a_step_is_comes_from_its_decorator(module: Write) -> None:
-    spec = Registry((module(good("own")),)).user_specs()["own"]
+    spec = Registry((module(good("own")),)).steps["own"]
 
-    assert (spec.is_heavy, spec.repeatable, spec.needs_recipients) == (True, False, False)
+    assert (spec.heavy, spec.repeatable, spec.sends) == (True, False, False)
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_what_a_step_is_comes_from_its_decorator(module: Write) -> None:
 def test_an_actions_parameters_are_checked_when_it_is_saved(
     module: Write, parameters: dict[str, object], problem: str
 ) -> None:
-    steps = Registry((module(good("own")),)).user_specs()
+    steps = Registry((module(good("own")),)).steps
 
     with pytest.raises(InvalidAction) as refused:
         parse_action(make_document(operations={"own": parameters}), ParseContext("UTC", NOW, steps))
@@ -190,7 +190,7 @@ def test_an_actions_parameters_are_checked_when_it_is_saved(
 
 def test_an_unknown_step_is_told_with_what_could_not_be_loaded(module: Write) -> None:
     broken = module("raise RuntimeError('no licence')")
-    steps = Registry((broken,)).user_specs()
+    steps = Registry((broken,)).steps
 
     with pytest.raises(InvalidAction) as refused:
         parse_action(make_document(operations={"own": True}), ParseContext("UTC", NOW, steps))
@@ -211,6 +211,6 @@ def test_a_package_that_names_no_module_stops_nobody_but_its_users(
 
     registry = Registry((good,), packages=True)
 
-    assert "good_one" in registry.user_specs()
+    assert "good_one" in registry.steps
     [failure] = registry.failures
     assert failure.startswith("module shop-steps.steps failed to import: ModuleNotFoundError")

@@ -4,7 +4,10 @@ from pathlib import Path
 
 import pytest
 
+import minutehand
+from models.errors import UnknownStep
 from tasks.registry import Registry
+from tests.factories import STEPS
 
 
 @pytest.mark.parametrize(
@@ -24,3 +27,28 @@ def test_a_module_of_a_users_is_loaded(tmp_path: Path, monkeypatch: pytest.Monke
     registry = Registry(("shop_steps_here", "shop_steps_absent"))
 
     assert list(registry.failed) == ["shop_steps_absent"]
+
+
+def test_a_step_of_a_user_cannot_replace_a_built_in_one() -> None:
+    @minutehand.step("maintenance", heavy=True)
+    def own(context: minutehand.StepContext) -> None: ...
+
+    registry = Registry()
+
+    assert registry.steps["maintenance"] == STEPS["maintenance"]
+    assert registry.function("maintenance").__module__ == "small_apps.steps.maintenance"
+    assert minutehand.registered_steps()["maintenance"].function is own
+
+
+def test_the_built_in_steps_are_declared_in_the_order_in_which_they_run() -> None:
+    declared = [spec.name for spec in STEPS.values() if spec.available]
+
+    assert declared == [
+        "refresh", "publish", "send_email", "send_execsum", "maintenance", "celery_task",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["celery_task", "job"])
+def test_a_step_that_workers_of_others_run_fails_by_name(name: str) -> None:
+    with pytest.raises(UnknownStep, match=f"this worker does not know the step '{name}'"):
+        Registry().function(name)(None)

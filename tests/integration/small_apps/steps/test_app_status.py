@@ -7,10 +7,11 @@ from uuid import UUID
 import pytest
 import sqlalchemy as sa
 
-from models.action.parameters import PublishParameters, RefreshParameters
 from models.tables import action_cursor, actions, operations
 from runtime.database import reading
 from small_apps.steps import publish, refresh
+from small_apps.steps.publish import PublishParameters
+from small_apps.steps.refresh import RefreshParameters
 from small_apps.store.app_status import status_of
 from tests.integration.small_apps.steps.conftest import Work
 

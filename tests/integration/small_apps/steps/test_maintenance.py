@@ -10,8 +10,8 @@ import pytest
 import sqlalchemy as sa
 
 from minutehand.steps import StepFailed, StepOutcome, StepResult
-from models.action.parameters import NoParameters, PublishParameters, RefreshParameters
 from models.action.plan import EventTrigger, Plan
+from models.document import NoParameters
 from models.sql import database_now, read_clock
 from models.store.ticks import EVENTS_DECIDED, set_fact
 from models.tables import (
@@ -33,6 +33,9 @@ from models.tables import (
 from models.tables import deliveries as deliveries_table
 from runtime.config import RetentionSettings
 from small_apps.steps import maintenance, publish, refresh
+from small_apps.steps.maintenance import work as maintaining
+from small_apps.steps.publish import PublishParameters
+from small_apps.steps.refresh import RefreshParameters
 from small_apps.store import deliveries
 from small_apps.store.deliveries import Delivery
 from tests.integration.small_apps.steps.conftest import OCCURRENCE, Work
@@ -82,7 +85,7 @@ def test_old_operations_go_with_all_that_hangs_on_them(work: Work) -> None:
 
 
 def test_more_than_one_batch_goes(work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(maintenance, "BATCH", 2)
+    monkeypatch.setattr(maintaining, "BATCH", 2)
     for _operation in range(5):
         old_operation(work)
 

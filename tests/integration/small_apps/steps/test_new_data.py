@@ -9,11 +9,13 @@ import sqlalchemy as sa
 from pydantic import SecretStr
 
 from minutehand.steps import StepOutcome, StepResult
-from models.action.parameters import PublishParameters, RefreshParameters
 from models.store.people import users
 from models.tables import deliveries, operations
 from models.users import parse_users
 from small_apps.steps import publish, refresh
+from small_apps.steps.publish import PublishParameters
+from small_apps.steps.publish import work as publishing
+from small_apps.steps.refresh import RefreshParameters
 from tests.integration.small_apps.steps.conftest import Work, text_of
 from tests.mail_server import MailServer
 
@@ -204,7 +206,7 @@ def test_the_next_attempt_sends_the_mail_of_a_worker_cut_off_before_it(
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(publish, "mail_news", end_of_the_process)
+        patch.setattr(publishing, "mail_news", end_of_the_process)
         with pytest.raises(Killed):
             ran(shop, smtp, operation_id=id)
     assert shop.domains()["a"].production is not None

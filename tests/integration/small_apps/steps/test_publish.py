@@ -7,11 +7,12 @@ import pytest
 import sqlalchemy as sa
 
 from minutehand.steps import StepFailed, StepResult
-from models.action.parameters import PublishParameters, RefreshParameters
 from models.errors import LeaseLost
 from models.tables import operations
 from runtime.database import reading
 from small_apps.steps import publish, refresh
+from small_apps.steps.publish import PublishParameters
+from small_apps.steps.refresh import RefreshParameters
 from small_apps.store import app_documents
 from tests.integration.small_apps.steps.conftest import Work
 

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from minutehand.steps import StepFailed, StepOutcome, StepResult
-from models.action.parameters import RefreshParameters
 from models.errors import LeaseLost
 from runtime.data_sections import FetchSettings
 from small_apps import snapshots
 from small_apps.snapshots import Row
 from small_apps.steps import refresh
+from small_apps.steps.refresh import RefreshParameters
 from tests.integration.small_apps.steps.conftest import Work
 from tests.web_source import Page, WebSource
 

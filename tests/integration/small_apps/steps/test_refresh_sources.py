@@ -16,10 +16,11 @@ from pydantic import SecretStr
 
 from minutehand import readers
 from minutehand.steps import NoParameters, StepFailed, StepOutcome
-from models.action.parameters import PublishParameters, RefreshParameters
 from runtime.config import RetentionSettings
 from runtime.data_sections import FetchSettings, SnapshotSettings
 from small_apps.steps import maintenance, publish, refresh
+from small_apps.steps.publish import PublishParameters
+from small_apps.steps.refresh import RefreshParameters
 from small_apps.store import snapshots as stored
 from tests.integration.small_apps.steps.conftest import Work
 from tests.integration.small_apps.steps.test_refresh import OPEN, ran, staged_rows

@@ -11,9 +11,6 @@ import sqlalchemy as sa
 from pydantic import SecretStr
 
 from minutehand.steps import Recipient, StepFailed, StepOutcome
-from models.action.parameters import (
-    SendEmailParameters,
-)
 from models.errors import LeaseLost
 from models.tables import deliveries as table
 from models.tables import operations
@@ -21,6 +18,7 @@ from runtime.clock import monotonic
 from runtime.mail_settings import MailSettings
 from small_apps.step_context import WorkContext
 from small_apps.steps import send_email
+from small_apps.steps.send_email import SendEmailParameters
 from small_apps.store import deliveries
 from small_apps.store.deliveries import Delivery
 from tests.integration.small_apps.steps.conftest import ANN, BEN, Work, text_of

@@ -8,10 +8,12 @@ import sqlalchemy as sa
 from pydantic import SecretStr
 
 from minutehand.steps import StepResult
-from models.action.parameters import NoParameters, PublishParameters, RefreshParameters
+from models.document import NoParameters
 from models.sql import database_now
 from models.tables import deliveries as table
 from small_apps.steps import publish, refresh, send_execsum
+from small_apps.steps.publish import PublishParameters
+from small_apps.steps.refresh import RefreshParameters
 from tests.integration.small_apps.steps.conftest import ANN, Work, text_of
 from tests.mail_server import MailServer
 

@@ -3,13 +3,16 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from models.action.parameters import CeleryTaskParameters, JobParameters, RefreshParameters
-from models.action.steps import BUILT_IN_STEPS, OperationModel
+from celery_steps.celery_task import CeleryTaskParameters
+from celery_steps.job import JobParameters
+from models.action.steps import OperationModel
 from models.parsing import Reading
+from small_apps.steps.refresh import RefreshParameters
+from tests.factories import STEPS
 
 
 def read(document: dict[str, Any]) -> OperationModel:
-    return OperationModel.model_validate(document, context=Reading())
+    return OperationModel.model_validate(document, context=Reading(steps=STEPS))
 
 
 def test_refresh_takes_everything_from_the_source_by_default() -> None:
@@ -79,25 +82,31 @@ def test_a_job_has_a_url_and_meta() -> None:
 @pytest.mark.parametrize("document", [{}, {"url": "x"}, {"url": "https://a.b", "meta": 5}])
 def test_a_wrong_job_is_refused(document: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
-        read({"job": document})
+        JobParameters.model_validate(document)
 
 
-@pytest.mark.parametrize("alone", ["celery_task", "job"])
-def test_a_celery_task_and_a_job_allow_no_other_step(alone: str) -> None:
-    step = {"task": "t"} if alone == "celery_task" else {"url": "https://example.com"}
+def test_a_celery_task_allows_no_other_step() -> None:
+    step = {"task": "t"}
 
-    assert read({alone: step, "refresh": "false"})
+    assert read({"celery_task": step, "refresh": "false"})
     with pytest.raises(ValidationError, match="stands alone"):
-        read({alone: step, "refresh": True})
+        read({"celery_task": step, "refresh": True})
+
+
+@pytest.mark.parametrize("value", [True, "x", {"url": "https://example.com"}, {"x": 1}])
+def test_a_job_is_not_available(value: object) -> None:
+    assert read({"job": "false", "refresh": True})
+    with pytest.raises(ValidationError, match="this step is not available in this release"):
+        read({"job": value})
 
 
 def test_the_built_in_steps_have_their_flags() -> None:
-    heavy = {name for name, spec in BUILT_IN_STEPS.items() if spec.is_heavy}
-    sending = {name for name, spec in BUILT_IN_STEPS.items() if spec.needs_recipients}
+    heavy = {name for name, spec in STEPS.items() if spec.heavy}
+    sending = {name for name, spec in STEPS.items() if spec.sends}
 
     assert heavy == {"refresh", "publish"}
     assert sending == {"send_email", "send_execsum"}
-    assert all(name == spec.name for name, spec in BUILT_IN_STEPS.items())
+    assert all(name == spec.name for name, spec in STEPS.items())
 
 
 @pytest.mark.parametrize(
@@ -115,4 +124,4 @@ def test_stored_parameters_survive_a_round_trip(name: str, value: object) -> Non
     (again,) = read({name: step.written}).steps
 
     assert step == again
-    assert BUILT_IN_STEPS[name].parameters.model_validate(step.parameters)
+    assert STEPS[name].parameters.model_validate(step.parameters)

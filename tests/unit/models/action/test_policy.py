@@ -6,12 +6,13 @@ import pytest
 from models.action import ParseContext, parse_action, plan_of
 from models.action.plan import Plan
 from models.action.policy import PolicyModel
+from tests.factories import STEPS
 from tests.unit.models.action.wrong_documents import NOW, action
 
 
 def plan(policy: dict[str, Any] | None = None, when: object = None) -> Plan:
     document = action(when=when or {"cron_rule": "0 7 * * 1"}, policy=policy or {})
-    return plan_of(parse_action(document, ParseContext("Europe/Paris", NOW)))
+    return plan_of(parse_action(document, ParseContext("Europe/Paris", NOW, steps=STEPS)))
 
 
 CRON = {"cron_rule": "0 7 * * 1"}

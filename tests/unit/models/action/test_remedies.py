@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, Field
 
+from minutehand.steps import StepSpec
 from models.action import ParseContext, parse_action
 from models.errors import InvalidAction
-from models.parsing import DEFAULT_TICK
-from models.step_spec import KnownSteps, StepSpec
+from models.parsing import DEFAULT_TICK, KnownSteps
+from tests.factories import STEPS
 from tests.unit.models.action.wrong_documents import NOW, action
 
 
@@ -22,7 +23,7 @@ class Limits(BaseModel):
 
 
 def parse(document: object, **changes: Any) -> None:
-    parse_action(document, ParseContext("UTC", NOW, **changes))
+    parse_action(document, ParseContext("UTC", NOW, **{"steps": STEPS, **changes}))
 
 
 def remedy(document: object, path: str, **changes: Any) -> str:

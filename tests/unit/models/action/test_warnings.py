@@ -4,6 +4,7 @@ import pytest
 
 from models.action import ParseContext, load_action, parse_action
 from models.action.warnings import KnownNames, warnings_of
+from tests.factories import STEPS
 from tests.unit.models.action.wrong_documents import NOW, action
 
 KNOWN = KnownNames(
@@ -19,7 +20,9 @@ MAIL = {"send_email": {"template": "news"}}
 
 
 def warnings(known: KnownNames = KNOWN, **changes: Any) -> list[str]:
-    return warnings_of(parse_action(action(**changes), ParseContext("UTC", NOW)), known)
+    return warnings_of(
+        parse_action(action(**changes), ParseContext("UTC", NOW, steps=STEPS)), known
+    )
 
 
 def test_a_sound_action_has_no_warning() -> None:
@@ -166,9 +169,9 @@ def test_new_users_are_left_out_unless_a_flag_keeps_them() -> None:
     )
     kept = {**document, "recipients": {"groups": ["all"], "include_inactivated_users": True}}
 
-    (text,) = warnings_of(load_action(document), KNOWN)
+    (text,) = warnings_of(load_action(document, steps=STEPS), KNOWN)
     assert '"include_inactivated_users": true' in text
-    assert warnings_of(load_action(kept), KNOWN) == []
+    assert warnings_of(load_action(kept, steps=STEPS), KNOWN) == []
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from models.action.recipients import RecipientFilterModel
 from models.action.when import WhenModel
 from models.events import AfterEventModel, OnEventModel
 from models.parsing import Reading
+from tests.factories import STEPS
 from tests.unit.models.action.wrong_documents import NOW, action
 
 PARIS = Reading(default_zone="Europe/Paris", created_at=NOW)
@@ -76,7 +77,7 @@ def test_a_list_has_at_most_a_hundred_entries() -> None:
 
 @pytest.mark.parametrize("tick_s", [5, 60])
 def test_an_interval_is_at_least_the_tick_of_the_daemon(tick_s: int) -> None:
-    context = ParseContext("UTC", NOW, tick=timedelta(seconds=tick_s))
+    context = ParseContext("UTC", NOW, tick=timedelta(seconds=tick_s), steps=STEPS)
 
     assert plan_of(parse_action(action(when={"every": tick_s}), context))
     with pytest.raises(Exception, match="a tick"):

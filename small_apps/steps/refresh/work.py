@@ -13,7 +13,6 @@ from uuid import uuid4
 
 from minutehand.readers import registered_readers
 from minutehand.steps import StepFailed, StepResult
-from models.action.parameters import RefreshParameters
 from models.problems import unknown_name
 from models.store.operations import running
 from runtime.database import reading
@@ -23,8 +22,9 @@ from small_apps.fetch import freshness, sources
 from small_apps.fetch.sources import Fetched
 from small_apps.snapshots import Place, Written
 from small_apps.step_context import WorkContext
-from small_apps.steps.parallel import Parallel
-from small_apps.steps.refresh_report import Report
+from small_apps.steps.refresh import RefreshParameters
+from small_apps.steps.refresh.parallel import Parallel
+from small_apps.steps.refresh.report import Report
 from small_apps.store import snapshots as stored
 from small_apps.store.snapshots import Domain, MergedInto, Snapshot
 from small_apps.watch import Watch

@@ -3,12 +3,12 @@
 from typing import cast
 
 from minutehand.steps import StepFailed, StepResult
-from models.action.parameters import SendEmailParameters
 from models.problems import unknown_name
 from runtime.database import reading
 from small_apps.mail.templated import deliver_template
 from small_apps.mail.templates import MailTemplate
 from small_apps.step_context import WorkContext
+from small_apps.steps.send_email import SendEmailParameters
 from small_apps.store import small_apps
 
 

@@ -7,13 +7,13 @@ from typing import Any, cast
 import sqlalchemy as sa
 
 from minutehand.steps import StepFailed, StepOutcome, StepResult
-from models.action.parameters import PublishParameters
 from models.problems import unknown_name
 from models.store.operations import running
 from small_apps.document.staged import KINDS
 from small_apps.snapshots import is_there
 from small_apps.step_context import WorkContext
-from small_apps.steps.new_data import News, mail_news
+from small_apps.steps.publish import PublishParameters
+from small_apps.steps.publish.new_data import News, mail_news
 from small_apps.store import app_documents, small_apps, snapshots
 from small_apps.store.snapshots import Domain
 

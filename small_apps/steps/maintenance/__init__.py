@@ -1,0 +1,12 @@
+"""The step `maintenance`: prunes history and snapshots, and checks that data files exist."""
+
+from minutehand.steps import StepResult, step
+from models.document import NoParameters
+from small_apps.step_context import WorkContext
+
+
+@step("maintenance", parameters=NoParameters, order=50)
+def run(context: WorkContext) -> StepResult:
+    from small_apps.steps.maintenance.work import run as work
+
+    return work(context)

@@ -1,0 +1,12 @@
+"""The step `send_execsum`: mails the executive summary."""
+
+from minutehand.steps import StepResult, step
+from models.document import NoParameters
+from small_apps.step_context import WorkContext
+
+
+@step("send_execsum", parameters=NoParameters, sends=True, order=40)
+def run(context: WorkContext) -> StepResult:
+    from small_apps.steps.send_execsum.work import run as work
+
+    return work(context)
