@@ -45,10 +45,13 @@ class Call:
         self.send({"note": [kind, value]})
 
     def send(self, message: Mapping[str, Any]) -> None:
-        """Send the client a message: a note, progress, or the answer."""
-        line = json.dumps(message).encode() + b"\n"
+        """Send the client a note, or progress."""
+        self.write(json.dumps(message))
+
+    def write(self, line: str) -> None:
+        """Send the client a line of JSON."""
         with self._lock, contextlib.suppress(OSError):
-            self._channel.sendall(line)
+            self._channel.sendall(line.encode() + b"\n")
 
     def limit(self) -> None:
         """Set the limits: before it, trusted code may load what it needs."""
@@ -62,10 +65,11 @@ def run(name: str, channel: int, files: list[int]) -> None:
         request = json.loads(stream.readline())
         call = Call(request["arguments"], files, connection, request["limits"])
         threading.Thread(target=_await_stop, args=(stream, call.watch), daemon=True).start()
-        call.send(_answered(name, request, call))
+        call.write(_answered(name, request, call))
 
 
-def _answered(name: str, request: Mapping[str, Any], call: Call) -> dict[str, Any]:
+def _answered(name: str, request: Mapping[str, Any], call: Call) -> str:
+    """Return the answer as JSON: the result of the function, or why there is none."""
     try:
         module, _, attribute = name.partition(":")
         function: Callable[[Call], Any] = getattr(importlib.import_module(module), attribute)
@@ -74,17 +78,17 @@ def _answered(name: str, request: Mapping[str, Any], call: Call) -> dict[str, An
             sys.path[:] = request["path"]
         else:
             call.limit()
-        return {"result": function(call)}
+        return json.dumps({"result": function(call)})
     except MemoryError:
-        return {"over": Over.MEMORY}
+        return json.dumps({"over": Over.MEMORY})
     except SourceFailed as error:
-        return {"failed": str(error), "permanent": error.permanent}
+        return json.dumps({"failed": str(error), "permanent": error.permanent})
     except Stopped:
-        return {"stopped": True}
+        return json.dumps({"stopped": True})
     except BaseException as error:
         if "can't start new thread" in str(error):
-            return {"over": Over.MEMORY}
-        return {"error": f"{type(error).__name__}: {error}"}
+            return json.dumps({"over": Over.MEMORY})
+        return json.dumps({"error": f"{type(error).__name__}: {error}"})
 
 
 def _await_stop(stream: BinaryIO, watch: Watch) -> None:
@@ -103,7 +107,8 @@ def _limit(limits: Mapping[str, Any]) -> None:
     used = resource.getrusage(resource.RUSAGE_SELF)
     cpu_s = limits["cpu_s"] + used.ru_utime + used.ru_stime
     whole = max(1, math.ceil(cpu_s))
-    resource.setrlimit(resource.RLIMIT_CPU, (whole, whole + 1))
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_CPU, (whole, whole + 1))
     # The kernel counts whole seconds for the limit above.
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     signal.signal(signal.SIGXCPU, signal.SIG_DFL)

@@ -24,6 +24,8 @@ from small_apps.importing.in_child import READING
 from small_apps.watch import Watch
 
 CONNECT_S = 10
+# libpq without memory for a row returns what it has, and an error as a second result.
+_NO_MEMORY = ("out of memory", "received 2 results from command")
 ROWS_AT_ONCE = 1_000
 
 
@@ -182,5 +184,7 @@ def _failed(
         seconds = settings.timeout_s
         return SourceFailed(f"connection {name} took longer than SCHED_FETCH_TIMEOUT_S={seconds:g}")
     text = first_line(getattr(error, "orig", None) or error)
+    if any(sign in text for sign in _NO_MEMORY):
+        raise MemoryError
     is_permanent = isinstance(error, sa.exc.ProgrammingError)
     return SourceFailed(f"connection {name}: {text}", permanent=is_permanent)

@@ -92,6 +92,8 @@ class _Refresh:
                 self._confirm(domain.staging)
 
         self._in_parallel("probe", domains, self._probe, take)
+        # Probes end in any order.
+        self.report.reused.sort(key=[domain.name for domain in domains].index)
         changed = (_Probed.CHANGED, _Probed.LOST)
         return [domain for domain in domains if found.get(domain.name) in changed]
 

@@ -74,6 +74,11 @@ def read(call: Call) -> Any:
         return stream.read()
 
 
+def mistake(_call: Call) -> Any:
+    """Return what is no JSON."""
+    return {1j}
+
+
 def look(_call: Call) -> Any:
     """Return the limits and the environment as this process sees them."""
     limits = Path("/proc/self/limits").read_text()

@@ -82,6 +82,11 @@ def test_an_end_without_an_answer_is_reported() -> None:
         asked("leave")
 
 
+def test_a_result_that_is_no_json_is_an_error() -> None:
+    with pytest.raises(OverLimit, match="failed: TypeError: Object of type set"):
+        asked("mistake")
+
+
 def test_an_error_of_the_source_passes_through() -> None:
     with pytest.raises(SourceFailed, match=r"^the source is empty$") as failed:
         asked("fail")
