@@ -13,12 +13,12 @@ from benchmarks import worker_tasks
 from benchmarks.filling import document
 from benchmarks.harness import Database, Figure, Sizes, Stack, main, middle, process
 from minutehand.steps import SmallApp
+from models.fingerprint import operation_id
 from models.operation import by_action
 from models.store import operations
 from scheduler.changes.change import create_all
 from scheduler.changes.validation import ChangeContext
 from scheduler.dispatch import dispatch_ready
-from scheduler.fingerprint import operation_id
 from scheduler.record import ActionRef, operation_row
 from tasks.registry import Registry
 

@@ -9,6 +9,7 @@ from pydantic import BeforeValidator
 
 from models.document import Document
 from models.durations import format_delay, parse_delay
+from models.fingerprint import SEPARATOR
 from models.parsing import Reading
 from models.problems import listed, nearest
 from models.values import Zone, parse_name
@@ -18,8 +19,6 @@ CREATED = "instance.user.created"
 LAST_SEEN = "instance.user.last_seen"
 EVENTS = (ACTIVATED, CREATED, LAST_SEEN)
 RESERVED_EVENTS = "instance."
-# As in scheduler/fingerprint.py.
-SEPARATOR = " | "
 _EVENT = re.compile("[A-Za-z0-9_][A-Za-z0-9_.:-]{0,199}")
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from math import isfinite
 from typing import Any, Protocol
 from uuid import UUID
 
@@ -35,6 +36,14 @@ class _AnyText(sqlite.DATETIME):
         return lenient
 
 
+class _AnySwitch(sa.Boolean):
+    """SQLite's booleans, as they are stored."""
+
+    def result_processor(self, dialect: Dialect, coltype: object) -> Any:
+        """Return no function: `Switch` reads the value."""
+        return None
+
+
 class UTCDateTime(TypeDecorator[datetime]):
     """An aware UTC instant on both stores; a naive one is refused, an unreadable one is None."""
 
@@ -63,6 +72,72 @@ class UTCDateTime(TypeDecorator[datetime]):
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
 
+class WholeNumber(TypeDecorator[int]):
+    """A whole number; None for the text or bytes that SQLite takes in its place."""
+
+    impl = sa.Integer
+    cache_ok = True
+
+    def process_bind_param(self, value: int | None, dialect: Dialect) -> int | None:
+        """Return the value as it is."""
+        return value
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> int | None:
+        """Return the stored number."""
+        return value if isinstance(value, int) else None
+
+
+class Count(WholeNumber):
+    """A count; 0 for an unreadable value, so that what is counted goes on."""
+
+    cache_ok = True
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> int | None:
+        """Return the stored count."""
+        return value if value is None or isinstance(value, int) else 0
+
+
+class LargeNumber(WholeNumber):
+    """A whole number of 64 bits."""
+
+    impl = sa.BigInteger
+    cache_ok = True
+
+
+class Number(TypeDecorator[float]):
+    """A finite number; None for anything else."""
+
+    impl = sa.Float
+    cache_ok = True
+
+    def process_bind_param(self, value: float | None, dialect: Dialect) -> float | None:
+        """Return the value as it is."""
+        return value
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> float | None:
+        """Return the stored number."""
+        return value if isinstance(value, int | float) and isfinite(value) else None
+
+
+class Switch(TypeDecorator[bool]):
+    """True or false; false for an unreadable value."""
+
+    impl = sa.Boolean
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        """Return the numbers that SQLite stores, as they are."""
+        return dialect.type_descriptor(_AnySwitch() if dialect.name == "sqlite" else sa.Boolean())
+
+    def process_bind_param(self, value: bool | None, dialect: Dialect) -> bool | None:
+        """Return the value as it is."""
+        return value
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> bool | None:
+        """Return the stored value."""
+        return None if value is None else value == 1
+
+
 def storable(text: str) -> str:
     """Return `text` in a form that every store and log takes: NUL and lone surrogates are shown."""
     shown = text.replace("\0", "�") if "\0" in text else text
@@ -87,14 +162,17 @@ class StorableText(TypeDecorator[str]):
         """Return the value in a storable form."""
         return None if value is None else storable(value)
 
+    def process_result_value(self, value: Any, dialect: Dialect) -> str | None:
+        """Return the stored text; bytes that a hand wrote are shown."""
+        return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else value
 
-class ShownText(TypeDecorator[str]):
+
+class ShownText(StorableText):
     """One line for people that may hold what came from outside: what hides or breaks is escaped.
 
     The one place for errors and messages, whoever writes them and whoever prints them.
     """
 
-    impl = sa.Text
     cache_ok = True
 
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:

@@ -7,7 +7,17 @@ named after their reader.
 import sqlalchemy as sa
 
 from models.operation import Cause, OperationState
-from models.sql import HyphenatedUuid, ShownText, StorableText, UTCDateTime
+from models.sql import (
+    Count,
+    HyphenatedUuid,
+    LargeNumber,
+    Number,
+    ShownText,
+    StorableText,
+    Switch,
+    UTCDateTime,
+    WholeNumber,
+)
 from models.stored import StoredJson, StoredList, StoredPlan
 
 metadata = sa.MetaData(
@@ -38,11 +48,11 @@ def _line(name: str) -> sa.Column[str]:
 
 
 def _count(name: str) -> sa.Column[int]:
-    return sa.Column(name, sa.Integer, nullable=False, server_default="0")
+    return sa.Column(name, Count, nullable=False, server_default="0")
 
 
 def _flag(name: str) -> sa.Column[bool]:
-    return sa.Column(name, sa.Boolean, nullable=False, server_default=sa.false())
+    return sa.Column(name, Switch, nullable=False, server_default=sa.false())
 
 
 def _partial(name: str, *columns: str, where: str, unique: bool = False) -> sa.Index:
@@ -89,8 +99,8 @@ snapshots = sa.Table(
     _app(),
     _text("domain"),
     _text("path"),
-    sa.Column("row_count", sa.BigInteger, nullable=False),
-    sa.Column("byte_count", sa.BigInteger, nullable=False),
+    sa.Column("row_count", LargeNumber, nullable=False),
+    sa.Column("byte_count", LargeNumber, nullable=False),
     _text("digest"),
     sa.Column("validators", StoredJson(dict), nullable=False),
     sa.Column("figures", StoredJson(dict), nullable=False),
@@ -122,7 +132,7 @@ actions = sa.Table(
     _app(),
     _text("name"),
     _text("owner", optional=True),
-    sa.Column("active", sa.Boolean, nullable=False),
+    sa.Column("active", Switch, nullable=False),
     _text("document"),
     _text("document_hash"),
     sa.Column("plan", StoredPlan, nullable=False),
@@ -130,7 +140,7 @@ actions = sa.Table(
     _text("event", optional=True),
     # The longest look-back of its triggers.
     _count("look_back_s"),
-    sa.Column("revision", sa.Integer, nullable=False),
+    sa.Column("revision", WholeNumber, nullable=False),
     _line("set_aside"),
     _at("created_at", optional=False),
     _at("updated_at", optional=False),
@@ -198,7 +208,7 @@ operations = sa.Table(
     sa.Column("id", HyphenatedUuid, primary_key=True),
     _app(),
     sa.Column("action_uid", sa.ForeignKey("actions.uid"), nullable=False, type_=HyphenatedUuid),
-    sa.Column("revision", sa.Integer, nullable=False),
+    sa.Column("revision", WholeNumber, nullable=False),
     _at("occurrence_at", optional=False),
     _text("subject", optional=True),
     _text("event_id", optional=True),
@@ -211,7 +221,7 @@ operations = sa.Table(
     _text("triggerer"),
     _text("queue"),
     _text("task"),
-    sa.Column("attempt", sa.Integer, nullable=False, server_default="1"),
+    sa.Column("attempt", WholeNumber, nullable=False, server_default="1"),
     _count("failures"),
     _count("losses"),
     _count("sendings"),
@@ -233,9 +243,9 @@ operations = sa.Table(
     sa.Column("steps", StoredList("name", "state")),
     _line("phase"),
     _line("message"),
-    sa.Column("progress", sa.Float),
-    sa.Column("processed", sa.BigInteger),
-    sa.Column("total", sa.BigInteger),
+    sa.Column("progress", Number),
+    sa.Column("processed", LargeNumber),
+    sa.Column("total", LargeNumber),
     _at("eta_at"),
     sa.Column("result", StoredJson(dict)),
     _line("error"),
@@ -285,10 +295,11 @@ missed_spans = sa.Table(
     metadata,
     sa.Column("id", sa.Integer, primary_key=True),
     sa.Column("action_uid", sa.ForeignKey("actions.uid"), nullable=False, type_=HyphenatedUuid),
-    sa.Column("revision", sa.Integer, nullable=False),
+    sa.Column("revision", WholeNumber, nullable=False),
     _at("first_at", optional=False),
     _at("last_at", optional=False),
-    sa.Column("count", sa.BigInteger, nullable=False),
+    # As the tick counted: models/store/actions/missed.py counts again on reading, except events.
+    sa.Column("count", LargeNumber, nullable=False),
     _text("reason"),
     _at("recorded_at", optional=False),
     # The tick's `now`: it tells those that were too late from those that were overtaken.
@@ -308,10 +319,10 @@ backfills = sa.Table(
     _at("until", optional=False),
     _text("mode"),
     _at("cursor", optional=False),
-    sa.Column("pace", sa.Integer),
+    sa.Column("pace", WholeNumber),
     _text("state"),
     _text("actor"),
-    sa.Column("attempt", sa.Integer, nullable=False, server_default="1"),
+    sa.Column("attempt", WholeNumber, nullable=False, server_default="1"),
     _at("not_before", optional=False),
     _count("recorded"),
     _count("repeated"),
@@ -357,7 +368,7 @@ users = sa.Table(
     sa.Column("id", sa.Text, primary_key=True),
     _text("email", optional=True),
     _text("name", optional=True),
-    sa.Column("active", sa.Boolean, nullable=False),
+    sa.Column("active", Switch, nullable=False),
     _at("created_at", optional=False),
     _at("activated_at"),
     _at("last_seen_at"),
@@ -434,7 +445,7 @@ ticks = sa.Table(
     _text("daemon"),
     _at("now", optional=False),
     _at("finished_at", optional=False),
-    sa.Column("duration_ms", sa.Float, nullable=False),
+    sa.Column("duration_ms", Number, nullable=False),
     sa.Column("report", StoredJson(dict), nullable=False),
     sa.Index("ticks_recent", "finished_at"),
 )
@@ -442,14 +453,14 @@ ticks = sa.Table(
 workers = sa.Table(
     "workers",
     metadata,
-    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("name", StorableText, primary_key=True),
     _text("queues"),
-    sa.Column("pid", sa.Integer, nullable=False),
+    sa.Column("pid", WholeNumber, nullable=False),
     _at("started_at", optional=False),
     _at("seen_at", optional=False),
     _at("stopped_at"),
     # Its machine's clock minus the database's.
-    sa.Column("skew_s", sa.Float),
+    sa.Column("skew_s", Number),
     # The tasks of a user's own Celery application that this worker follows: a list of names.
     sa.Column("follows", StoredJson(list)),
     # The modules of steps that it could not load, each with the reason.

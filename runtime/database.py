@@ -21,6 +21,7 @@ from runtime.folders import make_private
 
 if TYPE_CHECKING:
     import psycopg
+    from psycopg.abc import Loader
     from sqlalchemy.pool import ConnectionPoolEntry
 
 BUSY_TIMEOUT_S = 10
@@ -28,6 +29,8 @@ STATEMENT_TIMEOUT_S = 60
 # A frozen process loses its locks after this long; see docs/explanation/faults.md.
 IDLE_TRANSACTION_TIMEOUT_S = 30
 CONNECT_TIMEOUT_S = 5
+# PostgreSQL's number of the type.
+TIMESTAMPTZ = 1184
 PING_AFTER_IDLE_S = 5.0
 READ_ONLY = {"read_only": True}
 # Errors of a database that is away: no fault of a row; a later attempt may succeed.
@@ -152,9 +155,39 @@ def _postgresql_engine(url: sa.URL) -> sa.Engine:
     engine = sa.create_engine(
         url, connect_args=arguments, pool_recycle=1800, json_deserializer=read_stored
     )
+    event.listen(engine, "connect", _read_any_instant)
     event.listen(engine, "checkin", _note_use)
     event.listen(engine, "checkout", _ping_if_idle)
     return engine
+
+
+def _read_any_instant(connection: "psycopg.Connection[object]", _record: object) -> None:
+    """Let instants that Python does not have, such as `infinity`, be None."""
+    from psycopg.pq import Format
+
+    for format in (Format.TEXT, Format.BINARY):
+        strict = connection.adapters.get_loader(TIMESTAMPTZ, format)
+        if strict is not None:
+            connection.adapters.register_loader(TIMESTAMPTZ, _lenient(strict))
+
+
+@lru_cache(maxsize=2)
+def _lenient(strict: type["Loader"]) -> type["Loader"]:
+    from psycopg import DataError
+
+    class Lenient:
+        format = strict.format
+
+        def __init__(self, oid: int, context: Any = None) -> None:
+            self._strict = strict(oid, context)
+
+        def load(self, data: Any) -> Any:
+            try:
+                return self._strict.load(data)
+            except DataError:
+                return None
+
+    return Lenient
 
 
 def _note_use(_connection: object, record: "ConnectionPoolEntry") -> None:

@@ -12,7 +12,6 @@ from models.store.ticks import Found
 from runtime.database import unhurried
 from scheduler.events.decide import MOST_BETWEEN_TICKS
 from scheduler.events.tick import withdraw_what_lies_ahead
-from scheduler.missed_spans import wind_back
 from scheduler.sweep import Sweeper
 
 logger = logging.getLogger("minutehand.tick")
@@ -66,7 +65,7 @@ def _is_right_again(connection: sa.Connection, last_now: datetime, now: datetime
 def _undo_what_lies_ahead(connection: sa.Connection, now: datetime, seconds: float) -> None:
     # Before the cursors: events are decided again from the first withdrawn span on.
     withdraw_what_lies_ahead(connection, now)
-    moved = wind_back(connection, now)
+    moved = clock_steps.wind_back(connection, now)
     set_back = {"at": now.isoformat(), "seconds": seconds}
     ticks.set_fact(connection, ticks.CLOCK_SET_BACK, json.dumps(set_back))
     outbox.release_after_clock(connection, CLOCK_WAS_WRONG)

@@ -4,19 +4,17 @@ import json
 import logging
 from datetime import datetime, timedelta
 from typing import Any
-from uuid import UUID
 
 import sqlalchemy as sa
 
 from models.sql import read_clock
 from models.store import ticks
-from models.store.actions import downtime, missed
+from models.store.actions import downtime
 from models.store.actions.downtime import Span
 from models.store.ticks import Found
 from models.stored import instant_in
 from models.values import format_instant
 from runtime.database import reading
-from scheduler.missed_spans import rowless
 
 logger = logging.getLogger("minutehand.tick")
 
@@ -58,18 +56,17 @@ def last_downtime(
     span = _stored_span(connection)
     if span is None or (ended_after is not None and span.until <= ended_after):
         return None
-    found = downtime.outcomes(connection, span, MOST_NAMED)
-    older = _in_straddling(connection, span)
-    most = sorted((*found.most_missed, *older), key=lambda one: -one[1])[:MOST_NAMED]
+    found = downtime.outcomes(connection, span)
+    most = sorted(found.missed.items(), key=lambda one: (-one[1], one[0]))[:MOST_NAMED]
     names = downtime.names_of(connection, [uid for uid, _ in most])
-    count = sum(count for _, count in older)
+    missed = found.missed.total()
     return {
         "since": format_instant(span.since),
         "until": format_instant(span.until),
-        "occurrences": found.occurrences + count,
-        "sent": found.occurrences - found.missed,
-        "missed": found.missed + count,
-        "most_missed": [{"name": names[uid], "missed": missed} for uid, missed in most],
+        "occurrences": found.sent + missed,
+        "sent": found.sent,
+        "missed": missed,
+        "most_missed": [{"name": names[uid], "missed": count} for uid, count in most if count],
     }
 
 
@@ -87,13 +84,3 @@ def in_words(found: dict[str, Any]) -> str:
     counts = f"{found['occurrences']} occurrences, {found['sent']} sent, {found['missed']} missed"
     names = ", ".join(f'"{one["name"]}" {one["missed"]}' for one in found["most_missed"])
     return f"{found['since']} to {found['until']}: {counts}{': ' + names if names else ''}"
-
-
-def _in_straddling(connection: sa.Connection, span: Span) -> list[tuple[UUID, int]]:
-    """Return how many missed occurrences of earlier spans lie in this one, by action."""
-    return [
-        (row.action_uid, count)
-        for row in downtime.straddling(connection, span)
-        if (plan := missed.plan_of(connection, row.action_uid, row.revision)) is not None
-        and (count := rowless(connection, row.action_uid, plan, (span.since, row.last_at)))
-    ]

@@ -10,7 +10,7 @@ from uuid import UUID
 from cron import CronSchedule
 from models.action import ScheduledActionModel, plan_of
 from models.action.plan import CronTrigger, Plan
-from scheduler.schedule import ONE_SECOND, Schedule, schedule_of
+from models.action.schedule import ONE_SECOND, Schedule, count_union, schedules_of
 
 MOST_SENT = 1_000
 MOST_MISSED_SHOWN = 10
@@ -184,9 +184,10 @@ def missed_reason(plan: Plan, uid: UUID, at: datetime, now: datetime) -> str:
 
 
 def _windowed(plan: Plan, uid: UUID) -> list[_Windowed]:
+    schedules = schedules_of(plan, uid)
     return [
-        _Windowed(schedule_of(trigger, uid, plan.starts_at, plan.ends_at), trigger.look_back)
-        for trigger in plan.triggers
+        _Windowed(schedule, trigger.look_back)
+        for schedule, trigger in zip(schedules, plan.triggers, strict=True)
     ]
 
 
@@ -212,7 +213,7 @@ def _missed(
     """Return the missed occurrences in (watermark, until]: the newest ten, and the rest."""
     if _is_all(windowed, watermark, until, due):
         return (), None
-    count = _count(windowed, watermark, until) - len(due)
+    count = count_union([one.schedule for one in windowed], watermark, until) - len(due)
     if count <= 0:
         return (), None
     newest = _newest(windowed, watermark, until, set(due))
@@ -235,13 +236,6 @@ def _is_all(
         return True
     second = _next(windowed, first)
     return [first] == due and (second is None or second > until)
-
-
-def _count(windowed: list[_Windowed], since: datetime, until: datetime) -> int:
-    if len(windowed) == 1:
-        return windowed[0].schedule.count(since, until)
-    # Several rules may name the same instant: count their union.
-    return len({at for one in windowed for at in one.schedule.between(since, until)})
 
 
 def _newest(

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -10,16 +10,14 @@ import sqlalchemy as sa
 
 from broker.names import execute_task
 from models.action.plan import Plan
+from models.fingerprint import operation_id
 from models.operation import CausedBy, OperationState, by_action
 from models.store import operations
 from models.store.actions import cursors
+from models.store.actions.missed import due_among, recorded_in
 from models.store.operations import unstarted
 from models.store.operations.outbox import Message
-from scheduler.fingerprint import operation_id
-from scheduler.missed_spans import rowless_ends
-from scheduler.occurrence import Decision, MissedSpan, next_occurrence
-
-SECOND = timedelta(seconds=1)
+from scheduler.occurrence import Decision, MissedSpan
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +83,7 @@ def record(connection: sa.Connection, decided: Sequence[Decided]) -> Recorded:
     new = operations.record(connection, due)
     recorded = [row for row in due if row["id"] in new]
     missed = [row for one in decided for row in _missed_rows(one)]
-    spans = _without_recorded(connection, decided)
+    spans = _span_rows(connection, decided)
     return Recorded(
         messages=tuple(Message(row["id"], 1, row["task"], row["queue"]) for row in recorded),
         missed=operations.record_missed(connection, missed, spans),
@@ -122,27 +120,18 @@ def _row(one: Decided, at: datetime) -> dict[str, Any]:
     return operation_row(action, one.plan, operation_id(action.uid, at), at, by_action(action.name))
 
 
-def _without_recorded(
-    connection: sa.Connection, decided: Sequence[Decided]
-) -> list[dict[str, Any]]:
-    """Return missed spans as rows, without occurrences that have an operation; no empty ones.
-
-    Manual runs and occurrences of earlier revisions do not count: their ids or instants differ.
-    """
-    found = [(one, one.decision.missed_span) for one in decided]
-    rows = [(one, span_row(one.action, span)) for one, span in found if span is not None]
-    recorded = operations.recorded_in(connection, [row for _, row in rows])
-    for (one, row), those in zip(rows, recorded, strict=True):
-        uid = one.action.uid
-        counted = sum(
-            id == operation_id(uid, at) and next_occurrence(one.plan, uid, at - SECOND) == at
-            for id, at in those.items()
-        )
-        if counted:
-            row["count"] -= counted
-            ends = row["first_at"], row["last_at"]
-            row["first_at"], row["last_at"] = rowless_ends(connection, uid, one.plan, ends)
-    return [row for _, row in rows if row["count"] > 0]
+def _span_rows(connection: sa.Connection, decided: Sequence[Decided]) -> list[dict[str, Any]]:
+    """Return missed spans as rows; none whose occurrences all have an operation."""
+    found = [
+        (one, span_row(one.action, span))
+        for one in decided
+        if (span := one.decision.missed_span) is not None
+    ]
+    recorded = recorded_in(connection, [row for _, row in found])
+    for (one, row), those in zip(found, recorded, strict=True):
+        earlier = {id: at for id, at in those.items() if at not in one.decision.due}
+        row["count"] -= due_among(one.plan, one.action.uid, earlier)
+    return [row for _, row in found if row["count"] > 0]
 
 
 def span_row(action: ActionRef, span: MissedSpan) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from broker.names import METATASK_SCHEDULE
 from broker.sending import send_reserved
 from models.action.plan import Plan
 from models.errors import Refused
+from models.fingerprint import operation_id
 from models.operation import CausedBy, by_backfill
 from models.sql import read_clock
 from models.store import operations
@@ -27,8 +28,6 @@ from models.store.operations.backfills import Turn
 from models.store.operations.outbox import Message
 from runtime.db_retry import DATABASE_AWAY
 from scheduler.changes.revisions import action_ref
-from scheduler.fingerprint import operation_id
-from scheduler.missed_spans import take_out
 from scheduler.on_demand.backfill import fillable_plan, occurrences_in, share_of
 from scheduler.on_demand.backfill_range import (
     BATCH,
@@ -118,7 +117,6 @@ def _run(
     subject, uid = action_ref(action), action.action_uid
     rows = [operation_row(subject, plan, operation_id(uid, at), at, by) for at in share.record]
     new = operations.record(connection, rows)
-    take_out(connection, uid, [row["occurrence_at"] for row in rows if row["id"] in new])
     first = [Message(row["id"], 1, row["task"], row["queue"]) for row in rows if row["id"] in new]
     repeated = [again(connection, action, plan, row, by) for row in share.repeat]
     return (*first, *(message for message in repeated if message is not None))

@@ -8,16 +8,17 @@ import sqlalchemy as sa
 
 from minutehand.steps import SmallApp, Steps
 from models.action import ParseContext
+from models.fingerprint import operation_id
 from models.operation import Cause, CausedBy
 from models.sql import read_clock
 from models.store import actions, operations
+from models.store.actions import missed
 from models.tables import action_cursor, revisions
 from models.tables import operations as operations_table
 from runtime.database import reading
 from scheduler.changes.change import Changed, create_all
 from scheduler.changes.revisions import revision_of
 from scheduler.changes.validation import ChangeContext
-from scheduler.fingerprint import operation_id
 from scheduler.record import ActionRef, operation_row
 from tasks.built_in import built_in_steps
 
@@ -100,6 +101,13 @@ def cursor_of(engine: sa.Engine, action: Changed) -> sa.RowMapping:
     query = sa.select(action_cursor).where(action_cursor.c.action_uid == action.uid)
     with reading(engine) as connection:
         return connection.execute(query).mappings().one()
+
+
+def spans_of(engine: sa.Engine, *where: sa.ColumnElement[bool]) -> list[tuple[sa.RowMapping, int]]:
+    """Return the missed spans, oldest first, each with its count."""
+    with reading(engine) as connection:
+        found = [(one, missed.count(connection, one)) for one in missed.spans(connection, *where)]
+    return found[::-1]
 
 
 def make_many(engine: sa.Engine, count: int, **changes: Any) -> list[UUID]:

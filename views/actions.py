@@ -73,7 +73,7 @@ class ActionRow(View):
     app: str | None = Field(None, description="Its small app (tenant).")
     owner: str | None = Field(description="The owning application or person.")
     active: bool = Field(description="Whether it is enabled.")
-    revision: int
+    revision: int | None
     set_aside: str | None = Field(description="Why it is quarantined, else null.")
     created_at: Instant | None
     updated_at: Instant | None

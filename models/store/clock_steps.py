@@ -4,38 +4,30 @@ Watermarks move to the clock, later missed records are withdrawn, later changes 
 on, and runnable actions are unscheduled. What was sent stays sent: its id prevents a second run.
 """
 
-from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 import sqlalchemy as sa
 
+from models.action.plan import Plan
 from models.operation import OperationState
 from models.sql import UTCDateTime
 from models.store.actions.cursors import UNSCHEDULED
+from models.store.actions.missed import spans
 from models.tables import action_cursor, actions, missed_spans, operations, revisions
 
-
-def straddling(
-    connection: sa.Connection, now: datetime, uid: UUID | None = None
-) -> Sequence[sa.Row[Any]]:
-    """Return the missed spans across `now`, of one action decided beyond it or of all.
-
-    Each has its action's newest revision. `wind_back` deletes all that still end after `now`.
-    """
-    query = sa.select(missed_spans, actions.c.revision.label("newest_revision"))
-    query = query.join(actions, actions.c.uid == missed_spans.c.action_uid).where(
-        missed_spans.c.action_uid.in_(_ahead(now, uid)),
-        missed_spans.c.first_at <= now,
-        missed_spans.c.last_at > now,
-    )
-    return connection.execute(query.order_by(missed_spans.c.id)).all()
+SECOND = timedelta(seconds=1)
 
 
 def wind_back(connection: sa.Connection, now: datetime, uid: UUID | None = None) -> int:
-    """Reset one action or all to `now`; return how many."""
+    """Reset decisions and changes after `now` to `now`, for one action or all; return how many.
+
+    A span across `now` is decided again as a whole. If it belongs to an old revision, it is cut at
+    `now` instead: its earlier part was missed.
+    """
     ahead = _ahead(now, uid)
+    again = _cut_spans(connection, now, ahead)
     connection.execute(
         sa.delete(operations).where(
             operations.c.action_uid.in_(ahead),
@@ -51,13 +43,30 @@ def wind_back(connection: sa.Connection, now: datetime, uid: UUID | None = None)
     _change_back(connection, now, ahead)
     moved = sa.update(action_cursor).where(action_cursor.c.watermark > now, *_only(uid))
     values = {"watermark": now, "next_occurrence_at": _unscheduled()}
-    return connection.execute(moved.values(values)).rowcount
+    count = connection.execute(moved.values(values)).rowcount
+    for one, first_at in again.items():
+        its = sa.update(action_cursor).where(action_cursor.c.action_uid == one)
+        connection.execute(its.values(watermark=first_at - SECOND))
+    return count
 
 
-def decide_again(connection: sa.Connection, uid: UUID, since: datetime) -> None:
-    """Set the watermark of an action that was wound back."""
-    its = sa.update(action_cursor).where(action_cursor.c.action_uid == uid)
-    connection.execute(its.values(watermark=since))
+def _cut_spans(
+    connection: sa.Connection, now: datetime, ahead: sa.Select[Any]
+) -> dict[UUID, datetime]:
+    """Cut the spans across `now`; return the first instants of those to decide again, by action.
+
+    These, and those of events, which cannot be cut, still end after `now`.
+    """
+    is_across = (missed_spans.c.first_at <= now, missed_spans.c.last_at > now)
+    again: dict[UUID, datetime] = {}
+    for span in spans(connection, missed_spans.c.action_uid.in_(ahead), *is_across):
+        uid, plan = span["action_uid"], span["plan"]
+        if span["revision"] == span["newest_revision"]:
+            again[uid] = min(span["first_at"], again.get(uid, now))
+        elif not isinstance(plan, Plan) or plan.on_event is None:
+            its = sa.update(missed_spans).where(missed_spans.c.id == span["id"])
+            connection.execute(its.values(last_at=now.replace(microsecond=0)))
+    return again
 
 
 def begin_events(connection: sa.Connection, now: datetime) -> None:

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from minutehand.steps import Steps
 from models.action.plan import Plan
+from models.fingerprint import str_to_uuid
 from models.sql import read_clock
 from models.store import actions
 from scheduler.changes.change import Change, rows_named
@@ -17,7 +18,6 @@ from scheduler.changes.pending import edit_of
 from scheduler.changes.revisions import Revision, action_ref
 from scheduler.changes.validation import ChangeContext, Stored, contexts_of, revisions_of
 from scheduler.events import decide as events
-from scheduler.fingerprint import str_to_uuid
 from scheduler.occurrence import decide, next_occurrences, occurrences_between
 
 DAY = timedelta(days=1)

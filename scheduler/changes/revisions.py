@@ -22,12 +22,11 @@ from models.action.plan import Broken, Plan
 from models.errors import NotFound
 from models.json_text import read_json
 from models.parsing import LEAST_TICK
-from models.store import actions
+from models.store import actions, clock_steps
 from models.store.actions import cursors
 from runtime.database import DATABASE_AWAY
 from scheduler.events.decide import Window, on_its_way_since
 from scheduler.events.decide import decide_until as decide_events_until
-from scheduler.missed_spans import wind_back
 from scheduler.occurrence import decide
 from scheduler.record import ActionRef, Decided, Recorded, advance, record
 from small_apps.store import small_apps
@@ -140,7 +139,7 @@ def not_ahead(connection: sa.Connection, row: sa.Row[Any], now: datetime) -> sa.
     """Return a locked cursor whose watermark is at most `now`, also after the clock went back."""
     if row.watermark <= now:
         return row
-    wind_back(connection, now, row.action_uid)
+    clock_steps.wind_back(connection, now, row.action_uid)
     return cursors.lock(connection, row.action_uid)
 
 

@@ -11,13 +11,13 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from models.action.plan import EventTrigger, Plan
+from models.fingerprint import fingerprint, str_to_uuid
 from models.operation import Cause, OperationState, by_action
 from models.store import operations, ticks
 from models.store.operations.outbox import Message
 from models.store.people import events
 from models.store.people.events import Happened, Range
 from scheduler.events import Delay, is_within, trigger_delay
-from scheduler.fingerprint import fingerprint, str_to_uuid
 from scheduler.occurrence import MOST_MISSED_SHOWN, TOO_LATE, MissedSpan
 from scheduler.record import ActionRef, Recorded, operation_row, span_row
 

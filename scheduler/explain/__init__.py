@@ -10,9 +10,10 @@ import sqlalchemy as sa
 
 from minutehand.steps import Steps
 from models.action.plan import Broken, CronTrigger, Plan
+from models.fingerprint import operation_id
 from models.operation import ENDED, OperationState
 from models.sql import read_clock
-from models.store.actions import explain_facts, missed
+from models.store.actions import explain_facts
 from models.values import format_instant
 from runtime.config import Settings, load_settings
 from runtime.database import default_engine, reading
@@ -34,7 +35,6 @@ from scheduler.explain.explanation import (
 )
 from scheduler.explain.of_events import of_event
 from scheduler.explain.operation_text import ended, runs, sends_again, waits
-from scheduler.fingerprint import operation_id
 from scheduler.occurrence import foretold, has_occurrence, is_known_to, missed_reason, neighbours
 
 __all__ = ["Explanation", "explain"]
@@ -98,7 +98,9 @@ def _text(asked: Asked, row: sa.RowMapping) -> str:
         return ended(row)
     if row["state"] == OperationState.RUNNING:
         return runs(row, asked.now, asked.lease)
-    error = explain_facts.last_error(asked.connection, row["id"]) if row["attempt"] > 1 else None
+    error = (
+        explain_facts.last_error(asked.connection, row["id"]) if (row["attempt"] or 0) > 1 else None
+    )
     return waits(row, asked.status(), asked.now, error)
 
 
@@ -152,10 +154,8 @@ def _gone(asked: Asked, revision: sa.RowMapping) -> Explanation | None:
 def _decided(asked: Asked) -> Explanation:
     """Answer for a decided occurrence without an operation."""
     span = asked.known.span
-    plan = None
-    if span is not None:
-        plan = missed.plan_of(asked.connection, span["action_uid"], span["revision"])
-    if span is None or (plan is not None and not _counts(asked, plan)):
+    plan = None if span is None else span["plan"]
+    if span is None or (isinstance(plan, Plan) and not _counts(asked, plan)):
         return pruned(asked)
     return in_span(asked, span, _reason(asked, span, plan))
 
@@ -164,8 +164,8 @@ def _counts(asked: Asked, plan: Plan) -> bool:
     return has_occurrence(plan, asked.known.action["uid"], asked.instant)
 
 
-def _reason(asked: Asked, span: sa.RowMapping, plan: Plan | None) -> str:
-    if plan is None or span["decided_at"] is None:
+def _reason(asked: Asked, span: sa.RowMapping, plan: object) -> str:
+    if not isinstance(plan, Plan) or span["decided_at"] is None:
         return str(span["reason"])
     return missed_reason(plan, asked.known.action["uid"], asked.instant, span["decided_at"])
 

@@ -8,7 +8,7 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from minutehand.steps import Steps
-from models.store.actions import explain_facts
+from models.store.actions import explain_facts, missed
 from models.store.actions.explain_facts import Known, Status
 from models.values import format_instant
 from runtime.config import Settings
@@ -83,9 +83,12 @@ def paused(asked: Asked) -> Explanation:
 
 def in_span(asked: Asked, span: sa.RowMapping, reason: str) -> Explanation:
     """Answer for an older missed occurrence, which has no operation."""
-    first, last = format_instant(span["first_at"]), format_instant(span["last_at"])
-    whole = f"one of {span['count']} occurrences from {first} to {last}"
-    recorded = format_instant(span["recorded_at"])
+    first, last, recorded = (
+        format_instant(at) if at is not None else "-"
+        for at in (span["first_at"], span["last_at"], span["recorded_at"])
+    )
+    count = missed.count(asked.connection, span)
+    whole = f"one of {count} occurrences from {first} to {last}"
     return asked.answer(MISSED, f"was missed: {reason}; {whole}, recorded at {recorded}")
 
 

@@ -2,9 +2,11 @@
 
 from datetime import datetime, timedelta
 
-from models.action.plan import Plan
+from models.action.plan import Broken, Plan
+from models.action.schedule import ONE_SECOND
 from models.events import LAST_SEEN
 from models.store import ticks
+from models.store.actions import explain_facts, missed
 from models.values import format_instant
 from scheduler.events import is_within
 from scheduler.events.decide import Watched, undecided, watched_of
@@ -24,7 +26,6 @@ from scheduler.explain.explanation import (
 from scheduler.explain.operation_text import sends_again
 from scheduler.occurrence import TOO_LATE
 from scheduler.record import ActionRef
-from scheduler.schedule import ONE_SECOND
 
 
 def of_event(asked: Asked, plan: Plan) -> Explanation:
@@ -36,8 +37,9 @@ def of_event(asked: Asked, plan: Plan) -> Explanation:
         return paused(asked)
     users = ", ".join(due[:MOST_NAMED])
     window = _window(asked, plan)
-    if window.since >= asked.instant:
-        return _decided(asked, users)
+    ended = _ended(asked, plan)
+    if ended is not None or window.since >= asked.instant:
+        return _decided(asked, users, _when(asked, plan, ended))
     if asked.instant > asked.now:
         due_in = span_in_words(asked.instant - asked.now)
         return asked.answer(NOT_DUE_YET, f"due in {due_in} for {users}")
@@ -54,28 +56,48 @@ def _window(asked: Asked, plan: Plan) -> Watched:
     return watched_of(_subject(asked), plan, began, now, decided_until)
 
 
-def _decided(asked: Asked, users: str) -> Explanation:
+def _decided(asked: Asked, users: str, when: str) -> Explanation:
     span = asked.known.span
     if span is not None:
         return in_span(asked, span, span["reason"])
     if asked.instant <= asked.now - timedelta(days=asked.settings.retention.operations_days):
         return pruned(asked)
-    return asked.answer(MISSED, f"the event of {users} became known {_when(asked)}")
+    return asked.answer(MISSED, f"the event of {users} became known {when}")
 
 
-def _when(asked: Asked) -> str:
-    began: datetime = asked.known.action["effective_from"]
-    if asked.instant > began:
+def _when(asked: Asked, plan: Plan, ended: tuple[datetime, str] | None) -> str:
+    """Return when an event became known, by what had decided its instant before.
+
+    A change decides what is known; it explains an event that came later but within the look-back.
+    """
+    in_time_until = asked.instant + timedelta(seconds=plan.longest_look_back_s)
+    if ended is None or ended[0] > in_time_until:
         return "after its time, and nothing was recorded"
-    at = format_instant(began)
-    return f"after the action was changed at {at}: earlier occurrences were decided then"
+    at, how = ended
+    return f"after the action was {how} at {format_instant(at)}: what was known was decided then"
+
+
+def _ended(asked: Asked, plan: Plan) -> tuple[datetime, str] | None:
+    """Return when and how the rule in force stopped looking for late events; None if it goes on."""
+    first = asked.known.revision
+    later = [] if first is None else explain_facts.revisions_after(asked.connection, first)
+    for one in [] if first is None else [first, *later]:
+        new = one["plan"]
+        if one is not first and (isinstance(new, Broken) or not plan.has_same_occurrences(new)):
+            is_paused = isinstance(new, Plan) and not new.active
+            return one["holds_from"] or one["effective_from"], "paused" if is_paused else "changed"
+        if one["ended_at"] is not None:
+            return one["ended_at"], "deleted" if one["end_reason"] == "deleted" else "quarantined"
+    return None
 
 
 def _no_user(asked: Asked, plan: Plan) -> Explanation:
     event = "" if plan.on_event is None else plan.on_event.event
     text = f"no user was due then: {event} makes it due, for each user at a different instant"
-    if asked.known.span is not None and event == LAST_SEEN:
-        text += f"; a user seen again may be among the {asked.known.span['count']} missed then"
+    span = asked.known.span
+    if span is not None and event == LAST_SEEN:
+        count = missed.count(asked.connection, span)
+        text += f"; a user seen again may be among the {count} missed then"
     return asked.answer(NOT_AN_OCCURRENCE, text)
 
 

@@ -9,9 +9,9 @@ from typing import Any
 from uuid import UUID
 
 from models.errors import Refused
+from models.fingerprint import operation_id
 from models.operation import OperationState
 from models.values import format_instant
-from scheduler.fingerprint import operation_id
 
 # Occurrences looked at in one transaction.
 BATCH = 500

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from broker.sending import Sent, send_reserved
 from models.action.plan import Plan
 from models.errors import NotFound, Refused
+from models.fingerprint import fingerprint, str_to_uuid
 from models.operation import Cause, by_person
 from models.sql import read_clock
 from models.store import actions, audit, operations
@@ -18,7 +19,6 @@ from models.store.operations.outbox import Message
 from models.store.people import users
 from runtime.database import reading
 from scheduler.changes.revisions import action_ref
-from scheduler.fingerprint import fingerprint, str_to_uuid
 from scheduler.on_demand.restart import runnable_plan
 from scheduler.record import operation_row
 

@@ -8,7 +8,7 @@ from heapq import heappop, heappush
 from uuid import UUID
 
 from models.action.plan import Plan
-from scheduler.fingerprint import str_to_uuid
+from models.fingerprint import str_to_uuid
 from scheduler.occurrence import Decision, decide, next_occurrence
 
 MINUTE = timedelta(minutes=1)

@@ -1,14 +1,16 @@
 """Failures of a small app since an instant, by action."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 from typing import Any
 from uuid import UUID
 
 import sqlalchemy as sa
 
 from models.operation import OperationState, StepState
+from models.store.actions import missed
 from models.tables import actions, missed_spans, operations
 
 # The newest ends that are searched for each action's last error.
@@ -36,11 +38,9 @@ def failures_since(
     that a retry or a rerun repaired do not count.
     """
     found: dict[UUID, dict[str, Any]] = {}
-    queries = (
-        _ended(small_app_id, since, but), _missed(small_app_id, since),
-        _spans(small_app_id, since),
-    )  # fmt: skip
-    for row in _rows(connection, queries):
+    ended = connection.execute(_ended(small_app_id, since, but))
+    singly = connection.execute(_missed(small_app_id, since))
+    for row in chain(ended, singly, _in_spans(connection, small_app_id, since)):
         uid, name, state, count, last_at = tuple(row)
         one = found.setdefault(uid, {"action": name, "last_at": last_at, "error": None})
         one[state] = one.get(state, 0) + int(count)
@@ -51,11 +51,6 @@ def failures_since(
     zeros = {"failed": 0, "partial": 0, "missed": 0}
     failures = [ActionFailures(**(zeros | one)) for one in found.values()]
     return sorted(failures, key=lambda one: (one.last_at, one.action), reverse=True)
-
-
-def _rows(connection: sa.Connection, queries: Iterable[sa.Select[Any]]) -> Iterable[sa.Row[Any]]:
-    for query in queries:
-        yield from connection.execute(query)
 
 
 def _ended_after(small_app_id: int, since: datetime, but: UUID) -> tuple[Any, ...]:
@@ -85,16 +80,13 @@ def _missed(small_app_id: int, since: datetime) -> sa.Select[Any]:
     ).group_by(*columns)
 
 
-def _spans(small_app_id: int, since: datetime) -> sa.Select[Any]:
-    columns = (actions.c.uid, actions.c.name)
-    state = sa.literal(OperationState.MISSED.value)
-    query = sa.select(
-        *columns, state, sa.func.sum(missed_spans.c.count), sa.func.max(missed_spans.c.recorded_at)
-    )
-    joined = query.join_from(missed_spans, actions, actions.c.uid == missed_spans.c.action_uid)
-    return joined.where(
-        actions.c.small_app_id == small_app_id, missed_spans.c.recorded_at > since
-    ).group_by(*columns)
+def _in_spans(connection: sa.Connection, small_app_id: int, since: datetime) -> Iterator[Any]:
+    where = (actions.c.small_app_id == small_app_id, missed_spans.c.recorded_at > since)
+    for span in missed.spans(connection, *where):
+        count = missed.count(connection, span)
+        if count and span["recorded_at"] is not None:
+            uid, name, at = span["action_uid"], span["action_name"], span["recorded_at"]
+            yield uid, name, OperationState.MISSED.value, count, at
 
 
 def _errors(small_app_id: int, since: datetime, but: UUID) -> sa.Select[Any]:

@@ -8,13 +8,13 @@ from uuid import UUID
 import psutil
 import sqlalchemy as sa
 
+from models.fingerprint import operation_id
 from models.sql import database_now
 from models.store.operations import backfills
 from models.tables import actions
 from models.tables import backfills as backfills_table
 from runtime.database import reading
 from scheduler.changes.change import Changed
-from scheduler.fingerprint import operation_id
 from tests.acceptance.installation import MINUTE, Installation
 from tests.acceptance.processes import until
 

@@ -74,8 +74,7 @@ def kept() -> Facts:
             attempt(minute(7), 1, 1, "success"),
         ],
         "missed_spans": [
-            {"action_uid": UID, "revision": 1, "first_at": minute(1), "last_at": minute(3),
-             "count": 3},
+            {"action_uid": UID, "revision": 1, "first_at": minute(1), "last_at": minute(3)},
         ],
         "ticks": [{"now": minute(8)}],
     }  # fmt: skip

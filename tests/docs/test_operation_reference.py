@@ -6,9 +6,9 @@ from uuid import UUID
 
 import pytest
 
+from models.fingerprint import str_to_uuid
 from models.operation import OUTCOMES, OperationState, StepState
 from models.tables import operations
-from scheduler.fingerprint import str_to_uuid
 from scheduler.occurrence import OVERTAKEN, TOO_LATE
 from tasks.lease import CANCELLED, GIVEN_BACK, TIME_BOX, TIME_LIMIT
 

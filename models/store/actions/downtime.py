@@ -1,14 +1,15 @@
 """Count the outcomes of the occurrences of a downtime."""
 
+from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 import sqlalchemy as sa
 
 from models.operation import Cause, OperationState
+from models.store.actions import missed
 from models.tables import actions, missed_spans, operations, small_apps
 
 
@@ -23,51 +24,35 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Outcomes:
-    """The number of occurrences, of missed ones, and the actions that missed most."""
+    """The number of operations of occurrences, and of missed occurrences by action."""
 
-    occurrences: int
-    missed: int
-    most_missed: tuple[tuple[UUID, int], ...]
+    sent: int
+    missed: Counter[UUID]
 
 
-def outcomes(connection: sa.Connection, span: Span, most: int) -> Outcomes:
-    """Return the outcomes of a span's occurrences, with up to `most` actions that missed most.
+def outcomes(connection: sa.Connection, span: Span) -> Outcomes:
+    """Return the outcomes of a span's occurrences.
 
-    Missed spans that began before it do not count; see `straddling`.
+    A missed span that began before it, as after a daemon that stopped before it had caught up,
+    counts from its start on.
     """
     its = _operations_of(span)
     was_missed = operations.c.state == OperationState.MISSED
-    rows = sa.select(
-        sa.func.count(), sa.func.coalesce(sa.func.sum(sa.case((was_missed, 1), else_=0)), 0)
-    )
-    recorded, missed = connection.execute(rows.where(*its)).one()
-    inside = (*_spans_of(span), missed_spans.c.first_at > span.since)
-    total = sa.select(sa.func.coalesce(sa.func.sum(missed_spans.c["count"]), 0))
-    in_spans = int(connection.execute(total.where(*inside)).scalar_one())
-    each = sa.union_all(
-        sa.select(operations.c.action_uid, sa.literal(1).label("missed")).where(*its, was_missed),
-        sa.select(missed_spans.c.action_uid, missed_spans.c["count"]).where(*inside),
-    ).subquery()
-    count = sa.func.sum(each.c.missed)
-    by_action = sa.select(each.c.action_uid, count).group_by(each.c.action_uid)
-    found = connection.execute(by_action.order_by(count.desc(), each.c.action_uid).limit(most))
-    most_missed = tuple((uid, int(count)) for uid, count in found)
-    return Outcomes(recorded + in_spans, int(missed) + in_spans, most_missed)
+    sent = connection.execute(sa.select(sa.func.count()).where(*its, sa.not_(was_missed)))
+    # With an offset, SQLite finds them by recorded_at, not by the action that they are counted by.
+    each = sa.select(operations.c.action_uid).where(*its, was_missed).offset(0).subquery()
+    by_action = sa.select(each.c.action_uid, sa.func.count()).group_by(each.c.action_uid)
+    singly = connection.execute(by_action)
+    missed_ones: Counter[UUID] = Counter({row[0]: row[1] for row in singly})
+    for one in missed.spans(connection, *_spans_of(span)):
+        missed_ones[one["action_uid"]] += missed.count(connection, one, span.since)
+    return Outcomes(sent.scalar_one(), missed_ones)
 
 
 def names_of(connection: sa.Connection, uids: Collection[UUID]) -> dict[UUID, str]:
     """Return the names of actions, deleted ones included."""
     query = sa.select(actions.c.uid, actions.c.name).where(actions.c.uid.in_(uids))
     return {row.uid: row.name for row in connection.execute(query)}
-
-
-def straddling(connection: sa.Connection, span: Span) -> list[sa.Row[Any]]:
-    """Return the missed spans that began before a span and end in it.
-
-    They exist if a daemon stopped before it had caught up.
-    """
-    query = sa.select(missed_spans).where(*_spans_of(span), missed_spans.c.first_at <= span.since)
-    return list(connection.execute(query))
 
 
 def _operations_of(span: Span) -> tuple[sa.ColumnElement[bool], ...]:

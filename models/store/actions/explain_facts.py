@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from models.action.plan import Plan
 from models.errors import NotFound
 from models.store import ticks
+from models.store.actions import missed
 from models.store.operations import attempts_of
 from models.tables import action_cursor, actions, missed_spans, operations, revisions
 
@@ -100,6 +101,14 @@ def pause_of(connection: sa.Connection, revision: sa.RowMapping) -> sa.RowMappin
     return first
 
 
+def revisions_after(connection: sa.Connection, revision: sa.RowMapping) -> Sequence[sa.RowMapping]:
+    """Return the later revisions of the same action, oldest first."""
+    later = sa.select(revisions).where(
+        revisions.c.action_uid == revision["action_uid"], revisions.c.number > revision["number"]
+    )
+    return connection.execute(later.order_by(revisions.c.number)).mappings().all()
+
+
 def _in_force(connection: sa.Connection, uid: UUID, instant: datetime) -> sa.RowMapping | None:
     begun = sa.func.coalesce(revisions.c.holds_from, revisions.c.effective_from)
     newest = (
@@ -127,11 +136,11 @@ def _recorded(
 
 
 def _span(connection: sa.Connection, uid: UUID, instant: datetime) -> sa.RowMapping | None:
-    around = (
-        sa.select(missed_spans)
-        .where(missed_spans.c.action_uid == uid)
-        .where(missed_spans.c.first_at <= instant, missed_spans.c.last_at >= instant)
-        .order_by(missed_spans.c.id.desc())
-        .limit(1)
+    found = missed.spans(
+        connection,
+        missed_spans.c.action_uid == uid,
+        missed_spans.c.first_at <= instant,
+        missed_spans.c.last_at >= instant,
+        newest=1,
     )
-    return connection.execute(around).mappings().one_or_none()
+    return next(iter(found), None)

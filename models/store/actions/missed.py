@@ -1,46 +1,113 @@
-"""Read and shrink spans of missed occurrences, which have no operations."""
+"""Read spans of missed occurrences, which have no operations, and count them.
 
-from collections.abc import Sequence
-from datetime import datetime
+A span is stored as its ends, the revision that missed it, and the reason. Its count is computed
+when it is read: the occurrences of that revision from end to end that have no operation. If a
+backfill runs some of them later, the span stays as it is.
+
+Spans of events keep the count of the tick, for nothing else knows who was due: users who are seen
+again move their occurrences. That count also stands in for a plan or an end that cannot be read.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 import sqlalchemy as sa
 
 from models.action.plan import Plan
-from models.tables import missed_spans, operations, revisions
+from models.action.schedule import count_union, schedules_of
+from models.fingerprint import operation_id
+from models.tables import actions, missed_spans, operations, revisions
 
-
-def spans_in(
-    connection: sa.Connection, uid: UUID, first: datetime, last: datetime
-) -> Sequence[sa.Row[Any]]:
-    """Return an action's spans that overlap [first, last]."""
-    query = (
-        sa.select(missed_spans)
-        .where(missed_spans.c.action_uid == uid)
-        .where(missed_spans.c.last_at >= first, missed_spans.c.first_at <= last)
+SECOND = timedelta(seconds=1)
+_OF_ACTION = (actions.c.name.label("action_name"), actions.c.revision.label("newest_revision"))
+# Counted in the statement, by the index on an action's occurrences: nearly always 0.
+_RECORDED = (
+    sa.select(sa.func.count())
+    .where(
+        operations.c.action_uid == missed_spans.c.action_uid,
+        operations.c.occurrence_at >= missed_spans.c.first_at,
+        operations.c.occurrence_at <= missed_spans.c.last_at,
+        operations.c.subject.is_(None),
     )
-    return connection.execute(query.order_by(missed_spans.c.last_at)).all()
+    .scalar_subquery()
+    .label("recorded")
+)
 
 
-def plan_of(connection: sa.Connection, uid: UUID, number: int) -> Plan | None:
-    """Return the plan of an action's revision; None if it is unreadable."""
-    its = (revisions.c.action_uid == uid, revisions.c.number == number)
-    plan = connection.execute(sa.select(revisions.c.plan).where(*its)).scalar_one_or_none()
-    return plan if isinstance(plan, Plan) else None
+def spans(
+    connection: sa.Connection, *where: sa.ColumnElement[bool], newest: int | None = None
+) -> Sequence[sa.RowMapping]:
+    """Return missed spans, the newest first, in the form that `count` takes.
+
+    Each has the plan of its revision, and its action's name and newest revision."""
+    its_revision = sa.and_(
+        revisions.c.action_uid == missed_spans.c.action_uid,
+        revisions.c.number == missed_spans.c.revision,
+    )
+    query = (
+        sa.select(missed_spans, *_OF_ACTION, revisions.c.plan, _RECORDED)
+        .join(actions, actions.c.uid == missed_spans.c.action_uid)
+        .outerjoin(revisions, its_revision)
+        .where(*where)
+    )
+    ordered = query.order_by(missed_spans.c.id.desc()).limit(newest)
+    return connection.execute(ordered).mappings().all()
 
 
-def shrink(connection: sa.Connection, id: int, count: int, first: datetime, last: datetime) -> None:
-    """Set a span's count and ends; delete it if `count` is not positive."""
-    its = missed_spans.c.id == id
-    if count <= 0:
-        connection.execute(sa.delete(missed_spans).where(its))
-        return
-    left = {"count": count, "first_at": first, "last_at": last}
-    connection.execute(sa.update(missed_spans).where(its).values(left))
+def count(connection: sa.Connection, span: sa.RowMapping, since: datetime | None = None) -> int:
+    """Return how many occurrences of a span have no operation, or how many of those after `since`.
+
+    It is unknown how many events lie after `since`: then none count.
+    """
+    plan, first, last = span["plan"], span["first_at"], span["last_at"]
+    begins_before = since is not None and first is not None and first <= since
+    if not isinstance(plan, Plan) or plan.on_event is not None or first is None or last is None:
+        return 0 if begins_before else span["count"] or 0
+    begin = since if since is not None and begins_before else first - SECOND
+    uid = span["action_uid"]
+    due = count_union(schedules_of(plan, uid), begin, last)
+    if not span["recorded"]:
+        return due
+    (recorded,) = recorded_in(connection, [span])
+    return due - due_among(plan, uid, {id: at for id, at in recorded.items() if at > begin})
 
 
-def ids_in(connection: sa.Connection, ids: Sequence[UUID]) -> set[UUID]:
-    """Return the ids that exist."""
-    query = sa.select(operations.c.id).where(operations.c.id.in_(ids))
-    return set(connection.execute(query).scalars())
+def recorded_in(
+    connection: sa.Connection, spans: Sequence[Mapping[Any, Any]]
+) -> list[dict[UUID, datetime]]:
+    """Return each span's operations by id, with their occurrences.
+
+    They exist only after a clock went back, or if a backfill ran.
+    """
+    if not spans:
+        return []
+    columns = (operations.c.action_uid, operations.c.occurrence_at, operations.c.id)
+    recorded = connection.execute(
+        sa.select(*columns).where(
+            operations.c.action_uid.in_([span["action_uid"] for span in spans]),
+            operations.c.occurrence_at >= min(span["first_at"] for span in spans),
+            operations.c.occurrence_at <= max(span["last_at"] for span in spans),
+        )
+    ).all()
+    return [
+        {
+            id: at
+            for uid, at, id in recorded
+            if uid == span["action_uid"] and span["first_at"] <= at <= span["last_at"]
+        }
+        for span in spans
+    ]
+
+
+def due_among(plan: Plan, uid: UUID, recorded: Mapping[UUID, datetime]) -> int:
+    """Return how many of these operations are of occurrences of `plan`.
+
+    Manual runs and occurrences of other revisions do not count: their ids or instants differ.
+    """
+    schedules = schedules_of(plan, uid)
+    return sum(
+        id == operation_id(uid, at) and count_union(schedules, at - SECOND, at) == 1
+        for id, at in recorded.items()
+    )

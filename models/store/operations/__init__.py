@@ -73,33 +73,6 @@ def is_being_sent(row: Columns) -> sa.ColumnElement[bool]:
     return sa.and_(is_pending, row["handing_at"].is_not(None))
 
 
-def recorded_in(
-    connection: sa.Connection, spans: Sequence[dict[str, Any]]
-) -> list[dict[UUID, datetime]]:
-    """Return each span's operations by id, with their occurrences.
-
-    They exist only after a clock went back, or a backfill ran before the tick.
-    """
-    if not spans:
-        return []
-    columns = (operations.c.action_uid, operations.c.occurrence_at, operations.c.id)
-    recorded = connection.execute(
-        sa.select(*columns).where(
-            operations.c.action_uid.in_([span["action_uid"] for span in spans]),
-            operations.c.occurrence_at >= min(span["first_at"] for span in spans),
-            operations.c.occurrence_at <= max(span["last_at"] for span in spans),
-        )
-    ).all()
-    return [
-        {
-            id: at
-            for uid, at, id in recorded
-            if uid == span["action_uid"] and span["first_at"] <= at <= span["last_at"]
-        }
-        for span in spans
-    ]
-
-
 def active_operations(connection: sa.Connection, uid: UUID) -> list[dict[str, Any]]:
     """Return id and state of an action's unstarted and running operations."""
     active = {*UNSTARTED, OperationState.RUNNING}

@@ -16,6 +16,7 @@ import sqlalchemy as sa
 
 from broker.names import parse_queues
 from cli.main import run
+from models.fingerprint import operation_id
 from models.sql import read_clock
 from models.store import ticks
 from models.store.schema import HEAD
@@ -23,7 +24,6 @@ from models.tables import action_state, actions, operations
 from processes import daemon
 from runtime.config import load_settings
 from runtime.database import make_engine, reading
-from scheduler.fingerprint import operation_id
 from tests.factories import make_document
 from tests.integration.cli.conftest import Call, Result, Write
 from tests.unit.models.action.wrong_documents import WRONG_DOCUMENTS, Wrong

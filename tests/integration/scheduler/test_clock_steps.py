@@ -11,6 +11,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from broker.app import configure
+from models.fingerprint import operation_id
 from models.store import ticks
 from models.tables import actions, installation, missed_spans
 from runtime.config import Settings
@@ -18,11 +19,10 @@ from runtime.database import make_engine, reading
 from scheduler.changes import change
 from scheduler.changes.change import Changed
 from scheduler.explain import explain
-from scheduler.fingerprint import operation_id
 from scheduler.occurrence import occurrences_between
 from scheduler.sweep import Sweeper
 from scheduler.tick import TickReport, tick
-from tests.factories import STEPS, author, cursor_of, make_action, make_document, rows_of
+from tests.factories import STEPS, author, cursor_of, make_action, make_document, rows_of, spans_of
 from tests.virtual_clock import VirtualClock
 
 SEVEN = datetime(2027, 1, 4, 7, 0, tzinfo=UTC)
@@ -185,9 +185,8 @@ def test_what_was_missed_before_the_right_clock_by_an_older_revision_stays_misse
     asked = [SEVEN + 7 * MINUTE, SEVEN + 89 * MINUTE, SEVEN + 91 * MINUTE]
     said = [verdict(engine, settings, action, at) for at in asked]
     assert said == ["missed", "missed", "not_an_occurrence"]
-    with reading(engine) as connection:
-        span = connection.execute(sa.select(missed_spans)).mappings().one()
-    assert (span["last_at"], span["count"]) == (SEVEN + 90 * MINUTE, 90)
+    ((span, count),) = spans_of(engine)
+    assert (span["last_at"], count) == (SEVEN + 90 * MINUTE, 90)
 
 
 @pytest.fixture(scope="module")
@@ -288,16 +287,16 @@ def test_whatever_the_clock_does_each_occurrence_has_one_outcome(
     wanted = occurrences_between(action.plan, action.uid, SEVEN, now)
     without_row = [at for at in wanted if at not in own]
     with reading(engine) as connection:
-        spans = connection.execute(
-            sa.select(missed_spans).where(missed_spans.c.action_uid == action.uid)
-        ).all()
         said = {
             explain(action.uid, at, connection, settings, steps=STEPS).verdict for at in wanted[::9]
         }
+    spans = spans_of(engine, missed_spans.c.action_uid == action.uid)
     change.delete(engine, action.uid, author())
 
     assert {row["id"] for row in rows} == {operation_id(action.uid, at) for at in own}
     assert sum(row["state"] != "missed" for row in rows) == recorded
-    assert sum(span._mapping["count"] for span in spans) == len(without_row)
-    assert all(any(s.first_at <= at <= s.last_at for s in spans) for at in without_row)
+    assert sum(count for _, count in spans) == len(without_row)
+    assert all(
+        any(one["first_at"] <= at <= one["last_at"] for one, _ in spans) for at in without_row
+    )
     assert said <= {"pending", "queued", "missed", "skipped"}

@@ -1,5 +1,6 @@
 """Events that become known between two ticks, or while their action changes."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -10,7 +11,7 @@ from models.store.people import events, users
 from models.users import parse_users
 from runtime.config import Settings
 from runtime.database import reading
-from scheduler.changes.change import Changed, apply_all, set_active
+from scheduler.changes.change import Changed, apply_all, delete, set_active
 from scheduler.explain import Explanation, explain
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
@@ -117,21 +118,73 @@ def test_what_was_too_late_when_an_action_changed_is_recorded_once(
     assert [row["state"] for row in rows_of(engine, action)] == ["missed"]
 
 
-def test_an_event_that_became_known_after_a_pause_is_explained_by_the_pause(
-    engine: sa.Engine, clock: VirtualClock, settings: Settings
+def pause_and_resume(engine: sa.Engine, clock: VirtualClock, action: Changed) -> None:
+    set_active(engine, action.uid, active=False, author=author())
+    clock.set(NOON + 2 * SECOND)
+    set_active(engine, action.uid, active=True, author=author())
+
+
+def change_delay(engine: sa.Engine, clock: VirtualClock, action: Changed) -> None:
+    later = {"after": "order.paid", "delay": "PT1H"}
+    apply_all(engine, [make_document(name="paid", when=later)], author())
+
+
+@pytest.mark.parametrize(
+    ("changes", "how"),
+    [
+        pytest.param(
+            lambda engine, _, action: set_active(engine, action.uid, active=False, author=author()),
+            "paused",
+            id="paused",
+        ),
+        pytest.param(pause_and_resume, "paused", id="paused_and_resumed"),
+        pytest.param(change_delay, "changed", id="changed"),
+        pytest.param(
+            lambda engine, _, action: delete(engine, action.uid, author()), "deleted", id="deleted"
+        ),
+    ],
+)
+def test_an_event_that_became_known_after_a_change_is_explained_by_the_change(
+    engine: sa.Engine,
+    clock: VirtualClock,
+    settings: Settings,
+    changes: Callable[[sa.Engine, VirtualClock, Changed], object],
+    how: str,
 ) -> None:
     action = make_action(engine, **on_paid(look_back="PT5M"))
     run_tick(engine, clock, NOON)
     clock.set(NOON + SECOND)
-    set_active(engine, action.uid, active=False, author=author())
-    clock.set(NOON + 2 * SECOND)
+    changes(engine, clock, action)
+    clock.set(NOON + 3 * SECOND)
     become_known(engine, NOON - 2 * SECOND)
     run_tick(engine, clock, NOON + MINUTE)
 
     found = why(engine, settings, action, NOON - 2 * SECOND)
 
     assert found.verdict == "missed"
-    assert "became known after the action was changed at 2027-01-04T11:40:01Z" in found.text
+    assert f"became known after the action was {how} at 2027-01-04T11:40:01Z" in found.text
+
+
+@pytest.mark.parametrize("changes", [pause_and_resume, change_delay])
+def test_an_event_that_became_known_too_late_is_not_explained_by_a_later_change(
+    engine: sa.Engine,
+    clock: VirtualClock,
+    settings: Settings,
+    changes: Callable[[sa.Engine, VirtualClock, Changed], object],
+) -> None:
+    action = make_action(engine, **on_paid(look_back="PT5M"))
+    for minute in range(-20, 1):
+        run_tick(engine, clock, NOON + minute * MINUTE)
+    clock.set(NOON + SECOND)
+    changes(engine, clock, action)
+    clock.set(NOON + 3 * SECOND)
+    become_known(engine, NOON - 10 * MINUTE)
+    run_tick(engine, clock, NOON + MINUTE)
+
+    found = why(engine, settings, action, NOON - 10 * MINUTE)
+
+    assert found.verdict == "missed"
+    assert "became known after its time" in found.text
 
 
 def test_an_event_after_a_change_by_a_clock_a_little_ahead_is_not_lost(

@@ -12,6 +12,7 @@ import pytest
 import sqlalchemy as sa
 
 from broker.app import configure
+from models.fingerprint import str_to_uuid
 from models.sql import read_clock
 from models.store import ticks
 from models.store.actions import set_aside_actions
@@ -31,7 +32,6 @@ from runtime.config import Settings
 from runtime.database import make_engine, reading
 from scheduler.changes.change import apply_all, delete, set_active
 from scheduler.explain import explain
-from scheduler.fingerprint import str_to_uuid
 from scheduler.sweep import Sweeper
 from scheduler.tick import TickReport, tick
 from tests.factories import (

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
+from models.fingerprint import operation_id
 from models.sql import read_clock
 from models.store import ticks
-from models.tables import action_cursor, actions, missed_spans, revisions
+from models.tables import action_cursor, actions, revisions
 from runtime.database import reading
 from scheduler.changes import change
-from scheduler.fingerprint import operation_id
 from scheduler.occurrence import next_occurrence
 from scheduler.sweep import Sweeper
 from scheduler.tick import TickReport, tick
@@ -25,6 +25,7 @@ from tests.factories import (
     make_many,
     make_operation,
     rows_of,
+    spans_of,
     update_operation,
 )
 from tests.servers import Broker
@@ -158,8 +159,7 @@ def test_a_month_of_downtime_is_counted_exactly(engine: sa.Engine) -> None:
 
     run_tick(engine, SEVEN)
 
-    with reading(engine) as connection:
-        in_span = connection.execute(sa.select(missed_spans.c["count"])).scalar_one()
+    ((_, in_span),) = spans_of(engine)
     states = [row["state"] for row in rows_of(engine, action)]
     assert states == ["missed"] * 10 + ["queued"]
     assert in_span + len(states) == 30 * 24 * 60
@@ -323,10 +323,9 @@ def test_what_another_rule_ran_before_the_clock_went_back_is_not_taken_off_what_
 
     run_tick(engine, SEVEN + 60 * MINUTE)
 
-    with reading(engine) as connection:
-        span = connection.execute(sa.select(missed_spans)).mappings().one()
+    ((span, count),) = spans_of(engine)
     ends = [SEVEN + 2 * MINUTE, SEVEN + 38 * MINUTE]
-    assert ([span["first_at"], span["last_at"]], span["count"]) == (ends, 19)
+    assert ([span["first_at"], span["last_at"]], count) == (ends, 19)
 
 
 def test_a_small_step_back_of_the_clock_changes_nothing(engine: sa.Engine) -> None:
@@ -370,8 +369,7 @@ def test_a_span_on_both_sides_of_the_right_clock_is_decided_anew(engine: sa.Engi
 
     run_tick(engine, SEVEN)
 
-    with reading(engine) as connection:
-        in_spans = connection.execute(sa.select(sa.func.sum(missed_spans.c["count"]))).scalar_one()
+    in_spans = sum(count for _, count in spans_of(engine))
     rows = [row for row in rows_of(engine, action) if row["occurrence_at"] <= SEVEN]
     assert in_spans + len(rows) == 3 * 60
 
@@ -384,9 +382,8 @@ def test_a_clock_that_was_behind_for_a_tick_counts_nothing_twice(engine: sa.Engi
 
     run_tick(engine, SEVEN + 32 * MINUTE)
 
-    with reading(engine) as connection:
-        in_spans = connection.execute(sa.select(sa.func.sum(missed_spans.c["count"]))).scalar_one()
-    assert (in_spans or 0) + len(rows_of(engine, action)) == 32
+    in_spans = sum(count for _, count in spans_of(engine))
+    assert in_spans + len(rows_of(engine, action)) == 32
 
 
 def test_a_deleted_action_edited_by_sql_stays_deleted(engine: sa.Engine) -> None:

@@ -13,10 +13,10 @@ import sqlalchemy as sa
 
 from benchmarks.filling import Filling, analyze, bulk_insert, fill_actions, instant, park
 from broker.app import configure
+from models.fingerprint import operation_id
 from models.sql import read_clock
 from runtime.config import Settings, load_settings
 from runtime.database import make_engine, reading
-from scheduler.fingerprint import operation_id
 from tests.servers import Broker, PostgreSQL
 
 ACTIONS = 100_000

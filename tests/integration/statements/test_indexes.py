@@ -11,6 +11,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from benchmarks.filling import analyze, bulk_insert, instant
+from models.fingerprint import operation_id
 from models.operation import OperationState
 from models.store import actions, clock_steps, notices, ticks
 from models.store.actions import cursors
@@ -25,7 +26,6 @@ from runtime.sections import AlertSettings
 from scheduler.changes import change
 from scheduler.changes.change import Changed
 from scheduler.dispatch import dispatch_ready
-from scheduler.fingerprint import operation_id
 from scheduler.on_demand import backfill, cancel, restart
 from scheduler.on_demand.backfill_range import Wanted
 from scheduler.sweep import Sweeper
@@ -110,7 +110,6 @@ def test_a_clock_that_went_back(filled: Filled, statements: Statements) -> None:
     statements.is_repeated = False
 
     with statements.captured(), filled.engine.connect() as connection:
-        clock_steps.straddling(connection, filled.now + timedelta(days=1))
         clock_steps.wind_back(connection, filled.now + timedelta(days=1))
 
     assert_indexed(statements, "action_cursor_ahead")

@@ -10,10 +10,10 @@ import sqlalchemy as sa
 
 from benchmarks.filling import analyze
 from models.action.plan import Plan
+from models.fingerprint import operation_id
 from models.store import operations
 from models.store.operations import outbox, unstarted
 from models.store.operations.outbox import Message
-from scheduler.fingerprint import operation_id
 from scheduler.record import ActionRef, operation_row
 from tests.factories import caused_by, make_many
 from tests.integration.statements.plans import Statements

@@ -6,8 +6,8 @@ from uuid import UUID
 import pytest
 
 from models.errors import Refused
+from models.fingerprint import operation_id
 from models.operation import OperationState
-from scheduler.fingerprint import operation_id
 from scheduler.on_demand.backfill_range import (
     CALLED_OFF,
     Mode,

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from models.action.plan import CatchUp, CronTrigger, DueDateTrigger, IntervalTrigger, Plan, Trigger
+from models.action.schedule import schedule_of
 from scheduler.occurrence import (
     MOST_MISSED_SHOWN,
     MOST_SENT,
@@ -23,7 +24,6 @@ from scheduler.occurrence import (
     next_occurrence,
     next_occurrences,
 )
-from scheduler.schedule import schedule_of
 
 UID = UUID("6f1d0c1e-0000-4000-8000-000000000001")
 SEVEN = datetime(2026, 11, 23, 6, 0, tzinfo=UTC)  # a Monday, 07:00 in Paris

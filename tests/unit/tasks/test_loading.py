@@ -96,6 +96,11 @@ def good(name: str) -> str:
             id="coroutine",
         ),
         pytest.param(
+            "import minutehand\n@minutehand.step('a', heavi=True)\ndef run(context): ...",
+            "unexpected keyword argument 'heavi'",
+            id="keyword",
+        ),
+        pytest.param(
             "import minutehand\n@minutehand.step('a', parameters=dict)\ndef run(context): ...",
             "derived from BaseModel",
             id="parameters",

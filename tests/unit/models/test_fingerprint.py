@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from scheduler.fingerprint import (
+from models.fingerprint import (
     fingerprint,
     instant_text,
     jitter_offset,

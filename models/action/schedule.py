@@ -3,6 +3,7 @@
 Ranges are half-open (since, until]; instants are aware UTC, whole seconds.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
@@ -13,10 +14,11 @@ from models.action.plan import (
     DueDateTrigger,
     EventTrigger,
     IntervalTrigger,
+    Plan,
     Trigger,
     cron_schedule,
 )
-from scheduler.fingerprint import jitter_offset
+from models.fingerprint import jitter_offset
 
 ONE_SECOND = timedelta(seconds=1)
 
@@ -148,6 +150,23 @@ def schedule_of(
     if starts_at is None and ends_at is None:
         return schedule
     return Bounded(schedule, starts_at, ends_at)
+
+
+def schedules_of(plan: Plan, uid: UUID) -> list[Schedule]:
+    """Return the schedules of a plan's triggers; raises cron.InvalidRule."""
+    return [schedule_of(one, uid, plan.starts_at, plan.ends_at) for one in plan.triggers]
+
+
+def count_union(schedules: Sequence[Schedule], since: datetime, until: datetime) -> int:
+    """Return how many instants in (since, until] some schedule names; lists only the rarer ones."""
+    if len(schedules) == 1:
+        return schedules[0].count(since, until)
+    by_count = sorted((one.count(since, until), n) for n, one in enumerate(schedules))
+    if not by_count:
+        return 0
+    *others, (count, most) = by_count
+    rarer = {at for _, n in others for at in schedules[n].between(since, until)}
+    return count + sum(schedules[most].count(at - ONE_SECOND, at) == 0 for at in rarer)
 
 
 def _unbounded(trigger: Trigger, uid: UUID) -> Schedule:

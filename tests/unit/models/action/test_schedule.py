@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from models.action.plan import CronTrigger, DueDateTrigger, IntervalTrigger
-from scheduler.fingerprint import jitter_offset
-from scheduler.schedule import Grid, Once, Schedule, schedule_of
+from models.action.schedule import Grid, Once, Schedule, count_union, schedule_of
+from models.fingerprint import jitter_offset
 
 UID = UUID("6f1d0c1e-0000-4000-8000-000000000001")
 ANCHOR = datetime(2026, 1, 1, tzinfo=UTC)
@@ -101,3 +101,23 @@ def test_bounds_keep_the_start_and_leave_the_end_out(
 
 def test_a_grid_ends_with_the_calendar() -> None:
     assert Grid(ANCHOR, timedelta(days=36_000), 0).next(datetime(9990, 1, 1, tzinfo=UTC)) is None
+
+
+@given(
+    grids=st.lists(st.tuples(st.integers(1, 90), st.integers(0, 60)), max_size=3),
+    once_at=st.integers(-10, 200),
+    since_at=st.integers(-10, 200),
+    length=st.integers(0, 200),
+)
+def test_a_union_counts_each_instant_once(
+    grids: list[tuple[int, int]], once_at: int, since_at: int, length: int
+) -> None:
+    """In minutes; a union with an empty list of grids is a due date alone."""
+    schedules: list[Schedule] = [Once(ANCHOR + once_at * MINUTE)]
+    schedules += [Grid(ANCHOR + begin * MINUTE, every * MINUTE, 0) for every, begin in grids]
+    since = ANCHOR + since_at * MINUTE
+    until = since + length * MINUTE
+    named = {at for one in schedules for at in one.between(since, until)}
+
+    assert count_union(schedules, since, until) == len(named)
+    assert count_union([], since, until) == 0
