@@ -26,7 +26,7 @@ def peak_mb():
 settings, file = Settings(home=Path(sys.argv[1])), Path(sys.argv[1], "source.csv")
 # A worker starts the server once.
 small = Path(sys.argv[1], "small.csv")
-small.write_text("id\n1\n")
+small.write_text("id\\n1\\n")
 snapshots.write(settings, Place("bench", "small", uuid4()), Data(small, "csv", "source"))
 started = perf_counter()
 snapshots.write(settings, Place("bench", "small", uuid4()), Data(small, "csv", "source"))

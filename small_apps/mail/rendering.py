@@ -10,7 +10,7 @@ from small_apps.mail.message import Content
 from small_apps.mail.templates import InvalidTemplate, MailTemplate
 from small_apps.watch import Watch
 
-RENDERING = Limits(memory_mb=128, cpu_s=4, time_s=60)
+RENDERING = Limits(memory_mb=128, cpu_s=5, time_s=60)
 # Mails of one child.
 AT_ONCE = 500
 
