@@ -72,7 +72,13 @@ class _Server:
             importlib.import_module(module)
             importlib.import_module("small_apps.bounded.child")
         gc.freeze()
-        pid = os.fork()
+        try:
+            pid = os.fork()
+        except OSError:
+            # The client sees that its child is lost; the other children go on.
+            for each in files:
+                os.close(each)
+            return True
         if pid == 0:
             self._become_child(name.decode().strip(), files)
         with contextlib.suppress(OSError):
