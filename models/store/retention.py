@@ -42,7 +42,7 @@ def prune_operations(
     decided = sa.or_(
         operations.c.occurrence_at <= action_cursor.c.watermark,
         action_cursor.c.watermark.is_(None),
-        actions.c.active.is_(False),
+        ~actions.c.active,
     )
     is_being_filled = sa.exists().where(
         backfills.c.action_uid == operations.c.action_uid,
@@ -82,7 +82,7 @@ def _is_out_of_sight(connection: sa.Connection) -> sa.ColumnElement[bool]:
     A paused action begins again when it is resumed.
     """
     behind_s = _events_behind_s(connection)
-    begins_again = sa.or_(actions.c.event.is_(None), actions.c.active.is_(False))
+    begins_again = sa.or_(actions.c.event.is_(None), ~actions.c.active)
     if behind_s is None:
         return begins_again
     # After a downtime, a tick looks back from the last decided instant.
