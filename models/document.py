@@ -16,7 +16,14 @@ from pydantic_core import InitErrorDetails
 from models.errors import Problem
 from models.json_text import TOO_DEEP, unstorable
 from models.parsing import Reading, reading_of
-from models.problems import line_errors, null_values, problems_of, raise_all, unknown_keys
+from models.problems import (
+    few_compared,
+    line_errors,
+    null_values,
+    problems_of,
+    raise_all,
+    unknown_keys,
+)
 
 
 class Document(BaseModel):
@@ -91,7 +98,8 @@ def read_document(
     if any(problem.remedy == TOO_DEEP for problem in unkept):
         return None, unkept
     try:
-        return model.model_validate(document, context=reading), unkept
+        with few_compared():
+            return model.model_validate(document, context=reading), unkept
     except ValidationError as error:
         problems = problems_of(error)
     named = {problem.path for problem in problems}

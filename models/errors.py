@@ -38,11 +38,17 @@ def _json(value: object) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
 
 
+MOST_PROBLEMS = 100
+
+
 class InvalidDocument(SchedulerError):
-    """A document (action, small app, user list) has faults; `problems` holds all of them."""
+    """A document (action, small app, user list) has faults; `problems` holds the first hundred."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
-        self.problems = tuple(problems)
+        self.problems = tuple(problems[:MOST_PROBLEMS])
+        if len(problems) > MOST_PROBLEMS:
+            rest = Problem("document", None, "has more problems; correct these first")
+            self.problems = (*self.problems, rest)
         super().__init__("\n".join(str(problem) for problem in self.problems))
 
 

@@ -13,10 +13,11 @@ LONGEST_DOCUMENT = 256 * 1024
 DEEPEST = 32
 TOO_DEEP = f"is nested too deep; write at most {DEEPEST} levels"
 LARGEST_NUMBER = 2**63 - 1
-_STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+# A text without its end matches too: otherwise each quote in it would be tried as a beginning.
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
 _WRONG_QUOTES = ("'", "\u2018", "\u2019", "\u201c", "\u201d")
 # Lines of a comment before an object or a list.
-_COMMENTED = re.compile(r"(?:\s*(?:#|//)[^\n]*\n|\s*/\*.*?\*/)*\s*[\[{]", re.DOTALL)
+_COMMENTED = re.compile(r"(?:\s*+(?:(?:#|//)[^\n]*+\n|/\*(?:[^*]|\*(?!/))*+\*/))*+\s*+[\[{]")
 # Beginnings of the messages of Python's JSON parser, and what to write instead.
 _REMEDIES = {
     "Expecting ','": "write a comma between two entries",

@@ -1,17 +1,25 @@
 """Translation of pydantic's errors into problems with remedies."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from difflib import SequenceMatcher
 from functools import cache
+from itertools import islice
 
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails, InitErrorDetails
 
-from models.errors import Problem
+from models.errors import MOST_PROBLEMS, Problem
 
 ROOT = "document"
+# Names that may be compared for the hints of one document, which may have thousands of wrong ones;
+# a name that looks similar counts as many, because its comparison takes longer.
+MOST_COMPARED = 5_000
+SIMILAR_AT_LEAST = 0.6
+_left: ContextVar[list[int] | None] = ContextVar("comparisons left", default=None)
 LONGEST_SEGMENT = 60
 _PASSWORD = re.compile(r"(://[^/\s:@]*:)[^/\s]*@")
 
@@ -81,18 +89,50 @@ EXAMPLES = {
 }
 
 
+@contextmanager
+def few_compared() -> Iterator[None]:
+    """Bound the names that `nearest` compares within the block: the first wrong ones get a hint."""
+    token = _left.set([MOST_COMPARED])
+    try:
+        yield
+    finally:
+        _left.reset(token)
+
+
 def nearest(name: object, known: Iterable[str]) -> str | None:
-    """Return the known name nearest to `name`, or None if none is near."""
-    by_folded = {candidate.casefold(): candidate for candidate in known}
+    """Return the known name nearest to `name`; None if none is near, or too many were compared."""
+    names = list(known)
+    left = _left.get() or [len(names) + MOST_COMPARED]
+    left[0] -= len(names)
+    if left[0] < 0:
+        return None
+    by_folded = {candidate.casefold(): candidate for candidate in names}
     wanted = str(name)[:100].casefold()
     begun = [folded for folded in by_folded if len(wanted) > 2 and folded.startswith(wanted)]
-    found = begun or get_close_matches(wanted, by_folded, n=1, cutoff=0.6)
-    return by_folded[found[0]] if found else None
+    found = begun[0] if begun else _most_similar(wanted, by_folded, left)
+    return None if found is None else by_folded[found]
+
+
+def _most_similar(wanted: str, known: Iterable[str], left: list[int]) -> str | None:
+    """Return the name most similar to `wanted`, by the comparisons that are left."""
+    best, highest = None, SIMILAR_AT_LEAST
+    matcher = SequenceMatcher(b=wanted)
+    for name in known:
+        matcher.set_seq1(name[:100])
+        if matcher.real_quick_ratio() < highest or matcher.quick_ratio() < highest:
+            continue
+        left[0] -= len(name) * len(wanted) // 50
+        if left[0] < 0:
+            break
+        ratio = matcher.ratio()
+        if ratio > highest or (best is None and ratio == highest):
+            best, highest = name, ratio
+    return best
 
 
 def listed(names: Iterable[str]) -> str:
     """Return at most twelve of the names, in quotes."""
-    shown = [f'"{name}"' for name in names]
+    shown = [f'"{name}"' for name in islice(names, 13)]
     return ", ".join(shown[:12]) + (", …" if len(shown) > 12 else "")
 
 
@@ -213,10 +253,11 @@ def unknown_keys(model: type[BaseModel], raw: Mapping[str, object]) -> list[Init
     if model.model_config.get("extra") == "allow":
         return []
     known = known_keys(model)
+    unknown = [key for key in raw if key not in known]
+    # One more than is shown, so that the reader knows of the rest.
     return [
-        line_error((str(key),), value, unknown_name("key", key, known))
-        for key, value in raw.items()
-        if key not in known
+        line_error((str(key),), raw[key], unknown_name("key", key, known))
+        for key in unknown[: MOST_PROBLEMS + 1]
     ]
 
 

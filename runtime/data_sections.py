@@ -55,8 +55,13 @@ class FetchSettings(Section):
         0.1, ge=0, le=1, description="share of rows that may be left out before a domain fails"
     )
     parallel: int = Field(4, ge=1, le=64, description="domains read side by side")
+    import_s: float = Field(600, gt=0, le=86_400, description="seconds one import may take")
+    reader_s: float = Field(3600, gt=0, le=86_400, description="seconds one reader may take")
+    cpu_s: float = Field(
+        600, gt=0, le=86_400, description="seconds of CPU of one query, reader or import"
+    )
     memory_mb: int = Field(
-        512, ge=64, le=1_048_576, description="memory of one import; more goes to the disk"
+        1024, ge=256, le=1_048_576, description="memory of one query, reader or import, in MiB"
     )
     threads: int = Field(2, ge=1, le=256, description="threads of one import")
     allow_private: bool = Field(False, description="whether URLs may lead to private addresses")

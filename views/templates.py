@@ -14,6 +14,7 @@ from models.problems import unknown_name
 from models.sql import read_clock
 from models.store.people import users
 from runtime.database import reading
+from small_apps.bounded.limits import OverLimit
 from small_apps.mail.checks import problems_of_template
 from small_apps.mail.failures import MailRefused, MailServerFailed
 from small_apps.mail.message import (
@@ -24,9 +25,10 @@ from small_apps.mail.message import (
     parse_address,
     unsubscribe_url,
 )
-from small_apps.mail.templates import InvalidTemplate, MailTemplate, render
+from small_apps.mail.rendering import rendered
+from small_apps.mail.templates import InvalidTemplate, MailTemplate
 from small_apps.mail.transport import open_transport
-from small_apps.mail.values import Occasion, sample_of, values_of
+from small_apps.mail.values import Occasion, own_values, sample_of, shared_values
 from small_apps.store import small_apps
 from views.installation import Installation
 from views.view import Listing, View
@@ -143,9 +145,9 @@ def _rendered(installation: Installation, name: str, user: str | None) -> Render
     url = unsubscribe_url(installation.settings.mail.unsubscribe, recipient.id, app.name)
     try:
         occasion = _occasion(installation, settings)
-        values = {**sample_of(name, settings), **values_of(occasion, recipient, url)}
-        content = render(template, values)
-    except InvalidTemplate as error:
+        values = {**sample_of(name, settings), **shared_values(occasion)}
+        content = next(rendered(template, values, [own_values(recipient, url)]))
+    except (InvalidTemplate, OverLimit) as error:
         raise Refused(str(error)) from None
     return Rendered(name, recipient, content, url)
 

@@ -13,11 +13,9 @@ from models.action import ScheduledActionModel
 from models.action.plan import CronTrigger
 from models.action.recipients import EVERYBODY, RecipientFilterModel
 from models.action.when import WhenModel
-from models.problems import nearest
+from models.problems import few_compared, nearest
 from models.values import NameOf
 
-# A limit on comparisons: many unknown names must not take minutes.
-MOST_COMPARED = 1_000
 # Keys of the policy that have no effect on event actions.
 FOR_CLOCKS = {"catch_up", "overlap", "max_waiting"}
 
@@ -40,9 +38,13 @@ class KnownNames:
 
 def warnings_of(action: ScheduledActionModel, known: KnownNames) -> list[str]:
     """Return the warnings about `action`, one text each."""
+    with few_compared():
+        unknown = [
+            *_unknown_recipients(action, known),
+            *_unknown_names(action, known),
+        ]
     return [
-        *_unknown_recipients(action, known),
-        *_unknown_names(action, known),
+        *unknown,
         *_no_recipients(action, known),
         *_left_out(action),
         *_either_day(action.when),
@@ -68,7 +70,7 @@ def _either_day(when: WhenModel) -> Iterator[str]:
 def _unknown(path: str, what: str, names: Collection[str], known: Collection[str]) -> Iterator[str]:
     for name in names:
         if name not in known:
-            near = nearest(name, known) if len(known) <= MOST_COMPARED else None
+            near = nearest(name, known)
             hint = f'; did you mean "{near}"?' if near else ""
             yield f'{path} "{name}": no {what} has this name now{hint}'
 

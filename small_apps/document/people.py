@@ -13,7 +13,7 @@ from pydantic_core import InitErrorDetails
 
 from models.action.recipients import EVERYBODY
 from models.errors import Problem
-from models.problems import line_error, nearest
+from models.problems import few_compared, line_error, nearest
 from models.users import UserModel
 from models.values import Names, parse_list, parse_name
 
@@ -93,15 +93,19 @@ def unknown_members(people: People, known: Iterable[str]) -> list[Problem]:
     """Return a problem for each group member that is neither a listed nor a stored user."""
     stored = () if people.is_complete else known
     ids = {*stored, *(user.id for user in people.users)}
-    problems = []
-    for group, members in (people.groups or {}).items():
-        for number, member in enumerate(members):
-            if member not in ids:
-                near = nearest(member, ids)
-                hint = f'did you mean "{near}"?' if near else 'list it under "users"'
-                text = f"is not a user of this small app; {hint}"
-                problems.append(Problem(f"groups.{group}[{number}]", member, text))
-    return problems
+    with few_compared():
+        return [
+            Problem(f"groups.{group}[{number}]", member, _unknown_member(member, ids))
+            for group, members in (people.groups or {}).items()
+            for number, member in enumerate(members)
+            if member not in ids
+        ]
+
+
+def _unknown_member(member: str, ids: Iterable[str]) -> str:
+    near = nearest(member, ids)
+    hint = f'did you mean "{near}"?' if near else 'list it under "users"'
+    return f"is not a user of this small app; {hint}"
 
 
 def plan_people(

@@ -15,6 +15,7 @@ from small_apps.fetch.addresses import FETCHING
 from small_apps.fetch.deadline import Deadline
 from small_apps.fetch.guard import Guard
 from small_apps.fetch.http_errors import reason_of, status_line
+from small_apps.importing.bad_rows import short
 from small_apps.watch import Watch
 
 MOST_REDIRECTS = 5
@@ -119,6 +120,7 @@ def _opened(
         with deadline, client, closing(_followed(client, wanted, headers, deadline)) as response:
             if response.status_code not in (200, 206):
                 raise SourceFailed(f"{shown} answered {status_line(response.status_code)}")
+            _check_encoding(response, shown)
             yield response
             if deadline.is_over:
                 raise httpx.ReadTimeout("")
@@ -131,6 +133,17 @@ def _opened(
             text = f"{shown} took longer than SCHED_FETCH_TIMEOUT_S={settings.timeout_s:g}"
             raise SourceFailed(text) from None
         raise SourceFailed(f"{shown}: {reason_of(error)}") from None
+
+
+def _check_encoding(response: httpx.Response, shown: str) -> None:
+    """Raise SourceFailed for a packed response: unpacked, its size has no bound."""
+    encoding = response.headers.get("content-encoding", "identity").strip()
+    if encoding.lower() not in ("", "identity"):
+        raise SourceFailed(
+            f"{shown} answered with Content-Encoding {short(encoding)}, though only identity was "
+            "accepted; let the server send the file as it is, also a .gz file",
+            permanent=True,
+        )
 
 
 def _unnamed(error: SourceFailed, wanted: Wanted) -> SourceFailed:
@@ -180,7 +193,7 @@ def _bounded(
     done = 0
     _check_size(total or 0, shown, settings)
     # A chunk size would hold back the bytes of a slow server, and delay the checks.
-    for chunk in response.iter_bytes():
+    for chunk in response.iter_raw():
         done += len(chunk)
         _check_size(done, shown, settings)
         watch.check()

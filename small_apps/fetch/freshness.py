@@ -1,19 +1,14 @@
 """Probes that find whether a source changed since its snapshot; uncertain means changed."""
 
+import os
 from collections.abc import Mapping
 
 from runtime.config import Settings
+from small_apps.beneath import opened_beneath
 from small_apps.failures import SourceFailed
 from small_apps.fetch import downloads
 from small_apps.fetch.downloads import Answer
-from small_apps.fetch.sources import (
-    Source,
-    file_state,
-    file_validators,
-    granted_place,
-    resolve_file,
-    wanted_of,
-)
+from small_apps.fetch.sources import Source, file_validators, granted_place, wanted_of
 
 
 def probe(source: Source, settings: Settings) -> dict[str, str] | None:
@@ -30,8 +25,8 @@ def probe(source: Source, settings: Settings) -> dict[str, str] | None:
             return None
         return {"source": source.key, **answer.validators}
     try:
-        file = resolve_file(*granted_place(str(source.file), settings))
-        return file_validators(source, file_state(file, source.shown))
+        with opened_beneath(*granted_place(str(source.file), settings)) as stream:
+            return file_validators(source, os.fstat(stream.fileno()))
     except SourceFailed:
         return None
 

@@ -1,8 +1,9 @@
-"""SQL sources: one read-only query on a configured connection, bounded and streamed."""
+"""SQL sources: one read-only query on a configured connection, in a child process, streamed."""
 
 import threading
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,20 @@ from minutehand.grants import not_granted
 from models.problems import unknown_name
 from runtime.clock import monotonic
 from runtime.config import Settings
+from runtime.data_sections import FetchSettings
 from runtime.references import OF_SETTINGS, SecretMissing, resolved
+from small_apps.bounded import client
+from small_apps.bounded.child import Call
+from small_apps.bounded.limits import Limits, Over, OverLimit
 from small_apps.failures import SourceFailed, Stopped, first_line
 from small_apps.fetch.rows import Bounds, write_rows
 from small_apps.importing.bad_rows import BadRows
+from small_apps.importing.in_child import READING
 from small_apps.watch import Watch
 
 CONNECT_S = 10
+# libpq without memory for a row returns what it has, and an error as a second result.
+_NO_MEMORY = ("out of memory", "received 2 results from command")
 ROWS_AT_ONCE = 1_000
 
 
@@ -27,13 +35,44 @@ def query(sql: str, name: str, target: Path, settings: Settings, watch: Watch) -
 
     Return the rows left out. Raises SourceFailed, and Stopped after ending the query on the server.
     """
-    engine = _engine(name, settings)
-    end = monotonic() + settings.fetch.timeout_s
+    arguments = {
+        "sql": sql,
+        "name": name,
+        "url": _url(name, settings),
+        "target": str(target),
+        "settings": settings.fetch.model_dump(mode="json"),
+    }
+    call = client.Call(f"{__name__}:answer", arguments)
+    try:
+        return BadRows.of_json(client.run(call, _limits_of(settings.fetch), watch))
+    except OverLimit as error:
+        raise SourceFailed(f"connection {name} {error}", permanent=error.permanent) from None
+
+
+def _limits_of(settings: FetchSettings) -> Limits:
+    names = READING | {Over.TIME: "SCHED_FETCH_TIMEOUT_S"}
+    slack_s = CONNECT_S + client.GRACE_S
+    return Limits(settings.memory_mb, settings.cpu_s, settings.timeout_s, names, slack_s)
+
+
+def answer(call: Call) -> Mapping[str, Any]:
+    """Write the rows of the call's query; called in the child."""
+    given = call.arguments
+    settings = FetchSettings.model_validate(given["settings"])
+    engine = _engine(given["name"], given["url"], settings)
+    target = Path(given["target"])
+    return asdict(_written(engine, given["sql"], given["name"], target, settings, call.watch))
+
+
+def _written(
+    engine: sa.Engine, sql: str, name: str, target: Path, settings: FetchSettings, watch: Watch
+) -> BadRows:
+    end = monotonic() + settings.timeout_s
     try:
         with engine.connect() as connection:
             driver = connection.connection.driver_connection
-            with _ended_in_time(_cancel_of(driver), settings.fetch.timeout_s, watch):
-                bounds = Bounds(f"connection {name}", settings.fetch, watch)
+            with _ended_in_time(_cancel_of(driver), settings.timeout_s, watch):
+                bounds = Bounds(f"connection {name}", settings, watch)
                 with closing(_rows(connection, sql, name)) as rows:
                     return write_rows(rows, target, bounds)
     except sa.exc.SQLAlchemyError as error:
@@ -44,7 +83,8 @@ def query(sql: str, name: str, target: Path, settings: Settings, watch: Watch) -
         engine.dispose()
 
 
-def _engine(name: str, settings: Settings) -> sa.Engine:
+def _url(name: str, settings: Settings) -> str:
+    """Return the URL of a connection, its reference resolved. Raises SourceFailed."""
     known = {
         one: url
         for one, url in settings.connections.items()
@@ -56,11 +96,16 @@ def _engine(name: str, settings: Settings) -> sa.Engine:
         text = unknown_name("connection", name, known)
         raise SourceFailed(f'connection "{name}" {text}', permanent=True)
     try:
-        url = sa.make_url(resolved(known[name].get_secret_value(), OF_SETTINGS))
-        options = _options(url, settings.fetch.timeout_s)
-        engine = sa.create_engine(url, poolclass=sa.NullPool, connect_args=options)
+        return resolved(known[name].get_secret_value(), OF_SETTINGS)
     except SecretMissing as error:
         raise SourceFailed(f"connection {name}: {error}") from None
+
+
+def _engine(name: str, written: str, settings: FetchSettings) -> sa.Engine:
+    try:
+        url = sa.make_url(written)
+        options = _options(url, settings.timeout_s)
+        engine = sa.create_engine(url, poolclass=sa.NullPool, connect_args=options)
     except (sa.exc.ArgumentError, ImportError, ValueError) as error:
         # The text of a URL error may quote the URL.
         kind = type(error).__name__
@@ -140,11 +185,13 @@ def _columns(result: sa.CursorResult[Any], name: str) -> Sequence[str]:
 
 
 def _failed(
-    name: str, error: sa.exc.SQLAlchemyError, *, is_late: bool, settings: Settings
+    name: str, error: sa.exc.SQLAlchemyError, *, is_late: bool, settings: FetchSettings
 ) -> SourceFailed:
     if is_late:
-        seconds = settings.fetch.timeout_s
+        seconds = settings.timeout_s
         return SourceFailed(f"connection {name} took longer than SCHED_FETCH_TIMEOUT_S={seconds:g}")
     text = first_line(getattr(error, "orig", None) or error)
+    if any(sign in text for sign in _NO_MEMORY):
+        raise MemoryError
     is_permanent = isinstance(error, sa.exc.ProgrammingError)
     return SourceFailed(f"connection {name}: {text}", permanent=is_permanent)

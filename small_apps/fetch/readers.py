@@ -1,22 +1,25 @@
-"""Reader sources: rows from a registered Python function."""
+"""Reader sources: rows from a registered Python function, in a child process."""
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
-
 from minutehand.grants import not_granted
 from minutehand.readers import RegisteredReader, registered_readers
-from minutehand.steps import StepContext, StepFailed
-from models.problems import path_of, remedy_of, unknown_name
+from minutehand.steps import StepContext
+from models.problems import unknown_name
 from models.references import is_reference
 from runtime.config import Settings
-from runtime.references import SecretMissing, hidden, resolved
-from small_apps.failures import SourceFailed, Stopped
-from small_apps.fetch.rows import Bounds, write_rows
+from runtime.references import SecretMissing, resolved
+from small_apps.bounded import client
+from small_apps.bounded.limits import Limits, Over, OverLimit
+from small_apps.failures import SourceFailed
+from small_apps.fetch.rows import Bounds
 from small_apps.importing.bad_rows import BadRows
+from small_apps.importing.in_child import READING
+
+ANSWER = "small_apps.fetch.reader_child:answer"
 
 
 def read(
@@ -29,31 +32,73 @@ def read(
 ) -> BadRows:
     """Write the rows of the reader `name` to `target`, as JSON Lines; return the rows left out.
 
-    `given` are its parameters, with unresolved references. Raises SourceFailed for any error of
-    the reader, and Stopped.
+    `given` are its parameters, with unresolved references. The reader's progress, log lines and
+    checkpoint come into `context`. Raises SourceFailed for any error of the reader, and Stopped.
     """
     if not settings.grants.allows("readers", name):
         raise SourceFailed(f"reader {name} {not_granted('readers', name)}", permanent=True)
     found = _registered(name)
     secrets = _secrets(found, given, settings)
-    rows: Any = ()
+    arguments = {
+        "reader": name,
+        "module": _module_of(found, context),
+        "parameters": {**given, **secrets},
+        "secrets": list(secrets.values()),
+        "target": str(target),
+        "settings": settings.fetch.model_dump(mode="json"),
+        "context": _written(context),
+    }
+    names = READING | {Over.TIME: "SCHED_FETCH_READER_S"}
+    limits = Limits(settings.fetch.memory_mb, settings.fetch.cpu_s, settings.fetch.reader_s, names)
+    call = client.Call(ANSWER, arguments, loads=True)
     try:
-        own = replace(context, parameters=_parameters(found, {**given, **secrets}))
-        rows = found.factory(own)
-        return _hidden(write_rows(rows, target, bounds, found.mapper), secrets)
-    except Stopped:
-        raise
-    except (SourceFailed, StepFailed) as error:
-        text = str(error) if isinstance(error, SourceFailed) else f"reader {name}: {error}"
-        shown = hidden(text, secrets.values())
-        raise SourceFailed(shown, permanent=error.permanent) from None
-    except (Exception, SystemExit) as error:  # user code, whose errors may quote its parameters
-        shown = hidden(f"{type(error).__name__}: {error}", secrets.values())
-        raise SourceFailed(f"reader {name}: {shown}") from None
-    finally:
-        close = getattr(rows, "close", None)
-        if callable(close):
-            close()
+        made = client.run(call, limits, bounds.watch, _noted(context))
+    except OverLimit as error:
+        raise SourceFailed(f"reader {name} {error}", permanent=error.permanent) from None
+    if made["checkpoint"] != context.checkpoint:
+        context.checkpoint.clear()
+        context.checkpoint.update(made["checkpoint"])
+    return BadRows.of_json(made["bad_rows"])
+
+
+def _module_of(found: RegisteredReader, context: StepContext) -> str:
+    """Return the module whose import registers the reader."""
+    known: Mapping[str, str] = getattr(context, "reader_modules", {})
+    return known.get(found.name) or found.factory.__module__
+
+
+def _written(context: StepContext) -> dict[str, Any]:
+    """Return the fields of `context` as JSON, for `reader_child.ReaderContext`."""
+    app, last = context.small_app, context.last_success_at
+    return {
+        "operation_id": str(context.operation_id),
+        "occurrence_at": context.occurrence_at.isoformat(),
+        "attempt": context.attempt,
+        "subject": context.subject,
+        "triggerer": context.triggerer,
+        "small_app": {
+            "id": app.id,
+            "name": app.name,
+            "zone": app.zone,
+            "settings": dict(app.settings),
+        },
+        "recipients": [asdict(one) for one in context.recipients],
+        "run_number": context.run_number,
+        "last_success_at": last.isoformat() if last else None,
+        "checkpoint": context.checkpoint,
+        "left_s": context.time_left().total_seconds(),
+    }
+
+
+def _noted(context: StepContext) -> Callable[[str, Any], None]:
+    def note(kind: str, value: Any) -> None:
+        if kind == "step progress":
+            context.progress(*value)
+        elif kind == "log":
+            level, text = value
+            context.logger.log(level, "%s", text)
+
+    return note
 
 
 def _registered(name: str) -> RegisteredReader:
@@ -76,22 +121,3 @@ def _secrets(
         }
     except SecretMissing as error:
         raise SourceFailed(f"reader {found.name}: {error}") from None
-
-
-def _parameters(found: RegisteredReader, values: Mapping[str, Any]) -> BaseModel:
-    try:
-        return found.parameters.model_validate(values)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        text = f"{path_of(first['loc'])} {remedy_of(first)}"
-        raise SourceFailed(f"reader {found.name}: parameters.{text}", permanent=True) from None
-
-
-def _hidden(bad_rows: BadRows, secrets: Mapping[str, str]) -> BadRows:
-    """Return the bad rows without secrets; a mapper's errors may quote one."""
-    known = secrets.values()
-    bad_rows.samples = [
-        replace(one, value=hidden(one.value, known), why=hidden(one.why, known))
-        for one in bad_rows.samples
-    ]
-    return bad_rows

@@ -68,6 +68,8 @@ def _line(row: Any, number: int, mapper: Mapper | None, bad_rows: BadRows) -> st
         if not isinstance(mapped, Mapping):
             raise TypeError("is not a row; return a dict")
         return json.dumps({str(key): plain(value) for key, value in mapped.items()})
+    except MemoryError:
+        raise
     except Exception as error:  # one bad row, or an error of a user's mapper
         why = str(error) if mapper is None else f"{type(error).__name__}: {error}"
         bad_rows.add(1, [BadRow(number, None, short(row), why)])

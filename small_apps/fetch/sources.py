@@ -1,7 +1,6 @@
 """Fetching of a domain's source: a file, a URL, a query, or a registered reader."""
 
 import os
-import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -15,6 +14,7 @@ from models.references import is_reference
 from runtime.config import Settings
 from runtime.references import SecretMissing, resolved
 from runtime.urls import check_web_url
+from small_apps.beneath import opened_beneath
 from small_apps.document.sources import PLACES, format_of_name
 from small_apps.failures import SourceFailed
 from small_apps.fetch import downloads, readers
@@ -142,34 +142,6 @@ def granted_place(name: str, settings: Settings) -> tuple[Path, str]:
     return settings.effective_data_root / folder, str(path)
 
 
-def resolve_file(data_root: Path, name: str) -> Path:
-    """Return the file `name` under `data_root`, links followed.
-
-    Raises SourceFailed for a file outside the root, also by `..`, an absolute path or a link.
-    """
-    root = data_root.resolve()
-    try:
-        found = (root / name).resolve(strict=True)
-    except OSError as error:
-        raise SourceFailed(f"{name}: {error.strerror} in the data root (SCHED_DATA_ROOT)") from None
-    except (RuntimeError, ValueError) as error:
-        raise SourceFailed(f"{name!r}: {error}", permanent=True) from None
-    if not found.is_relative_to(root):
-        raise SourceFailed(f"{name} lies outside the data root (SCHED_DATA_ROOT)", permanent=True)
-    return found
-
-
-def file_state(file: Path, shown: str) -> os.stat_result:
-    """Return the state of a regular file. Raises SourceFailed for anything else."""
-    try:
-        state = file.stat()
-    except OSError as error:
-        raise SourceFailed(f"{shown}: {error.strerror}") from None
-    if not stat.S_ISREG(state.st_mode):
-        raise SourceFailed(f"{shown} is not a file", permanent=True)
-    return state
-
-
 def file_validators(source: Source, state: os.stat_result) -> dict[str, str]:
     """Return the validators that identify this state of a file."""
     return {
@@ -248,14 +220,16 @@ def fetch_again(source: Source, kept: Path, settings: Settings, watch: Watch) ->
 
 def _local(source: Source, settings: Settings, watch: Watch) -> Fetched:
     name = str(source.file)
-    file = resolve_file(*granted_place(name, settings))
-    state = file_state(file, name)
+    root, path = granted_place(name, settings)
+    with opened_beneath(root, path) as stream:
+        state = os.fstat(stream.fileno())
     if state.st_size > settings.fetch.max_bytes:
         raise SourceFailed(
             f"{name} is larger than SCHED_FETCH_MAX_BYTES={settings.fetch.max_bytes}",
             permanent=True,
         )
-    data = Data(file, source.format or format_of(name), name, source.rules, watch)
+    format_name = source.format or format_of(name)
+    data = Data(Path(path), format_name, name, source.rules, watch, root=root)
     return Fetched(data, file_validators(source, state))
 
 

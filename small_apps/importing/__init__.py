@@ -1,14 +1,19 @@
-"""Import of a source file into a snapshot file by DuckDB: read, type, merge, measure."""
+"""Import of a source file into a snapshot file by DuckDB: read, type, merge, measure.
 
-from collections.abc import Mapping
+It runs in a child process: see `in_child`.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from hashlib import file_digest
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import duckdb
 
 from runtime.data_sections import FetchSettings
+from small_apps.beneath import opened_beneath
 from small_apps.failures import SourceFailed, first_line
 from small_apps.importing.bad_rows import BadRows
 from small_apps.importing.columnar import Engine, memory_text, opened
@@ -33,7 +38,10 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """A source's data on this machine, to be imported; `bad_rows` were left out by the fetch."""
+    """A source's data on this machine, to be imported; `bad_rows` were left out by the fetch.
+
+    The path of a file of the data root is relative to this `root`.
+    """
 
     file: Path
     format: str
@@ -41,6 +49,21 @@ class Data:
     rules: Rules = Rules()
     watch: Watch = field(default_factory=Watch)
     bad_rows: BadRows = field(default_factory=BadRows)
+    root: Path | None = None
+
+    @contextmanager
+    def opened(self) -> Iterator[BinaryIO]:
+        """Yield the open file. Raises SourceFailed."""
+        if self.root is not None:
+            with opened_beneath(self.root, str(self.file)) as stream:
+                yield stream
+            return
+        try:
+            stream = self.file.open("rb")
+        except OSError as error:
+            raise SourceFailed(f"{self.shown}: {error.strerror}") from None
+        with stream:
+            yield stream
 
     def with_watch(self, watch: Watch) -> "Data":
         """Return the same data with another watch."""
@@ -61,15 +84,17 @@ class Imported:
         return int(self.figures["rows"])
 
 
-def import_data(settings: FetchSettings, data: Data, target: Path, last: Path | None) -> Imported:
+def import_data(
+    settings: FetchSettings, data: Data, stream: BinaryIO, target: Path, last: Path | None
+) -> Imported:
     """Write the rows of `data` to `target` as Parquet; temporary files go to its folder.
 
-    With a key, the rows are merged into those of the snapshot `last`. Raises SourceFailed if no
-    row, or too small a share of them, can be read; and Stopped.
+    `stream` is the open file of `data`. With a key, the rows are merged into those of the snapshot
+    `last`. Raises SourceFailed if no row, or too small a share of them, can be read; and Stopped.
     """
     folder = target.parent
     prepared = folder / "source"
-    ends = prepare(data.file, prepared, data.shown, settings, data.watch)
+    ends = prepare(stream, prepared, data.shown, settings, data.watch)
     try:
         with opened(folder, settings, data.watch) as engine:
             table = _read(engine, prepared, data, ends)
@@ -84,8 +109,8 @@ def import_data(settings: FetchSettings, data: Data, target: Path, last: Path | 
         raise SourceFailed(f"{data.shown} needs {memory_text(error, settings)}") from None
     except duckdb.Error as error:
         raise SourceFailed(f"{data.shown}: {first_line(error)}") from None
-    with target.open("rb") as stream:
-        return Imported(file_digest(stream, "sha256").hexdigest(), figures, table.bad_rows)
+    with target.open("rb") as made:
+        return Imported(file_digest(made, "sha256").hexdigest(), figures, table.bad_rows)
 
 
 def load(engine: Engine, snapshot: Path, shown: str, name: str = "raw") -> Table:

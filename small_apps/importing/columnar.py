@@ -13,10 +13,12 @@ from typing import Any
 import duckdb
 
 from runtime.data_sections import FetchSettings
-from small_apps.failures import Stopped, first_line
+from small_apps.failures import Stopped
 from small_apps.watch import Watch
 
 SPILL = "spill"
+# The rest of the memory is for the allocator, and for what DuckDB does not count.
+ENGINE_SHARE = 2
 # An import holds its rows several times, unpacked and in the engine's wider types.
 SPILL_TO_SOURCE = 32
 
@@ -54,7 +56,7 @@ class Engine:
 def opened(folder: Path, settings: FetchSettings, watch: Watch | None = None) -> Iterator[Engine]:
     """Yield a new engine that reads and writes files in `folder` only."""
     config: dict[str, Any] = {
-        "memory_limit": f"{settings.memory_mb}MiB",
+        "memory_limit": f"{settings.memory_mb // ENGINE_SHARE}MiB",
         "threads": settings.threads,
         "temp_directory": str(folder / SPILL),
         "autoinstall_known_extensions": False,
@@ -79,7 +81,10 @@ def memory_text(error: duckdb.OutOfMemoryException, settings: FetchSettings) -> 
             f"more than {SPILL_TO_SOURCE} times SCHED_FETCH_MAX_BYTES={settings.max_bytes} "
             "once it is unpacked, or more than half of the free disk"
         )
-    return f"more than SCHED_FETCH_MEMORY_MB={settings.memory_mb}: {first_line(error)}"
+    return (
+        f"more than SCHED_FETCH_MEMORY_MB={settings.memory_mb} of memory; make it smaller, or "
+        "raise SCHED_FETCH_MEMORY_MB"
+    )
 
 
 def _most_spilled(folder: Path, settings: FetchSettings) -> int:

@@ -4,7 +4,6 @@ import codecs
 import os
 import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -42,13 +41,15 @@ class Ends:
         return sum(count > 0 for count in (self.crlf, self.lf, self.cr)) > 1
 
 
-def prepare(source: Path, target: Path, shown: str, settings: FetchSettings, watch: Watch) -> Ends:
-    """Write the unpacked bytes of `source` to `target`, without a text's byte order mark.
+def prepare(
+    stream: BinaryIO, target: Path, shown: str, settings: FetchSettings, watch: Watch
+) -> Ends:
+    """Write the unpacked bytes of `stream` to `target`, without a text's byte order mark.
 
     Raises SourceFailed for a file above the size limit once unpacked, for one that is changed in
     place meanwhile (it may be replaced by rename), and for text that is not UTF-8.
     """
-    with _opened(source, shown) as stream, target.open("wb") as copy:
+    with target.open("wb") as copy:
         before = _state(stream)
         is_binary = False
         checked = _Text(shown)
@@ -98,15 +99,6 @@ class _Text:
                 "save the file as UTF-8",
                 permanent=True,
             ) from None
-
-
-@contextmanager
-def _opened(source: Path, shown: str) -> Iterator[BinaryIO]:
-    try:
-        with source.open("rb") as stream:
-            yield stream
-    except FileNotFoundError as error:
-        raise SourceFailed(f"{shown}: {error.strerror}") from None
 
 
 def _state(stream: BinaryIO) -> tuple[int, int]:

@@ -68,9 +68,10 @@ def _end_last_line(file: Path) -> None:
 
 
 def _first_sign(stream: BinaryIO) -> bytes:
-    while byte := stream.read(1):
-        if byte not in b" \t\r\n":
-            return byte
+    while chunk := stream.read(1 << 20):
+        rest = chunk.lstrip(b" \t\r\n")
+        if rest:
+            return rest[:1]
     return b""
 
 

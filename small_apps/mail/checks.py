@@ -1,13 +1,21 @@
-"""Checks of a small app's templates, when its document is saved and before each use."""
+"""Checks of a small app's templates, when its document is saved and before each use.
 
-from collections.abc import Iterator, Mapping
+A child process with limits checks them: a template may need any time to parse and to render.
+"""
+
+from collections.abc import Mapping
 from typing import Any
 
 from models.errors import Problem
-from models.problems import path_of
+from models.problems import ROOT, path_of
+from small_apps.bounded import client
+from small_apps.bounded.limits import Limits, OverLimit
 from small_apps.document import InvalidSmallApp, SmallAppModel, parse_small_app
-from small_apps.mail.templates import PARTS, MailTemplate, problems_in
-from small_apps.mail.values import sample_of
+from small_apps.mail.templates import PARTS, MailTemplate
+from small_apps.watch import Watch
+
+# The templates of the largest document take 4 s and 100 MiB to parse and to compile.
+CHECKING = Limits(memory_mb=128, cpu_s=5, time_s=60)
 
 
 def checked_small_app(document: object) -> SmallAppModel:
@@ -32,27 +40,34 @@ def template_problems(document: object) -> list[Problem]:
         return []
     settings = document.get("settings") if isinstance(document, Mapping) else None
     known = settings if isinstance(settings, Mapping) else {}
-    return [
-        problem
+    texts = {
+        str(name): {part: text for part in PARTS if isinstance(text := template.get(part), str)}
         for name, template in templates.items()
         if isinstance(template, Mapping)
-        for problem in _of_parts(str(name), template, known)
-    ]
+    }
+    return _problems_of(texts, known)
 
 
 def problems_of_template(template: MailTemplate, settings: Mapping[str, Any]) -> list[Problem]:
     """Return every problem of a stored template; `settings` are those of its small app."""
-    parts = {part: getattr(template, part) for part in PARTS}
-    return list(_of_parts(template.name, parts, settings))
+    texts = {part: text for part in PARTS if (text := getattr(template, part)) is not None}
+    return _problems_of({template.name: texts}, settings)
 
 
-def _of_parts(
-    name: str, parts: Mapping[str, object], settings: Mapping[str, Any]
-) -> Iterator[Problem]:
-    for part in PARTS:
-        source = parts.get(part)
-        if not isinstance(source, str):
-            continue
-        for one in problems_in(part, source, sample_of(name, settings)):
-            remedy = f"{one.remedy} (line {one.line})" if one.line else one.remedy
-            yield Problem(path_of(("templates", name, part)), one.value, remedy)
+def _problems_of(
+    texts: Mapping[str, Mapping[str, str]], settings: Mapping[str, Any]
+) -> list[Problem]:
+    if not any(texts.values()):
+        return []
+    at: list[Any] = []
+    arguments = {"templates": texts, "settings": dict(settings)}
+    call = client.Call("small_apps.mail.child:check", arguments)
+    try:
+        found = client.run(call, CHECKING, Watch(), lambda _kind, place: at.append(place))
+    except RecursionError:
+        # Nested too deeply for JSON: the document itself is refused.
+        return []
+    except OverLimit as error:
+        place = path_of(("templates", *at[-1])) if at else ROOT
+        return [Problem(place, None, str(error))]
+    return [Problem(*one) for one in found]

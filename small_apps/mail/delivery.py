@@ -1,7 +1,7 @@
 """Delivery of one message to each recipient of an operation, for all mail steps."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
@@ -9,6 +9,7 @@ from minutehand.steps import Recipient, StepFailed, StepResult
 from models.errors import LeaseLost
 from models.store.operations import running
 from runtime.database import reading
+from small_apps.bounded.limits import OverLimit
 from small_apps.mail.delivery_report import Report, result_of
 from small_apps.mail.failures import MailRefused, MailServerFailed
 from small_apps.mail.message import (
@@ -26,9 +27,12 @@ from small_apps.step_context import WorkContext
 from small_apps.store import deliveries
 from small_apps.store.deliveries import Delivery, Reserved
 
+# Yields the content for each of some recipients, in order.
+Contents = Callable[[Sequence[Recipient]], Iterator[Content]]
 
-def deliver(context: WorkContext, step: str, compose: Callable[[Recipient], Content]) -> StepResult:
-    """Send each recipient the message of `compose`; return the step's result.
+
+def deliver(context: WorkContext, step: str, contents: Contents) -> StepResult:
+    """Send each recipient the message of `contents`; return the step's result.
 
     Recipients already recorded as sent are skipped, and so are those whose address an earlier
     attempt found permanently refused, unless the address changed. If some are refused, the result
@@ -49,7 +53,7 @@ def deliver(context: WorkContext, step: str, compose: Callable[[Recipient], Cont
             waiting.append(one)
     report.wanted, report.refused_before = len(waiting), len(report.refused)
     with open_transport(context.settings) as transport:
-        sending = _Sending(context, step, compose, transport, domain)
+        sending = _Sending(context, step, contents(waiting), transport, domain)
         try:
             _send_all(sending, waiting, report)
         finally:
@@ -62,15 +66,18 @@ def deliver(context: WorkContext, step: str, compose: Callable[[Recipient], Cont
 class _Sending:
     context: WorkContext
     step: str
-    compose: Callable[[Recipient], Content]
+    contents: Iterator[Content]
     transport: Transport
     domain: str
     # Accepted by the server, not yet recorded; the next reservation records it.
     _accepted: Delivery | None = None
 
     def send(self, recipient: Recipient) -> bool:
-        """Send to one; False if another attempt did. Raises MailRefused, MailServerFailed."""
-        content = self.compose(recipient)
+        """Send to the next one; False if another attempt did.
+
+        Raises MailRefused, MailServerFailed, InvalidTemplate and OverLimit.
+        """
+        content = next(self.contents)
         delivery = Delivery(self.context.operation_id, self.step, recipient.id)
         reserved = self._reserve(delivery, recipient)
         if reserved is None:
@@ -144,8 +151,8 @@ def _send_all(sending: _Sending, waiting: Sequence[Recipient], report: Report) -
             return
         try:
             is_new = sending.send(recipient)
-        except InvalidTemplate as error:
-            raise StepFailed(str(error), permanent=True) from None
+        except (InvalidTemplate, OverLimit) as error:
+            raise StepFailed(str(error), permanent=error.permanent) from None
         except MailRefused as error:
             report.add(recipient.id, error)
         except MailServerFailed as error:

@@ -1,14 +1,15 @@
 """Delivery of a template to each recipient of an operation."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from minutehand.steps import Recipient, StepFailed, StepResult
 from small_apps.mail.checks import problems_of_template
 from small_apps.mail.delivery import deliver
 from small_apps.mail.message import Content, unsubscribe_url
-from small_apps.mail.templates import MailTemplate, render
-from small_apps.mail.values import Occasion, values_of
+from small_apps.mail.rendering import rendered
+from small_apps.mail.templates import MailTemplate
+from small_apps.mail.values import Occasion, own_values, shared_values
 from small_apps.step_context import WorkContext
 
 
@@ -23,10 +24,13 @@ def deliver_template(
     problems = problems_of_template(template, app.settings)
     if problems:
         raise StepFailed("; ".join(map(str, problems)), permanent=True)
-    occasion = Occasion(app.name, title, app.zone, at, id, app.settings)
+    occasion = Occasion(app.name, title, app.zone, at, id, dict(app.settings))
 
-    def compose(recipient: Recipient) -> Content:
-        url = unsubscribe_url(context.settings.mail.unsubscribe, recipient.id, app.name)
-        return render(template, {**values, **values_of(occasion, recipient, url)})
+    def contents(recipients: Sequence[Recipient]) -> Iterator[Content]:
+        each = [
+            own_values(one, unsubscribe_url(context.settings.mail.unsubscribe, one.id, app.name))
+            for one in recipients
+        ]
+        return rendered(template, {**values, **shared_values(occasion)}, each)
 
-    return deliver(context, step, compose)
+    return deliver(context, step, contents)

@@ -8,23 +8,30 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain, islice
 from typing import Any
 
-from jinja2 import Template, TemplateError, nodes
+from jinja2 import Template, nodes
 from jinja2.exceptions import TemplateSyntaxError, UndefinedError
 
 from small_apps.document import LONGEST_TEMPLATE
 from small_apps.mail.grammar import TemplateProblem, forbidden, unknown_variables
 from small_apps.mail.message import Content, one_line
-from small_apps.mail.sandbox import HTML, PLAIN, Counted, Sandbox, TooLong, generated
+from small_apps.mail.sandbox import HTML, PLAIN, Counted, Sandbox, generated
 
+MOST_PROBLEMS = 20
+TOO_DEEP = "is nested too deeply; reduce its nesting"
 PARTS = ("subject", "text", "html")
 
 
 class InvalidTemplate(ValueError):
     """A template is invalid, or cannot be rendered with these values."""
 
+    permanent = True
+
     def __init__(self, where: str, reason: str, line: int | None = None) -> None:
+        self.where = where
+        self.line = line
         self.problem = TemplateProblem(line or 0, None, reason)
         place = where if line is None else f"{where}, line {line}"
         super().__init__(f"template {place}: {reason}")
@@ -56,14 +63,15 @@ def render(template: MailTemplate, values: Mapping[str, Any]) -> Content:
 
 
 def problems_in(part: str, source: str, sample: Mapping[str, Any]) -> list[TemplateProblem]:
-    """Return every problem of a part (`subject`, `text`, `html`); `sample` holds all variables.
+    """Return the problems of a part (`subject`, `text`, `html`); `sample` holds all variables.
 
     A part without problems is rendered with the sample, to find errors of rendering.
     """
     try:
         tree = _tree(PLAIN, source, part)
         with _bounded_depth(part):
-            found = [*forbidden(tree), *unknown_variables(tree, sample)]
+            every = chain(forbidden(tree), unknown_variables(tree, sample))
+            found = list(islice(every, MOST_PROBLEMS))
         if not found:
             _render(part, source, sample, "it")
     except InvalidTemplate as error:
@@ -105,9 +113,17 @@ def _compile(sandbox: Sandbox, tree: nodes.Template, where: str) -> Template:
 def _bounded_depth(where: str) -> Iterator[None]:
     try:
         yield
+    except (InvalidTemplate, TemplateSyntaxError):
+        raise
     except (RecursionError, MemoryError, SyntaxError):
         # Python's compiler has a lower limit than Jinja's parser.
-        raise InvalidTemplate(where, "is nested too deeply; reduce its nesting") from None
+        raise InvalidTemplate(where, TOO_DEEP) from None
+    except Exception as error:  # whatever else Jinja raises for an odd template
+        raise InvalidTemplate(where, _told(error)) from None
+
+
+def _told(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
 # All recipients of a mail share one compiled template.
@@ -122,14 +138,14 @@ def _render(part: str, source: str, values: Mapping[str, Any], name: str) -> str
     where = f"{name} {part}"
     compiled = _compiled(part, source, name)
     try:
-        with _bounded_depth(where):
-            return generated(compiled, values)
+        return generated(compiled, values)
     except UndefinedError as error:
         known = ", ".join(sorted(values))
         raise InvalidTemplate(where, f"{error.message}; known: {known}") from None
-    except (
-        TooLong, TemplateError, TypeError, ValueError, ArithmeticError, LookupError,
-    ) as error:  # fmt: skip
-        if isinstance(error, InvalidTemplate):
-            raise
-        raise InvalidTemplate(where, str(error)) from None
+    except RecursionError:
+        raise InvalidTemplate(where, TOO_DEEP) from None
+    except MemoryError:
+        # The limit of the process, which names it.
+        raise
+    except Exception as error:  # of the sandbox, and a filter's own assertions
+        raise InvalidTemplate(where, str(error) or _told(error)) from None

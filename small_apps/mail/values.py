@@ -25,13 +25,25 @@ def values_of(
     occasion: Occasion, recipient: Recipient, unsubscribe_url: str | None
 ) -> dict[str, Any]:
     """Return the variables of a template; a missing `unsubscribe_url` is an empty text."""
-    local = occasion.at.astimezone(ZoneInfo(occasion.zone))
+    return own_values(recipient, unsubscribe_url) | shared_values(occasion)
+
+
+def own_values(recipient: Recipient, unsubscribe_url: str | None) -> dict[str, Any]:
+    """Return the variables that differ between the recipients of a mail."""
     return {
         "recipient": {
             "id": recipient.id,
             "address": recipient.address or "",
             "name": recipient.name or recipient.id,
         },
+        "unsubscribe_url": unsubscribe_url or "",
+    }
+
+
+def shared_values(occasion: Occasion) -> dict[str, Any]:
+    """Return the variables that all recipients of a mail share."""
+    local = occasion.at.astimezone(ZoneInfo(occasion.zone))
+    return {
         "small_app": {
             "name": occasion.app,
             "title": occasion.title,
@@ -42,7 +54,6 @@ def values_of(
         "date": local.strftime("%Y-%m-%d"),
         "time": local.strftime("%H:%M"),
         "operation_id": occasion.operation_id,
-        "unsubscribe_url": unsubscribe_url or "",
     }
 
 

@@ -17,8 +17,9 @@ from uuid import UUID, uuid4
 
 from runtime.config import Settings
 from small_apps.failures import SourceFailed
-from small_apps.importing import Data, Imported, import_data, load
+from small_apps.importing import Data, Imported, load
 from small_apps.importing.columnar import opened
+from small_apps.importing.in_child import import_in_child
 from small_apps.snapshots.stores import FolderStore, Store, store_of
 
 Row = dict[str, Any]
@@ -78,7 +79,7 @@ def write(settings: Settings, place: Place, data: Data, last: str | None = None)
     with _scratch(settings.home, folder_name(place.app)) as folder:
         before = _last(store, last, folder) if last and data.rules.key else None
         made = folder / "made.parquet"
-        imported = import_data(settings.fetch, data, made, before)
+        imported = import_in_child(settings.fetch, data, made, before)
         size = made.stat().st_size
         data.watch.check()
         store.put(made, place.path)

@@ -92,6 +92,8 @@ class _Refresh:
                 self._confirm(domain.staging)
 
         self._in_parallel("probe", domains, self._probe, take)
+        # Probes end in any order.
+        self.report.reused.sort(key=[domain.name for domain in domains].index)
         changed = (_Probed.CHANGED, _Probed.LOST)
         return [domain for domain in domains if found.get(domain.name) in changed]
 
@@ -105,7 +107,7 @@ class _Refresh:
         is_reader = {domain.name: "reader" in domain.source for domain in domains}
         others = [domain for domain in domains if not is_reader[domain.name]]
         self._in_parallel("download", others, self._fetch, take)
-        # User code runs in this thread, where the lease can interrupt it.
+        # What user code reports is written to the database, which only this thread may do.
         for domain in domains:
             if is_reader[domain.name]:
                 self._here("download", domain, self._fetch, take)

@@ -2,9 +2,10 @@
 
 from datetime import timedelta
 from hashlib import sha256
+from itertools import repeat
 from zoneinfo import ZoneInfo
 
-from minutehand.steps import Recipient, StepResult
+from minutehand.steps import StepResult
 from models.sql import read_clock
 from runtime.database import reading
 from small_apps.mail.delivery import deliver
@@ -28,11 +29,7 @@ def run(context: WorkContext) -> StepResult:
     past = Past.of_checkpoint(context.checkpoint.get(STEP) or {}, id)
     summary, kept = _summary(context, past)
     content = _content(context, summary)
-
-    def compose(_recipient: Recipient) -> Content:
-        return content
-
-    result = deliver(context, STEP, compose)
+    result = deliver(context, STEP, lambda recipients: repeat(content, len(recipients)))
     context.checkpoint[STEP] = past.checkpoint(id, summary.now, kept)
     return result
 

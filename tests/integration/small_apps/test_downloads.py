@@ -1,5 +1,6 @@
 """Downloads from a real web server: bounds, redirects, addresses, leftovers."""
 
+import gzip
 import socket
 import threading
 from collections.abc import Iterator
@@ -123,6 +124,21 @@ def test_what_is_too_large_is_refused(web: WebSource, tmp_path: Path, page: Page
 
     assert failed.value.permanent
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("encoding", ["gzip, gzip, gzip", "gzip", "br", "Identity, x-gzip"])
+def test_a_packed_response_is_refused_unread(web: WebSource, tmp_path: Path, encoding: str) -> None:
+    bomb = b"0" * (64 << 20)
+    for _ in range(3):
+        bomb = gzip.compress(bomb)
+    web.pages["/a"] = Page(bomb, headers={"Content-Encoding": encoding})
+
+    with pytest.raises(SourceFailed, match=r"Content-Encoding .*; let the server send") as failed:
+        fetched(web, tmp_path)
+
+    assert failed.value.permanent
+    assert list(tmp_path.iterdir()) == []
+    assert probe(Wanted(f"{web.url}/a"), OPEN) is None
 
 
 def test_a_server_that_trickles_is_given_up(web: WebSource, tmp_path: Path) -> None:

@@ -143,6 +143,22 @@ def test_more_than_the_bound_is_refused(asked: Ask, warehouse: str) -> None:
     assert monotonic() - began < 60
 
 
+@pytest.mark.parametrize(
+    ("store", "sql"),
+    [
+        ("postgresql", "SELECT repeat('x', 200000000) AS a"),
+        ("sqlite", "SELECT hex(zeroblob(100000000)) AS a"),
+    ],
+)
+def test_a_cell_of_hundreds_of_megabytes_ends_by_the_limit_of_memory(
+    asked: Ask, request: pytest.FixtureRequest, store: str, sql: str
+) -> None:
+    url = request.getfixturevalue("warehouse" if store == "postgresql" else "file")
+
+    with pytest.raises(SourceFailed, match="warehouse needs more than SCHED_FETCH_MEMORY_MB=256"):
+        asked(sql, url, memory_mb=256)
+
+
 def test_a_database_that_is_away_is_no_permanent_failure(asked: Ask, warehouse: str) -> None:
     url = sa.make_url(warehouse).set(port=1, password="s3cret")
 

@@ -1,5 +1,6 @@
 import json
 from datetime import UTC, datetime
+from time import process_time
 
 import pytest
 from hypothesis import given
@@ -143,3 +144,23 @@ def test_a_value_that_is_too_deep_is_named_once() -> None:
 
     (problem,) = unstorable(value)
     assert problem.path == "document" or problem.path.count("[0]") == DEEPEST + 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param('["' + '\\"' * 100_000, id="open_text"),
+        pytest.param("/**/" * 60_000 + "x", id="comments"),
+        pytest.param("#\n" * 60_000 + "x", id="hashes"),
+        pytest.param(" " * 200_000 + "x", id="blanks"),
+        pytest.param("{" + ",".join(f'"a{n}":1,"a{n}":1' for n in range(11_000)) + "}", id="twice"),
+    ],
+)
+def test_a_hostile_text_is_refused_in_linear_time(text: str) -> None:
+    began = process_time()
+
+    with pytest.raises(InvalidJson) as refused:
+        read_json(text)
+
+    assert process_time() - began < 1
+    assert len(str(refused.value)) < 10_000

@@ -4,9 +4,10 @@ from pathlib import Path
 import pytest
 
 from runtime.config import Settings
+from small_apps.beneath import opened_beneath
 from small_apps.failures import SourceFailed, Stopped
 from small_apps.fetch.freshness import is_unchanged, probe
-from small_apps.fetch.sources import fetch, resolve_file, source_of
+from small_apps.fetch.sources import fetch, source_of
 from small_apps.importing.prepare import prepare
 from small_apps.watch import Watch
 
@@ -31,8 +32,11 @@ def test_nothing_outside_the_data_root_is_reached(settings: Settings, name: str)
     (root / "link.csv").symlink_to(settings.home / "outside.csv")
     (root / "folder").symlink_to(settings.home)
 
-    with pytest.raises(SourceFailed, match=r"outside the data root \(SCHED_DATA_ROOT\)$"):
-        resolve_file(root, name)
+    with (
+        pytest.raises(SourceFailed, match=r"outside the data root \(SCHED_DATA_ROOT\)$"),
+        opened_beneath(root, name),
+    ):
+        pass
 
 
 @pytest.mark.parametrize(
@@ -63,8 +67,8 @@ def test_a_file_that_changes_while_it_is_read_is_refused(settings: Settings) -> 
         file.write_text("id\n1\n2\n")
         return False
 
-    with pytest.raises(SourceFailed, match="changed while it was read"):
-        prepare(file, settings.home / "copy", "a.csv", settings.fetch, Watch(write_to_it))
+    with file.open("rb") as stream, pytest.raises(SourceFailed, match="changed while it was read"):
+        prepare(stream, settings.home / "copy", "a.csv", settings.fetch, Watch(write_to_it))
 
 
 def test_a_file_that_another_one_replaces_is_read_to_its_end(settings: Settings) -> None:
@@ -76,7 +80,8 @@ def test_a_file_that_another_one_replaces_is_read_to_its_end(settings: Settings)
         new.replace(file)
         return False
 
-    prepare(file, settings.home / "copy", "a.csv", settings.fetch, Watch(replace_it))
+    with file.open("rb") as stream:
+        prepare(stream, settings.home / "copy", "a.csv", settings.fetch, Watch(replace_it))
 
     assert (settings.home / "copy").read_text() == "id\n1\n"
 
@@ -84,8 +89,8 @@ def test_a_file_that_another_one_replaces_is_read_to_its_end(settings: Settings)
 def test_a_long_reading_can_be_stopped(settings: Settings) -> None:
     file = settings.effective_data_root / "a.csv"
 
-    with pytest.raises(Stopped):
-        prepare(file, settings.home / "copy", "a.csv", settings.fetch, Watch(lambda: True))
+    with file.open("rb") as stream, pytest.raises(Stopped):
+        prepare(stream, settings.home / "copy", "a.csv", settings.fetch, Watch(lambda: True))
 
 
 def test_a_file_is_unchanged_until_it_is_written(settings: Settings) -> None:

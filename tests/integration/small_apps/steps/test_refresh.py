@@ -316,3 +316,18 @@ def test_private_addresses_are_refused_by_default(work: Work, web: WebSource) ->
 
     assert failed.value.permanent
     assert web.requests == []
+
+
+def test_a_hostile_file_ends_by_its_limit_and_the_other_domain_is_refreshed(two: Work) -> None:
+    (two.settings.effective_data_root / "a.csv").write_bytes(b"," * (128 << 20))
+
+    result = ran(two, settings={"fetch": FetchSettings(memory_mb=256)})
+
+    assert result.outcome is StepOutcome.PARTIAL
+    assert result.details["failed"] == {
+        "a": "a.csv needs more than SCHED_FETCH_MEMORY_MB=256 of memory; make it smaller, or raise "
+        "SCHED_FETCH_MEMORY_MB"
+    }
+    assert result.details["rewritten"] == ["b"]
+    assert not list((two.settings.home / "scratch").rglob("*.csv"))
+    assert not list((two.settings.home / "scratch/shop").iterdir())

@@ -1,20 +1,21 @@
 """refresh from readers, queries and URLs with secrets; rows merged by key; several at once."""
 
+import importlib
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
-from urllib.parse import urlencode
+from textwrap import dedent
+from typing import Any
 from uuid import uuid4
 
 import fsspec
 import pytest
 import sqlalchemy as sa
-from pydantic import BaseModel, SecretStr
+from pydantic import SecretStr
 
-import minutehand
 from minutehand import readers
-from minutehand.steps import NoParameters, StepContext, StepFailed, StepOutcome, StepResult
+from minutehand.steps import NoParameters, StepFailed, StepOutcome
 from runtime.config import RetentionSettings
 from runtime.data_sections import FetchSettings, SnapshotSettings
 from small_apps.steps import maintenance, publish, refresh
@@ -25,18 +26,53 @@ from tests.integration.small_apps.steps.conftest import Work
 from tests.integration.small_apps.steps.test_refresh import OPEN, ran, staged_rows
 from tests.web_source import Page, WebSource
 
-Register = Callable[..., None]
+Register = Callable[[str], None]
+# The beginning of each module of readers; a file beside it is seen by all its processes.
+HEAD = """
+from pathlib import Path
+from urllib.parse import urlencode
+
+from pydantic import BaseModel
+
+import minutehand
+from minutehand import StepFailed
+
+FOLDER = Path(__file__).parent
+
+
+class Since(BaseModel):
+    token: str
+    least: int = 0
+
+
+"""
 
 
 @pytest.fixture
-def register(monkeypatch: pytest.MonkeyPatch) -> Register:
-    """Register a reader `crm` for one test."""
+def register(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Register:
+    """Register a reader `crm`, by the text of a module; a process of its own imports it too."""
     monkeypatch.setattr(readers, "_registered", {})
+    monkeypatch.syspath_prepend(tmp_path)
 
-    def add(factory: Callable[[Any], Iterable[Any]], **more: Any) -> None:
-        minutehand.reader("crm", **more)(factory)
+    def add(text: str) -> None:
+        readers._registered.clear()
+        name = f"readers_{uuid4().hex}"
+        (tmp_path / f"{name}.py").write_text(HEAD + dedent(text))
+        importlib.import_module(name)
 
     return add
+
+
+ROWS = """
+    @minutehand.reader("crm")
+    def factory(_context):
+        return ROWS
+"""
+
+
+def rows(text: str) -> str:
+    """Return a module whose reader returns the rows in `text`."""
+    return ROWS.replace("ROWS", text)
 
 
 CRM = {"source": {"reader": "crm"}}
@@ -44,7 +80,7 @@ BY_ID = {"mode": "append", "key": ["id"]}
 
 
 def test_a_readers_rows_come_into_staging(work: Work, register: Register) -> None:
-    register(lambda _context: iter([{"id": 1, "name": "Ann"}, {"id": 2, "name": "Ben"}]))
+    register(rows('iter([{"id": 1, "name": "Ann"}, {"id": 2, "name": "Ben"}])'))
     work.apply(domains={"a": CRM})
 
     result = ran(work)
@@ -54,13 +90,15 @@ def test_a_readers_rows_come_into_staging(work: Work, register: Register) -> Non
 
 
 def test_a_reader_is_made_anew_each_time(work: Work, register: Register) -> None:
-    made: list[int] = []
-
-    def factory(_context: StepContext) -> Iterator[dict[str, int]]:
-        made.append(1)
-        yield {"id": len(made)}
-
-    register(factory)
+    register(
+        """
+        @minutehand.reader("crm")
+        def factory(_context):
+            with (FOLDER / "made").open("a+") as made:
+                made.write("x")
+                yield {"id": made.tell()}
+        """
+    )
     work.apply(domains={"a": CRM})
     ran(work)
 
@@ -69,40 +107,103 @@ def test_a_reader_is_made_anew_each_time(work: Work, register: Register) -> None
 
 
 def test_the_same_rows_again_are_reused(work: Work, register: Register) -> None:
-    register(lambda _context: [{"id": 1}])
+    register(rows('[{"id": 1}]'))
     work.apply(domains={"a": CRM})
     ran(work)
 
     assert ran(work).message == "reused a"
 
 
-class Since(BaseModel):
-    """Parameters of a reader."""
-
-    token: str
-    least: int = 0
-
-
 def test_a_reader_gets_the_context_with_its_parameters(
     work: Work, register: Register, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CRM_TOKEN", "s3cret")
-    seen: list[Any] = []
-
-    def factory(context: StepContext) -> Iterator[dict[str, int]]:
-        seen.append((context.parameters, context.small_app.name, context.run_number))
-        yield {"id": 1}
-
-    register(factory, parameters=Since)
+    register(
+        """
+        @minutehand.reader("crm", parameters=Since)
+        def factory(context):
+            app, left = context.small_app, context.time_left().total_seconds()
+            yield {
+                **context.parameters.model_dump(), "app": app.name, "color": app.settings["color"],
+                "run": context.run_number, "stops": context.should_stop(), "left": left > 3000,
+            }
+        """
+    )
     source = {"reader": "crm", "parameters": {"token": "env:CRM_TOKEN", "least": 5}}
     work.apply(domains={"a": {"source": source}})
+    work.app = replace(work.app, settings={"color": "red"})
     ran(work)
 
-    assert seen == [(Since(token="s3cret", least=5), "shop", 1)]
+    assert staged_rows(work, "a") == [
+        {
+            "token": "s3cret", "least": 5, "app": "shop", "color": "red", "run": 1,
+            "stops": False, "left": True,
+        }
+    ]  # fmt: skip
+
+
+def test_what_a_reader_reports_and_remembers_comes_into_the_operation(
+    work: Work, register: Register, caplog: pytest.LogCaptureFixture
+) -> None:
+    register(
+        """
+        @minutehand.reader("crm")
+        def factory(context):
+            context.progress(1, 2, "half of it")
+            context.logger.warning("page %d is empty", 7)
+            context.checkpoint["page"] = context.checkpoint.get("page", 0) + 1
+            yield {"page": context.checkpoint["page"]}
+        """
+    )
+    work.apply(domains={"a": CRM})
+    ran(work)
+    ran(work)
+
+    assert staged_rows(work, "a") == [{"page": 2}]
+    assert work.checkpoint == {"page": 2}
+    assert (1, 2, "half of it") in work.progress.reports
+    assert "page 7 is empty" in caplog.text
+
+
+def test_a_reader_that_needs_too_much_memory_fails_its_domain_alone(
+    work: Work, register: Register
+) -> None:
+    register(
+        """
+        @minutehand.reader("crm")
+        def factory(_context):
+            yield {"all": ["x" * 1_000_000 + str(n) for n in range(10_000)]}
+        """
+    )
+    work.apply(domains={"a": CRM, "b": {"source": {"file": "b.csv"}}})
+    work.write("b.csv", "id\n1\n")
+
+    expected = (
+        "rewrote b (1 rows); a failed: reader crm needs more than SCHED_FETCH_MEMORY_MB=1024 of "
+        "memory; make it smaller, or raise SCHED_FETCH_MEMORY_MB"
+    )
+    assert ran(work).message == expected
+
+
+def test_a_reader_that_takes_too_long_is_ended(work: Work, register: Register) -> None:
+    register(
+        """
+        from threading import Event
+
+        @minutehand.reader("crm")
+        def factory(_context):
+            Event().wait()
+            yield {}
+        """
+    )
+    work.apply(domains={"a": CRM})
+
+    with pytest.raises(StepFailed, match=r"crm takes longer than SCHED_FETCH_READER_S=0\.5"):
+        ran(work, settings={"fetch": FetchSettings(reader_s=0.5)})
 
 
 def test_wrong_parameters_are_reported_without_their_values(work: Work, register: Register) -> None:
-    register(lambda _context: [], parameters=Since)
+    register('minutehand.reader("crm", parameters=Since)(lambda _context: [])')
     source = {"reader": "crm", "parameters": {"token": "x", "least": "s3cret"}}
     work.apply(domains={"a": {"source": source}})
 
@@ -114,10 +215,16 @@ def test_wrong_parameters_are_reported_without_their_values(work: Work, register
 
 
 def test_a_mapper_changes_drops_and_leaves_out_rows(work: Work, register: Register) -> None:
-    def mapper(row: Any) -> Any:
-        return None if row["id"] % 2 else {"id": row["id"], "share": 10 / (row["id"] - 20)}
+    register(
+        """
+        def mapper(row):
+            return None if row["id"] % 2 else {"id": row["id"], "share": 10 / (row["id"] - 20)}
 
-    register(lambda _context: [{"id": n} for n in range(41)], mapper=mapper)
+        @minutehand.reader("crm", mapper=mapper)
+        def factory(_context):
+            return [{"id": n} for n in range(41)]
+        """
+    )
     work.apply(domains={"a": CRM})
 
     result = ran(work)
@@ -138,7 +245,7 @@ def test_a_mapper_changes_drops_and_leaves_out_rows(work: Work, register: Regist
 
 
 def test_what_is_no_row_is_left_out(work: Work, register: Register) -> None:
-    register(lambda _context: [{"id": n} for n in range(20)] + [b"x"])
+    register(rows('[{"id": n} for n in range(20)] + [b"x"]'))
     work.apply(domains={"a": CRM})
 
     (sample,) = ran(work).details["left_out"]["a"]["samples"]
@@ -149,25 +256,26 @@ def test_what_is_no_row_is_left_out(work: Work, register: Register) -> None:
 
 
 def test_a_reader_that_raises_half_way_leaves_the_last_snapshot(
-    work: Work, register: Register
+    work: Work, register: Register, tmp_path: Path
 ) -> None:
-    fails: list[bool] = []
-    closed: list[bool] = []
-
-    def factory(_context: StepContext) -> Iterator[dict[str, int]]:
-        try:
-            for number in range(5_000):
-                if fails and number == 3_000:
-                    raise ConnectionError("the CRM is away")
-                yield {"id": number}
-        finally:
-            closed.append(True)
-
-    register(factory)
+    register(
+        """
+        @minutehand.reader("crm")
+        def factory(_context):
+            try:
+                for number in range(5_000):
+                    if number == 3_000 and (FOLDER / "fails").exists():
+                        raise ConnectionError("the CRM is away")
+                    yield {"id": number}
+            finally:
+                with (FOLDER / "closed").open("a") as closed:
+                    closed.write("x")
+        """
+    )
     work.apply(domains={"a": CRM})
     ran(work)
     before = work.domains()["a"].staging
-    fails.append(True)
+    (tmp_path / "fails").touch()
 
     with pytest.raises(StepFailed, match="reader crm: ConnectionError: the CRM is away") as failed:
         ran(work)
@@ -175,14 +283,17 @@ def test_a_reader_that_raises_half_way_leaves_the_last_snapshot(
     assert not failed.value.permanent
     assert work.domains()["a"].staging == before
     assert len(staged_rows(work, "a")) == 5_000
-    assert len(closed) == 2
+    assert (tmp_path / "closed").read_text() == "xx"
 
 
 def test_a_reader_may_say_that_trying_again_is_in_vain(work: Work, register: Register) -> None:
-    def factory(_context: StepContext) -> Iterable[Any]:
-        raise StepFailed("the contract ended", permanent=True)
-
-    register(factory)
+    register(
+        """
+        @minutehand.reader("crm")
+        def factory(_context):
+            raise StepFailed("the contract ended", permanent=True)
+        """
+    )
     work.apply(domains={"a": CRM})
 
     with pytest.raises(StepFailed, match="the contract ended") as failed:
@@ -192,7 +303,7 @@ def test_a_reader_may_say_that_trying_again_is_in_vain(work: Work, register: Reg
 
 
 def test_an_unknown_reader_is_reported_with_the_nearest(work: Work, register: Register) -> None:
-    register(lambda _context: [])
+    register(rows("[]"))
     work.apply(domains={"a": {"source": {"reader": "crn"}}})
 
     with pytest.raises(StepFailed, match=r'reader "crn" .* did you mean "crm"\?') as failed:
@@ -235,10 +346,10 @@ def test_an_unknown_reader_of_a_package_names_why_and_is_imported_once(
 
 
 def test_what_a_reader_gave_can_be_imported_again(work: Work, register: Register) -> None:
-    register(lambda _context: [{"id": 1}])
+    register(rows('[{"id": 1}]'))
     work.apply(domains={"a": CRM})
     ran(work)
-    register(lambda _context: [{"id": 2}])
+    register(rows('[{"id": 2}]'))
 
     again: dict[str, Any] = {"from": "downloaded", "force": True}
     ran(work, **again)
@@ -247,16 +358,9 @@ def test_what_a_reader_gave_can_be_imported_again(work: Work, register: Register
 
 
 def test_a_stop_ends_a_reader_and_keeps_the_last_snapshot(work: Work, register: Register) -> None:
-    read: list[int] = []
-
-    def endless(_context: StepContext) -> Iterator[dict[str, int]]:
-        while True:
-            read.append(1)
-            yield {"id": len(read)}
-
-    register(endless)
+    register(rows('({"id": 1} for _ in iter(int, 1))'))
     work.apply(domains={"a": CRM})
-    context = work.context(RefreshParameters(), should_stop=lambda: len(read) > 5_000)
+    context = work.context(RefreshParameters(), should_stop=lambda: len(work.progress.reports) > 10)
 
     result = refresh.run(context)
 
@@ -280,13 +384,16 @@ def test_a_readers_errors_show_no_secret(
 ) -> None:
     monkeypatch.setenv("CRM_TOKEN", "s3cret/&")
 
-    def factory(context: StepContext) -> Iterator[dict[str, int]]:
-        token = cast(Since, context.parameters).token
-        yield {"id": 1}
-        url = f"https://crm.example.com/?{urlencode({'token': token})}"
-        raise ConnectionError(f"{url} with {token}")
-
-    register(factory, parameters=Since)
+    register(
+        """
+        @minutehand.reader("crm", parameters=Since)
+        def factory(context):
+            token = context.parameters.token
+            yield {"id": 1}
+            url = f"https://crm.example.com/?{urlencode({'token': token})}"
+            raise ConnectionError(f"{url} with {token}")
+        """
+    )
     source = {"reader": "crm", "parameters": {"token": "env:CRM_TOKEN"}}
     work.apply(domains={"a": {"source": source}})
 
@@ -298,11 +405,14 @@ def test_a_readers_errors_show_no_secret(
 
 
 def test_a_reader_that_exits_fails_its_domain_alone(work: Work, register: Register) -> None:
-    def factory(_context: StepContext) -> Iterator[dict[str, int]]:
-        yield {"id": 1}
-        raise SystemExit(3)
-
-    register(factory)
+    register(
+        """
+        @minutehand.reader("crm")
+        def factory(_context):
+            yield {"id": 1}
+            raise SystemExit(3)
+        """
+    )
     work.apply(domains={"a": CRM, "b": {"source": {"file": "b.csv"}}})
     work.write("b.csv", "id\n1\n")
 
@@ -332,7 +442,7 @@ def test_a_driver_that_raises_what_it_should_not_fails_its_domain_alone(work: Wo
 
     assert result.outcome is StepOutcome.PARTIAL
     assert result.details["rewritten"] == ["b"]
-    assert result.details["failed"]["a"].startswith("ValueError: ")
+    assert result.details["failed"]["a"].startswith("connection own failed: ValueError: ")
 
 
 def test_a_url_and_its_header_may_be_secrets(
@@ -371,7 +481,7 @@ def test_new_rows_are_merged_into_those_of_the_last_snapshot(work: Work) -> None
 
 
 def test_the_same_rows_merged_again_change_nothing(work: Work, register: Register) -> None:
-    register(lambda _context: [{"id": 1, "v": 2.5}, {"id": 2, "v": None}])
+    register(rows('[{"id": 1, "v": 2.5}, {"id": 2, "v": None}]'))
     work.apply(domains={"a": {**CRM, **BY_ID}})
     ran(work)
     before = work.domains()["a"].staging
@@ -396,22 +506,22 @@ def test_a_missing_last_snapshot_is_not_begun_anew(work: Work) -> None:
 
 def test_rows_that_came_meanwhile_are_not_lost(work: Work, register: Register) -> None:
     """Two refreshes merge into the same snapshot: the later one begins anew with the next try."""
-    second: list[StepResult] = []
+    second: list[bool] = []
 
-    def factory(_context: StepContext) -> Iterator[dict[str, int]]:
-        yield {"id": 1}
-        if not second:
-            second.append(StepResult())
+    def meanwhile() -> bool:
+        if "download" in work.progress.phases and not second:
+            second.append(True)
             work.write("a.csv", "id\n2\n")
             other = {"source": {"file": "a.csv"}, **BY_ID}
             work.apply(domains={"a": other})
             ran(work)
+        return False
 
-    register(factory)
+    register(rows('[{"id": 1}]'))
     work.apply(domains={"a": {**CRM, **BY_ID}})
 
     with pytest.raises(StepFailed, match="changed or deleted meanwhile") as failed:
-        ran(work)
+        refresh.run(work.context(RefreshParameters(), should_stop=meanwhile))
 
     assert not failed.value.permanent
     assert staged_rows(work, "a") == [{"id": 2}]

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from time import process_time
 from typing import Any
 
 import pytest
@@ -139,3 +140,27 @@ def test_wrong_people_and_settings_are_refused(
 
     found = {problem.path: problem.remedy for problem in refused.value.problems}
     assert remedy in found[path]
+
+
+def test_hundreds_of_unknown_members_are_refused_at_once() -> None:
+    users = [f"user-{n:03}-{'x' * 60}" for n in range(500)]
+    document = app(groups={"staff": [f"usfr-{n:03}-{'x' * 60}" for n in range(500)]})
+    began = process_time()
+
+    problems = unknown_members(document.people, users)
+
+    assert process_time() - began < 1
+    assert len(problems) == 500
+    assert "did you mean" in problems[0].remedy
+
+
+def test_thousands_of_unknown_keys_are_refused_at_once_by_the_first_hundred() -> None:
+    document = {"name": "shop", **{f"zonf{n}": 1 for n in range(16_000)}}
+    began = process_time()
+
+    with pytest.raises(InvalidSmallApp) as refused:
+        parse_small_app(document)
+
+    assert process_time() - began < 2
+    assert len(refused.value.problems) == 101
+    assert str(refused.value).endswith("document: has more problems; correct these first")

@@ -1,3 +1,4 @@
+from time import process_time
 from typing import Any
 
 import pytest
@@ -111,3 +112,56 @@ def test_problems_of_document_and_templates_come_together() -> None:
 
     paths = [problem.path for problem in refused.value.problems]
     assert paths == ["name", "templates.t.txt", "templates.t.text", "templates.t.subject"]
+
+
+LONG_LIST = {"long": list(range(30_000))}
+LOOP = "{% for a in small_app.settings.long %}{% if TEST %}{% endif %}{% endfor %}"
+
+
+@pytest.mark.parametrize(
+    ("text", "settings"),
+    [
+        pytest.param(LOOP.replace("TEST", "'x' in small_app.settings.long"), LONG_LIST, id="in"),
+        pytest.param(
+            "{{ small_app.settings.long|sum(start=[])|length }}",
+            {"long": [[1] * 10] * 40_000},
+            id="sum",
+        ),
+    ],
+)
+def test_a_template_that_takes_too_long_ends_at_its_limit_in_a_process_of_its_own(
+    text: str, settings: dict[str, Any]
+) -> None:
+    templates = {"good": {"subject": "s", "text": "t"}, "bad": {"subject": "s", "text": text}}
+    began = process_time()
+
+    (problem,) = template_problems({"templates": templates, "settings": settings})
+
+    assert str(problem) == "templates.bad.text: needs more than 5 s of CPU time; make it smaller"
+    assert process_time() - began < 1
+
+
+def test_thousands_of_unknown_variables_are_refused_with_the_first_few() -> None:
+    text = "".join(f"{{{{ small_app.settings.x{n} }}}}" for n in range(2_500))
+    settings = {f"k{n}": n for n in range(16_000)}
+    template = {"subject": "s", "text": text}
+
+    problems = template_problems({"templates": {"t": template}, "settings": settings})
+
+    assert len(problems) == 20
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{% autoescape %}x{% endautoescape %}",
+        "{% autoescape true %}x{% endautoescape %}",
+        "{{ 'a long text'|truncate(1, leeway=-5) }}",
+    ],
+)
+def test_an_odd_template_is_a_problem_and_no_traceback(text: str) -> None:
+    template = {"subject": "s", "text": text}
+
+    (problem,) = template_problems({"templates": {"t": template}})
+
+    assert problem.path == "templates.t.text"

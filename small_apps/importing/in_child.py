@@ -1,0 +1,74 @@
+"""Imports in child processes: what a file needs beyond the limits ends there."""
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from runtime.data_sections import FetchSettings
+from small_apps.bounded import client
+from small_apps.bounded.child import Call
+from small_apps.bounded.limits import Exit, Limits, Over, OverLimit
+from small_apps.failures import SourceFailed
+from small_apps.importing import Data, Imported, Rules, import_data
+from small_apps.importing.bad_rows import BadRows
+
+READING = {
+    Over.MEMORY: "SCHED_FETCH_MEMORY_MB",
+    Over.CPU: "SCHED_FETCH_CPU_S",
+    Over.TIME: "SCHED_FETCH_IMPORT_S",
+}
+
+
+def limits_of(settings: FetchSettings) -> Limits:
+    """Return the limits of one import."""
+    return Limits(settings.memory_mb, settings.cpu_s, settings.import_s, READING)
+
+
+def import_in_child(
+    settings: FetchSettings,
+    data: Data,
+    target: Path,
+    last: Path | None,
+    ended: Callable[[Exit], None] | None = None,
+) -> Imported:
+    """Write the rows of `data` to `target`, as `import_data` does, within the settings' limits.
+
+    `ended` takes what the child process used.
+    """
+    arguments = {
+        "settings": settings.model_dump(mode="json"),
+        "format": data.format,
+        "shown": data.shown,
+        "columns": dict(data.rules.columns),
+        "key": data.rules.key,
+        "bad_rows": asdict(data.bad_rows),
+        "target": str(target),
+        "last": None if last is None else str(last),
+    }
+    with data.opened() as stream:
+        call = client.Call(f"{__name__}:answer", arguments, [stream.fileno()])
+        try:
+            made = client.run(call, limits_of(settings), data.watch, ended=ended)
+        except OverLimit as error:
+            raise SourceFailed(f"{data.shown} {error}", permanent=error.permanent) from None
+    return Imported(made["digest"], made["figures"], BadRows.of_json(made["bad_rows"]))
+
+
+def answer(call: Call) -> Mapping[str, Any]:
+    """Import the file of the call; called in the child."""
+    given = call.arguments
+    data = Data(
+        Path(given["shown"]),
+        given["format"],
+        given["shown"],
+        Rules(given["columns"], tuple(given["key"])),
+        call.watch,
+        BadRows.of_json(given["bad_rows"]),
+    )
+    last = None if given["last"] is None else Path(given["last"])
+    settings = FetchSettings.model_validate(given["settings"])
+    with os.fdopen(call.files[0], "rb") as stream:
+        made = import_data(settings, data, stream, Path(given["target"]), last)
+    return asdict(made)

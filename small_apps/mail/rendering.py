@@ -1,0 +1,45 @@
+"""Rendering of a template for many recipients, in child processes with limits."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from small_apps.bounded import client
+from small_apps.bounded.limits import Limits, OverLimit
+from small_apps.mail.message import Content
+from small_apps.mail.templates import InvalidTemplate, MailTemplate
+from small_apps.watch import Watch
+
+RENDERING = Limits(memory_mb=128, cpu_s=5, time_s=60)
+# Mails of one child.
+AT_ONCE = 500
+
+
+def rendered(
+    template: MailTemplate, shared: Mapping[str, Any], each: Sequence[Mapping[str, Any]]
+) -> Iterator[Content]:
+    """Yield `template` rendered with the `shared` values and those of `each` recipient, in order.
+
+    Raises InvalidTemplate at the first recipient for whom it cannot be rendered, and OverLimit.
+    """
+    done = 0
+    while done < len(each):
+        made = _asked(template, shared, each[done : done + AT_ONCE])
+        for subject, text, html in made["mails"]:
+            yield Content(subject, text, html)
+        if made["failed"] is not None:
+            raise InvalidTemplate(*made["failed"])
+        done += len(made["mails"])
+
+
+def _asked(
+    template: MailTemplate, shared: Mapping[str, Any], each: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    arguments = {"template": asdict(template), "shared": dict(shared), "each": each}
+    call = client.Call("small_apps.mail.child:render_mails", arguments)
+    try:
+        made: dict[str, Any] = client.run(call, RENDERING, Watch())
+    except OverLimit as error:
+        text = f"template {template.name} {error}"
+        raise OverLimit(text, permanent=error.permanent) from None
+    return made
