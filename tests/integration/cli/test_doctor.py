@@ -334,7 +334,8 @@ def test_a_reference_that_cannot_be_read_here_is_named(
     hooks = [{"webhook": "env:CHAT_HOOK"}, {"webhook": f"file:{tmp_path / 'there'}"}]
     make_action(engine, hooks={"on_failure": hooks})
 
-    _, found = examine(SCHED_HOOK_SECRET="file:/not/there")
+    allowed = {"SCHED_SECRETS_ENV": "CHAT_*", "SCHED_SECRETS_FOLDER": str(tmp_path)}
+    _, found = examine(SCHED_HOOK_SECRET="file:/not/there", **allowed)
 
     told = [one["text"] for one in found["hooks"]]
     assert told == [
