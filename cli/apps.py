@@ -67,6 +67,7 @@ def grant(  # noqa: PLR0917 - typer passes them by name
     connections: Annotated[Given, _granting("Connection, or a pattern")] = None,
     readers: Annotated[Given, _granting("Reader, or a pattern")] = None,
     env: Annotated[Given, _granting("Variable or file of a secret, or a pattern")] = None,
+    mail: Annotated[Given, _granting("Mail address of hooks, or a pattern")] = None,
     tasks: Annotated[Given, _granting("Task of your Celery application, or a pattern")] = None,
     queues: Annotated[Given, _granting("Queue beside quick, heavy and default")] = None,
     steps: Annotated[Given, _granting("Step of your own, or a pattern")] = None,
@@ -80,11 +81,17 @@ def grant(  # noqa: PLR0917 - typer passes them by name
     operations when they run.
     """
     kinds = {
-        "files": files, "connections": connections, "readers": readers, "env": env,
+        "files": files, "connections": connections, "readers": readers, "env": env, "mail": mail,
         "tasks": tasks, "queues": queues, "steps": steps,
     }  # fmt: skip
     changes = {kind: names for kind, names in kinds.items() if names is not None}
     show(context, apps.grant(existing(context), name, changes, all_=everything))
+
+
+@commands.command("hook-secret")
+def hook_secret(context: typer.Context, name: Name) -> None:
+    """Print the secret that signs the webhooks of a small app, for their receivers."""
+    show(context, apps.hook_secret(existing(context), name))
 
 
 @commands.command("delete")

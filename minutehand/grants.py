@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 from typing import Literal
 
-Kind = Literal["files", "connections", "readers", "env", "tasks", "queues", "steps"]
+Kind = Literal["files", "connections", "readers", "env", "mail", "tasks", "queues", "steps"]
 ALL = "*"
 
 
@@ -16,14 +16,15 @@ class Grants:
     """What a small app may reach, of what the settings allow; nothing by default.
 
     Each list holds names or patterns (`shop.*`): folders beneath the data root, connections,
-    readers, variables and files of secrets, tasks of the Celery application, queues beside
-    `quick`, `heavy` and `default`, and steps that are not built in.
+    readers, variables and files of secrets, addresses of hooks, tasks of the Celery application,
+    queues beside `quick`, `heavy` and `default`, and steps that are not built in.
     """
 
     files: tuple[str, ...] = ()
     connections: tuple[str, ...] = ()
     readers: tuple[str, ...] = ()
     env: tuple[str, ...] = ()
+    mail: tuple[str, ...] = ()
     tasks: tuple[str, ...] = ()
     queues: tuple[str, ...] = ()
     steps: tuple[str, ...] = ()

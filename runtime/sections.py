@@ -44,6 +44,9 @@ class HookSettings(Section):
     """Delivery of hooks and alerts."""
 
     secret: SecretStr = Field(SecretStr(""), description="signs webhooks, or env:NAME, file:PATH")
+    old_secret: SecretStr = Field(
+        SecretStr(""), description="the secret before; signs too, until all receivers have the new"
+    )
     timeout_s: float = Field(10, gt=0, le=60, description="seconds a webhook may take in all")
     allow_private: bool = Field(False, description="whether webhooks may go to private addresses")
     max_tries: int = Field(8, ge=1, le=100, description="tries of one delivery")

@@ -103,6 +103,13 @@ class GrantedTo(View):
     grants: Grants = Field(description="Names or patterns by kind; `*` is all that settings allow.")
 
 
+class HookSecret(View):
+    """The secret that signs a small app's webhooks; its receivers need it."""
+
+    name: str
+    secret: str = Field(description="Derived from SCHED_HOOK_SECRET and the app's name.")
+
+
 class App(View):
     """A small app: its document, status and last operations."""
 
@@ -207,6 +214,18 @@ def grant(
                 objects=details,
             )
     return GrantedTo(name=name, grants=grants)
+
+
+def hook_secret(installation: Installation, name: str) -> HookSecret:
+    """Return the secret of a small app's webhooks; raises NotFound, Refused without a secret."""
+    from tasks.notices.signing import secrets_of
+
+    with reading(installation.engine) as connection:
+        small_apps.get(connection, name)
+    found = secrets_of(installation.settings.hook, name)
+    if not found:
+        raise Refused("webhooks are not signed; set SCHED_HOOK_SECRET")
+    return HookSecret(name=name, secret=found[0])
 
 
 def add(installation: Installation, file: Path) -> AppliedApp:

@@ -6,7 +6,16 @@ from dataclasses import asdict
 
 from cli.render import Line, rows_of
 from minutehand.grants import EVERYTHING, Grants
-from views.apps import App, AppliedApp, AppliedApps, Apps, DataStatus, DeletedApp, GrantedTo
+from views.apps import (
+    App,
+    AppliedApp,
+    AppliedApps,
+    Apps,
+    DataStatus,
+    DeletedApp,
+    GrantedTo,
+    HookSecret,
+)
 from views.words import both_clocks, instant
 
 COLUMNS = {"name": "NAME", "zone": "ZONE", "owner": "OWNER", "domains": "DOMAINS"}
@@ -51,6 +60,10 @@ def _grant(granted: GrantedTo) -> Iterator[str]:
     yield f"{granted.name} may reach: {_granted(granted.grants)}"
 
 
+def _hook_secret(found: HookSecret) -> Iterator[str]:
+    yield found.secret
+
+
 def _data(data: DataStatus) -> str:
     words = [data.status]
     if data.phase:
@@ -87,4 +100,5 @@ FORMS = {
     AppliedApps: _applied_all,
     DeletedApp: _deleted,
     GrantedTo: _grant,
+    HookSecret: _hook_secret,
 }

@@ -26,9 +26,11 @@ def problems_of_steps(
 
 
 def problems_of_hooks(hooks: HooksModel, grants: Grants) -> Iterator[Problem]:
-    """Yield the problem of each hook to a URL behind a secret that is not granted."""
+    """Yield the problem of each hook to an address or a secret URL that is not granted."""
     for name, group in (("on_success", hooks.on_success), ("on_failure", hooks.on_failure)):
         for number, hook in enumerate(group):
+            if hook.mail is not None and not grants.allows("mail", hook.mail):
+                yield _problem(f"hooks.{name}[{number}].mail", "mail", hook.mail)
             secret = (hook.webhook or "").removeprefix("env:")
             if is_reference(hook.webhook) and not grants.allows("env", secret):
                 yield _problem(f"hooks.{name}[{number}].webhook", "env", secret)

@@ -8,6 +8,7 @@ import sqlalchemy as sa
 
 from broker.app import app, settings_in_use
 from broker.names import DELIVER_NOTICE
+from minutehand.grants import not_granted
 from models.notices import shown_target
 from models.store import notices
 from models.store.notices import Notice
@@ -68,6 +69,9 @@ def _hand_over(notice: Notice, settings: Settings) -> None:
         payload = {"id": str(notice.id), **notice.payload}
         post(notice.target, notice.id, payload, settings.granted(notice.grants))
         return
+    to = notice.target.to
+    if to not in settings.alert.mail and not notice.grants.allows("mail", to):
+        raise Undelivered(f"{to} {not_granted('mail', to)}", permanent=True)
     try:
         message = build_message(
             content_of(notice.kind, notice.payload), _envelope(notice, settings)

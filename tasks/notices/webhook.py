@@ -3,14 +3,11 @@
 If the target refers to a secret URL, no error and no log line contains a part of it.
 """
 
-import hashlib
-import hmac
 import json
 import logging
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
 from threading import Thread
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -30,6 +27,7 @@ from runtime.urls import check_web_url
 from small_apps.failures import SourceFailed
 from small_apps.fetch.guard import Guard
 from small_apps.fetch.http_errors import reason_of
+from tasks.notices.signing import secrets_of, signature
 
 SIGNATURE = "Minutehand-Signature"
 PRIVATE = "SCHED_HOOK_ALLOW_PRIVATE"
@@ -47,13 +45,6 @@ class Undelivered(Exception):
         super().__init__(message)
 
 
-def signature(secret: str, body: bytes, now: datetime) -> str:
-    """Return `t=<unix seconds>,v1=<hex>`: the HMAC-SHA256 of "t.body" under the secret."""
-    seconds = int(now.timestamp())
-    signed = f"{seconds}.".encode() + body
-    return f"t={seconds},v1={hmac.new(secret.encode(), signed, hashlib.sha256).hexdigest()}"
-
-
 def post(target: Target, id: UUID, payload: Mapping[str, Any], settings: Settings) -> None:
     """Send the payload; a 2xx answer means delivered, and the answer's body is never read.
 
@@ -67,10 +58,10 @@ def post(target: Target, id: UUID, payload: Mapping[str, Any], settings: Setting
         "User-Agent": "minutehand",
         "Idempotency-Key": str(id),
     }
-    secret = _secret(settings)
-    if secret:
-        headers[SIGNATURE] = signature(secret, body, utc_now())
-    url = _url(target, settings)
+    url, app = _url(target, settings), str(payload.get("small_app", ""))
+    secrets = _secrets(settings, app)
+    if secrets:
+        headers[SIGNATURE] = signature(secrets, app, url, body, utc_now())
     try:
         request = {"url": url, "content": body, "headers": headers}
         status = _Call(request, shown_target(target), settings.hook).status()
@@ -92,9 +83,9 @@ def without(url: str, text: str) -> str:
     return text
 
 
-def _secret(settings: Settings) -> str:
+def _secrets(settings: Settings, app: str) -> list[str]:
     try:
-        return resolved(settings.hook.secret.get_secret_value(), OF_SETTINGS)
+        return secrets_of(settings.hook, app)
     except SecretMissing as error:
         # Not permanent: a later try succeeds once the worker has the secret.
         raise Undelivered(f"SCHED_HOOK_SECRET: {error}", permanent=False) from None

@@ -9,11 +9,13 @@ import pytest
 
 from models.notices import NoticeKind
 from runtime.config import load_settings
-from tasks.notices.webhook import SIGNATURE, signature
+from tasks.notices.signing import signature
+from tasks.notices.webhook import SIGNATURE
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "hooks-and-alerts.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
+URL = "https://example.com/hooks"
 BODY = '{"kind":"failure","error":"…"}'.encode()
 
 
@@ -26,13 +28,18 @@ def page() -> dict[str, Any]:
 
 
 def test_the_page_verifies_what_we_sign(page: dict[str, Any]) -> None:
-    header = signature("s3cret", BODY, NOON)
+    header = signature(["s3cret", "old"], "shop", URL, BODY, NOON)
     now = NOON.timestamp() + 5
 
-    assert page["is_genuine"]("s3cret", header, BODY, now)
-    assert not page["is_genuine"]("other", header, BODY, now)
-    assert not page["is_genuine"]("s3cret", header, BODY + b"!", now)
-    assert not page["is_genuine"]("s3cret", header, BODY, now + 301)
+    def is_genuine(**changes: Any) -> bool:
+        given = {"secret": "s3cret", "app": "shop", "url": URL, "body": BODY, "now": now, **changes}
+        return bool(page["is_genuine"](header=header, **given))
+
+    assert is_genuine()
+    assert is_genuine(secret="old")
+    others = {"secret": "other", "app": "bakery", "url": f"{URL}/", "body": BODY + b"!"}
+    assert not any(is_genuine(**{key: value}) for key, value in others.items())
+    assert not is_genuine(now=now + 301)
 
 
 def test_the_page_names_the_header_and_each_kind() -> None:

@@ -21,7 +21,10 @@ from tests.factories import author, make_document, make_operation, row_of
 from tests.integration.tasks.test_notices import NOON
 from tests.integration.tasks.test_secret_hooks import only_notice
 
-OTHERS = Grants(("mine/",), ("own",), ("own",), ("MINE_*",), ("mine.*",), (), ("mine",))
+OTHERS = Grants(
+    files=("mine/",), connections=("own",), readers=("own",), env=("MINE_*",),
+    mail=("*@mine.example",), tasks=("mine.*",), steps=("mine",),
+)  # fmt: skip
 
 
 def ended(
@@ -104,8 +107,25 @@ def test_a_webhook_behind_a_secret_that_is_not_granted_is_not_called(
     def step(_: minutehand.StepContext) -> StepResult:
         return StepResult()
 
-    ended(engine, settings, {"mine": True}, hooks={"on_success": [{"webhook": "env:THEIR_HOOK"}]})
+    hooks = {"on_success": [{"webhook": "env:THEIR_HOOK"}]}
+    ended(engine, settings, {"mine": True}, hooks=hooks)
     owed = only_notice(engine)
 
     assert deliver(engine, settings, (owed["id"], 1)) == "put off"
     assert "--env THEIR_HOOK" in only_notice(engine)["error"]
+
+
+def test_mail_of_a_hook_goes_to_granted_addresses_alone(
+    own_steps: None, engine: sa.Engine, settings: Settings
+) -> None:
+    @minutehand.step("mine")
+    def step(_: minutehand.StepContext) -> StepResult:
+        return StepResult()
+
+    hooks = {"on_success": [{"mail": "ann@theirs.example"}]}
+    ended(engine, settings, {"mine": True}, hooks=hooks)
+    owed = only_notice(engine)
+
+    assert deliver(engine, settings, (owed["id"], 1)) == "failed"
+    assert "--mail ann@theirs.example" in only_notice(engine)["error"]
+    assert not (settings.home / "mail").exists()

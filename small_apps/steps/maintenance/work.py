@@ -14,6 +14,7 @@ from models.store import actions, retention
 from models.store.operations import running
 from runtime.database import reading
 from small_apps import snapshots as files
+from small_apps.document import DEFAULT_APP
 from small_apps.step_context import WorkContext
 from small_apps.store import snapshots as stored
 
@@ -62,6 +63,10 @@ def _history(context: WorkContext) -> dict[str, Batch]:
     app = context.small_app.id
     age = settings.kept_for
     tick_age = timedelta(days=settings.ticks_days)
+    of_installation: dict[str, Batch] = {
+        "ticks": lambda c: retention.prune_ticks(c, tick_age, BATCH),
+        "workers": lambda c: retention.prune_workers(c, tick_age, BATCH),
+    }
     return {
         "operations": lambda c: retention.prune_operations(c, app, age, BATCH),
         "events": lambda c: retention.prune_events(c, app, age, BATCH),
@@ -69,8 +74,8 @@ def _history(context: WorkContext) -> dict[str, Batch]:
         "backfills": lambda c: retention.prune_backfills(c, app, age, BATCH),
         "notices": lambda c: retention.prune_notices(c, app, age, BATCH),
         "memories": lambda c: retention.prune_memories(c, app, age, BATCH),
-        "ticks": lambda c: retention.prune_ticks(c, tick_age, BATCH),
-        "workers": lambda c: retention.prune_workers(c, tick_age, BATCH),
+        # A small app's maintenance touches nothing of the others, nor of the installation.
+        **(of_installation if context.small_app.name == DEFAULT_APP else {}),
     }
 
 

@@ -17,7 +17,7 @@ from runtime.visible import visible_line
 from tests.factories import make_document
 from tests.integration.cli.conftest import Call, Write
 from views.actions import Action, Actions, Occurrences
-from views.apps import App, AppliedApp, AppliedApps, Apps, DeletedApp, GrantedTo
+from views.apps import App, AppliedApp, AppliedApps, Apps, DeletedApp, GrantedTo, HookSecret
 from views.backfills import BackfillPlan, CancelledBackfills, StartedBackfill
 from views.change_plan import ChangePlan
 from views.changes import (
@@ -75,6 +75,7 @@ CASES: list[tuple[str, tuple[str, ...], Kind]] = [
     ("operation cancel", ("{id}",), CancelledAll),
     ("app add", ("{app}",), AppliedApp),
     ("app apply", ("{app}",), AppliedApps),
+    ("app hook-secret", ("default",), HookSecret),
     ("app grant", ("shop", "--env", "SHOP_*"), GrantedTo),
     ("app list", (), Apps),
     ("app show", ("default",), App),
@@ -98,8 +99,11 @@ CASES: list[tuple[str, tuple[str, ...], Kind]] = [
 
 
 @pytest.fixture
-def filled(call: Call, write: Write, home: Path) -> Callable[[str], str]:
+def filled(
+    call: Call, write: Write, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[str], str]:
     """Fill an installation with one of each, hostile texts among them; return what fills in."""
+    monkeypatch.setenv("SCHED_HOOK_SECRET", "s3cret")
     whole = {
         "name": "default",
         "templates": {"hello": {"subject": "Hi", "text": "Hello {{ recipient.name }}"}},

@@ -384,7 +384,9 @@ def test_a_webhook_is_signed_and_says_what_happened(
     sent_at, signed = (
         part.split("=")[1] for part in got.headers["Minutehand-Signature"].split(",")
     )
-    expected = hmac.new(b"s3cret", f"{sent_at}.".encode() + got.body, hashlib.sha256).hexdigest()
+    own = hmac.new(b"s3cret", b"default", hashlib.sha256).hexdigest()
+    said = f"{sent_at}\ndefault\n{web.url}/in?key=1\n".encode() + got.body
+    expected = hmac.new(own.encode(), said, hashlib.sha256).hexdigest()
     assert signed == expected
     shown = {key: told[key] for key in ("kind", "action", "small_app", "operation_id", "state")}
     assert shown == {

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from pydantic import SecretStr
 
 import minutehand
 from minutehand.steps import StepResult
@@ -20,7 +21,7 @@ from runtime.database import reading
 from scheduler.changes.change import create_all
 from tasks.execute import run_attempt
 from tasks.notices import deliver
-from tasks.notices.webhook import signature
+from tasks.notices.signing import secrets_of, signature
 from tasks.registry import Registry
 from tests.factories import author, make_document, make_operation
 from tests.integration.tasks.test_notices import NOON
@@ -192,7 +193,9 @@ def test_the_signing_secret_may_be_referred_to(
 
     signed: dict[str, Any] = web.got[0].headers
     at, hexed = (part.split("=")[1] for part in signed["Minutehand-Signature"].split(","))
-    expected = signature("s3cret", web.got[0].body, datetime.fromtimestamp(int(at), UTC))
+    secrets = secrets_of(own.hook.model_copy(update={"secret": SecretStr("s3cret")}), "default")
+    now = datetime.fromtimestamp(int(at), UTC)
+    expected = signature(secrets, "default", web.url, web.got[0].body, now)
     assert expected == f"t={at},v1={hexed}"
     (tmp_path / "sign").unlink()
     unsigned = told_again(engine, own)

@@ -66,6 +66,11 @@ class Work:
         with self.engine.begin() as connection:
             self.app, _applied = small_apps.apply(connection, model)
 
+    def become_default(self) -> None:
+        """Work for the small app `default`, whose maintenance is the installation's too."""
+        with reading(self.engine) as connection:
+            self.app = small_apps.get(connection, "default")
+
     def write(self, name: str, text: str) -> None:
         """Write a source file."""
         (self.settings.effective_data_root / name).write_text(text)

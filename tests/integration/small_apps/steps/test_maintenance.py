@@ -191,6 +191,7 @@ def test_what_has_not_ended_stays(work: Work) -> None:
 
 
 def test_old_ticks_and_missed_spans_go(work: Work) -> None:
+    work.become_default()
     work.operation()
     with work.engine.begin() as connection:
         uid = connection.execute(sa.select(actions.c.uid)).scalars().first()
@@ -213,7 +214,15 @@ def test_old_ticks_and_missed_spans_go(work: Work) -> None:
     assert result.message == "pruned 1 missed spans, 1 ticks"
 
 
+def test_a_small_app_prunes_nothing_of_the_installation(work: Work) -> None:
+    make_old_tick(work)
+
+    assert ran(work).message == "nothing to prune"
+    assert len(ids(work, ticks.c.id)) == 1
+
+
 def test_workers_that_are_long_gone_are_pruned(work: Work) -> None:
+    work.become_default()
     with work.engine.begin() as connection:
         for name, days in (("gone", 8), ("young", 6)):
             at = database_now(-days * DAY_S)
@@ -307,6 +316,7 @@ def test_what_lies_in_the_range_of_an_active_backfill_stays(work: Work) -> None:
 def test_operations_that_could_be_decided_again_are_not_pruned_and_it_says_what_to_do(
     work: Work,
 ) -> None:
+    work.become_default()
     old = old_operation(work)
     make_old_tick(work)
     with work.engine.begin() as connection:
