@@ -4,6 +4,7 @@ import os
 import signal
 from uuid import UUID
 
+import psutil
 import pytest
 import sqlalchemy as sa
 
@@ -52,9 +53,10 @@ def test_a_message_whose_record_was_cut_off_comes_once_more_under_the_same_id(
         def freeze(address: str) -> None:
             # Who sends stands still from before the answer until its end: it never reads it.
             if address == "ben@example.com" and not frozen:
-                (child,) = first.children()
-                os.kill(child, signal.SIGSTOP)
-                frozen.append(child)
+                # Not the processes in which the child renders mails.
+                (child,) = psutil.Process(first.pid).children()
+                child.suspend()
+                frozen.append(child.pid)
 
         server.on_taken = freeze
         settings = {"SCHED_SMTP_URL": server.url}
