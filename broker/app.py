@@ -15,7 +15,7 @@ from kombu.exceptions import KombuError, OperationalError
 from redis.exceptions import RedisError
 
 from broker.celery_rules import celery_broker_url
-from broker.names import EVENT_EXCHANGE, QUICK, UNKNOWN_QUEUE, in_broker
+from broker.names import CONTROL_EXCHANGE, EVENT_EXCHANGE, QUICK, UNKNOWN_QUEUE, in_broker
 from models.errors import BrokerUnavailable
 from models.store.operations.outbox import Message
 from runtime.config import Settings, load_settings
@@ -76,8 +76,7 @@ def configure(settings: Settings) -> Celery:
             "interval_max": 0.2,
         },
         task_default_queue=in_broker(QUICK),
-        # Whoever writes to the broker could stop every worker.
-        worker_enable_remote_control=False,
+        control_exchange=CONTROL_EXCHANGE,
         event_exchange=EVENT_EXCHANGE,
         worker_consumer="broker.consumer:KeepingConsumer",
         task_create_missing_queues=True,

@@ -2,11 +2,14 @@
 
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
+from queue import Empty
 from typing import Any
 from uuid import uuid4
 
 from kombu.transport import redis
 from redis.exceptions import ConnectionError as LostConnection
+
+from models.celery_task import QUEUE_PREFIX
 
 transport: Any = redis  # its stubs know none of what is patched
 _connection_parameters = transport.Channel._connparams
@@ -50,7 +53,13 @@ def _loaded(text: Any, *args: Any, **options: Any) -> Any:
 
 
 def _deliver_any(self: Any, message: Any, queue: str) -> None:
-    _deliver(self, message if _is_message(message) else _wrapped(message, queue), queue)
+    if _is_message(message):
+        _deliver(self, message, queue)
+    elif queue and queue.startswith(QUEUE_PREFIX):
+        _deliver(self, _wrapped(message, queue), queue)
+    else:
+        # A broadcast of remote control, which nobody needs.
+        raise Empty
 
 
 def _is_message(item: Any) -> bool:

@@ -16,7 +16,8 @@ DEFAULT = "default"
 OUR_TASKS = frozenset({EXECUTE_HEAVY, EXECUTE_QUICK})
 WORKER_TASKS = OUR_TASKS | {METATASK_SCHEDULE, DELIVER_NOTICE}
 
-# With Celery's default exchange, the monitors of an application would show our workers.
+# With Celery's default exchanges, the monitors of an application would show our workers.
+CONTROL_EXCHANGE = "minutehand"
 EVENT_EXCHANGE = "minutehand.events"
 # Workers move messages that they do not know here; no worker consumes it.
 UNKNOWN_QUEUE = f"{QUEUE_PREFIX}unknown"
