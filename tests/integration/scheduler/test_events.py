@@ -370,7 +370,8 @@ def test_an_instant_that_nobody_can_read_stops_its_own_event_only(
     update_user(engine, "ben", last_seen_at=NOW, activated_at=LONG_AGO)
     after = run_tick(engine, NOW + 30 * MINUTE)
 
-    assert report.events_error is not None
+    # PostgreSQL's `infinity` lies ahead of every tick: nothing has happened yet.
+    assert (report.events_error is not None) is (store == "sqlite")
     assert kept == [("ann", "queued")]
     assert after.events_error is None
     assert ("ben", "missed") in told(rows_of(engine, seen))
