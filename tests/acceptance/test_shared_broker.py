@@ -15,7 +15,7 @@ from broker.names import EXECUTE_QUICK
 from broker.probe import probe
 from runtime.config import Settings
 from tests.acceptance.installation import Installation
-from tests.acceptance.processes import python
+from tests.acceptance.processes import python, until
 from tests.servers import Broker
 
 # As an application may call its own; RabbitMQ refuses another declaration of a queue.
