@@ -35,7 +35,8 @@ LOOSE = {
     r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ": r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ",
     r"\b[A-Z][a-z]{2} \d{4}-\d\d-\d\d": r"[A-Z][a-z]{2} \d{4}-\d\d-\d\d",
     r"[+-]\d\d:\d\d(?= [A-Z])": r"[+-]\d\d:\d\d",
-    r"\d\d:\d\d:\d\d": r"\d\d:\d\d:\d\d",
+    # A whole minute is printed without its seconds.
+    r"\d\d:\d\d:\d\d": r"\d\d:\d\d(?::\d\d)?",
     r"…": r".*",
     r" {2,}": r" +",
 }
