@@ -21,6 +21,7 @@ from small_apps.document import DEFAULT_APP, SmallAppModel, parse_small_app
 from small_apps.store import app_apply, app_overview, app_status, small_apps
 from tasks.built_in import built_in_steps
 from views.files import located, read_documents
+from views.finding import find_app
 from views.installation import Installation
 from views.view import Instant, Listing, View
 from views.warnings import app_warnings
@@ -161,6 +162,7 @@ def list_apps(installation: Installation) -> Apps:
                     domains=tuple(small_apps.domain_names(connection, app.id)),
                 )
                 for app in small_apps.listed(connection)
+                if installation.may_see(app.name)
             )
         )
 
@@ -168,7 +170,7 @@ def list_apps(installation: Installation) -> Apps:
 def show(installation: Installation, name: str) -> App:
     """Return a small app; raises NotFound."""
     with reading(installation.engine) as connection:
-        app = small_apps.get(connection, name)
+        app = find_app(connection, installation, name)
         recent = operations.recent(connection, RECENT, small_app_id=app.id)
         return App(
             name=app.name,
@@ -195,9 +197,9 @@ def grant(
     without changes.
     """
     with installation.engine.begin() as connection:
-        if all_ or changes:
+        if (all_ or changes) and not installation.is_bound:
             small_apps.ensure(connection, parse_small_app({"name": name}))
-        app = small_apps.get(connection, name)
+        app = find_app(connection, installation, name)
         small_apps.lock(connection, app.id)
         before = EVERYTHING if all_ else small_apps.grants_of(connection, app.id)
         # An empty text grants nothing of its kind.
@@ -221,7 +223,7 @@ def hook_secret(installation: Installation, name: str) -> HookSecret:
     from tasks.notices.signing import secrets_of
 
     with reading(installation.engine) as connection:
-        small_apps.get(connection, name)
+        find_app(connection, installation, name)
     found = secrets_of(installation.settings.hook, name)
     if not found:
         raise Refused("webhooks are not signed; set SCHED_HOOK_SECRET")
@@ -236,7 +238,7 @@ def add(installation: Installation, file: Path) -> AppliedApp:
     count = len(read_documents(file, LONGEST_APP)) if str(file) != "-" else 1
     if count != 1:
         raise Refused(f"{file} holds {count} documents; write one small app, or use `app apply`")
-    models = _parsed([file])
+    models = _parsed(installation, [file])
     if len(models) != 1:
         raise Refused("- holds several documents; write one small app, or use `app apply`")
     with installation.engine.begin() as connection:
@@ -251,7 +253,7 @@ def add(installation: Installation, file: Path) -> AppliedApp:
 
 def apply(installation: Installation, files: Sequence[Path], *, dry_run: bool) -> AppliedApps:
     """Create small apps, or update them to their documents, all or none."""
-    models = _parsed(files)
+    models = _parsed(installation, files)
     with installation.engine.connect() as connection, connection.begin() as transaction:
         done = _apply(connection, models, installation.actor)
         if dry_run:
@@ -264,7 +266,7 @@ def delete(installation: Installation, name: str, *, is_sure: bool) -> DeletedAp
     if name == DEFAULT_APP:
         raise Refused(f'small app "{DEFAULT_APP}" cannot be deleted; delete its actions')
     with reading(installation.engine) as connection:
-        app = small_apps.get(connection, name)
+        app = find_app(connection, installation, name)
         ended = app_overview.active_names(connection, app.id, MOST_NAMED + 1)
     if ended and not is_sure:
         raise Refused(f'small app "{name}" has active actions: {listed(ended)}; add --yes')
@@ -274,8 +276,11 @@ def delete(installation: Installation, name: str, *, is_sure: bool) -> DeletedAp
     return DeletedApp(name=name, actions=len(deleted.names), cancelled=deleted.cancelled)
 
 
-def _parsed(files: Sequence[Path]) -> list[Located]:
-    """Return the models of all documents with their places; raises all problems at once."""
+def _parsed(installation: Installation, files: Sequence[Path]) -> list[Located]:
+    """Return the models of all documents with their places; raises all problems at once.
+
+    A document of a small app outside the request's scope is a problem.
+    """
     from small_apps.mail.checks import checked_small_app
 
     problems: list[Problem] = []
@@ -297,6 +302,9 @@ def _parsed(files: Sequence[Path]) -> list[Located]:
         first = seen.setdefault(model.name, where)
         if first != where:
             problems.append(Problem(f"{where}: name", model.name, f"stands in {first} already"))
+        if not installation.may_see(model.name):
+            meant = f"is another small app than {installation.app_name!r}"
+            problems.append(Problem(f"{where}: name", model.name, meant))
     if problems:
         raise InvalidDocument(problems)
     return models

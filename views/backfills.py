@@ -136,7 +136,7 @@ def start(installation: Installation, asked: Range, timeout_s: float | None) -> 
 
     def standing() -> StartedBackfill:
         with reading(installation.engine) as connection:
-            stored = backfills.get(connection, id)
+            stored = backfills.get(connection, id, installation.scope)
             states = backfills.states_of(connection, stored, by_backfill(id, stored["actor"]))
         return StartedBackfill(
             **_values(stored),
@@ -156,7 +156,7 @@ def cancel(installation: Installation, action: str) -> CancelledBackfills:
     """Stop an action's active backfills."""
     installation.publish()
     with reading(installation.engine) as connection:
-        row = find(connection, installation.small_app, action)
+        row = find(connection, installation, action)
     ids, count = filling.cancel(installation.engine, row["uid"], installation.actor)
     return CancelledBackfills(
         uid=row["uid"], name=row["name"], backfills=tuple(ids), cancelled=count
@@ -165,7 +165,7 @@ def cancel(installation: Installation, action: str) -> CancelledBackfills:
 
 def _wanted(installation: Installation, asked: Range) -> tuple[dict[str, Any], Wanted]:
     with reading(installation.engine) as connection:
-        row = find(connection, installation.small_app, asked.action)
+        row = find(connection, installation, asked.action)
     zone = zone_of(row["plan"], installation.small_app.zone)
     ends = _instant("--from", asked.first, zone), _instant("--to", asked.last, zone)
     mode = Mode(asked.only) if asked.only else Mode.ALL

@@ -167,7 +167,7 @@ def switch(installation: Installation, name: str, *, active: bool) -> Switched:
     """Pause or resume an action."""
     installation.publish()
     with reading(installation.engine) as connection:
-        row = find(connection, installation.small_app, name)
+        row = find(connection, installation, name)
     return _switched(installation, row["uid"], active=active)
 
 
@@ -198,7 +198,7 @@ def _switched(installation: Installation, uid: UUID, *, active: bool) -> Switche
 def delete(installation: Installation, name: str) -> DeletedAction:
     """Delete an action."""
     with reading(installation.engine) as connection:
-        row = find(connection, installation.small_app, name)
+        row = find(connection, installation, name)
     cancelled = change.delete(installation.engine, row["uid"], installation.remover)
     return DeletedAction(uid=row["uid"], name=row["name"], cancelled=cancelled)
 

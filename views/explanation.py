@@ -7,6 +7,8 @@ import sqlalchemy as sa
 from pydantic import Field
 
 from models.errors import NotFound, Refused
+from models.store import actions
+from models.store.actions import as_uid
 from models.values import parse_instant
 from runtime.database import reading
 from scheduler.explain import explain as explained
@@ -65,11 +67,10 @@ def _found(connection: sa.Connection, installation: Installation, action: str) -
     """Return an action's uid, deleted or not, and the zone in which its instants are read."""
     app = installation.small_app
     try:
-        row: Any = find(connection, app, action)
+        row: Any = find(connection, installation, action)
     except NotFound:
-        try:
-            return UUID(action), app.zone
-        except ValueError:
-            pass
-        raise
+        uid = as_uid(action)
+        if uid is None or not actions.is_known(connection, uid, installation.scope):
+            raise
+        return uid, app.zone
     return row["uid"], zone_of(row["plan"], app.zone)

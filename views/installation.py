@@ -13,6 +13,7 @@ from pydantic import Field
 from minutehand.steps import SmallApp
 from models.errors import NotFound
 from models.store.schema import check_schema, current_revision
+from models.store.scope import WHOLE_INSTALLATION, Scope
 from runtime.config import Settings, load_settings
 from runtime.database import make_engine, reading
 from scheduler.changes import default_actions
@@ -44,6 +45,8 @@ class Installation:
 
     home: Path | None = None
     app_name: str = "default"
+    # Whether the request may see `app_name` alone.
+    is_bound: bool = field(default=False, kw_only=True)
     # Warnings about how it was opened.
     notes: list[str] = field(default_factory=list, kw_only=True)
 
@@ -87,6 +90,15 @@ class Installation:
         """The small app that the request is about; raises NotFound."""
         with reading(self.engine) as connection:
             return small_apps.get(connection, self.app_name)
+
+    @property
+    def scope(self) -> Scope:
+        """What look-ups by id may find."""
+        return Scope(self.small_app.id) if self.is_bound else WHOLE_INSTALLATION
+
+    def may_see(self, app_name: str) -> bool:
+        """Return whether the request may see a small app."""
+        return not self.is_bound or app_name == self.app_name
 
     @property
     def actor(self) -> str:

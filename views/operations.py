@@ -122,7 +122,7 @@ def list_operations(
     """Return a small app's newest operations, of one action or all, in some states or any."""
     app = installation.small_app
     with reading(installation.engine) as connection:
-        uid = find(connection, app, action)["uid"] if action else None
+        uid = find(connection, installation, action)["uid"] if action else None
         rows = operations.recent(connection, limit, small_app_id=app.id, uid=uid, states=states)
     return Operations(tuple(OperationRow(**_values(row)) for row in rows))
 
@@ -130,7 +130,7 @@ def list_operations(
 def show(installation: Installation, id: str) -> Operation:
     """Return an operation with its attempts and notices; raises NotFound."""
     with reading(installation.engine) as connection:
-        row = operations.get(connection, operation_id(id))
+        row = operations.get(connection, operation_id(id), installation.scope)
         return Operation(
             **_values(row),
             zone=small_apps.by_id(connection, row["small_app_id"]).zone,
@@ -142,13 +142,14 @@ def show(installation: Installation, id: str) -> Operation:
 def state(installation: Installation, id: str) -> OperationStateView:
     """Return the state of an operation; never asks the broker."""
     with reading(installation.engine) as connection:
-        return OperationStateView(id=id, state=operations.get_operation_state(id, connection))
+        found = operations.get_operation_state(id, connection, installation.scope)
+    return OperationStateView(id=id, state=found)
 
 
 def log(installation: Installation, id: str) -> Log:
     """Return the last log lines of an operation's steps."""
     with reading(installation.engine) as connection:
-        row = operations.get(connection, operation_id(id))
+        row = operations.get(connection, operation_id(id), installation.scope)
         lines = operations.log_lines(connection, row["id"])
     return Log(tuple(LogLine(**one) for one in lines))
 

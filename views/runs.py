@@ -153,12 +153,12 @@ def run(installation: Installation, name: str, user: str | None, timeout_s: floa
     """
     engine = installation.engine
     with reading(engine) as connection:
-        row = find(connection, installation.small_app, name)
+        row = find(connection, installation, name)
     installation.publish()
     id, sent = manual.run_now(engine, row["uid"], installation.actor, user)
     state = None if timeout_s is None else wait_for_end(engine, id, timeout_s)
     with reading(engine) as connection:
-        stored = operations.get(connection, id)
+        stored = operations.get(connection, id, installation.scope)
     return Ran(
         id=id,
         state=state or stored["state"],
@@ -204,7 +204,7 @@ def cancel(installation: Installation, ids: Sequence[str], timeout_s: float | No
     installation.publish()
 
     def act(id: UUID) -> Cancelled:
-        done = cancelling.cancel(installation.engine, id, installation.actor)
+        done = cancelling.cancel(installation.engine, id, installation.scope, installation.actor)
         return Cancelled(id=id, state=done.state, is_asked=done.state == OperationState.RUNNING)
 
     made = _each(ids, act)
@@ -216,7 +216,7 @@ def plan(installation: Installation, name: str, user: str | None) -> RunPlan:
     """Return what running an action now would do."""
     app = installation.small_app
     with reading(installation.engine) as connection:
-        row = find(connection, app, name)
+        row = find(connection, installation, name)
         model = load_action(document_of(row), steps=built_in_steps())
         rule = model.recipients
         if model.when.is_event:
@@ -246,7 +246,7 @@ def _repeat(
     installation.publish()
 
     def act(id: UUID) -> Repeated:
-        done, sent = again(installation.engine, id, installation.actor)
+        done, sent = again(installation.engine, id, installation.scope, installation.actor)
         return Repeated(
             id=id,
             state=OperationState.PENDING,

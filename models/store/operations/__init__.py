@@ -16,6 +16,7 @@ from models.sql import (
     is_among,
     stands_in,
 )
+from models.store.scope import WHOLE_INSTALLATION, Scope
 from models.tables import actions, attempts, missed_spans, operation_logs, operations
 from runtime.database import default_engine, is_made, reading
 
@@ -83,9 +84,11 @@ def active_operations(connection: sa.Connection, uid: UUID) -> list[dict[str, An
 
 
 def get_operation_state(
-    operation_id: UUID | str, connection: sa.Connection | None = None
+    operation_id: UUID | str,
+    connection: sa.Connection | None = None,
+    scope: Scope = WHOLE_INSTALLATION,
 ) -> OperationState | str:
-    """Return the state of an operation, or `unknown` when none has that id.
+    """Return the state of an operation, or `unknown` when none in the scope has that id.
 
     Reads only the database: that of `connection`, or of this process's settings. If an embedded
     database was never created, no operation is known.
@@ -94,7 +97,9 @@ def get_operation_state(
         wanted = operation_id if isinstance(operation_id, UUID) else UUID(str(operation_id))
     except ValueError:
         return UNKNOWN
-    query = sa.select(operations.c.state).where(operations.c.id == wanted)
+    query = sa.select(operations.c.state).where(
+        operations.c.id == wanted, scope.has(operations.c.small_app_id)
+    )
     if connection is not None:
         state = connection.execute(query).scalar_one_or_none()
     elif is_made(engine := default_engine()):
@@ -105,10 +110,12 @@ def get_operation_state(
     return UNKNOWN if state is None else OperationState(state)
 
 
-def get(connection: sa.Connection, operation_id: UUID) -> dict[str, Any]:
-    """Return an operation with its action's name; raises NotFound."""
+def get(connection: sa.Connection, operation_id: UUID, scope: Scope) -> dict[str, Any]:
+    """Return an operation of the scope with its action's name; raises NotFound."""
     row = connection.execute(
-        _with_action_name().where(operations.c.id == operation_id)
+        _with_action_name().where(
+            operations.c.id == operation_id, scope.has(operations.c.small_app_id)
+        )
     ).one_or_none()
     if row is None:
         raise NotFound(f"no operation has the id {operation_id}; see `minutehand operation list`")
