@@ -19,7 +19,7 @@ from scheduler.events.preview import next_due
 from scheduler.occurrence import next_occurrences
 from small_apps.store import small_apps
 from views.backfills import Backfill, backfill_of
-from views.finding import find
+from views.finding import app_of, find
 from views.installation import Installation
 from views.stored import document_of
 from views.view import Instant, Listing, View
@@ -142,9 +142,9 @@ def list_actions(
 def show(installation: Installation, name: str) -> Action:
     """Return an action of the small app with its rule, its last operations and backfills."""
     alert = installation.settings.alert
-    app = installation.small_app
     with reading(installation.engine) as connection:
         row = find(connection, installation, name, alert.overdue)
+        app = app_of(connection, installation, row)
         recent = operations.recent(connection, SHOWN, uid=row["uid"])
         filled = backfills.of_action(connection, row["uid"], SHOWN)
         now = read_clock(connection)
@@ -162,9 +162,9 @@ def show(installation: Installation, name: str) -> Action:
 
 def next_of(installation: Installation, name: str, count: int) -> Occurrences:
     """Return an action's next `count` occurrences."""
-    app = installation.small_app
     with reading(installation.engine) as connection:
         row = find(connection, installation, name)
+        app = app_of(connection, installation, row)
         found = upcoming_in(connection, row, read_clock(connection), app.zone, count)
     return Occurrences(found.next)
 

@@ -31,6 +31,8 @@ MOST_NAMED = 12
 # A small app is longer than an action, because it includes mails and people.
 LONGEST_APP = 64 * 2**20
 
+# A document with its place: a file, or empty for the body of a request.
+Document = tuple[str, object]
 Located = tuple[str, SmallAppModel]
 
 
@@ -235,12 +237,17 @@ def add(installation: Installation, file: Path) -> AppliedApp:
 
     The name `default` is taken once that small app has a document.
     """
-    count = len(read_documents(file, LONGEST_APP)) if str(file) != "-" else 1
-    if count != 1:
-        raise Refused(f"{file} holds {count} documents; write one small app, or use `app apply`")
-    models = _parsed(installation, [file])
-    if len(models) != 1:
-        raise Refused("- holds several documents; write one small app, or use `app apply`")
+    documents = documents_in([file])
+    if len(documents) != 1:
+        raise Refused(
+            f"{file} holds {len(documents)} documents; write one small app, or use `app apply`"
+        )
+    return create(installation, documents[0])
+
+
+def create(installation: Installation, document: Document) -> AppliedApp:
+    """Store a new small app; see `add`."""
+    models = _parsed(installation, [document])
     with installation.engine.begin() as connection:
         name = models[0][1].name
         if small_apps.has_document(connection, name):
@@ -251,9 +258,11 @@ def add(installation: Installation, file: Path) -> AppliedApp:
     return _shown(installation, models, done)[0]
 
 
-def apply(installation: Installation, files: Sequence[Path], *, dry_run: bool) -> AppliedApps:
+def apply(
+    installation: Installation, documents: Sequence[Document], *, dry_run: bool
+) -> AppliedApps:
     """Create small apps, or update them to their documents, all or none."""
-    models = _parsed(installation, files)
+    models = _parsed(installation, documents)
     with installation.engine.connect() as connection, connection.begin() as transaction:
         done = _apply(connection, models, installation.actor)
         if dry_run:
@@ -276,7 +285,21 @@ def delete(installation: Installation, name: str, *, is_sure: bool) -> DeletedAp
     return DeletedApp(name=name, actions=len(deleted.names), cancelled=deleted.cancelled)
 
 
-def _parsed(installation: Installation, files: Sequence[Path]) -> list[Located]:
+def documents_in(files: Sequence[Path]) -> list[Document]:
+    """Return the documents of all files with their places; raises all problems at once."""
+    problems: list[Problem] = []
+    documents: list[Document] = []
+    for file in files:
+        try:
+            documents += read_documents(file, LONGEST_APP)
+        except InvalidDocument as error:
+            problems += error.problems
+    if problems:
+        raise InvalidDocument(problems)
+    return documents
+
+
+def _parsed(installation: Installation, documents: Sequence[Document]) -> list[Located]:
     """Return the models of all documents with their places; raises all problems at once.
 
     A document of a small app outside the request's scope is a problem.
@@ -284,12 +307,6 @@ def _parsed(installation: Installation, files: Sequence[Path]) -> list[Located]:
     from small_apps.mail.checks import checked_small_app
 
     problems: list[Problem] = []
-    documents: list[tuple[str, object]] = []
-    for file in files:
-        try:
-            documents += read_documents(file, LONGEST_APP)
-        except InvalidDocument as error:
-            problems += error.problems
     models: list[Located] = []
     seen: dict[str, str] = {}
     for where, document in documents:

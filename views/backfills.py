@@ -15,7 +15,7 @@ from runtime.clock import wait_for
 from runtime.database import reading
 from scheduler.on_demand import backfill as filling
 from scheduler.on_demand.backfill_range import Mode, Wanted, parse_pace
-from views.finding import find
+from views.finding import app_of, find
 from views.installation import Installation
 from views.view import Instant, View
 from views.waiting import why_unsent
@@ -166,7 +166,7 @@ def cancel(installation: Installation, action: str) -> CancelledBackfills:
 def _wanted(installation: Installation, asked: Range) -> tuple[dict[str, Any], Wanted]:
     with reading(installation.engine) as connection:
         row = find(connection, installation, asked.action)
-    zone = zone_of(row["plan"], installation.small_app.zone)
+        zone = zone_of(row["plan"], app_of(connection, installation, row).zone)
     ends = _instant("--from", asked.first, zone), _instant("--to", asked.last, zone)
     mode = Mode(asked.only) if asked.only else Mode.ALL
     pace = parse_pace(asked.pace) if asked.pace else None

@@ -1,5 +1,6 @@
 """Find the action or operation that a user names."""
 
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -38,6 +39,15 @@ def find(
             f"small app {app.name!r} has no action named {name!r}; it is in {listed(others)}:"
             f" add --app {others[0]}"
         ) from error
+
+
+def app_of(
+    connection: sa.Connection, installation: Installation, row: Mapping[str, Any]
+) -> SmallApp:
+    """Return the small app of a stored action: a uid may find one of another small app."""
+    app = installation.small_app
+    its_own = row["small_app_id"]
+    return app if its_own == app.id else small_apps.by_id(connection, its_own)
 
 
 def find_app(connection: sa.Connection, installation: Installation, name: str) -> SmallApp:

@@ -19,7 +19,7 @@ from scheduler.on_demand import cancel as cancelling
 from scheduler.on_demand import manual, restart
 from scheduler.on_demand.restart import Repeated as Restarted
 from tasks.built_in import built_in_steps
-from views.finding import find, operation_id
+from views.finding import app_of, find, operation_id
 from views.installation import Installation
 from views.stored import document_of
 from views.view import Instant, Listing, View
@@ -145,17 +145,23 @@ class RunPlan(View):
     sends: bool = Field(exclude=True)
 
 
-def run(installation: Installation, name: str, user: str | None, timeout_s: float | None) -> Ran:
+def run(
+    installation: Installation,
+    name: str,
+    user: str | None,
+    timeout_s: float | None,
+    key: str | None = None,
+) -> Ran:
     """Run an action now; wait at most `timeout_s`, if given, for its end.
 
-    `user` is the user to run an action on events for. Raises Refused and records nothing if the
-    action is paused, quarantined or already active.
+    `user` is the user to run an action on events for. Requests with the same `key` run it once.
+    Raises Refused and records nothing if the action is paused, quarantined or already active.
     """
     engine = installation.engine
     with reading(engine) as connection:
         row = find(connection, installation, name)
     installation.publish()
-    id, sent = manual.run_now(engine, row["uid"], installation.actor, user)
+    id, sent = manual.run_now(engine, row["uid"], installation.actor, user, key)
     state = None if timeout_s is None else wait_for_end(engine, id, timeout_s)
     with reading(engine) as connection:
         stored = operations.get(connection, id, installation.scope)
@@ -214,9 +220,9 @@ def cancel(installation: Installation, ids: Sequence[str], timeout_s: float | No
 
 def plan(installation: Installation, name: str, user: str | None) -> RunPlan:
     """Return what running an action now would do."""
-    app = installation.small_app
     with reading(installation.engine) as connection:
         row = find(connection, installation, name)
+        app = app_of(connection, installation, row)
         model = load_action(document_of(row), steps=built_in_steps())
         rule = model.recipients
         if model.when.is_event:

@@ -92,8 +92,22 @@ def add(installation: Installation, new: NewUser) -> AddedUser:
 
 def import_file(installation: Installation, file: Path, *, raises_events: bool) -> ImportedUsers:
     """Import users with their groups, all or none."""
+    models = _read(file, installation.small_app.zone)
+    return _import(installation, models, raises_events=raises_events)
+
+
+def import_rows(
+    installation: Installation, rows: Sequence[object], *, raises_events: bool
+) -> ImportedUsers:
+    """Import users with their groups, all or none; raises InvalidDocument with all problems."""
+    models = parse_users(rows, zone=installation.small_app.zone)
+    return _import(installation, models, raises_events=raises_events)
+
+
+def _import(
+    installation: Installation, models: Sequence[UserModel], *, raises_events: bool
+) -> ImportedUsers:
     app = installation.small_app
-    models = _read(file, app.zone)
     with installation.engine.begin() as connection:
         done = users.import_users(connection, app.id, models, raises_events=raises_events)
         counts = {"created": done.created, "updated": done.updated}

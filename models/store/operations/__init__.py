@@ -1,6 +1,7 @@
 """Record and read operations."""
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -139,6 +140,43 @@ def recent(
     if states:
         query = query.where(operations.c.state.in_(states))
     return [dict(row._mapping) for row in connection.execute(query.limit(limit))]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which operations of a small app to list; an empty field admits all.
+
+    Recorded in [since, until); `after` is the last row of the page before: its instant and its id.
+    """
+
+    small_app_id: int
+    uid: UUID | None = None
+    states: Collection[str] = ()
+    causes: Collection[str] = ()
+    since: datetime | None = None
+    until: datetime | None = None
+    after: tuple[datetime, UUID] | None = None
+
+
+def page(connection: sa.Connection, wanted: Wanted, limit: int) -> list[dict[str, Any]]:
+    """Return up to `limit` operations, the last recorded first, then by id."""
+    at, id = operations.c.recorded_at, operations.c.id
+    query = _with_action_name().where(operations.c.small_app_id == wanted.small_app_id)
+    if wanted.uid is not None:
+        query = query.where(operations.c.action_uid == wanted.uid)
+    if wanted.states:
+        query = query.where(operations.c.state.in_(wanted.states))
+    if wanted.causes:
+        query = query.where(operations.c.cause.in_(wanted.causes))
+    if wanted.since is not None:
+        query = query.where(at >= wanted.since)
+    if wanted.until is not None:
+        query = query.where(at < wanted.until)
+    if wanted.after is not None:
+        last, last_id = wanted.after
+        query = query.where((at < last) | ((at == last) & (id > last_id)))
+    ordered = query.order_by(at.desc(), id).limit(limit)
+    return [dict(row._mapping) for row in connection.execute(ordered)]
 
 
 def attempts_of(connection: sa.Connection, operation_id: UUID) -> list[dict[str, Any]]:
