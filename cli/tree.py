@@ -30,6 +30,7 @@ COMMANDS: Places = {
     "backfill": ("backfills:backfill", "Run a range of an action's past."),
     "up": ("processes:up", "Run broker, daemon and workers here."),
     "worker": ("processes:worker", "Run a Celery worker that executes operations."),
+    "web": ("processes:web", "Serve the HTTP API."),
     "agent": ("processes:agent", "Serve a Celery worker that follows."),
     "migrate": ("processes:migrate", "Upgrade the database to this release."),
     "status": ("status:status", "Show the daemon, workers, and operations of the last day."),

@@ -1,7 +1,9 @@
 """Views of small apps (tenants): documents, status, and the results of changes."""
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -10,7 +12,7 @@ import sqlalchemy as sa
 from pydantic import Field
 
 from minutehand.grants import EVERYTHING, Grants
-from models.errors import InvalidDocument, Problem, Refused
+from models.errors import InvalidDocument, Outdated, Problem, Refused
 from models.problems import listed
 from models.store import audit, operations
 from runtime.database import reading
@@ -87,6 +89,9 @@ class DataStatus(View):
     rewritten: Any
     reused: Any
     eta: Instant | None = Field(description="Estimated end of the refresh.")
+    started_at: Instant | None = Field(description="Start of the refresh that runs.")
+    elapsed_s: float | None = Field(description="How long it has run.")
+    eta_s: float | None = Field(description="How long it will take yet, estimated.")
 
 
 class OperationOfApp(View):
@@ -120,6 +125,7 @@ class App(View):
     zone: str
     grants: Grants = Field(description="What it may reach: names or patterns by kind.")
     document: dict[str, Any] = Field(description="As it is stored.")
+    document_tag: str = Field(description="Names the document: another one has another tag.")
     domains: tuple[Domain, ...]
     actions: ActionsOfApp
     next: NextOfApp | None
@@ -178,7 +184,8 @@ def show(installation: Installation, name: str) -> App:
             name=app.name,
             zone=app.zone,
             grants=small_apps.grants_of(connection, app.id),
-            document=small_apps.document_of(connection, app.id),
+            document=(document := small_apps.document_of(connection, app.id)),
+            document_tag=tag_of(document),
             **app_overview.overview(connection, app.id),
             data=DataStatus(**app_status.status_of(connection, app.id)),
             operations=tuple(
@@ -186,6 +193,61 @@ def show(installation: Installation, name: str) -> App:
                 for row in recent
             ),
         )
+
+
+def status(installation: Installation, name: str) -> DataStatus:
+    """Return the status of a small app's data; raises NotFound."""
+    with reading(installation.engine) as connection:
+        app = find_app(connection, installation, name)
+        return DataStatus(**app_status.status_of(connection, app.id))
+
+
+def statuses(installation: Installation, names: Collection[str]) -> dict[str, DataStatus]:
+    """Return the status of those small apps that exist, by name."""
+    with reading(installation.engine) as connection:
+        return {
+            app.name: DataStatus(**app_status.status_of(connection, app.id))
+            for app in small_apps.listed(connection)
+            if app.name in names
+        }
+
+
+def tag_of(document: Mapping[str, Any]) -> str:
+    """Return what names a document: equal documents have equal tags."""
+    text = json.dumps(document, ensure_ascii=False, sort_keys=True)
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def put(
+    installation: Installation, name: str, document: object, expects: str | None, *, dry_run: bool
+) -> AppliedApp:
+    """Make a document the small app's, or create the small app if the request may.
+
+    `expects` is the tag of the document that is replaced: empty for a new small app, None for any.
+    Raises InvalidDocument, NotFound, and Outdated for another document.
+    """
+    models = _parsed(installation, [("", document)])
+    if models[0][1].name != name:
+        remedy = f"is not the name in the address, {name!r}; write the same"
+        raise InvalidDocument([Problem("name", models[0][1].name, remedy)])
+    with installation.engine.connect() as connection, connection.begin() as transaction:
+        _check_tag(connection, name, expects)
+        done = _apply(connection, models, installation.actor)
+        if dry_run:
+            transaction.rollback()
+    return _shown(installation, models, done)[0]
+
+
+def _check_tag(connection: sa.Connection, name: str, expects: str | None) -> None:
+    known = {app.name: app for app in small_apps.listed(connection)}
+    if name not in known:
+        if expects:
+            raise Outdated(f'small app "{name}" is unknown; another request may have deleted it')
+        return
+    small_apps.lock(connection, known[name].id)
+    now = tag_of(small_apps.document_of(connection, known[name].id))
+    if expects not in {None, now}:
+        raise Outdated(f'small app "{name}" has another document by now; read it again')
 
 
 def grant(

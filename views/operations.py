@@ -208,6 +208,13 @@ def show(installation: Installation, id: str) -> Operation:
         )
 
 
+def rows_of(installation: Installation, ids: Sequence[UUID]) -> dict[UUID, OperationRow]:
+    """Return those operations of `ids` that exist, by id, whatever their small app."""
+    with reading(installation.engine) as connection:
+        rows = operations.by_ids(connection, ids)
+    return {row["id"]: OperationRow(**_values(row)) for row in rows}
+
+
 def state(installation: Installation, id: str) -> OperationStateView:
     """Return the state of an operation; never asks the broker."""
     with reading(installation.engine) as connection:

@@ -53,6 +53,17 @@ class ImportedUsers(View):
     never_activated: int = Field(description="Users of the file without `activated_at`.")
 
 
+class Group(View):
+    """A group of users."""
+
+    name: str
+    members: int
+
+
+class Groups(Listing[Group]):
+    """The groups of a small app, by name."""
+
+
 class NewUser(View):
     """A new user as a request describes it; instants may be local times of the small app."""
 
@@ -128,6 +139,12 @@ def list_users(installation: Installation) -> Users:
     with reading(installation.engine) as connection:
         found = users.listed(connection, installation.small_app.id)
     return Users(tuple(_shown(user) for user in found))
+
+
+def list_groups(installation: Installation) -> Groups:
+    with reading(installation.engine) as connection:
+        found = users.group_sizes(connection, installation.small_app.id)
+    return Groups(tuple(Group(name=name, members=count) for name, count in found.items()))
 
 
 def _shown(user: users.User) -> User:

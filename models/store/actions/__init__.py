@@ -242,6 +242,21 @@ def revision_document(connection: sa.Connection, uid: UUID, number: int) -> dict
     return None if text is None else document_in(text)
 
 
+def revisions_of(connection: sa.Connection, uid: UUID) -> list[dict[str, Any]]:
+    """Return an action's revisions, the newest first; an unreadable document is None."""
+    shown = (
+        revisions.c.number,
+        revisions.c.author,
+        revisions.c.effective_from,
+        revisions.c.ended_at,
+        revisions.c.end_reason,
+        revisions.c.document,
+    )
+    query = sa.select(*shown).where(revisions.c.action_uid == uid)
+    found = connection.execute(query.order_by(revisions.c.number.desc())).mappings()
+    return [{**row, "document": document_in(row["document"])} for row in found]
+
+
 def as_uid(text: str) -> UUID | None:
     """Return the uid that a text is; None if it is something else."""
     try:

@@ -123,6 +123,12 @@ def get(connection: sa.Connection, operation_id: UUID, scope: Scope) -> dict[str
     return dict(row._mapping)
 
 
+def by_ids(connection: sa.Connection, ids: Sequence[UUID]) -> list[dict[str, Any]]:
+    """Return those operations of `ids` that exist, with their actions' names."""
+    query = _with_action_name().where(is_among(connection, operations.c.id, ids))
+    return [dict(row._mapping) for row in connection.execute(query)]
+
+
 def recent(
     connection: sa.Connection,
     limit: int,
