@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Generic, TypeVar
 from uuid import UUID
@@ -14,6 +14,7 @@ from broker.celery_rules import shares_broker
 from broker.handing import hand_over
 from broker.names import DEFAULT, DELIVER_NOTICE, METATASK_SCHEDULE, QUICK, is_ours
 from models.errors import BrokerUnavailable
+from models.job import JOB
 from models.store import notices
 from models.store.notices import Owed
 from models.store.operations import backfills, outbox
@@ -50,8 +51,14 @@ def send_reserved(engine: sa.Engine, messages: Sequence[Message]) -> Sent:
     """Send operations that the caller has reserved; never raises if the broker is down.
 
     Operations that were certainly not sent are released, so that the next tick sends them. Tasks of
-    the user's application are sent one by one.
+    the user's application are sent one by one. Jobs need no broker: workers take them by HTTP.
     """
+    jobs = [message for message in messages if message.task == JOB]
+    if jobs:
+        with unhurried(engine) as connection:
+            outbox.mark_sent(connection, jobs)
+        sent = send_reserved(engine, [message for message in messages if message.task != JOB])
+        return replace(sent, count=sent.count + len(jobs))
     ours = [message for message in messages if is_ours(message.task)]
     sent = _send(engine, ours, _OPERATIONS) if ours else Sent(0)
     if len(ours) == len(messages):

@@ -12,8 +12,8 @@ from celery_steps.celery_task import STEP
 from models.action.plan import Plan
 from models.errors import LeaseLost
 from models.notices import TIME_BOX
-from models.operation import UNSTARTED, OperationState, StepState, after_loss
-from models.store.operations import handed_over, handing, restart, running, unstarted
+from models.operation import UNSTARTED, OperationState, after_loss
+from models.store.operations import handed_over, handing, one_step, restart, running, unstarted
 from models.store.operations.admission import NotClaimed
 from models.store.operations.claims import Claim, claim, recorded_of
 from models.store.operations.finish import Ended, Ending, end, release_waiting
@@ -68,18 +68,12 @@ def try_to_claim(
     `repeatable`: the task may begin twice. The caller commits its transaction in either case.
     Raises as `claim` does.
     """
-    step = {
-        "name": STEP,
-        "state": StepState.RUNNING,
-        "repeatable": repeatable,
-        "started_at": utc_now().isoformat(),
-    }
-    shown = {"steps": [step], "phase": STEP, "message": None, "processed": None, "total": None}
+    step = one_step.begun(STEP, repeatable=repeatable)
     if _comes_early(connection, its):
         # Checked first: an attempt put back during the claim would look paused.
         return EARLY
     handed_over.take_up(connection, *its)
-    found = claim(connection, *its, worker, lambda _document, _steps: {**shown, "progress": 0.0})
+    found = claim(connection, *its, worker, lambda _document, _steps: one_step.columns_of(step))
     if isinstance(found, NotClaimed):
         is_known = found is not NotClaimed.TAKEN or recorded_of(connection, *its) is not None
         return str(found) if is_known else UNKNOWN
@@ -154,17 +148,9 @@ def resume(connection: sa.Connection, id: UUID, attempt: int) -> Held:
 def beat(connection: sa.Connection, held: Held, progress: Mapping[str, Any]) -> bool:
     """Renew the lease and write progress; return whether to cancel; raises LeaseLost."""
     if progress:
-        running.write(connection, held.id, held.attempt, Story(_values(progress)))
+        story = Story(one_step.progress_columns(progress))
+        running.write(connection, held.id, held.attempt, story)
     return running.beat(connection, held.id, held.attempt)
-
-
-def _values(progress: Mapping[str, Any]) -> dict[str, Any]:
-    names = {"done": "processed", "total": "total", "message": "message", "phase": "phase"}
-    values = {names[key]: one for key, one in progress.items() if key in names}
-    done, total = progress.get("done"), progress.get("total")
-    if done is not None and total:
-        values["progress"] = min(1.0, max(0.0, done / total))
-    return values
 
 
 def write_end(
@@ -172,15 +158,9 @@ def write_end(
 ) -> Ended:
     """End an attempt as its worker reports; raises LeaseLost, ValueError for a wrong outcome."""
     ending = _ending(held, report)
-    is_put_back = ending.state is OperationState.PENDING and not ending.is_failure
-    state = {
-        OperationState.SUCCESS: StepState.SUCCESS,
-        OperationState.PARTIAL: StepState.PARTIAL,
-    }.get(ending.state, StepState.WAITING if is_put_back else StepState.FAILED)
-    step = {**held.step, "state": state, "finished_at": utc_now().isoformat()}
-    error = ending.error or (ending.reason if state is StepState.FAILED else None)
-    step |= {key: one for key, one in (("message", report.get("message")), ("error", error)) if one}
-    story = Story({**_values(report.get("progress") or {}), "steps": [step]})
+    step = one_step.ended(held.step, ending, report.get("message"))
+    shown = one_step.progress_columns(report.get("progress") or {})
+    story = Story({**shown, "steps": [step]})
     ended = end(connection, held.id, held.attempt, ending, story, alerts)
     if report["outcome"] in {"retry", "replaced"} and ended.state is OperationState.PENDING:
         handing.await_message(connection, held.id, held.attempt + 1, _delay(report))

@@ -132,7 +132,8 @@ class StepSpec:
     `function` is None for a step that only workers know. The rest is for Minutehand's own steps,
     and may change: they run by `order`; `if_true` holds the parameters that a bare `true` stands
     for; `alone` allows no other step beside it; `hand_over` returns, from the parameters, the task
-    to send in place of ours and its queue; one that is not `available` is refused at save.
+    to send in place of ours and its queue; `job` returns the job that a worker takes over HTTP in
+    place of a message; one that is not `available` is refused at save.
     """
 
     name: str
@@ -146,6 +147,7 @@ class StepSpec:
     if_true: Mapping[str, object] = field(default_factory=dict)
     alone: bool = False
     hand_over: Callable[[Mapping[str, Any]], Any] | None = None
+    job: Callable[[Mapping[str, Any]], Any] | None = None
     available: bool = True
 
     @property

@@ -203,6 +203,8 @@ action_state = sa.Table(
 _SENDABLE = "state IN ('pending', 'queued') AND waiting_for IS NULL"
 _NEVER_STARTED = f"{_SENDABLE} AND first_started_at IS NULL"
 _UNSTARTED = "state IN ('pending', 'queued')"
+# The condition of the index operations_jobs: no worker has taken it.
+JOB_TO_TAKE = f"{_SENDABLE} AND task = 'job'"
 _RUNNING = "state = 'running'"
 
 operations = sa.Table(
@@ -260,6 +262,7 @@ operations = sa.Table(
         "state <> 'running' OR (worker IS NOT NULL AND heartbeat_at IS NOT NULL)", name="owner"
     ),
     _partial("operations_to_send", "not_before", where=_SENDABLE),
+    _partial("operations_jobs", "recorded_at", where=JOB_TO_TAKE),
     _partial("operations_overdue", "recorded_at", where=_NEVER_STARTED),
     _partial("operations_waiting", "waiting_for", where="waiting_for IS NOT NULL"),
     _partial("operations_heartbeat_stale", "heartbeat_at", where=_RUNNING),

@@ -43,7 +43,7 @@ from runtime.sections import (
     Section,
 )
 from runtime.urls import check_broker_url, check_database_url, check_smtp_url
-from runtime.web_settings import WebSettings
+from runtime.web_settings import WebSettings, WorkSettings
 
 PREFIX = "SCHED_"
 DEFAULT_HOME = Path(".minutehand")
@@ -181,6 +181,7 @@ class Settings(Section):
     retention: RetentionSettings = RetentionSettings()
     secrets: SecretSettings = SecretSettings()
     web: WebSettings = WebSettings()
+    work: WorkSettings = WorkSettings()
     log: LogSettings = LogSettings()
 
     @field_validator("database_url", "broker_url", "smtp_url")

@@ -9,6 +9,14 @@ from runtime.sections import Names, Section
 _ROOT_PATH = re.compile(r"(/[A-Za-z0-9._~-]+)*")
 
 
+class WorkSettings(Section):
+    """Jobs, for workers in any language."""
+
+    pop_timeout_s: float = Field(
+        30, gt=0, le=300, description="seconds a request for a job waits for one"
+    )
+
+
 class WebSettings(Section):
     """`minutehand web`: the HTTP API."""
 

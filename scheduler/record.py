@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from broker.names import execute_task
 from models.action.plan import Plan
 from models.fingerprint import operation_id
+from models.job import JOB
 from models.operation import CausedBy, OperationState, by_action
 from models.store import operations
 from models.store.actions import cursors
@@ -71,10 +72,16 @@ def operation_row(
         "cause": by.cause.value,
         "triggerer": by.triggerer,
         "queue": plan.queue,
-        "task": handed.task if handed else execute_task(is_heavy=plan.is_heavy),
+        "task": _task(plan),
         "in_doubt": handed.in_doubt if handed else None,
         "overlap_key": None if plan.overlap == "allow" else str(action.uid),
     }
+
+
+def _task(plan: Plan) -> str:
+    if plan.job is not None:
+        return JOB
+    return plan.hand_over.task if plan.hand_over else execute_task(is_heavy=plan.is_heavy)
 
 
 def record(connection: sa.Connection, decided: Sequence[Decided]) -> Recorded:

@@ -7,7 +7,7 @@ from minutehand import steps
 from minutehand.steps import Steps
 
 # Named, not imported: the daemon reads the declarations and reaches no work.
-MODULES = ("small_apps.steps", "celery_steps.celery_task", "celery_steps.job")
+MODULES = ("small_apps.steps", "celery_steps.celery_task", "jobs.step")
 
 
 @cache

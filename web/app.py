@@ -17,8 +17,9 @@ from views.installation import Installation
 from views.operations import OperationRow, rows_of
 from web import health
 from web.access import Failures
-from web.api import actions, installation, live, operations, people
+from web.api import actions, installation, jobs, live, operations, people
 from web.api import apps as app_endpoints
+from web.handout import Handout
 from web.live import Live
 from web.problems import ProblemDetails, install
 from web.slow_bodies import SlowBodies
@@ -36,6 +37,7 @@ ROUTERS = (
     actions.router,
     operations.router,
     live.router,
+    jobs.router,
     installation.router,
     health.router,
 )
@@ -65,6 +67,7 @@ def make_app(opened: Installation) -> FastAPI:
     app.state.failures = Failures(settings.web.failures)
     app.state.live_operations = Live("operation", lambda ids: _operations(opened, ids))
     app.state.live_statuses = Live("status", lambda names: _statuses(opened, names))
+    app.state.handout = Handout(opened)
     install(app)
     for router in ROUTERS:
         app.include_router(router)
@@ -75,7 +78,8 @@ def make_app(opened: Installation) -> FastAPI:
 
 
 def stop_streams(app: FastAPI) -> None:
-    """End the streams of all listeners, so that the server can stop."""
+    """End the streams of all listeners and all long polls, so that the server can stop."""
+    app.state.handout.stop()
     app.state.live_operations.stop()
     app.state.live_statuses.stop()
 
@@ -86,12 +90,13 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     anyio.to_thread.current_default_thread_limiter().total_tokens = threads
     readers = [
         asyncio.create_task(one.run())
-        for one in (app.state.live_operations, app.state.live_statuses)
+        for one in (app.state.live_operations, app.state.live_statuses, app.state.handout)
     ]
     yield
     stop_streams(app)
     for reader in readers:
         reader.cancel()
+    await app.state.handout.note_stop()
 
 
 def _operations(opened: Installation, ids: Collection[UUID]) -> dict[UUID, OperationRow]:

@@ -14,6 +14,7 @@ from starlette.exceptions import HTTPException
 from models.errors import (
     BrokerUnavailable,
     InvalidDocument,
+    LeaseLost,
     NotFound,
     Outdated,
     Problem,
@@ -63,6 +64,10 @@ class PreconditionRequired(Exception):
     """The request does not name the revision that it changes."""
 
 
+class Stopping(Exception):
+    """The server shuts down, and hands out nothing more."""
+
+
 def answer(
     status: int,
     kind: str,
@@ -90,12 +95,14 @@ KNOWN: dict[type[Exception], tuple[int, str, dict[str, str]]] = {
     NotFound: (404, "not-found", {}),
     Outdated: (412, "outdated", {}),
     Refused: (409, "refused", {}),
+    LeaseLost: (409, "lease-lost", {}),
     BrokerUnavailable: (503, "broker-unavailable", {"Retry-After": RETRY_AFTER_S}),
     SchedulerError: (500, "failed", {}),
     Unauthorized: (401, "unauthorized", {"WWW-Authenticate": "Bearer"}),
     Forbidden: (403, "forbidden", {}),
     TooManyFailures: (429, "too-many-failures", {"Retry-After": "60"}),
     PreconditionRequired: (428, "precondition-required", {}),
+    Stopping: (503, "stopping", {"Retry-After": "1", "Connection": "close"}),
 }
 
 

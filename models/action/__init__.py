@@ -20,6 +20,7 @@ from models.action.when import WhenModel
 from models.celery_task import DEFAULT_QUEUE, HandOver, refusals
 from models.document import Document, read_document
 from models.errors import InvalidAction, Problem
+from models.job import Job
 from models.parsing import ParseContext, Reading
 from models.problems import ROOT, line_error, problems_of
 from models.values import Flag, Name, Text
@@ -145,6 +146,7 @@ def plan_of(action: ScheduledActionModel) -> Plan:
         ends_at=policy.ends_at,
         hooks=action.hooks.plan,
         hand_over=hand_over,
+        job=_job(action.operations),
     )
 
 
@@ -155,6 +157,15 @@ def _hand_over(operations: OperationModel) -> tuple[HandOver | None, str | None]
             handed: tuple[HandOver, str | None] = step.spec.hand_over(step.parameters)
             return handed
     return None, None
+
+
+def _job(operations: OperationModel) -> Job | None:
+    """Return the job that a worker takes over HTTP, or None."""
+    for step in operations.steps:
+        if step.spec is not None and step.spec.job is not None:
+            found: Job = step.spec.job(step.parameters)
+            return found
+    return None
 
 
 def document_hash(document: Mapping[str, Any], steps: Steps) -> str:

@@ -16,6 +16,7 @@ from cron.zone import zone_named
 from models.action.recipients import RecipientFilterModel
 from models.celery_task import HandOver
 from models.durations import format_span, parse_delay
+from models.job import Job
 
 CatchUp = Literal["latest", "all"]
 Overlap = Literal["skip", "queue", "allow", "replace"]
@@ -112,6 +113,8 @@ class Plan:
     hooks: HookPlan | None = None
     # A task of the user's Celery application, sent in place of one of ours.
     hand_over: HandOver | None = None
+    # Work for a worker that asks over HTTP, in place of a message.
+    job: Job | None = None
 
     @property
     def on_event(self) -> EventTrigger | None:
@@ -122,6 +125,11 @@ class Plan:
     def longest_look_back_s(self) -> int:
         """How far back, in seconds, an occurrence of any trigger may be decided."""
         return max((int(one.look_back.total_seconds()) for one in self.triggers), default=0)
+
+    @property
+    def every(self) -> timedelta | None:
+        """The interval of an action that is due at one; None for other kinds."""
+        return next((one.every for one in self.triggers if isinstance(one, IntervalTrigger)), None)
 
     def drops(self, last_start: datetime, now: datetime) -> bool:
         """Return whether an operation that starts at `now` is too early after `last_start`.

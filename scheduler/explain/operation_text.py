@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 import sqlalchemy as sa
 
-from models.celery_task import queue_in_broker
+from models.job import JOB, listened_queue
 from models.operation import OperationState
 from models.store.actions.explain_facts import Status
 from models.values import format_instant
@@ -36,6 +36,8 @@ def waits(row: Row, status: Status, now: datetime, error: str | None) -> str:
         return f"waits for operation {row['waiting_for']} of the same action to end"
     if error is not None:
         return f"attempt {row['attempt'] - 1} did not succeed ({error}){_again(row, now)}"
+    if row["task"] == JOB:
+        return _offered(row, status)
     if row["state"] == OperationState.QUEUED:
         return _queued(row, status)
     return f"was recorded at {_at(row['recorded_at'])} and is not sent yet: {sends_again(status)}"
@@ -74,11 +76,19 @@ def _queued(row: Row, status: Status) -> str:
     queue = row["queue"]
     sent = f"was sent to queue {queue} at {_at(row['queued_at'])}"
     is_theirs = row["in_doubt"] is not None
-    if queue_in_broker(queue, is_handed_over=is_theirs) not in status.queues:
+    if listened_queue(queue, row["task"], is_handed_over=is_theirs) not in status.queues:
         command = f"`minutehand worker --queues {queue}` starts one"
         remedy = "start a worker of your application" if is_theirs else command
         return f"{sent}, but no worker listens to queue {queue}; {remedy}"
     return f"{sent} and waits for a free worker"
+
+
+def _offered(row: Row, status: Status) -> str:
+    queue = row["queue"]
+    waits = f"waits in queue {queue} since {_at(row['recorded_at'])} for a worker over HTTP"
+    if listened_queue(queue, JOB, is_handed_over=False) not in status.queues:
+        return f"{waits}, but no worker asks for the jobs of queue {queue}; start one"
+    return waits
 
 
 def _ran(row: Row) -> str:

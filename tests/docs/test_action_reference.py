@@ -8,7 +8,7 @@ import pytest
 from pydantic import BaseModel
 
 from celery_steps.celery_task import CeleryTaskParameters
-from celery_steps.job import JobParameters
+from jobs.step import JobParameters
 from models.action import ParseContext, ScheduledActionModel, parse_action, plan_of
 from models.action.hooks import HooksModel
 from models.action.policy import PolicyModel, RetryModel

@@ -12,6 +12,7 @@ from broker.names import DEFAULT, QUICK
 from cron import tz_release
 from models.action.plan import Plan, read_plan
 from models.errors import SchedulerError
+from models.job import QUEUE_PREFIX, listed_queue
 from models.store import actions, ticks
 from models.store.clocks import read_both
 from models.store.operations import backfills
@@ -30,6 +31,7 @@ from views.words import instant
 SYSTEM_TZ = Path("/usr/share/zoneinfo/tzdata.zi")
 HOOKS = '"hooks":{'
 _HANDED_OVER = '"hand_over":{'
+_JOB = '"job":{'
 _QUEUE = re.compile(r'"queue":"([^"]+)"')
 # A sample of this size shows the same in less time.
 MOST_PLANS = 10_000
@@ -164,7 +166,7 @@ def _workers(connection: sa.Connection, settings: Settings, plans: list[str]) ->
     listened = {queue for row in of_ours for queue in row["queues"].split(",")}
     # The queues of the user's application are unknown unless its workers follow.
     ours = [plan for plan in plans if _HANDED_OVER not in plan]
-    used = {found[1] for plan in ours if (found := _QUEUE.search(plan))}
+    used = {_listed(plan, found[1]) for plan in ours if (found := _QUEUE.search(plan))}
     has_alerts = settings.alert.mail or settings.alert.webhook.get_secret_value()
     if has_alerts or any(HOOKS in plan for plan in plans):
         # It delivers notices.
@@ -172,8 +174,7 @@ def _workers(connection: sa.Connection, settings: Settings, plans: list[str]) ->
     if backfills.any_active(connection):
         used.add(DEFAULT)
     for queue in sorted(used - listened):
-        remedy = f"start `minutehand worker --queues {queue}`"
-        yield fault("workers", f"no worker listens to queue {queue}", remedy)
+        yield fault("workers", f"no worker listens to queue {queue}", _starts(queue))
     if used <= listened:
         yield ok("workers", f"{len(of_ours)} for {', '.join(sorted(listened)) or 'no queue'}")
     for row in live:
@@ -183,6 +184,17 @@ def _workers(connection: sa.Connection, settings: Settings, plans: list[str]) ->
         if abs(row["skew_s"] or 0.0) > settings.clock.max_skew_s:
             text = f"the machine of worker {row['name']} is {row['skew_s']:+.1f} s off the database"
             yield warning("clock", text, "set it right (NTP)")
+
+
+def _starts(queue: str) -> str:
+    """Return how to start a worker for a queue of ours or of jobs."""
+    if queue.startswith(QUEUE_PREFIX):
+        return "start a worker that asks for jobs over HTTP"
+    return f"start `minutehand worker --queues {queue}`"
+
+
+def _listed(plan: str, queue: str) -> str:
+    return listed_queue(queue) if _JOB in plan else queue
 
 
 def _hooks(settings: Settings, plans: list[str]) -> Iterator[Finding]:

@@ -6,7 +6,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from models.action.plan import hooks_of
-from models.celery_task import queue_in_broker
+from models.job import JOB, listened_queue
 from models.notices import NoticeKind, quiet_until, targets_of
 from models.operation import TICKED, UNSTARTED, OperationState
 from models.sql import database_now, insert_ignoring, read_clock, stands_in
@@ -70,6 +70,7 @@ _EXPECTED = (
         operations.c.occurrence_at,
         operations.c.recorded_at,
         operations.c.queue,
+        operations.c.task,
         operations.c.state,
         operations.c.in_doubt,
         actions.c.name.label("action"),
@@ -129,11 +130,13 @@ def _mark(connection: sa.Connection, row: sa.Row[Any]) -> bool:
 
 def _reason(row: sa.Row[Any], listened: frozenset[str]) -> str:
     is_unsent, is_theirs = row.state == "pending", row.in_doubt is not None
-    queue = queue_in_broker(row.queue, is_handed_over=is_theirs)
+    queue = listened_queue(row.queue, row.task, is_handed_over=is_theirs)
+    if row.task == JOB and queue not in listened:
+        return f"no worker asks for the jobs of queue {row.queue}"
     # Consumers of a user-defined queue are known only if they follow its tasks.
     if queue not in listened and not (is_unsent and is_theirs):
         return f"no worker listens to queue {row.queue}"
-    if is_unsent:
+    if is_unsent and row.task != JOB:
         return "it could not be sent; is the broker there?"
     return f"it waits in queue {row.queue}"
 

@@ -12,6 +12,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
+from models.job import JOB
 from models.operation import UNSTARTED, OperationState
 from models.sql import Change, Columns, database_now, stands_in, update_each
 from models.store import ticks
@@ -105,6 +106,8 @@ _OF_OURS_IN_THE_BROKER = (
     sa.text("state IN ('pending', 'queued') AND waiting_for IS NULL"),
     stands_in(operations.c.state, {OperationState.QUEUED}),
     operations.c.handing_at.is_(None),
+    # Jobs never go to the broker.
+    operations.c.task != JOB,
 )
 
 

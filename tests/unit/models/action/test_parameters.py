@@ -4,7 +4,7 @@ import pytest
 from pydantic import ValidationError
 
 from celery_steps.celery_task import CeleryTaskParameters
-from celery_steps.job import JobParameters
+from jobs.step import JobParameters
 from models.action.steps import OperationModel
 from models.parsing import Reading
 from small_apps.steps.refresh import RefreshParameters

@@ -1,0 +1,1 @@
+"""Jobs: work for workers in any language, which ask for it over HTTP."""

@@ -1,0 +1,120 @@
+"""A job in the hands of a worker: taken, kept, reported, given back."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from models.job import JOB
+from models.operation import OperationState
+from models.store.notices.alerting import NO_ALERTS
+from models.store.operations import one_step, running
+from models.store.operations.admission import NotClaimed
+from models.store.operations.claims import Claim, claim
+from models.store.operations.finish import Ended, Ending, end
+from models.store.operations.jobs import Held
+from models.store.operations.retry_policy import failed
+from models.store.operations.running import Story
+from runtime.config import WorkerSettings
+from runtime.sections import AlertSettings
+
+# Two operations of an action may start at once; all but one see the other at the next try.
+MOST_TRIES = 5
+NOTHING = timedelta(0)
+SUCCEEDED = OperationState.SUCCESS
+CANCELLED = Ending(OperationState.CANCELLED, reason="cancelled")
+TIME_LIMIT = Ending(OperationState.FAILED, error="time limit", reason="time limit", is_failure=True)
+NO_JOB = Ending(OperationState.FAILED, error="its action names no job", is_failure=True)
+GIVEN_BACK = Ending(OperationState.PENDING, reason="given back: its worker went away")
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What a worker learns when it renews its lease: to go on, or why to stop, and by when."""
+
+    stop: str | None
+    time_left: timedelta
+
+
+def take(
+    engine: sa.Engine, its: tuple[UUID, int], worker: str, alerts: AlertSettings
+) -> Claim | NotClaimed:
+    """Start an attempt (id, number) of a job for a worker, or apply what keeps it from starting."""
+    step = one_step.begun(JOB, repeatable=True)
+
+    def begin(_document: str, _steps: list[dict[str, Any]]) -> dict[str, Any]:
+        return one_step.columns_of(step)
+
+    for _ in range(MOST_TRIES):
+        try:
+            with engine.begin() as connection:
+                found = claim(connection, *its, worker, begin, alerts)
+                if isinstance(found, Claim) and found.plan.job is None:
+                    end(connection, *its, NO_JOB, alerts=alerts)
+                    return NotClaimed.BROKEN
+                return found
+        except sa.exc.IntegrityError:
+            continue
+    return NotClaimed.TAKEN
+
+
+def keep(
+    connection: sa.Connection, held: Held, progress: Mapping[str, Any], settings: WorkerSettings
+) -> Standing:
+    """Renew the lease of a job, and write its progress; raises LeaseLost."""
+    its = (held.id, held.attempt)
+    if progress:
+        running.write(connection, *its, Story(one_step.progress_columns(progress)))
+    else:
+        running.beat(connection, *its)
+    return standing(held, settings)
+
+
+def standing(held: Held, settings: WorkerSettings) -> Standing:
+    """Return whether the worker of a job should stop, and how long it may still take."""
+    left = held.plan.time_limit + timedelta(seconds=settings.soft_limit_s) - held.ran_for
+    if held.cancelled_for is not None:
+        grace = timedelta(seconds=settings.cancel_grace_s) - held.cancelled_for
+        return Standing("cancelled", max(NOTHING, min(left, grace)))
+    is_over = held.ran_for >= held.plan.time_limit
+    return Standing("time limit" if is_over else None, max(NOTHING, left))
+
+
+def overrun(held: Held, settings: WorkerSettings) -> Ending | None:
+    """Return how a job ends whose worker did not stop in time, None if it may go on."""
+    now = standing(held, settings)
+    if now.stop is None or now.time_left > NOTHING:
+        return None
+    return TIME_LIMIT if held.cancelled_for is None else CANCELLED
+
+
+def completed(result: Mapping[str, Any]) -> Ending:
+    """Return the end of a job that its worker completed."""
+    return Ending(SUCCEEDED, result={JOB: dict(result)})
+
+
+def failed_as(held: Held, error: str, *, permanent: bool) -> Ending:
+    """Return the end of a job that failed: retried, failed for good, or cancelled as requested."""
+    if held.cancelled_for is not None:
+        return Ending(OperationState.CANCELLED, error=error, reason="cancelled")
+    return failed(held, error, permanent=permanent)
+
+
+def finish(
+    connection: sa.Connection,
+    held: Held,
+    ending: Ending,
+    message: str | None = None,
+    alerts: AlertSettings = NO_ALERTS,
+) -> Ended:
+    """End the attempt of a job; raises LeaseLost if it has moved meanwhile."""
+    story = Story({"steps": [one_step.ended(held.step, ending, message)]})
+    return end(connection, held.id, held.attempt, ending, story, alerts)
+
+
+def give_back(connection: sa.Connection, its: tuple[UUID, int], alerts: AlertSettings) -> Ended:
+    """Put back a job whose worker went away before it got it; raises LeaseLost."""
+    return end(connection, *its, GIVEN_BACK, alerts=alerts)

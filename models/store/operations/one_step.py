@@ -1,0 +1,48 @@
+"""What an operation's row shows of its only step, which a worker outside Minutehand runs."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from models.operation import OperationState, StepState
+from models.store.operations.finish import Ending
+from runtime.clock import utc_now
+
+Step = dict[str, Any]
+_COLUMNS = {"done": "processed", "total": "total", "message": "message", "phase": "phase"}
+
+
+def begun(name: str, *, repeatable: bool) -> Step:
+    """Return a step that begins; `repeatable`: it may begin twice."""
+    return {
+        "name": name,
+        "state": StepState.RUNNING,
+        "repeatable": repeatable,
+        "started_at": utc_now().isoformat(),
+    }
+
+
+def columns_of(step: Step) -> dict[str, Any]:
+    """Return the columns that the claim of an operation with this step writes."""
+    shown = {"steps": [step], "phase": step["name"], "progress": 0.0}
+    return {**shown, "message": None, "processed": None, "total": None}
+
+
+def ended(step: Step, ending: Ending, message: str | None = None) -> Step:
+    """Return a step after its attempt ended."""
+    is_put_back = ending.state is OperationState.PENDING and not ending.is_failure
+    state = {
+        OperationState.SUCCESS: StepState.SUCCESS,
+        OperationState.PARTIAL: StepState.PARTIAL,
+    }.get(ending.state, StepState.WAITING if is_put_back else StepState.FAILED)
+    error = ending.error or (ending.reason if state is StepState.FAILED else None)
+    said = {key: one for key, one in (("message", message), ("error", error)) if one}
+    return {**step, "state": state, "finished_at": utc_now().isoformat(), **said}
+
+
+def progress_columns(progress: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the columns of `done`, `total`, `message` and `phase`, those that are given."""
+    values = {_COLUMNS[key]: one for key, one in progress.items() if key in _COLUMNS}
+    done, total = progress.get("done"), progress.get("total")
+    if done is not None and total:
+        values["progress"] = min(1.0, max(0.0, done / total))
+    return values

@@ -1,0 +1,138 @@
+"""Endpoints of jobs, for workers in any language."""
+
+from typing import Annotated, Any, TypeVar
+
+from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from models.errors import InvalidDocument
+from models.json_text import read_json
+from models.problems import problems_of
+from models.roles import Permission
+from models.values import QUEUE_PATTERN
+from views import work
+from views.installation import Installation
+from views.work import JobStanding, JobToDo
+from web.access import by_id, in_app
+from web.handout import Handout
+from web.problems import ProblemDetails
+
+router = APIRouter(prefix="/jobs", tags=["jobs"])
+LONGEST_REPORT = 4 * 1024
+Worker = Annotated[Installation, by_id(Permission.WORK)]
+Queue = Annotated[str, Query(pattern=f"^{QUEUE_PATTERN.pattern}$", description="Whose jobs.")]
+NEXT: dict[int | str, dict[str, Any]] = {
+    204: {"description": "No job came within `SCHED_WORK_POP_TIMEOUT_S`."},
+    503: {"model": ProblemDetails, "description": "The server is stopping; ask again later."},
+}
+
+
+class Report(BaseModel):
+    """What a worker says of the job that it holds."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    lease: str = Field(max_length=100, description="As it was handed out with the job.")
+
+
+class Completed(Report):
+    """A job that is done."""
+
+    result: dict[str, Any] = Field(default_factory=dict, description="Figures, kept with the run.")
+    message: str | None = Field(None, description="One sentence, shown with the run.")
+
+
+class Failed(Report):
+    """A job that failed; the policy of its action decides on a retry."""
+
+    error: str = Field(min_length=1, description="Why, in one sentence.")
+    permanent: bool = Field(False, description="Whether a retry cannot help.")
+
+
+class Progress(Report):
+    """How far a job is."""
+
+    done: int | None = Field(None, ge=0)
+    total: int | None = Field(None, ge=0)
+    message: str | None = None
+    phase: str | None = None
+
+
+Kind = TypeVar("Kind", bound=Report)
+
+
+async def _short_body(request: Request) -> bytes:
+    """Return the body; 413 as soon as it is longer than a report may be."""
+    body = b""
+    async for some in request.stream():
+        body += some
+        if len(body) > LONGEST_REPORT:
+            raise HTTPException(413, f"a report has at most {LONGEST_REPORT} bytes")
+    return body
+
+
+Body = Annotated[bytes, Depends(_short_body)]
+
+
+def _report(body: bytes, kind: type[Kind]) -> Kind:
+    try:
+        return kind.model_validate(read_json(body))
+    except ValidationError as error:
+        raise InvalidDocument(problems_of(error)) from None
+
+
+def _reads(kind: type[Report]) -> dict[str, Any]:
+    content = {"application/json": {"schema": kind.model_json_schema()}}
+    return {"requestBody": {"required": True, "content": content}}
+
+
+def _app_id(opened: Annotated[Installation, in_app(Permission.WORK)]) -> tuple[int | None, str]:
+    """Return the small app whose jobs may be taken, None for any, and the token that asks."""
+    return opened.scope.small_app_id, opened.actor
+
+
+Asker = Annotated[tuple[int | None, str], Depends(_app_id)]
+
+
+async def _gone(request: Request) -> None:
+    """Return when the client has gone away."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+@router.get("/next", responses=NEXT)
+async def next_job(request: Request, asker: Asker, queue: Queue = "quick") -> JobToDo:
+    """Take the next job of a queue; waits for one."""
+    handout: Handout = request.app.state.handout
+    app_id, token = asker
+    address = request.client.host if request.client else "-"
+    job = await handout.next(app_id, queue, f"{token} at {address}", _gone(request))
+    return job or Response(status_code=204)  # type: ignore[return-value]
+
+
+@router.post("/{id}/complete", status_code=204, openapi_extra=_reads(Completed))
+def complete_job(opened: Worker, id: str, body: Body) -> None:
+    """Report a job as done; 409 if another worker has got it meanwhile."""
+    done = _report(body, Completed)
+    work.complete(opened, id, done.lease, done.result, done.message)
+
+
+@router.post("/{id}/error", status_code=204, openapi_extra=_reads(Failed))
+def fail_job(opened: Worker, id: str, body: Body) -> None:
+    """Report a job as failed; 409 if another worker has got it meanwhile."""
+    failed = _report(body, Failed)
+    work.fail(opened, id, failed.lease, failed.error, permanent=failed.permanent)
+
+
+@router.post("/{id}/beat", openapi_extra=_reads(Report))
+def keep_job(opened: Worker, id: str, body: Body) -> JobStanding:
+    """Renew the lease of a job, and learn whether to stop; 409 if it is lost."""
+    return work.keep(opened, id, _report(body, Report).lease, {})
+
+
+@router.post("/{id}/progress", openapi_extra=_reads(Progress))
+def report_progress(opened: Worker, id: str, body: Body) -> JobStanding:
+    """Show how far a job is; this renews its lease as well."""
+    said = _report(body, Progress)
+    progress = said.model_dump(exclude={"lease"}, exclude_none=True)
+    return work.keep(opened, id, said.lease, progress)
