@@ -26,6 +26,7 @@ COMMANDS: Places = {
     "user": ("users:commands", "Users of a small app."),
     "event": ("events:commands", "Events: what happened to users."),
     "step": ("steps:commands", "Steps: what actions can do."),
+    "job": ("jobs:commands", "Jobs for workers in any language."),
     "token": ("tokens:commands", "Tokens of the HTTP API."),
     "backfill": ("backfills:backfill", "Run a range of an action's past."),
     "up": ("processes:up", "Run broker, daemon and workers here."),

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import os
 import socket
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,9 +16,9 @@ from models.errors import LeaseLost
 from models.store.operations.jobs import Offer
 from runtime.clock import monotonic
 from runtime.database import DATABASE_AWAY
-from views import work
 from views.installation import Installation
-from views.work import JobToDo
+from views.jobs import work
+from views.jobs.work import JobToDo
 from web.problems import Stopping
 
 logger = logging.getLogger("minutehand.web")
@@ -104,11 +104,11 @@ class Handout:
             await anyio.to_thread.run_sync(work.note_stop, self.opened, self._name)
 
     async def next(
-        self, app_id: int | None, queue: str, worker: str, gone: Awaitable[Any]
+        self, app_id: int | None, queue: str, worker: str, gone: Callable[[], Awaitable[None]]
     ) -> JobToDo | None:
         """Return a job as soon as there is one, None if the time ends or the worker is gone.
 
-        `gone` ends when the worker goes away. Raises Stopping.
+        `gone()` ends when the worker goes away. Raises Stopping.
         """
         if self._stopped:
             raise Stopping(STOPPING)
@@ -118,12 +118,11 @@ class Handout:
         self._waiting[number] = waiter
         self._asked[queue] = monotonic()
         self._wanted.set()
-        leaving = asyncio.ensure_future(gone)
+        leaving = asyncio.ensure_future(gone())
+        either: set[asyncio.Future[Any]] = {waiter.answer, leaving}
         try:
             timeout_s = self.opened.settings.work.pop_timeout_s
-            await asyncio.wait(
-                {waiter.answer, leaving}, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED
-            )
+            await asyncio.wait(either, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
             waiter.is_late = True
             waiter.is_gone = leaving.done()
             if not waiter.answer.done() and not waiter.is_served:

@@ -22,8 +22,8 @@ def test_the_daemon_never_loads_step_code() -> None:
     ).stdout.split()
 
     rooms = ("fetch", "importing", "mail", "snapshots", "summary")
-    forbidden = ("tasks.", "celery_steps.", *(f"small_apps.{room}" for room in rooms))
-    declared = {"tasks.built_in", "celery_steps.celery_task", "celery_steps.job"}
+    forbidden = ("tasks.", "celery_steps.", "jobs.", *(f"small_apps.{room}" for room in rooms))
+    declared = {"tasks.built_in", "celery_steps.celery_task", "jobs.step"}
     assert {name for name in loaded if name.startswith(forbidden)} == declared
     assert [name for name in loaded if name.endswith(".work")] == []
     assert {"scheduler.tick", "small_apps.steps.refresh"} <= set(loaded)

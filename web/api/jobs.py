@@ -1,5 +1,6 @@
 """Endpoints of jobs, for workers in any language."""
 
+from functools import partial
 from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
@@ -10,14 +11,15 @@ from models.json_text import read_json
 from models.problems import problems_of
 from models.roles import Permission
 from models.values import QUEUE_PATTERN
-from views import work
+from views import jobs
 from views.installation import Installation
-from views.work import JobStanding, JobToDo
-from web.access import by_id, in_app
+from views.jobs import work
+from views.jobs.work import JobStanding, JobToDo
+from web.access import by_id, in_app, of_app
 from web.handout import Handout
 from web.problems import ProblemDetails
 
-router = APIRouter(prefix="/jobs", tags=["jobs"])
+router = APIRouter(tags=["jobs"])
 LONGEST_REPORT = 4 * 1024
 Worker = Annotated[Installation, by_id(Permission.WORK)]
 Queue = Annotated[str, Query(pattern=f"^{QUEUE_PATTERN.pattern}$", description="Whose jobs.")]
@@ -100,37 +102,59 @@ async def _gone(request: Request) -> None:
         pass
 
 
-@router.get("/next", responses=NEXT)
+@router.get("/api/apps/{app}/jobs")
+def list_jobs(opened: Annotated[Installation, of_app(Permission.READ)]) -> jobs.Jobs:
+    """List the jobs of a small app."""
+    return jobs.list_jobs(opened)
+
+
+@router.post("/api/apps/{app}/jobs", status_code=201)
+def add_job(
+    opened: Annotated[Installation, of_app(Permission.EDIT)], new: jobs.NewJob
+) -> jobs.AddedJob:
+    """Store a job; one of the same URL gets this interval and meta."""
+    return jobs.add(opened, new)
+
+
+@router.delete("/api/apps/{app}/jobs/{id}")
+def delete_job(
+    opened: Annotated[Installation, of_app(Permission.EDIT)], id: str
+) -> jobs.DeletedJob:
+    """Delete a job; the history of its runs stays."""
+    return jobs.delete(opened, id)
+
+
+@router.get("/jobs/next", responses=NEXT)
 async def next_job(request: Request, asker: Asker, queue: Queue = "quick") -> JobToDo:
     """Take the next job of a queue; waits for one."""
     handout: Handout = request.app.state.handout
     app_id, token = asker
     address = request.client.host if request.client else "-"
-    job = await handout.next(app_id, queue, f"{token} at {address}", _gone(request))
+    job = await handout.next(app_id, queue, f"{token} at {address}", partial(_gone, request))
     return job or Response(status_code=204)  # type: ignore[return-value]
 
 
-@router.post("/{id}/complete", status_code=204, openapi_extra=_reads(Completed))
+@router.post("/jobs/{id}/complete", status_code=204, openapi_extra=_reads(Completed))
 def complete_job(opened: Worker, id: str, body: Body) -> None:
     """Report a job as done; 409 if another worker has got it meanwhile."""
     done = _report(body, Completed)
     work.complete(opened, id, done.lease, done.result, done.message)
 
 
-@router.post("/{id}/error", status_code=204, openapi_extra=_reads(Failed))
+@router.post("/jobs/{id}/error", status_code=204, openapi_extra=_reads(Failed))
 def fail_job(opened: Worker, id: str, body: Body) -> None:
     """Report a job as failed; 409 if another worker has got it meanwhile."""
     failed = _report(body, Failed)
     work.fail(opened, id, failed.lease, failed.error, permanent=failed.permanent)
 
 
-@router.post("/{id}/beat", openapi_extra=_reads(Report))
+@router.post("/jobs/{id}/beat", openapi_extra=_reads(Report))
 def keep_job(opened: Worker, id: str, body: Body) -> JobStanding:
     """Renew the lease of a job, and learn whether to stop; 409 if it is lost."""
     return work.keep(opened, id, _report(body, Report).lease, {})
 
 
-@router.post("/{id}/progress", openapi_extra=_reads(Progress))
+@router.post("/jobs/{id}/progress", openapi_extra=_reads(Progress))
 def report_progress(opened: Worker, id: str, body: Body) -> JobStanding:
     """Show how far a job is; this renews its lease as well."""
     said = _report(body, Progress)

@@ -273,7 +273,7 @@ def test_a_user_step_may_need_recipients() -> None:
     assert found["recipients"].startswith("greet needs recipients")
 
 
-# -- steps of a later release --------------------------------------------------------------------
+# -- plans ---------------------------------------------------------------------------------------
 
 
 def test_the_plan_of_an_event_action_has_its_subjects() -> None:
@@ -314,10 +314,14 @@ def test_a_plan_has_the_same_occurrences_while_rule_and_subjects_stay() -> None:
         assert not plan.has_same_occurrences(changed(**change))
 
 
-@pytest.mark.parametrize("step", ["job"])
-def test_later_steps_are_refused_with_one_problem_and_may_be_false(step: str) -> None:
-    assert list(problems(action(operations={step: {"x": 1}}))) == [f"operations.{step}"]
-    assert parse(action(operations={step: "false", "maintenance": True}))
+def test_the_plan_of_a_job_has_what_its_worker_gets() -> None:
+    step = {"url": "https://example.com/feed", "meta": {"depth": 2}}
+
+    plan = plan_of(parse(action(operations={"job": step}, when={"every": "PT5M"})))
+
+    assert plan.job == Job("https://example.com/feed", {"depth": 2})
+    assert (plan.queue, plan.every) == ("quick", timedelta(minutes=5))
+    assert Plan.from_json(plan.to_json()) == plan
 
 
 # -- stored documents ----------------------------------------------------------------------------

@@ -93,11 +93,20 @@ def test_a_celery_task_allows_no_other_step() -> None:
         read({"celery_task": step, "refresh": True})
 
 
-@pytest.mark.parametrize("value", [True, "x", {"url": "https://example.com"}, {"x": 1}])
-def test_a_job_is_not_available(value: object) -> None:
-    assert read({"job": "false", "refresh": True})
-    with pytest.raises(ValidationError, match="this step is not available in this release"):
-        read({"job": value})
+def test_a_job_allows_no_other_step() -> None:
+    step = {"url": "https://example.com/feed"}
+
+    assert read({"job": step, "refresh": "false"})
+    with pytest.raises(ValidationError, match="stands alone"):
+        read({"job": step, "refresh": True})
+
+
+def test_a_job_s_meta_has_at_most_four_kilobytes() -> None:
+    step = {"url": "https://example.com/feed", "meta": {"x": "y" * 4088}}
+
+    assert read({"job": step})
+    with pytest.raises(ValidationError, match=r"too long \(4097 bytes as JSON\)"):
+        read({"job": {**step, "meta": {"x": "y" * 4089}}})
 
 
 def test_the_built_in_steps_have_their_flags() -> None:

@@ -120,7 +120,7 @@ WRONG_DOCUMENTS: list[Wrong] = [
     _step("celery_task true", "celery_task", True, ".task", None, "is required"),
     _step("our queue", "celery_task", {"queue": "minutehand.quick"}, ".queue", "minutehand.quick",
           "Minutehand's own"),
-    _step("job", "job", {"url": "zzz"}, "", {"url": "zzz"}, "not available"),
+    _step("job", "job", {"url": "zzz"}, ".url", "zzz", "http or https URL"),
     _when("when a text", CRON, "", CRON, "write an object"),
     _when("when empty", {}, "", {}, "has no rule"),
     _when("when null", None, "", None, "null"),

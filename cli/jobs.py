@@ -1,0 +1,63 @@
+"""`minutehand job …`: jobs for workers in any language."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cli.arguments import existing, installation
+from cli.render import show
+from cli.tree import group as group_of
+from models.errors import Refused
+from views import jobs
+
+commands = group_of("Jobs for workers in any language.")
+
+
+@commands.command("add")
+def add(
+    context: typer.Context,
+    url: Annotated[str, typer.Option(help="URL of the work.")],
+    interval: Annotated[int, typer.Option(help="Seconds between runs.")] = jobs.EVERY_S,
+    meta: Annotated[
+        list[str] | None, typer.Option(help="NAME=VALUE for its worker; may be repeated.")
+    ] = None,
+) -> None:
+    """Store a job; one of the same URL gets this interval and meta."""
+    document = {"url": url, "interval_s": interval, "meta": _pairs(meta or [])}
+    show(context, jobs.add(installation(context), jobs.new_job(document)))
+
+
+@commands.command("import")
+def import_jobs(
+    context: typer.Context,
+    file: Annotated[Path, typer.Option(help="JSON list of url, interval_s and meta.")],
+) -> None:
+    """Store the jobs of a file, all or none; first runs are spread over each interval."""
+    show(context, jobs.import_file(installation(context), file))
+
+
+@commands.command("list")
+def list_jobs(
+    context: typer.Context,
+    limit: Annotated[int | None, typer.Option(min=1, help="Most jobs to list.")] = None,
+) -> None:
+    """List the jobs of the small app."""
+    show(context, jobs.list_jobs(existing(context), limit))
+
+
+@commands.command("delete")
+def delete(
+    context: typer.Context,
+    id: Annotated[str, typer.Argument(help="Id of a job.", metavar="ID")],
+) -> None:
+    """Delete a job; the history of its runs stays."""
+    show(context, jobs.delete(existing(context), id))
+
+
+def _pairs(texts: list[str]) -> dict[str, str]:
+    pairs = [text.partition("=") for text in texts]
+    for name, equals, _ in pairs:
+        if not (name and equals):
+            raise Refused(f"--meta {name!r}: write NAME=VALUE")
+    return {name: value for name, _, value in pairs}

@@ -1,0 +1,180 @@
+"""Jobs are stored as actions: added, imported twice, listed, deleted; by command and by HTTP."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from cli.main import run
+from models.errors import InvalidDocument, NotFound, Refused
+from models.job import id_of
+from models.roles import Role
+from models.store import actions
+from runtime.config import Settings
+from runtime.database import reading
+from scheduler.occurrence import next_occurrences
+from tests.factories import make_action
+from tests.integration.jobs.conftest import URL, Desk, make_due, make_job
+from views import jobs
+from views.installation import Installation
+
+NOW = datetime(2027, 1, 4, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def opened(settings: Settings, engine: sa.Engine) -> Installation:
+    made = Installation(settings.home)
+    made.__dict__.update(settings=settings, engine=engine)
+    return made
+
+
+def write(folder: Path, *rows: object) -> Path:
+    file = folder / "jobs.json"
+    file.write_text(json.dumps(rows))
+    return file
+
+
+def many(count: int, interval_s: int = 300) -> list[dict[str, Any]]:
+    return [
+        {"url": f"https://example.com/{interval_s}/{number}", "interval_s": interval_s}
+        for number in range(count)
+    ]
+
+
+def test_an_added_job_is_an_action_that_runs_at_once_and_every_five_minutes(
+    opened: Installation,
+) -> None:
+    added = jobs.add(opened, jobs.NewJob(url=URL, meta={"depth": "2"}))
+    (listed,) = jobs.list_jobs(opened).root
+    with reading(opened.engine) as connection:
+        row = actions.find(connection, opened.small_app.id, added.id, opened.scope)
+
+    assert (added.id, added.change, added.interval_s) == (id_of(URL), "created", 300)
+    assert len(added.id) == 12
+    assert (listed.url, listed.interval_s, listed.meta) == (URL, 300.0, {"depth": "2"})
+    made = row["created_at"]
+    first, second = next_occurrences(row["plan"], row["uid"], made, 2)
+    assert first - made < timedelta(seconds=5)
+    assert second - first == timedelta(seconds=300)
+
+
+def test_adding_a_job_again_changes_it_and_keeps_its_policy(opened: Installation) -> None:
+    retry = {"retry": {"max_attempts": 3}}
+    make_job(opened.engine, name=id_of(URL), policy=retry)
+
+    changed = jobs.add(opened, jobs.NewJob(url=URL, interval_s=60))
+    again = jobs.add(opened, jobs.NewJob(url=URL, interval_s=60))
+
+    assert (changed.change, again.change) == ("changed", "unchanged")
+    with reading(opened.engine) as connection:
+        plan = actions.find(connection, 1, id_of(URL), opened.scope)["plan"]
+    assert (plan.max_attempts, plan.every) == (3, timedelta(minutes=1))
+
+
+def test_first_runs_are_spread_over_the_interval() -> None:
+    news = [jobs.NewJob.model_validate(one) for one in (*many(3), *many(2, 60))]
+
+    begins = jobs.first_runs(news, NOW - timedelta(seconds=1))
+
+    assert [(at - NOW).total_seconds() for at in begins] == [0, 100, 200, 0, 30]
+
+
+def test_importing_twice_changes_nothing(opened: Installation, tmp_path: Path) -> None:
+    file = write(tmp_path, *many(3), {"url": URL, "meta": {"a": [1]}})
+
+    first, second = jobs.import_file(opened, file), jobs.import_file(opened, file)
+
+    assert first.model_dump() == {"created": 4, "changed": 0, "unchanged": 0}
+    assert second.model_dump() == {"created": 0, "changed": 0, "unchanged": 4}
+
+
+def test_an_import_is_all_or_nothing_and_names_each_fault(
+    opened: Installation, tmp_path: Path
+) -> None:
+    wrong = [
+        {"url": "ftp://x"},
+        {"url": URL, "interval_s": "5"},
+        {"interval_s": 5},
+        {"url": URL, "x": 1},
+    ]
+    file = write(tmp_path, *many(1), *wrong)
+
+    with pytest.raises(InvalidDocument) as refused:
+        jobs.import_file(opened, file)
+
+    paths = [problem.path.partition(": ")[2] for problem in refused.value.problems]
+    assert paths == ["url", "interval_s", "url", "x"]
+    assert jobs.list_jobs(opened).root == ()
+
+
+def test_a_meta_over_four_kilobytes_is_refused(opened: Installation) -> None:
+    with pytest.raises(InvalidDocument, match="write at most 4096"):
+        jobs.add(opened, jobs.NewJob(url=URL, meta={"x": "y" * 4096}))
+
+
+def test_an_action_of_that_name_that_does_something_else_stays(opened: Installation) -> None:
+    make_action(opened.engine, name=id_of(URL))
+
+    with pytest.raises(Refused, match="is not the job of https://example"):
+        jobs.add(opened, jobs.NewJob(url=URL))
+
+
+def test_a_deleted_job_is_gone_and_what_waited_is_cancelled(opened: Installation) -> None:
+    make_due(opened.engine, make_job(opened.engine))
+
+    deleted = jobs.delete(opened, id_of(URL))
+
+    assert (deleted.url, deleted.cancelled) == (URL, 1)
+    assert jobs.list_jobs(opened).root == ()
+    with pytest.raises(NotFound, match="minutehand job list"):
+        jobs.delete(opened, id_of(URL))
+
+
+def test_a_job_of_two_actions_is_deleted_by_their_names(opened: Installation) -> None:
+    make_job(opened.engine, name="one")
+    make_job(opened.engine, name="two")
+
+    with pytest.raises(Refused, match="work of 2 actions"):
+        jobs.delete(opened, id_of(URL))
+
+
+def test_the_commands_print_what_was_done(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home = ["--home", str(tmp_path / "home")]
+    file = write(tmp_path, *many(2))
+
+    codes = [
+        run([*home, "job", "add", "--url", URL, "--interval", "60", "--meta", "depth=2"]),
+        run([*home, "job", "import", "--file", str(file)]),
+        run([*home, "job", "list", "--limit", "2"]),
+        run([*home, "job", "delete", id_of(URL)]),
+        run([*home, "job", "add", "--url", URL, "--meta", "depth"]),
+    ]
+
+    lines = capsys.readouterr().out.splitlines()
+    assert codes == [0, 0, 0, 0, 2]
+    assert lines[0] == f"created job {id_of(URL)} of {URL}, every 60 s"
+    assert lines[1] == "2 jobs created, 0 changed, 0 unchanged"
+    assert lines[2].split() == ["ID", "URL", "INTERVAL", "NEXT", "RUN", "LAST", "STATE"]
+    assert len(lines) == 6
+    assert lines[5] == f"deleted job {id_of(URL)} of {URL}; 0 runs cancelled"
+
+
+def test_an_editor_manages_jobs_over_http(desk: Desk) -> None:
+    editor, viewer = desk.client(Role.EDITOR, "default"), desk.client(Role.VIEWER, "default")
+    path = "/api/apps/default/jobs"
+
+    added = editor.post(path, json={"url": URL, "meta": {"depth": 2}})
+    wrong = editor.post(path, json={"url": "nowhere"})
+    listed = viewer.get(path).json()
+    forbidden = viewer.post(path, json={"url": URL})
+    deleted = editor.delete(f"{path}/{id_of(URL)}")
+
+    assert (added.status_code, added.json()["change"]) == (201, "created")
+    assert (wrong.status_code, forbidden.status_code) == (422, 403)
+    assert [one["id"] for one in listed] == [id_of(URL)]
+    assert deleted.json() == {"id": id_of(URL), "url": URL, "cancelled": 0}

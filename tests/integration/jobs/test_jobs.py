@@ -1,0 +1,366 @@
+"""A worker of any language takes a job, keeps it, and reports it: once, and under its lease."""
+
+import logging
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+import httpx
+import pytest
+import sqlalchemy as sa
+
+from models.job import id_of
+from models.roles import Role
+from models.sql import database_now
+from models.store import ticks
+from models.store.actions import explain_facts
+from models.store.notices import overdue
+from models.store.operations import outbox, recovery
+from models.store.scope import WHOLE_INSTALLATION
+from models.tables import operations as table
+from runtime.clock import wait_for
+from runtime.database import reading
+from scheduler.dispatch import dispatch_ready
+from scheduler.explain.operation_text import waits
+from scheduler.on_demand.cancel import cancel
+from tests.factories import make_operation, row_of, update_operation
+from tests.integration.jobs.conftest import ALERTS, NOON, URL, Desk, make_due, make_job
+from tests.servers import Broker
+from views import apps
+
+LEASE = timedelta(seconds=45)
+ID = id_of(URL)
+
+
+def next_job(client: httpx.Client, **query: str) -> dict[str, object]:
+    answer = client.get("/jobs/next", params=query)
+    assert answer.status_code == 200, answer.text
+    return dict(answer.json())
+
+
+def report(client: httpx.Client, verb: str, lease: object, **said: object) -> httpx.Response:
+    return client.post(f"/jobs/{ID}/{verb}", json={"lease": lease, **said})
+
+
+def test_a_worker_gets_a_job_and_completes_it(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "minutehand.jobs")
+    id = make_due(desk.engine, make_job(desk.engine))
+    client = desk.client()
+
+    job = next_job(client)
+    running = row_of(desk.engine, id)
+    answer = report(client, "complete", job["lease"], result={"rows": 3}, message="3 rows")
+    done = row_of(desk.engine, id)
+
+    assert {key: job[key] for key in ("id", "url", "interval_s", "meta", "scheduled_at")} == {
+        "id": ID, "url": URL, "interval_s": 300.0, "meta": {"depth": 2},
+        "scheduled_at": "2027-01-04T12:00:00Z",
+    }  # fmt: skip
+    assert job["operation_id"] == str(id)
+    assert (running["state"], running["steps"][0]["state"]) == ("running", "running")
+    assert "token " in running["worker"]
+    assert (answer.status_code, answer.content) == (204, b"")
+    assert (done["state"], done["result"]) == ("success", {"job": {"rows": 3}})
+    assert (done["steps"][0]["state"], done["steps"][0]["message"]) == ("success", "3 rows")
+    (line,) = [one for one in caplog.records if one.message.startswith("job_complete")]
+    assert line.__dict__["job_id"] == ID
+    assert line.__dict__["duration_ms"] >= 0
+    assert any(one.message.startswith("poll_stats promoted_count=1") for one in caplog.records)
+
+
+def test_a_worker_that_waits_gets_the_job_that_comes(desk: Desk) -> None:
+    action, client = make_job(desk.engine), desk.client()
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(next_job, client)
+        assert wait_for(lambda: listens(desk), 10)
+        id = make_due(desk.engine, action)
+
+        assert waiting.result(10)["operation_id"] != ""
+        assert row_of(desk.engine, id)["state"] == "running"
+
+
+def listens(desk: Desk) -> bool:
+    with reading(desk.engine) as connection:
+        return "minutehand.job:quick" in ticks.listened_queues(connection, LEASE)
+
+
+@pytest.mark.parametrize("pop_timeout_s", [0.2])
+def test_without_a_job_the_answer_is_204(desk: Desk) -> None:
+    make_due(desk.engine, make_job(desk.engine, policy={"queue": "crawl"}))
+    client = desk.client()
+
+    assert client.get("/jobs/next").status_code == 204
+    assert next_job(client, queue="crawl")["id"] == ID
+
+
+def test_of_two_workers_one_gets_the_job(desk: Desk) -> None:
+    make_due(desk.engine, make_job(desk.engine))
+    first, second = desk.client(), desk.client()
+    with ThreadPoolExecutor(2) as pool:
+        answers = list(pool.map(lambda one: one.get("/jobs/next").status_code, [first, second]))
+
+    assert sorted(answers) == [200, 204]
+
+
+test_of_two_workers_one_gets_the_job = pytest.mark.parametrize("pop_timeout_s", [1.0])(
+    test_of_two_workers_one_gets_the_job
+)
+
+
+def test_an_error_is_retried_after_the_backoff(
+    desk: Desk, caplog: pytest.LogCaptureFixture
+) -> None:
+    retry = {"max_attempts": 2, "backoff": ["PT1M"]}
+    id = make_due(desk.engine, make_job(desk.engine, policy={"retry": retry}))
+    client = desk.client()
+    job = next_job(client)
+
+    assert report(client, "error", job["lease"], error="timed out").status_code == 204
+    again = row_of(desk.engine, id)
+    assert (again["state"], again["attempt"], again["error"]) == ("pending", 2, "timed out")
+    update_operation(desk.engine, id, not_before=database_now(-1.0))
+    job = next_job(client)
+    assert report(client, "error", job["lease"], error="timed out").status_code == 204
+
+    assert row_of(desk.engine, id)["state"] == "failed"
+    lines = [one for one in caplog.records if one.message.startswith("job_error")]
+    assert [one.__dict__["will_retry_at"] is None for one in lines] == [False, True]
+
+
+def test_a_permanent_error_is_not_retried(desk: Desk) -> None:
+    id = make_due(desk.engine, make_job(desk.engine, policy={"retry": {"max_attempts": 5}}))
+    client = desk.client()
+
+    report(client, "error", next_job(client)["lease"], error="gone", permanent=True)
+
+    assert row_of(desk.engine, id)["state"] == "failed"
+
+
+def test_beats_and_progress_keep_the_lease(desk: Desk) -> None:
+    id = make_due(desk.engine, make_job(desk.engine))
+    client = desk.client()
+    lease = next_job(client)["lease"]
+    update_operation(desk.engine, id, heartbeat_at=database_now(-100.0))
+
+    beat = report(client, "beat", lease).json()
+    progress = report(client, "progress", lease, done=1, total=4, message="a page", phase="read")
+    row = row_of(desk.engine, id)
+    with desk.engine.begin() as connection:
+        lost = recovery.take_back_lost(connection, LEASE, 10)
+
+    assert beat["stop"] is None
+    assert 150 <= beat["time_left_s"] <= 160
+    assert progress.status_code == 200
+    assert (row["processed"], row["total"], row["progress"]) == (1, 4, 0.25)
+    assert (row["message"], row["phase"]) == ("a page", "read")
+    assert lost == []
+
+
+def test_a_lost_worker_is_told_and_changes_nothing(desk: Desk) -> None:
+    id = make_due(desk.engine, make_job(desk.engine))
+    slow, other = desk.client(), desk.client()
+    lost = next_job(slow)
+    update_operation(desk.engine, id, heartbeat_at=database_now(-100.0))
+    with desk.engine.begin() as connection:
+        recovery.take_back_lost(connection, LEASE, 10)
+    job = next_job(other)
+
+    late = [report(slow, verb, lost["lease"], **said) for verb, said in REPORTS.items()]
+    between = row_of(desk.engine, id)
+    done = report(other, "complete", job["lease"])
+    twice = report(other, "complete", job["lease"])
+
+    assert job["operation_id"] == lost["operation_id"]
+    assert [one.status_code for one in late] == [409] * 4
+    assert late[0].json()["type"] == "urn:minutehand:problem:lease-lost"
+    assert (between["state"], between["attempt"]) == ("running", 2)
+    assert (done.status_code, twice.status_code) == (204, 409)
+    assert row_of(desk.engine, id)["state"] == "success"
+
+
+REPORTS: dict[str, dict[str, object]] = {
+    "complete": {"result": {"late": True}},
+    "error": {"error": "late"},
+    "beat": {},
+    "progress": {"done": 9},
+}
+
+
+def test_a_cancel_reaches_the_worker_with_its_next_beat(desk: Desk) -> None:
+    id = make_due(desk.engine, make_job(desk.engine))
+    client = desk.client()
+    lease = next_job(client)["lease"]
+    cancel(desk.engine, id, WHOLE_INSTALLATION, "ann")
+
+    told = report(client, "beat", lease).json()
+    stopped = report(client, "error", lease, error="stopped half-way")
+
+    assert told["stop"] == "cancelled"
+    assert stopped.status_code == 204
+    assert row_of(desk.engine, id)["state"] == "cancelled"
+
+
+@pytest.mark.parametrize(
+    ("column", "state"), [("started_at", "failed"), ("cancel_requested_at", "cancelled")]
+)
+def test_a_worker_that_does_not_stop_in_time_loses_the_job(
+    desk: Desk, column: str, state: str
+) -> None:
+    id = make_due(desk.engine, make_job(desk.engine))
+    client = desk.client()
+    lease = next_job(client)["lease"]
+    update_operation(desk.engine, id, **{column: database_now(-3600.0)})
+
+    assert report(client, "beat", lease).status_code == 409
+    assert row_of(desk.engine, id)["state"] == state
+
+
+def test_what_waits_for_a_job_is_released_by_its_end(desk: Desk) -> None:
+    action = make_job(desk.engine, policy={"catch_up": "all"})
+    first, second = (make_due(desk.engine, action, number) for number in (0, 1))
+    client = desk.client()
+    job = next_job(client)
+    assert job["operation_id"] == str(first)
+    assert wait_for(lambda: waits_for(desk, client, second), 10)
+
+    report(client, "complete", job["lease"])
+
+    assert next_job(client)["operation_id"] == str(second)
+
+
+def waits_for(desk: Desk, client: httpx.Client, id: object) -> bool:
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(client.get, "/jobs/next", params={"queue": "quick"})
+        return asked.result(20).status_code == 204
+
+
+test_what_waits_for_a_job_is_released_by_its_end = pytest.mark.parametrize("pop_timeout_s", [1.0])(
+    test_what_waits_for_a_job_is_released_by_its_end
+)
+
+
+@pytest.mark.parametrize("verb", ["complete", "error", "beat", "progress"])
+def test_a_report_over_four_kilobytes_is_refused(desk: Desk, verb: str) -> None:
+    id = make_due(desk.engine, make_job(desk.engine))
+    client = desk.client()
+    lease = next_job(client)["lease"]
+
+    answer = report(client, verb, lease, message="x" * 4096)
+
+    assert answer.status_code == 413
+    assert row_of(desk.engine, id)["state"] == "running"
+
+
+@pytest.mark.parametrize("body", [b"no JSON", b"{}", b'{"lease": 1}', b'{"lease": "x", "y": 1}'])
+def test_a_report_that_is_none_is_refused(desk: Desk, body: bytes) -> None:
+    answer = desk.client().post(f"/jobs/{ID}/complete", content=body)
+
+    assert answer.status_code == 422
+    assert answer.json()["problems"]
+
+
+def test_an_unknown_lease_or_job_is_404(desk: Desk) -> None:
+    make_due(desk.engine, make_job(desk.engine))
+    client = desk.client()
+    lease = next_job(client)["lease"]
+
+    assert report(client, "complete", "nonsense").status_code == 404
+    assert report(client, "complete", f"{'0' * 32}-1").status_code == 404
+    other = client.post("/jobs/0123456789ab/complete", json={"lease": lease})
+    assert other.status_code == 404
+
+
+@pytest.mark.parametrize("pop_timeout_s", [0.5])
+def test_a_token_of_another_app_neither_gets_nor_reports_a_job(desk: Desk) -> None:
+    apps.create(desk.opened, ("", {"name": "other", "zone": "UTC"}))
+    id = make_due(desk.engine, make_job(desk.engine))
+    stranger, own = desk.client(app="other"), desk.client(app="default")
+
+    assert stranger.get("/jobs/next").status_code == 204
+    assert stranger.get("/jobs/next", params={"app": "default"}).status_code == 404
+    lease = next_job(own)["lease"]
+    assert report(stranger, "complete", lease).status_code == 404
+    assert row_of(desk.engine, id)["state"] == "running"
+
+
+@pytest.mark.parametrize("role", [Role.VIEWER, Role.OPERATOR, Role.EDITOR])
+def test_only_workers_may_take_jobs(desk: Desk, role: Role) -> None:
+    assert desk.client(role).get("/jobs/next").status_code == 403
+
+
+def test_a_worker_that_goes_away_while_it_waits_takes_no_job(desk: Desk) -> None:
+    action = make_job(desk.engine)
+    gone, there = desk.client(), desk.client()
+    with pytest.raises(httpx.ReadTimeout):
+        gone.get("/jobs/next", timeout=0.5)
+    assert wait_for(lambda: not desk.app.state.handout._waiting, 10)
+
+    id = make_due(desk.engine, action)
+
+    assert next_job(there)["operation_id"] == str(id)
+    assert row_of(desk.engine, id)["attempt"] == 1
+
+
+@pytest.mark.parametrize("pop_timeout_s", [60.0])
+def test_workers_that_wait_are_sent_away_when_the_server_stops(desk: Desk) -> None:
+    clients = [desk.client() for _ in range(3)]
+    with ThreadPoolExecutor(3) as pool:
+        waiting = [pool.submit(one.get, "/jobs/next") for one in clients]
+        assert wait_for(lambda: len(desk.app.state.handout._waiting) == 3, 10)
+        desk.app.state.handout.stop()
+        answers = [one.result(10) for one in waiting]
+
+    assert [one.status_code for one in answers] == [503] * 3
+    assert answers[0].json()["type"] == "urn:minutehand:problem:stopping"
+    assert desk.client().get("/jobs/next").status_code == 503
+
+
+def test_a_job_never_goes_to_the_broker(desk: Desk, broker: Broker) -> None:
+    id = make_operation(desk.engine, make_job(desk.engine), NOON)
+    update_operation(desk.engine, id, not_before=database_now(-1.0))
+
+    sent = dispatch_ready(desk.engine)
+
+    assert (sent.count, sent.error) == (1, None)
+    assert row_of(desk.engine, id)["state"] == "queued"
+    assert broker.messages("quick") == []
+    with desk.engine.begin() as connection:
+        assert outbox.release_lost(connection) == 0
+        assert outbox.queues_in_use(connection) == set()
+
+
+def test_explain_and_overdue_say_that_no_worker_asks(desk: Desk) -> None:
+    id = make_due(desk.engine, make_job(desk.engine))
+    row = row_of(desk.engine, id)
+    with reading(desk.engine) as connection:
+        now = connection.execute(sa.select(database_now())).scalar_one()
+        alone = waits(row, explain_facts.status(connection, LEASE), now, None)  # type: ignore[arg-type]
+    update_operation(desk.engine, id, cause="schedule", recorded_at=database_now(-3600.0))
+    with desk.engine.begin() as connection:
+        (found,) = overdue.alert(connection, ALERTS, 10)
+        ticks.worker_seen(connection, "web/host/1", "job:quick", 1)
+    with reading(desk.engine) as connection:
+        listened = waits(row, explain_facts.status(connection, LEASE), now, None)  # type: ignore[arg-type]
+
+    assert alone.endswith("but no worker asks for the jobs of queue quick; start one")
+    assert found[1] == "no worker asks for the jobs of queue quick"
+    assert listened.endswith("for a worker over HTTP")
+
+
+@pytest.mark.parametrize("pop_timeout_s", [30.0])
+def test_many_workers_wait_without_a_thread_each(desk: Desk) -> None:
+    count = 100
+    for number in range(count):
+        make_due(desk.engine, make_job(desk.engine, f"https://example.com/{number}"))
+    with desk.engine.begin() as connection:
+        held_back = sa.update(table).values(waiting_for=None, queue="held")
+        connection.execute(held_back)
+    client = desk.client()
+    with ThreadPoolExecutor(count) as pool:
+        waiting = [pool.submit(client.get, "/jobs/next") for _ in range(count)]
+        assert wait_for(lambda: len(desk.app.state.handout._waiting) == count, 30)
+        with desk.engine.begin() as connection:
+            connection.execute(sa.update(table).values(queue="quick"))
+        answers = [one.result(30) for one in waiting]
+
+    assert [one.status_code for one in answers] == [200] * count
+    assert len({one.json()["operation_id"] for one in answers}) == count

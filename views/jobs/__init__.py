@@ -1,0 +1,199 @@
+"""Define, list and delete jobs: actions whose work is done by workers over HTTP."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+
+from models.action.plan import Plan
+from models.errors import InvalidDocument, NotFound, Refused
+from models.job import JOB, id_of
+from models.problems import problems_of
+from models.sql import read_clock
+from models.store import actions
+from models.store.actions import cursors
+from models.stored import document_in
+from models.values import Url, format_instant
+from runtime.database import reading
+from scheduler.changes.change import Change
+from views import changes
+from views.files import located, read_documents
+from views.installation import Installation
+from views.view import Instant, Listing, View
+
+EVERY_S = 300
+MOST_S = 3660 * 86_400
+LONGEST_IMPORT = 64 * 2**20
+# How soon the first run may be: it must lie after the moment when the job is stored.
+SOON = timedelta(seconds=2)
+SOON_EACH = timedelta(milliseconds=5)
+
+
+class NewJob(BaseModel):
+    """A job as a request describes it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    url: Url = Field(description="Of its work.")
+    interval_s: int = Field(EVERY_S, ge=1, le=MOST_S, strict=True, description="Seconds.")
+    meta: dict[str, JsonValue] = Field(default_factory=dict, description="What its worker gets.")
+
+
+class JobRow(View):
+    """A job and how it stands."""
+
+    id: str = Field(description="The first 12 hex digits of the SHA-1 of its URL.")
+    url: str
+    interval_s: float | None = Field(description="Null if it has another rule.")
+    meta: dict[str, Any]
+    action: str = Field(description="The action that it is the work of.")
+    active: bool
+    next_run_at: Instant | None
+    last_state: str | None = Field(description="State of its run that ended last.")
+
+
+class Jobs(Listing[JobRow]):
+    """The jobs of a small app, by id."""
+
+
+class AddedJob(View):
+    """A job that was stored."""
+
+    id: str
+    url: str
+    interval_s: int
+    change: str = Field(description="`created`, `changed` or `unchanged`.")
+
+
+class ImportedJobs(View):
+    """What an import of jobs did."""
+
+    created: int
+    changed: int
+    unchanged: int
+
+
+class DeletedJob(View):
+    """A job that was deleted; the history of its runs stays."""
+
+    id: str
+    url: str
+    cancelled: int = Field(description="Runs that had not started, and never will.")
+
+
+def new_job(value: object) -> NewJob:
+    """Return the job that a document describes; raises InvalidDocument."""
+    try:
+        return NewJob.model_validate(value)
+    except ValidationError as error:
+        raise InvalidDocument(problems_of(error)) from None
+
+
+def add(installation: Installation, new: NewJob) -> AddedJob:
+    """Store a job; one of the same URL gets this interval and meta."""
+    (change,) = _store(installation, [new])
+    return AddedJob(id=id_of(new.url), url=new.url, interval_s=new.interval_s, change=change)
+
+
+def import_file(installation: Installation, file: Path) -> ImportedJobs:
+    """Store the jobs of a file, all or none; first runs are spread over each interval."""
+    news = []
+    faults: list[InvalidDocument] = []
+    for where, value in read_documents(file, LONGEST_IMPORT):
+        try:
+            news.append(new_job(value))
+        except InvalidDocument as error:
+            faults.append(located(where, error))
+    if faults:
+        raise InvalidDocument([problem for one in faults for problem in one.problems])
+    # The last of those with the same URL counts.
+    made = _store(installation, list({one.url: one for one in news}.values()))
+    return ImportedJobs(**{str(one): made.count(one) for one in Change})
+
+
+def list_jobs(installation: Installation, limit: int | None = None) -> Jobs:
+    """Return the jobs of a small app, by id."""
+    with reading(installation.engine) as connection:
+        rows = actions.listed(connection, installation.small_app.id)
+    found = sorted(_jobs_in(rows), key=lambda one: (one.id, one.action))
+    return Jobs(tuple(found[:limit]))
+
+
+def delete(installation: Installation, id: str) -> DeletedJob:
+    """Delete a job; raises NotFound, or Refused if it is the work of several actions."""
+    found = [one for one in list_jobs(installation).root if one.id == id]
+    if not found:
+        raise NotFound(f"no job has the id {id!r}; see `minutehand job list`")
+    if len(found) > 1:
+        raise Refused(f"job {id} is the work of {len(found)} actions; delete those by name")
+    done = changes.delete(installation, found[0].action)
+    return DeletedJob(id=id, url=found[0].url, cancelled=done.cancelled)
+
+
+def _jobs_in(rows: Sequence[Mapping[str, Any]]) -> Iterator[JobRow]:
+    for row in rows:
+        plan = row["plan"]
+        if not isinstance(plan, Plan) or plan.job is None:
+            continue
+        yield JobRow(
+            id=id_of(plan.job.url),
+            url=plan.job.url,
+            interval_s=None if plan.every is None else plan.every.total_seconds(),
+            meta=plan.job.meta,
+            action=row["name"],
+            active=plan.active,
+            next_run_at=row["next_occurrence_at"],
+            last_state=row["last_state"],
+        )
+
+
+def _store(installation: Installation, news: Sequence[NewJob]) -> list[str]:
+    """Store jobs, all or none; return what changed, in their order."""
+    ids = [id_of(one.url) for one in news]
+    with reading(installation.engine) as connection:
+        now = read_clock(connection)
+        rows = cursors.named(connection, installation.small_app.id, ids, locks=False)
+    begins = first_runs(news, now + SOON + SOON_EACH * len(news))
+    documents = []
+    for new, begin in zip(news, begins, strict=True):
+        row = rows.get(id_of(new.url))
+        stored = None if row is None else document_in(row.document) or {}
+        documents.append(document_of(new, stored, begin))
+    made = changes.apply(installation, documents)
+    return [one.change for one in made.root]
+
+
+def first_runs(news: Sequence[NewJob], first: datetime) -> list[datetime]:
+    """Return when each job runs first: those of one interval are spread evenly over it."""
+    begins = (first + timedelta(seconds=1)).replace(microsecond=0)
+    places: dict[int, datetime] = {}
+    by_interval = sorted(range(len(news)), key=lambda number: news[number].interval_s)
+    for interval_s, some in groupby(by_interval, key=lambda number: news[number].interval_s):
+        numbers = list(some)
+        for place, number in enumerate(numbers):
+            offset_s = interval_s * place // len(numbers)
+            places[number] = begins + timedelta(seconds=offset_s)
+    return [places[number] for number in range(len(news))]
+
+
+def document_of(new: NewJob, stored: Mapping[str, Any] | None, begins: datetime) -> dict[str, Any]:
+    """Return the document of a job's action; what is stored of it keeps its grid and policy.
+
+    Raises Refused if the stored action of that name does something else.
+    """
+    name = id_of(new.url)
+    job: dict[str, Any] = {"url": new.url, **({"meta": new.meta} if new.meta else {})}
+    made = {"operations": {JOB: job}}
+    grid: dict[str, Any] = {"starting_at": format_instant(begins)}
+    if stored is None:
+        return {"name": name, **made, "when": {**grid, "every": new.interval_s}}
+    before = (stored.get("operations") or {}).get(JOB)
+    if not isinstance(before, Mapping) or before.get("url") != new.url:
+        raise Refused(f"an action named {name!r} exists, and is not the job of {new.url}")
+    when = stored.get("when")
+    if isinstance(when, Mapping) and "every" in when:
+        grid = dict(when)
+    return {**stored, **made, "when": {**grid, "every": new.interval_s}}
