@@ -20,6 +20,7 @@ from models.action import (
 from models.action.plan import CronTrigger, DueDateTrigger, IntervalTrigger, Plan
 from models.action.recipients import RecipientFilterModel
 from models.errors import InvalidAction
+from models.job import Job
 from tests.factories import STEPS
 from tests.unit.models.action.wrong_documents import NOW, WRONG_DOCUMENTS, Wrong, action
 
