@@ -1,16 +1,13 @@
 """`minutehand web` as a process: stopped while it is listened to, killed, beside others."""
 
 import json
-import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import httpx
 import pytest
 
-from runtime.clock import wait_for
 from tests.acceptance.installation import Installation
-from tests.factories import make_document
 
 STARTS_WITHIN_S = 60
 

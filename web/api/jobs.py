@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Annotated, Any, TypeVar
 
-from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from models.errors import InvalidDocument
@@ -17,7 +17,7 @@ from views.jobs import work
 from views.jobs.work import JobStanding, JobToDo
 from web.access import by_id, in_app, of_app
 from web.handout import Handout
-from web.problems import ProblemDetails
+from web.problems import BodyTooLarge, ProblemDetails
 
 router = APIRouter(tags=["jobs"])
 LONGEST_REPORT = 4 * 1024
@@ -69,7 +69,7 @@ async def _short_body(request: Request) -> bytes:
     async for some in request.stream():
         body += some
         if len(body) > LONGEST_REPORT:
-            raise HTTPException(413, f"a report has at most {LONGEST_REPORT} bytes")
+            raise BodyTooLarge(f"a report has at most {LONGEST_REPORT} bytes; send less")
     return body
 
 

@@ -7,13 +7,16 @@ from typing import Any
 
 import httpx
 import pytest
+import sqlalchemy as sa
 import uvicorn
+from fastapi import FastAPI
 
 from broker.app import configure
 from models.roles import Role
 from processes.web import configuration, listening
 from runtime.clock import wait_for
 from runtime.config import Settings
+from runtime.web_settings import WorkSettings
 from views import apps, changes, tokens
 from views.installation import Installation
 from web.app import make_app, stop_streams
@@ -38,7 +41,13 @@ class Web:
 
     opened: Installation
     url: str
+    app: FastAPI
     _clients: list[httpx.Client] = field(default_factory=list)
+
+    @property
+    def engine(self) -> sa.Engine:
+        """The database of the installation."""
+        return self.opened.engine
 
     def token(self, role: Role = Role.ADMIN, app: str | None = None, **asked: Any) -> str:
         """Return a new token of the installation, or of one small app."""
@@ -79,7 +88,7 @@ def serve() -> Iterator[Serve]:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [own]}, daemon=True)
         thread.start()
         assert wait_for(lambda: server.started, 30)
-        web = Web(opened, f"http://127.0.0.1:{own.getsockname()[1]}")
+        web = Web(opened, f"http://127.0.0.1:{own.getsockname()[1]}", app)
 
         def stop() -> None:
             web.close()
@@ -108,6 +117,19 @@ def web(settings: Settings, serve: Serve) -> Web:
 def web_on_sqlite(home_of: Callable[[str], Settings], serve: Serve) -> Web:
     """A server on SQLite, with the small app `shop` and its action `nightly`."""
     return with_shop(serve(home_of("sqlite")))
+
+
+@pytest.fixture
+def pop_timeout_s() -> float:
+    """How long a worker waits for a job."""
+    return 5
+
+
+@pytest.fixture
+def desk(settings: Settings, serve: Serve, pop_timeout_s: float) -> Web:
+    """A server on each store that hands out jobs."""
+    work = WorkSettings(pop_timeout_s=pop_timeout_s)
+    return serve(settings.model_copy(update={"work": work}))
 
 
 def with_shop(web: Web) -> Web:

@@ -17,7 +17,8 @@ from runtime.config import Settings
 from runtime.database import reading
 from scheduler.occurrence import next_occurrences
 from tests.factories import make_action
-from tests.integration.jobs.conftest import URL, Desk, make_due, make_job
+from tests.integration.web.conftest import Web
+from tests.integration.web.jobs import URL, make_due, make_job
 from views import jobs
 from views.installation import Installation
 
@@ -164,7 +165,7 @@ def test_the_commands_print_what_was_done(
     assert lines[5] == f"deleted job {id_of(URL)} of {URL}; 0 runs cancelled"
 
 
-def test_an_editor_manages_jobs_over_http(desk: Desk) -> None:
+def test_an_editor_manages_jobs_over_http(desk: Web) -> None:
     editor, viewer = desk.client(Role.EDITOR, "default"), desk.client(Role.VIEWER, "default")
     path = "/api/apps/default/jobs"
 

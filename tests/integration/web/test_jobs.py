@@ -19,11 +19,13 @@ from models.store.scope import WHOLE_INSTALLATION
 from models.tables import operations as table
 from runtime.clock import wait_for
 from runtime.database import reading
+from runtime.sections import AlertSettings
 from scheduler.dispatch import dispatch_ready
 from scheduler.explain.operation_text import waits
 from scheduler.on_demand.cancel import cancel
 from tests.factories import make_operation, row_of, update_operation
-from tests.integration.jobs.conftest import ALERTS, NOON, URL, Desk, make_due, make_job
+from tests.integration.web.conftest import Web
+from tests.integration.web.jobs import NOON, URL, make_due, make_job
 from tests.servers import Broker
 from views import apps
 
@@ -41,10 +43,10 @@ def report(client: httpx.Client, verb: str, lease: object, **said: object) -> ht
     return client.post(f"/jobs/{ID}/{verb}", json={"lease": lease, **said})
 
 
-def test_a_worker_gets_a_job_and_completes_it(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_worker_gets_a_job_and_completes_it(desk: Web, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "minutehand.jobs")
     id = make_due(desk.engine, make_job(desk.engine))
-    client = desk.client()
+    client = desk.client(Role.WORKER)
 
     job = next_job(client)
     running = row_of(desk.engine, id)
@@ -67,8 +69,8 @@ def test_a_worker_gets_a_job_and_completes_it(desk: Desk, caplog: pytest.LogCapt
     assert any(one.message.startswith("poll_stats promoted_count=1") for one in caplog.records)
 
 
-def test_a_worker_that_waits_gets_the_job_that_comes(desk: Desk) -> None:
-    action, client = make_job(desk.engine), desk.client()
+def test_a_worker_that_waits_gets_the_job_that_comes(desk: Web) -> None:
+    action, client = make_job(desk.engine), desk.client(Role.WORKER)
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(next_job, client)
         assert wait_for(lambda: listens(desk), 10)
@@ -78,40 +80,34 @@ def test_a_worker_that_waits_gets_the_job_that_comes(desk: Desk) -> None:
         assert row_of(desk.engine, id)["state"] == "running"
 
 
-def listens(desk: Desk) -> bool:
+def listens(desk: Web) -> bool:
     with reading(desk.engine) as connection:
         return "minutehand.job:quick" in ticks.listened_queues(connection, LEASE)
 
 
 @pytest.mark.parametrize("pop_timeout_s", [0.2])
-def test_without_a_job_the_answer_is_204(desk: Desk) -> None:
+def test_without_a_job_the_answer_is_204(desk: Web) -> None:
     make_due(desk.engine, make_job(desk.engine, policy={"queue": "crawl"}))
-    client = desk.client()
+    client = desk.client(Role.WORKER)
 
     assert client.get("/jobs/next").status_code == 204
     assert next_job(client, queue="crawl")["id"] == ID
 
 
-def test_of_two_workers_one_gets_the_job(desk: Desk) -> None:
+@pytest.mark.parametrize("pop_timeout_s", [1.0])
+def test_of_two_workers_one_gets_the_job(desk: Web) -> None:
     make_due(desk.engine, make_job(desk.engine))
-    first, second = desk.client(), desk.client()
+    first, second = desk.client(Role.WORKER), desk.client(Role.WORKER)
     with ThreadPoolExecutor(2) as pool:
         answers = list(pool.map(lambda one: one.get("/jobs/next").status_code, [first, second]))
 
     assert sorted(answers) == [200, 204]
 
 
-test_of_two_workers_one_gets_the_job = pytest.mark.parametrize("pop_timeout_s", [1.0])(
-    test_of_two_workers_one_gets_the_job
-)
-
-
-def test_an_error_is_retried_after_the_backoff(
-    desk: Desk, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_error_is_retried_after_the_backoff(desk: Web, caplog: pytest.LogCaptureFixture) -> None:
     retry = {"max_attempts": 2, "backoff": ["PT1M"]}
     id = make_due(desk.engine, make_job(desk.engine, policy={"retry": retry}))
-    client = desk.client()
+    client = desk.client(Role.WORKER)
     job = next_job(client)
 
     assert report(client, "error", job["lease"], error="timed out").status_code == 204
@@ -126,18 +122,18 @@ def test_an_error_is_retried_after_the_backoff(
     assert [one.__dict__["will_retry_at"] is None for one in lines] == [False, True]
 
 
-def test_a_permanent_error_is_not_retried(desk: Desk) -> None:
+def test_a_permanent_error_is_not_retried(desk: Web) -> None:
     id = make_due(desk.engine, make_job(desk.engine, policy={"retry": {"max_attempts": 5}}))
-    client = desk.client()
+    client = desk.client(Role.WORKER)
 
     report(client, "error", next_job(client)["lease"], error="gone", permanent=True)
 
     assert row_of(desk.engine, id)["state"] == "failed"
 
 
-def test_beats_and_progress_keep_the_lease(desk: Desk) -> None:
+def test_beats_and_progress_keep_the_lease(desk: Web) -> None:
     id = make_due(desk.engine, make_job(desk.engine))
-    client = desk.client()
+    client = desk.client(Role.WORKER)
     lease = next_job(client)["lease"]
     update_operation(desk.engine, id, heartbeat_at=database_now(-100.0))
 
@@ -155,9 +151,9 @@ def test_beats_and_progress_keep_the_lease(desk: Desk) -> None:
     assert lost == []
 
 
-def test_a_lost_worker_is_told_and_changes_nothing(desk: Desk) -> None:
+def test_a_lost_worker_is_told_and_changes_nothing(desk: Web) -> None:
     id = make_due(desk.engine, make_job(desk.engine))
-    slow, other = desk.client(), desk.client()
+    slow, other = desk.client(Role.WORKER), desk.client(Role.WORKER)
     lost = next_job(slow)
     update_operation(desk.engine, id, heartbeat_at=database_now(-100.0))
     with desk.engine.begin() as connection:
@@ -185,9 +181,9 @@ REPORTS: dict[str, dict[str, object]] = {
 }
 
 
-def test_a_cancel_reaches_the_worker_with_its_next_beat(desk: Desk) -> None:
+def test_a_cancel_reaches_the_worker_with_its_next_beat(desk: Web) -> None:
     id = make_due(desk.engine, make_job(desk.engine))
-    client = desk.client()
+    client = desk.client(Role.WORKER)
     lease = next_job(client)["lease"]
     cancel(desk.engine, id, WHOLE_INSTALLATION, "ann")
 
@@ -203,10 +199,10 @@ def test_a_cancel_reaches_the_worker_with_its_next_beat(desk: Desk) -> None:
     ("column", "state"), [("started_at", "failed"), ("cancel_requested_at", "cancelled")]
 )
 def test_a_worker_that_does_not_stop_in_time_loses_the_job(
-    desk: Desk, column: str, state: str
+    desk: Web, column: str, state: str
 ) -> None:
     id = make_due(desk.engine, make_job(desk.engine))
-    client = desk.client()
+    client = desk.client(Role.WORKER)
     lease = next_job(client)["lease"]
     update_operation(desk.engine, id, **{column: database_now(-3600.0)})
 
@@ -214,10 +210,11 @@ def test_a_worker_that_does_not_stop_in_time_loses_the_job(
     assert row_of(desk.engine, id)["state"] == state
 
 
-def test_what_waits_for_a_job_is_released_by_its_end(desk: Desk) -> None:
+@pytest.mark.parametrize("pop_timeout_s", [1.0])
+def test_what_waits_for_a_job_is_released_by_its_end(desk: Web) -> None:
     action = make_job(desk.engine, policy={"catch_up": "all"})
     first, second = (make_due(desk.engine, action, number) for number in (0, 1))
-    client = desk.client()
+    client = desk.client(Role.WORKER)
     job = next_job(client)
     assert job["operation_id"] == str(first)
     assert wait_for(lambda: waits_for(desk, client, second), 10)
@@ -227,21 +224,16 @@ def test_what_waits_for_a_job_is_released_by_its_end(desk: Desk) -> None:
     assert next_job(client)["operation_id"] == str(second)
 
 
-def waits_for(desk: Desk, client: httpx.Client, id: object) -> bool:
+def waits_for(desk: Web, client: httpx.Client, id: object) -> bool:
     with ThreadPoolExecutor(1) as pool:
         asked = pool.submit(client.get, "/jobs/next", params={"queue": "quick"})
         return asked.result(20).status_code == 204
 
 
-test_what_waits_for_a_job_is_released_by_its_end = pytest.mark.parametrize("pop_timeout_s", [1.0])(
-    test_what_waits_for_a_job_is_released_by_its_end
-)
-
-
 @pytest.mark.parametrize("verb", ["complete", "error", "beat", "progress"])
-def test_a_report_over_four_kilobytes_is_refused(desk: Desk, verb: str) -> None:
+def test_a_report_over_four_kilobytes_is_refused(desk: Web, verb: str) -> None:
     id = make_due(desk.engine, make_job(desk.engine))
-    client = desk.client()
+    client = desk.client(Role.WORKER)
     lease = next_job(client)["lease"]
 
     answer = report(client, verb, lease, message="x" * 4096)
@@ -251,16 +243,16 @@ def test_a_report_over_four_kilobytes_is_refused(desk: Desk, verb: str) -> None:
 
 
 @pytest.mark.parametrize("body", [b"no JSON", b"{}", b'{"lease": 1}', b'{"lease": "x", "y": 1}'])
-def test_a_report_that_is_none_is_refused(desk: Desk, body: bytes) -> None:
-    answer = desk.client().post(f"/jobs/{ID}/complete", content=body)
+def test_a_report_that_is_none_is_refused(desk: Web, body: bytes) -> None:
+    answer = desk.client(Role.WORKER).post(f"/jobs/{ID}/complete", content=body)
 
     assert answer.status_code == 422
     assert answer.json()["problems"]
 
 
-def test_an_unknown_lease_or_job_is_404(desk: Desk) -> None:
+def test_an_unknown_lease_or_job_is_404(desk: Web) -> None:
     make_due(desk.engine, make_job(desk.engine))
-    client = desk.client()
+    client = desk.client(Role.WORKER)
     lease = next_job(client)["lease"]
 
     assert report(client, "complete", "nonsense").status_code == 404
@@ -270,10 +262,10 @@ def test_an_unknown_lease_or_job_is_404(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("pop_timeout_s", [0.5])
-def test_a_token_of_another_app_neither_gets_nor_reports_a_job(desk: Desk) -> None:
+def test_a_token_of_another_app_neither_gets_nor_reports_a_job(desk: Web) -> None:
     apps.create(desk.opened, ("", {"name": "other", "zone": "UTC"}))
     id = make_due(desk.engine, make_job(desk.engine))
-    stranger, own = desk.client(app="other"), desk.client(app="default")
+    stranger, own = desk.client(Role.WORKER, "other"), desk.client(Role.WORKER, "default")
 
     assert stranger.get("/jobs/next").status_code == 204
     assert stranger.get("/jobs/next", params={"app": "default"}).status_code == 404
@@ -283,13 +275,13 @@ def test_a_token_of_another_app_neither_gets_nor_reports_a_job(desk: Desk) -> No
 
 
 @pytest.mark.parametrize("role", [Role.VIEWER, Role.OPERATOR, Role.EDITOR])
-def test_only_workers_may_take_jobs(desk: Desk, role: Role) -> None:
+def test_only_workers_may_take_jobs(desk: Web, role: Role) -> None:
     assert desk.client(role).get("/jobs/next").status_code == 403
 
 
-def test_a_worker_that_goes_away_while_it_waits_takes_no_job(desk: Desk) -> None:
+def test_a_worker_that_goes_away_while_it_waits_takes_no_job(desk: Web) -> None:
     action = make_job(desk.engine)
-    gone, there = desk.client(), desk.client()
+    gone, there = desk.client(Role.WORKER), desk.client(Role.WORKER)
     with pytest.raises(httpx.ReadTimeout):
         gone.get("/jobs/next", timeout=0.5)
     assert wait_for(lambda: not desk.app.state.handout._waiting, 10)
@@ -301,8 +293,8 @@ def test_a_worker_that_goes_away_while_it_waits_takes_no_job(desk: Desk) -> None
 
 
 @pytest.mark.parametrize("pop_timeout_s", [60.0])
-def test_workers_that_wait_are_sent_away_when_the_server_stops(desk: Desk) -> None:
-    clients = [desk.client() for _ in range(3)]
+def test_workers_that_wait_are_sent_away_when_the_server_stops(desk: Web) -> None:
+    clients = [desk.client(Role.WORKER) for _ in range(3)]
     with ThreadPoolExecutor(3) as pool:
         waiting = [pool.submit(one.get, "/jobs/next") for one in clients]
         assert wait_for(lambda: len(desk.app.state.handout._waiting) == 3, 10)
@@ -311,10 +303,10 @@ def test_workers_that_wait_are_sent_away_when_the_server_stops(desk: Desk) -> No
 
     assert [one.status_code for one in answers] == [503] * 3
     assert answers[0].json()["type"] == "urn:minutehand:problem:stopping"
-    assert desk.client().get("/jobs/next").status_code == 503
+    assert desk.client(Role.WORKER).get("/jobs/next").status_code == 503
 
 
-def test_a_job_never_goes_to_the_broker(desk: Desk, broker: Broker) -> None:
+def test_a_job_never_goes_to_the_broker(desk: Web, broker: Broker) -> None:
     id = make_operation(desk.engine, make_job(desk.engine), NOON)
     update_operation(desk.engine, id, not_before=database_now(-1.0))
 
@@ -328,7 +320,7 @@ def test_a_job_never_goes_to_the_broker(desk: Desk, broker: Broker) -> None:
         assert outbox.queues_in_use(connection) == set()
 
 
-def test_explain_and_overdue_say_that_no_worker_asks(desk: Desk) -> None:
+def test_explain_and_overdue_say_that_no_worker_asks(desk: Web) -> None:
     id = make_due(desk.engine, make_job(desk.engine))
     row = row_of(desk.engine, id)
     with reading(desk.engine) as connection:
@@ -336,7 +328,7 @@ def test_explain_and_overdue_say_that_no_worker_asks(desk: Desk) -> None:
         alone = waits(row, explain_facts.status(connection, LEASE), now, None)  # type: ignore[arg-type]
     update_operation(desk.engine, id, cause="schedule", recorded_at=database_now(-3600.0))
     with desk.engine.begin() as connection:
-        (found,) = overdue.alert(connection, ALERTS, 10)
+        (found,) = overdue.alert(connection, AlertSettings(), 10)
         ticks.worker_seen(connection, "web/host/1", "job:quick", 1)
     with reading(desk.engine) as connection:
         listened = waits(row, explain_facts.status(connection, LEASE), now, None)  # type: ignore[arg-type]
@@ -347,14 +339,14 @@ def test_explain_and_overdue_say_that_no_worker_asks(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("pop_timeout_s", [30.0])
-def test_many_workers_wait_without_a_thread_each(desk: Desk) -> None:
+def test_many_workers_wait_without_a_thread_each(desk: Web) -> None:
     count = 100
     for number in range(count):
         make_due(desk.engine, make_job(desk.engine, f"https://example.com/{number}"))
     with desk.engine.begin() as connection:
         held_back = sa.update(table).values(waiting_for=None, queue="held")
         connection.execute(held_back)
-    client = desk.client()
+    client = desk.client(Role.WORKER)
     with ThreadPoolExecutor(count) as pool:
         waiting = [pool.submit(client.get, "/jobs/next") for _ in range(count)]
         assert wait_for(lambda: len(desk.app.state.handout._waiting) == count, 30)

@@ -1,0 +1,34 @@
+"""Jobs that are due, for tests of who takes them."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from broker.sending import send_reserved
+from models.job import JOB
+from models.store.operations.outbox import Message
+from scheduler.changes.change import Changed
+from tests.factories import make_action, make_operation
+
+URL = "https://example.com/feed"
+NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
+
+
+def make_job(engine: sa.Engine, url: str = URL, **changes: Any) -> Changed:
+    """Store an action whose operations are a job's."""
+    document = {
+        "name": url.rpartition("/")[2],
+        "operations": {"job": {"url": url, "meta": {"depth": 2}}},
+        "when": {"every": "PT5M"},
+        **changes,
+    }
+    return make_action(engine, **document)
+
+
+def make_due(engine: sa.Engine, action: Changed, number: int = 0) -> UUID:
+    """Record an operation of a job and send it, as a tick does."""
+    id = make_operation(engine, action, NOON + timedelta(minutes=5 * number))
+    send_reserved(engine, [Message(id, 1, JOB, action.plan.queue)])
+    return id

@@ -1,0 +1,110 @@
+"""The workers of examples/jobs do their work; if one is killed in the middle, another does it."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from models.roles import Role
+from models.sql import database_now
+from models.store.operations import recovery
+from runtime.clock import wait_for
+from runtime.config import Settings
+from tests.factories import row_of, update_operation
+from tests.integration.web.conftest import Serve, Web
+from tests.integration.web.jobs import make_due, make_job
+from tests.web_source import Page, WebSource, web_source
+
+FOLDER = Path(__file__).parents[3] / "examples" / "jobs"
+WORKERS = {
+    "worker.py": [sys.executable, "worker.py"],
+    "worker.mjs": ["node", "worker.mjs"],
+    "worker.go": ["go", "run", "worker.go"],
+    "worker.sh": ["sh", "worker.sh"],
+}
+LEASE = timedelta(seconds=45)
+Start = Callable[[], "subprocess.Popen[bytes]"]
+
+
+@pytest.fixture
+def desk(home_of: Callable[[str], Settings], serve: Serve) -> Web:
+    return serve(home_of("sqlite"))
+
+
+@pytest.fixture
+def source() -> Iterator[WebSource]:
+    with web_source() as made:
+        yield made
+
+
+@pytest.fixture(params=[name for name, words in WORKERS.items() if shutil.which(words[0])])
+def start(request: pytest.FixtureRequest, desk: Web, tmp_path: Path) -> Iterator[Start]:
+    """Start a worker; all end with the test."""
+    says = {"MINUTEHAND_URL": desk.url, "MINUTEHAND_TOKEN": desk.token(Role.WORKER)}
+    started: list[subprocess.Popen[bytes]] = []
+
+    def run() -> "subprocess.Popen[bytes]":
+        with (tmp_path / "worker.log").open("ab") as log:
+            worker = subprocess.Popen(
+                WORKERS[request.param], cwd=FOLDER, env={**os.environ, **says},
+                stdout=log, stderr=log, start_new_session=True,
+            )  # fmt: skip
+        started.append(worker)
+        return worker
+
+    yield run
+    for worker in started:
+        kill(worker)
+
+
+def kill(worker: "subprocess.Popen[bytes]") -> None:
+    if worker.poll() is None:
+        os.killpg(worker.pid, signal.SIGKILL)
+        worker.wait(10)
+
+
+def make_work(desk: Web, url: str) -> UUID:
+    return make_due(desk.engine, make_job(desk.engine, url))
+
+
+def becomes(desk: Web, id: UUID, state: str) -> bool:
+    return wait_for(lambda: row_of(desk.engine, id)["state"] == state, 30)
+
+
+def test_a_worker_completes_a_job_and_reports_another_as_failed(
+    desk: Web, source: WebSource, start: Start
+) -> None:
+    source.pages["/there"] = Page(b"12345")
+    done, failed = make_work(desk, f"{source.url}/there"), make_work(desk, f"{source.url}/gone")
+
+    start()
+
+    assert becomes(desk, done, "success")
+    assert row_of(desk.engine, done)["result"] == {"job": {"bytes": 5}}
+    assert becomes(desk, failed, "failed")
+
+
+def test_the_job_of_a_killed_worker_is_done_by_another(
+    desk: Web, source: WebSource, start: Start
+) -> None:
+    source.pages["/slow"] = Page(b"12345", trickle_s=60)
+    id = make_work(desk, f"{source.url}/slow")
+    victim = start()
+    assert wait_for(lambda: bool(source.requests), 30)
+
+    kill(victim)
+    source.pages["/slow"] = Page(b"12345")
+    update_operation(desk.engine, id, heartbeat_at=database_now(-100.0))
+    with desk.engine.begin() as connection:
+        recovery.take_back_lost(connection, LEASE, 10)
+    start()
+
+    assert becomes(desk, id, "success")
+    assert row_of(desk.engine, id)["attempt"] == 2
