@@ -14,6 +14,7 @@ from models.users import parse_users
 from scheduler.simulate.expectations import parse_expectations
 from small_apps.document import parse_small_app
 from tests.factories import STEPS
+from views.jobs import new_job
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "docs" / "tutorial.md", *(ROOT / "docs/how-to").glob("*.md")]
@@ -37,6 +38,8 @@ DULL = {"name": "dull", "operations": {"maintenance": True}, "when": {"cron_rule
 def test_each_document_can_be_saved(document: Any) -> None:
     if isinstance(document, list) and "sent" in document[0]:
         assert parse_expectations(document, {"nightly": "Europe/Paris"}, "UTC")
+    elif isinstance(document, list) and "url" in document[0]:
+        assert all(map(new_job, document))
     elif isinstance(document, list):
         assert parse_users(document)
     elif "domains" in document:
