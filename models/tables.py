@@ -487,7 +487,7 @@ audit = sa.Table(
 tokens = sa.Table(
     "tokens",
     metadata,
-    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("id", StorableText, primary_key=True),
     sa.Column("small_app_id", sa.ForeignKey("small_apps.id")),
     _text("role"),
     _states("role", [role.value for role in Role]),
