@@ -173,7 +173,7 @@ def test_no_broken_broadcast_disturbs_a_worker(
     installation: Installation, application: Application
 ) -> None:
     worker = installation.worker(is_awaited=True)
-    exchange = Exchange("minutehand.pidbox", type="fanout", durable=False, auto_delete=True)
+    exchange = Exchange("minutehand.pidbox", type="fanout", durable=False)
     with closing(Connection(application.url)) as connection, connection.channel() as channel:
         producer = Producer(channel, exchange=exchange)
         for body in BROADCASTS:
