@@ -43,6 +43,7 @@ from runtime.sections import (
     Section,
 )
 from runtime.urls import check_broker_url, check_database_url, check_smtp_url
+from runtime.web_settings import WebSettings
 
 PREFIX = "SCHED_"
 DEFAULT_HOME = Path(".minutehand")
@@ -179,6 +180,7 @@ class Settings(Section):
     clock: ClockSettings = ClockSettings()
     retention: RetentionSettings = RetentionSettings()
     secrets: SecretSettings = SecretSettings()
+    web: WebSettings = WebSettings()
     log: LogSettings = LogSettings()
 
     @field_validator("database_url", "broker_url", "smtp_url")

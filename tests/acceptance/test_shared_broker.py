@@ -134,6 +134,7 @@ def item(properties: str, rest: str) -> bytes:
 ITEMS = [
     b"", b"\xff\xfe", b"{", b"null", b"7", b'"text"', b"[]", b"[" * 100_000, b"{}",
     b'{"properties": {}}', b'{"properties": {"delivery_tag": [], "delivery_info": {}}}',
+    item('"priority": 0', '"headers": {"task": "execute_scheduled_action_quick", "id": "1"}'),
     item('"body_encoding": "rot13"', '"body": "x"'),
     item('"body_encoding": "base64"', '"body": "not base64", "headers": {}'),
     item('"priority": [], "reply_to": {}', '"body": "{}", "headers": {"task": "x"}'),

@@ -24,6 +24,7 @@ from tests.hostile import test_servers as servers
 from tests.hostile.bounds import read_in_bounds
 from tests.hostile.corpus import corpus
 from tests.hostile.stage import APPS, Stage, failed, refused
+from tests.integration.cli import test_scope as scope
 from tests.integration.small_apps import test_downloads as downloads
 from tests.unit.models import test_celery_task as celery_tasks
 from tests.unit.runtime import test_references as references
@@ -108,6 +109,17 @@ def _signature(stage: Stage) -> str:
     secrets = {stage.call("app", "hook-secret", app).out for app in APPS}
     assert len(secrets) == len(APPS), "both apps sign with one secret"
     return "each app signs with a secret of its own"
+
+
+def _ids(stage: Stage) -> str:
+    row = stage.ran("bakery", "secret plan", {"maintenance": True})
+    theirs = {"uid": row["action_uid"], "id": row["id"], "document": "-"}
+    commands = [one for one in scope.BY_ID if "{uid}" in one or "{id}" in one]
+    for command in commands:
+        arguments = [part.format(**theirs) for part in command]
+        said = refused(stage.call("--app", "shop", *arguments))
+        assert "secret plan" not in said
+    return f"{len(commands)} commands; {said}"
 
 
 def _maintenance(stage: Stage) -> str:
@@ -299,7 +311,11 @@ ATTACKS = [
         "its signature does not match", ("test_the_page_verifies_what_we_sign",), _signature,
     ),
     Attack(
-        "A9", "`maintenance` of an app", "it prunes nothing of the installation",
+        "A9", "the id of another app's action or operation, given with `--app`",
+        "it is unknown, and nothing changes", ("test_another_small_app_is_unknown",), _ids,
+    ),
+    Attack(
+        "A10", "`maintenance` of an app", "it prunes nothing of the installation",
         ("test_a_small_app_prunes_nothing_of_the_installation",), _maintenance,
     ),
     Attack(
