@@ -17,6 +17,7 @@ from tests.fuzz.kinds import KINDS, Kind
 
 # Hypothesis begins anew after these.
 EXAMPLES = 500
+LONGEST_TEXT = 300
 
 
 def main() -> int:
@@ -56,7 +57,7 @@ def _random(kind: Kind, seed: int, share_s: float) -> bool:
             failure = failure_of(kind, limited, seed=seed + limited.tried, examples=EXAMPLES)
             if failure is not None:
                 file = keep(kind.name, failure.given)
-                _say(f"{kind.name}: seed {seed} found {file}: {failure.text}")
+                _say(f"{kind.name}: seed {seed} found {file}: {failure.text[:LONGEST_TEXT]}")
                 return False
     _say(f"{kind.name}: {limited.tried} random mutations passed")
     return True
