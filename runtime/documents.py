@@ -37,7 +37,7 @@ class _Loader(yaml.SafeLoader):
         super().fetch_flow_collection_start(token)
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
-        event = self.peek_event()
+        event = self.peek_event()  # type: ignore[no-untyped-call]
         if getattr(event, "anchor", None) is not None:
             raise yaml.MarkedYAMLError(
                 problem=f"the anchor or alias {event.anchor!r} is not allowed; write it out",
