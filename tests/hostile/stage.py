@@ -21,6 +21,7 @@ from tasks.registry import Registry
 from tests.acceptance.installation import Installation
 from tests.factories import make_document, row_of
 from tests.integration.cli.conftest import Result
+from tests.integration.cli.test_apps import FAR
 from tests.servers import Broker, free_port, temporary_folder
 
 APPS = ("shop", "bakery")
@@ -59,8 +60,10 @@ class Stage:
         return self.call("app", "apply", self._written(document))
 
     def add(self, app: str, **changes: Any) -> Result:
-        """Save an action of a small app."""
-        return self.call("--app", app, "action", "add", self._written(make_document(**changes)))
+        """Save an action of a small app, which no tick of the attacks runs."""
+        return self.call(
+            "--app", app, "action", "add", self._written(make_document(**{"when": FAR, **changes}))
+        )
 
     def refresh(self, app: str, source: Mapping[str, Any]) -> dict[str, Any]:
         """Save that source, with a format where it needs one, and read it as a worker does."""
