@@ -191,3 +191,14 @@ def test_the_example_is_a_small_app(call: Call) -> None:
 
     assert call("app", "add", str(example)).code == 0
     assert json.loads(example.read_text())["name"] in call("app", "list").out
+
+
+def test_a_secret_of_hooks_that_cannot_be_read_is_named(
+    call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("SCHED_HOOK_SECRET", f"file:{tmp_path}/missing")
+
+    done = call("app", "hook-secret", "default")
+
+    assert (done.code, done.out) == (2, "")
+    assert f"SCHED_HOOK_SECRET: file:{tmp_path}/missing cannot be read" in done.err

@@ -16,10 +16,11 @@ import pytest
 import sqlalchemy as sa
 
 from broker.app import configure
+from models.column_types import Number, StorableText, Switch, UTCDateTime, WholeNumber
 from models.errors import InvalidAction, Refused
 from models.fingerprint import operation_id
 from models.operation import OperationState
-from models.sql import Number, StorableText, Switch, UTCDateTime, WholeNumber, database_now
+from models.sql import database_now
 from models.store import actions, ticks, tokens
 from models.store import operations as operations_store
 from models.store.operations.admission import NotClaimed
