@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from models.errors import InvalidDocument, Refused
 from models.sql import read_clock
@@ -66,6 +66,8 @@ class Groups(Listing[Group]):
 
 class NewUser(View):
     """A new user as a request describes it; instants may be local times of the small app."""
+
+    model_config = ConfigDict(extra="forbid")
 
     id: str
     email: str | None = None
