@@ -203,6 +203,8 @@ _SENDABLE = "state IN ('pending', 'queued') AND waiting_for IS NULL"
 _NEVER_STARTED = f"{_SENDABLE} AND first_started_at IS NULL"
 _UNSTARTED = "state IN ('pending', 'queued')"
 _RUNNING = "state = 'running'"
+_WAITS_TURN = f"turn = 'waits' AND {_UNSTARTED}"
+_HAS_TURN = "turn = 'taken' AND state IN ('pending', 'queued', 'running')"
 
 operations = sa.Table(
     "operations",
@@ -233,6 +235,8 @@ operations = sa.Table(
     _at("handing_at"),
     _text("overlap_key", optional=True),
     sa.Column("waiting_for", HyphenatedUuid),
+    # Of an app that shares its queue with others; null where an app is alone: models/turns.py.
+    _text("turn", optional=True),
     _at("recorded_at", optional=False),
     _at("not_before", optional=False),
     _at("queued_at"),
@@ -261,6 +265,12 @@ operations = sa.Table(
     _partial("operations_to_send", "not_before", where=_SENDABLE),
     _partial("operations_overdue", "recorded_at", where=_NEVER_STARTED),
     _partial("operations_waiting", "waiting_for", where="waiting_for IS NOT NULL"),
+    _partial(
+        "operations_waiting_turn",
+        *("small_app_id", "queue", "recorded_at", "occurrence_at", "id"),
+        where=_WAITS_TURN,
+    ),
+    _partial("operations_with_turn", "small_app_id", "queue", where=_HAS_TURN),
     _partial("operations_heartbeat_stale", "heartbeat_at", where=_RUNNING),
     _partial("operations_one_running", "overlap_key", where=_RUNNING, unique=True),
     _partial("operations_unstarted", "action_uid", "occurrence_at", where=_UNSTARTED),
@@ -461,6 +471,8 @@ workers = sa.Table(
     _at("started_at", optional=False),
     _at("seen_at", optional=False),
     _at("stopped_at"),
+    # How many operations it runs at once; null for a worker of an application, or of 0.4.0.
+    sa.Column("slots", WholeNumber),
     # Its machine's clock minus the database's.
     sa.Column("skew_s", Number),
     # The tasks of a user's own Celery application that this worker follows: a list of names.

@@ -7,6 +7,7 @@ import sqlalchemy as sa
 from models.celery_task import queue_in_broker
 from models.operation import OperationState
 from models.store.actions.explain_facts import Status
+from models.turns import Turn
 from models.values import format_instant
 
 Row = sa.RowMapping
@@ -34,6 +35,11 @@ def waits(row: Row, status: Status, now: datetime, error: str | None) -> str:
     """Return what an unstarted operation waits for; `error` is its last attempt's."""
     if row["waiting_for"] is not None:
         return f"waits for operation {row['waiting_for']} of the same action to end"
+    if row["turn"] == Turn.WAITS:
+        return (
+            f"waits for its turn: its small app has its share of queue {row['queue']}, and the end "
+            "of another one of its operations there lets this one go"
+        )
     if error is not None:
         return f"attempt {row['attempt'] - 1} did not succeed ({error}){_again(row, now)}"
     if row["state"] == OperationState.QUEUED:

@@ -67,7 +67,7 @@ def alive(engine: sa.Engine, settings: Settings, *queues: str) -> None:
     daemon.tick_once()
     with engine.begin() as connection:
         for queue in queues:
-            ticks.worker_seen(connection, f"{queue}@here:1", queue, 1, 0.0)
+            ticks.worker_seen(connection, ticks.Seen(f"{queue}@here:1", queue, 1, 0.0))
 
 
 def levels(found: dict[str, list[dict[str, Any]]]) -> dict[str, str]:
@@ -260,7 +260,7 @@ def test_what_actions_need(engine: sa.Engine, settings: Settings, examine: Exami
 def test_clocks_that_are_off(engine: sa.Engine, settings: Settings, examine: Examine) -> None:
     alive(engine, settings)
     with engine.begin() as connection:
-        ticks.worker_seen(connection, "quick@there:1", "quick", 1, -3600.0)
+        ticks.worker_seen(connection, ticks.Seen("quick@there:1", "quick", 1, -3600.0))
         ahead = read_clock(connection) + timedelta(hours=1)
         ticks.set_fact(connection, ticks.LAST_NOW, ahead.isoformat())
 

@@ -2,6 +2,7 @@
 
 import json
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
@@ -53,7 +54,7 @@ class Why:
             return explain(action.uid, at, connection, self.settings, steps=STEPS)
 
 
-def make_weekly(engine: sa.Engine, **changes: object) -> change.Changed:
+def make_weekly(engine: sa.Engine, **changes: Any) -> change.Changed:
     """Store a weekly action as if it had been made a minute before its first Monday."""
     action = make_action(engine, name="weekly", when=WEEKLY, since=SEVEN - MINUTE, **changes)
     with engine.begin() as connection:
@@ -113,7 +114,7 @@ def test_one_that_waits_without_a_worker_says_which_queue(engine: sa.Engine, why
     assert (found.verdict, found.revision) == ("queued", 1)
     assert "no worker listens to queue quick; `minutehand worker --queues quick`" in found.text
     with engine.begin() as connection:
-        ticks.worker_seen(connection, "one", "heavy,quick", 1)
+        ticks.worker_seen(connection, ticks.Seen("one", "heavy,quick", 1))
     assert why(action, SEVEN).text.endswith("waits for a free worker")
 
 
@@ -373,7 +374,7 @@ def test_workers_that_stopped_do_not_listen(engine: sa.Engine, why: Why) -> None
     action = make_weekly(engine)
     tick(engine, SEVEN, Sweeper(LEASE), steps=STEPS)
     with engine.begin() as connection:
-        ticks.worker_seen(connection, "one", "quick", 1)
+        ticks.worker_seen(connection, ticks.Seen("one", "quick", 1))
         connection.execute(sa.update(workers).values(stopped_at=database_now()))
 
     assert "no worker listens to queue quick" in why(action, SEVEN).text

@@ -70,7 +70,7 @@ def test_one_alert_for_an_action_says_that_no_worker_listens(engine: sa.Engine) 
 def test_with_a_worker_the_reason_is_another(engine: sa.Engine) -> None:
     action = make_waiting(engine)
     with engine.begin() as connection:
-        ticks.worker_seen(connection, "quick@here:1", "quick,default", 1)
+        ticks.worker_seen(connection, ticks.Seen("quick@here:1", "quick,default", 1))
 
     assert alert(engine) == [(action.name, "it could not be sent; is the broker there?")]
 
