@@ -80,6 +80,16 @@ small_apps = sa.Table(
     sa.UniqueConstraint("name"),
 )
 
+# What it has used of its limits of a day or a minute, which begins at `starts_at`.
+app_usage = sa.Table(
+    "app_usage",
+    metadata,
+    sa.Column("small_app_id", sa.ForeignKey("small_apps.id"), primary_key=True),
+    sa.Column("what", sa.Text, primary_key=True),
+    _at("starts_at", optional=False),
+    sa.Column("amount", LargeNumber, nullable=False),
+)
+
 domains = sa.Table(
     "domains",
     metadata,

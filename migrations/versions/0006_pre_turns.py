@@ -3,6 +3,8 @@
 import sqlalchemy as sa
 from alembic import op
 
+from models.sql import UTCDateTime
+
 revision = "0006_pre_turns"
 down_revision = "0005_pre_grants"
 branch_labels = None
@@ -14,6 +16,13 @@ UNSTARTED = "'pending', 'queued'"
 def upgrade() -> None:
     """Add columns and indexes; the last release ignores them, and sends whatever is due."""
     op.add_column("operations", sa.Column("turn", sa.Text(), nullable=True))
+    op.create_table(
+        "app_usage",
+        sa.Column("small_app_id", sa.Integer(), sa.ForeignKey("small_apps.id"), primary_key=True),
+        sa.Column("what", sa.Text(), primary_key=True),
+        sa.Column("starts_at", UTCDateTime(), nullable=False),
+        sa.Column("amount", sa.BigInteger(), nullable=False),
+    )
     op.add_column("workers", sa.Column("slots", sa.Integer(), nullable=True))
     _partial(
         "operations_waiting_turn",
