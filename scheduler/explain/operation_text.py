@@ -36,10 +36,8 @@ def waits(row: Row, status: Status, now: datetime, error: str | None) -> str:
     if row["waiting_for"] is not None:
         return f"waits for operation {row['waiting_for']} of the same action to end"
     if row["turn"] == Turn.WAITS:
-        return (
-            f"waits for its turn: its small app has its share of queue {row['queue']}, and the end "
-            "of another one of its operations there lets this one go"
-        )
+        turn = "waits for its turn: others of its small app are before it"
+        return f"{turn} on queue {row['queue']}{_unheard(row, status)}"
     if error is not None:
         return f"attempt {row['attempt'] - 1} did not succeed ({error}){_again(row, now)}"
     if row["state"] == OperationState.QUEUED:
@@ -79,12 +77,17 @@ def _again(row: Row, now: datetime) -> str:
 def _queued(row: Row, status: Status) -> str:
     queue = row["queue"]
     sent = f"was sent to queue {queue} at {_at(row['queued_at'])}"
-    is_theirs = row["in_doubt"] is not None
-    if queue_in_broker(queue, is_handed_over=is_theirs) not in status.queues:
-        command = f"`minutehand worker --queues {queue}` starts one"
-        remedy = "start a worker of your application" if is_theirs else command
-        return f"{sent}, but no worker listens to queue {queue}; {remedy}"
-    return f"{sent} and waits for a free worker"
+    return sent + (_unheard(row, status) or " and waits for a free worker")
+
+
+def _unheard(row: Row, status: Status) -> str:
+    """Return that no worker listens to the operation's queue, or nothing."""
+    queue, is_theirs = row["queue"], row["in_doubt"] is not None
+    if queue_in_broker(queue, is_handed_over=is_theirs) in status.queues:
+        return ""
+    command = f"`minutehand worker --queues {queue}` starts one"
+    remedy = "start a worker of your application" if is_theirs else command
+    return f", but no worker listens to queue {queue}; {remedy}"
 
 
 def _ran(row: Row) -> str:

@@ -18,6 +18,7 @@ from models.tables import actions, missed_spans, operations, revisions, workers
 from runtime.config import Settings
 from runtime.database import reading
 from scheduler.changes import change
+from scheduler.dispatch import dispatch_ready
 from scheduler.explain import Explanation, explain
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
@@ -25,8 +26,10 @@ from tests.factories import (
     STEPS,
     author,
     make_action,
+    make_app,
     make_document,
     make_operation,
+    row_of,
     update_operation,
 )
 
@@ -116,6 +119,26 @@ def test_one_that_waits_without_a_worker_says_which_queue(engine: sa.Engine, why
     with engine.begin() as connection:
         ticks.worker_seen(connection, ticks.Seen("one", "heavy,quick", 1))
     assert why(action, SEVEN).text.endswith("waits for a free worker")
+
+
+def test_one_that_waits_for_its_turn_says_so(engine: sa.Engine, why: Why) -> None:
+    make_action(engine, app=make_app(engine, "other"), name="its own")
+    action = make_weekly(engine, policy={"overlap": "allow"})
+    before = make_operation(engine, action, SEVEN - MINUTE)
+    make_operation(engine, action, SEVEN)
+    with engine.begin() as connection:
+        connection.execute(sa.update(operations).values(not_before=database_now(-1.0)))
+    dispatch_ready(engine)
+
+    found = why(action, SEVEN)
+
+    assert row_of(engine, before)["state"] == "queued"
+    assert found.verdict == "pending"
+    turn = "waits for its turn: others of its small app are before it on queue quick"
+    assert f"{turn}, but no worker listens to queue quick" in found.text
+    with engine.begin() as connection:
+        ticks.worker_seen(connection, ticks.Seen("one", "quick", 1))
+    assert why(action, SEVEN).text.endswith(turn)
 
 
 def test_one_that_is_not_sent_says_what_keeps_the_daemon(engine: sa.Engine, why: Why) -> None:
