@@ -41,6 +41,9 @@ class OperationRow(View):
     in_doubt: str | None
     handing_at: Instant | None
     waiting_for: UUID | None = Field(description="The operation that must end first.")
+    turn: str | None = Field(
+        description="Where small apps share its queue: `waits` for its turn, or `taken`."
+    )
     recorded_at: Instant
     not_before: Instant = Field(description="It is not sent before.")
     queued_at: Instant | None

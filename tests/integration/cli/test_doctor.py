@@ -401,7 +401,7 @@ def test_apps_that_share_one_process_are_named(
 
 def test_a_limit_that_is_close_is_a_warning(engine: sa.Engine, examine: Examine) -> None:
     make_app(
-        engine, "shop", domains={name: {"source": {"file": f"shop/{name}"}} for name in "abcd"}
+        engine, "shop", domains={name: {"source": {"file": f"shop/{name}.csv"}} for name in "abcd"}
     )
 
     _, far = examine(SCHED_LIMITS_DOMAINS="6")

@@ -90,7 +90,7 @@ def test_an_end_and_a_sweep_find_the_next_turn(
         ended = end(connection, first.id, first.attempt, Ending(OperationState.SUCCESS))
         assert ended.lane == (app.id, "quick") == turns.lane_behind(connection, first.id)
         assert len(turns.give(connection, [ended.lane], MINUTE)) == 1
-        assert turns.release_free(connection) == 0
+        turns.release_free(connection)
 
     assert_indexed(statements, "operations_waiting_turn", "operations_with_turn")
 

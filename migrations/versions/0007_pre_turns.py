@@ -5,8 +5,8 @@ from alembic import op
 
 from models.sql import UTCDateTime
 
-revision = "0006_pre_turns"
-down_revision = "0005_pre_grants"
+revision = "0007_pre_turns"
+down_revision = "0006_pre_tokens"
 branch_labels = None
 depends_on = None
 
