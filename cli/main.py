@@ -39,12 +39,15 @@ def _globals(
     home: Annotated[
         Path | None, typer.Option(help="Folder of all files (default: SCHED_HOME or .minutehand).")
     ] = None,
-    app: Annotated[str, typer.Option(help="Small app (tenant) to work on.")] = "default",
+    app: Annotated[
+        str | None,
+        typer.Option(help="Small app (tenant) to work on, and to see alone (default: default)."),
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     from cli.arguments import Invocation
 
-    context.obj = Invocation(home, app, json)
+    context.obj = Invocation(home, app or "default", json, is_bound=app is not None)
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -39,6 +39,25 @@ def worker(
     raise typer.Exit(run(installation(context).settings, queues, concurrency))
 
 
+def web(
+    context: typer.Context,
+    host: Annotated[
+        str | None, typer.Option(help="Address to listen on (default: web.host).")
+    ] = None,
+    port: Annotated[
+        int | None, typer.Option(min=0, max=65_535, help="Port (default: web.port); 0 for any.")
+    ] = None,
+    root_path: Annotated[
+        str | None,
+        typer.Option(help="Path below which a proxy serves it (default: web.root_path)."),
+    ] = None,
+) -> None:
+    """Serve the HTTP API."""
+    from processes.web import serve
+
+    serve(installation(context), host, port, root_path)
+
+
 def agent(
     context: typer.Context,
     socket: Annotated[Path, typer.Option(help="Unix socket for the worker's processes.")],

@@ -68,6 +68,10 @@ class Refused(SchedulerError):
     """The request is not allowed now (paused, already active, wrong state); nothing was done."""
 
 
+class Outdated(Refused):
+    """The request was made to a revision that is not the current one; nothing was done."""
+
+
 class IllegalMove(SchedulerError):
     """A move of an operation is not in the table of legal moves: a bug."""
 

@@ -46,6 +46,11 @@ def operation_id(uid: UUID, occurrence: datetime) -> UUID:
     return str_to_uuid(fingerprint(uid, occurrence))
 
 
+def keyed_run_id(uid: UUID, key: str) -> UUID:
+    """Return the operation id of a manual run that its requester may ask for again by `key`."""
+    return str_to_uuid(SEPARATOR.join((str(uid), f"run {key}")))
+
+
 def jitter_offset(uid: UUID, spread: timedelta) -> timedelta:
     """Return this action's fixed offset in [0, spread), in whole seconds.
 

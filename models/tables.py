@@ -7,6 +7,7 @@ named after their reader.
 import sqlalchemy as sa
 
 from models.operation import Cause, OperationState
+from models.roles import Role
 from models.sql import (
     Count,
     HyphenatedUuid,
@@ -491,21 +492,6 @@ workers = sa.Table(
     sa.Column("step_failures", StoredJson(dict)),
 )
 
-tokens = sa.Table(
-    "tokens",
-    metadata,
-    sa.Column("id", HyphenatedUuid, primary_key=True),
-    sa.Column("small_app_id", sa.ForeignKey("small_apps.id")),
-    _text("name"),
-    _text("role"),
-    _text("token_hash"),
-    _at("created_at", optional=False),
-    _at("used_at"),
-    _at("revoked_at"),
-    sa.UniqueConstraint("token_hash"),
-    _states("role", ["admin", "operator", "viewer", "worker"]),
-)
-
 audit = sa.Table(
     "audit",
     metadata,
@@ -517,6 +503,23 @@ audit = sa.Table(
     _text("object"),
     sa.Column("details", StoredJson(dict)),
     sa.Index("audit_recent", "at"),
+)
+
+# Tokens of the HTTP API. A token of no small app is one of the installation.
+tokens = sa.Table(
+    "tokens",
+    metadata,
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("small_app_id", sa.ForeignKey("small_apps.id")),
+    _text("role"),
+    _states("role", [role.value for role in Role]),
+    # SHA-256 of the whole token: 256 random bits need no slow hash.
+    _text("hash"),
+    _at("created_at", optional=False),
+    _text("created_by"),
+    _at("expires_at"),
+    _at("last_used_at"),
+    _at("revoked_at"),
 )
 
 # Facts of the installation: tz release, kernel version, the last tick's `now`.

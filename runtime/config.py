@@ -44,6 +44,7 @@ from runtime.sections import (
     Section,
 )
 from runtime.urls import check_broker_url, check_database_url, check_smtp_url
+from runtime.web_settings import WebSettings
 
 PREFIX = "SCHED_"
 DEFAULT_HOME = Path(".minutehand")
@@ -181,6 +182,7 @@ class Settings(Section):
     retention: RetentionSettings = RetentionSettings()
     secrets: SecretSettings = SecretSettings()
     limits: LimitSettings = LimitSettings()
+    web: WebSettings = WebSettings()
     log: LogSettings = LogSettings()
 
     @field_validator("database_url", "broker_url", "smtp_url")

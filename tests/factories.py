@@ -13,6 +13,7 @@ from models.operation import Cause, CausedBy
 from models.sql import read_clock
 from models.store import actions, operations
 from models.store.actions import missed
+from models.store.scope import WHOLE_INSTALLATION
 from models.tables import action_cursor, revisions
 from models.tables import operations as operations_table
 from runtime.database import reading
@@ -96,7 +97,7 @@ def make_operation(
 def row_of(engine: sa.Engine, id: UUID) -> dict[str, Any]:
     """Return an operation as it stands."""
     with reading(engine) as connection:
-        return operations.get(connection, id)
+        return operations.get(connection, id, WHOLE_INSTALLATION)
 
 
 def rows_of(engine: sa.Engine, action: Changed) -> list[sa.RowMapping]:

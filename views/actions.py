@@ -10,6 +10,7 @@ from pydantic import Field
 
 from models.action.health import Health, health_of
 from models.action.plan import Broken, Plan, hooks_of
+from models.errors import Refused
 from models.sql import read_clock
 from models.store import actions, operations
 from models.store.operations import backfills
@@ -18,7 +19,7 @@ from scheduler.events.preview import next_due
 from scheduler.occurrence import next_occurrences
 from small_apps.store import small_apps
 from views.backfills import Backfill, backfill_of
-from views.finding import find
+from views.finding import app_of, find
 from views.installation import Installation
 from views.stored import document_of
 from views.view import Instant, Listing, View
@@ -122,6 +123,8 @@ def list_actions(
     owner: str | None = None,
 ) -> Actions:
     """Return the actions of a small app, or of all."""
+    if all_apps and installation.is_bound:
+        raise Refused(f"--app {installation.app_name} and --all-apps exclude each other")
     alert = installation.settings.alert
     with reading(installation.engine) as connection:
         app_id = None if all_apps else installation.small_app.id
@@ -139,9 +142,9 @@ def list_actions(
 def show(installation: Installation, name: str) -> Action:
     """Return an action of the small app with its rule, its last operations and backfills."""
     alert = installation.settings.alert
-    app = installation.small_app
     with reading(installation.engine) as connection:
-        row = find(connection, app, name, alert.overdue)
+        row = find(connection, installation, name, alert.overdue)
+        app = app_of(connection, installation, row)
         recent = operations.recent(connection, SHOWN, uid=row["uid"])
         filled = backfills.of_action(connection, row["uid"], SHOWN)
         now = read_clock(connection)
@@ -159,9 +162,9 @@ def show(installation: Installation, name: str) -> Action:
 
 def next_of(installation: Installation, name: str, count: int) -> Occurrences:
     """Return an action's next `count` occurrences."""
-    app = installation.small_app
     with reading(installation.engine) as connection:
-        row = find(connection, app, name)
+        row = find(connection, installation, name)
+        app = app_of(connection, installation, row)
         found = upcoming_in(connection, row, read_clock(connection), app.zone, count)
     return Occurrences(found.next)
 

@@ -1,7 +1,9 @@
 """Views of small apps (tenants): documents, status, and the results of changes."""
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -10,7 +12,7 @@ import sqlalchemy as sa
 from pydantic import Field
 
 from minutehand.grants import EVERYTHING, Grants
-from models.errors import InvalidDocument, Problem, Refused
+from models.errors import InvalidDocument, Outdated, Problem, Refused
 from models.limits import PREFIX
 from models.problems import listed
 from models.store import audit, operations
@@ -22,6 +24,7 @@ from small_apps.document import DEFAULT_APP, SmallAppModel, parse_small_app
 from small_apps.store import app_apply, app_limits, app_overview, app_status, small_apps
 from tasks.built_in import built_in_steps
 from views.files import located, read_documents
+from views.finding import find_app
 from views.installation import Installation
 from views.view import Instant, Listing, View
 from views.warnings import app_warnings
@@ -31,6 +34,8 @@ MOST_NAMED = 12
 # A small app is longer than an action, because it includes mails and people.
 LONGEST_APP = 64 * 2**20
 
+# A document with its place: a file, or empty for the body of a request.
+Document = tuple[str, object]
 Located = tuple[str, SmallAppModel]
 
 
@@ -85,6 +90,9 @@ class DataStatus(View):
     rewritten: Any
     reused: Any
     eta: Instant | None = Field(description="Estimated end of the refresh.")
+    started_at: Instant | None = Field(description="Start of the refresh that runs.")
+    elapsed_s: float | None = Field(description="How long it has run.")
+    eta_s: float | None = Field(description="How long it will take yet, estimated.")
 
 
 class OperationOfApp(View):
@@ -126,6 +134,7 @@ class App(View):
     zone: str
     grants: Grants = Field(description="What it may reach: names or patterns by kind.")
     document: dict[str, Any] = Field(description="As it is stored.")
+    document_tag: str = Field(description="Names the document: another one has another tag.")
     domains: tuple[Domain, ...]
     actions: ActionsOfApp
     next: NextOfApp | None
@@ -171,6 +180,7 @@ def list_apps(installation: Installation) -> Apps:
                     domains=tuple(small_apps.domain_names(connection, app.id)),
                 )
                 for app in small_apps.listed(connection)
+                if installation.may_see(app.name)
             )
         )
 
@@ -178,13 +188,14 @@ def list_apps(installation: Installation) -> Apps:
 def show(installation: Installation, name: str) -> App:
     """Return a small app; raises NotFound."""
     with reading(installation.engine) as connection:
-        app = small_apps.get(connection, name)
+        app = find_app(connection, installation, name)
         recent = operations.recent(connection, RECENT, small_app_id=app.id)
         return App(
             name=app.name,
             zone=app.zone,
             grants=small_apps.grants_of(connection, app.id),
-            document=small_apps.document_of(connection, app.id),
+            document=(document := small_apps.document_of(connection, app.id)),
+            document_tag=tag_of(document),
             **app_overview.overview(connection, app.id),
             limits=tuple(
                 LimitOfApp(setting=PREFIX + use.limit.upper(), used=use.used, most=use.most)
@@ -198,6 +209,61 @@ def show(installation: Installation, name: str) -> App:
         )
 
 
+def status(installation: Installation, name: str) -> DataStatus:
+    """Return the status of a small app's data; raises NotFound."""
+    with reading(installation.engine) as connection:
+        app = find_app(connection, installation, name)
+        return DataStatus(**app_status.status_of(connection, app.id))
+
+
+def statuses(installation: Installation, names: Collection[str]) -> dict[str, DataStatus]:
+    """Return the status of those small apps that exist, by name."""
+    with reading(installation.engine) as connection:
+        return {
+            app.name: DataStatus(**app_status.status_of(connection, app.id))
+            for app in small_apps.listed(connection)
+            if app.name in names
+        }
+
+
+def tag_of(document: Mapping[str, Any]) -> str:
+    """Return what names a document: equal documents have equal tags."""
+    text = json.dumps(document, ensure_ascii=False, sort_keys=True)
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def put(
+    installation: Installation, name: str, document: object, expects: str | None, *, dry_run: bool
+) -> AppliedApp:
+    """Make a document the small app's, or create the small app if the request may.
+
+    `expects` is the tag of the document that is replaced: empty for a new small app, None for any.
+    Raises InvalidDocument, NotFound, and Outdated for another document.
+    """
+    models = _parsed(installation, [("", document)])
+    if models[0][1].name != name:
+        remedy = f"is not the name in the address, {name!r}; write the same"
+        raise InvalidDocument([Problem("name", models[0][1].name, remedy)])
+    with installation.engine.connect() as connection, connection.begin() as transaction:
+        _check_tag(connection, name, expects)
+        done = _apply(connection, installation, models)
+        if dry_run:
+            transaction.rollback()
+    return _shown(installation, models, done)[0]
+
+
+def _check_tag(connection: sa.Connection, name: str, expects: str | None) -> None:
+    known = {app.name: app for app in small_apps.listed(connection)}
+    if name not in known:
+        if expects:
+            raise Outdated(f'small app "{name}" is unknown; another request may have deleted it')
+        return
+    small_apps.lock(connection, known[name].id)
+    now = tag_of(small_apps.document_of(connection, known[name].id))
+    if expects not in {None, now}:
+        raise Outdated(f'small app "{name}" has another document by now; read it again')
+
+
 def grant(
     installation: Installation, name: str, changes: Mapping[str, Sequence[str]], *, all_: bool
 ) -> GrantedTo:
@@ -209,9 +275,9 @@ def grant(
     without changes.
     """
     with installation.engine.begin() as connection:
-        if all_ or changes:
+        if (all_ or changes) and not installation.is_bound:
             small_apps.ensure(connection, parse_small_app({"name": name}))
-        app = small_apps.get(connection, name)
+        app = find_app(connection, installation, name)
         small_apps.lock(connection, app.id)
         before = EVERYTHING if all_ else small_apps.grants_of(connection, app.id)
         # An empty text grants nothing of its kind.
@@ -235,7 +301,7 @@ def hook_secret(installation: Installation, name: str) -> HookSecret:
     from tasks.notices.signing import secrets_of
 
     with reading(installation.engine) as connection:
-        small_apps.get(connection, name)
+        find_app(connection, installation, name)
     found = secrets_of(installation.settings.hook, name)
     if not found:
         raise Refused("webhooks are not signed; set SCHED_HOOK_SECRET")
@@ -247,12 +313,17 @@ def add(installation: Installation, file: Path) -> AppliedApp:
 
     The name `default` is taken once that small app has a document.
     """
-    count = len(read_documents(file, LONGEST_APP)) if str(file) != "-" else 1
-    if count != 1:
-        raise Refused(f"{file} holds {count} documents; write one small app, or use `app apply`")
-    models = _parsed([file])
-    if len(models) != 1:
-        raise Refused("- holds several documents; write one small app, or use `app apply`")
+    documents = documents_in([file])
+    if len(documents) != 1:
+        raise Refused(
+            f"{file} holds {len(documents)} documents; write one small app, or use `app apply`"
+        )
+    return create(installation, documents[0])
+
+
+def create(installation: Installation, document: Document) -> AppliedApp:
+    """Store a new small app; see `add`."""
+    models = _parsed(installation, [document])
     with installation.engine.begin() as connection:
         name = models[0][1].name
         if small_apps.has_document(connection, name):
@@ -263,9 +334,11 @@ def add(installation: Installation, file: Path) -> AppliedApp:
     return _shown(installation, models, done)[0]
 
 
-def apply(installation: Installation, files: Sequence[Path], *, dry_run: bool) -> AppliedApps:
+def apply(
+    installation: Installation, documents: Sequence[Document], *, dry_run: bool
+) -> AppliedApps:
     """Create small apps, or update them to their documents, all or none."""
-    models = _parsed(files)
+    models = _parsed(installation, documents)
     with installation.engine.connect() as connection, connection.begin() as transaction:
         done = _apply(connection, installation, models)
         if dry_run:
@@ -278,7 +351,7 @@ def delete(installation: Installation, name: str, *, is_sure: bool) -> DeletedAp
     if name == DEFAULT_APP:
         raise Refused(f'small app "{DEFAULT_APP}" cannot be deleted; delete its actions')
     with reading(installation.engine) as connection:
-        app = small_apps.get(connection, name)
+        app = find_app(connection, installation, name)
         ended = app_overview.active_names(connection, app.id, MOST_NAMED + 1)
     if ended and not is_sure:
         raise Refused(f'small app "{name}" has active actions: {listed(ended)}; add --yes')
@@ -288,17 +361,28 @@ def delete(installation: Installation, name: str, *, is_sure: bool) -> DeletedAp
     return DeletedApp(name=name, actions=len(deleted.names), cancelled=deleted.cancelled)
 
 
-def _parsed(files: Sequence[Path]) -> list[Located]:
-    """Return the models of all documents with their places; raises all problems at once."""
-    from small_apps.mail.checks import checked_small_app
-
+def documents_in(files: Sequence[Path]) -> list[Document]:
+    """Return the documents of all files with their places; raises all problems at once."""
     problems: list[Problem] = []
-    documents: list[tuple[str, object]] = []
+    documents: list[Document] = []
     for file in files:
         try:
             documents += read_documents(file, LONGEST_APP)
         except InvalidDocument as error:
             problems += error.problems
+    if problems:
+        raise InvalidDocument(problems)
+    return documents
+
+
+def _parsed(installation: Installation, documents: Sequence[Document]) -> list[Located]:
+    """Return the models of all documents with their places; raises all problems at once.
+
+    A document of a small app outside the request's scope is a problem.
+    """
+    from small_apps.mail.checks import checked_small_app
+
+    problems: list[Problem] = []
     models: list[Located] = []
     seen: dict[str, str] = {}
     for where, document in documents:
@@ -311,6 +395,9 @@ def _parsed(files: Sequence[Path]) -> list[Located]:
         first = seen.setdefault(model.name, where)
         if first != where:
             problems.append(Problem(f"{where}: name", model.name, f"stands in {first} already"))
+        if not installation.may_see(model.name):
+            meant = f"is another small app than {installation.app_name!r}"
+            problems.append(Problem(f"{where}: name", model.name, meant))
     if problems:
         raise InvalidDocument(problems)
     return models

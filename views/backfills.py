@@ -15,7 +15,7 @@ from runtime.clock import wait_for
 from runtime.database import reading
 from scheduler.on_demand import backfill as filling
 from scheduler.on_demand.backfill_range import Mode, Wanted, parse_pace
-from views.finding import find
+from views.finding import app_of, find
 from views.installation import Installation
 from views.view import Instant, View
 from views.waiting import why_unsent
@@ -136,7 +136,7 @@ def start(installation: Installation, asked: Range, timeout_s: float | None) -> 
 
     def standing() -> StartedBackfill:
         with reading(installation.engine) as connection:
-            stored = backfills.get(connection, id)
+            stored = backfills.get(connection, id, installation.scope)
             states = backfills.states_of(connection, stored, by_backfill(id, stored["actor"]))
         return StartedBackfill(
             **_values(stored),
@@ -156,7 +156,7 @@ def cancel(installation: Installation, action: str) -> CancelledBackfills:
     """Stop an action's active backfills."""
     installation.publish()
     with reading(installation.engine) as connection:
-        row = find(connection, installation.small_app, action)
+        row = find(connection, installation, action)
     ids, count = filling.cancel(installation.engine, row["uid"], installation.actor)
     return CancelledBackfills(
         uid=row["uid"], name=row["name"], backfills=tuple(ids), cancelled=count
@@ -165,8 +165,8 @@ def cancel(installation: Installation, action: str) -> CancelledBackfills:
 
 def _wanted(installation: Installation, asked: Range) -> tuple[dict[str, Any], Wanted]:
     with reading(installation.engine) as connection:
-        row = find(connection, installation.small_app, asked.action)
-    zone = zone_of(row["plan"], installation.small_app.zone)
+        row = find(connection, installation, asked.action)
+        zone = zone_of(row["plan"], app_of(connection, installation, row).zone)
     ends = _instant("--from", asked.first, zone), _instant("--to", asked.last, zone)
     mode = Mode(asked.only) if asked.only else Mode.ALL
     pace = parse_pace(asked.pace) if asked.pace else None

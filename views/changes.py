@@ -6,16 +6,17 @@ from uuid import UUID
 import sqlalchemy as sa
 from pydantic import Field
 
-from models.errors import NotFound, Refused
+from minutehand.steps import SmallApp
+from models.errors import InvalidAction, NotFound, Outdated, Problem, Refused
 from models.sql import read_clock
 from models.store.actions import deletion
 from runtime.database import reading
 from scheduler.changes import change
 from scheduler.changes.change import StoreAll
 from scheduler.changes.deletion import delete_all
-from scheduler.changes.validation import Watch, context_of, revisions_of, unwatched
+from scheduler.changes.validation import ChangeContext, Watch, context_of, revisions_of, unwatched
 from views.actions import Described, Upcoming, upcoming_of
-from views.finding import find
+from views.finding import app_of, find
 from views.installation import Installation
 from views.view import Listing, View
 from views.warnings import action_warnings
@@ -163,12 +164,60 @@ def _upcoming(
     return [upcoming_of(connection, (app.id, one.uid), one.plan, (now, app.zone)) for one in made]
 
 
-def switch(installation: Installation, name: str, *, active: bool) -> Switched:
-    """Pause or resume an action."""
+def put(installation: Installation, name: str, document: object, expects: int | None) -> Changed:
+    """Make a document the next revision of an action, or create the action of that name.
+
+    `expects` is the revision that the change is made to; 0 for an action that must not exist, None
+    for any. Raises InvalidAction, Refused, and Outdated for another revision.
+    """
+    installation.publish()
+    try:
+        with reading(installation.engine) as connection:
+            row = find(connection, installation, name)
+            app = app_of(connection, installation, row)
+    except NotFound:
+        return _create_named(installation, name, document, expects)
+    if expects == 0:
+        raise Outdated(f"an action named {row['name']!r} exists already")
+    author = installation.author_in(app, expects)
+    done = change.replace_document(installation.engine, row["uid"], document, author)
+    return _result(installation, app, done)
+
+
+def _create_named(
+    installation: Installation, name: str, document: object, expects: int | None
+) -> Changed:
+    if expects:
+        raise Outdated(f"no action is named {name!r}; another request may have deleted it")
+    given = document.get("name") if isinstance(document, dict) else None
+    if given is not None and given != name:
+        remedy = f"is not the name in the address, {name!r}; write the same"
+        raise InvalidAction([Problem("name", given, remedy)])
+    (done,) = change.create_all(installation.engine, [document], installation.author)
+    return _result(installation, installation.small_app, done)
+
+
+def _result(installation: Installation, app: SmallApp, done: change.Changed) -> Changed:
+    with reading(installation.engine) as connection:
+        warnings = action_warnings(connection, app, [done.model] if done.model else [])
+    return Changed(
+        uid=done.uid,
+        name=done.name,
+        change=done.change,
+        revision=done.revision,
+        warnings=warnings[0] if warnings else (),
+    )
+
+
+def switch(
+    installation: Installation, name: str, *, active: bool, expects: int | None = None
+) -> Switched:
+    """Pause or resume an action; raises Outdated if it is not at the revision `expects`."""
     installation.publish()
     with reading(installation.engine) as connection:
-        row = find(connection, installation.small_app, name)
-    return _switched(installation, row["uid"], active=active)
+        row = find(connection, installation, name)
+        author = installation.author_in(app_of(connection, installation, row), expects)
+    return _switched(installation, row["uid"], author, active=active)
 
 
 def switch_all(installation: Installation, owner: str, *, active: bool) -> SwitchedAll:
@@ -181,31 +230,36 @@ def switch_all(installation: Installation, owner: str, *, active: bool) -> Switc
 
     def switched(uid: UUID) -> Switched | NotSwitched:
         try:
-            return _switched(installation, uid, active=active)
+            return _switched(installation, uid, installation.author, active=active)
         except (NotFound, Refused) as error:
             return NotSwitched(uid=uid, refused=str(error))
 
     return SwitchedAll(tuple(switched(uid) for uid in uids))
 
 
-def _switched(installation: Installation, uid: UUID, *, active: bool) -> Switched:
-    done = change.set_active(installation.engine, uid, active=active, author=installation.author)
+def _switched(
+    installation: Installation, uid: UUID, author: ChangeContext, *, active: bool
+) -> Switched:
+    done = change.set_active(installation.engine, uid, active=active, author=author)
     return Switched(
         uid=uid, name=done.name, change=done.change, revision=done.revision, active=active
     )
 
 
-def delete(installation: Installation, name: str) -> DeletedAction:
-    """Delete an action."""
+def delete(installation: Installation, name: str, expects: int | None = None) -> DeletedAction:
+    """Delete an action; raises Outdated if it is not at the revision `expects`."""
     with reading(installation.engine) as connection:
-        row = find(connection, installation.small_app, name)
-    cancelled = change.delete(installation.engine, row["uid"], installation.remover)
+        row = find(connection, installation, name)
+        remover = installation.remover_in(app_of(connection, installation, row), expects)
+    cancelled = change.delete(installation.engine, row["uid"], remover)
     return DeletedAction(uid=row["uid"], name=row["name"], cancelled=cancelled)
 
 
 def delete_owned(installation: Installation, owner: str) -> DeletedActions:
     """Delete all actions of an owner; raises NotFound for none."""
-    deleted = delete_all(installation.engine, installation.remover, owner)
+    deleted = delete_all(
+        installation.engine, installation.remover_in(installation.small_app), owner
+    )
     if not deleted.names:
         raise _nothing(owner)
     names = tuple(sorted(deleted.names))

@@ -21,6 +21,15 @@ from views.words import instant
 COLUMNS = {ACTIVATED: "activated_at", LAST_SEEN: "last_seen_at"}
 
 
+class NewEvent(View):
+    """An event of a user, as a request describes it."""
+
+    event: str = Field(description="Its name.")
+    user: str = Field(description="Id of the user.")
+    id: str | None = Field(None, description="Its own id; by default a new one.")
+    at: str | None = Field(None, description="When it happened; by default now.")
+
+
 class SentEvent(View):
     """An event that was sent, and its result."""
 

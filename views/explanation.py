@@ -7,11 +7,13 @@ import sqlalchemy as sa
 from pydantic import Field
 
 from models.errors import NotFound, Refused
+from models.store import actions
+from models.store.actions import as_uid
 from models.values import parse_instant
 from runtime.database import reading
 from scheduler.explain import explain as explained
 from tasks.built_in import built_in_steps
-from views.finding import find
+from views.finding import app_of, find
 from views.installation import Installation
 from views.view import Instant, View
 from views.words import zone_of
@@ -63,13 +65,11 @@ def explain(
 
 def _found(connection: sa.Connection, installation: Installation, action: str) -> tuple[UUID, str]:
     """Return an action's uid, deleted or not, and the zone in which its instants are read."""
-    app = installation.small_app
     try:
-        row: Any = find(connection, app, action)
+        row: Any = find(connection, installation, action)
     except NotFound:
-        try:
-            return UUID(action), app.zone
-        except ValueError:
-            pass
-        raise
-    return row["uid"], zone_of(row["plan"], app.zone)
+        uid = as_uid(action)
+        if uid is None or not actions.is_known(connection, uid, installation.scope):
+            raise
+        return uid, installation.small_app.zone
+    return row["uid"], zone_of(row["plan"], app_of(connection, installation, row).zone)

@@ -48,7 +48,8 @@ def documents_in(files: Sequence[Path]) -> list[object]:
 
 def located(where: str, error: InvalidDocument) -> InvalidDocument:
     """Return the error with the file in front of each path."""
-    problems = [Problem(f"{where}: {p.path}", p.value, p.remedy) for p in error.problems]
+    before = f"{where}: " if where else ""
+    problems = [Problem(before + p.path, p.value, p.remedy) for p in error.problems]
     return InvalidDocument(problems)
 
 

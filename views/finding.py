@@ -1,5 +1,6 @@
 """Find the action or operation that a user names."""
 
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -11,21 +12,26 @@ from models.errors import NotFound
 from models.problems import listed
 from models.store import actions
 from models.store.actions import OVERDUE
-from small_apps.store import app_overview
+from small_apps.store import app_overview, small_apps
+from views.installation import Installation
 
 MOST_NAMED = 5
 
 
 def find(
-    connection: sa.Connection, app: SmallApp, name: str, overdue: timedelta = OVERDUE
+    connection: sa.Connection, installation: Installation, name: str, overdue: timedelta = OVERDUE
 ) -> dict[str, Any]:
-    """Return the action of that name in the small app, or of that uid.
+    """Return the action of that name in the request's small app, or of that uid in its scope.
 
-    Raises NotFound, which names the other small apps that have an action of this name.
+    Raises NotFound, which names the other small apps that have an action of this name if the
+    request may see them.
     """
+    app = installation.small_app
     try:
-        return actions.find(connection, app.id, name, overdue)
+        return actions.find(connection, app.id, name, installation.scope, overdue)
     except NotFound as error:
+        if installation.is_bound:
+            raise
         others = app_overview.apps_with_action(connection, name, MOST_NAMED)
         if not others:
             raise
@@ -33,6 +39,22 @@ def find(
             f"small app {app.name!r} has no action named {name!r}; it is in {listed(others)}:"
             f" add --app {others[0]}"
         ) from error
+
+
+def app_of(
+    connection: sa.Connection, installation: Installation, row: Mapping[str, Any]
+) -> SmallApp:
+    """Return the small app of a stored action: a uid may find one of another small app."""
+    app = installation.small_app
+    its_own = row["small_app_id"]
+    return app if its_own == app.id else small_apps.by_id(connection, its_own)
+
+
+def find_app(connection: sa.Connection, installation: Installation, name: str) -> SmallApp:
+    """Return the small app of that name; raises NotFound, also for one outside the scope."""
+    if not installation.may_see(name):
+        raise NotFound(f'small app "{name}" is unknown')
+    return small_apps.get(connection, name)
 
 
 def operation_id(text: str) -> UUID:

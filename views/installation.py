@@ -13,6 +13,7 @@ from pydantic import Field
 from minutehand.steps import SmallApp
 from models.errors import NotFound
 from models.store.schema import check_schema, current_revision
+from models.store.scope import WHOLE_INSTALLATION, Scope
 from runtime.config import Settings, load_settings
 from runtime.database import make_engine, reading
 from scheduler.changes import default_actions
@@ -39,11 +40,15 @@ class Migrated(View):
 class Installation:
     """An installation, opened on demand; raises InvalidSetting, NotFound and SchemaOutdated.
 
-    `actor` is the account that runs this process.
+    `actor` is the author of changes: the bearer of a token, or the account that runs this process.
     """
 
     home: Path | None = None
     app_name: str = "default"
+    # Whether the request may see `app_name` alone.
+    is_bound: bool = field(default=False, kw_only=True)
+    # The author of changes; None for the account that runs this process.
+    bearer: str | None = field(default=None, kw_only=True)
     # Warnings about how it was opened.
     notes: list[str] = field(default_factory=list, kw_only=True)
 
@@ -89,27 +94,55 @@ class Installation:
             return small_apps.get(connection, self.app_name)
 
     @property
+    def scope(self) -> Scope:
+        """What look-ups by id may find."""
+        return Scope(self.small_app.id) if self.is_bound else WHOLE_INSTALLATION
+
+    def for_request(self, app_name: str | None, *, is_bound: bool, bearer: str) -> "Installation":
+        """Return this installation as one request sees it, with the same settings and engine."""
+        made = Installation(self.home, app_name or self.app_name, is_bound=is_bound, bearer=bearer)
+        shared = {"settings": self.settings, "engine": self.engine, "registry": self.registry}
+        made.__dict__.update(shared)
+        return made
+
+    def may_see(self, app_name: str) -> bool:
+        """Return whether the request may see a small app."""
+        return not self.is_bound or app_name == self.app_name
+
+    @property
     def actor(self) -> str:
+        if self.bearer is not None:
+            return self.bearer
         try:
             return getpass.getuser()
         except (KeyError, OSError):
             return "unknown"
 
     @property
-    def remover(self) -> ChangeContext:
-        """The context of a deletion, for which no step of a user is loaded."""
-        return ChangeContext(self.actor, self.small_app, built_in_steps())
-
-    @property
     def author(self) -> ChangeContext:
+        """The context of a change in the request's small app."""
+        return self.author_in(self.small_app)
+
+    def author_in(self, app: SmallApp, expects: int | None = None) -> ChangeContext:
+        """Return the context of a change in a small app, made to the revision `expects` or any."""
         from broker.celery_rules import rules_of
 
-        tick = timedelta(seconds=self.settings.scheduler.tick_seconds)
-        kept_for = self.settings.retention.kept_for
-        specs, rules = self.registry.steps, rules_of(self.settings)
         with reading(self.engine) as connection:
-            grants = small_apps.grants_of(connection, self.small_app.id)
-        return ChangeContext(self.actor, self.small_app, specs, tick, kept_for, rules, grants)
+            grants = small_apps.grants_of(connection, app.id)
+        return ChangeContext(
+            self.actor,
+            app,
+            self.registry.steps,
+            timedelta(seconds=self.settings.scheduler.tick_seconds),
+            self.settings.retention.kept_for,
+            rules_of(self.settings),
+            grants,
+            expects,
+        )
+
+    def remover_in(self, app: SmallApp, expects: int | None = None) -> ChangeContext:
+        """Return the context of a deletion, for which no step of a user is loaded."""
+        return ChangeContext(self.actor, app, built_in_steps(), expects=expects)
 
     def publish(self) -> None:
         """Prepare to send messages to the broker."""

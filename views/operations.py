@@ -1,6 +1,7 @@
 """Views of operations, the runs of actions."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -8,9 +9,11 @@ import sqlalchemy as sa
 from pydantic import Field
 
 from models.action.plan import Target
+from models.errors import Refused
 from models.notices import shown_target
-from models.operation import OperationState
+from models.operation import Cause, OperationState
 from models.store import notices, operations
+from models.values import parse_instant
 from runtime.database import reading
 from small_apps.store import small_apps
 from views.finding import find, operation_id
@@ -65,6 +68,23 @@ class OperationRow(View):
 
 class Operations(Listing[OperationRow]):
     """Operations, the newest first."""
+
+
+class OperationPage(View):
+    """Operations, the last recorded first."""
+
+    items: tuple[OperationRow, ...]
+    next: str | None = Field(description="`cursor` of the next page; null for the last page.")
+
+
+class Filter(View):
+    """Which operations to list; without a value, all."""
+
+    action: str | None = None
+    states: tuple[OperationState, ...] = ()
+    causes: tuple[Cause, ...] = ()
+    since: str | None = None
+    until: str | None = None
 
 
 class Attempt(View):
@@ -125,15 +145,64 @@ def list_operations(
     """Return a small app's newest operations, of one action or all, in some states or any."""
     app = installation.small_app
     with reading(installation.engine) as connection:
-        uid = find(connection, app, action)["uid"] if action else None
+        uid = find(connection, installation, action)["uid"] if action else None
         rows = operations.recent(connection, limit, small_app_id=app.id, uid=uid, states=states)
     return Operations(tuple(OperationRow(**_values(row)) for row in rows))
+
+
+def page(
+    installation: Installation, wanted: Filter, limit: int, cursor: str | None
+) -> OperationPage:
+    """Return a page of a small app's operations; raises NotFound and Refused.
+
+    Rows that are recorded meanwhile stand before the first page, so that none is shown twice.
+    """
+    app = installation.small_app
+    with reading(installation.engine) as connection:
+        action = wanted.action
+        asked = operations.Wanted(
+            app.id,
+            find(connection, installation, action)["uid"] if action else None,
+            wanted.states,
+            wanted.causes,
+            _instant("since", wanted.since, app.zone),
+            _instant("until", wanted.until, app.zone),
+            None if cursor is None else _place(cursor),
+        )
+        rows = operations.page(connection, asked, limit + 1)
+    shown = rows[:limit]
+    return OperationPage(
+        items=tuple(OperationRow(**_values(row)) for row in shown),
+        next=_cursor(shown[-1]) if len(rows) > limit else None,
+    )
+
+
+def _instant(name: str, text: str | None, zone: str) -> datetime | None:
+    try:
+        return None if text is None else parse_instant(text, zone)
+    except ValueError as error:
+        raise Refused(f"{name} {text!r}: {error}") from None
+
+
+def _cursor(row: Mapping[str, Any]) -> str:
+    return f"{row['recorded_at'].isoformat()}_{row['id']}"
+
+
+def _place(cursor: str) -> tuple[datetime, UUID]:
+    at, _, id = cursor.partition("_")
+    try:
+        place = datetime.fromisoformat(at), UUID(id)
+    except ValueError:
+        place = None
+    if place is None or place[0].tzinfo is None:
+        raise Refused(f"cursor {cursor!r} is none; take `next` of the page before")
+    return place
 
 
 def show(installation: Installation, id: str) -> Operation:
     """Return an operation with its attempts and notices; raises NotFound."""
     with reading(installation.engine) as connection:
-        row = operations.get(connection, operation_id(id))
+        row = operations.get(connection, operation_id(id), installation.scope)
         return Operation(
             **_values(row),
             zone=small_apps.by_id(connection, row["small_app_id"]).zone,
@@ -142,16 +211,24 @@ def show(installation: Installation, id: str) -> Operation:
         )
 
 
+def rows_of(installation: Installation, ids: Sequence[UUID]) -> dict[UUID, OperationRow]:
+    """Return those operations of `ids` that exist, by id, whatever their small app."""
+    with reading(installation.engine) as connection:
+        rows = operations.by_ids(connection, ids)
+    return {row["id"]: OperationRow(**_values(row)) for row in rows}
+
+
 def state(installation: Installation, id: str) -> OperationStateView:
     """Return the state of an operation; never asks the broker."""
     with reading(installation.engine) as connection:
-        return OperationStateView(id=id, state=operations.get_operation_state(id, connection))
+        found = operations.get_operation_state(id, connection, installation.scope)
+    return OperationStateView(id=id, state=found)
 
 
 def log(installation: Installation, id: str) -> Log:
     """Return the last log lines of an operation's steps."""
     with reading(installation.engine) as connection:
-        row = operations.get(connection, operation_id(id))
+        row = operations.get(connection, operation_id(id), installation.scope)
         lines = operations.log_lines(connection, row["id"])
     return Log(tuple(LogLine(**one) for one in lines))
 

@@ -19,7 +19,7 @@ from scheduler.on_demand import cancel as cancelling
 from scheduler.on_demand import manual, restart
 from scheduler.on_demand.restart import Repeated as Restarted
 from tasks.built_in import built_in_steps
-from views.finding import find, operation_id
+from views.finding import app_of, find, operation_id
 from views.installation import Installation
 from views.stored import document_of
 from views.view import Instant, Listing, View
@@ -145,20 +145,26 @@ class RunPlan(View):
     sends: bool = Field(exclude=True)
 
 
-def run(installation: Installation, name: str, user: str | None, timeout_s: float | None) -> Ran:
+def run(
+    installation: Installation,
+    name: str,
+    user: str | None,
+    timeout_s: float | None,
+    key: str | None = None,
+) -> Ran:
     """Run an action now; wait at most `timeout_s`, if given, for its end.
 
-    `user` is the user to run an action on events for. Raises Refused and records nothing if the
-    action is paused, quarantined or already active.
+    `user` is the user to run an action on events for. Requests with the same `key` run it once.
+    Raises Refused and records nothing if the action is paused, quarantined or already active.
     """
     engine = installation.engine
     with reading(engine) as connection:
-        row = find(connection, installation.small_app, name)
+        row = find(connection, installation, name)
     installation.publish()
-    id, sent = manual.run_now(engine, row["uid"], installation.actor, user)
+    id, sent = manual.run_now(engine, row["uid"], installation.actor, user, key)
     state = None if timeout_s is None else wait_for_end(engine, id, timeout_s)
     with reading(engine) as connection:
-        stored = operations.get(connection, id)
+        stored = operations.get(connection, id, installation.scope)
     return Ran(
         id=id,
         state=state or stored["state"],
@@ -191,32 +197,46 @@ def run_all(installation: Installation, timeout_s: float | None) -> RanAll:
 
 def rerun(installation: Installation, ids: Sequence[str], timeout_s: float | None) -> RepeatedAll:
     """Run missed operations, in the current revision of their actions."""
-    return _repeat(installation, ids, restart.rerun, timeout_s)
+    made = _each(ids, lambda id: rerun_one(installation, id))
+    return RepeatedAll(_awaited(installation, made, timeout_s, WENT_WELL))
 
 
 def retry(installation: Installation, ids: Sequence[str], timeout_s: float | None) -> RepeatedAll:
     """Retry failed, partial or cancelled operations, in the current revision of their actions."""
-    return _repeat(installation, ids, restart.retry, timeout_s)
+    made = _each(ids, lambda id: retry_one(installation, id))
+    return RepeatedAll(_awaited(installation, made, timeout_s, WENT_WELL))
 
 
 def cancel(installation: Installation, ids: Sequence[str], timeout_s: float | None) -> CancelledAll:
     """Cancel operations at once if they have not started; ask running ones to end."""
-    installation.publish()
-
-    def act(id: UUID) -> Cancelled:
-        done = cancelling.cancel(installation.engine, id, installation.actor)
-        return Cancelled(id=id, state=done.state, is_asked=done.state == OperationState.RUNNING)
-
-    made = _each(ids, act)
+    made = _each(ids, lambda id: cancel_one(installation, id))
     good = {OperationState.CANCELLED}
     return CancelledAll(_awaited(installation, made, timeout_s, good))
 
 
+def rerun_one(installation: Installation, id: str) -> Repeated:
+    """Run a missed operation; raises NotFound and Refused."""
+    return _repeated(installation, id, restart.rerun)
+
+
+def retry_one(installation: Installation, id: str) -> Repeated:
+    """Retry an ended operation that did not succeed; raises NotFound and Refused."""
+    return _repeated(installation, id, restart.retry)
+
+
+def cancel_one(installation: Installation, id: str) -> Cancelled:
+    """Cancel an operation, or ask it to end; raises NotFound and Refused."""
+    installation.publish()
+    uid = operation_id(id)
+    done = cancelling.cancel(installation.engine, uid, installation.scope, installation.actor)
+    return Cancelled(id=uid, state=done.state, is_asked=done.state == OperationState.RUNNING)
+
+
 def plan(installation: Installation, name: str, user: str | None) -> RunPlan:
     """Return what running an action now would do."""
-    app = installation.small_app
     with reading(installation.engine) as connection:
-        row = find(connection, app, name)
+        row = find(connection, installation, name)
+        app = app_of(connection, installation, row)
         model = load_action(document_of(row), steps=built_in_steps())
         rule = model.recipients
         if model.when.is_event:
@@ -240,31 +260,26 @@ def plan(installation: Installation, name: str, user: str | None) -> RunPlan:
         )
 
 
-def _repeat(
-    installation: Installation, ids: Sequence[str], again: Restart, timeout_s: float | None
-) -> RepeatedAll:
+def _repeated(installation: Installation, id: str, again: Restart) -> Repeated:
     installation.publish()
-
-    def act(id: UUID) -> Repeated:
-        done, sent = again(installation.engine, id, installation.actor)
-        return Repeated(
-            id=id,
-            state=OperationState.PENDING,
-            attempt=done.attempt,
-            revision=done.revision,
-            old_revision=done.old_revision,
-            unsent=why_unsent(installation, sent),
-        )
-
-    return RepeatedAll(_awaited(installation, _each(ids, act), timeout_s, WENT_WELL))
+    uid = operation_id(id)
+    done, sent = again(installation.engine, uid, installation.scope, installation.actor)
+    return Repeated(
+        id=uid,
+        state=OperationState.PENDING,
+        attempt=done.attempt,
+        revision=done.revision,
+        old_revision=done.old_revision,
+        unsent=why_unsent(installation, sent),
+    )
 
 
-def _each(ids: Sequence[str], act: Callable[[UUID], Done]) -> list[Any]:
+def _each(ids: Sequence[str], act: Callable[[str], Done]) -> list[Any]:
     """Return the result of `act` for each id; a refused one does not stop the others."""
     made: list[Any] = []
     for text in dict.fromkeys(ids):
         try:
-            made.append(act(operation_id(text)))
+            made.append(act(text))
         except (NotFound, Refused) as error:
             made.append(Refusal(id=text, refused=str(error)))
     return made

@@ -154,6 +154,13 @@ def status_in(connection: sa.Connection, settings: Settings) -> Status:
     )
 
 
+def is_ticking(installation: Installation) -> bool:
+    """Return whether a daemon, on any host, ticked within the last two ticks."""
+    settings = installation.settings
+    with reading(installation.engine) as connection:
+        return ticks.has_ticked(connection, "", _two_ticks(settings))
+
+
 def is_alive(installation: Installation, part: Part) -> Alive:
     """Return whether this host's daemon or worker is alive."""
     settings, host = installation.settings, socket.gethostname()

@@ -53,6 +53,17 @@ class ImportedUsers(View):
     never_activated: int = Field(description="Users of the file without `activated_at`.")
 
 
+class Group(View):
+    """A group of users."""
+
+    name: str
+    members: int
+
+
+class Groups(Listing[Group]):
+    """The groups of a small app, by name."""
+
+
 class NewUser(View):
     """A new user as a request describes it; instants may be local times of the small app."""
 
@@ -93,8 +104,22 @@ def add(installation: Installation, new: NewUser) -> AddedUser:
 
 def import_file(installation: Installation, file: Path, *, raises_events: bool) -> ImportedUsers:
     """Import users with their groups, all or none."""
+    models = _read(file, installation.small_app.zone)
+    return _import(installation, models, raises_events=raises_events)
+
+
+def import_rows(
+    installation: Installation, rows: Sequence[object], *, raises_events: bool
+) -> ImportedUsers:
+    """Import users with their groups, all or none; raises InvalidDocument with all problems."""
+    models = parse_users(rows, zone=installation.small_app.zone)
+    return _import(installation, models, raises_events=raises_events)
+
+
+def _import(
+    installation: Installation, models: Sequence[UserModel], *, raises_events: bool
+) -> ImportedUsers:
     app = installation.small_app
-    models = _read(file, app.zone)
     with installation.engine.begin() as connection:
         done = users.import_users(connection, app.id, models, raises_events=raises_events)
         if done.created:
@@ -117,6 +142,12 @@ def list_users(installation: Installation) -> Users:
     with reading(installation.engine) as connection:
         found = users.listed(connection, installation.small_app.id)
     return Users(tuple(_shown(user) for user in found))
+
+
+def list_groups(installation: Installation) -> Groups:
+    with reading(installation.engine) as connection:
+        found = users.group_sizes(connection, installation.small_app.id)
+    return Groups(tuple(Group(name=name, members=count) for name, count in found.items()))
 
 
 def _shown(user: users.User) -> User:

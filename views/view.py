@@ -74,6 +74,6 @@ def as_json(view: Shown) -> Any:
     return view.model_dump(mode="json", by_alias=True)
 
 
-def json_text(view: Shown) -> str:
-    """Return a view as JSON text with control characters escaped."""
-    return visible_json(json.dumps(as_json(view), indent=2, ensure_ascii=False))
+def json_text(view: Shown, indent: int | None = 2) -> str:
+    """Return a view as JSON text with control characters escaped, on one line for no indent."""
+    return visible_json(json.dumps(as_json(view), indent=indent, ensure_ascii=False))

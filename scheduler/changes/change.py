@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from broker.sending import send_reserved
 from models.action import ScheduledActionModel
 from models.action.plan import NOTHING_PLANNED, Plan
-from models.errors import InvalidAction, Refused
+from models.errors import InvalidAction, Outdated, Refused
 from models.sql import read_clock
 from models.store import actions, audit
 from models.store.actions import cursors
@@ -36,6 +36,7 @@ from scheduler.changes.validation import (
     ChangeContext,
     Stored,
     Watch,
+    check_revision,
     context_of,
     contexts_of,
     has_due_date_in,
@@ -52,6 +53,7 @@ __all__ = [
     "apply_all",
     "create_all",
     "delete",
+    "replace_document",
     "rows_named",
     "set_active",
 ]
@@ -174,6 +176,19 @@ def _store(
     return [changes[number] for number in range(len(rows))], messages
 
 
+def replace_document(
+    engine: sa.Engine, uid: UUID, document: object, author: ChangeContext
+) -> Changed:
+    """Make a document the next revision of an action, whatever its name.
+
+    Raises InvalidAction, Refused for a taken name or a deleted action, and Outdated.
+    """
+    with engine.begin() as connection:
+        changed, messages = _edit(connection, uid, document, author)
+    send_reserved(engine, messages)
+    return changed
+
+
 def set_active(engine: sa.Engine, uid: UUID, *, active: bool, author: ChangeContext) -> Changed:
     """Pause or resume an action by a new revision."""
     with engine.begin() as connection:
@@ -185,6 +200,8 @@ def set_active(engine: sa.Engine, uid: UUID, *, active: bool, author: ChangeCont
             if document is None:
                 raise Refused(f"the document of {row.name!r} cannot be read; apply a sound one")
             changed, messages = _edit(connection, uid, {**document, "active": active}, by)
+        except Outdated:
+            raise
         except (InvalidAction, Refused) as error:
             if active or row.deleted_at is not None or not _is_broken(row, author):
                 raise
@@ -225,6 +242,7 @@ def _revise(
 ) -> tuple[Changed, tuple[Message, ...]]:
     """Decide a locked action up to `now`, then make `revision` its next revision."""
     row, recorded = settle(connection, row, now, author.steps)
+    check_revision(row, author)
     uid, name = row.action_uid, revision.columns["name"]
     if row.set_aside is None and revision.columns["document_hash"] == row.document_hash:
         unchanged = _changed(uid, revision, Change.UNCHANGED, row.revision)

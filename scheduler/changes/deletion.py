@@ -16,7 +16,7 @@ from models.store import audit
 from models.store.actions import cursors, deletion
 from models.store.operations import backfills, unstarted
 from scheduler.changes.revisions import decide_until, not_ahead, settle
-from scheduler.changes.validation import ChangeContext
+from scheduler.changes.validation import ChangeContext, check_revision
 from small_apps.store import small_apps
 
 AT_ONCE = 200
@@ -51,6 +51,7 @@ def _delete(connection: sa.Connection, uids: Sequence[UUID], author: ChangeConte
     rows = [row for row in cursors.lock_all(connection, uids) if row.deleted_at is None]
     now = read_clock(connection)
     for locked in rows:
+        check_revision(locked, author)
         row, _ = settle(connection, locked, now, author.steps)
         row = not_ahead(connection, row, now)
         if row.set_aside is None:

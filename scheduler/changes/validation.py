@@ -14,7 +14,7 @@ from models.action.plan import DueDateTrigger, Plan
 from models.action.policy import kept_too_short
 from models.celery_task import NO_TASKS, CeleryRules
 from models.durations import format_span
-from models.errors import InvalidAction, Problem
+from models.errors import InvalidAction, Outdated, Problem
 from models.json_text import read_json
 from models.parsing import DEFAULT_TICK
 from models.store import actions
@@ -29,7 +29,7 @@ class ChangeContext:
     """The author of a change, the small app, the known steps, and relevant settings.
 
     `kept_for` is the retention of operations (None: forever), `celery` the allowed tasks, `grants`
-    what the small app may reach.
+    what the small app may reach. With `expects`, the change is made to that revision alone.
     """
 
     name: str
@@ -39,6 +39,16 @@ class ChangeContext:
     kept_for: timedelta | None = None
     celery: CeleryRules | None = NO_TASKS
     grants: Grants = EVERYTHING
+    expects: int | None = None
+
+
+def check_revision(row: Stored, author: ChangeContext) -> None:
+    """Raise Outdated if the action is not at the revision that the author expects."""
+    if author.expects not in {None, row.revision}:
+        raise Outdated(
+            f"{row.name!r} is at revision {row.revision}, not {author.expects}: another change came"
+            " first; read it again"
+        )
 
 
 # Called with the number of validated documents and their total.

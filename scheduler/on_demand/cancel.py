@@ -12,6 +12,7 @@ from models.store import audit, operations
 from models.store.operations import restart, unstarted
 from models.store.operations.finish import release_waiting
 from models.store.operations.outbox import Message
+from models.store.scope import Scope
 
 # The operation may start, or return to pending, between two tries.
 MOST_TRIES = 5
@@ -25,7 +26,7 @@ class Cancelled:
     state: OperationState
 
 
-def cancel(engine: sa.Engine, operation_id: UUID, actor: str) -> Cancelled:
+def cancel(engine: sa.Engine, operation_id: UUID, scope: Scope, actor: str) -> Cancelled:
     """Cancel an unstarted operation at once; ask a running one to end.
 
     Its worker interrupts it at the next heartbeat and ends its process after the grace. Raises
@@ -33,7 +34,7 @@ def cancel(engine: sa.Engine, operation_id: UUID, actor: str) -> Cancelled:
     """
     for _ in range(MOST_TRIES):
         with engine.begin() as connection:
-            found = _cancel(connection, operation_id, actor)
+            found = _cancel(connection, operation_id, scope, actor)
         if found is not None:
             cancelled, released = found
             send_reserved(engine, released)
@@ -42,10 +43,10 @@ def cancel(engine: sa.Engine, operation_id: UUID, actor: str) -> Cancelled:
 
 
 def _cancel(
-    connection: sa.Connection, id: UUID, actor: str
+    connection: sa.Connection, id: UUID, scope: Scope, actor: str
 ) -> tuple[Cancelled, list[Message]] | None:
     """Return the cancelled operation and those that waited for it; None if it moved meanwhile."""
-    row = operations.get(connection, id)
+    row = operations.get(connection, id, scope)
     reason = f"cancelled by {actor}"
     released: list[Message] = []
     if unstarted.cancel(connection, id, reason):
@@ -54,7 +55,7 @@ def _cancel(
     elif restart.ask_to_cancel(connection, id, reason):
         state = OperationState.RUNNING
     else:
-        now = operations.get(connection, id)
+        now = operations.get(connection, id, scope)
         if now["state"] in ENDED:
             raise Refused(f"operation {id} has ended: it is {now['state']}")
         if now["handing_at"] is not None and now["state"] == OperationState.PENDING:

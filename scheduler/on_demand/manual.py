@@ -11,7 +11,7 @@ from broker.app import settings_in_use
 from broker.sending import Sent, send_reserved
 from models.action.plan import Plan
 from models.errors import NotFound, Refused
-from models.fingerprint import fingerprint, str_to_uuid
+from models.fingerprint import fingerprint, keyed_run_id, str_to_uuid
 from models.limits import too_many_wait
 from models.operation import Cause, by_person
 from models.sql import read_clock
@@ -37,16 +37,21 @@ class Asked:
 
 
 def run_now(
-    engine: sa.Engine, uid: UUID, actor: str, subject: str | None = None
+    engine: sa.Engine,
+    uid: UUID,
+    actor: str,
+    subject: str | None = None,
+    key: str | None = None,
 ) -> tuple[UUID, Sent]:
     """Record a manual operation of an action and send it; return its id and what was sent.
 
     `subject` is the user of an event action. Raises Refused, with nothing recorded, if the action
     is paused, quarantined or already active, and NotFound for an unknown user. If the broker is
-    unavailable, the operation stays pending and the daemon sends it.
+    unavailable, the operation stays pending and the daemon sends it. Requests with the same `key`
+    run the action once: the later ones get the operation of the first.
     """
-    message = _record(engine, uid, actor, subject)
-    return message.id, send_reserved(engine, [message])
+    id, message = _record(engine, uid, actor, subject, key)
+    return id, send_reserved(engine, [] if message is None else [message])
 
 
 def run_all(
@@ -66,24 +71,32 @@ def run_all(
             continue
         uid, name = row["uid"], row["name"]
         try:
-            message = _record(engine, uid, actor, None)
+            id, message = _record(engine, uid, actor)
         except Refused as error:
             asked.append(Asked(uid, name, None, str(error)))
             continue
-        asked.append(Asked(uid, name, message.id))
-        messages.append(message)
+        asked.append(Asked(uid, name, id))
+        messages += [] if message is None else [message]
     return asked, send_reserved(engine, messages)
 
 
-def _record(engine: sa.Engine, uid: UUID, actor: str, subject: str | None) -> Message:
-    """Record a manual operation, reserved for the caller; return its message."""
+def _record(
+    engine: sa.Engine, uid: UUID, actor: str, subject: str | None = None, key: str | None = None
+) -> tuple[UUID, Message | None]:
+    """Record a manual operation, reserved for the caller; return its id and its message.
+
+    None for an operation that an earlier request of this `key` recorded.
+    """
     with engine.begin() as connection:
         row = cursors.lock(connection, uid)
+        keyed = None if key is None else keyed_run_id(uid, key)
+        if keyed is not None and operations.recorded_among(connection, [keyed]):
+            return keyed, None
         plan = _runnable_plan(connection, row)
         now = read_clock(connection).replace(microsecond=0)
         _check_subject(connection, row, plan, subject)
         _check_room(connection, row.small_app_id)
-        id = str_to_uuid(fingerprint(uid, now, subject=subject, manual=token_hex(8)))
+        id = keyed or str_to_uuid(fingerprint(uid, now, subject=subject, manual=token_hex(8)))
         operation = operation_row(action_ref(row), plan, id, now, by_person(Cause.MANUAL, actor))
         if subject is not None:
             operation |= {"subject": subject, "overlap_key": None}
@@ -95,7 +108,7 @@ def _record(engine: sa.Engine, uid: UUID, actor: str, subject: str | None) -> Me
             verb="action.run",
             objects={str(uid): {"operation": str(id)}},
         )
-    return Message(id, 1, operation["task"], operation["queue"])
+    return id, Message(id, 1, operation["task"], operation["queue"])
 
 
 def _runnable_plan(connection: sa.Connection, row: sa.Row[Any]) -> Plan:

@@ -25,6 +25,7 @@ from models.store import actions, audit, operations
 from models.store.actions import cursors
 from models.store.operations import restart, running
 from models.store.operations.outbox import Message
+from models.store.scope import Scope
 from scheduler.changes.revisions import action_ref
 from scheduler.record import operation_row
 
@@ -43,43 +44,43 @@ class Repeated:
     old_revision: int
 
 
-def rerun(engine: sa.Engine, operation_id: UUID, actor: str) -> tuple[Repeated, Sent]:
+def rerun(engine: sa.Engine, operation_id: UUID, scope: Scope, actor: str) -> tuple[Repeated, Sent]:
     """Make a missed operation pending, under the action's current revision, and send it.
 
     Raises NotFound, or Refused if it is not missed or its action cannot run.
     """
     try:
-        return _repeat(engine, operation_id, MISSED, actor)
+        return _repeat(engine, operation_id, scope, MISSED, actor)
     except NotFound as error:
         # Older missed occurrences have a span instead of rows.
         hint = "run older missed occurrences with `minutehand backfill ACTION --from … --to …`"
         raise NotFound(f"{error}; {hint}") from None
 
 
-def retry(engine: sa.Engine, operation_id: UUID, actor: str) -> tuple[Repeated, Sent]:
+def retry(engine: sa.Engine, operation_id: UUID, scope: Scope, actor: str) -> tuple[Repeated, Sent]:
     """Make a failed, partial or cancelled operation pending in a new attempt, and send it.
 
     It runs the action's current revision. If the steps do the same as before, the first steps that
     succeeded are skipped. Raises NotFound, or Refused if it succeeded, has not ended, or its action
     cannot run.
     """
-    return _repeat(engine, operation_id, RETRIABLE, actor)
+    return _repeat(engine, operation_id, scope, RETRIABLE, actor)
 
 
 def _repeat(
-    engine: sa.Engine, id: UUID, states: Collection[OperationState], actor: str
+    engine: sa.Engine, id: UUID, scope: Scope, states: Collection[OperationState], actor: str
 ) -> tuple[Repeated, Sent]:
     cause = Cause.RERUN if states is MISSED else Cause.RETRY
     with engine.begin() as connection:
-        uid = operations.get(connection, id)["action_uid"]
+        uid = operations.get(connection, id, scope)["action_uid"]
         action = cursors.lock(connection, uid)
-        row = operations.get(connection, id)
+        row = operations.get(connection, id, scope)
         if row["state"] not in states:
             raise Refused(_why_not(row, states))
         plan = runnable_plan(action)
         message = again(connection, action, plan, row, by_person(cause, actor))
         if message is None:
-            raise Refused(_why_not(operations.get(connection, id), states))
+            raise Refused(_why_not(operations.get(connection, id, scope), states))
         repeated = Repeated(id, message.attempt, action.revision, row["revision"])
         audit.write(
             connection,

@@ -8,7 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from models.operation import DONE, ENDED, OperationState
-from models.sql import stands_in
+from models.sql import read_clock, stands_in
 from models.store.actions.cursors import UNSCHEDULED
 from models.tables import action_cursor, actions, domains, operations, snapshots
 
@@ -22,6 +22,7 @@ _SHOWN: Sequence[sa.Column[Any]] = (
     operations.c.phase,
     operations.c.message,
     operations.c.eta_at,
+    operations.c.started_at,
     operations.c.error,
     operations.c.steps,
     operations.c.result,
@@ -38,6 +39,7 @@ def status_of(connection: sa.Connection, small_app_id: int) -> dict[str, Any]:
     running = _running(connection, small_app_id)
     last = _last_ended(connection, small_app_id)
     details = _details(last)
+    now = read_clock(connection)
     return {
         "status": _status(running, last),
         "phase": running.phase if running else None,
@@ -50,7 +52,16 @@ def status_of(connection: sa.Connection, small_app_id: int) -> dict[str, Any]:
         "rewritten": details.get("rewritten", []),
         "reused": details.get("reused", []),
         "eta": running.eta_at if running else None,
+        "started_at": running.started_at if running else None,
+        "elapsed_s": _seconds(running.started_at, now) if running else None,
+        "eta_s": _seconds(now, running.eta_at) if running else None,
     }
+
+
+def _seconds(since: datetime | None, until: datetime | None) -> float | None:
+    if since is None or until is None:
+        return None
+    return max(0.0, round((until - since).total_seconds(), 3))
 
 
 def _running(connection: sa.Connection, small_app_id: int) -> sa.Row[Any] | None:

@@ -19,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from models.errors import SchedulerError
 from models.sql import read_clock
 from models.store import actions as actions_store
+from models.store.scope import WHOLE_INSTALLATION
 from models.tables import actions
 from runtime.config import load_settings
 from runtime.database import make_engine, reading
@@ -67,7 +68,7 @@ class Editor:
     def _edit(self, name: str) -> None:
         try:
             with reading(self.engine) as connection:
-                action = actions_store.find(connection, 1, name)
+                action = actions_store.find(connection, 1, name, WHOLE_INSTALLATION)
             document = json.loads(action["document"])
             edit = self._edit_by_sql if self.kind == "sql" else self._edit_by_us
             edit(action, document)

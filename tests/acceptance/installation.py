@@ -18,6 +18,7 @@ from minutehand.steps import SmallApp
 from models.operation import ENDED
 from models.sql import database_now, read_clock
 from models.store import operations as operations_store
+from models.store.scope import WHOLE_INSTALLATION
 from models.tables import action_cursor, operations, ticks
 from runtime.config import Settings
 from runtime.database import make_engine, reading
@@ -182,7 +183,7 @@ class Installation:
     def row(self, id: UUID) -> dict[str, Any]:
         """Return an operation's row."""
         with reading(self.engine) as connection:
-            return operations_store.get(connection, id)
+            return operations_store.get(connection, id, WHOLE_INSTALLATION)
 
     def rows(self, *uids: UUID) -> list[sa.RowMapping]:
         """Return all operations, or those of some actions, oldest occurrence first."""

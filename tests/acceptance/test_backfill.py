@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from models.fingerprint import operation_id
 from models.sql import database_now
 from models.store.operations import backfills
+from models.store.scope import WHOLE_INSTALLATION
 from models.tables import actions
 from models.tables import backfills as backfills_table
 from runtime.database import reading
@@ -59,7 +60,7 @@ def is_taken(installation: Installation) -> bool:
 
 def row_of(installation: Installation, id: UUID) -> dict[str, object]:
     with reading(installation.engine) as connection:
-        return backfills.get(connection, id)
+        return backfills.get(connection, id, WHOLE_INSTALLATION)
 
 
 def test_a_worker_killed_in_the_middle_of_a_batch_costs_nothing(

@@ -13,6 +13,7 @@ from pydantic import SecretStr
 
 from models.store.actions import find
 from models.store.schema import migrate
+from models.store.scope import WHOLE_INSTALLATION
 from models.tables import action_cursor
 from runtime.config import load_settings
 from small_apps.store.small_apps import get
@@ -55,7 +56,7 @@ def pids_of(up: Process, word: str) -> list[int]:
 def make_due(home: Installation, name: str, app: str) -> None:
     """Set an action's watermark two minutes back, as if the daemon had slept."""
     with home.engine.begin() as connection:
-        uid = find(connection, get(connection, app).id, name)["uid"]
+        uid = find(connection, get(connection, app).id, name, WHOLE_INSTALLATION)["uid"]
         back = home.now() - timedelta(minutes=2)
         connection.execute(
             sa.update(action_cursor)

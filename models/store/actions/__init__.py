@@ -12,6 +12,7 @@ from models.operation import TICKED
 from models.sql import UTCDateTime, database_now, insert_all, stands_in
 from models.store.actions.cursors import UNSCHEDULED
 from models.store.notices.overdue import NEVER_STARTED
+from models.store.scope import Scope
 from models.stored import document_in
 from models.tables import action_cursor, action_state, actions, operations, revisions
 
@@ -121,20 +122,31 @@ def switch_off(connection: sa.Connection, uid: UUID) -> None:
 
 
 def find(
-    connection: sa.Connection, small_app_id: int, name_or_uid: str, overdue: timedelta = OVERDUE
+    connection: sa.Connection,
+    small_app_id: int,
+    name_or_uid: str,
+    scope: Scope,
+    overdue: timedelta = OVERDUE,
 ) -> dict[str, Any]:
-    """Return the action of that name in the small app, or of that uid; raises NotFound.
+    """Return the action of that name in the small app, or of that uid in the scope.
 
-    Operations recorded more than `overdue` ago and not started are overdue.
+    Raises NotFound. Operations recorded more than `overdue` ago and not started are overdue.
     """
     query = _listing(overdue).where(actions.c.deleted_at.is_(None))
     by_name = (actions.c.small_app_id == small_app_id) & (actions.c.name == name_or_uid)
     row = connection.execute(query.where(by_name)).mappings().one_or_none()
-    if row is None and (uid := _as_uid(name_or_uid)) is not None:
-        row = connection.execute(query.where(actions.c.uid == uid)).mappings().one_or_none()
+    if row is None and (uid := as_uid(name_or_uid)) is not None:
+        by_uid = (actions.c.uid == uid) & scope.has(actions.c.small_app_id)
+        row = connection.execute(query.where(by_uid)).mappings().one_or_none()
     if row is None:
         raise NotFound(f"no action is named {name_or_uid!r}; see `minutehand action list`")
     return dict(row)
+
+
+def is_known(connection: sa.Connection, uid: UUID, scope: Scope) -> bool:
+    """Return whether an action of the scope has this uid, deleted or not."""
+    query = sa.select(actions.c.uid).where(actions.c.uid == uid, scope.has(actions.c.small_app_id))
+    return connection.execute(query).first() is not None
 
 
 def listed(
@@ -230,7 +242,23 @@ def revision_document(connection: sa.Connection, uid: UUID, number: int) -> dict
     return None if text is None else document_in(text)
 
 
-def _as_uid(text: str) -> UUID | None:
+def revisions_of(connection: sa.Connection, uid: UUID) -> list[dict[str, Any]]:
+    """Return an action's revisions, the newest first; an unreadable document is None."""
+    shown = (
+        revisions.c.number,
+        revisions.c.author,
+        revisions.c.effective_from,
+        revisions.c.ended_at,
+        revisions.c.end_reason,
+        revisions.c.document,
+    )
+    query = sa.select(*shown).where(revisions.c.action_uid == uid)
+    found = connection.execute(query.order_by(revisions.c.number.desc())).mappings()
+    return [{**row, "document": document_in(row["document"])} for row in found]
+
+
+def as_uid(text: str) -> UUID | None:
+    """Return the uid that a text is; None if it is something else."""
     try:
         return UUID(text)
     except ValueError:

@@ -1,6 +1,7 @@
 """Record and read operations."""
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -16,6 +17,7 @@ from models.sql import (
     is_among,
     stands_in,
 )
+from models.store.scope import WHOLE_INSTALLATION, Scope
 from models.tables import actions, attempts, missed_spans, operation_logs, operations
 from runtime.database import default_engine, is_made, reading
 
@@ -83,9 +85,11 @@ def active_operations(connection: sa.Connection, uid: UUID) -> list[dict[str, An
 
 
 def get_operation_state(
-    operation_id: UUID | str, connection: sa.Connection | None = None
+    operation_id: UUID | str,
+    connection: sa.Connection | None = None,
+    scope: Scope = WHOLE_INSTALLATION,
 ) -> OperationState | str:
-    """Return the state of an operation, or `unknown` when none has that id.
+    """Return the state of an operation, or `unknown` when none in the scope has that id.
 
     Reads only the database: that of `connection`, or of this process's settings. If an embedded
     database was never created, no operation is known.
@@ -94,7 +98,9 @@ def get_operation_state(
         wanted = operation_id if isinstance(operation_id, UUID) else UUID(str(operation_id))
     except ValueError:
         return UNKNOWN
-    query = sa.select(operations.c.state).where(operations.c.id == wanted)
+    query = sa.select(operations.c.state).where(
+        operations.c.id == wanted, scope.has(operations.c.small_app_id)
+    )
     if connection is not None:
         state = connection.execute(query).scalar_one_or_none()
     elif is_made(engine := default_engine()):
@@ -105,14 +111,22 @@ def get_operation_state(
     return UNKNOWN if state is None else OperationState(state)
 
 
-def get(connection: sa.Connection, operation_id: UUID) -> dict[str, Any]:
-    """Return an operation with its action's name; raises NotFound."""
+def get(connection: sa.Connection, operation_id: UUID, scope: Scope) -> dict[str, Any]:
+    """Return an operation of the scope with its action's name; raises NotFound."""
     row = connection.execute(
-        _with_action_name().where(operations.c.id == operation_id)
+        _with_action_name().where(
+            operations.c.id == operation_id, scope.has(operations.c.small_app_id)
+        )
     ).one_or_none()
     if row is None:
         raise NotFound(f"no operation has the id {operation_id}; see `minutehand operation list`")
     return dict(row._mapping)
+
+
+def by_ids(connection: sa.Connection, ids: Sequence[UUID]) -> list[dict[str, Any]]:
+    """Return those operations of `ids` that exist, with their actions' names."""
+    query = _with_action_name().where(is_among(connection, operations.c.id, ids))
+    return [dict(row._mapping) for row in connection.execute(query)]
 
 
 def recent(
@@ -132,6 +146,43 @@ def recent(
     if states:
         query = query.where(operations.c.state.in_(states))
     return [dict(row._mapping) for row in connection.execute(query.limit(limit))]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which operations of a small app to list; an empty field admits all.
+
+    Recorded in [since, until); `after` is the last row of the page before: its instant and its id.
+    """
+
+    small_app_id: int
+    uid: UUID | None = None
+    states: Collection[str] = ()
+    causes: Collection[str] = ()
+    since: datetime | None = None
+    until: datetime | None = None
+    after: tuple[datetime, UUID] | None = None
+
+
+def page(connection: sa.Connection, wanted: Wanted, limit: int) -> list[dict[str, Any]]:
+    """Return up to `limit` operations, the last recorded first, then by id."""
+    at, id = operations.c.recorded_at, operations.c.id
+    query = _with_action_name().where(operations.c.small_app_id == wanted.small_app_id)
+    if wanted.uid is not None:
+        query = query.where(operations.c.action_uid == wanted.uid)
+    if wanted.states:
+        query = query.where(operations.c.state.in_(wanted.states))
+    if wanted.causes:
+        query = query.where(operations.c.cause.in_(wanted.causes))
+    if wanted.since is not None:
+        query = query.where(at >= wanted.since)
+    if wanted.until is not None:
+        query = query.where(at < wanted.until)
+    if wanted.after is not None:
+        last, last_id = wanted.after
+        query = query.where((at < last) | ((at == last) & (id > last_id)))
+    ordered = query.order_by(at.desc(), id).limit(limit)
+    return [dict(row._mapping) for row in connection.execute(ordered)]
 
 
 def attempts_of(connection: sa.Connection, operation_id: UUID) -> list[dict[str, Any]]:

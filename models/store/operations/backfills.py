@@ -11,6 +11,7 @@ from models.errors import NotFound
 from models.operation import UNSTARTED, CausedBy, OperationState
 from models.sql import UTCDateTime, database_now, is_among, stands_in
 from models.store.operations import RESERVED_FOR, is_requested
+from models.store.scope import Scope
 from models.tables import backfills, operations
 
 # How long a worker has for a batch before another worker continues.
@@ -30,9 +31,10 @@ def insert(connection: sa.Connection, row: dict[str, Any]) -> None:
     connection.execute(new.values(**row))
 
 
-def get(connection: sa.Connection, id: UUID) -> dict[str, Any]:
-    """Return a backfill; raises NotFound."""
-    row = connection.execute(sa.select(backfills).where(backfills.c.id == id)).one_or_none()
+def get(connection: sa.Connection, id: UUID, scope: Scope) -> dict[str, Any]:
+    """Return a backfill of the scope; raises NotFound."""
+    query = sa.select(backfills).where(backfills.c.id == id, scope.has(backfills.c.small_app_id))
+    row = connection.execute(query).one_or_none()
     if row is None:
         raise NotFound(f"no backfill has the id {id}; see `minutehand action show`")
     return dict(row._mapping)

@@ -7,11 +7,12 @@ next sweep. An app's turns are counted under its lock, so that no two processes 
 
 from collections.abc import Collection, Sequence
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.operation import UNSTARTED
+from models.operation import UNSTARTED, OperationState
 from models.sql import database_now, is_among, read_each, stands_in
 from models.store import ticks
 from models.store.operations import RESERVED_FOR
@@ -69,6 +70,7 @@ def admit(connection: sa.Connection, messages: Sequence[Message]) -> list[Messag
             operations.c.small_app_id,
             operations.c.queue,
             operations.c.turn,
+            _IS_BEHIND_ITS_OWN,
         )
         .where(is_among(connection, operations.c.id, list(wanted)))
         .where(stands_in(operations.c.state, UNSTARTED), operations.c.waiting_for.is_(None))
@@ -76,16 +78,32 @@ def admit(connection: sa.Connection, messages: Sequence[Message]) -> list[Messag
         .with_for_update(skip_locked=True, key_share=True)
     )
     rows = [row for row in connection.execute(found) if row.attempt == wanted[row.id]]
-    having = {row.id for row in rows if row.turn == Turn.TAKEN}
+    having = {row.id for row in rows if row.turn == Turn.TAKEN or row.is_behind_its_own}
     new = [row for row in rows if row.id not in having]
     in_turn = [message for message in messages if message.id in having]
+    _write(connection, [one.id for one in in_turn], {"turn": Turn.TAKEN})
     if not new:
         return in_turn
-    those = is_among(connection, operations.c.id, [row.id for row in new])
     waits = {"turn": Turn.WAITS, "reason": WAITS, "not_before": database_now(ASKED_AGAIN)}
-    connection.execute(sa.update(operations).where(those).values(waits))
+    _write(connection, [row.id for row in new], waits)
     lanes = {(row.small_app_id, row.queue) for row in new}
     return in_turn + give(connection, lanes, RESERVED_FOR)
+
+
+# Its claim only decides, by the overlap policy, what becomes of it or of the running one.
+_running = operations.alias("running")
+_IS_BEHIND_ITS_OWN = (
+    sa.exists()
+    .where(_running.c.overlap_key == operations.c.overlap_key)
+    .where(stands_in(_running.c.state, {OperationState.RUNNING}))
+    .label("is_behind_its_own")
+)
+
+
+def _write(connection: sa.Connection, ids: Sequence[UUID], values: dict[str, Any]) -> None:
+    if ids:
+        those = is_among(connection, operations.c.id, ids)
+        connection.execute(sa.update(operations).where(those).values(values))
 
 
 def lane_behind(connection: sa.Connection, operation_id: UUID) -> Lane | None:

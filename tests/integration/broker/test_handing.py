@@ -21,6 +21,7 @@ from models.store.operations.admission import NotClaimed
 from models.store.operations.claims import claim
 from models.store.operations.finish import Ending, end
 from models.store.people import users
+from models.store.scope import WHOLE_INSTALLATION
 from models.tables import action_state, notices
 from models.users import parse_users
 from runtime.config import Settings
@@ -363,7 +364,7 @@ def test_what_is_just_being_sent_is_neither_overtaken_nor_cancelled(engine: sa.E
 
     run_tick(engine, NOON + MINUTE)
     with pytest.raises(Refused, match="is being sent; try again in a minute"):
-        cancel(engine, id, "ann")
+        cancel(engine, id, WHOLE_INSTALLATION, "ann")
 
     assert [row["state"] for row in rows_of(engine, action)] == ["pending", "handed_over"]
 
@@ -427,7 +428,7 @@ def test_a_queued_one_is_cancelled_and_its_message_then_starts_nothing(engine: s
     id = due(engine, celery_action(engine))
     dispatch_ready(engine)
 
-    cancel(engine, id, "ann")
+    cancel(engine, id, WHOLE_INSTALLATION, "ann")
 
     with engine.begin() as connection:
         assert claim(connection, id, 1, "shop@host") is NotClaimed.TAKEN
@@ -441,7 +442,7 @@ def test_a_retry_by_hand_is_a_new_attempt_and_a_new_message(
     begun(engine, id)
     sweep(engine)
 
-    retry(engine, id, "ann")
+    retry(engine, id, WHOLE_INSTALLATION, "ann")
 
     assert row_of(engine, id)["state"] == "handed_over"
     assert [one.headers["minutehand"]["attempt"] for one in celery_messages(broker)] == [2]

@@ -17,6 +17,7 @@ from celery_steps.agent import Agent, Worker
 from minutehand.channel import AgentAway, Channel
 from models.sql import database_now
 from models.store import ticks
+from models.store.scope import WHOLE_INSTALLATION
 from models.tables import attempts, operations, workers
 from runtime.clock import monotonic, wait_for
 from runtime.config import Settings
@@ -268,7 +269,7 @@ def test_an_attempt_ends_as_its_worker_says(
 def test_a_heartbeat_tells_of_a_cancel(engine: sa.Engine, settings: Settings, task: Asked) -> None:
     id = make_sent(engine, settings)
     task.start(id)
-    cancel(engine, id, "ann")
+    cancel(engine, id, WHOLE_INSTALLATION, "ann")
 
     assert task.ask("beat", progress={}) == {"state": "cancelled"}
 

@@ -20,6 +20,7 @@ from models.store.operations import backfills
 from models.store.operations.admission import NotClaimed
 from models.store.operations.claims import Claim, claim
 from models.store.operations.finish import Ending, end
+from models.store.scope import WHOLE_INSTALLATION
 from models.tables import action_cursor, actions
 from models.tables import backfills as backfills_table
 from models.tables import operations as operations_table
@@ -89,7 +90,7 @@ def fill(engine: sa.Engine, asked: Wanted) -> dict[str, Any]:
 
 def backfill_of(engine: sa.Engine, id: UUID) -> dict[str, Any]:
     with reading(engine) as connection:
-        return backfills.get(connection, id)
+        return backfills.get(connection, id, WHOLE_INSTALLATION)
 
 
 def counts_of(row: dict[str, Any]) -> tuple[int, int, int]:

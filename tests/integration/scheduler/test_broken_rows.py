@@ -24,6 +24,7 @@ from models.store import actions, ticks
 from models.store.operations.admission import NotClaimed
 from models.store.operations.claims import Claim, claim
 from models.store.operations.finish import Ending, end
+from models.store.scope import WHOLE_INSTALLATION
 from models.tables import actions as actions_table
 from models.tables import metadata
 from runtime.config import Settings
@@ -415,4 +416,4 @@ def test_an_operation_whose_plan_is_broken_fails_and_says_so(engine: sa.Engine) 
 
 def _standing(engine: sa.Engine, action: Changed) -> dict[str, Any]:
     with reading(engine) as connection:
-        return actions.find(connection, 1, str(action.uid))
+        return actions.find(connection, 1, str(action.uid), WHOLE_INSTALLATION)

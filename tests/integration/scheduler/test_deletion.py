@@ -18,6 +18,7 @@ from models.operation import OperationState
 from models.sql import read_clock
 from models.store.actions import cursors
 from models.store.operations import backfills
+from models.store.scope import WHOLE_INSTALLATION
 from models.tables import actions, audit, operations, revisions
 from runtime.clock import wait_for
 from runtime.config import Settings
@@ -105,7 +106,7 @@ def test_the_backfill_of_a_deleted_action_is_cancelled(engine: sa.Engine) -> Non
     delete_all(engine, author(), "o")
 
     with reading(engine) as connection:
-        found = backfills.get(connection, backfill)
+        found = backfills.get(connection, backfill, WHOLE_INSTALLATION)
     assert (found["state"], found["error"]) == ("cancelled", "the action was deleted")
 
 
@@ -137,7 +138,7 @@ def test_whoever_stops_a_backfill_that_is_worked_off_waits_for_its_batch(
 
     assert errors == []
     with reading(engine) as connection:
-        assert backfills.get(connection, backfill)["state"] == "cancelled"
+        assert backfills.get(connection, backfill, WHOLE_INSTALLATION)["state"] == "cancelled"
 
 
 def make_backfill(engine: sa.Engine, uid: UUID) -> UUID:

@@ -14,6 +14,7 @@ from models.operation import OperationState
 from models.store.operations.admission import NotClaimed
 from models.store.operations.claims import Claim, claim
 from models.store.operations.finish import Ending, end
+from models.store.scope import WHOLE_INSTALLATION
 from models.tables import action_state, audit
 from runtime.database import reading
 from scheduler.changes import change
@@ -70,7 +71,7 @@ def make_ended(engine: sa.Engine, state: str = "failed", **changes: Any) -> tupl
 def test_a_missed_one_runs_after_all(engine: sa.Engine, broker: Broker) -> None:
     _, id = make_missed(engine)
 
-    repeated, sent = rerun(engine, id, "ann")
+    repeated, sent = rerun(engine, id, WHOLE_INSTALLATION, "ann")
 
     row = row_of(engine, id)
     assert (repeated.attempt, sent.count) == (1, 1)
@@ -86,7 +87,7 @@ def test_what_did_not_end_well_is_retried_in_a_new_attempt(
 ) -> None:
     _, id = make_ended(engine, state)
 
-    retry(engine, id, "ann")
+    retry(engine, id, WHOLE_INSTALLATION, "ann")
 
     row = row_of(engine, id)
     empty = ("error", "reason", "result", "finished_at", "cancel_requested_at", "worker")
@@ -98,7 +99,7 @@ def test_what_did_not_end_well_is_retried_in_a_new_attempt(
 
 def test_a_message_of_the_attempt_before_a_retry_starts_nothing(engine: sa.Engine) -> None:
     _, id = make_ended(engine)
-    retry(engine, id, "ann")
+    retry(engine, id, WHOLE_INSTALLATION, "ann")
 
     assert claimed(engine, id, 1) is NotClaimed.TAKEN
     assert isinstance(claimed(engine, id, 2), Claim)
@@ -109,7 +110,7 @@ def test_a_retry_takes_the_current_revision_and_says_so(engine: sa.Engine) -> No
     document = make_document(operations={"publish": True}, policy={"queue": "own"})
     change.apply_all(engine, [document], author())
 
-    repeated, _ = retry(engine, id, "ann")
+    repeated, _ = retry(engine, id, WHOLE_INSTALLATION, "ann")
 
     row = row_of(engine, id)
     assert (repeated.old_revision, repeated.revision) == (1, 2)
@@ -123,7 +124,7 @@ def test_steps_that_succeeded_first_are_kept_while_they_do_the_same(engine: sa.E
     update_operation(engine, id, steps=[SUCCEEDED, FAILED], first_started_at=NOON)
     change.apply_all(engine, [make_document(policy={"look_back": "PT1H"})], author())
 
-    retry(engine, id, "ann")
+    retry(engine, id, WHOLE_INSTALLATION, "ann")
 
     row = row_of(engine, id)
     assert (row["steps"], row["first_started_at"]) == ([SUCCEEDED, FAILED], NOON)
@@ -134,7 +135,7 @@ def test_steps_that_do_something_else_now_all_run_again(engine: sa.Engine) -> No
     update_operation(engine, id, steps=[SUCCEEDED, FAILED])
     change.apply_all(engine, [make_document(operations={"publish": True})], author())
 
-    retry(engine, id, "ann")
+    retry(engine, id, WHOLE_INSTALLATION, "ann")
 
     row = row_of(engine, id)
     assert (row["steps"], row["first_started_at"]) == (None, None)
@@ -148,7 +149,7 @@ def test_a_retry_does_not_take_back_the_last_success(engine: sa.Engine) -> None:
         own = action_state.c.action_uid == action.uid
         connection.execute(sa.update(action_state).where(own).values(last_success_at=later))
 
-    retry(engine, id, "ann")
+    retry(engine, id, WHOLE_INSTALLATION, "ann")
 
     assert row_of(engine, id)["first_started_at"] == later
 
@@ -167,7 +168,7 @@ def test_what_cannot_be_repeated_is_refused_with_what_to_do(
     _, id = make_ended(engine, state)
 
     with pytest.raises(Refused, match=hint):
-        act(engine, id, "ann")
+        act(engine, id, WHOLE_INSTALLATION, "ann")
     assert row_of(engine, id)["state"] == state
 
 
@@ -175,19 +176,19 @@ def test_a_missed_one_is_rerun_not_retried(engine: sa.Engine) -> None:
     _, id = make_missed(engine)
 
     with pytest.raises(Refused, match="minutehand operation rerun"):
-        retry(engine, id, "ann")
+        retry(engine, id, WHOLE_INSTALLATION, "ann")
 
 
 def test_what_has_not_ended_is_not_retried(engine: sa.Engine) -> None:
     id = make_operation(engine, make_action(engine), NOON)
 
     with pytest.raises(Refused, match="it has not ended"):
-        retry(engine, id, "ann")
+        retry(engine, id, WHOLE_INSTALLATION, "ann")
 
 
 def test_an_occurrence_without_a_row_is_one_for_backfill(engine: sa.Engine) -> None:
     with pytest.raises(NotFound, match="minutehand backfill ACTION"):
-        rerun(engine, uuid4(), "ann")
+        rerun(engine, uuid4(), WHOLE_INSTALLATION, "ann")
 
 
 def pause(engine: sa.Engine, action: Changed) -> None:
@@ -208,7 +209,7 @@ def test_operations_of_an_action_that_cannot_run_are_not_repeated(
     stop(engine, action)
 
     with pytest.raises(Refused, match=told):
-        retry(engine, id, "ann")
+        retry(engine, id, WHOLE_INSTALLATION, "ann")
     assert row_of(engine, id)["state"] == "failed"
 
 
@@ -219,7 +220,7 @@ def test_with_the_broker_away_it_stays_pending_and_the_daemon_sends_it(
 
     broker.stop()
     try:
-        _, sent = retry(engine, id, "ann")
+        _, sent = retry(engine, id, WHOLE_INSTALLATION, "ann")
     finally:
         broker.start()
 
@@ -235,7 +236,7 @@ def test_of_several_at_once_one_wins_and_the_others_are_told(
 
     def ask(number: int) -> bool:
         try:
-            retry(engine, id, f"person {number}")
+            retry(engine, id, WHOLE_INSTALLATION, f"person {number}")
         except Refused:
             return False
         return True
@@ -251,8 +252,8 @@ def test_of_several_at_once_one_wins_and_the_others_are_told(
 def test_who_asked_for_what_is_on_record(engine: sa.Engine) -> None:
     _, id = make_ended(engine)
 
-    retry(engine, id, "ann")
-    cancel(engine, id, "ben")
+    retry(engine, id, WHOLE_INSTALLATION, "ann")
+    cancel(engine, id, WHOLE_INSTALLATION, "ben")
 
     query = sa.select(audit.c.actor, audit.c.verb, audit.c.object).order_by(audit.c.id.desc())
     with reading(engine) as connection:
@@ -265,7 +266,7 @@ def test_who_asked_for_what_is_on_record(engine: sa.Engine) -> None:
 
 def test_a_retried_one_is_not_overtaken_by_the_schedule(engine: sa.Engine) -> None:
     action, id = make_ended(engine, since=NOON)
-    retry(engine, id, "ann")
+    retry(engine, id, WHOLE_INSTALLATION, "ann")
 
     tick(engine, NOON + MINUTE, Sweeper(LEASE), steps=STEPS)
 
@@ -277,7 +278,7 @@ def test_a_retried_one_waits_where_the_policy_would_skip_it(engine: sa.Engine) -
     action, id = make_ended(engine)
     running = make_operation(engine, action, NOON + MINUTE)
     claimed(engine, running)
-    retry(engine, id, "ann")
+    retry(engine, id, WHOLE_INSTALLATION, "ann")
 
     assert claimed(engine, id, 2) is NotClaimed.WAITS
     assert row_of(engine, id)["waiting_for"] == running
@@ -290,7 +291,7 @@ def test_an_unstarted_one_is_cancelled_at_once_and_lets_go_who_waits_for_it(
     first, second = (make_operation(engine, action, NOON + n * MINUTE) for n in range(2))
     update_operation(engine, second, waiting_for=first)
 
-    cancelled = cancel(engine, first, "ann")
+    cancelled = cancel(engine, first, WHOLE_INSTALLATION, "ann")
 
     row = row_of(engine, first)
     assert cancelled.state == row["state"] == OperationState.CANCELLED
@@ -305,7 +306,7 @@ def test_one_that_waits_is_cancelled_at_once(engine: sa.Engine) -> None:
     claimed(engine, first)
     update_operation(engine, second, waiting_for=first)
 
-    assert cancel(engine, second, "ann").state == OperationState.CANCELLED
+    assert cancel(engine, second, WHOLE_INSTALLATION, "ann").state == OperationState.CANCELLED
     assert row_of(engine, second)["waiting_for"] is None
 
 
@@ -313,20 +314,20 @@ def test_a_running_one_is_asked_to_end_once(engine: sa.Engine) -> None:
     id = make_operation(engine, make_action(engine), NOON)
     claimed(engine, id)
 
-    asked = cancel(engine, id, "ann")
+    asked = cancel(engine, id, WHOLE_INSTALLATION, "ann")
 
     row = row_of(engine, id)
     assert (asked.state, row["state"]) == (OperationState.RUNNING, "running")
     assert (row["cancel_requested_at"] is not None, row["reason"]) == (True, "cancelled by ann")
     with pytest.raises(Refused, match="already asked to end: cancelled by ann"):
-        cancel(engine, id, "ben")
+        cancel(engine, id, WHOLE_INSTALLATION, "ben")
 
 
 def test_an_ended_one_is_not_cancelled(engine: sa.Engine) -> None:
     _, id = make_ended(engine)
 
     with pytest.raises(Refused, match="has ended: it is failed"):
-        cancel(engine, id, "ann")
+        cancel(engine, id, WHOLE_INSTALLATION, "ann")
 
 
 def test_cancelled_during_a_backoff_it_is_not_tried_again(engine: sa.Engine) -> None:
@@ -338,7 +339,7 @@ def test_cancelled_during_a_backoff_it_is_not_tried_again(engine: sa.Engine) -> 
 
     # The message of the attempt that failed comes once more.
     assert claimed(engine, id, 1) is NotClaimed.TAKEN
-    cancel(engine, id, "ann")
+    cancel(engine, id, WHOLE_INSTALLATION, "ann")
 
     assert row_of(engine, id)["state"] == "cancelled"
     assert claimed(engine, id, 2) is NotClaimed.TAKEN

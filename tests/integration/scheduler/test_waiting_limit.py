@@ -8,6 +8,7 @@ import sqlalchemy as sa
 
 from broker.app import configure
 from models.errors import Refused
+from models.store.scope import WHOLE_INSTALLATION
 from runtime.config import Settings
 from runtime.limit_settings import LimitSettings
 from scheduler.changes.change import Changed
@@ -99,7 +100,7 @@ def test_a_missed_one_runs_when_it_is_asked_for_again(engine: sa.Engine) -> None
     ticked(engine)
     assert states(engine, due) == ["missed"]
 
-    restart.rerun(engine, rows_of(engine, due)[0]["id"], "tests")
+    restart.rerun(engine, rows_of(engine, due)[0]["id"], WHOLE_INSTALLATION, "tests")
 
     assert states(engine, due) == ["queued"]
 

@@ -21,6 +21,7 @@ from models.store.operations.admission import NotClaimed
 from models.store.operations.claims import Claim, claim
 from models.store.operations.finish import Ending, end
 from models.store.operations.outbox import Message
+from models.store.scope import WHOLE_INSTALLATION
 from runtime.database import reading
 from runtime.sections import AlertSettings
 from scheduler.changes import change
@@ -253,8 +254,8 @@ def test_a_batch_of_a_backfill_a_retry_and_a_cancel(filled: Filled, statements: 
     with statements.captured():
         id, _ = backfill.start(filled.engine, asked, "tests", timedelta(days=90))
         told = filling.work_off(filled.engine, (id, 1))
-        restart.retry(filled.engine, first, "tests")
-        cancel.cancel(filled.engine, second, "tests")
+        restart.retry(filled.engine, first, WHOLE_INSTALLATION, "tests")
+        cancel.cancel(filled.engine, second, WHOLE_INSTALLATION, "tests")
 
     assert told == "done"
     assert_indexed(statements, "operations_of_action", "operations_unstarted")
@@ -341,6 +342,6 @@ def test_an_action_is_found_with_its_health(filled: Filled, statements: Statemen
     action, _, _ = make(filled, "healthy")
 
     with statements.captured(), filled.engine.begin() as connection:
-        actions.find(connection, 1, action.name)
+        actions.find(connection, 1, action.name, WHOLE_INSTALLATION)
 
     assert_indexed(statements)

@@ -14,6 +14,7 @@ from models.store import actions, ticks
 from models.store.notices import overdue
 from models.store.operations.claims import claim
 from models.store.operations.finish import Ending, end
+from models.store.scope import WHOLE_INSTALLATION
 from models.tables import action_state, notices
 from runtime.database import reading
 from runtime.sections import AlertSettings
@@ -194,7 +195,7 @@ def test_what_is_overtaken_again_and_again_is_overdue(engine: sa.Engine, overlap
 
     assert (before, told(engine)) == ([], [("overdue", "ops@example.com")])
     with reading(engine) as connection:
-        found = actions.find(connection, 1, action.name)
+        found = actions.find(connection, 1, action.name, WHOLE_INSTALLATION)
         (unwell,) = actions.perhaps_unhealthy(connection, SOON.overdue)
     assert not health_of(found, 3).is_healthy
     assert "overdue" in health_of(unwell, 3).sentence

@@ -12,6 +12,7 @@ from models.operation import OperationState
 from models.sql import read_clock
 from models.store import ticks
 from models.store.operations import outbox, turns, unstarted
+from models.store.operations.admission import NotClaimed
 from models.store.operations.claims import Claim, claim
 from models.store.operations.finish import Ending, end
 from models.store.operations.outbox import Message
@@ -228,6 +229,29 @@ def test_a_worker_sends_the_next_one_when_one_does_not_start(
 
     assert run_attempt(engine, settings, Registry(), (ids[0], 1), "tests") == "taken"
     assert in_broker(broker) == 2
+
+
+@pytest.mark.parametrize(
+    ("overlap", "outcome"), [("skip", NotClaimed.SKIPPED), ("replace", NotClaimed.WAITS)]
+)
+def test_the_overlap_policy_decides_at_once(
+    engine: sa.Engine, other: SmallApp, overlap: str, outcome: NotClaimed
+) -> None:
+    action = make_action(engine, policy={"overlap": overlap})
+    ids = [
+        make_operation(engine, action, NOON + number * MINUTE, "Scheduled action")
+        for number in range(2)
+    ]
+    admitted(engine, ids[:1])
+    with engine.begin() as connection:
+        assert isinstance(claim(connection, ids[0], 1, "tests"), Claim)
+
+    assert admitted(engine, ids[1:]) == ids[1:]
+    with engine.begin() as connection:
+        assert claim(connection, ids[1], 1, "tests") == outcome
+    assert turns_of(engine, ids) == ["taken", None]
+    is_replaced = row_of(engine, ids[0])["cancel_requested_at"] is not None
+    assert is_replaced == (overlap == "replace")
 
 
 def test_one_that_waits_for_its_turn_may_be_claimed_by_an_earlier_message(

@@ -14,6 +14,7 @@ from models.errors import NotFound, Refused
 from models.operation import OperationState
 from models.store import ticks
 from models.store.operations.admission import NotClaimed
+from models.store.scope import WHOLE_INSTALLATION
 from models.tables import users
 from runtime.config import Settings
 from scheduler.changes.change import Changed, create_all
@@ -175,7 +176,7 @@ def test_a_missed_one_that_is_run_after_all_is_about_its_subject(
     tick(engine, NOW + 60 * MINUTE, Sweeper(MINUTE), steps=STEPS)
     (missed,) = rows_of(engine, action)
 
-    repeated, _ = rerun(engine, missed["id"], "tests")
+    repeated, _ = rerun(engine, missed["id"], WHOLE_INSTALLATION, "tests")
     ended = run_one(engine, settings, missed["id"], repeated.attempt)
 
     assert (missed["state"], ended) == ("missed", OperationState.SUCCESS)

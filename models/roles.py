@@ -1,0 +1,32 @@
+"""Who may do what: the roles of tokens, and what each permits."""
+
+from enum import StrEnum
+
+
+class Role(StrEnum):
+    """What the bearer of a token may do, in one small app (a tenant) or in the installation."""
+
+    VIEWER = "viewer"
+    OPERATOR = "operator"
+    EDITOR = "editor"
+    WORKER = "worker"
+    ADMIN = "admin"
+
+
+class Permission(StrEnum):
+    """What a request does."""
+
+    READ = "read"
+    OPERATE = "operate"
+    EDIT = "edit"
+    WORK = "work"
+    ADMINISTER = "administer"
+
+
+PERMITS: dict[Role, frozenset[Permission]] = {
+    Role.VIEWER: frozenset({Permission.READ}),
+    Role.OPERATOR: frozenset({Permission.READ, Permission.OPERATE}),
+    Role.EDITOR: frozenset({Permission.READ, Permission.OPERATE, Permission.EDIT}),
+    Role.WORKER: frozenset({Permission.WORK}),
+    Role.ADMIN: frozenset(Permission),
+}

@@ -1,0 +1,74 @@
+"""Run the HTTP door: one process, stopped in order within ten seconds."""
+
+import logging
+import socket
+from types import FrameType
+
+import uvicorn
+from fastapi import FastAPI
+
+from runtime.logs import set_up_logs
+from runtime.supervisor import end_with_parent
+from views.installation import Installation
+from web.app import make_app, stop_streams
+
+logger = logging.getLogger("minutehand.web")
+
+STOP_WITHIN_S = 10
+# Idle connections of clients that went away without a word.
+KEEP_ALIVE_S = 75
+
+
+class _Server(uvicorn.Server):
+    """Ends the streams first, because a stream does not end by itself."""
+
+    def __init__(self, config: uvicorn.Config, app: FastAPI) -> None:
+        super().__init__(config)
+        self._served = app
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        stop_streams(self._served)
+        super().handle_exit(sig, frame)
+
+
+def serve(
+    installation: Installation, host: str | None, port: int | None, root_path: str | None
+) -> None:
+    """Serve HTTP until SIGTERM or SIGINT; raises OSError if the address is taken."""
+    settings = installation.settings
+    below = settings.web.root_path if root_path is None else root_path
+    set_up_logs(settings.log, "web")
+    # Its words about the start and the stop; ours say more.
+    logging.getLogger("uvicorn").setLevel(logging.WARNING)
+    end_with_parent()
+    app = make_app(installation)
+    config = uvicorn.Config(
+        app,
+        root_path=below,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=bool(settings.web.proxies),
+        forwarded_allow_ips=list(settings.web.proxies),
+        timeout_graceful_shutdown=STOP_WITHIN_S - 2,
+        timeout_keep_alive=KEEP_ALIVE_S,
+        h11_max_incomplete_event_size=64 * 1024,
+    )
+    with _listening(host or settings.web.host, settings.web.port if port is None else port) as own:
+        address, number = own.getsockname()[:2]
+        shown = f"[{address}]" if ":" in address else address
+        logger.info("the API is at http://%s:%d%s/api", shown, number, below)
+        _Server(config, app).run(sockets=[own])
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    made = socket.socket(family, socket.SOCK_STREAM)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        made.bind((host, port))
+    except OSError as error:
+        made.close()
+        raise OSError(error.errno, error.strerror, f"{host}:{port}") from None
+    made.listen(2048)
+    return made

@@ -1,0 +1,38 @@
+"""Settings of the HTTP door."""
+
+import re
+
+from pydantic import Field, field_validator
+
+from runtime.sections import Names, Section
+
+_ROOT_PATH = re.compile(r"(/[A-Za-z0-9._~-]+)*")
+
+
+class WebSettings(Section):
+    """`minutehand web`: the HTTP API."""
+
+    host: str = Field("127.0.0.1", description="address to listen on; loopback by default")
+    port: int = Field(8265, ge=0, le=65_535, description="port to listen on; 0 for any free one")
+    root_path: str = Field("", description="path below which a proxy serves it: /minutehand")
+    proxies: Names = Field(
+        (), description="addresses of proxies whose X-Forwarded-For and -Proto count, by commas"
+    )
+    origins: Names = Field(
+        (), description="origins of other sites whose pages may call the API (CORS), by commas"
+    )
+    max_body_mb: int = Field(16, ge=1, le=1024, description="largest body of a request in MiB")
+    body_timeout_s: float = Field(30, gt=0, le=600, description="seconds a body may take to arrive")
+    threads: int = Field(
+        12, ge=1, le=128, description="requests served at once; each takes a database connection"
+    )
+    failures: int = Field(
+        20, ge=1, le=10_000, description="wrong tokens that an address may send in a minute"
+    )
+
+    @field_validator("root_path")
+    @classmethod
+    def _begins_with_a_slash(cls, value: str) -> str:
+        if not _ROOT_PATH.fullmatch(value):
+            raise ValueError("must be empty or begin with / and not end with it, as /minutehand")
+        return value

@@ -1,0 +1,91 @@
+"""`--app` bounds what a command finds: nothing of another small app, by its id either."""
+
+import json
+from uuid import UUID
+
+import pytest
+
+from tests.factories import make_document
+from tests.integration.cli.conftest import Call, Write
+
+# What reads or changes the action, the operation or the small app of another tenant by its id.
+BY_ID = [
+    ("action", "show", "{uid}"),
+    ("action", "next", "{uid}"),
+    ("action", "explain", "{uid}", "2026-11-22T10:00"),
+    ("action", "run", "{uid}"),
+    ("action", "run", "{uid}", "--dry-run"),
+    ("action", "pause", "{uid}"),
+    ("action", "resume", "{uid}"),
+    ("action", "delete", "{uid}"),
+    ("backfill", "{uid}", "--from", "2026-11-20T00:00", "--to", "2026-11-20T01:00", "--dry-run"),
+    ("operation", "list", "--action", "{uid}"),
+    ("operation", "show", "{id}"),
+    ("operation", "logs", "{id}"),
+    ("operation", "cancel", "{id}"),
+    ("operation", "retry", "{id}"),
+    ("operation", "rerun", "{id}"),
+    ("app", "show", "default"),
+    ("app", "data", "default", "sales"),
+    ("app", "grant", "default", "--all"),
+    ("app", "hook-secret", "default"),
+    ("app", "delete", "default", "--yes"),
+    ("app", "apply", "{document}"),
+    ("app", "add", "{document}"),
+    ("action", "list", "--all-apps"),
+]
+
+
+@pytest.fixture
+def theirs(call: Call, write: Write) -> dict[str, str]:
+    """An action of the small app `default`, an operation of it, and the small app `shop`."""
+    call("app", "add", write({"name": "shop"}, "shop.json"))
+    added = call("action", "add", write(make_document(name="secret plan")), "--json").json[0]
+    (ran,) = [call("action", "run", "secret plan", "--json").json]
+    return {
+        "uid": added["uid"],
+        "id": ran["id"],
+        "document": write({"name": "default", "zone": "Asia/Tokyo"}, "theirs.json"),
+    }
+
+
+@pytest.mark.parametrize("command", BY_ID, ids=" ".join)
+def test_another_small_app_is_unknown(
+    call: Call, theirs: dict[str, str], command: tuple[str, ...]
+) -> None:
+    arguments = [part.format(**theirs) for part in command]
+    before = _stored(call, theirs)
+
+    refused = call("--app", "shop", *arguments)
+
+    assert refused.code == 2, refused
+    assert refused.out == ""
+    assert "secret plan" not in refused.err
+    assert _stored(call, theirs) == before
+
+
+def test_another_small_app_is_neither_listed_nor_named(call: Call, theirs: dict[str, str]) -> None:
+    listed = call("--app", "shop", "app", "list", "--json").json
+    state = call("--app", "shop", "operation", "state", theirs["id"], "--json").json
+    named = call("--app", "shop", "action", "show", "secret plan")
+
+    assert [one["name"] for one in listed] == ["shop"]
+    assert state == {"id": theirs["id"], "state": "unknown"}
+    assert "default" not in named.err
+
+
+def test_without_app_an_id_is_found_in_the_whole_installation(call: Call, write: Write) -> None:
+    call("app", "add", write({"name": "shop"}, "shop.json"))
+    document = write(make_document(name="team update"))
+    uid = call("--app", "shop", "action", "add", document, "--json").json[0]["uid"]
+
+    assert call("action", "show", uid, "--json").json["uid"] == str(UUID(uid))
+
+
+def _stored(call: Call, theirs: dict[str, str]) -> tuple[str, str, str]:
+    action = call("action", "show", theirs["uid"], "--json").json
+    # Its next occurrence moves with the clock.
+    kept = {key: action[key] for key in ("revision", "standing", "document", "operations")}
+    operation = call("operation", "show", theirs["id"], "--json").json
+    app = call("app", "show", "default", "--json").json
+    return json.dumps(kept), operation["state"], json.dumps([app["grants"], app["document"]])

@@ -1,0 +1,39 @@
+"""The audit trail: who changed what, and when."""
+
+from typing import Any
+
+from pydantic import Field
+
+from models.store import audit
+from runtime.database import reading
+from views.installation import Installation
+from views.view import Instant, View
+
+
+class AuditEntry(View):
+    """A change that was made."""
+
+    id: int
+    at: Instant
+    app: str | None = Field(description="Its small app; null for the whole installation.")
+    actor: str = Field(description="The account or the token that made it.")
+    verb: str = Field(description="What was done, such as `action.change`.")
+    object: str = Field(description="To what: a uid, an id or a name.")
+    details: Any
+
+
+class AuditPage(View):
+    """Entries of the audit trail, the newest first."""
+
+    items: tuple[AuditEntry, ...]
+    next: int | None = Field(description="`before` of the next page; null for the last page.")
+
+
+def list_entries(installation: Installation, limit: int, before: int | None) -> AuditPage:
+    """Return the entries of the request's scope."""
+    with reading(installation.engine) as connection:
+        rows = audit.listed(connection, installation.scope, limit + 1, before)
+    items = tuple(
+        AuditEntry(**{key: row[key] for key in AuditEntry.model_fields}) for row in rows[:limit]
+    )
+    return AuditPage(items=items, next=items[-1].id if len(rows) > limit else None)

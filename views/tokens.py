@@ -1,0 +1,95 @@
+"""Make, list and revoke the tokens of the HTTP API."""
+
+from datetime import timedelta
+
+from pydantic import Field
+
+from models.durations import parse_span
+from models.errors import Refused
+from models.roles import Role
+from models.store import audit, tokens
+from runtime.database import reading
+from views.installation import Installation
+from views.view import Instant, Listing, View
+
+# The longest life of a token that expires.
+LONGEST_LIFE = timedelta(days=3660)
+
+
+class NewToken(View):
+    """A token that was just made. It is shown once: only a hash of it is stored."""
+
+    id: str
+    token: str = Field(description="The token itself, shown this once.")
+    role: Role
+    app: str | None = Field(description="Its small app; null for the whole installation.")
+
+
+class Token(View):
+    """A token, without its secret."""
+
+    id: str
+    role: str
+    app: str | None = Field(description="Its small app; null for the whole installation.")
+    created_at: Instant
+    created_by: str
+    expires_at: Instant | None
+    last_used_at: Instant | None = Field(description="To the minute.")
+
+
+class Tokens(Listing[Token]):
+    """The tokens that are not revoked, the newest first."""
+
+
+class RevokedToken(View):
+    """A token that opens nothing any more."""
+
+    id: str
+
+
+def create(installation: Installation, role: Role, expires: str | None) -> NewToken:
+    """Make a token for the request's small app if it is bound to one, else for the installation.
+
+    `expires` is an ISO 8601 duration; without it the token lasts until it is revoked.
+    """
+    app = installation.small_app if installation.is_bound else None
+    lifetime = None if expires is None else _lifetime(expires)
+    app_id = None if app is None else app.id
+    with installation.engine.begin() as connection:
+        id, text = tokens.create(connection, role, app_id, lifetime, installation.actor)
+        audit.write(
+            connection,
+            small_app_id=app_id,
+            actor=installation.actor,
+            verb="token.create",
+            objects={id: {"role": role}},
+        )
+    return NewToken(id=id, token=text, role=role, app=None if app is None else app.name)
+
+
+def list_tokens(installation: Installation) -> Tokens:
+    """Return the tokens of the request's scope."""
+    with reading(installation.engine) as connection:
+        found = tokens.listed(connection, installation.scope)
+    return Tokens(tuple(Token(**{key: row[key] for key in Token.model_fields}) for row in found))
+
+
+def revoke(installation: Installation, id: str) -> RevokedToken:
+    """Revoke a token: its next request is refused. Raises NotFound."""
+    with installation.engine.begin() as connection:
+        app_id = tokens.revoke(connection, id, installation.scope)
+        audit.write(
+            connection,
+            small_app_id=app_id,
+            actor=installation.actor,
+            verb="token.revoke",
+            objects={id: None},
+        )
+    return RevokedToken(id=id)
+
+
+def _lifetime(text: str) -> timedelta:
+    try:
+        return parse_span(text, least=timedelta(seconds=1), most=LONGEST_LIFE)
+    except ValueError as error:
+        raise Refused(f"expires {text!r}: {error}") from None

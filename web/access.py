@@ -1,0 +1,152 @@
+"""Who asks, and what they may do: each endpoint names its permission by one of these."""
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Annotated, Any
+
+from fastapi import Depends, Query, Request
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+
+from models.errors import NotFound
+from models.roles import PERMITS, Permission
+from models.store import tokens
+from models.store.tokens import Bearer
+from runtime.clock import monotonic
+from runtime.database import reading
+from views.installation import Installation
+from web.problems import Forbidden, TooManyFailures, Unauthorized
+
+MINUTE_S = 60.0
+MOST_ADDRESSES = 10_000
+
+_scheme = HTTPBearer(auto_error=False, description="A token of `minutehand token create`.")
+Credentials = Annotated[HTTPAuthorizationCredentials | None, Depends(_scheme)]
+AppQuery = Annotated[
+    str | None,
+    Query(description="A small app (tenant); that of the token, or `default`, without it."),
+]
+
+
+@dataclass
+class Failures:
+    """Wrong tokens by address; an address with too many is refused unheard for a minute."""
+
+    most: int
+    _times: dict[str, deque[float]] = field(default_factory=dict)
+    _lock: Lock = field(default_factory=Lock)
+
+    def check(self, address: str) -> None:
+        """Raise TooManyFailures for an address that sent too many wrong tokens."""
+        with self._lock:
+            times = self._recent(address)
+            if len(times) >= self.most:
+                raise TooManyFailures("too many wrong tokens came from this address; wait a minute")
+
+    def note(self, address: str) -> None:
+        """Count a wrong token."""
+        with self._lock:
+            times = self._recent(address)
+            times.append(monotonic())
+            self._times.pop(address, None)
+            self._times[address] = times
+            if len(self._times) > MOST_ADDRESSES:
+                del self._times[next(iter(self._times))]
+
+    def _recent(self, address: str) -> deque[float]:
+        times = self._times.get(address, deque(maxlen=self.most))
+        while times and times[0] <= monotonic() - MINUTE_S:
+            times.popleft()
+        return times
+
+
+@dataclass(frozen=True)
+class Access:
+    """The permission of an endpoint, and what it concerns."""
+
+    permission: Permission
+    # Whether it concerns the installation, so that no token of a small app will do.
+    is_of_installation: bool = False
+
+
+Resolve = Callable[..., Installation]
+# The access of each dependency that the endpoints use: the page of roles is held against it.
+ACCESS: dict[Resolve, Access] = {}
+
+
+def _declared(resolve: Resolve, access: Access) -> Any:
+    ACCESS[resolve] = access
+    return Depends(resolve)
+
+
+def of_app(permission: Permission) -> Any:
+    """Return the dependency of an endpoint whose path names a small app."""
+
+    def resolve(request: Request, credentials: Credentials, app: str) -> Installation:
+        return _opened(request, _bearer(request, credentials, permission), app)
+
+    return _declared(resolve, Access(permission))
+
+
+def in_app(permission: Permission) -> Any:
+    """Return the dependency of an endpoint that takes `?app=`."""
+
+    def resolve(request: Request, credentials: Credentials, app: AppQuery = None) -> Installation:
+        return _opened(request, _bearer(request, credentials, permission), app)
+
+    return _declared(resolve, Access(permission))
+
+
+def by_id(permission: Permission) -> Any:
+    """Return the dependency of an endpoint whose path has an id, unique in the installation."""
+
+    def resolve(request: Request, credentials: Credentials) -> Installation:
+        return _opened(request, _bearer(request, credentials, permission), None)
+
+    return _declared(resolve, Access(permission))
+
+
+def of_installation(permission: Permission) -> Any:
+    """Return the dependency of an endpoint that concerns the whole installation."""
+
+    def resolve(request: Request, credentials: Credentials) -> Installation:
+        bearer = _bearer(request, credentials, permission)
+        if bearer.app_name is not None:
+            raise Forbidden("this needs a token of the installation, not of one small app")
+        return _opened(request, bearer, None)
+
+    return _declared(resolve, Access(permission, is_of_installation=True))
+
+
+def _bearer(
+    request: Request, credentials: HTTPAuthorizationCredentials | None, permission: Permission
+) -> Bearer:
+    """Return the bearer of the request's token; raises what the answer is to be."""
+    if credentials is None:
+        raise Unauthorized("send a token as `Authorization: Bearer …`")
+    opened: Installation = request.app.state.installation
+    failures: Failures = request.app.state.failures
+    address = request.client.host if request.client else ""
+    failures.check(address)
+    with reading(opened.engine) as connection:
+        found = tokens.bearer_of(connection, credentials.credentials)
+    if found is None:
+        failures.note(address)
+        raise Unauthorized("the token is unknown, expired or revoked")
+    bearer, is_stale = found
+    if is_stale:
+        with opened.engine.begin() as connection:
+            tokens.note_use(connection, bearer.token_id)
+    if permission not in PERMITS[bearer.role]:
+        raise Forbidden(f"a token of the role {bearer.role} may not {permission}")
+    return bearer
+
+
+def _opened(request: Request, bearer: Bearer, app: str | None) -> Installation:
+    """Return the installation as the bearer sees it."""
+    if bearer.app_name is not None and app not in {None, bearer.app_name}:
+        raise NotFound(f'small app "{app}" is unknown')
+    named = app or bearer.app_name
+    opened: Installation = request.app.state.installation
+    return opened.for_request(named, is_bound=named is not None, bearer=f"token {bearer.token_id}")

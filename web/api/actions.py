@@ -1,0 +1,190 @@
+"""Endpoints of scheduled actions."""
+
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Header, Query, Response
+
+from models.roles import Permission
+from views import actions, backfills, change_plan, changes, explanation, revisions, runs
+from views.installation import Installation
+from web.access import in_app
+from web.bodies import (
+    Body,
+    IfMatch,
+    IfNoneMatch,
+    document,
+    documents,
+    etag,
+    expected_tag,
+    reads,
+    required_tag,
+    revision_in,
+)
+
+router = APIRouter(prefix="/api", tags=["actions"])
+ACTION = reads("A scheduled action: docs/reference/actions.md.")
+ACTIONS = reads("A scheduled action, or a list of them.", lines=True)
+ContentType = Annotated[str | None, Header(include_in_schema=False)]
+Reader = Annotated[Installation, in_app(Permission.READ)]
+Operator = Annotated[Installation, in_app(Permission.OPERATE)]
+Editor = Annotated[Installation, in_app(Permission.EDIT)]
+Key = Annotated[
+    str | None,
+    Header(
+        min_length=1,
+        max_length=200,
+        description="Requests with the same key run the action once.",
+    ),
+]
+
+First = Annotated[str, Query(alias="from", description="First instant of the range.")]
+Last = Annotated[str, Query(alias="to", description="Last instant of the range.")]
+Only = Annotated[
+    Literal["missing", "failed"] | None, Query(description="Only these; both without it.")
+]
+
+
+@router.get("/actions")
+def list_actions(
+    opened: Reader, owner: str | None = None, unhealthy: bool = False
+) -> actions.Actions:
+    """List the actions of a small app with their status, by name."""
+    return actions.list_actions(opened, unhealthy=unhealthy, owner=owner)
+
+
+@router.post("/actions", status_code=201, openapi_extra=ACTION)
+def create_action(opened: Editor, body: Body, response: Response) -> changes.Changed:
+    """Create an action; 409 if its name is taken."""
+    (made,) = changes.add(opened, [document(body)]).root
+    response.headers.update(etag(made.revision))
+    return made
+
+
+@router.post("/actions:validate", openapi_extra=ACTIONS)
+def validate_actions(
+    opened: Editor, body: Body, content_type: ContentType = None
+) -> changes.Checked:
+    """Check documents and return their meaning; nothing is stored."""
+    return changes.check(opened, documents(body, content_type))
+
+
+@router.post("/actions:preview", openapi_extra=ACTIONS)
+def preview_actions(
+    opened: Editor, body: Body, content_type: ContentType = None
+) -> change_plan.ChangePlan:
+    """Return what applying documents would do now; nothing is stored."""
+    return change_plan.plan_changes(opened, documents(body, content_type))
+
+
+@router.post("/actions:apply", openapi_extra=ACTIONS)
+def apply_actions(opened: Editor, body: Body, content_type: ContentType = None) -> changes.Changes:
+    """Create or change actions to their documents, all or none."""
+    return changes.apply(opened, documents(body, content_type))
+
+
+@router.get("/actions/{action}")
+def show_action(opened: Reader, action: str, response: Response) -> actions.Action:
+    """Show an action, by its name or uid; its ETag is its revision."""
+    found = actions.show(opened, action)
+    response.headers.update(etag(found.revision))
+    return found
+
+
+@router.put("/actions/{action}", openapi_extra=ACTION)
+def put_action(
+    opened: Editor,
+    action: str,
+    body: Body,
+    response: Response,
+    if_match: IfMatch = None,
+    if_none_match: IfNoneMatch = None,
+) -> changes.Changed:
+    """Make the document the action's next revision, or create the action of that name.
+
+    An equal document changes nothing.
+    """
+    expects = revision_in(required_tag(if_match, if_none_match))
+    done = changes.put(opened, action, document(body), expects)
+    response.headers.update(etag(done.revision))
+    return done
+
+
+@router.delete("/actions/{action}")
+def delete_action(opened: Editor, action: str, if_match: IfMatch = None) -> changes.DeletedAction:
+    """Delete an action; its history stays."""
+    return changes.delete(opened, action, revision_in(expected_tag(if_match)))
+
+
+@router.get("/actions/{action}/next")
+def next_occurrences(
+    opened: Reader, action: str, count: Annotated[int, Query(ge=1, le=1000)] = 5
+) -> actions.Occurrences:
+    """Return the next occurrences of an action, in its zone and in UTC."""
+    return actions.next_of(opened, action, count)
+
+
+@router.get("/actions/{action}/explain")
+def explain_action(
+    opened: Reader, action: str, at: str, user: str | None = None
+) -> explanation.Explanation:
+    """Explain why an action ran, or did not run, at an instant."""
+    return explanation.explain(opened, action, at, user)
+
+
+@router.get("/actions/{action}/revisions")
+def list_revisions(opened: Reader, action: str) -> revisions.Revisions:
+    """Return the revisions of an action, the newest first."""
+    return revisions.list_revisions(opened, action)
+
+
+@router.post("/actions/{action}:run", status_code=202)
+def run_action(
+    opened: Operator, action: str, user: str | None = None, idempotency_key: Key = None
+) -> runs.Ran:
+    """Run an action now; its operation tells how it goes."""
+    return runs.run(opened, action, user, None, idempotency_key)
+
+
+@router.post("/actions/{action}:pause")
+def pause_action(opened: Operator, action: str, if_match: IfMatch = None) -> changes.Switched:
+    """Pause an action."""
+    return changes.switch(opened, action, active=False, expects=revision_in(expected_tag(if_match)))
+
+
+@router.post("/actions/{action}:resume")
+def resume_action(opened: Operator, action: str, if_match: IfMatch = None) -> changes.Switched:
+    """Resume an action."""
+    return changes.switch(opened, action, active=True, expects=revision_in(expected_tag(if_match)))
+
+
+@router.get("/actions/{action}:backfill")
+def plan_backfill(
+    opened: Operator, action: str, first: First, last: Last, only: Only = None
+) -> backfills.BackfillPlan:
+    """Return what a backfill would do."""
+    return backfills.plan(opened, _range(action, first, last, only))
+
+
+@router.post("/actions/{action}:backfill", status_code=202)
+def start_backfill(
+    opened: Operator,
+    action: str,
+    first: First,
+    last: Last,
+    only: Only = None,
+    pace: Annotated[str | None, Query(description="Most operations a minute: `30/min`.")] = None,
+) -> backfills.StartedBackfill:
+    """Run a range of an action's past."""
+    return backfills.start(opened, _range(action, first, last, only, pace), None)
+
+
+@router.delete("/actions/{action}:backfill")
+def cancel_backfills(opened: Operator, action: str) -> backfills.CancelledBackfills:
+    """Stop an action's active backfills."""
+    return backfills.cancel(opened, action)
+
+
+def _range(
+    action: str, first: str, last: str, only: str | None, pace: str | None = None
+) -> backfills.Range:
+    return backfills.Range(action=action, first=first, last=last, only=only, pace=pace)

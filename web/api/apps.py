@@ -1,0 +1,154 @@
+"""Endpoints of small apps (tenants): documents, status, grants, data and templates."""
+
+from collections.abc import Iterator
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+from fastapi.responses import StreamingResponse
+from pydantic import BaseModel, ConfigDict
+
+from models.roles import Permission
+from views import apps, data, templates
+from views.installation import Installation
+from web.access import in_app, of_app, of_installation
+from web.bodies import (
+    Body,
+    IfMatch,
+    IfNoneMatch,
+    document,
+    etag,
+    reads,
+    required_tag,
+)
+
+router = APIRouter(prefix="/api", tags=["small apps"])
+APP = reads("A small app: docs/reference/small-apps.md.")
+Reader = Annotated[Installation, of_app(Permission.READ)]
+Editor = Annotated[Installation, of_app(Permission.EDIT)]
+Admin = Annotated[Installation, of_installation(Permission.ADMINISTER)]
+ROWS_AT_ONCE = 500
+
+
+class GrantChanges(BaseModel):
+    """What a small app may reach, by kind; a list that is left out stays as it is."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    files: tuple[str, ...] | None = None
+    connections: tuple[str, ...] | None = None
+    readers: tuple[str, ...] | None = None
+    env: tuple[str, ...] | None = None
+    mail: tuple[str, ...] | None = None
+    tasks: tuple[str, ...] | None = None
+    queues: tuple[str, ...] | None = None
+    steps: tuple[str, ...] | None = None
+
+
+@router.get("/apps")
+def list_apps(opened: Annotated[Installation, in_app(Permission.READ)]) -> apps.Apps:
+    """List the small apps that the token may see."""
+    return apps.list_apps(opened)
+
+
+@router.get("/apps/{app}")
+def show_app(opened: Reader, app: str, response: Response) -> apps.App:
+    """Show a small app with its document; its ETag names the document."""
+    found = apps.show(opened, app)
+    response.headers.update(etag(found.document_tag))
+    return found
+
+
+@router.put("/apps/{app}", openapi_extra=APP)
+def put_app(
+    opened: Editor,
+    app: str,
+    body: Body,
+    if_match: IfMatch = None,
+    if_none_match: IfNoneMatch = None,
+    dry_run: bool = False,
+) -> apps.AppliedApp:
+    """Make the document the small app's; a token of the installation may create a new one."""
+    expects = required_tag(if_match, if_none_match)
+    read = document(body, apps.LONGEST_APP)
+    return apps.put(opened, app, read, expects, dry_run=dry_run)
+
+
+@router.delete("/apps/{app}")
+def delete_app(opened: Admin, app: str, force: bool = False) -> apps.DeletedApp:
+    """Delete a small app with its actions; 409 if it has active ones, without `force`."""
+    return apps.delete(opened, app, is_sure=force)
+
+
+@router.get("/apps/{app}/status")
+def show_status(opened: Reader, app: str) -> apps.DataStatus:
+    """Return the status of a small app's data."""
+    return apps.status(opened, app)
+
+
+@router.get("/apps/{app}/grants")
+def show_grants(opened: Reader, app: str) -> apps.GrantedTo:
+    """Return what a small app may reach."""
+    return apps.grant(opened, app, {}, all_=False)
+
+
+@router.patch("/apps/{app}/grants")
+def change_grants(opened: Admin, app: str, changes: GrantChanges) -> apps.GrantedTo:
+    """Change what a small app may reach."""
+    given = changes.model_dump(exclude_none=True)
+    # An empty text takes all of its kind away.
+    lists = {kind: names or ("",) for kind, names in given.items()}
+    return apps.grant(opened, app, lists, all_=False)
+
+
+@router.get(
+    "/apps/{app}/data/{domain}",
+    response_class=StreamingResponse,
+    responses={200: {"content": {"application/jsonl": {"schema": {"type": "string"}}}}},
+)
+def read_data(opened: Reader, app: str, domain: str, staging: bool = False) -> StreamingResponse:
+    """Return the published rows of a domain, all of one version, as JSON Lines."""
+    rows = data.open_rows(opened, app, domain, is_staged=staging)
+    # Opened here: an unknown domain is answered before the first byte.
+    opened_rows = rows.__enter__()
+
+    def lines() -> Iterator[str]:
+        try:
+            some: list[str] = []
+            for row in opened_rows:
+                some.append(data.json_line(row))
+                if len(some) == ROWS_AT_ONCE:
+                    yield "\n".join(some) + "\n"
+                    some = []
+            if some:
+                yield "\n".join(some) + "\n"
+        finally:
+            rows.__exit__(None, None, None)
+
+    return StreamingResponse(lines(), media_type="application/jsonl")
+
+
+@router.get("/apps/{app}/templates")
+def list_templates(opened: Reader) -> templates.Templates:
+    """List the mail templates of a small app."""
+    return templates.list_templates(opened)
+
+
+@router.get("/apps/{app}/templates/{template}/preview")
+def preview_template(
+    opened: Reader,
+    template: str,
+    user: str | None = None,
+) -> templates.TemplatePreview:
+    """Render a mail template for a user, or for an invented one."""
+    return templates.preview(opened, template, user)
+
+
+@router.post("/apps/{app}/templates/{template}:send-test")
+def send_test(
+    opened: Editor,
+    template: str,
+    to: Annotated[str, Query(description="One address.")],
+    user: str | None = None,
+) -> templates.TriedMail:
+    """Send a mail template to one address."""
+    return templates.send_test(opened, template, to, user)

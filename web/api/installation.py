@@ -1,0 +1,72 @@
+"""Endpoints of the whole installation: status, doctor, audit and tokens."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from pydantic import BaseModel, ConfigDict, Field
+
+from models.roles import Permission, Role
+from views import audit, status, steps, tokens
+from views.doctor import environment, report
+from views.installation import Installation
+from web.access import in_app, of_installation
+
+router = APIRouter(prefix="/api", tags=["installation"])
+Reader = Annotated[Installation, of_installation(Permission.READ)]
+Admin = Annotated[Installation, of_installation(Permission.ADMINISTER)]
+AdminOfApp = Annotated[Installation, in_app(Permission.ADMINISTER)]
+
+
+class TokenRequest(BaseModel):
+    """A token to make; `?app=` binds it to one small app."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    role: Role
+    expires: str | None = Field(None, description="Lifetime as ISO 8601, such as `P90D`.")
+
+
+@router.get("/status")
+def show_installation(opened: Reader) -> status.Status:
+    """Show the daemon, workers, and operations of the last day."""
+    return status.status(opened)
+
+
+@router.get("/doctor")
+def run_doctor(opened: Admin) -> report.Report:
+    """Check everything that Minutehand needs; change nothing."""
+    return environment.examine(opened)
+
+
+@router.get("/steps")
+def list_steps(opened: Annotated[Installation, in_app(Permission.READ)]) -> steps.Steps:
+    """List what actions can do."""
+    return steps.list_steps(opened)
+
+
+@router.get("/audit")
+def list_audit(
+    opened: AdminOfApp,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+    before: Annotated[int | None, Query(description="`next` of the page before.")] = None,
+) -> audit.AuditPage:
+    """Return who changed what, the newest first."""
+    return audit.list_entries(opened, limit, before)
+
+
+@router.get("/tokens")
+def list_tokens(opened: AdminOfApp) -> tokens.Tokens:
+    """List the tokens that are not revoked, without their secrets."""
+    return tokens.list_tokens(opened)
+
+
+@router.post("/tokens", status_code=201)
+def create_token(opened: AdminOfApp, wanted: TokenRequest) -> tokens.NewToken:
+    """Make a token; its text is in this answer alone."""
+    return tokens.create(opened, wanted.role, wanted.expires)
+
+
+@router.delete("/tokens/{id}")
+def revoke_token(opened: AdminOfApp, id: str) -> tokens.RevokedToken:
+    """Revoke a token, at once."""
+    return tokens.revoke(opened, id)

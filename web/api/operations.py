@@ -1,0 +1,74 @@
+"""Endpoints of operations, the runs of actions."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from models.operation import Cause, OperationState
+from models.roles import Permission
+from views import operations, runs
+from views.installation import Installation
+from web.access import by_id, in_app
+
+router = APIRouter(prefix="/api", tags=["operations"])
+Reader = Annotated[Installation, by_id(Permission.READ)]
+Operator = Annotated[Installation, by_id(Permission.OPERATE)]
+Limit = Annotated[int, Query(ge=1, le=1000)]
+
+
+@router.get("/operations")
+def list_operations(
+    opened: Annotated[Installation, in_app(Permission.READ)],
+    action: str | None = None,
+    state: Annotated[list[OperationState] | None, Query()] = None,
+    cause: Annotated[list[Cause] | None, Query()] = None,
+    since: Annotated[str | None, Query(description="Recorded from then on.")] = None,
+    until: Annotated[str | None, Query(description="Recorded before then.")] = None,
+    limit: Limit = 50,
+    cursor: str | None = None,
+) -> operations.OperationPage:
+    """Return a page of a small app's operations, the last recorded first."""
+    wanted = operations.Filter(
+        action=action,
+        states=tuple(state or ()),
+        causes=tuple(cause or ()),
+        since=since,
+        until=until,
+    )
+    return operations.page(opened, wanted, limit, cursor)
+
+
+@router.get("/operations/{id}")
+def show_operation(opened: Reader, id: str) -> operations.Operation:
+    """Show an operation with its attempts and notices."""
+    return operations.show(opened, id)
+
+
+@router.get("/operations/{id}/state")
+def get_operation_state(opened: Reader, id: str) -> operations.OperationStateView:
+    """Return the state of an operation, `unknown` if it does not exist."""
+    return operations.state(opened, id)
+
+
+@router.get("/operations/{id}/logs")
+def show_logs(opened: Reader, id: str) -> operations.Log:
+    """Return the last log lines of an operation's steps."""
+    return operations.log(opened, id)
+
+
+@router.post("/operations/{id}:cancel")
+def cancel_operation(opened: Operator, id: str) -> runs.Cancelled:
+    """Cancel an operation at once if it has not started; ask a running one to end."""
+    return runs.cancel_one(opened, id)
+
+
+@router.post("/operations/{id}:retry", status_code=202)
+def retry_operation(opened: Operator, id: str) -> runs.Repeated:
+    """Retry a failed, partial or cancelled operation under its action's current revision."""
+    return runs.retry_one(opened, id)
+
+
+@router.post("/operations/{id}:rerun", status_code=202)
+def rerun_operation(opened: Operator, id: str) -> runs.Repeated:
+    """Run a missed operation under its action's current revision."""
+    return runs.rerun_one(opened, id)

@@ -1,0 +1,54 @@
+"""Endpoints of a small app's users, groups and events."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from models.roles import Permission
+from views import events, users
+from views.installation import Installation
+from web.access import of_app
+from web.bodies import Body, document, reads
+
+router = APIRouter(prefix="/api/apps/{app}", tags=["people"])
+Reader = Annotated[Installation, of_app(Permission.READ)]
+Operator = Annotated[Installation, of_app(Permission.OPERATE)]
+Editor = Annotated[Installation, of_app(Permission.EDIT)]
+USERS = reads("A list of users: docs/reference/small-apps.md.")
+LONGEST_USERS = 16 * 2**20
+
+
+@router.get("/users")
+def list_users(opened: Reader) -> users.Users:
+    """List the users of a small app."""
+    return users.list_users(opened)
+
+
+@router.post("/users", status_code=201)
+def add_user(opened: Editor, new: users.NewUser) -> users.AddedUser:
+    """Store a new user, which raises the events created and activated; 409 for a known id."""
+    return users.add(opened, new)
+
+
+@router.post("/users:import", openapi_extra=USERS)
+def import_users(
+    opened: Editor,
+    body: Body,
+    events: Annotated[bool, Query(description="Raise the events of new instants.")] = False,
+) -> users.ImportedUsers:
+    """Create or update users, all or none."""
+    read = document(body, LONGEST_USERS)
+    rows = read if isinstance(read, list) else [read]
+    return users.import_rows(opened, rows, raises_events=events)
+
+
+@router.get("/groups")
+def list_groups(opened: Reader) -> users.Groups:
+    """List the groups of a small app with the number of their members."""
+    return users.list_groups(opened)
+
+
+@router.post("/events", status_code=202)
+def send_event(opened: Operator, event: events.NewEvent) -> events.SentEvent:
+    """Store an event of a user; the same id twice changes nothing."""
+    return events.send(opened, event.event, event.user, event.id, event.at)

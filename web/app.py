@@ -1,0 +1,125 @@
+"""The application: its endpoints, its limits and its headers."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from contextlib import asynccontextmanager
+from typing import Any
+from uuid import UUID
+
+import anyio.to_thread
+from fastapi import FastAPI, Request, Response
+from fastapi.middleware.cors import CORSMiddleware
+from fastapi.routing import APIRoute
+
+from runtime.config import Settings
+from views import apps
+from views.installation import Installation
+from views.operations import OperationRow, rows_of
+from web import health
+from web.access import Failures
+from web.api import actions, installation, live, operations, people
+from web.api import apps as app_endpoints
+from web.live import Live
+from web.problems import ProblemDetails, install
+from web.slow_bodies import SlowBodies
+
+MIB = 2**20
+HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+ROUTERS = (
+    app_endpoints.router,
+    people.router,
+    actions.router,
+    operations.router,
+    live.router,
+    installation.router,
+    health.router,
+)
+PROBLEMS: dict[int | str, dict[str, Any]] = {
+    "4XX": {
+        "description": "Why the request was not done.",
+        "content": {"application/problem+json": {"schema": ProblemDetails.model_json_schema()}},
+    }
+}
+
+
+def make_app(opened: Installation) -> FastAPI:
+    """Return the application of an installation."""
+    settings = opened.settings
+    app = FastAPI(
+        title="Minutehand",
+        version="1",
+        docs_url=None,
+        redoc_url=None,
+        lifespan=_lifespan,
+        max_body_size=settings.web.max_body_mb * MIB,
+        generate_unique_id_function=_name,
+        responses=PROBLEMS,
+        strict_content_type=False,
+    )
+    app.state.installation = opened
+    app.state.failures = Failures(settings.web.failures)
+    app.state.live_operations = Live("operation", lambda ids: _operations(opened, ids))
+    app.state.live_statuses = Live("status", lambda names: _statuses(opened, names))
+    install(app)
+    for router in ROUTERS:
+        app.include_router(router)
+    app.middleware("http")(_with_headers)
+    app.add_middleware(SlowBodies, timeout_s=settings.web.body_timeout_s)
+    _allow_origins(app, settings)
+    return app
+
+
+def stop_streams(app: FastAPI) -> None:
+    """End the streams of all listeners, so that the server can stop."""
+    app.state.live_operations.stop()
+    app.state.live_statuses.stop()
+
+
+@asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    threads = app.state.installation.settings.web.threads
+    anyio.to_thread.current_default_thread_limiter().total_tokens = threads
+    readers = [
+        asyncio.create_task(one.run())
+        for one in (app.state.live_operations, app.state.live_statuses)
+    ]
+    yield
+    stop_streams(app)
+    for reader in readers:
+        reader.cancel()
+
+
+def _operations(opened: Installation, ids: Collection[UUID]) -> dict[UUID, OperationRow]:
+    return rows_of(opened, tuple(ids))
+
+
+def _statuses(opened: Installation, names: Collection[str]) -> dict[str, apps.DataStatus]:
+    return apps.statuses(opened, names)
+
+
+def _allow_origins(app: FastAPI, settings: Settings) -> None:
+    if settings.web.origins:
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=list(settings.web.origins),
+            allow_methods=["*"],
+            allow_headers=["Authorization", "Content-Type", "If-Match", "If-None-Match"],
+            expose_headers=["ETag"],
+        )
+
+
+async def _with_headers(
+    request: Request, call_next: Callable[[Request], Awaitable[Response]]
+) -> Response:
+    response = await call_next(request)
+    response.headers.update(HEADERS)
+    return response
+
+
+def _name(route: APIRoute) -> str:
+    return route.name

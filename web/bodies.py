@@ -1,0 +1,90 @@
+"""The bodies and the headers of requests."""
+
+from typing import Annotated, Any
+
+from fastapi import Depends, Header, Request
+
+from models.errors import InvalidDocument, Problem
+from models.json_text import LONGEST_DOCUMENT, read_json
+from web.problems import PreconditionRequired
+
+JSON_LINES = "application/jsonl"
+LONGEST_TAG = 64
+NO_TAG = "write the ETag of an answer, or *"
+
+
+async def _bytes(request: Request) -> bytes:
+    return await request.body()
+
+
+# The body as it came: documents are read by their own reader, which bounds and locates.
+Body = Annotated[bytes, Depends(_bytes)]
+IfMatch = Annotated[
+    str | None, Header(description="The ETag of the revision that the change is made to.")
+]
+IfNoneMatch = Annotated[
+    str | None, Header(description="`*` to create only: what exists is not changed.")
+]
+
+
+def reads(what: str, *, lines: bool = False) -> dict[str, Any]:
+    """Return what OpenAPI says of a body that is read by the documents' own reader."""
+    content: dict[str, Any] = {"application/json": {"schema": {"description": what}}}
+    if lines:
+        content[JSON_LINES] = {"schema": {"type": "string", "description": "One in each line."}}
+    return {"requestBody": {"required": True, "content": content}}
+
+
+def document(body: bytes, longest: int = LONGEST_DOCUMENT) -> object:
+    """Return the value of a JSON body; raises InvalidDocument with the place of the fault."""
+    return read_json(body, longest=longest)
+
+
+def documents(body: bytes, content_type: str | None) -> list[object]:
+    """Return the documents of a body: one, a list, or JSON Lines."""
+    if (content_type or "").partition(";")[0].strip().lower() in {
+        JSON_LINES, "application/x-ndjson", "application/json-lines",
+    }:  # fmt: skip
+        return [read_json(line) for line in body.split(b"\n") if line.strip()]
+    value = document(body)
+    return value if isinstance(value, list) else [value]
+
+
+def expected_tag(if_match: str | None, if_none_match: str | None = None) -> str | None:
+    """Return the ETag that a change expects: empty for nothing yet, None for any.
+
+    Raises InvalidDocument for a header that no answer gave.
+    """
+    if if_none_match is not None:
+        if if_none_match.strip() != "*":
+            raise InvalidDocument([Problem("If-None-Match", if_none_match, "write *")])
+        return ""
+    if if_match is None or if_match.strip() == "*":
+        return None
+    tag = if_match.strip().removeprefix("W/").strip('"')
+    if not tag or len(tag) > LONGEST_TAG:
+        raise InvalidDocument([Problem("If-Match", if_match, NO_TAG)])
+    return tag
+
+
+def required_tag(if_match: str | None, if_none_match: str | None) -> str | None:
+    """Return the ETag that a change expects; raises PreconditionRequired without a header."""
+    if if_match is None and if_none_match is None:
+        raise PreconditionRequired(
+            "send If-Match with the ETag that you read, or If-None-Match: * to create"
+        )
+    return expected_tag(if_match, if_none_match)
+
+
+def revision_in(tag: str | None) -> int | None:
+    """Return the revision that an ETag names: 0 for nothing yet, None for any."""
+    if not tag:
+        return None if tag is None else 0
+    if not tag.isdecimal():
+        raise InvalidDocument([Problem("If-Match", tag, NO_TAG)])
+    return int(tag)
+
+
+def etag(tag: object) -> dict[str, str]:
+    """Return the header that names a revision or a document."""
+    return {"ETag": f'"{tag}"'}

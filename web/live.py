@@ -1,0 +1,104 @@
+"""What changes while it is watched: one reader asks the database for all listeners."""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Generic, TypeVar
+
+import anyio.to_thread
+from fastapi.sse import ServerSentEvent
+
+from runtime.database import DATABASE_AWAY
+from views.view import View, json_text
+
+logger = logging.getLogger("minutehand.web")
+
+INTERVAL_S = 0.5
+Key = TypeVar("Key")
+
+
+@dataclass(eq=False)
+class _Listener(Generic[Key]):
+    """A request that listens; it is woken when its thing has another version, or at the end."""
+
+    key: Key
+    version: str
+    wake: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class Live(Generic[Key]):
+    """Sends each new version of what is watched to its listeners.
+
+    A version is a hash of what is shown, and the id of its event: a listener that comes back with
+    `Last-Event-ID` gets the present version only if it is another one. Versions that come and go
+    between two looks are not sent: a listener learns the state, not each step to it.
+    """
+
+    def __init__(self, name: str, read: Callable[[Collection[Key]], Mapping[Key, View]]) -> None:
+        self._name = name
+        self._read = read
+        self._watched: Counter[Key] = Counter()
+        self._seen: dict[Key, tuple[str, str]] = {}
+        self._listeners: set[_Listener[Key]] = set()
+        self._wanted = asyncio.Event()
+        self._stopped = False
+
+    async def run(self) -> None:
+        """Look for changes as long as somebody listens, until `stop`."""
+        while not self._stopped:
+            await self._wanted.wait()
+            if self._watched:
+                await self._look()
+                await asyncio.sleep(INTERVAL_S)
+            else:
+                self._wanted.clear()
+
+    def stop(self) -> None:
+        """End all streams; new ones end at once."""
+        self._stopped = True
+        self._wanted.set()
+        for listener in self._listeners:
+            listener.wake.set()
+
+    async def listen(self, key: Key, version: str | None) -> AsyncIterator[ServerSentEvent]:
+        """Yield the versions of a thing, the present one first unless it is `version`."""
+        listener = _Listener(key, version or "")
+        self._listeners.add(listener)
+        self._watched[key] += 1
+        self._wanted.set()
+        try:
+            while not self._stopped:
+                seen = self._seen.get(key)
+                if seen is not None and seen[0] != listener.version:
+                    listener.version = seen[0]
+                    yield ServerSentEvent(event=self._name, id=seen[0], raw_data=seen[1])
+                else:
+                    await listener.wake.wait()
+                    listener.wake.clear()
+            yield ServerSentEvent(event="stopping", raw_data="{}")
+        finally:
+            self._listeners.discard(listener)
+            self._watched[key] -= 1
+            if not self._watched[key]:
+                del self._watched[key]
+                self._seen.pop(key, None)
+
+    async def _look(self) -> None:
+        keys = tuple(self._watched)
+        try:
+            found = await anyio.to_thread.run_sync(self._read, keys)
+        except DATABASE_AWAY as error:
+            logger.warning("nothing new is sent while the database is away: %s", error)
+            return
+        for key, view in found.items():
+            text = json_text(view, indent=None)
+            version = sha256(text.encode()).hexdigest()[:16]
+            if self._seen.get(key, ("",))[0] != version and key in self._watched:
+                self._seen[key] = (version, text)
+        for listener in self._listeners:
+            seen = self._seen.get(listener.key)
+            if seen is not None and seen[0] != listener.version:
+                listener.wake.set()

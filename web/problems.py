@@ -1,0 +1,150 @@
+"""Errors as problem details (RFC 9457): one shape for every answer that is not a success."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic import Field
+from starlette.exceptions import HTTPException
+
+from models.errors import (
+    BrokerUnavailable,
+    InvalidDocument,
+    NotFound,
+    Outdated,
+    Problem,
+    Refused,
+    SchedulerError,
+)
+from runtime.database import DATABASE_AWAY
+from views.view import View
+
+logger = logging.getLogger("minutehand.web")
+
+MEDIA_TYPE = "application/problem+json"
+RETRY_AFTER_S = "5"
+
+
+class Fault(View):
+    """One fault of a document or a parameter."""
+
+    path: str = Field(description="Where: `when.timezone`, or `query.limit`.")
+    value: Any = Field(description="The value there, shortened.")
+    remedy: str = Field(description="What is wrong, and what to write instead.")
+
+
+class ProblemDetails(View):
+    """Why a request did not succeed."""
+
+    type: str = Field(description="The kind of problem, as a URN.")
+    title: str = Field(description="The kind of problem in words.")
+    status: int = Field(description="The HTTP status.")
+    detail: str = Field(description="What is wrong here, and what to do.")
+    problems: tuple[Fault, ...] = Field((), description="Each fault of a document or parameter.")
+
+
+class Unauthorized(Exception):
+    """The request has no valid token."""
+
+
+class Forbidden(Exception):
+    """The token does not permit the request."""
+
+
+class TooManyFailures(Exception):
+    """Too many wrong tokens came from this address."""
+
+
+class PreconditionRequired(Exception):
+    """The request does not name the revision that it changes."""
+
+
+def answer(
+    status: int,
+    kind: str,
+    detail: str,
+    problems: Sequence[Problem] = (),
+    headers: Mapping[str, str] | None = None,
+) -> JSONResponse:
+    """Return the answer for a problem; `kind` is its name, such as `not-found`."""
+    details = ProblemDetails(
+        type=f"urn:minutehand:problem:{kind}",
+        title=HTTPStatus(status).phrase,
+        status=status,
+        detail=detail,
+        problems=tuple(
+            Fault(path=one.path, value=_short(one.value), remedy=one.remedy) for one in problems
+        ),
+    )
+    body = details.model_dump(mode="json")
+    return JSONResponse(body, status, dict(headers or {}), MEDIA_TYPE)
+
+
+# By the most special class: the status, the kind, and headers of the answer.
+KNOWN: dict[type[Exception], tuple[int, str, dict[str, str]]] = {
+    InvalidDocument: (422, "invalid-document", {}),
+    NotFound: (404, "not-found", {}),
+    Outdated: (412, "outdated", {}),
+    Refused: (409, "refused", {}),
+    BrokerUnavailable: (503, "broker-unavailable", {"Retry-After": RETRY_AFTER_S}),
+    SchedulerError: (500, "failed", {}),
+    Unauthorized: (401, "unauthorized", {"WWW-Authenticate": "Bearer"}),
+    Forbidden: (403, "forbidden", {}),
+    TooManyFailures: (429, "too-many-failures", {"Retry-After": "60"}),
+    PreconditionRequired: (428, "precondition-required", {}),
+}
+
+
+def install(app: FastAPI) -> None:
+    """Let the app answer every error with problem details."""
+    app.add_exception_handler(RequestValidationError, _invalid_request)
+    app.add_exception_handler(HTTPException, _http_error)
+    app.add_exception_handler(Exception, _unexpected)
+    for kind in KNOWN:
+        app.add_exception_handler(kind, _known_error)
+    for kind in DATABASE_AWAY:
+        app.add_exception_handler(kind, _database_away)
+
+
+def _known_error(_request: Request, error: Exception) -> JSONResponse:
+    status, kind, headers = next(KNOWN[one] for one in type(error).__mro__ if one in KNOWN)
+    problems = error.problems if isinstance(error, InvalidDocument) else ()
+    return answer(status, kind, str(error), problems, headers)
+
+
+def _database_away(_request: Request, error: Exception) -> JSONResponse:
+    logger.warning("database unavailable: %s", error)
+    detail = "the database does not answer; try again"
+    return answer(503, "database-unavailable", detail, headers={"Retry-After": RETRY_AFTER_S})
+
+
+def _invalid_request(_request: Request, error: Any) -> JSONResponse:
+    problems = [
+        Problem(".".join(map(str, one["loc"])), one.get("input"), one["msg"])
+        for one in error.errors()
+    ]
+    detail = "\n".join(map(str, problems))
+    return answer(422, "invalid-request", detail, problems)
+
+
+def _http_error(_request: Request, error: Any) -> JSONResponse:
+    status = HTTPStatus(error.status_code)
+    kind = status.phrase.lower().replace(" ", "-")
+    return answer(status, kind, str(error.detail), headers=error.headers)
+
+
+def _unexpected(request: Request, error: Exception) -> JSONResponse:
+    logger.error("%s %s failed", request.method, request.url.path, exc_info=error)
+    return answer(500, "internal", "the server failed; its log says why")
+
+
+def _short(value: object) -> object:
+    """Return a value that fits into an answer."""
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    text = value if isinstance(value, str) else repr(value)
+    return text if len(text) <= 200 else text[:199] + "…"
