@@ -11,6 +11,7 @@ from typing import Any
 from uuid import UUID
 
 import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql
 
 from models.operation import UNSTARTED, OperationState
 from models.sql import database_now, is_among, read_each, stands_in
@@ -176,7 +177,8 @@ def _lock(connection: sa.Connection, apps: Sequence[int]) -> None:
     if connection.dialect.name != "postgresql":
         # A writing transaction of SQLite is alone.
         return
-    ordered = sa.select(sa.func.unnest(list(apps), type_=sa.Integer).label("app"))
+    given = sa.cast(list(apps), postgresql.ARRAY(sa.Integer))
+    ordered = sa.select(sa.func.unnest(given, type_=sa.Integer).label("app"))
     those = ordered.order_by(sa.text("1")).subquery("those")
     connection.execute(sa.select(sa.func.pg_advisory_xact_lock(LOCK, those.c.app)))
 
