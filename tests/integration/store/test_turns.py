@@ -1,6 +1,7 @@
 """Small apps that share a queue take turns; an app that is alone has all of it."""
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
@@ -306,3 +307,18 @@ def test_what_waits_is_asked_about_again_whatever_is_lost(
     all_due(engine)
     with engine.begin() as connection:
         assert {one.id for one in outbox.reserve_sendable(connection, 10)} == set(ids)
+
+
+def test_no_two_processes_give_one_turn_twice(
+    engine: sa.Engine, busy: Changed, other: SmallApp
+) -> None:
+    make_worker(engine, 4)
+    ids = make_operations(engine, busy, 24)
+
+    with ThreadPoolExecutor(8) as pool:
+        found = list(
+            pool.map(lambda first: admitted(engine, ids[first : first + 3]), range(0, 24, 3))
+        )
+
+    assert sum(map(len, found)) == 3
+    assert turns_of(engine, ids).count("taken") == 3
