@@ -1,4 +1,4 @@
-"""The commands that start processes: `up`, `worker` and `agent`; and `migrate`."""
+"""The commands that start processes: `up`, `worker`, `web` and `agent`; and `migrate`."""
 
 from pathlib import Path
 from typing import Annotated
@@ -19,7 +19,7 @@ def up(
         bool, typer.Option("--run-now", help="Run every active action once after the start.")
     ] = False,
 ) -> None:
-    """Run broker, daemon and a worker for each queue as children of this process."""
+    """Run broker, daemon, workers and the HTTP API as children of this process."""
     from processes.up import up as run
 
     run(installation(context), load_demo=load_demo, run_now=run_now)

@@ -28,7 +28,7 @@ COMMANDS: Places = {
     "step": ("steps:commands", "Steps: what actions can do."),
     "token": ("tokens:commands", "Tokens of the HTTP API."),
     "backfill": ("backfills:backfill", "Run a range of an action's past."),
-    "up": ("processes:up", "Run broker, daemon and workers here."),
+    "up": ("processes:up", "Run broker, daemon, workers and the API here."),
     "worker": ("processes:worker", "Run a Celery worker that executes operations."),
     "web": ("processes:web", "Serve the HTTP API."),
     "agent": ("processes:agent", "Serve a Celery worker that follows."),

@@ -1,7 +1,8 @@
-"""`minutehand up`: broker, daemon and workers as children of one process."""
+"""`minutehand up`: broker, daemon, workers and HTTP API as children of one process."""
 
 import logging
 import signal
+import sys
 from contextlib import ExitStack
 from pathlib import Path
 from threading import Event
@@ -20,6 +21,7 @@ from runtime.supervisor import Child, folder_lock, own_command, stop_all
 from scheduler.changes import default_actions
 from scheduler.on_demand import manual
 from tasks.built_in import built_in_steps
+from views import tokens
 from views.installation import Installation
 
 logger = logging.getLogger("minutehand.up")
@@ -33,7 +35,7 @@ SCHEDULER_SERVER = Path(__file__).resolve().parent.parent / "scheduler_server.py
 
 
 def up(installation: Installation, *, load_demo: bool, run_now: bool) -> None:
-    """Run broker, daemon and workers as children of this process until a signal.
+    """Run broker, daemon, workers and API as children of this process until a signal.
 
     `load_demo` loads the demo small app first; `run_now` runs every active action once.
     """
@@ -48,6 +50,7 @@ def up(installation: Installation, *, load_demo: bool, run_now: bool) -> None:
         if load_demo:
             demo.load(installation)
         broker = _start_broker(settings, stack)
+        _print_first_token(installation)
         children = _children(settings)
         stack.callback(stop_all, children, settings.worker.stop_grace_s + STOP_MARGIN_S)
         for child in children:
@@ -88,7 +91,16 @@ def _children(settings: Settings) -> list[Child]:
             Child(queue, own_command("worker", "--queues", queue, *home))
             for queue in (QUICK, HEAVY, DEFAULT)
         ),
+        Child("web", own_command("web", *home)),
     ]
+
+
+def _print_first_token(installation: Installation) -> None:
+    """Print a token of the API if there never was one."""
+    made = tokens.create_first(installation)
+    if made is not None:
+        sys.stdout.write(f"token of the API for its admin, shown this once: {made.token}\n")
+        sys.stdout.flush()
 
 
 def _run_all(installation: Installation) -> None:

@@ -7,10 +7,13 @@ from types import FrameType
 import uvicorn
 from fastapi import FastAPI
 
+from models.errors import Refused
 from runtime.logs import set_up_logs
 from runtime.supervisor import end_with_parent
+from runtime.web_settings import WebSettings
 from views.installation import Installation
-from web.app import make_app, stop_streams
+from web.app import HEADERS, make_app, stop_streams
+from web.guards import WithHeaders
 
 logger = logging.getLogger("minutehand.web")
 
@@ -34,7 +37,7 @@ class _Server(uvicorn.Server):
 def serve(
     installation: Installation, host: str | None, port: int | None, root_path: str | None
 ) -> None:
-    """Serve HTTP until SIGTERM or SIGINT; raises OSError if the address is taken."""
+    """Serve HTTP until SIGTERM or SIGINT; raises Refused if the address is taken."""
     settings = installation.settings
     below = settings.web.root_path if root_path is None else root_path
     set_up_logs(settings.log, "web")
@@ -42,26 +45,32 @@ def serve(
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
     end_with_parent()
     app = make_app(installation)
-    config = uvicorn.Config(
-        app,
-        root_path=below,
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        proxy_headers=bool(settings.web.proxies),
-        forwarded_allow_ips=list(settings.web.proxies),
-        timeout_graceful_shutdown=STOP_WITHIN_S - 2,
-        timeout_keep_alive=KEEP_ALIVE_S,
-        h11_max_incomplete_event_size=64 * 1024,
-    )
-    with _listening(host or settings.web.host, settings.web.port if port is None else port) as own:
+    config = configuration(app, settings.web, below)
+    with listening(host or settings.web.host, settings.web.port if port is None else port) as own:
         address, number = own.getsockname()[:2]
         shown = f"[{address}]" if ":" in address else address
         logger.info("the API is at http://%s:%d%s/api", shown, number, below)
         _Server(config, app).run(sockets=[own])
 
 
-def _listening(host: str, port: int) -> socket.socket:
+def configuration(app: FastAPI, settings: WebSettings, root_path: str) -> uvicorn.Config:
+    """Return how the application is served."""
+    return uvicorn.Config(
+        WithHeaders(app, HEADERS),
+        root_path=root_path,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=bool(settings.proxies),
+        forwarded_allow_ips=list(settings.proxies),
+        timeout_graceful_shutdown=STOP_WITHIN_S - 2,
+        timeout_keep_alive=KEEP_ALIVE_S,
+        h11_max_incomplete_event_size=64 * 1024,
+    )
+
+
+def listening(host: str, port: int) -> socket.socket:
+    """Return a listening socket; raises Refused if the address is taken."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     made = socket.socket(family, socket.SOCK_STREAM)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -69,6 +78,8 @@ def _listening(host: str, port: int) -> socket.socket:
         made.bind((host, port))
     except OSError as error:
         made.close()
-        raise OSError(error.errno, error.strerror, f"{host}:{port}") from None
+        raise Refused(
+            f"{host}:{port}: {error.strerror}; set SCHED_WEB_PORT to a free port, or to 0 for any"
+        ) from None
     made.listen(2048)
     return made

@@ -19,9 +19,8 @@ from scheduler.events.preview import next_due
 from scheduler.occurrence import next_occurrences
 from small_apps.store import small_apps
 from views.backfills import Backfill, backfill_of
-from views.finding import app_of, find
+from views.finding import app_of, document_of, find
 from views.installation import Installation
-from views.stored import document_of
 from views.view import Instant, Listing, View
 from views.words import YEAR, daylight_notes, in_zone, rules_in_words, zone_of
 
@@ -115,6 +114,21 @@ class Action(ActionRow, Upcoming):
     backfills: tuple[Backfill, ...]
 
 
+class Revision(View):
+    """One revision of an action."""
+
+    number: int
+    author: str | None = Field(description="The account or the token that made it.")
+    effective_from: Instant = Field(description="From when it decides.")
+    ended_at: Instant | None = Field(description="When it ended, if nothing followed it.")
+    end_reason: str | None
+    document: Any = Field(description="As stored; null if it cannot be read.")
+
+
+class Revisions(Listing[Revision]):
+    """The revisions of an action, the newest first."""
+
+
 def list_actions(
     installation: Installation,
     *,
@@ -167,6 +181,14 @@ def next_of(installation: Installation, name: str, count: int) -> Occurrences:
         app = app_of(connection, installation, row)
         found = upcoming_in(connection, row, read_clock(connection), app.zone, count)
     return Occurrences(found.next)
+
+
+def revisions_of(installation: Installation, name: str) -> Revisions:
+    """Return the revisions of an action; raises NotFound."""
+    with reading(installation.engine) as connection:
+        row = find(connection, installation, name)
+        rows = actions.revisions_of(connection, row["uid"])
+    return Revisions(tuple(Revision(**row) for row in rows))
 
 
 def row_of(

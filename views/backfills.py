@@ -17,7 +17,7 @@ from scheduler.on_demand import backfill as filling
 from scheduler.on_demand.backfill_range import Mode, Wanted, parse_pace
 from views.finding import app_of, find
 from views.installation import Installation
-from views.view import Instant, View
+from views.view import Instant, Listing, View
 from views.waiting import why_unsent
 from views.words import zone_of
 
@@ -110,6 +110,18 @@ def backfill_of(row: Mapping[str, Any]) -> Backfill:
 def _values(row: Mapping[str, Any]) -> dict[str, Any]:
     ends = {"first_at": row["since"] + timedelta(seconds=1), "last_at": row["until"]}
     return {key: row[key] for key in Backfill.model_fields if key not in ends} | ends
+
+
+class Backfills(Listing[Backfill]):
+    """The backfills of an action, the newest first."""
+
+
+def list_backfills(installation: Installation, action: str, limit: int) -> Backfills:
+    """Return the newest backfills of an action; raises NotFound."""
+    with reading(installation.engine) as connection:
+        row = find(connection, installation, action)
+        rows = backfills.of_action(connection, row["uid"], limit)
+    return Backfills(tuple(backfill_of(one) for one in rows))
 
 
 def plan(installation: Installation, asked: Range) -> BackfillPlan:

@@ -12,6 +12,7 @@ from models.errors import NotFound
 from models.problems import listed
 from models.store import actions
 from models.store.actions import OVERDUE
+from models.stored import document_in
 from small_apps.store import app_overview, small_apps
 from views.installation import Installation
 
@@ -39,6 +40,12 @@ def find(
             f"small app {app.name!r} has no action named {name!r}; it is in {listed(others)}:"
             f" add --app {others[0]}"
         ) from error
+
+
+def document_of(row: Mapping[str, Any]) -> Any:
+    """Return an action's stored document; its text if it is broken."""
+    read = document_in(row["document"])
+    return row["document"] if read is None else read
 
 
 def app_of(

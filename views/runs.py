@@ -19,9 +19,8 @@ from scheduler.on_demand import cancel as cancelling
 from scheduler.on_demand import manual, restart
 from scheduler.on_demand.restart import Repeated as Restarted
 from tasks.built_in import built_in_steps
-from views.finding import app_of, find, operation_id
+from views.finding import app_of, document_of, find, operation_id
 from views.installation import Installation
-from views.stored import document_of
 from views.view import Instant, Listing, View
 from views.waiting import wait_for_all, wait_for_end, why_unsent
 from views.warnings import action_warnings

@@ -67,6 +67,14 @@ def create(installation: Installation, role: Role, expires: str | None) -> NewTo
     return NewToken(id=id, token=text, role=role, app=None if app is None else app.name)
 
 
+def create_first(installation: Installation) -> NewToken | None:
+    """Make an admin's token of the installation if no token was ever made, else return None."""
+    with reading(installation.engine) as connection:
+        if tokens.any_made(connection):
+            return None
+    return create(installation, Role.ADMIN, None)
+
+
 def list_tokens(installation: Installation) -> Tokens:
     """Return the tokens of the request's scope."""
     with reading(installation.engine) as connection:

@@ -1,13 +1,13 @@
 """The application: its endpoints, its limits and its headers."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from typing import Any
 from uuid import UUID
 
 import anyio.to_thread
-from fastapi import FastAPI, Request, Response
+from fastapi import FastAPI
 from fastapi.middleware.cors import CORSMiddleware
 from fastapi.routing import APIRoute
 
@@ -19,11 +19,10 @@ from web import health
 from web.access import Failures
 from web.api import actions, installation, live, operations, people
 from web.api import apps as app_endpoints
+from web.guards import BoundedBodies
 from web.live import Live
 from web.problems import ProblemDetails, install
-from web.slow_bodies import SlowBodies
 
-MIB = 2**20
 HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
@@ -56,7 +55,6 @@ def make_app(opened: Installation) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         lifespan=_lifespan,
-        max_body_size=settings.web.max_body_mb * MIB,
         generate_unique_id_function=_name,
         responses=PROBLEMS,
         strict_content_type=False,
@@ -68,8 +66,9 @@ def make_app(opened: Installation) -> FastAPI:
     install(app)
     for router in ROUTERS:
         app.include_router(router)
-    app.middleware("http")(_with_headers)
-    app.add_middleware(SlowBodies, timeout_s=settings.web.body_timeout_s)
+    app.add_middleware(
+        BoundedBodies, most_mb=settings.web.max_body_mb, timeout_s=settings.web.body_timeout_s
+    )
     _allow_origins(app, settings)
     return app
 
@@ -111,14 +110,6 @@ def _allow_origins(app: FastAPI, settings: Settings) -> None:
             allow_headers=["Authorization", "Content-Type", "If-Match", "If-None-Match"],
             expose_headers=["ETag"],
         )
-
-
-async def _with_headers(
-    request: Request, call_next: Callable[[Request], Awaitable[Response]]
-) -> Response:
-    response = await call_next(request)
-    response.headers.update(HEADERS)
-    return response
 
 
 def _name(route: APIRoute) -> str:

@@ -1,13 +1,16 @@
 """The bodies and the headers of requests."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from fastapi import Depends, Header, Request
+from pydantic import BaseModel, ValidationError
 
 from models.errors import InvalidDocument, Problem
 from models.json_text import LONGEST_DOCUMENT, read_json
+from models.problems import problems_of
 from web.problems import PreconditionRequired
 
+Model = TypeVar("Model", bound=BaseModel)
 JSON_LINES = "application/jsonl"
 LONGEST_TAG = 64
 NO_TAG = "write the ETag of an answer, or *"
@@ -48,6 +51,23 @@ def documents(body: bytes, content_type: str | None) -> list[object]:
         return [read_json(line) for line in body.split(b"\n") if line.strip()]
     value = document(body)
     return value if isinstance(value, list) else [value]
+
+
+def reads_model(model: type[BaseModel]) -> dict[str, Any]:
+    """Return what OpenAPI says of a body that `value_of` reads."""
+    content = {"application/json": {"schema": model.model_json_schema()}}
+    return {"requestBody": {"required": True, "content": content}}
+
+
+def value_of(body: bytes, model: type[Model]) -> Model:
+    """Return the model of a JSON body; raises InvalidDocument with all of its faults.
+
+    Not by FastAPI: it would read the body before it knows whether the token permits the request.
+    """
+    try:
+        return model.model_validate(document(body))
+    except ValidationError as error:
+        raise InvalidDocument(problems_of(error)) from None
 
 
 def expected_tag(if_match: str | None, if_none_match: str | None = None) -> str | None:

@@ -59,6 +59,14 @@ class TooManyFailures(Exception):
     """Too many wrong tokens came from this address."""
 
 
+class BodyTooLarge(Exception):
+    """The body of the request is larger than it may be."""
+
+
+class BodyTooSlow(Exception):
+    """The body of the request did not arrive within its time."""
+
+
 class PreconditionRequired(Exception):
     """The request does not name the revision that it changes."""
 
@@ -95,6 +103,8 @@ KNOWN: dict[type[Exception], tuple[int, str, dict[str, str]]] = {
     Unauthorized: (401, "unauthorized", {"WWW-Authenticate": "Bearer"}),
     Forbidden: (403, "forbidden", {}),
     TooManyFailures: (429, "too-many-failures", {"Retry-After": "60"}),
+    BodyTooLarge: (413, "body-too-large", {"Connection": "close"}),
+    BodyTooSlow: (408, "body-too-slow", {"Connection": "close"}),
     PreconditionRequired: (428, "precondition-required", {}),
 }
 

@@ -56,6 +56,11 @@ def create(
     return id, text
 
 
+def any_made(connection: sa.Connection) -> bool:
+    """Return whether a token was ever made, revoked ones included."""
+    return connection.execute(sa.select(tokens.c.id).limit(1)).first() is not None
+
+
 def bearer_of(connection: sa.Connection, text: str) -> tuple[Bearer, bool] | None:
     """Return the bearer of a token, and whether its use is to be noted.
 

@@ -63,6 +63,7 @@ class Installation:
             "SCHED_WORKER_LEASE_S": str(LEASE_S),
             "SCHED_WORKER_STOP_GRACE_S": "1",
             "SCHED_WORKER_CANCEL_GRACE_S": "1",
+            "SCHED_WEB_PORT": "0",
             "PYTHONPATH": str(Path(__file__).parent),
             "MINUTEHAND_TRACE": str(self.trace.path),
         }

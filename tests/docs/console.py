@@ -25,10 +25,12 @@ from pathlib import Path
 from typing import Any
 
 from runtime.clock import wait_for
+from tests.servers import free_port
 
 ROOT = Path(__file__).parents[2]
 TIMEOUT_S = 60.0
 BACKGROUND = ("make up", "minutehand up", "celery ")
+SHOWN_PORT = ":8265"
 UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 LOOSE = {
     UUID: UUID,
@@ -118,7 +120,11 @@ class Terminal:
             (self.folder / name).symlink_to(ROOT / name)
         mine = {key: value for key, value in os.environ.items() if not key.startswith("SCHED_")}
         path = f"{Path(sys.executable).parent}{os.pathsep}{mine.get('PATH', '')}"
-        self.environment: dict[str, str] = {**mine, "PATH": path}
+        # Several pages run at once.
+        # Several pages run at once, each with a port of its own for the one that pages show.
+        self._port = str(free_port())
+        web = {"SCHED_WEB_PORT": self._port}
+        self.environment: dict[str, str] = {**mine, "PATH": path, **web}
 
     def play(self, part: Saved | Command) -> None:
         """Save the file, or run the command and hold its output against the page."""
@@ -127,11 +133,12 @@ class Terminal:
             (self.folder / part.name).write_text(part.text, encoding="utf-8")
             return
         text = re.sub(UUID, lambda found: self.ids.get(found[0], found[0]), part.text)
+        text = text.replace(SHOWN_PORT, f":{self._port}")
         if text.startswith("source "):
             return
         if text.startswith("export "):
-            words = shlex.split(text.replace("$PWD", str(self.folder)))[1:]
-            self.environment |= dict(word.split("=", 1) for word in words)
+            for name in re.findall(r"(\w+)=", text):
+                self.environment[name] = self._output_of(f'{text}; printf %s "${name}"')
         elif text.startswith(BACKGROUND):
             self._start(text, part.shown)
         else:
@@ -161,16 +168,25 @@ class Terminal:
             )
         self.children.append(child)
         lines = [re.compile(_line(line)) for line in shown if line.strip() != "…"]
-        came = wait_for(lambda: all(line.search(log.read_text()) for line in lines), TIMEOUT_S)
+
+        def said() -> str:
+            return log.read_text().replace(f":{self._port}", SHOWN_PORT)
+
+        came = wait_for(lambda: all(line.search(said()) for line in lines), TIMEOUT_S)
         assert came, f"$ {text}\n{log.read_text()}"
 
     def _compare(self, text: str, output: str, shown: tuple[str, ...]) -> None:
+        if output and not output.endswith("\n"):
+            output += "\n"
         matched = pattern_of(shown).match(output)
         assert matched, "\n".join([f"$ {text}", output, "— but the page shows —", *shown])
         ids = re.findall(UUID, "\n".join(shown))
         self.ids.update(zip(ids, matched.groups(), strict=True))
 
     def _run(self, text: str) -> str:
+        return self._output_of(text).replace(f":{self._port}", SHOWN_PORT)
+
+    def _output_of(self, text: str) -> str:
         if text.startswith("minutehand ") and not re.search(r"[|&;$<>]", text):
             return self._ask(shlex.split(text)[1:])
         done = subprocess.run(

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Header, Query, Response
 
 from models.roles import Permission
-from views import actions, backfills, change_plan, changes, explanation, revisions, runs
+from views import actions, backfills, change_plan, changes, explanation, runs
 from views.installation import Installation
 from web.access import in_app
 from web.bodies import (
@@ -132,9 +132,9 @@ def explain_action(
 
 
 @router.get("/actions/{action}/revisions")
-def list_revisions(opened: Reader, action: str) -> revisions.Revisions:
+def list_revisions(opened: Reader, action: str) -> actions.Revisions:
     """Return the revisions of an action, the newest first."""
-    return revisions.list_revisions(opened, action)
+    return actions.revisions_of(opened, action)
 
 
 @router.post("/actions/{action}:run", status_code=202)
@@ -157,7 +157,7 @@ def resume_action(opened: Operator, action: str, if_match: IfMatch = None) -> ch
     return changes.switch(opened, action, active=True, expects=revision_in(expected_tag(if_match)))
 
 
-@router.get("/actions/{action}:backfill")
+@router.post("/actions/{action}:plan-backfill")
 def plan_backfill(
     opened: Operator, action: str, first: First, last: Last, only: Only = None
 ) -> backfills.BackfillPlan:
@@ -178,10 +178,18 @@ def start_backfill(
     return backfills.start(opened, _range(action, first, last, only, pace), None)
 
 
-@router.delete("/actions/{action}:backfill")
+@router.post("/actions/{action}:cancel-backfill")
 def cancel_backfills(opened: Operator, action: str) -> backfills.CancelledBackfills:
     """Stop an action's active backfills."""
     return backfills.cancel(opened, action)
+
+
+@router.get("/backfills")
+def list_backfills(
+    opened: Reader, action: str, limit: Annotated[int, Query(ge=1, le=100)] = 20
+) -> backfills.Backfills:
+    """Return the backfills of an action, the newest first."""
+    return backfills.list_backfills(opened, action, limit)
 
 
 def _range(

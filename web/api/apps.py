@@ -18,7 +18,9 @@ from web.bodies import (
     document,
     etag,
     reads,
+    reads_model,
     required_tag,
+    value_of,
 )
 
 router = APIRouter(prefix="/api", tags=["small apps"])
@@ -91,10 +93,10 @@ def show_grants(opened: Reader, app: str) -> apps.GrantedTo:
     return apps.grant(opened, app, {}, all_=False)
 
 
-@router.patch("/apps/{app}/grants")
-def change_grants(opened: Admin, app: str, changes: GrantChanges) -> apps.GrantedTo:
+@router.patch("/apps/{app}/grants", openapi_extra=reads_model(GrantChanges))
+def change_grants(opened: Admin, app: str, body: Body) -> apps.GrantedTo:
     """Change what a small app may reach."""
-    given = changes.model_dump(exclude_none=True)
+    given = value_of(body, GrantChanges).model_dump(exclude_none=True)
     # An empty text takes all of its kind away.
     lists = {kind: names or ("",) for kind, names in given.items()}
     return apps.grant(opened, app, lists, all_=False)

@@ -10,6 +10,7 @@ from views import audit, status, steps, tokens
 from views.doctor import environment, report
 from views.installation import Installation
 from web.access import in_app, of_installation
+from web.bodies import Body, reads_model, value_of
 
 router = APIRouter(prefix="/api", tags=["installation"])
 Reader = Annotated[Installation, of_installation(Permission.READ)]
@@ -60,9 +61,10 @@ def list_tokens(opened: AdminOfApp) -> tokens.Tokens:
     return tokens.list_tokens(opened)
 
 
-@router.post("/tokens", status_code=201)
-def create_token(opened: AdminOfApp, wanted: TokenRequest) -> tokens.NewToken:
+@router.post("/tokens", status_code=201, openapi_extra=reads_model(TokenRequest))
+def create_token(opened: AdminOfApp, body: Body) -> tokens.NewToken:
     """Make a token; its text is in this answer alone."""
+    wanted = value_of(body, TokenRequest)
     return tokens.create(opened, wanted.role, wanted.expires)
 
 

@@ -8,7 +8,7 @@ from models.roles import Permission
 from views import events, users
 from views.installation import Installation
 from web.access import of_app
-from web.bodies import Body, document, reads
+from web.bodies import Body, document, reads, reads_model, value_of
 
 router = APIRouter(prefix="/api/apps/{app}", tags=["people"])
 Reader = Annotated[Installation, of_app(Permission.READ)]
@@ -24,10 +24,10 @@ def list_users(opened: Reader) -> users.Users:
     return users.list_users(opened)
 
 
-@router.post("/users", status_code=201)
-def add_user(opened: Editor, new: users.NewUser) -> users.AddedUser:
+@router.post("/users", status_code=201, openapi_extra=reads_model(users.NewUser))
+def add_user(opened: Editor, body: Body) -> users.AddedUser:
     """Store a new user, which raises the events created and activated; 409 for a known id."""
-    return users.add(opened, new)
+    return users.add(opened, value_of(body, users.NewUser))
 
 
 @router.post("/users:import", openapi_extra=USERS)
@@ -48,7 +48,8 @@ def list_groups(opened: Reader) -> users.Groups:
     return users.list_groups(opened)
 
 
-@router.post("/events", status_code=202)
-def send_event(opened: Operator, event: events.NewEvent) -> events.SentEvent:
+@router.post("/events", status_code=202, openapi_extra=reads_model(events.NewEvent))
+def send_event(opened: Operator, body: Body) -> events.SentEvent:
     """Store an event of a user; the same id twice changes nothing."""
+    event = value_of(body, events.NewEvent)
     return events.send(opened, event.event, event.user, event.id, event.at)

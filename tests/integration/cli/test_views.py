@@ -45,7 +45,7 @@ Kind = type[View] | type[Listing[Any]]
 HOSTILE = "a\x1b[2J\x9b\u202e\x07"
 HOURLY = {"cron_rule": "0 * * * *", "timezone": "UTC"}
 # They stand up processes, or hand out rows as they are; `status --check` prints nothing.
-WITHOUT_VIEW = {"up", "worker", "agent", "app data"}
+WITHOUT_VIEW = {"up", "worker", "web", "agent", "app data"}
 # No daemon ticks here; one of all actions is active already.
 ENDS_WITH_1: dict[Kind, int] = {Report: 1, RanAll: 1}
 BACKFILL = ("backfill", "nightly", "--from", "{hour}", "--to", "{hour}")

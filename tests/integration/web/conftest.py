@@ -1,0 +1,118 @@
+"""The HTTP door as a client meets it: a real server on loopback, and tokens of every role."""
+
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+import pytest
+import uvicorn
+
+from broker.app import configure
+from models.roles import Role
+from processes.web import configuration, listening
+from runtime.clock import wait_for
+from runtime.config import Settings
+from views import apps, changes, tokens
+from views.installation import Installation
+from web.app import make_app, stop_streams
+
+APP = "shop"
+SHOP = {
+    "name": APP,
+    "zone": "Europe/Paris",
+    "templates": {"hello": {"subject": "Hello", "text": "Hello {{ recipient.name }}"}},
+    "users": [{"id": "ann@example.com", "name": "Ann", "groups": ["buyers"]}],
+}
+NIGHTLY = {
+    "name": "nightly",
+    "when": {"cron_rule": "0 3 * * *"},
+    "operations": {"maintenance": {}},
+}
+
+
+@dataclass
+class Web:
+    """A server, its installation, and clients with tokens."""
+
+    opened: Installation
+    url: str
+    _clients: list[httpx.Client] = field(default_factory=list)
+
+    def token(self, role: Role = Role.ADMIN, app: str | None = None, **asked: Any) -> str:
+        """Return a new token of the installation, or of one small app."""
+        seen = self.opened.for_request(app, is_bound=app is not None, bearer="tests")
+        return tokens.create(seen, role, asked.get("expires")).token
+
+    def client(
+        self, role: Role | None = Role.ADMIN, app: str | None = None, **options: Any
+    ) -> httpx.Client:
+        """Return a client with a new token of that role, or without one."""
+        headers = {} if role is None else {"Authorization": f"Bearer {self.token(role, app)}"}
+        headers |= options.pop("headers", {})
+        client = httpx.Client(base_url=self.url, headers=headers, timeout=30, **options)
+        self._clients.append(client)
+        return client
+
+    def close(self) -> None:
+        """Close all clients."""
+        for client in self._clients:
+            client.close()
+
+
+Serve = Callable[[Settings], Web]
+
+
+@pytest.fixture
+def serve() -> Iterator[Serve]:
+    """Serve an installation in a thread of this process."""
+    stops: list[Callable[[], None]] = []
+
+    def start(settings: Settings) -> Web:
+        configure(settings)
+        opened = Installation(settings.home)
+        opened.__dict__["settings"] = settings
+        app = make_app(opened)
+        own = listening("127.0.0.1", 0)
+        server = uvicorn.Server(configuration(app, settings.web, ""))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [own]}, daemon=True)
+        thread.start()
+        assert wait_for(lambda: server.started, 30)
+        web = Web(opened, f"http://127.0.0.1:{own.getsockname()[1]}")
+
+        def stop() -> None:
+            web.close()
+            stop_streams(app)
+            server.should_exit = True
+            thread.join(20)
+            own.close()
+            opened.engine.dispose()
+            assert not thread.is_alive()
+
+        stops.append(stop)
+        return web
+
+    yield start
+    for stop in stops:
+        stop()
+
+
+@pytest.fixture
+def web(settings: Settings, serve: Serve) -> Web:
+    """A server on each store, with the small app `shop` and its action `nightly`."""
+    return with_shop(serve(settings))
+
+
+@pytest.fixture
+def web_on_sqlite(home_of: Callable[[str], Settings], serve: Serve) -> Web:
+    """A server on SQLite, with the small app `shop` and its action `nightly`."""
+    return with_shop(serve(home_of("sqlite")))
+
+
+def with_shop(web: Web) -> Web:
+    """Store the small app and its action."""
+    apps.create(web.opened, ("", SHOP))
+    shop = web.opened.for_request(APP, is_bound=True, bearer="tests")
+    changes.add(shop, [NIGHTLY])
+    return web

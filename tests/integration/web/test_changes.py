@@ -1,0 +1,214 @@
+"""Changes over HTTP: no lost update, every fault at once, one run for one key."""
+
+import json
+from collections.abc import Callable
+
+import httpx
+import pytest
+
+from cli.main import run as minutehand
+from models.roles import Role
+from runtime.config import Settings
+from tests.integration.web.conftest import APP, NIGHTLY, Serve, Web, with_shop
+
+HOURLY = {**NIGHTLY, "when": {"cron_rule": "0 * * * *"}}
+
+
+@pytest.fixture
+def editor(web: Web) -> httpx.Client:
+    return web.client(Role.EDITOR, APP)
+
+
+def test_a_change_is_made_to_the_revision_that_was_read(editor: httpx.Client) -> None:
+    read = editor.get("/api/actions/nightly")
+    tag = {"If-Match": read.headers["ETag"]}
+
+    changed = editor.put("/api/actions/nightly", json=HOURLY, headers=tag)
+    lost = editor.put("/api/actions/nightly", json=NIGHTLY, headers=tag)
+    paused = editor.post("/api/actions/nightly:pause", headers=tag)
+    deleted = editor.delete("/api/actions/nightly", headers=tag)
+
+    assert (read.headers["ETag"], changed.headers["ETag"]) == ('"1"', '"2"')
+    assert changed.json()["change"] == "changed"
+    assert [one.status_code for one in (lost, paused, deleted)] == [412, 412, 412]
+    assert "is at revision 2, not 1" in lost.json()["detail"]
+    kept = editor.get("/api/actions/nightly").json()["document"]["when"]
+    assert kept == {"cron_rule": "0 * * * *", "timezone": "Europe/Paris"}
+
+
+def test_a_change_names_what_it_was_made_to(editor: httpx.Client) -> None:
+    refused = editor.put("/api/actions/nightly", json=HOURLY)
+    odd = editor.put("/api/actions/nightly", json=HOURLY, headers={"If-Match": '"abc"'})
+
+    assert (refused.status_code, odd.status_code) == (428, 422)
+    assert editor.get("/api/actions/nightly").json()["revision"] == 1
+
+
+def test_an_equal_document_changes_nothing(editor: httpx.Client) -> None:
+    for _ in range(2):
+        same = editor.put("/api/actions/nightly", json=NIGHTLY, headers={"If-Match": "*"})
+        assert (same.status_code, same.json()["change"]) == (200, "unchanged")
+    assert len(editor.get("/api/actions/nightly/revisions").json()) == 1
+
+
+def test_a_put_creates_what_does_not_exist(editor: httpx.Client) -> None:
+    new, none_yet = {**HOURLY, "name": "hourly"}, {"If-None-Match": "*"}
+
+    created = editor.put("/api/actions/hourly", json=new, headers=none_yet)
+    again = editor.put("/api/actions/hourly", json=new, headers=none_yet)
+    elsewhere = editor.put("/api/actions/other", json=new, headers=none_yet)
+
+    assert (created.status_code, created.json()["change"]) == (200, "created")
+    assert again.status_code == 412
+    assert elsewhere.status_code == 422
+    assert elsewhere.json()["problems"][0]["path"] == "name"
+
+
+def test_an_action_is_renamed_by_its_uid(editor: httpx.Client) -> None:
+    uid = editor.get("/api/actions/nightly").json()["uid"]
+
+    renamed = editor.put(
+        f"/api/actions/{uid}", json={**NIGHTLY, "name": "late"}, headers={"If-Match": '"1"'}
+    )
+
+    assert renamed.json()["name"] == "late"
+    assert editor.get("/api/actions/late").json()["uid"] == uid
+    assert editor.get("/api/actions/nightly").status_code == 404
+
+
+def test_all_faults_of_a_document_are_told_at_once(editor: httpx.Client) -> None:
+    wrong = {"name": "", "when": {"cron_rule": "61 * * * *"}, "operations": {"refrsh": {}}}
+
+    refused = editor.post("/api/actions", json=wrong)
+
+    assert refused.status_code == 422
+    assert refused.headers["content-type"] == "application/problem+json"
+    details = refused.json()
+    assert details["type"] == "urn:minutehand:problem:invalid-document"
+    assert {one["path"].split(".")[0] for one in details["problems"]} == {
+        "name", "when", "operations",
+    }  # fmt: skip
+    assert all(one["remedy"] for one in details["problems"])
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (b'{"name": "a", "name": "b"}', "name"),
+        (b"{'name': 1}", "double quote"),
+        (b"\xff\xfe{", "UTF-8"),
+        (b"", "document"),
+    ],
+    ids=["twice", "quotes", "bytes", "empty"],
+)
+def test_a_body_that_is_no_json_is_refused_with_its_place(
+    editor: httpx.Client, body: bytes, words: str
+) -> None:
+    for method, path in (("POST", "/api/actions"), ("PUT", "/api/actions/nightly")):
+        refused = editor.request(method, path, content=body, headers={"If-Match": "*"})
+        assert refused.status_code == 422
+        assert words in refused.json()["detail"]
+
+
+def test_many_are_applied_all_or_none_and_as_the_preview_says(editor: httpx.Client) -> None:
+    good = [{**HOURLY, "name": f"a{number}"} for number in range(3)]
+    lines = "\n".join(json.dumps(one) for one in good)
+    as_lines = {"Content-Type": "application/jsonl"}
+
+    planned = editor.post("/api/actions:preview", content=lines, headers=as_lines).json()
+    wrong = editor.post("/api/actions:apply", json=[*good, {"name": "x"}])
+    before = editor.get("/api/actions").json()
+    applied = editor.post("/api/actions:apply", content=lines, headers=as_lines)
+
+    assert wrong.status_code == 422
+    assert [one["name"] for one in before if one["name"].startswith("a")] == []
+    assert [(one["name"], one["change"]) for one in planned["actions"]] == [
+        (one["name"], one["change"]) for one in applied.json()
+    ]
+
+
+def test_one_key_runs_an_action_once(editor: httpx.Client) -> None:
+    key = {"Idempotency-Key": "deploy 7"}
+
+    first, second = (editor.post("/api/actions/nightly:run", headers=key) for _ in range(2))
+    other = editor.post("/api/actions/nightly:run", headers={"Idempotency-Key": "deploy 8"})
+
+    assert (first.status_code, second.status_code) == (202, 202)
+    assert first.json()["id"] == second.json()["id"]
+    assert other.status_code == 409
+    assert len(editor.get("/api/operations").json()["items"]) == 1
+
+
+def test_a_small_app_is_changed_by_the_document_that_was_read(web: Web) -> None:
+    admin, editor = web.client(), web.client(Role.EDITOR, APP)
+    tag = {"If-Match": editor.get(f"/api/apps/{APP}").headers["ETag"]}
+    document = {"name": APP, "zone": "Asia/Tokyo"}
+
+    changed = editor.put(f"/api/apps/{APP}", json=document, headers=tag)
+    lost = admin.put(f"/api/apps/{APP}", json={"name": APP}, headers=tag)
+    tried = admin.put(
+        f"/api/apps/{APP}?dry_run=true", json={"name": APP}, headers={"If-Match": "*"}
+    )
+
+    assert (changed.status_code, changed.json()["change"]) == (200, "changed")
+    assert lost.status_code == 412
+    assert (tried.status_code, tried.json()["change"]) == (200, "changed")
+    assert admin.get(f"/api/apps/{APP}").json()["zone"] == "Asia/Tokyo"
+
+
+def test_every_change_is_in_the_audit_with_its_token(web: Web) -> None:
+    admin = web.client(Role.ADMIN, APP)
+    me = admin.get("/api/tokens").json()[0]["id"]
+    admin.put("/api/actions/nightly", json=HOURLY, headers={"If-Match": '"1"'})
+    admin.post("/api/actions/nightly:pause")
+    admin.post(f"/api/apps/{APP}/users", json={"id": "ben@example.com"})
+
+    page = admin.get("/api/audit", params={"limit": 3}).json()
+    rest = admin.get("/api/audit", params={"before": page["next"]}).json()
+
+    assert [one["verb"] for one in page["items"]] == ["user.add", "action.change", "action.change"]
+    assert {one["actor"] for one in page["items"]} == {f"token {me}"}
+    assert {one["app"] for one in page["items"] + rest["items"]} == {APP}
+
+
+def test_operations_come_in_pages_that_do_not_move(web: Web) -> None:
+    client = web.client(Role.OPERATOR, APP)
+    ids = []
+    for _ in range(5):
+        ids.append(client.post("/api/actions/nightly:run").json()["id"])
+        client.post(f"/api/operations/{ids[-1]}:cancel")
+    first = client.get("/api/operations", params={"limit": 2}).json()
+    ids.append(client.post("/api/actions/nightly:run").json()["id"])
+    pages = [first]
+    while pages[-1]["next"]:
+        cursor = {"limit": 2, "cursor": pages[-1]["next"]}
+        pages.append(client.get("/api/operations", params=cursor).json())
+
+    assert [one["id"] for page in pages for one in page["items"]] == ids[4::-1]
+    cancelled = client.get("/api/operations", params={"state": "cancelled", "cause": "manual"})
+    assert len(cancelled.json()["items"]) == 5
+    assert client.get("/api/operations", params={"cursor": "x"}).status_code == 409
+
+
+def test_both_doors_show_the_same(
+    home_of: Callable[[str], Settings], serve: Serve, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    web = with_shop(serve(home_of("sqlite")))
+    client = web.client()
+    home = str(web.opened.settings.home)
+    monkeypatch.setenv("SCHED_BROKER_URL", web.opened.settings.broker_url.get_secret_value())
+    pairs = {
+        ("action", "show", "nightly"): f"/api/actions/nightly?app={APP}",
+        ("action", "list"): f"/api/actions?app={APP}",
+        ("action", "next", "nightly"): f"/api/actions/nightly/next?app={APP}",
+        ("app", "show", APP): f"/api/apps/{APP}",
+        ("app", "grant", APP): f"/api/apps/{APP}/grants",
+        ("user", "list"): f"/api/apps/{APP}/users",
+        ("template", "list"): f"/api/apps/{APP}/templates",
+        ("step", "list"): f"/api/steps?app={APP}",
+        ("token", "list"): f"/api/tokens?app={APP}",
+    }
+    for command, path in pairs.items():
+        assert minutehand(["--home", home, "--app", APP, "--json", *command]) == 0
+        assert json.loads(capsys.readouterr().out) == client.get(path).json()

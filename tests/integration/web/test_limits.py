@@ -1,0 +1,182 @@
+"""What a client may not do: too much, too slowly, too often; and what every answer has."""
+
+import socket
+from collections.abc import Callable
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+
+from models.roles import Role
+from runtime.config import Settings
+from tests.integration.web.conftest import APP, Serve, Web, with_shop
+
+SHORT = {"max_body_mb": 1, "body_timeout_s": 0.5, "failures": 3}
+
+
+@pytest.fixture
+def narrow(home_of: Callable[[str], Settings], serve: Serve) -> Web:
+    """A server with small limits."""
+    settings = home_of("sqlite")
+    limits = settings.web.model_copy(update=SHORT)
+    return with_shop(serve(settings.model_copy(update={"web": limits})))
+
+
+def raw(web: Web, head: str, *parts: bytes) -> bytes:
+    """Send a request's bytes, and return what comes until the server closes."""
+    host, port = urlsplit(web.url).hostname, urlsplit(web.url).port
+    with socket.create_connection((str(host), int(port or 0)), timeout=20) as connection:
+        connection.sendall(head.encode())
+        for part in parts:
+            connection.sendall(part)
+        answer = b""
+        while chunk := connection.recv(65536):
+            answer += chunk
+            if b"\r\n\r\n" in answer and b"}" in answer:
+                break
+    return answer
+
+
+def head(web: Web, length: int) -> str:
+    return (
+        f"POST /api/actions?app={APP} HTTP/1.1\r\nHost: x\r\n"
+        f"Authorization: Bearer {web.token()}\r\nContent-Length: {length}\r\n\r\n"
+    )
+
+
+def test_a_large_body_is_refused(narrow: Web) -> None:
+    client = narrow.client(Role.EDITOR, APP)
+
+    told = client.post("/api/actions", content=b" " * (2**20 + 1))
+    streamed = client.post("/api/actions", content=(b" " * 2**16 for _ in range(20)))
+
+    for refused in (told, streamed):
+        assert refused.status_code == 413
+        assert refused.headers["content-type"] == "application/problem+json"
+
+
+def test_a_body_that_does_not_come_is_refused(narrow: Web) -> None:
+    answer = raw(narrow, head(narrow, 100), b'{"name": ')
+
+    assert answer.startswith(b"HTTP/1.1 408")
+    assert b"did not arrive within 0.5 s" in answer
+
+
+def test_wrong_tokens_end_in_silence(narrow: Web) -> None:
+    right = narrow.client()
+    wrong = narrow.client(role=None, headers={"Authorization": "Bearer mht_000000000000_x"})
+
+    assert [wrong.get("/api/apps").status_code for _ in range(5)] == [401] * 3 + [429] * 2
+    assert right.get("/api/apps").status_code == 429
+    assert right.get("/healthz").status_code == 204
+
+
+@pytest.mark.parametrize(
+    "token",
+    ["x", "mht_", "mht__", "mht_{id}_", "mht_{id}_wrong", "{text}x", "\u00fcx", "mht_{id}"],
+)
+def test_what_is_not_a_token_opens_nothing(web_on_sqlite: Web, token: str) -> None:
+    text = web_on_sqlite.token()
+    sent = token.format(id=text.split("_")[1], text=text)
+    client = web_on_sqlite.client(role=None)
+    headers = {b"Authorization": f"Bearer {sent}".encode()}
+
+    assert client.get("/api/apps", headers=headers).status_code == 401
+
+
+def test_a_revoked_token_opens_nothing_from_now_on(web: Web) -> None:
+    admin, other = web.client(), web.client(Role.VIEWER)
+    assert other.get("/api/apps").status_code == 200
+    newest = admin.get("/api/tokens").json()[0]
+    assert newest["role"] == "viewer"
+    assert newest["last_used_at"] is not None
+
+    revoked = admin.delete(f"/api/tokens/{newest['id']}")
+
+    assert revoked.status_code == 200
+    assert other.get("/api/apps").status_code == 401
+    assert admin.delete(f"/api/tokens/{newest['id']}").status_code == 404
+
+
+def test_a_token_ends_with_its_time_and_with_its_small_app(web: Web) -> None:
+    admin = web.client()
+    short = admin.post("/api/tokens", json={"role": "viewer", "expires": "PT1S"}).json()
+    of_shop = web.client(Role.VIEWER, APP)
+    assert of_shop.get("/api/actions").status_code == 200
+
+    with web.opened.engine.begin() as connection:
+        connection.exec_driver_sql(
+            "UPDATE tokens SET expires_at = created_at WHERE expires_at IS NOT NULL"
+        )
+    admin.delete(f"/api/apps/{APP}?force=true")
+
+    headers = {"Authorization": f"Bearer {short['token']}"}
+    assert admin.get("/api/apps", headers=headers).status_code == 401
+    assert of_shop.get("/api/actions").status_code == 401
+
+
+def test_only_a_hash_of_a_token_is_stored(web_on_sqlite: Web) -> None:
+    text = web_on_sqlite.token()
+    web_on_sqlite.opened.engine.dispose()
+
+    secret = text.split("_", 2)[2].encode()
+    files = web_on_sqlite.opened.settings.home.glob("minutehand.db*")
+    assert not any(secret in file.read_bytes() for file in files)
+
+
+def test_every_answer_has_the_headers_of_a_careful_server(web_on_sqlite: Web) -> None:
+    client = web_on_sqlite.client()
+    answers = [
+        client.get("/api/apps"), client.get("/nothing"), client.put("/api/apps"),
+        client.get("/api/operations/x"), client.get("/api/actions/x/next?count=0"),
+    ]  # fmt: skip
+
+    assert [one.status_code for one in answers] == [200, 404, 405, 404, 422]
+    for one in answers:
+        assert one.headers["x-content-type-options"] == "nosniff"
+        assert one.headers["cache-control"] == "no-store"
+        assert "server" not in one.headers
+        assert "access-control-allow-origin" not in one.headers
+    for one in answers[1:]:
+        assert one.headers["content-type"] == "application/problem+json"
+        assert set(one.json()) == {"type", "title", "status", "detail", "problems"}
+
+
+def test_an_error_of_ours_shows_no_trace(
+    web_on_sqlite: Web, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = web_on_sqlite.client()
+    monkeypatch.setattr("views.status.read_clock", lambda _: 1 / 0)
+
+    failed = client.get("/api/status")
+
+    assert failed.status_code == 500
+    assert failed.json()["type"] == "urn:minutehand:problem:internal"
+    assert "division" not in failed.text
+
+
+def test_a_database_that_is_away_is_said_so(home_of: Callable[[str], Settings], serve: Serve,
+                                             request: pytest.FixtureRequest) -> None:  # fmt: skip
+    web = with_shop(serve(home_of("postgresql")))
+    client, server = web.client(), request.getfixturevalue("postgresql")
+    assert client.get("/readyz").status_code == 204
+    server.stop()
+    try:
+        answers = [client.get("/api/apps"), client.get("/readyz"), client.get("/healthz")]
+    finally:
+        server.start()
+
+    assert [one.status_code for one in answers] == [503, 503, 204]
+    assert answers[0].headers["retry-after"]
+    assert client.get("/api/apps").status_code == 200
+
+
+def test_pages_of_named_origins_may_call(home_of: Callable[[str], Settings], serve: Serve) -> None:
+    settings = home_of("sqlite")
+    named = settings.web.model_copy(update={"origins": ("https://ops.example",)})
+    web = with_shop(serve(settings.model_copy(update={"web": named})))
+    client = web.client()
+
+    for origin, allowed in (("https://ops.example", True), ("https://evil.example", False)):
+        asked: httpx.Response = client.get("/api/apps", headers={"Origin": origin})
+        assert ("access-control-allow-origin" in asked.headers) is allowed

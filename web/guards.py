@@ -1,0 +1,66 @@
+"""What stands before every endpoint: bounds of its body, and the headers of its answer."""
+
+import asyncio
+from collections.abc import Mapping
+
+from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from web.problems import BodyTooLarge, BodyTooSlow
+
+MIB = 2**20
+
+
+class BoundedBodies:
+    """Middleware that bounds the body of each request in size and in the time it takes to come."""
+
+    def __init__(self, app: ASGIApp, most_mb: int, timeout_s: float) -> None:
+        self._app = app
+        self._most_mb = most_mb
+        self._timeout_s = timeout_s
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        end = asyncio.get_running_loop().time() + self._timeout_s
+        left = self._most_mb * MIB
+        is_whole = False
+
+        async def receive_bounded() -> Message:
+            nonlocal is_whole, left
+            if is_whole:
+                return await receive()
+            try:
+                async with asyncio.timeout_at(end):
+                    message = await receive()
+            except TimeoutError:
+                text = f"the body did not arrive within {self._timeout_s:g} s"
+                raise BodyTooSlow(text) from None
+            left -= len(message.get("body", b""))
+            if left < 0:
+                raise BodyTooLarge(
+                    f"the body is larger than {self._most_mb} MiB; send less at once"
+                )
+            is_whole = not message.get("more_body", False)
+            return message
+
+        await self._app(scope, receive_bounded, send)
+
+
+class WithHeaders:
+    """The outermost layer: gives headers to every answer, also to that of an unexpected error."""
+
+    def __init__(self, app: ASGIApp, headers: Mapping[str, str]) -> None:
+        self._app = app
+        self._headers = headers
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in self._headers.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        await self._app(scope, receive, send_with_headers)
