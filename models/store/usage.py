@@ -31,7 +31,7 @@ def all_spent(connection: sa.Connection, what: Used) -> dict[int, int]:
     query = sa.select(app_usage.c.small_app_id, app_usage.c.amount).where(
         app_usage.c.what == what.value, app_usage.c.starts_at == at
     )
-    return {row.small_app_id: row.amount for row in connection.execute(query)}
+    return {row.small_app_id: row.amount or 0 for row in connection.execute(query)}
 
 
 def spend(
@@ -45,7 +45,7 @@ def spend(
     connection.execute(first)
     locked = sa.select(app_usage.c.starts_at, app_usage.c.amount).where(its).with_for_update()
     row = connection.execute(locked).one()
-    before = row.amount if row.starts_at == at else 0
+    before = (row.amount or 0) if row.starts_at == at else 0
     granted = min(amount, max(0, most - before)) if most else amount
     values = {"starts_at": at, "amount": before + granted}
     connection.execute(sa.update(app_usage).where(its).values(values))
