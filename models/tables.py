@@ -6,9 +6,7 @@ named after their reader.
 
 import sqlalchemy as sa
 
-from models.operation import Cause, OperationState
-from models.roles import Role
-from models.sql import (
+from models.column_types import (
     Count,
     HyphenatedUuid,
     LargeNumber,
@@ -19,6 +17,8 @@ from models.sql import (
     UTCDateTime,
     WholeNumber,
 )
+from models.operation import Cause, OperationState
+from models.roles import Role
 from models.stored import StoredGrants, StoredJson, StoredList, StoredPlan
 
 metadata = sa.MetaData(
@@ -509,7 +509,7 @@ audit = sa.Table(
 tokens = sa.Table(
     "tokens",
     metadata,
-    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("id", StorableText, primary_key=True),
     sa.Column("small_app_id", sa.ForeignKey("small_apps.id")),
     _text("role"),
     _states("role", [role.value for role in Role]),

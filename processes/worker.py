@@ -16,9 +16,9 @@ os.environ.setdefault("REMAP_SIGTERM", "SIGQUIT")
 import sqlalchemy as sa
 from celery import signals
 from celery.exceptions import SecurityWarning
-from celery.worker.control import Panel
 
 from broker.app import configure
+from broker.consumer import take_broadcasts_unread
 from broker.kombu_patch import survive_the_broker
 from broker.names import DEFAULT, HEAVY, in_broker, parse_queues
 from models.store import ticks
@@ -100,9 +100,7 @@ def serve(settings: Settings, queues: str, concurrency: int, name: str) -> int:
     # The worker accepts JSON only, and running it as root is the operator's choice.
     warnings.filterwarnings("ignore", category=SecurityWarning)
     survive_the_broker()
-    # An account that can write to the broker could stop every worker. Remote control stays on, but
-    # knows no command: a worker whose processes are all busy notices a lost connection by it alone.
-    Panel.data.clear()
+    take_broadcasts_unread()
     app = configure(settings)
     hostname = f"{name}@{socket.gethostname()}:{os.getpid()}"
     presence = Presence(settings, hostname, queues, concurrency)

@@ -184,6 +184,6 @@ def database_was_away(runner: Runner, error: sa.exc.DBAPIError) -> Ending:
     """
     claimed = runner.lease.claim
     text = f"database unavailable: {error.orig}"
-    if not runner.runs_built_in_step or claimed.losses >= MOST_LOSSES:
+    if runner.runs_step_of_users or claimed.losses >= MOST_LOSSES:
         return failed(claimed, text, permanent=False)
     return Ending(OperationState.PENDING, error=text, reason="database unavailable", is_loss=True)

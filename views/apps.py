@@ -17,6 +17,7 @@ from models.limits import PREFIX
 from models.problems import listed
 from models.store import audit, operations
 from runtime.database import reading
+from runtime.references import SecretMissing
 from scheduler.changes.default_actions import give_maintenance
 from scheduler.changes.deletion import delete_app
 from scheduler.changes.validation import ChangeContext
@@ -297,12 +298,18 @@ def grant(
 
 
 def hook_secret(installation: Installation, name: str) -> HookSecret:
-    """Return the secret of a small app's webhooks; raises NotFound, Refused without a secret."""
+    """Return the secret of a small app's webhooks.
+
+    Raises NotFound, and Refused without a secret or if a reference to one leads nowhere.
+    """
     from tasks.notices.signing import secrets_of
 
     with reading(installation.engine) as connection:
         find_app(connection, installation, name)
-    found = secrets_of(installation.settings.hook, name)
+    try:
+        found = secrets_of(installation.settings.hook, name)
+    except SecretMissing as error:
+        raise Refused(f"SCHED_HOOK_SECRET: {error}") from None
     if not found:
         raise Refused("webhooks are not signed; set SCHED_HOOK_SECRET")
     return HookSecret(name=name, secret=found[0])
@@ -311,7 +318,7 @@ def hook_secret(installation: Installation, name: str) -> HookSecret:
 def add(installation: Installation, file: Path) -> AppliedApp:
     """Store a new small app; raises Refused for a name that is taken.
 
-    The name `default` is taken once that small app has a document.
+    `default`, and a small app that was only granted something, are taken once they have a document.
     """
     documents = documents_in([file])
     if len(documents) != 1:

@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from models.sql import UTCDateTime
+from models.column_types import UTCDateTime
 
 revision = "0007_pre_turns"
 down_revision = "0006_pre_tokens"

@@ -9,15 +9,9 @@ from typing import Any
 import sqlalchemy as sa
 
 from models.celery_task import queue_in_broker
+from models.column_types import UTCDateTime
 from models.operation import UNSTARTED, OperationState
-from models.sql import (
-    UTCDateTime,
-    database_now,
-    insert_ignoring,
-    read_clock,
-    stands_in,
-    upsert,
-)
+from models.sql import database_now, insert_ignoring, read_clock, stands_in, upsert
 from models.stored import document_in, instant_in
 from models.tables import (
     action_cursor,

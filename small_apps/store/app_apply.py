@@ -1,7 +1,8 @@
 """Application of small apps' documents, with their people, all or none."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -67,7 +68,7 @@ def _apply(
     refused = list(problems_of_sources(model, small_apps.grants_of(connection, app.id)))
     if refused:
         raise InvalidDocument(refused)
-    changes = [] if before is None else changes_between(before, stored_small_app(model))
+    changes = _changes(before, model)
     if before is None and applied is Applied.CHANGED:
         changes = ["restored after deletion"]
     changes += _apply_people(connection, app.id, model.people, limits)
@@ -82,6 +83,12 @@ def _apply(
             objects={app.name: {"changes": changes} if changes else None},
         )
     return AppliedApp(app, applied, tuple(changes))
+
+
+def _changes(before: Mapping[str, Any] | None, model: SmallAppModel) -> list[str]:
+    if before is None:
+        return []
+    return changes_between({"name": model.name} | dict(before), stored_small_app(model))
 
 
 def _apply_people(

@@ -201,15 +201,6 @@ def as_recipient(user: User) -> Recipient:
     return Recipient(id=user.id, address=user.email or None, name=user.name)
 
 
-def unknown_names(
-    connection: sa.Connection, small_app_id: int, rule: RecipientFilterModel
-) -> list[str]:
-    """Return the users and groups of `rule` that the small app does not have."""
-    missing_users = set(rule.users) - user_ids(connection, small_app_id)
-    missing = set(rule.groups) - group_names(connection, small_app_id) - {EVERYBODY}
-    return [*sorted(missing_users), *sorted(missing)]
-
-
 def _members(small_app_id: int, rule: RecipientFilterModel) -> sa.Select[Any]:
     return sa.select(group_members.c.user_id).where(
         group_members.c.small_app_id == small_app_id,

@@ -222,3 +222,14 @@ def test_users_beyond_the_limit_are_refused(
     )
     assert [(one.code, one.err) for one in (added, imported)] == [(2, error)] * 2
     assert len(call("user", "list").out.splitlines()) == 3
+
+
+def test_a_secret_of_hooks_that_cannot_be_read_is_named(
+    call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("SCHED_HOOK_SECRET", f"file:{tmp_path}/missing")
+
+    done = call("app", "hook-secret", "default")
+
+    assert (done.code, done.out) == (2, "")
+    assert f"SCHED_HOOK_SECRET: file:{tmp_path}/missing cannot be read" in done.err
