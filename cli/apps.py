@@ -36,11 +36,7 @@ def apply(
     dry_run: DryRun = False,
 ) -> None:
     """Create small apps, or update them to their documents; all or none."""
-    show(
-        context,
-        apps.apply(installation(context), apps.documents_in(files), dry_run=dry_run),
-        dry_run=dry_run,
-    )
+    show(context, apps.apply(installation(context), files, dry_run=dry_run), dry_run=dry_run)
 
 
 @commands.command("list")

@@ -320,7 +320,9 @@ def add(installation: Installation, file: Path) -> AppliedApp:
 
     `default`, and a small app that was only granted something, are taken once they have a document.
     """
-    documents = documents_in([file])
+    documents, problems = _read([file])
+    if problems:
+        raise InvalidDocument(problems)
     if len(documents) != 1:
         raise Refused(
             f"{file} holds {len(documents)} documents; write one small app, or use `app apply`"
@@ -341,11 +343,9 @@ def create(installation: Installation, document: Document) -> AppliedApp:
     return _shown(installation, models, done)[0]
 
 
-def apply(
-    installation: Installation, documents: Sequence[Document], *, dry_run: bool
-) -> AppliedApps:
+def apply(installation: Installation, files: Sequence[Path], *, dry_run: bool) -> AppliedApps:
     """Create small apps, or update them to their documents, all or none."""
-    models = _parsed(installation, documents)
+    models = _parsed(installation, *_read(files))
     with installation.engine.connect() as connection, connection.begin() as transaction:
         done = _apply(connection, installation, models)
         if dry_run:
@@ -368,8 +368,8 @@ def delete(installation: Installation, name: str, *, is_sure: bool) -> DeletedAp
     return DeletedApp(name=name, actions=len(deleted.names), cancelled=deleted.cancelled)
 
 
-def documents_in(files: Sequence[Path]) -> list[Document]:
-    """Return the documents of all files with their places; raises all problems at once."""
+def _read(files: Sequence[Path]) -> tuple[list[Document], list[Problem]]:
+    """Return the documents of all files with their places, and the problems of unreadable files."""
     problems: list[Problem] = []
     documents: list[Document] = []
     for file in files:
@@ -377,19 +377,19 @@ def documents_in(files: Sequence[Path]) -> list[Document]:
             documents += read_documents(file, LONGEST_APP)
         except InvalidDocument as error:
             problems += error.problems
-    if problems:
-        raise InvalidDocument(problems)
-    return documents
+    return documents, problems
 
 
-def _parsed(installation: Installation, documents: Sequence[Document]) -> list[Located]:
+def _parsed(
+    installation: Installation, documents: Sequence[Document], unread: Sequence[Problem] = ()
+) -> list[Located]:
     """Return the models of all documents with their places; raises all problems at once.
 
     A document of a small app outside the request's scope is a problem.
     """
     from small_apps.mail.checks import checked_small_app
 
-    problems: list[Problem] = []
+    problems = list(unread)
     models: list[Located] = []
     seen: dict[str, str] = {}
     for where, document in documents:
