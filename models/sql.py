@@ -216,6 +216,29 @@ def select_each(
     return sa.select(found).select_from(given).join(found, sa.true())
 
 
+def read_each(
+    connection: sa.Connection,
+    table: sa.Table,
+    rows: Sequence[Mapping[str, Any]],
+    names: Mapping[str, str],
+    query: Callable[[Columns], sa.Select[Any]],
+) -> list[sa.Row[Any]]:
+    """Return what `query` finds for each of `rows`, in their order.
+
+    `names` maps the keys of a row to the columns of `table` that have their types. PostgreSQL gets
+    all rows in one statement.
+    """
+    if not rows:
+        return []
+    if connection.dialect.name == "postgresql":
+        given = _given(connection, table, rows, names)
+        found = query(given.c).lateral("found")
+        return list(connection.execute(sa.select(found).select_from(given).join(found, sa.true())))
+    one = {key: sa.bindparam(key, type_=table.c[column].type) for key, column in names.items()}
+    asked = query(one)
+    return [row for given in rows for row in connection.execute(asked, dict(given))]
+
+
 def upsert(
     connection: sa.Connection,
     table: sa.Table,

@@ -44,10 +44,11 @@ class Presence:
     transaction inherits its lock state and would find the database locked for ever.
     """
 
-    def __init__(self, settings: Settings, name: str, queues: str) -> None:
+    def __init__(self, settings: Settings, name: str, queues: str, slots: int) -> None:
         self.settings = settings
         self.name = name
         self.queues = queues
+        self.slots = slots
         self._step_failures: dict[str, str] | None = None
 
     def log_ready(self, **_: object) -> None:
@@ -83,7 +84,8 @@ class Presence:
                 with engine.begin() as connection:
                     _, skew_s = read_both(connection)
                     clock.note(skew_s)
-                    ticks.worker_seen(connection, self.name, self.queues, pid, skew_s)
+                    its = (self.name, self.queues, pid, skew_s)
+                    ticks.worker_seen(connection, ticks.Seen(*its, slots=self.slots))
                     failures = None if is_recorded else self._step_failures
                     if failures is not None:
                         ticks.note_step_failures(connection, self.name, failures)
@@ -101,7 +103,7 @@ def serve(settings: Settings, queues: str, concurrency: int, name: str) -> int:
     take_broadcasts_unread()
     app = configure(settings)
     hostname = f"{name}@{socket.gethostname()}:{os.getpid()}"
-    presence = Presence(settings, hostname, queues)
+    presence = Presence(settings, hostname, queues, concurrency)
     signals.setup_logging.connect(_keep_our_logs, weak=False)
     signals.worker_ready.connect(presence.log_ready, weak=False)
     signals.worker_process_init.connect(presence.start, weak=False)

@@ -13,6 +13,7 @@ from pydantic import Field
 
 from minutehand.grants import EVERYTHING, Grants
 from models.errors import InvalidDocument, Outdated, Problem, Refused
+from models.limits import PREFIX
 from models.problems import listed
 from models.store import audit, operations
 from runtime.database import reading
@@ -21,7 +22,7 @@ from scheduler.changes.default_actions import give_maintenance
 from scheduler.changes.deletion import delete_app
 from scheduler.changes.validation import ChangeContext
 from small_apps.document import DEFAULT_APP, SmallAppModel, parse_small_app
-from small_apps.store import app_apply, app_overview, app_status, small_apps
+from small_apps.store import app_apply, app_limits, app_overview, app_status, small_apps
 from tasks.built_in import built_in_steps
 from views.files import located, read_documents
 from views.finding import find_app
@@ -119,6 +120,14 @@ class HookSecret(View):
     secret: str = Field(description="Derived from SCHED_HOOK_SECRET and the app's name.")
 
 
+class LimitOfApp(View):
+    """A limit that a small app is close to, or has reached."""
+
+    setting: str = Field(description="The variable that sets it.")
+    used: int = Field(description="Minutes today, messages this minute, or a count.")
+    most: int
+
+
 class App(View):
     """A small app: its document, status and last operations."""
 
@@ -133,6 +142,7 @@ class App(View):
     running: int = Field(description="Operations that run now.")
     users: int
     groups: int
+    limits: tuple[LimitOfApp, ...] = Field(description="Those that are close or reached.")
     data: DataStatus
     operations: tuple[OperationOfApp, ...]
 
@@ -188,6 +198,10 @@ def show(installation: Installation, name: str) -> App:
             document=(document := small_apps.document_of(connection, app.id)),
             document_tag=tag_of(document),
             **app_overview.overview(connection, app.id),
+            limits=tuple(
+                LimitOfApp(setting=PREFIX + use.limit.upper(), used=use.used, most=use.most)
+                for use in app_limits.close(connection, installation.settings.limits, app.id)
+            ),
             data=DataStatus(**app_status.status_of(connection, app.id)),
             operations=tuple(
                 OperationOfApp(**{key: row[key] for key in OperationOfApp.model_fields})
@@ -233,7 +247,7 @@ def put(
         raise InvalidDocument([Problem("name", models[0][1].name, remedy)])
     with installation.engine.connect() as connection, connection.begin() as transaction:
         _check_tag(connection, name, expects)
-        done = _apply(connection, models, installation.actor)
+        done = _apply(connection, installation, models)
         if dry_run:
             transaction.rollback()
     return _shown(installation, models, done)[0]
@@ -325,7 +339,7 @@ def create(installation: Installation, document: Document) -> AppliedApp:
             raise Refused(
                 f'small app "{name}" is there already; use `minutehand app apply` to change it'
             )
-        done = _apply(connection, models, installation.actor)
+        done = _apply(connection, installation, models)
     return _shown(installation, models, done)[0]
 
 
@@ -333,7 +347,7 @@ def apply(installation: Installation, files: Sequence[Path], *, dry_run: bool) -
     """Create small apps, or update them to their documents, all or none."""
     models = _parsed(installation, *_read(files))
     with installation.engine.connect() as connection, connection.begin() as transaction:
-        done = _apply(connection, models, installation.actor)
+        done = _apply(connection, installation, models)
         if dry_run:
             transaction.rollback()
     return AppliedApps(_shown(installation, models, done))
@@ -397,9 +411,10 @@ def _parsed(
 
 
 def _apply(
-    connection: sa.Connection, models: Sequence[Located], actor: str
+    connection: sa.Connection, installation: Installation, models: Sequence[Located]
 ) -> list[app_apply.AppliedApp]:
-    done = app_apply.apply_all(connection, models, actor)
+    limits = installation.settings.limits
+    done = app_apply.apply_all(connection, models, installation.actor, limits)
     for one in done:
         give_maintenance(connection, one.app, built_in_steps())
     return done

@@ -44,6 +44,9 @@ class OperationRow(View):
     in_doubt: str | None
     handing_at: Instant | None
     waiting_for: UUID | None = Field(description="The operation that must end first.")
+    turn: str | None = Field(
+        description="Where small apps share its queue: `waits` for its turn, or `taken`."
+    )
     recorded_at: Instant | None = Field(description="Null if it cannot be read.")
     not_before: Instant | None = Field(description="It is not sent before.")
     queued_at: Instant | None

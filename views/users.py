@@ -94,6 +94,7 @@ def add(installation: Installation, new: NewUser) -> AddedUser:
             )
         if not users.add(connection, app.id, model):
             raise Refused(f"user {new.id!r} is there already; use `minutehand user import`")
+        users.check_room(connection, app.id, installation.settings.limits.users)
         _audit(connection, installation, "user.add", model.id, None)
     return AddedUser(
         id=model.id,
@@ -123,6 +124,8 @@ def _import(
     app = installation.small_app
     with installation.engine.begin() as connection:
         done = users.import_users(connection, app.id, models, raises_events=raises_events)
+        if done.created:
+            users.check_room(connection, app.id, installation.settings.limits.users)
         counts = {"created": done.created, "updated": done.updated}
         _audit(connection, installation, "user.import", app.name, counts)
     never_activated = sum(one.activated_at is None for one in models)
