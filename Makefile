@@ -9,7 +9,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 IN_MEMORY = $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 4000000 {print "TMPDIR=/dev/shm"}')
 PYTEST = env -u PYTHONDONTWRITEBYTECODE $(IN_MEMORY) $(BIN)/python -P -m pytest -q
 
-.PHONY: setup setup-dev up test test-quick chaos lint types contracts check bench lock clean
+.PHONY: setup setup-dev up test test-quick chaos fuzz attack lint types contracts check bench lock clean
 
 setup: $(VENV)/.stamp
 setup-dev: $(VENV)/.stamp-dev
@@ -41,6 +41,13 @@ test-quick: $(VENV)/.stamp-dev ## Pass what needs no server but SQLite, in less 
 
 chaos: $(VENV)/.stamp-dev ## Storm for minutes on each store; SECONDS=300 SEEDS=1,2 storms again as it was told
 	CHAOS_SECONDS=$(or $(SECONDS),180) CHAOS_SEEDS=$(SEEDS) $(BIN)/python -P -m pytest -q -s -m storm tests/chaos tests/hostile tests/integration/scheduler/test_explain_year.py
+
+fuzz: $(VENV)/.stamp-dev ## Mutate the kept corpus of hostile inputs; MINUTES=5 SEED=1 KINDS="documents sources"
+	@$(PIP) install --require-hashes --only-binary :all: -r requirements-fuzz.lock 2>/dev/null || echo "no wheel of atheris for this Python and machine: random mutation alone"
+	$(IN_MEMORY) $(BIN)/python -m tests.fuzz --minutes $(or $(MINUTES),5) $(if $(SEED),--seed $(SEED)) $(KINDS)
+
+attack: $(VENV)/.stamp-dev ## Carry out every known attack on one installation with two small apps, a line each
+	$(IN_MEMORY) $(BIN)/python -m tests.hostile.two_tenants
 
 lint: $(VENV)/.stamp-dev
 	$(BIN)/ruff check .

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from celery.worker.consumer import Consumer
+from celery.worker.pidbox import Pidbox
 
 from broker.app import BROKER_ERRORS, keep
 from broker.names import UNKNOWN_QUEUE
@@ -45,6 +46,28 @@ class KeepingConsumer(Consumer):
 
     def on_invalid_task(self, _body: Any, message: Any, exc: Exception) -> None:
         _put_aside(message, f"it is refused: {exc}")
+
+
+def take_broadcasts_unread() -> None:
+    """Let the workers of this process take broadcasts of remote control, and read none.
+
+    An account that can write to the broker could stop every worker, or make each begin its remote
+    control anew by a broken broadcast. It stays on, because a worker whose processes are all busy
+    notices a lost connection by it alone.
+    """
+    remote_control: Any = Pidbox  # its stubs know no replacement
+    remote_control.start = _start_unread
+
+
+def _start_unread(self: Any, consumer: Any) -> None:
+    self.node.channel = consumer.connection.channel()
+    self.consumer = self.node.listen(callback=_unread)
+    # Called before a message is decoded, and if it cannot be.
+    self.consumer.on_message = self.consumer.on_decode_error = _unread
+
+
+def _unread(*_: object) -> None:
+    """Forget a broadcast: its queue needs no acknowledgement."""
 
 
 def _put_aside(message: Any, reason: str) -> None:

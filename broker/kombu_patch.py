@@ -82,10 +82,10 @@ def _is_message(item: Any) -> bool:
 
 
 def _has_body(body: Any, encoding: Any) -> bool:
-    if not isinstance(body, str | None) or encoding not in (None, "base64"):
+    if not isinstance(body, str) or encoding not in (None, "base64"):
         return False
     try:
-        b64decode(body or "" if encoding else "")
+        b64decode(body if encoding else "")
     except ValueError:
         return False
     return True

@@ -17,10 +17,11 @@ from models.errors import BrokerUnavailable
 from models.job import JOB
 from models.store import notices
 from models.store.notices import Owed
-from models.store.operations import backfills, outbox
+from models.store.operations import RESERVED_FOR, backfills, outbox, turns
 from models.store.operations.backfills import Turn
 from models.store.operations.outbox import Message
-from runtime.database import unhurried
+from models.store.operations.turns import Lane
+from runtime.database import reading, unhurried
 
 logger = logging.getLogger("minutehand.broker")
 
@@ -50,8 +51,9 @@ class _Kind(Generic[T]):
 def send_reserved(engine: sa.Engine, messages: Sequence[Message]) -> Sent:
     """Send operations that the caller has reserved; never raises if the broker is down.
 
-    Operations that were certainly not sent are released, so that the next tick sends them. Tasks of
-    the user's application are sent one by one. Jobs need no broker: workers take them by HTTP.
+    Operations that were certainly not sent are released, so that the next tick sends them. Where
+    several small apps are busy, what is beyond an app's share waits for its turn. Tasks of the
+    user's application are sent one by one. Jobs need no broker: workers take them over HTTP.
     """
     jobs = [message for message in messages if message.task == JOB]
     if jobs:
@@ -59,11 +61,11 @@ def send_reserved(engine: sa.Engine, messages: Sequence[Message]) -> Sent:
             outbox.mark_sent(connection, jobs)
         sent = send_reserved(engine, [message for message in messages if message.task != JOB])
         return replace(sent, count=sent.count + len(jobs))
-    ours = [message for message in messages if is_ours(message.task)]
-    sent = _send(engine, ours, _OPERATIONS) if ours else Sent(0)
-    if len(ours) == len(messages):
-        return sent
+    ours = _in_turn(engine, [message for message in messages if is_ours(message.task)])
     theirs = [message for message in messages if not is_ours(message.task)]
+    sent = _send(engine, ours, _OPERATIONS) if ours else Sent(0)
+    if not theirs:
+        return sent
     has_same_broker = shares_broker(settings_in_use())
     if has_same_broker and sent.error is not None:
         with unhurried(engine) as connection:
@@ -72,6 +74,33 @@ def send_reserved(engine: sa.Engine, messages: Sequence[Message]) -> Sent:
     count, error = hand_over(engine, theirs)
     # If the application's own broker is down, our operations are still sent.
     return Sent(sent.count + count, sent.error or (error if has_same_broker else None))
+
+
+def _in_turn(engine: sa.Engine, messages: Sequence[Message]) -> Sequence[Message]:
+    if not messages:
+        return messages
+    with reading(engine) as connection:
+        if not turns.is_shared(connection):
+            return messages
+    with engine.begin() as connection:
+        return turns.admit(connection, messages)
+
+
+def send_next(engine: sa.Engine, lane: Lane | None) -> None:
+    """Send the operations of that app and queue that now have their turn; None for no lane."""
+    if lane is None:
+        return
+    with engine.begin() as connection:
+        messages = turns.give(connection, [lane], RESERVED_FOR)
+    if messages:
+        _send(engine, messages, _OPERATIONS)
+
+
+def send_behind(engine: sa.Engine, operation_id: UUID) -> None:
+    """Send what waited for the turn of an operation that did not start."""
+    with reading(engine) as connection:
+        lane = turns.lane_behind(connection, operation_id)
+    send_next(engine, lane)
 
 
 def send_released(engine: sa.Engine, ids: Sequence[UUID]) -> None:

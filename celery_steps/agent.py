@@ -113,7 +113,9 @@ class Agent:
             with self.engine.begin() as connection:
                 _, skew_s = read_both(connection)
                 clock.note(skew_s)
-                ticks.worker_seen(connection, one.name, one.queues, one.pid, skew_s, one.follows)
+                ticks.worker_seen(
+                    connection, ticks.Seen(one.name, one.queues, one.pid, skew_s, one.follows)
+                )
         except sa.exc.SQLAlchemyError as error:
             logger.warning("database unavailable: %s", error)
 

@@ -24,7 +24,7 @@ def add(
 ) -> None:
     """Store a new small app with its domains, templates and people; refuse a name that is taken.
 
-    The name `default` is taken once that small app has a document.
+    `default`, and a small app that was only granted something, are taken once they have a document.
     """
     show(context, apps.add(installation(context), file))
 
@@ -36,11 +36,7 @@ def apply(
     dry_run: DryRun = False,
 ) -> None:
     """Create small apps, or update them to their documents; all or none."""
-    show(
-        context,
-        apps.apply(installation(context), apps.documents_in(files), dry_run=dry_run),
-        dry_run=dry_run,
-    )
+    show(context, apps.apply(installation(context), files, dry_run=dry_run), dry_run=dry_run)
 
 
 @commands.command("list")

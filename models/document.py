@@ -65,12 +65,22 @@ class Document(BaseModel):
         if not reading.tolerant:
             faults += unknown_keys(cls, raw) + cls.contradictions(raw, reading)
         try:
-            model = handler(cls.completed(raw, reading))
+            model = handler(cls.completed(_given(cls, raw), reading))
         except ValidationError as error:
             raise_all(cls.__name__, faults + line_errors(error))
             raise
         raise_all(cls.__name__, faults)
         return model
+
+
+def _given(model: type[Document], raw: Mapping[str, Any]) -> dict[str, Any]:
+    """Return `raw` without the nulls of optional keys, which are faults already.
+
+    A validator of the key would get None in place of its value.
+    """
+    fields = model.model_fields.items()
+    optional = {one.alias or name for name, one in fields if not one.is_required()}
+    return {key: value for key, value in raw.items() if value is not None or key not in optional}
 
 
 class NoParameters(Document):

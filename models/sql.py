@@ -1,13 +1,11 @@
-"""Differences of PostgreSQL and SQLite: instants, ids, the clock, inserts, row locks."""
+"""Differences of PostgreSQL and SQLite in statements: the clock, inserts, updates of many rows."""
 
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import lru_cache
-from math import isfinite
 from typing import Any, Protocol
-from uuid import UUID
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
@@ -17,193 +15,7 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
-from runtime.visible import visible_line
-
-
-class _AnyText(sqlite.DATETIME):
-    """SQLite's instants; an unreadable text is None."""
-
-    def result_processor(self, dialect: Dialect, coltype: object) -> Any:
-        """Return the function that reads a stored text."""
-        read = super().result_processor(dialect, coltype)
-
-        def lenient(value: Any) -> datetime | None:
-            try:
-                return read(value) if read else value
-            except (ValueError, TypeError):
-                return None
-
-        return lenient
-
-
-class _AnySwitch(sa.Boolean):
-    """SQLite's booleans, as they are stored."""
-
-    def result_processor(self, dialect: Dialect, coltype: object) -> Any:
-        """Return no function: `Switch` reads the value."""
-        return None
-
-
-class UTCDateTime(TypeDecorator[datetime]):
-    """An aware UTC instant on both stores; a naive one is refused, an unreadable one is None."""
-
-    impl = sa.DateTime(timezone=True)
-    cache_ok = True
-
-    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
-        """Return a lenient type for SQLite; PostgreSQL checks values itself."""
-        if dialect.name == "sqlite":
-            return dialect.type_descriptor(_AnyText())  # type: ignore[no-untyped-call]
-        return dialect.type_descriptor(sa.DateTime(timezone=True))
-
-    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        """Return the value as the driver wants it."""
-        if value is None:
-            return None
-        if value.tzinfo is None:
-            raise ValueError(f"naive instant {value!r}")
-        value = value.astimezone(UTC)
-        return value.replace(tzinfo=None) if dialect.name == "sqlite" else value
-
-    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        """Return the stored value, aware."""
-        if value is None:
-            return None
-        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
-
-
-class WholeNumber(TypeDecorator[int]):
-    """A whole number; None for the text or bytes that SQLite takes in its place."""
-
-    impl = sa.Integer
-    cache_ok = True
-
-    def process_bind_param(self, value: int | None, dialect: Dialect) -> int | None:
-        """Return the value as it is."""
-        return value
-
-    def process_result_value(self, value: Any, dialect: Dialect) -> int | None:
-        """Return the stored number."""
-        return value if isinstance(value, int) else None
-
-
-class Count(WholeNumber):
-    """A count; 0 for an unreadable value, so that what is counted goes on."""
-
-    cache_ok = True
-
-    def process_result_value(self, value: Any, dialect: Dialect) -> int | None:
-        """Return the stored count."""
-        return value if value is None or isinstance(value, int) else 0
-
-
-class LargeNumber(WholeNumber):
-    """A whole number of 64 bits."""
-
-    impl = sa.BigInteger
-    cache_ok = True
-
-
-class Number(TypeDecorator[float]):
-    """A finite number; None for anything else."""
-
-    impl = sa.Float
-    cache_ok = True
-
-    def process_bind_param(self, value: float | None, dialect: Dialect) -> float | None:
-        """Return the value as it is."""
-        return value
-
-    def process_result_value(self, value: Any, dialect: Dialect) -> float | None:
-        """Return the stored number."""
-        return value if isinstance(value, int | float) and isfinite(value) else None
-
-
-class Switch(TypeDecorator[bool]):
-    """True or false; false for an unreadable value."""
-
-    impl = sa.Boolean
-    cache_ok = True
-
-    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
-        """Return the numbers that SQLite stores, as they are."""
-        return dialect.type_descriptor(_AnySwitch() if dialect.name == "sqlite" else sa.Boolean())
-
-    def process_bind_param(self, value: bool | None, dialect: Dialect) -> bool | None:
-        """Return the value as it is."""
-        return value
-
-    def process_result_value(self, value: Any, dialect: Dialect) -> bool | None:
-        """Return the stored value."""
-        return None if value is None else value == 1
-
-
-def storable(text: str) -> str:
-    """Return `text` in a form that every store and log takes: NUL and lone surrogates are shown."""
-    shown = text.replace("\0", "�") if "\0" in text else text
-    return shown if shown.isascii() else shown.encode("utf-8", "backslashreplace").decode()
-
-
-def shown(text: str) -> str:
-    """Return `text` as one line in a storable form; characters that hide or break are escaped."""
-    return storable(visible_line(text))
-
-
-class StorableText(TypeDecorator[str]):
-    """Text that every store takes: NUL and lone surrogates, which PostgreSQL refuses, are shown.
-
-    Errors and messages come from any step; none may prevent the write of an end.
-    """
-
-    impl = sa.Text
-    cache_ok = True
-
-    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
-        """Return the value in a storable form."""
-        return None if value is None else storable(value)
-
-    def process_result_value(self, value: Any, dialect: Dialect) -> str | None:
-        """Return the stored text; bytes that a hand wrote are shown."""
-        return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else value
-
-
-class ShownText(StorableText):
-    """One line for people that may hold what came from outside: what hides or breaks is escaped.
-
-    The one place for errors and messages, whoever writes them and whoever prints them.
-    """
-
-    cache_ok = True
-
-    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
-        """Return the value as one visible line."""
-        return None if value is None else shown(value)
-
-
-class HyphenatedUuid(TypeDecorator[UUID]):
-    """A UUID: native on PostgreSQL, lower case with hyphens on SQLite, readable in plain SQL."""
-
-    impl = sa.String(36)
-    cache_ok = True
-
-    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
-        """Return PostgreSQL's native type there, text elsewhere."""
-        if dialect.name == "postgresql":
-            return dialect.type_descriptor(sa.Uuid())
-        return dialect.type_descriptor(sa.String(36))
-
-    def process_bind_param(self, value: UUID | None, dialect: Dialect) -> UUID | str | None:
-        """Return the value as the driver wants it."""
-        return value if value is None or dialect.name == "postgresql" else str(value)
-
-    def process_result_value(self, value: UUID | str | None, dialect: Dialect) -> UUID | None:
-        """Return the stored value as a UUID; None for an unreadable one."""
-        if not isinstance(value, str):
-            return value
-        try:
-            return UUID(value)
-        except ValueError:
-            return None
+from models.column_types import UTCDateTime
 
 
 class DatabaseNow(FunctionElement[datetime]):
@@ -402,6 +214,29 @@ def select_each(
     given = _given(connection, column.table, rows, {"value": column.name})
     found = query.where(column == given.c.value).limit(1).lateral("found")
     return sa.select(found).select_from(given).join(found, sa.true())
+
+
+def read_each(
+    connection: sa.Connection,
+    table: sa.Table,
+    rows: Sequence[Mapping[str, Any]],
+    names: Mapping[str, str],
+    query: Callable[[Columns], sa.Select[Any]],
+) -> list[sa.Row[Any]]:
+    """Return what `query` finds for each of `rows`, in their order.
+
+    `names` maps the keys of a row to the columns of `table` that have their types. PostgreSQL gets
+    all rows in one statement.
+    """
+    if not rows:
+        return []
+    if connection.dialect.name == "postgresql":
+        given = _given(connection, table, rows, names)
+        found = query(given.c).lateral("found")
+        return list(connection.execute(sa.select(found).select_from(given).join(found, sa.true())))
+    one = {key: sa.bindparam(key, type_=table.c[column].type) for key, column in names.items()}
+    asked = query(one)
+    return [row for given in rows for row in connection.execute(asked, dict(given))]
 
 
 def upsert(

@@ -14,7 +14,7 @@ from sqlalchemy.types import TypeDecorator
 
 from minutehand.grants import EVERYTHING, Grants, stored_grants
 from models.action.plan import Broken, Plan, read_plan
-from models.sql import shown
+from models.column_types import shown
 from runtime.database import read_stored
 
 

@@ -6,9 +6,7 @@ named after their reader.
 
 import sqlalchemy as sa
 
-from models.operation import Cause, OperationState
-from models.roles import Role
-from models.sql import (
+from models.column_types import (
     Count,
     HyphenatedUuid,
     LargeNumber,
@@ -19,6 +17,8 @@ from models.sql import (
     UTCDateTime,
     WholeNumber,
 )
+from models.operation import Cause, OperationState
+from models.roles import Role
 from models.stored import StoredGrants, StoredJson, StoredList, StoredPlan
 
 metadata = sa.MetaData(
@@ -79,6 +79,16 @@ small_apps = sa.Table(
     # What it may reach; null for all that the settings allow.
     sa.Column("grants", StoredGrants, nullable=True),
     sa.UniqueConstraint("name"),
+)
+
+# What it has used of its limits of a day or a minute, which begins at `starts_at`.
+app_usage = sa.Table(
+    "app_usage",
+    metadata,
+    sa.Column("small_app_id", sa.ForeignKey("small_apps.id"), primary_key=True),
+    sa.Column("what", sa.Text, primary_key=True),
+    _at("starts_at", optional=False),
+    sa.Column("amount", LargeNumber, nullable=False),
 )
 
 domains = sa.Table(
@@ -206,6 +216,8 @@ _UNSTARTED = "state IN ('pending', 'queued')"
 # The condition of the index operations_jobs: no worker has taken it.
 JOB_TO_TAKE = f"{_SENDABLE} AND task = 'job'"
 _RUNNING = "state = 'running'"
+_WAITS_TURN = f"turn = 'waits' AND {_UNSTARTED}"
+_HAS_TURN = "turn = 'taken' AND state IN ('pending', 'queued', 'running')"
 
 operations = sa.Table(
     "operations",
@@ -236,6 +248,8 @@ operations = sa.Table(
     _at("handing_at"),
     _text("overlap_key", optional=True),
     sa.Column("waiting_for", HyphenatedUuid),
+    # Of an app that shares its queue with others; null where an app is alone: models/turns.py.
+    _text("turn", optional=True),
     _at("recorded_at", optional=False),
     _at("not_before", optional=False),
     _at("queued_at"),
@@ -265,6 +279,12 @@ operations = sa.Table(
     _partial("operations_jobs", "recorded_at", where=JOB_TO_TAKE),
     _partial("operations_overdue", "recorded_at", where=_NEVER_STARTED),
     _partial("operations_waiting", "waiting_for", where="waiting_for IS NOT NULL"),
+    _partial(
+        "operations_waiting_turn",
+        *("small_app_id", "queue", "recorded_at", "occurrence_at", "id"),
+        where=_WAITS_TURN,
+    ),
+    _partial("operations_with_turn", "small_app_id", "queue", where=_HAS_TURN),
     _partial("operations_heartbeat_stale", "heartbeat_at", where=_RUNNING),
     _partial("operations_one_running", "overlap_key", where=_RUNNING, unique=True),
     _partial("operations_unstarted", "action_uid", "occurrence_at", where=_UNSTARTED),
@@ -465,6 +485,8 @@ workers = sa.Table(
     _at("started_at", optional=False),
     _at("seen_at", optional=False),
     _at("stopped_at"),
+    # How many operations it runs at once; null for a worker of an application, or of 0.4.0.
+    sa.Column("slots", WholeNumber),
     # Its machine's clock minus the database's.
     sa.Column("skew_s", Number),
     # The tasks of a user's own Celery application that this worker follows: a list of names.
@@ -490,7 +512,7 @@ audit = sa.Table(
 tokens = sa.Table(
     "tokens",
     metadata,
-    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("id", StorableText, primary_key=True),
     sa.Column("small_app_id", sa.ForeignKey("small_apps.id")),
     _text("role"),
     _states("role", [role.value for role in Role]),

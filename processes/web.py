@@ -1,6 +1,7 @@
 """Run the HTTP door: one process, stopped in order within ten seconds."""
 
 import logging
+import signal
 import socket
 from types import FrameType
 
@@ -50,6 +51,9 @@ def serve(
         address, number = own.getsockname()[:2]
         shown = f"[{address}]" if ":" in address else address
         logger.info("the API is at http://%s:%d%s/api", shown, number, below)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            # The server stops by its own handlers, and raises the signal again when it has ended.
+            signal.signal(number, lambda *_: None)
         _Server(config, app).run(sockets=[own])
 
 

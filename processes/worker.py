@@ -16,9 +16,9 @@ os.environ.setdefault("REMAP_SIGTERM", "SIGQUIT")
 import sqlalchemy as sa
 from celery import signals
 from celery.exceptions import SecurityWarning
-from celery.worker.control import Panel
 
 from broker.app import configure
+from broker.consumer import take_broadcasts_unread
 from broker.kombu_patch import survive_the_broker
 from broker.names import DEFAULT, HEAVY, in_broker, parse_queues
 from models.store import ticks
@@ -44,10 +44,11 @@ class Presence:
     transaction inherits its lock state and would find the database locked for ever.
     """
 
-    def __init__(self, settings: Settings, name: str, queues: str) -> None:
+    def __init__(self, settings: Settings, name: str, queues: str, slots: int) -> None:
         self.settings = settings
         self.name = name
         self.queues = queues
+        self.slots = slots
         self._step_failures: dict[str, str] | None = None
 
     def log_ready(self, **_: object) -> None:
@@ -83,7 +84,8 @@ class Presence:
                 with engine.begin() as connection:
                     _, skew_s = read_both(connection)
                     clock.note(skew_s)
-                    ticks.worker_seen(connection, self.name, self.queues, pid, skew_s)
+                    its = (self.name, self.queues, pid, skew_s)
+                    ticks.worker_seen(connection, ticks.Seen(*its, slots=self.slots))
                     failures = None if is_recorded else self._step_failures
                     if failures is not None:
                         ticks.note_step_failures(connection, self.name, failures)
@@ -98,12 +100,10 @@ def serve(settings: Settings, queues: str, concurrency: int, name: str) -> int:
     # The worker accepts JSON only, and running it as root is the operator's choice.
     warnings.filterwarnings("ignore", category=SecurityWarning)
     survive_the_broker()
-    # An account that can write to the broker could stop every worker. Remote control stays on, but
-    # knows no command: a worker whose processes are all busy notices a lost connection by it alone.
-    Panel.data.clear()
+    take_broadcasts_unread()
     app = configure(settings)
     hostname = f"{name}@{socket.gethostname()}:{os.getpid()}"
-    presence = Presence(settings, hostname, queues)
+    presence = Presence(settings, hostname, queues, concurrency)
     signals.setup_logging.connect(_keep_our_logs, weak=False)
     signals.worker_ready.connect(presence.log_ready, weak=False)
     signals.worker_process_init.connect(presence.start, weak=False)

@@ -31,6 +31,7 @@ from minutehand.grants import EVERYTHING, Grants
 from runtime.data_sections import Connections, FetchSettings, NamedUrls, SnapshotSettings
 from runtime.documents import read_yaml
 from runtime.folders import fault_of
+from runtime.limit_settings import LimitSettings
 from runtime.mail_settings import MailSettings
 from runtime.remedies import remedy_of
 from runtime.sections import (
@@ -180,6 +181,7 @@ class Settings(Section):
     clock: ClockSettings = ClockSettings()
     retention: RetentionSettings = RetentionSettings()
     secrets: SecretSettings = SecretSettings()
+    limits: LimitSettings = LimitSettings()
     web: WebSettings = WebSettings()
     work: WorkSettings = WorkSettings()
     log: LogSettings = LogSettings()

@@ -22,7 +22,20 @@ _REMEDIES = {
 }
 
 
+# As deep as JSON may be. The time to scan brackets grows with the square of their depth.
+DEEPEST = 32
+
+
 class _Loader(yaml.SafeLoader):
+    def fetch_flow_collection_start(self, token: Any) -> None:
+        """Take a bracket or brace, unless too many are open."""
+        if self.flow_level >= DEEPEST:
+            raise yaml.MarkedYAMLError(
+                problem=f"nested too deeply; write at most {DEEPEST} levels of [ ] and {{ }}",
+                problem_mark=self.get_mark(),
+            )
+        super().fetch_flow_collection_start(token)
+
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
         event = self.peek_event()  # type: ignore[no-untyped-call]
         if getattr(event, "anchor", None) is not None:

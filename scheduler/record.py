@@ -8,15 +8,17 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
+from broker.app import settings_in_use
 from broker.names import execute_task
 from models.action.plan import Plan
 from models.fingerprint import operation_id
 from models.job import JOB
+from models.limits import too_many_wait
 from models.operation import CausedBy, OperationState, by_action
 from models.store import operations
 from models.store.actions import cursors
 from models.store.actions.missed import due_among, recorded_in
-from models.store.operations import unstarted
+from models.store.operations import unstarted, waiting
 from models.store.operations.outbox import Message
 from scheduler.occurrence import Decision, MissedSpan
 
@@ -86,16 +88,27 @@ def _task(plan: Plan) -> str:
 
 def record(connection: sa.Connection, decided: Sequence[Decided]) -> Recorded:
     """Record decisions in the caller's transaction; a duplicate is a no-op."""
-    due = [row for one in decided for row in _due_rows(one)]
+    due, beyond = within_limit(connection, [row for one in decided for row in _due_rows(one)])
     new = operations.record(connection, due)
     recorded = [row for row in due if row["id"] in new]
-    missed = [row for one in decided for row in _missed_rows(one)]
+    missed = [row for one in decided for row in _missed_rows(one)] + beyond
     spans = _span_rows(connection, decided)
     return Recorded(
         messages=tuple(Message(row["id"], 1, row["task"], row["queue"]) for row in recorded),
         missed=operations.record_missed(connection, missed, spans),
         overtaken=_overtake(connection, decided, {row["action_uid"] for row in recorded}),
     )
+
+
+def within_limit(
+    connection: sa.Connection, due: Sequence[dict[str, Any]]
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return the operations to run, and those missed because too many of their apps wait."""
+    most = settings_in_use().limits.waiting
+    kept, beyond = waiting.within(connection, due, most)
+    reason = too_many_wait(most, "raise the limit or start more workers, then rerun it")
+    missed = {"state": OperationState.MISSED.value, "reason": reason}
+    return kept, [row | missed for row in beyond]
 
 
 def advance(connection: sa.Connection, decided: Sequence[Decided]) -> None:

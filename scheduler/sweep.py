@@ -13,7 +13,7 @@ from broker.sending import Sent
 from models.operation import OperationState
 from models.store.notices import overdue
 from models.store.notices.alerting import NO_ALERTS
-from models.store.operations import handing, recovery
+from models.store.operations import handing, recovery, turns
 from runtime.clock import monotonic
 from runtime.database import DATABASE_AWAY
 from runtime.sections import AlertSettings
@@ -69,6 +69,7 @@ class Sweeper:
             count = _isolated(lambda: self._take_back(engine), 0)
         released = _isolated(lambda: _release_stranded(engine), 0)
         _isolated(lambda: self._decide_doubtful(engine), 0)
+        released += _isolated(lambda: _release_turns(engine), 0)
         sent = dispatch_ready(engine) if send else Sent(0)
         late = _isolated(lambda: self._alert_overdue(engine, overtook), 0)
         notices, error = Sent(0), sent.error
@@ -123,6 +124,11 @@ def _isolated(part: Callable[[], T], nothing: T) -> T:
     except Exception:  # an unforeseen row
         logger.exception("a part of this sweep failed; the next sweep tries again")
         return nothing
+
+
+def _release_turns(engine: sa.Engine) -> int:
+    with engine.begin() as connection:
+        return turns.release_free(connection)
 
 
 def _release_stranded(engine: sa.Engine) -> int:

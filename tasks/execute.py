@@ -13,7 +13,7 @@ from celery import Task
 
 from broker.app import app, settings_in_use
 from broker.names import EXECUTE_HEAVY, EXECUTE_QUICK
-from broker.sending import send_notices, send_released
+from broker.sending import send_behind, send_next, send_notices, send_released
 from minutehand.error_text import text_of
 from minutehand.steps import StepFailed
 from models.errors import LeaseLost, SchedulerError
@@ -70,6 +70,7 @@ def run_attempt(
     claimed = _claim(engine, message, worker, script, settings.alert)
     if isinstance(claimed, NotClaimed):
         logger.info("operation %s attempt %d: not started, %s", operation_id, attempt, claimed)
+        send_behind(engine, operation_id)
         return claimed
     logger.info("%s: operation %s started (attempt %d)", claimed.triggerer, operation_id, attempt)
     lease = Lease(engine, claimed, settings.worker, settings.alert)
@@ -92,6 +93,7 @@ def run_attempt(
         f" ({reason})" if reason else "",
     )
     send_released(engine, [one.id for one in ended.released])
+    send_next(engine, ended.lane)
     send_notices(engine, ended.owed)
     return ended.state
 
@@ -182,6 +184,6 @@ def database_was_away(runner: Runner, error: sa.exc.DBAPIError) -> Ending:
     """
     claimed = runner.lease.claim
     text = f"database unavailable: {error.orig}"
-    if not runner.runs_built_in_step or claimed.losses >= MOST_LOSSES:
+    if runner.runs_step_of_users or claimed.losses >= MOST_LOSSES:
         return failed(claimed, text, permanent=False)
     return Ending(OperationState.PENDING, error=text, reason="database unavailable", is_loss=True)

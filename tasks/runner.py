@@ -59,12 +59,10 @@ class Runner:
         return (self._given or self.lease.claim.memory).checkpoint
 
     @property
-    def runs_built_in_step(self) -> bool:
-        """Whether the running step is built in, or none runs."""
-        if self._running is None:
-            return True
-        spec = self.script.action.operations.steps[self._running].spec
-        return spec is not None and spec.is_built_in
+    def runs_step_of_users(self) -> bool:
+        """Whether a step runs that is not built in."""
+        running = self._running
+        return running is not None and self.script.action.operations.steps[running].is_of_users
 
     def run(self) -> Ending:
         """Run the steps; return how the attempt ends. Raises what a step raises."""
@@ -128,8 +126,7 @@ class Runner:
 
     def _check_granted(self, step: StepModel) -> None:
         grants = self.lease.claim.grants
-        is_of_users = step.spec is not None and not step.spec.is_built_in
-        if is_of_users and not grants.allows("steps", step.name):
+        if step.is_of_users and not grants.allows("steps", step.name):
             raise StepFailed(f"step {step.name} {not_granted('steps', step.name)}", permanent=True)
 
     def _equip(self, step: StepModel, context: WorkContext) -> None:

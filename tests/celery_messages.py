@@ -64,4 +64,4 @@ def celery_messages(broker: Broker, queue: str = "celery") -> list[CeleryMessage
 def follow_by_name(engine: sa.Engine, *tasks: str) -> None:
     """Say that a worker follows these tasks."""
     with engine.begin() as connection:
-        ticks.worker_seen(connection, "shop@host", "celery", 1, follows=tasks)
+        ticks.worker_seen(connection, ticks.Seen("shop@host", "celery", 1, follows=tasks))

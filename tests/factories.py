@@ -21,15 +21,23 @@ from scheduler.changes.change import Changed, create_all
 from scheduler.changes.revisions import revision_of
 from scheduler.changes.validation import ChangeContext
 from scheduler.record import ActionRef, operation_row
+from small_apps.document import parse_small_app
+from small_apps.store import small_apps
 from tasks.built_in import built_in_steps
 
 DEFAULT_APP = SmallApp(1, "default", "UTC")
 STEPS = built_in_steps()
 
 
-def author(steps: Steps | None = None) -> ChangeContext:
+def author(steps: Steps | None = None, app: SmallApp = DEFAULT_APP) -> ChangeContext:
     """Return who changes actions in tests."""
-    return ChangeContext("tests", DEFAULT_APP, STEPS if steps is None else steps)
+    return ChangeContext("tests", app, STEPS if steps is None else steps)
+
+
+def make_app(engine: sa.Engine, name: str, **changes: Any) -> SmallApp:
+    """Store a small app."""
+    with engine.begin() as connection:
+        return small_apps.apply(connection, parse_small_app({"name": name, **changes}))[0]
 
 
 def make_document(**changes: Any) -> dict[str, Any]:
@@ -42,9 +50,15 @@ def make_document(**changes: Any) -> dict[str, Any]:
     return {**document, **changes}
 
 
-def make_action(engine: sa.Engine, *, since: datetime | None = None, **changes: Any) -> Changed:
+def make_action(
+    engine: sa.Engine,
+    *,
+    since: datetime | None = None,
+    app: SmallApp = DEFAULT_APP,
+    **changes: Any,
+) -> Changed:
     """Store an action; `since` is the instant it was created at, for deciding (default: now)."""
-    changed = create_all(engine, [make_document(**changes)], author())[0]
+    changed = create_all(engine, [make_document(**changes)], author(app=app))[0]
     if since is not None:
         with engine.begin() as connection:
             connection.execute(
@@ -65,10 +79,14 @@ def caused_by(triggerer: str) -> CausedBy:
 
 
 def make_operation(
-    engine: sa.Engine, action: Changed, occurrence: datetime, triggerer: str = "tests"
+    engine: sa.Engine,
+    action: Changed,
+    occurrence: datetime,
+    triggerer: str = "tests",
+    app: SmallApp = DEFAULT_APP,
 ) -> UUID:
     """Record a pending operation of an action; return its id."""
-    subject = ActionRef(action.uid, DEFAULT_APP.id, action.name, action.revision)
+    subject = ActionRef(action.uid, app.id, action.name, action.revision)
     id = operation_id(action.uid, occurrence)
     with engine.begin() as connection:
         row = operation_row(subject, action.plan, id, occurrence, caused_by(triggerer))

@@ -13,14 +13,16 @@ from pydantic import Field
 
 from minutehand.grants import EVERYTHING, Grants
 from models.errors import InvalidDocument, Outdated, Problem, Refused
+from models.limits import PREFIX
 from models.problems import listed
 from models.store import audit, operations
 from runtime.database import reading
+from runtime.references import SecretMissing
 from scheduler.changes.default_actions import give_maintenance
 from scheduler.changes.deletion import delete_app
 from scheduler.changes.validation import ChangeContext
 from small_apps.document import DEFAULT_APP, SmallAppModel, parse_small_app
-from small_apps.store import app_apply, app_overview, app_status, small_apps
+from small_apps.store import app_apply, app_limits, app_overview, app_status, small_apps
 from tasks.built_in import built_in_steps
 from views.files import located, read_documents
 from views.finding import find_app
@@ -118,6 +120,14 @@ class HookSecret(View):
     secret: str = Field(description="Derived from SCHED_HOOK_SECRET and the app's name.")
 
 
+class LimitOfApp(View):
+    """A limit that a small app is close to, or has reached."""
+
+    setting: str = Field(description="The variable that sets it.")
+    used: int = Field(description="Minutes today, messages this minute, or a count.")
+    most: int
+
+
 class App(View):
     """A small app: its document, status and last operations."""
 
@@ -132,6 +142,7 @@ class App(View):
     running: int = Field(description="Operations that run now.")
     users: int
     groups: int
+    limits: tuple[LimitOfApp, ...] = Field(description="Those that are close or reached.")
     data: DataStatus
     operations: tuple[OperationOfApp, ...]
 
@@ -187,6 +198,10 @@ def show(installation: Installation, name: str) -> App:
             document=(document := small_apps.document_of(connection, app.id)),
             document_tag=tag_of(document),
             **app_overview.overview(connection, app.id),
+            limits=tuple(
+                LimitOfApp(setting=PREFIX + use.limit.upper(), used=use.used, most=use.most)
+                for use in app_limits.close(connection, installation.settings.limits, app.id)
+            ),
             data=DataStatus(**app_status.status_of(connection, app.id)),
             operations=tuple(
                 OperationOfApp(**{key: row[key] for key in OperationOfApp.model_fields})
@@ -232,7 +247,7 @@ def put(
         raise InvalidDocument([Problem("name", models[0][1].name, remedy)])
     with installation.engine.connect() as connection, connection.begin() as transaction:
         _check_tag(connection, name, expects)
-        done = _apply(connection, models, installation.actor)
+        done = _apply(connection, installation, models)
         if dry_run:
             transaction.rollback()
     return _shown(installation, models, done)[0]
@@ -283,12 +298,18 @@ def grant(
 
 
 def hook_secret(installation: Installation, name: str) -> HookSecret:
-    """Return the secret of a small app's webhooks; raises NotFound, Refused without a secret."""
+    """Return the secret of a small app's webhooks.
+
+    Raises NotFound, and Refused without a secret or if a reference to one leads nowhere.
+    """
     from tasks.notices.signing import secrets_of
 
     with reading(installation.engine) as connection:
         find_app(connection, installation, name)
-    found = secrets_of(installation.settings.hook, name)
+    try:
+        found = secrets_of(installation.settings.hook, name)
+    except SecretMissing as error:
+        raise Refused(f"SCHED_HOOK_SECRET: {error}") from None
     if not found:
         raise Refused("webhooks are not signed; set SCHED_HOOK_SECRET")
     return HookSecret(name=name, secret=found[0])
@@ -297,9 +318,11 @@ def hook_secret(installation: Installation, name: str) -> HookSecret:
 def add(installation: Installation, file: Path) -> AppliedApp:
     """Store a new small app; raises Refused for a name that is taken.
 
-    The name `default` is taken once that small app has a document.
+    `default`, and a small app that was only granted something, are taken once they have a document.
     """
-    documents = documents_in([file])
+    documents, problems = _read([file])
+    if problems:
+        raise InvalidDocument(problems)
     if len(documents) != 1:
         raise Refused(
             f"{file} holds {len(documents)} documents; write one small app, or use `app apply`"
@@ -316,17 +339,15 @@ def create(installation: Installation, document: Document) -> AppliedApp:
             raise Refused(
                 f'small app "{name}" is there already; use `minutehand app apply` to change it'
             )
-        done = _apply(connection, models, installation.actor)
+        done = _apply(connection, installation, models)
     return _shown(installation, models, done)[0]
 
 
-def apply(
-    installation: Installation, documents: Sequence[Document], *, dry_run: bool
-) -> AppliedApps:
+def apply(installation: Installation, files: Sequence[Path], *, dry_run: bool) -> AppliedApps:
     """Create small apps, or update them to their documents, all or none."""
-    models = _parsed(installation, documents)
+    models = _parsed(installation, *_read(files))
     with installation.engine.connect() as connection, connection.begin() as transaction:
-        done = _apply(connection, models, installation.actor)
+        done = _apply(connection, installation, models)
         if dry_run:
             transaction.rollback()
     return AppliedApps(_shown(installation, models, done))
@@ -347,8 +368,8 @@ def delete(installation: Installation, name: str, *, is_sure: bool) -> DeletedAp
     return DeletedApp(name=name, actions=len(deleted.names), cancelled=deleted.cancelled)
 
 
-def documents_in(files: Sequence[Path]) -> list[Document]:
-    """Return the documents of all files with their places; raises all problems at once."""
+def _read(files: Sequence[Path]) -> tuple[list[Document], list[Problem]]:
+    """Return the documents of all files with their places, and the problems of unreadable files."""
     problems: list[Problem] = []
     documents: list[Document] = []
     for file in files:
@@ -356,19 +377,19 @@ def documents_in(files: Sequence[Path]) -> list[Document]:
             documents += read_documents(file, LONGEST_APP)
         except InvalidDocument as error:
             problems += error.problems
-    if problems:
-        raise InvalidDocument(problems)
-    return documents
+    return documents, problems
 
 
-def _parsed(installation: Installation, documents: Sequence[Document]) -> list[Located]:
+def _parsed(
+    installation: Installation, documents: Sequence[Document], unread: Sequence[Problem] = ()
+) -> list[Located]:
     """Return the models of all documents with their places; raises all problems at once.
 
     A document of a small app outside the request's scope is a problem.
     """
     from small_apps.mail.checks import checked_small_app
 
-    problems: list[Problem] = []
+    problems = list(unread)
     models: list[Located] = []
     seen: dict[str, str] = {}
     for where, document in documents:
@@ -390,9 +411,10 @@ def _parsed(installation: Installation, documents: Sequence[Document]) -> list[L
 
 
 def _apply(
-    connection: sa.Connection, models: Sequence[Located], actor: str
+    connection: sa.Connection, installation: Installation, models: Sequence[Located]
 ) -> list[app_apply.AppliedApp]:
-    done = app_apply.apply_all(connection, models, actor)
+    limits = installation.settings.limits
+    done = app_apply.apply_all(connection, models, installation.actor, limits)
     for one in done:
         give_maintenance(connection, one.app, built_in_steps())
     return done

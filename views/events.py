@@ -6,7 +6,7 @@ from typing import Any
 from uuid import uuid4
 
 import sqlalchemy as sa
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from models.errors import InvalidDocument, NotFound, Problem, Refused
 from models.events import ACTIVATED, CREATED, EVENTS, LAST_SEEN, event_id, event_name
@@ -23,6 +23,8 @@ COLUMNS = {ACTIVATED: "activated_at", LAST_SEEN: "last_seen_at"}
 
 class NewEvent(View):
     """An event of a user, as a request describes it."""
+
+    model_config = ConfigDict(extra="forbid")
 
     event: str = Field(description="Its name.")
     user: str = Field(description="Id of the user.")

@@ -27,8 +27,8 @@ class OperationRow(View):
     id: UUID
     action_uid: UUID
     action_name: str
-    revision: int = Field(description="The action's revision that it runs.")
-    occurrence_at: Instant
+    revision: int | None = Field(description="The action's revision that it runs.")
+    occurrence_at: Instant | None = Field(description="Null if it cannot be read.")
     subject: str | None = Field(description="The user of its event.")
     event_id: str | None
     event_at: Instant | None = Field(description="When the event that made it due happened.")
@@ -37,15 +37,18 @@ class OperationRow(View):
     cause: str = Field(description="`schedule`, `event`, `manual`, `rerun`, `retry` or `backfill`.")
     triggerer: str = Field(description="Who or what caused it, as text.")
     queue: str
-    attempt: int = Field(description="Counts from 1.")
+    attempt: int | None = Field(description="Counts from 1.")
     failures: int = Field(description="Attempts that failed.")
     losses: int = Field(description="Attempts whose worker was lost.")
     sendings: int = Field(description="How often its message was sent.")
     in_doubt: str | None
     handing_at: Instant | None
     waiting_for: UUID | None = Field(description="The operation that must end first.")
-    recorded_at: Instant
-    not_before: Instant = Field(description="It is not sent before.")
+    turn: str | None = Field(
+        description="Where small apps share its queue: `waits` for its turn, or `taken`."
+    )
+    recorded_at: Instant | None = Field(description="Null if it cannot be read.")
+    not_before: Instant | None = Field(description="It is not sent before.")
     queued_at: Instant | None
     started_at: Instant | None = Field(description="Start of the current attempt.")
     heartbeat_at: Instant | None
@@ -144,7 +147,7 @@ def list_operations(
     with reading(installation.engine) as connection:
         uid = find(connection, installation, action)["uid"] if action else None
         rows = operations.recent(connection, limit, small_app_id=app.id, uid=uid, states=states)
-    return Operations(tuple(OperationRow(**_values(row)) for row in rows))
+    return Operations(readable(rows))
 
 
 def page(
@@ -169,7 +172,7 @@ def page(
         rows = operations.page(connection, asked, limit + 1)
     shown = rows[:limit]
     return OperationPage(
-        items=tuple(OperationRow(**_values(row)) for row in shown),
+        items=readable(shown),
         next=_cursor(shown[-1]) if len(rows) > limit else None,
     )
 
@@ -228,6 +231,11 @@ def log(installation: Installation, id: str) -> Log:
         row = operations.get(connection, operation_id(id), installation.scope)
         lines = operations.log_lines(connection, row["id"])
     return Log(tuple(LogLine(**one) for one in lines))
+
+
+def readable(rows: Sequence[Mapping[str, Any]]) -> tuple[OperationRow, ...]:
+    """Return stored operations, but for those with an id that nothing can name."""
+    return tuple(OperationRow(**_values(row)) for row in rows if isinstance(row["id"], UUID))
 
 
 def _values(row: Mapping[str, Any]) -> dict[str, Any]:

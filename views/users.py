@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from models.errors import InvalidDocument, Refused
 from models.sql import read_clock
@@ -67,6 +67,8 @@ class Groups(Listing[Group]):
 class NewUser(View):
     """A new user as a request describes it; instants may be local times of the small app."""
 
+    model_config = ConfigDict(extra="forbid")
+
     id: str
     email: str | None = None
     name: str | None = None
@@ -92,6 +94,7 @@ def add(installation: Installation, new: NewUser) -> AddedUser:
             )
         if not users.add(connection, app.id, model):
             raise Refused(f"user {new.id!r} is there already; use `minutehand user import`")
+        users.check_room(connection, app.id, installation.settings.limits.users)
         _audit(connection, installation, "user.add", model.id, None)
     return AddedUser(
         id=model.id,
@@ -121,6 +124,8 @@ def _import(
     app = installation.small_app
     with installation.engine.begin() as connection:
         done = users.import_users(connection, app.id, models, raises_events=raises_events)
+        if done.created:
+            users.check_room(connection, app.id, installation.settings.limits.users)
         counts = {"created": done.created, "updated": done.updated}
         _audit(connection, installation, "user.import", app.name, counts)
     never_activated = sum(one.activated_at is None for one in models)

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
-from typing import Any
 from uuid import UUID
 
 import anyio.to_thread
@@ -22,7 +21,8 @@ from web.api import apps as app_endpoints
 from web.guards import BoundedBodies
 from web.handout import Handout
 from web.live import Live
-from web.problems import ProblemDetails, install
+from web.problems import install
+from web.schema import openapi_of
 
 HEADERS = {
     "Cache-Control": "no-store",
@@ -40,12 +40,6 @@ ROUTERS = (
     installation.router,
     health.router,
 )
-PROBLEMS: dict[int | str, dict[str, Any]] = {
-    "4XX": {
-        "description": "Why the request was not done.",
-        "content": {"application/problem+json": {"schema": ProblemDetails.model_json_schema()}},
-    }
-}
 
 
 def make_app(opened: Installation) -> FastAPI:
@@ -58,7 +52,6 @@ def make_app(opened: Installation) -> FastAPI:
         redoc_url=None,
         lifespan=_lifespan,
         generate_unique_id_function=_name,
-        responses=PROBLEMS,
         strict_content_type=False,
     )
     app.state.installation = opened
@@ -66,9 +59,11 @@ def make_app(opened: Installation) -> FastAPI:
     app.state.live_operations = Live("operation", lambda ids: _operations(opened, ids))
     app.state.live_statuses = Live("status", lambda names: _statuses(opened, names))
     app.state.handout = Handout(opened)
+    app.openapi = lambda: openapi_of(app)  # type: ignore[method-assign]
     install(app)
     for router in ROUTERS:
         app.include_router(router)
+    app.state.endpoints = [route for router in ROUTERS for route in router.routes]
     app.add_middleware(
         BoundedBodies, most_mb=settings.web.max_body_mb, timeout_s=settings.web.body_timeout_s
     )

@@ -8,8 +8,10 @@ from typing import Any
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from fastapi.routing import APIRoute
 from pydantic import Field
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
 from models.errors import (
     BrokerUnavailable,
@@ -148,10 +150,20 @@ def _invalid_request(_request: Request, error: Any) -> JSONResponse:
     return answer(422, "invalid-request", detail, problems)
 
 
-def _http_error(_request: Request, error: Any) -> JSONResponse:
+def _http_error(request: Request, error: Any) -> JSONResponse:
     status = HTTPStatus(error.status_code)
     kind = status.phrase.lower().replace(" ", "-")
-    return answer(status, kind, str(error.detail), headers=error.headers)
+    headers = dict(error.headers or {})
+    if status is HTTPStatus.METHOD_NOT_ALLOWED:
+        headers["Allow"] = ", ".join(_methods_at(request))
+    return answer(status, kind, str(error.detail), headers=headers)
+
+
+def _methods_at(request: Request) -> list[str]:
+    """Return the methods of a path. Starlette names those of its first endpoint alone."""
+    endpoints: Sequence[APIRoute] = request.app.state.endpoints
+    matching = [one for one in endpoints if one.matches(request.scope)[0] is not Match.NONE]
+    return sorted({method for one in matching for method in one.methods or ()})
 
 
 def _unexpected(request: Request, error: Exception) -> JSONResponse:

@@ -40,6 +40,8 @@ def _app(app: App) -> Iterator[Line]:
         yield f"next        {both_clocks(app.next.at, app.zone)}  {app.next.action}"
     yield f"people      {app.users} users, {app.groups} groups"
     yield f"may reach   {_granted(app.grants)}"
+    for limit in app.limits:
+        yield f"limit       {limit.used:,} of {limit.most:,} ({limit.setting})"
     if app.domains:
         yield f"data        {_data(app.data)}"
         yield rows_of(app.domains, DOMAIN_COLUMNS)

@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from models.sql import HyphenatedUuid, UTCDateTime
+from models.column_types import HyphenatedUuid, UTCDateTime
 
 revision = "0001_pre_first_schema"
 down_revision = None

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from alembic import op
 from pydantic import TypeAdapter
 
-from models.sql import HyphenatedUuid, UTCDateTime
+from models.column_types import HyphenatedUuid, UTCDateTime
 
 revision = "0002_pre_time_in_full"
 down_revision = "0001_pre_first_schema"

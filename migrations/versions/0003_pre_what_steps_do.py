@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from models.sql import HyphenatedUuid, UTCDateTime
+from models.column_types import HyphenatedUuid, UTCDateTime
 
 revision = "0003_pre_what_steps_do"
 down_revision = "0002_pre_time_in_full"

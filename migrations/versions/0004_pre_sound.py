@@ -4,7 +4,7 @@ import sqlalchemy as sa
 from alembic import op
 
 from migrations.unlimited import take_default_limits
-from models.sql import UTCDateTime
+from models.column_types import UTCDateTime
 
 revision = "0004_pre_sound"
 down_revision = "0003_pre_what_steps_do"

@@ -6,7 +6,7 @@ The table of the first schema was never used: its roles and columns are not thos
 import sqlalchemy as sa
 from alembic import op
 
-from models.sql import UTCDateTime
+from models.column_types import UTCDateTime
 
 revision = "0006_pre_tokens"
 down_revision = "0005_pre_grants"

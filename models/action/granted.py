@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from minutehand.grants import Grants, Kind, not_granted
 from models.action.hooks import HooksModel
-from models.action.steps import OperationModel, StepModel
+from models.action.steps import OperationModel
 from models.errors import Problem
 from models.references import is_reference
 
@@ -17,7 +17,7 @@ def problems_of_steps(
 ) -> Iterator[Problem]:
     """Yield the problems of steps that are not granted, and of a queue of our workers."""
     for step in operations.steps:
-        if _is_of_users(step) and not grants.allows("steps", step.name):
+        if step.is_of_users and not grants.allows("steps", step.name):
             yield _problem(f"operations.{step.name}", "steps", step.name)
     hands_over = any(step.spec is not None and step.spec.hand_over for step in operations.steps)
     is_free = queue is None or queue in FREE_QUEUES or hands_over
@@ -34,10 +34,6 @@ def problems_of_hooks(hooks: HooksModel, grants: Grants) -> Iterator[Problem]:
             secret = (hook.webhook or "").removeprefix("env:")
             if is_reference(hook.webhook) and not grants.allows("env", secret):
                 yield _problem(f"hooks.{name}[{number}].webhook", "env", secret)
-
-
-def _is_of_users(step: StepModel) -> bool:
-    return step.spec is not None and not step.spec.is_built_in
 
 
 def _problem(path: str, kind: Kind, name: str) -> Problem:

@@ -11,8 +11,8 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from models.action.plan import Plan
+from models.column_types import UTCDateTime
 from models.operation import OperationState
-from models.sql import UTCDateTime
 from models.store.actions.cursors import UNSCHEDULED
 from models.store.actions.missed import spans
 from models.tables import action_cursor, actions, missed_spans, operations, revisions

@@ -9,15 +9,9 @@ from typing import Any
 import sqlalchemy as sa
 
 from models.celery_task import queue_in_broker
+from models.column_types import UTCDateTime
 from models.operation import UNSTARTED, OperationState
-from models.sql import (
-    UTCDateTime,
-    database_now,
-    insert_ignoring,
-    read_clock,
-    stands_in,
-    upsert,
-)
+from models.sql import database_now, insert_ignoring, read_clock, stands_in, upsert
 from models.stored import document_in, instant_in
 from models.tables import (
     action_cursor,
@@ -30,6 +24,8 @@ from models.tables import (
     workers,
 )
 
+# The condition of the index operations_waiting_turn.
+WAITS_TURN = sa.text("operations.turn = 'waits' AND operations.state IN ('pending', 'queued')")
 LAST_NOW = "last_tick_now"
 CLOCK_SET_BACK = "clock_set_back"
 DOWNTIME = "downtime"
@@ -96,6 +92,7 @@ def _looking() -> sa.Select[Any]:
     waiting = sa.select(operations.c.waiting_for).where(
         operations.c.waiting_for.is_not(None), stands_in(operations.c.state, UNSTARTED)
     )
+    turns = sa.select(operations.c.id).where(WAITS_TURN)
     active = stands_in(backfills.c.state, {"active"})
     first_backfill = sa.select(sa.func.min(backfills.c.not_before)).where(active).scalar_subquery()
     lease_s = sa.bindparam("lease_s", type_=sa.Float)
@@ -111,6 +108,7 @@ def _looking() -> sa.Select[Any]:
         first_beat < database_now(-lease_s),
         last_beat > database_now(lease_s),
         waiting.exists(),
+        turns.exists(),
         first_backfill <= database_now(),
         first_owed <= database_now(),
         first_overdue < database_now(sa.bindparam("late_s", type_=sa.Float)),
@@ -249,31 +247,36 @@ def raise_mark(connection: sa.Connection, name: str, number: int) -> None:
     )
 
 
-def worker_seen(
-    connection: sa.Connection,
-    name: str,
-    queues: str,
-    pid: int,
-    skew_s: float | None = None,
-    follows: Sequence[str] | None = None,
-) -> None:
-    """Record that a worker is alive, its queues, and by how much its clock is ahead.
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A live worker, its comma-separated queues, and by how much its clock is ahead."""
 
-    `follows` are the user's tasks that it follows; None for a Minutehand worker.
-    """
+    name: str
+    queues: str
+    pid: int
+    skew_s: float | None = None
+    # The user's tasks that it follows; None for a Minutehand worker.
+    follows: Sequence[str] | None = None
+    # How many operations a Minutehand worker runs at once.
+    slots: int | None = None
+
+
+def worker_seen(connection: sa.Connection, worker: Seen) -> None:
+    """Record that a worker is alive."""
     values = {
-        "queues": queues,
-        "pid": pid,
+        "queues": worker.queues,
+        "pid": worker.pid,
         "seen_at": database_now(),
         "stopped_at": None,
-        "skew_s": skew_s,
-        "follows": sa.null() if follows is None else list(follows),
+        "skew_s": worker.skew_s,
+        "slots": worker.slots,
+        "follows": sa.null() if worker.follows is None else list(worker.follows),
     }
-    seen = sa.update(workers).where(workers.c.name == name).values(values)
+    seen = sa.update(workers).where(workers.c.name == worker.name).values(values)
     if connection.execute(seen).rowcount == 0:
         # Each process of a worker's pool reports: another one may have been first.
         first = insert_ignoring(connection, workers)
-        connection.execute(first.values(name=name, started_at=database_now(), **values))
+        connection.execute(first.values(name=worker.name, started_at=database_now(), **values))
 
 
 def note_step_failures(connection: sa.Connection, name: str, failures: dict[str, str]) -> None:

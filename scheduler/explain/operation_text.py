@@ -7,6 +7,7 @@ import sqlalchemy as sa
 from models.job import JOB, listened_queue
 from models.operation import OperationState
 from models.store.actions.explain_facts import Status
+from models.turns import Turn
 from models.values import format_instant
 
 Row = sa.RowMapping
@@ -34,6 +35,9 @@ def waits(row: Row, status: Status, now: datetime, error: str | None) -> str:
     """Return what an unstarted operation waits for; `error` is its last attempt's."""
     if row["waiting_for"] is not None:
         return f"waits for operation {row['waiting_for']} of the same action to end"
+    if row["turn"] == Turn.WAITS:
+        turn = "waits for its turn: others of its small app are before it"
+        return f"{turn} on queue {row['queue']}{_unheard(row, status)}"
     if error is not None:
         return f"attempt {row['attempt'] - 1} did not succeed ({error}){_again(row, now)}"
     if row["task"] == JOB:
@@ -75,12 +79,17 @@ def _again(row: Row, now: datetime) -> str:
 def _queued(row: Row, status: Status) -> str:
     queue = row["queue"]
     sent = f"was sent to queue {queue} at {_at(row['queued_at'])}"
-    is_theirs = row["in_doubt"] is not None
-    if listened_queue(queue, row["task"], is_handed_over=is_theirs) not in status.queues:
-        command = f"`minutehand worker --queues {queue}` starts one"
-        remedy = "start a worker of your application" if is_theirs else command
-        return f"{sent}, but no worker listens to queue {queue}; {remedy}"
-    return f"{sent} and waits for a free worker"
+    return sent + (_unheard(row, status) or " and waits for a free worker")
+
+
+def _unheard(row: Row, status: Status) -> str:
+    """Return that no worker listens to the operation's queue, or nothing."""
+    queue, is_theirs = row["queue"], row["in_doubt"] is not None
+    if listened_queue(queue, row["task"], is_handed_over=is_theirs) in status.queues:
+        return ""
+    command = f"`minutehand worker --queues {queue}` starts one"
+    remedy = "start a worker of your application" if is_theirs else command
+    return f", but no worker listens to queue {queue}; {remedy}"
 
 
 def _offered(row: Row, status: Status) -> str:

@@ -13,6 +13,7 @@ from models.document import Document, read_document
 from models.errors import InvalidDocument
 from models.parsing import Reading
 from models.problems import line_error
+from models.turns import GIVEN_OWNER
 from models.values import Flag, Name, Zone, parse_line, parse_name, parse_text
 from models.zones import parse_zone
 from small_apps.document.people import Groups, People, Users, people_problems
@@ -22,7 +23,7 @@ from small_apps.document.staged import KINDS, Documents
 
 DEFAULT_APP = "default"
 # Owner of the actions that every small app gets by default.
-GIVEN = "minutehand"
+GIVEN = GIVEN_OWNER
 LONGEST_TEMPLATE = 100_000
 LONGEST_SUBJECT = 500
 PEOPLE = {"users", "groups", "users_complete"}

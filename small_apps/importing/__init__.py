@@ -94,7 +94,8 @@ def import_data(
     """
     folder = target.parent
     prepared = folder / "source"
-    ends = prepare(stream, prepared, data.shown, settings, data.watch)
+    is_text = data.format != "parquet"
+    ends = prepare(stream, prepared, data.shown, settings, data.watch, is_text=is_text)
     try:
         with opened(folder, settings, data.watch) as engine:
             table = _read(engine, prepared, data, ends)

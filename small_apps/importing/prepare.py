@@ -42,7 +42,13 @@ class Ends:
 
 
 def prepare(
-    stream: BinaryIO, target: Path, shown: str, settings: FetchSettings, watch: Watch
+    stream: BinaryIO,
+    target: Path,
+    shown: str,
+    settings: FetchSettings,
+    watch: Watch,
+    *,
+    is_text: bool = True,
 ) -> Ends:
     """Write the unpacked bytes of `stream` to `target`, without a text's byte order mark.
 
@@ -51,12 +57,10 @@ def prepare(
     """
     with target.open("wb") as copy:
         before = _state(stream)
-        is_binary = False
         checked = _Text(shown)
-        for number, chunk in enumerate(_unpacked(stream, shown, settings, watch)):
-            is_binary = is_binary or (number == 0 and chunk.startswith(b"PAR1"))
-            copy.write(chunk if is_binary else checked.taken(chunk))
-        if not is_binary:
+        for chunk in _unpacked(stream, shown, settings, watch):
+            copy.write(checked.taken(chunk) if is_text else chunk)
+        if is_text:
             copy.write(checked.rest())
         if _state(stream) != before:
             raise SourceFailed(f"{shown} changed while it was read; refresh it again")

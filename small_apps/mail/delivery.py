@@ -10,6 +10,7 @@ from models.errors import LeaseLost
 from models.store.operations import running
 from runtime.database import reading
 from small_apps.bounded.limits import OverLimit
+from small_apps.mail.app_rate import AppRate
 from small_apps.mail.delivery_report import Report, result_of
 from small_apps.mail.failures import MailRefused, MailServerFailed
 from small_apps.mail.message import (
@@ -141,12 +142,12 @@ class _Sending:
 
 def _send_all(sending: _Sending, waiting: Sequence[Recipient], report: Report) -> None:
     context = sending.context
-    pace = Pace(context.settings.mail.rate)
+    pace, rate = Pace(context.settings.mail.rate), AppRate(context)
     for done, recipient in enumerate(waiting):
         context.progress(done, len(waiting), phase="send")
         if not pace.is_due:
             sending.record()
-        if not pace.wait(context.should_stop):
+        if not (pace.wait(context.should_stop) and rate.wait(sending.record)):
             report.stopped = True
             return
         try:

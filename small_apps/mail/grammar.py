@@ -21,7 +21,10 @@ LENIENT_TESTS = {"defined", "undefined"}
 
 @dataclass(frozen=True, slots=True)
 class TemplateProblem:
-    """One problem of a part of a template: its line, the wrong value, what to write instead."""
+    """One problem of a part of a template: its line, the wrong value, what to write instead.
+
+    The line is 0 where it is not known.
+    """
 
     line: int
     value: str | None
@@ -47,15 +50,15 @@ def _forbidden(node: nodes.Node, loops: int) -> Iterator[TemplateProblem]:
     if not isinstance(node, ALLOWED) or isinstance(node, REFUSED):
         name = type(node).__name__.lower()
         remedy = f"{name} is not allowed; use {{{{ value }}}}, {{% if %}} and {{% for %}}"
-        yield TemplateProblem(node.lineno, None, remedy)
+        yield _problem(node, None, remedy)
         return
     if isinstance(node, nodes.Filter) and node.name not in FILTERS:
         known = ", ".join(sorted(FILTERS))
-        yield TemplateProblem(node.lineno, None, f"no filter {node.name!r}; use one of: {known}")
+        yield _problem(node, None, f"no filter {node.name!r}; use one of: {known}")
     if isinstance(node, nodes.For):
         loops += 1
         if loops > 1 or node.recursive:
-            yield TemplateProblem(node.lineno, None, "a loop within a loop is not allowed; use one")
+            yield _problem(node, None, "a loop within a loop is not allowed; use one")
             return
     for child in node.iter_child_nodes():
         yield from _forbidden(child, loops)
@@ -67,7 +70,7 @@ def _unknown(
     chain = _chain(node)
     if chain is not None:
         if chain[0] not in local:
-            yield from _unknown_chain(chain, node.lineno, known)
+            yield from _unknown_chain(chain, node, known)
         return
     if isinstance(node, nodes.For):
         inner = local | {one.name for one in _targets(node.target)} | {"loop"}
@@ -119,7 +122,7 @@ def _is_text(node: nodes.Node) -> bool:
 
 
 def _unknown_chain(
-    chain: list[str], line: int, known: Mapping[str, Any]
+    chain: list[str], node: nodes.Node, known: Mapping[str, Any]
 ) -> Iterator[TemplateProblem]:
     value: Any = known
     for depth, name in enumerate(chain):
@@ -129,6 +132,11 @@ def _unknown_chain(
             before = chain[:depth]
             there = [".".join([*before, key]) for key in value]
             wrong = ".".join([*before, name])
-            yield TemplateProblem(line, wrong, unknown_name("variable", wrong, there))
+            yield _problem(node, wrong, unknown_name("variable", wrong, there))
             return
         value = value[name]
+
+
+def _problem(node: nodes.Node, value: str | None, remedy: str) -> TemplateProblem:
+    # Nodes that Jinja makes itself have no line.
+    return TemplateProblem(node.lineno or 0, value, remedy)

@@ -95,7 +95,7 @@ def _parse(sandbox: Sandbox, source: str, where: str) -> nodes.Template:
     with _bounded_depth(where):
         problem = next(forbidden(tree), None)
         if problem is not None:
-            raise InvalidTemplate(where, problem.remedy, problem.line)
+            raise InvalidTemplate(where, problem.remedy, problem.line or None)
         Counted(len(source)).visit(tree)
     return tree
 

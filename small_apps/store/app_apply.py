@@ -1,20 +1,25 @@
 """Application of small apps' documents, with their people, all or none."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import sqlalchemy as sa
 
 from minutehand.steps import SmallApp
-from models.errors import InvalidDocument, Problem
+from models.errors import InvalidDocument, Problem, Refused
+from models.limits import too_many
 from models.store import audit
 from models.store.people import users
+from runtime.limit_settings import LimitSettings
 from small_apps.document import SmallAppModel, stored_small_app
 from small_apps.document.changes import changes_between
 from small_apps.document.granted import problems_of_sources
 from small_apps.document.people import People, plan_people, unknown_members
 from small_apps.store import small_apps
 from small_apps.store.small_apps import Applied
+
+DEFAULT_LIMITS = LimitSettings()
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +32,10 @@ class AppliedApp:
 
 
 def apply_all(
-    connection: sa.Connection, models: Sequence[tuple[str, SmallAppModel]], actor: str
+    connection: sa.Connection,
+    models: Sequence[tuple[str, SmallAppModel]],
+    actor: str,
+    limits: LimitSettings = DEFAULT_LIMITS,
 ) -> list[AppliedApp]:
     """Apply documents, each given with its place, in the caller's transaction.
 
@@ -39,7 +47,7 @@ def apply_all(
     for number in sorted(range(len(models)), key=lambda number: models[number][1].name):
         where, model = models[number]
         try:
-            done[number] = _apply(connection, model, actor)
+            done[number] = _apply(connection, model, actor, limits)
         except InvalidDocument as error:
             problems += [Problem(f"{where}: {p.path}", p.value, p.remedy) for p in error.problems]
     if problems:
@@ -47,16 +55,23 @@ def apply_all(
     return [done[number] for number in range(len(models))]
 
 
-def _apply(connection: sa.Connection, model: SmallAppModel, actor: str) -> AppliedApp:
+def _apply(
+    connection: sa.Connection, model: SmallAppModel, actor: str, limits: LimitSettings
+) -> AppliedApp:
     before = small_apps.stored_named(connection, model.name)
+    # An app that had more before the limit was set may keep them.
+    known = len((before or {}).get("domains", {}))
+    if limits.domains and len(model.domains) > max(limits.domains, known):
+        text = too_many("domains", limits.domains, "leave some out")
+        raise InvalidDocument([Problem("domains", None, text)])
     app, applied = small_apps.apply(connection, model)
     refused = list(problems_of_sources(model, small_apps.grants_of(connection, app.id)))
     if refused:
         raise InvalidDocument(refused)
-    changes = [] if before is None else changes_between(before, stored_small_app(model))
+    changes = _changes(before, model)
     if before is None and applied is Applied.CHANGED:
         changes = ["restored after deletion"]
-    changes += _apply_people(connection, app.id, model.people)
+    changes += _apply_people(connection, app.id, model.people, limits)
     if changes and applied is Applied.UNCHANGED:
         applied = Applied.CHANGED
     if applied is not Applied.UNCHANGED:
@@ -70,7 +85,15 @@ def _apply(connection: sa.Connection, model: SmallAppModel, actor: str) -> Appli
     return AppliedApp(app, applied, tuple(changes))
 
 
-def _apply_people(connection: sa.Connection, small_app_id: int, people: People) -> list[str]:
+def _changes(before: Mapping[str, Any] | None, model: SmallAppModel) -> list[str]:
+    if before is None:
+        return []
+    return changes_between({"name": model.name} | dict(before), stored_small_app(model))
+
+
+def _apply_people(
+    connection: sa.Connection, small_app_id: int, people: People, limits: LimitSettings
+) -> list[str]:
     if people == People():
         return []
     stored = users.listed(connection, small_app_id)
@@ -78,8 +101,12 @@ def _apply_people(connection: sa.Connection, small_app_id: int, people: People) 
     if problems:
         raise InvalidDocument(problems)
     plan = plan_people(people, stored, users.group_names(connection, small_app_id))
-    if plan.write:
-        users.import_users(connection, small_app_id, plan.write)
+    done = users.import_users(connection, small_app_id, plan.write) if plan.write else None
     users.add_groups(connection, small_app_id, plan.new_groups)
     users.remove(connection, small_app_id, plan.removed_users, plan.removed_groups)
+    if done is not None and done.created:
+        try:
+            users.check_room(connection, small_app_id, limits.users)
+        except Refused as error:
+            raise InvalidDocument([Problem("users", None, str(error))]) from None
     return list(plan.changes)

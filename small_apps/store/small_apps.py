@@ -18,6 +18,8 @@ from small_apps.document.settings import read_only
 from small_apps.document.sources import stored_source
 from small_apps.store import app_documents
 
+# Of a small app that was granted something before it was added.
+NO_DOCUMENT: dict[str, Any] = {}
 # The document of the small app of a new installation.
 UNTOUCHED = stored_small_app(SmallAppModel(name=DEFAULT_APP, zone="UTC"))
 
@@ -68,21 +70,18 @@ def apply(connection: sa.Connection, model: SmallAppModel) -> tuple[SmallApp, Ap
 
 
 def ensure(connection: sa.Connection, model: SmallAppModel) -> None:
-    """Create the small app of `model`, which has only a name, if there is none."""
-    if stored_named(connection, model.name) is None:
-        apply(connection, model)
-
-
-def ensure_default(connection: sa.Connection) -> SmallApp:
-    """Return the small app `default` (UTC), created if it is missing."""
-    ensure(connection, SmallAppModel(name=DEFAULT_APP, zone="UTC"))
-    return get(connection, DEFAULT_APP)
+    """Create the small app of `model` without a document, if there is none."""
+    if stored_named(connection, model.name) is not None:
+        return
+    app, _ = apply(connection, model)
+    its = sa.update(small_apps).where(small_apps.c.id == app.id)
+    connection.execute(its.values(document=_written(NO_DOCUMENT)))
 
 
 def has_document(connection: sa.Connection, name: str) -> bool:
-    """Return whether the small app `name` has a document with more than a name and a zone."""
+    """Return whether the small app `name` was given a document."""
     document = stored_named(connection, name)
-    return document is not None and not document.keys() <= UNTOUCHED.keys()
+    return document is not None and document not in (NO_DOCUMENT, UNTOUCHED)
 
 
 def get(connection: sa.Connection, name: str) -> SmallApp:

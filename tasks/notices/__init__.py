@@ -12,6 +12,7 @@ from minutehand.grants import not_granted
 from models.notices import shown_target
 from models.store import notices
 from models.store.notices import Notice
+from models.store.notices.alerting import is_of_installation
 from runtime.config import Settings
 from runtime.db_retry import persist
 from small_apps.mail.message import Envelope, InvalidAddress, build_message, parse_address
@@ -65,12 +66,14 @@ def _not_delivered(
 
 
 def _hand_over(notice: Notice, settings: Settings) -> None:
+    is_own = is_of_installation(notice.kind, notice.target, settings.alert)
     if notice.target.kind == "webhook":
         payload = {"id": str(notice.id), **notice.payload}
-        post(notice.target, notice.id, payload, settings.granted(notice.grants))
+        given = settings if is_own else settings.granted(notice.grants)
+        post(notice.target, notice.id, payload, given, is_own=is_own)
         return
     to = notice.target.to
-    if to not in settings.alert.mail and not notice.grants.allows("mail", to):
+    if not is_own and not notice.grants.allows("mail", to):
         raise Undelivered(f"{to} {not_granted('mail', to)}", permanent=True)
     try:
         message = build_message(

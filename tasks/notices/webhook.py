@@ -45,9 +45,12 @@ class Undelivered(Exception):
         super().__init__(message)
 
 
-def post(target: Target, id: UUID, payload: Mapping[str, Any], settings: Settings) -> None:
+def post(
+    target: Target, id: UUID, payload: Mapping[str, Any], settings: Settings, *, is_own: bool
+) -> None:
     """Send the payload; a 2xx answer means delivered, and the answer's body is never read.
 
+    `is_own`: an admin named the target, in the settings; a small app's hooks need their grants.
     Raises Undelivered: permanent for any 4xx but 408 and 429, for private addresses and for a
     reference to something other than a URL. Redirects are not followed. Takes no longer than
     SCHED_HOOK_TIMEOUT_S, whatever the receiver does.
@@ -58,7 +61,7 @@ def post(target: Target, id: UUID, payload: Mapping[str, Any], settings: Setting
         "User-Agent": "minutehand",
         "Idempotency-Key": str(id),
     }
-    url, app = _url(target, settings), str(payload.get("small_app", ""))
+    url, app = _url(target, settings, is_own=is_own), str(payload.get("small_app", ""))
     secrets = _secrets(settings, app)
     if secrets:
         headers[SIGNATURE] = signature(secrets, app, url, body, utc_now())
@@ -91,12 +94,10 @@ def _secrets(settings: Settings, app: str) -> list[str]:
         raise Undelivered(f"SCHED_HOOK_SECRET: {error}", permanent=False) from None
 
 
-def _url(target: Target, settings: Settings) -> str:
+def _url(target: Target, settings: Settings, *, is_own: bool) -> str:
     if not is_reference(target.to):
         return target.to
     try:
-        # An admin wrote the webhook of the settings; a small app's hooks need their grants.
-        is_own = target.to == settings.alert.webhook.get_secret_value()
         allowed = OF_SETTINGS if is_own else settings.secrets
         url = resolved(target.to, allowed, grants=EVERYTHING if is_own else settings.grants)
     except SecretMissing as error:

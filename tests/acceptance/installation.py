@@ -14,6 +14,7 @@ from uuid import UUID, uuid4
 import sqlalchemy as sa
 
 from broker.app import configure
+from minutehand.steps import SmallApp
 from models.operation import ENDED
 from models.sql import database_now, read_clock
 from models.store import operations as operations_store
@@ -27,7 +28,7 @@ from tasks.registry import Registry
 from tests.acceptance import steps_for_tests
 from tests.acceptance.processes import ROOT, Process, Processes, python, until
 from tests.acceptance.trace import Trace
-from tests.factories import author, make_document, make_operation, update_operation
+from tests.factories import DEFAULT_APP, author, make_document, make_operation, update_operation
 from tests.servers import Broker
 
 HEARTBEAT_S = 0.5
@@ -130,10 +131,10 @@ class Installation:
         with reading(self.engine) as connection:
             return read_clock(connection)
 
-    def action(self, name: str = "traced", **changes: Any) -> Changed:
+    def action(self, name: str = "traced", app: SmallApp = DEFAULT_APP, **changes: Any) -> Changed:
         """Store an action of one traced step whose occurrences the test records itself."""
         changes = {"operations": {"trace_one": True}, "when": yearly(self.now(), -40), **changes}
-        return self._store(make_document(name=name, **changes))[0]
+        return self._store(make_document(name=name, **changes), app=app)[0]
 
     def due_action(self, name: str = "due", **changes: Any) -> Changed:
         """Store an action with one occurrence, at the last full minute; the next is in a year."""
@@ -175,9 +176,9 @@ class Installation:
         for id in ids:
             update_operation(self.engine, id, not_before=database_now(-1.0))
 
-    def _store(self, *documents: dict[str, Any]) -> list[Changed]:
+    def _store(self, *documents: dict[str, Any], app: SmallApp = DEFAULT_APP) -> list[Changed]:
         specs = Registry((steps_for_tests.__name__,)).steps
-        by = replace(author(specs), tick=timedelta(seconds=TICK_S))
+        by = replace(author(specs, app), tick=timedelta(seconds=TICK_S))
         return create_all(self.engine, documents, by)
 
     def row(self, id: UUID) -> dict[str, Any]:

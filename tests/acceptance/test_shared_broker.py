@@ -134,6 +134,7 @@ def item(properties: str, rest: str) -> bytes:
 ITEMS = [
     b"", b"\xff\xfe", b"{", b"null", b"7", b'"text"', b"[]", b"[" * 100_000, b"{}",
     b'{"properties": {}}', b'{"properties": {"delivery_tag": [], "delivery_info": {}}}',
+    item('"priority": 0', '"headers": {"task": "execute_scheduled_action_quick", "id": "1"}'),
     item('"body_encoding": "rot13"', '"body": "x"'),
     item('"body_encoding": "base64"', '"body": "not base64", "headers": {}'),
     item('"priority": [], "reply_to": {}', '"body": "{}", "headers": {"task": "x"}'),
@@ -161,6 +162,36 @@ def test_no_broken_message_ends_a_worker(
         assert installation.becomes(id, "success")["attempt"] == 1
     assert worker.is_alive
     assert worker.text().count("is ready for") == 1
+
+
+BROADCASTS: list[Any] = [
+    "text", 7, None, [], {"method": "ping", "destination": 7}, {"method": []}, {"clock": {}},
+    {"method": "ping", "pattern": "(", "matcher": "pcre"}, {"method": "ping", "reply_to": "x"},
+]  # fmt: skip
+
+
+def test_no_broken_broadcast_disturbs_a_worker(
+    installation: Installation, application: Application
+) -> None:
+    worker = installation.worker(is_awaited=True)
+    exchange = Exchange("minutehand.pidbox", type="fanout", durable=False)
+    with closing(Connection(application.url)) as connection, connection.channel() as channel:
+        producer = Producer(channel, exchange=exchange)
+        for body in BROADCASTS:
+            producer.publish(body, serializer="json", headers={"clock": "late"})
+        producer.publish(b"\x80\x04N.", content_type="application/x-python-serialize")
+        producer.publish(b"{", content_type="application/json", content_encoding="utf-8")
+        producer.publish(b"{}", content_type="application/json", content_encoding="no such one")
+        client: Any = getattr(channel, "client", None)
+        for raw in ITEMS if client else ():
+            client.publish("/0.minutehand.pidbox", raw)
+    id = installation.operation(installation.action())
+    installation.tick()
+
+    assert installation.becomes(id, "success")["attempt"] == 1
+    assert worker.is_alive
+    assert worker.text().count("is ready for") == 1
+    assert "Traceback" not in worker.text()
 
 
 def test_a_worker_of_the_application_on_a_queue_of_ours_is_named(

@@ -1,26 +1,111 @@
-"""`minutehand web` as a process: stopped while it is listened to, killed, beside others."""
+"""`minutehand web` as a process: followed to the end, stopped, killed, and beside another one."""
 
 import json
+import re
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import httpx
 import pytest
 
+from models.operation import ENDED
 from tests.acceptance.installation import Installation
+from tests.acceptance.processes import Process
 
-STARTS_WITHIN_S = 60
+ADDRESS = re.compile(r"the API is at (http://127\.0\.0\.1:\d+)/api")
 
 
-@pytest.fixture
-def token(home: Installation) -> str:
-    """A token of the installation's admin."""
-    made = home.processes.run(home.command("token", "create", "--role", "admin", "--json"))
-    return str(json.loads(made.stdout)["token"])
+def start_web(installation: Installation) -> tuple[Process, str]:
+    """Start a server; return it and its address when it serves."""
+    web = installation.processes.start("web", installation.command("web"))
+    web.said("the API is at")
+    found = ADDRESS.search(web.text())
+    assert found is not None
+    return web, found[1]
 
 
 @contextmanager
-def client(home: Installation, port: int, token: str) -> Iterator[httpx.Client]:
+def client(installation: Installation, *addresses: str) -> Iterator[list[httpx.Client]]:
+    """Yield a client of each address, all with the same token."""
+    token = installation.cli("token", "create", "--role", "operator")["token"]
     headers = {"Authorization": f"Bearer {token}"}
-    with httpx.Client(base_url=f"http://127.0.0.1:{port}", headers=headers, timeout=30) as made:
-        yield made
+    clients = [httpx.Client(base_url=one, headers=headers, timeout=60) for one in addresses]
+    try:
+        yield clients
+    finally:
+        for one in clients:
+            one.close()
+
+
+def events(response: httpx.Response) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the name and the data of each event of a stream."""
+    name = ""
+    for line in response.iter_lines():
+        field, _, value = line.partition(": ")
+        if field == "event":
+            name = value
+        elif field == "data":
+            yield name, json.loads(value)
+
+
+def test_an_operation_is_run_and_followed_to_its_end(installation: Installation) -> None:
+    action = installation.action()
+    installation.worker(is_awaited=True)
+    _, address = start_web(installation)
+    states = []
+    with client(installation, address) as (web,):
+        ran = web.post(f"/api/actions/{action.uid}:run").json()
+        with web.stream("GET", f"/api/operations/{ran['id']}/events") as response:
+            for _, shown in events(response):
+                states.append(shown["state"])
+                if shown["state"] in ENDED:
+                    break
+        explained = web.get(
+            f"/api/actions/{action.uid}/explain", params={"at": shown["occurrence_at"]}
+        ).json()
+
+    assert states[-1] == "success"
+    assert explained["operations"][0]["id"] == ran["id"]
+
+
+@pytest.mark.parametrize("store", ["sqlite"])
+def test_a_stop_ends_what_is_listened_to(installation: Installation) -> None:
+    action = installation.action()
+    web, address = start_web(installation)
+    with client(installation, address) as (asked,):
+        ran = asked.post(f"/api/actions/{action.uid}:run").json()
+        with asked.stream("GET", f"/api/operations/{ran['id']}/events") as response:
+            came = events(response)
+            assert next(came)[1]["id"] == ran["id"]
+            web.send(signal.SIGTERM)
+            assert [name for name, _ in came][-1] == "stopping"
+
+    assert web.ended() == 0
+    assert "Traceback" not in web.text()
+
+
+@pytest.mark.parametrize("store", ["postgresql"])
+def test_another_server_goes_on_where_one_was_killed(installation: Installation) -> None:
+    action = installation.action()
+    (one, first), (_, second) = start_web(installation), start_web(installation)
+    with client(installation, first, second) as (by_first, by_second):
+        key = {"Idempotency-Key": "once"}
+        ran = by_first.post(f"/api/actions/{action.uid}:run", headers=key).json()
+        one.kill()
+        again = by_second.post(f"/api/actions/{action.uid}:run", headers=key).json()
+
+    assert again["id"] == ran["id"]
+    assert len(installation.rows(action.uid)) == 1
+
+
+@pytest.mark.parametrize("store", ["sqlite"])
+def test_a_taken_port_is_refused_with_what_to_do(installation: Installation) -> None:
+    _, address = start_web(installation)
+    port = address.rpartition(":")[2]
+
+    refused = installation.processes.run(installation.command("web", "--port", port))
+
+    assert refused.returncode == 2
+    assert f"127.0.0.1:{port}: Address already in use; set SCHED_WEB_PORT" in refused.stderr

@@ -9,16 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from runtime.clock import monotonic
-from runtime.data_sections import FetchSettings
-from small_apps.bounded.limits import Exit
-from small_apps.failures import SourceFailed
-from small_apps.importing import Data
-from small_apps.importing.in_child import import_in_child
+from tests.hostile.bounds import read_in_bounds
 from tests.hostile.corpus import Hostile, corpus
 
-# The default allows more of everything.
-LIMITS = FetchSettings(memory_mb=256, cpu_s=3, import_s=60, max_bytes=160 << 20, threads=1)
 HEAVY = [one for one in corpus() if one.is_heavy]
 LIGHT = [one for one in corpus() if not one.is_heavy]
 # Each ends by a limit; the bytes are those of the audit.
@@ -36,23 +29,7 @@ def read(tmp_path: Path) -> Read:
     """Read a hostile file in bounds; return the error, or an empty text."""
 
     def one(hostile: Hostile) -> str:
-        file = tmp_path / "given"
-        file.write_bytes(hostile.made())
-        ends: list[Exit] = []
-        began, error = monotonic(), ""
-        try:
-            data = Data(file, hostile.format, "source")
-            import_in_child(LIMITS, data, tmp_path / "made.parquet", None, ends.append)
-        except SourceFailed as failed:
-            error = str(failed)
-        (took,) = ends
-        used = f"{hostile.name}: {took}, {error}"
-        assert took.peak_mb <= 1.2 * LIMITS.memory_mb, used
-        assert took.cpu_s <= 1.2 * LIMITS.cpu_s, used
-        assert monotonic() - began <= 1.2 * LIMITS.import_s, used
-        assert "\n" not in error, used
-        assert len(error) < 2_000, used
-        return error
+        return read_in_bounds(hostile.name, hostile.format, hostile.made, tmp_path)
 
     return one
 

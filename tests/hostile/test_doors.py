@@ -7,7 +7,7 @@ from io import StringIO
 import pytest
 import sqlalchemy as sa
 
-from models.sql import ShownText
+from models.column_types import ShownText
 from models.stored import StoredList
 from models.tables import metadata
 from runtime.log_lines import JsonFormatter, LineFormatter

@@ -3,6 +3,7 @@
 import socket
 import threading
 from datetime import UTC, datetime
+from email.message import EmailMessage
 from pathlib import Path
 
 import pytest
@@ -25,8 +26,13 @@ SECRET = "PASSW0RD"
 def send(port: int, timeout_s: float) -> None:
     """Send a message to the server on `port`."""
     transport = SmtpTransport(Server.of_url(f"smtp://127.0.0.1:{port}"), timeout_s, 10_000)
+    transport.send(message())
+
+
+def message() -> EmailMessage:
+    """Return a message to one recipient."""
     envelope = Envelope("mh@example.com", "ann@example.com", None, "<1.send@example.com>", NOW)
-    transport.send(build_message(Content("Hello", "text"), envelope))
+    return build_message(Content("Hello", "text"), envelope)
 
 
 def without_end(connection: socket.socket, over: threading.Event) -> None:

@@ -10,7 +10,10 @@ from pydantic import SecretStr
 import minutehand
 from minutehand.grants import Grants
 from minutehand.steps import StepResult
+from models.tables import notices
 from runtime.config import Settings
+from runtime.database import reading
+from runtime.sections import AlertSettings
 from scheduler.changes.change import create_all
 from small_apps.document import parse_small_app
 from small_apps.store import small_apps
@@ -113,6 +116,31 @@ def test_a_webhook_behind_a_secret_that_is_not_granted_is_not_called(
 
     assert deliver(engine, settings, (owed["id"], 1)) == "put off"
     assert "--env THEIR_HOOK" in only_notice(engine)["error"]
+
+
+def test_the_installation_s_own_receiver_is_not_lent_to_a_hook(
+    own_steps: None, engine: sa.Engine, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CHAT_HOOK", "http://127.0.0.1:1/7777")
+    alert = AlertSettings(webhook=SecretStr("env:CHAT_HOOK"), mail=("admin@here.example",))
+    settings = settings.model_copy(update={"alert": alert})
+
+    @minutehand.step("mine")
+    def step(_: minutehand.StepContext) -> StepResult:
+        return StepResult()
+
+    hooks = {"on_success": [{"webhook": "env:CHAT_HOOK"}, {"mail": "admin@here.example"}]}
+    ended(engine, settings, {"mine": True}, hooks=hooks)
+    with reading(engine) as connection:
+        owed = connection.execute(sa.select(notices)).mappings().all()
+    for one in owed:
+        deliver(engine, settings, (one["id"], 1))
+
+    with reading(engine) as connection:
+        errors = sorted(connection.execute(sa.select(notices.c.error)).scalars())
+    assert len(errors) == 2
+    assert "--mail admin@here.example" in errors[0]
+    assert "--env CHAT_HOOK" in errors[1]
 
 
 def test_mail_of_a_hook_goes_to_granted_addresses_alone(

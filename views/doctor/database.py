@@ -13,16 +13,19 @@ from cron import tz_release
 from models.action.plan import Plan, read_plan
 from models.errors import SchedulerError
 from models.job import QUEUE_PREFIX, listed_queue
+from models.limits import PREFIX
 from models.store import actions, ticks
 from models.store.clocks import read_both
-from models.store.operations import backfills
+from models.store.operations import backfills, turns
 from models.store.operations.handing import FOLLOWED_WITHIN
 from models.store.schema import SchemaNewer, check_schema
 from models.tables import action_cursor, installation
 from models.tables import actions as table
+from models.turns import capacities
 from runtime.config import Settings
 from runtime.database import READ_ONLY, is_made
 from scheduler.kernel_release import TZ_RELEASE
+from small_apps.store import app_limits, small_apps
 from views.actions import health_in
 from views.doctor.references import references_in, unresolved, unresolved_settings
 from views.doctor.report import Finding, fault, ok, warning
@@ -89,6 +92,8 @@ def _all_stored(connection: sa.Connection, settings: Settings) -> Iterator[Findi
     yield from _workers(connection, settings, plans)
     yield from _hooks(settings, plans)
     yield from _celery_tasks(connection, settings, plans)
+    yield from _shared_queues(connection, settings)
+    yield from _limits(connection, settings)
     yield _retention(connection, settings)
     yield from _actions(connection, settings)
 
@@ -224,6 +229,28 @@ def _celery_tasks(
     elif wanted:
         text = f"no worker follows {', '.join(sorted(unfollowed))}: what becomes of it is unknown"
         yield warning("celery tasks", text, "add `minutehand.follow(app)` to its application")
+
+
+def _shared_queues(connection: sa.Connection, settings: Settings) -> Iterator[Finding]:
+    """Yield a warning for each queue whose one process several small apps share."""
+    if not turns.is_shared(connection):
+        return
+    live = ticks.live_workers(connection, timedelta(seconds=settings.worker.lease_s))
+    ours = [(row["queues"], row["slots"]) for row in live if row["follows"] is None]
+    for queue, slots in sorted(capacities(ours).items()):
+        if slots < 2 and queue != DEFAULT:
+            text = f"small apps share the one process of queue {queue}: each waits for the others"
+            remedy = "give its worker two or more, so that one is free for the other apps"
+            yield warning("workers", text, remedy)
+
+
+def _limits(connection: sa.Connection, settings: Settings) -> Iterator[Finding]:
+    found = app_limits.close(connection, settings.limits)
+    names = {app.id: app.name for app in small_apps.listed(connection)} if found else {}
+    for use in found:
+        name, setting = names.get(use.small_app_id, "-"), PREFIX + use.limit.upper()
+        text = f"small app {name}: {use.used:,} of {use.most:,} {use.limit.replace('_', ' ')}"
+        yield warning("limits", text, f"see what it does, or raise {setting}")
 
 
 def _retention(connection: sa.Connection, settings: Settings) -> Finding:

@@ -9,7 +9,7 @@ from uuid import UUID
 import sqlalchemy as sa
 from pydantic import Field
 
-from broker.sending import send_notices, send_released
+from broker.sending import send_next, send_notices, send_released
 from jobs import work
 from models.errors import LeaseLost, NotFound
 from models.job import id_of, listed_queue
@@ -60,7 +60,7 @@ def note_queues(installation: Installation, name: str, pid: int, queues: set[str
     """Record that workers ask this process for the jobs of these queues."""
     listed = ",".join(sorted(map(listed_queue, queues)))
     with installation.engine.begin() as connection:
-        ticks.worker_seen(connection, name, listed, pid)
+        ticks.worker_seen(connection, ticks.Seen(name, listed, pid))
 
 
 def note_stop(installation: Installation, name: str) -> None:
@@ -194,6 +194,7 @@ def _send(installation: Installation, ended: Ended) -> None:
     """Send what the end of a job released, and its notices."""
     installation.publish()
     send_released(installation.engine, [one.id for one in ended.released])
+    send_next(installation.engine, ended.lane)
     send_notices(installation.engine, ended.owed)
 
 

@@ -1,14 +1,11 @@
 """Endpoints of jobs, for workers in any language."""
 
 from functools import partial
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request, Response
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
-from models.errors import InvalidDocument
-from models.json_text import read_json
-from models.problems import problems_of
 from models.roles import Permission
 from models.values import QUEUE_PATTERN
 from views import jobs
@@ -16,6 +13,7 @@ from views.installation import Installation
 from views.jobs import work
 from views.jobs.work import JobStanding, JobToDo
 from web.access import by_id, in_app, of_app
+from web.bodies import Body, reads_model, value_of
 from web.handout import Handout
 from web.problems import BodyTooLarge, ProblemDetails
 
@@ -60,9 +58,6 @@ class Progress(Report):
     phase: str | None = None
 
 
-Kind = TypeVar("Kind", bound=Report)
-
-
 async def _short_body(request: Request) -> bytes:
     """Return the body; 413 as soon as it is longer than a report may be."""
     body = b""
@@ -73,19 +68,7 @@ async def _short_body(request: Request) -> bytes:
     return body
 
 
-Body = Annotated[bytes, Depends(_short_body)]
-
-
-def _report(body: bytes, kind: type[Kind]) -> Kind:
-    try:
-        return kind.model_validate(read_json(body))
-    except ValidationError as error:
-        raise InvalidDocument(problems_of(error)) from None
-
-
-def _reads(kind: type[Report]) -> dict[str, Any]:
-    content = {"application/json": {"schema": kind.model_json_schema()}}
-    return {"requestBody": {"required": True, "content": content}}
+ShortBody = Annotated[bytes, Depends(_short_body)]
 
 
 def _app_id(opened: Annotated[Installation, in_app(Permission.WORK)]) -> tuple[int | None, str]:
@@ -108,12 +91,10 @@ def list_jobs(opened: Annotated[Installation, of_app(Permission.READ)]) -> jobs.
     return jobs.list_jobs(opened)
 
 
-@router.post("/api/apps/{app}/jobs", status_code=201)
-def add_job(
-    opened: Annotated[Installation, of_app(Permission.EDIT)], new: jobs.NewJob
-) -> jobs.AddedJob:
+@router.post("/api/apps/{app}/jobs", status_code=201, openapi_extra=reads_model(jobs.NewJob))
+def add_job(opened: Annotated[Installation, of_app(Permission.EDIT)], body: Body) -> jobs.AddedJob:
     """Store a job; one of the same URL gets this interval and meta."""
-    return jobs.add(opened, new)
+    return jobs.add(opened, value_of(body, jobs.NewJob))
 
 
 @router.delete("/api/apps/{app}/jobs/{id}")
@@ -134,29 +115,29 @@ async def next_job(request: Request, asker: Asker, queue: Queue = "quick") -> Jo
     return job or Response(status_code=204)  # type: ignore[return-value]
 
 
-@router.post("/jobs/{id}/complete", status_code=204, openapi_extra=_reads(Completed))
-def complete_job(opened: Worker, id: str, body: Body) -> None:
+@router.post("/jobs/{id}/complete", status_code=204, openapi_extra=reads_model(Completed))
+def complete_job(opened: Worker, id: str, body: ShortBody) -> None:
     """Report a job as done; 409 if another worker has got it meanwhile."""
-    done = _report(body, Completed)
+    done = value_of(body, Completed)
     work.complete(opened, id, done.lease, done.result, done.message)
 
 
-@router.post("/jobs/{id}/error", status_code=204, openapi_extra=_reads(Failed))
-def fail_job(opened: Worker, id: str, body: Body) -> None:
+@router.post("/jobs/{id}/error", status_code=204, openapi_extra=reads_model(Failed))
+def fail_job(opened: Worker, id: str, body: ShortBody) -> None:
     """Report a job as failed; 409 if another worker has got it meanwhile."""
-    failed = _report(body, Failed)
+    failed = value_of(body, Failed)
     work.fail(opened, id, failed.lease, failed.error, permanent=failed.permanent)
 
 
-@router.post("/jobs/{id}/beat", openapi_extra=_reads(Report))
-def keep_job(opened: Worker, id: str, body: Body) -> JobStanding:
+@router.post("/jobs/{id}/beat", openapi_extra=reads_model(Report))
+def keep_job(opened: Worker, id: str, body: ShortBody) -> JobStanding:
     """Renew the lease of a job, and learn whether to stop; 409 if it is lost."""
-    return work.keep(opened, id, _report(body, Report).lease, {})
+    return work.keep(opened, id, value_of(body, Report).lease, {})
 
 
-@router.post("/jobs/{id}/progress", openapi_extra=_reads(Progress))
-def report_progress(opened: Worker, id: str, body: Body) -> JobStanding:
+@router.post("/jobs/{id}/progress", openapi_extra=reads_model(Progress))
+def report_progress(opened: Worker, id: str, body: ShortBody) -> JobStanding:
     """Show how far a job is; this renews its lease as well."""
-    said = _report(body, Progress)
+    said = value_of(body, Progress)
     progress = said.model_dump(exclude={"lease"}, exclude_none=True)
     return work.keep(opened, id, said.lease, progress)

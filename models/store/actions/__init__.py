@@ -7,9 +7,10 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
+from models.column_types import UTCDateTime
 from models.errors import NotFound
 from models.operation import TICKED
-from models.sql import UTCDateTime, database_now, insert_all, stands_in
+from models.sql import database_now, insert_all, stands_in
 from models.store.actions.cursors import UNSCHEDULED
 from models.store.notices.overdue import NEVER_STARTED
 from models.store.scope import Scope

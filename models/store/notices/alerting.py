@@ -8,7 +8,7 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from models.action.plan import Broken, HookPlan, Plan, Target, hooks_of
-from models.notices import OPPOSITE, NoticeKind, hook_kind, quiet_until, targets_of
+from models.notices import OF_HOOKS, OPPOSITE, NoticeKind, hook_kind, quiet_until, targets_of
 from models.operation import OperationState
 from models.sql import database_now
 from models.store import notices
@@ -50,6 +50,14 @@ def alert_targets(alerts: AlertSettings) -> tuple[Target, ...]:
     webhook = alerts.webhook.get_secret_value()
     mails = tuple(Target("mail", address) for address in alerts.mail)
     return (*mails, *((Target("webhook", webhook),) if webhook else ()))
+
+
+def is_of_installation(kind: NoticeKind, target: Target, alerts: AlertSettings) -> bool:
+    """Return whether the installation itself sends notices of that kind to the target.
+
+    A hook of a small app may name the same target: it needs the app's grants.
+    """
+    return kind not in OF_HOOKS and target in alert_targets(alerts)
 
 
 def enqueue(
@@ -114,7 +122,7 @@ def _enqueue_one(
         payload["small_app_id"], end.action_uid, end.operation_id, str(end.attempt),
         operation_id=end.operation_id,
     )  # fmt: skip
-    if kind not in (NoticeKind.SUCCESS, NoticeKind.FAILURE):
+    if kind not in OF_HOOKS:
         origin, targets = _as_alert(connection, (origin, kind), targets, end.finished_at, alerts)
     shown = {key: value for key, value in payload.items() if key != "small_app_id"}
     return notices.enqueue(connection, origin, kind, targets, {"kind": kind, **shown})

@@ -15,6 +15,7 @@ from models.store.notices import Origin
 from models.store.notices.alerting import alert_targets
 from models.store.operations import MORE_WAITED, OVERTAKEN
 from models.tables import action_state, actions, operations, small_apps
+from models.turns import Turn
 from models.values import format_instant
 from runtime.sections import AlertSettings
 
@@ -73,6 +74,7 @@ _EXPECTED = (
         operations.c.task,
         operations.c.state,
         operations.c.in_doubt,
+        operations.c.turn,
         actions.c.name.label("action"),
         actions.c.plan,
         small_apps.c.name.label("small_app"),
@@ -136,6 +138,8 @@ def _reason(row: sa.Row[Any], listened: frozenset[str]) -> str:
     # Consumers of a user-defined queue are known only if they follow its tasks.
     if queue not in listened and not (is_unsent and is_theirs):
         return f"no worker listens to queue {row.queue}"
+    if row.turn == Turn.WAITS:
+        return f"it waits for its turn: others of its small app are before it on queue {row.queue}"
     if is_unsent and row.task != JOB:
         return "it could not be sent; is the broker there?"
     return f"it waits in queue {row.queue}"

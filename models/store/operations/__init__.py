@@ -10,13 +10,7 @@ import sqlalchemy as sa
 
 from models.errors import NotFound
 from models.operation import REQUESTED, UNSTARTED, OperationState
-from models.sql import (
-    Columns,
-    database_now,
-    insert_all,
-    is_among,
-    stands_in,
-)
+from models.sql import Columns, database_now, insert_all, is_among, stands_in
 from models.store.scope import WHOLE_INSTALLATION, Scope
 from models.tables import actions, attempts, missed_spans, operation_logs, operations
 from runtime.database import default_engine, is_made, reading

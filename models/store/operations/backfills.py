@@ -7,9 +7,10 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
+from models.column_types import UTCDateTime
 from models.errors import NotFound
 from models.operation import UNSTARTED, CausedBy, OperationState
-from models.sql import UTCDateTime, database_now, is_among, stands_in
+from models.sql import database_now, is_among, stands_in
 from models.store.operations import RESERVED_FOR, is_requested
 from models.store.scope import Scope
 from models.tables import backfills, operations

@@ -17,6 +17,8 @@ from models.store.operations import is_requested
 from models.store.operations.move import RUNNING, move
 from models.store.operations.outbox import Message
 from models.store.operations.running import ATTEMPT, Story, fence, lease_lost, write_lines
+from models.store.operations.turns import Lane
+from models.store.ticks import WAITS_TURN
 from models.tables import action_state, attempts, operations, revisions
 from runtime.sections import AlertSettings
 
@@ -45,6 +47,8 @@ class Ended:
     state: OperationState
     released: list[Message]
     owed: list[Owed] = field(default_factory=list)
+    # Its app and queue, if others wait for a turn there.
+    lane: Lane | None = None
 
 
 _ATTEMPT_ENDED = (
@@ -97,7 +101,8 @@ def end(
     if status is not None:
         known = (row.action_uid, ending.state, ending.reason, row.finished_at, row.plan)
         owed = alerting.enqueue(connection, End(operation_id, attempt, *known), status, alerts)
-    return Ended(ending.state, release_waiting(connection, operation_id), owed)
+    lane = (row.small_app_id, row.queue) if row.has_waiting else None
+    return Ended(ending.state, release_waiting(connection, operation_id), owed, lane)
 
 
 def _cancel_requested(connection: sa.Connection, operation_id: UUID) -> bool:
@@ -143,6 +148,20 @@ PLAN = (
 )
 
 
+_waiting = (
+    sa.select(operations.c.small_app_id.label("its_app"), operations.c.queue.label("its_queue"))
+    .where(WAITS_TURN)
+    .subquery("waiting_turn")
+)
+_HAS_WAITING = (
+    sa.exists()
+    .where(_waiting.c.its_app == operations.c.small_app_id)
+    .where(_waiting.c.its_queue == operations.c.queue)
+    .correlate(operations)
+    .label("has_waiting")
+)
+
+
 @lru_cache(maxsize=64)
 def _end_statement(
     state: OperationState, since: frozenset[OperationState], failures: int, losses: int
@@ -164,6 +183,9 @@ def _end_statement(
         operations.c.finished_at,
         operations.c.steps,
         PLAN if state in OUTCOMES else sa.null().label("plan"),
+        operations.c.small_app_id,
+        operations.c.queue,
+        _HAS_WAITING,
     )
 
 

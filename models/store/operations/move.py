@@ -10,12 +10,16 @@ from models.errors import IllegalMove
 from models.operation import ENDED, LEGAL_MOVES, UNSTARTED, OperationState
 from models.sql import database_now, stands_in
 from models.tables import operations
+from models.turns import Turn
 
 _S = OperationState
 RUNNING = frozenset({_S.RUNNING})
 PENDING = frozenset({_S.PENDING})
 
-_ENDED: dict[str, Any] = {"finished_at": database_now(), "waiting_for": None, "eta_at": None}
+_ENDED: dict[str, Any] = {
+    "finished_at": database_now(),
+    **dict.fromkeys(("waiting_for", "turn", "eta_at")),
+}
 _WRITES: dict[OperationState, dict[str, Any]] = {
     # A new attempt has no message and no worker yet.
     _S.PENDING: {
@@ -26,6 +30,7 @@ _WRITES: dict[OperationState, dict[str, Any]] = {
         "heartbeat_at": None,
         "eta_at": None,
         "waiting_for": None,
+        "turn": None,
     },
     _S.QUEUED: {
         "queued_at": sa.func.coalesce(operations.c.queued_at, database_now()),
@@ -38,6 +43,8 @@ _WRITES: dict[OperationState, dict[str, Any]] = {
         # A lost attempt may have left one.
         "eta_at": None,
         "waiting_for": None,
+        # Its message may arrive while it waits for its turn.
+        "turn": sa.case((operations.c.turn.is_not(None), Turn.TAKEN.value)),
         "reason": None,
         "error": None,
     },

@@ -4,8 +4,8 @@ from datetime import timedelta
 from typing import Protocol
 
 from models.action.plan import Plan
+from models.column_types import shown
 from models.operation import OperationState
-from models.sql import shown
 from models.store.operations.finish import Ending
 
 

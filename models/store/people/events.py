@@ -11,9 +11,10 @@ from uuid import UUID
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
+from models.column_types import UTCDateTime
 from models.events import ACTIVATED, CREATED, LAST_SEEN
 from models.operation import OperationState
-from models.sql import UTCDateTime, insert_ignoring, is_among
+from models.sql import insert_ignoring, is_among
 from models.tables import (
     action_cursor,
     actions,

@@ -9,6 +9,8 @@ import sqlalchemy as sa
 
 from minutehand.steps import Recipient
 from models.action.recipients import EVERYBODY, RecipientFilterModel
+from models.errors import Refused
+from models.limits import too_many
 from models.sql import insert_ignoring, read_clock, upsert
 from models.tables import group_members, groups, users
 from models.users import UserModel
@@ -86,6 +88,14 @@ def import_users(
     )
     updated = sum(model.id in known for model in models)
     return Imported(created=len(models) - updated, updated=updated)
+
+
+def check_room(connection: sa.Connection, small_app_id: int, most: int) -> None:
+    """Raise Refused if the small app has more than `most` users; 0 is no limit."""
+    some = sa.select(users.c.id).where(users.c.small_app_id == small_app_id).limit(most + 1)
+    count = sa.select(sa.func.count()).select_from(some.subquery())
+    if most and connection.execute(count).scalar_one() > most:
+        raise Refused(too_many("users", most, "remove some"))
 
 
 def add_groups(connection: sa.Connection, small_app_id: int, names: Sequence[str]) -> None:
@@ -189,15 +199,6 @@ def recipients_of(
 def as_recipient(user: User) -> Recipient:
     """Return a user as a recipient."""
     return Recipient(id=user.id, address=user.email or None, name=user.name)
-
-
-def unknown_names(
-    connection: sa.Connection, small_app_id: int, rule: RecipientFilterModel
-) -> list[str]:
-    """Return the users and groups of `rule` that the small app does not have."""
-    missing_users = set(rule.users) - user_ids(connection, small_app_id)
-    missing = set(rule.groups) - group_names(connection, small_app_id) - {EVERYBODY}
-    return [*sorted(missing_users), *sorted(missing)]
 
 
 def _members(small_app_id: int, rule: RecipientFilterModel) -> sa.Select[Any]:

@@ -23,6 +23,7 @@ from small_apps.fetch.sources import Fetched
 from small_apps.snapshots import Place, Written
 from small_apps.step_context import WorkContext
 from small_apps.steps.refresh import RefreshParameters
+from small_apps.steps.refresh.budget import Budget
 from small_apps.steps.refresh.parallel import Parallel
 from small_apps.steps.refresh.report import Report
 from small_apps.store import snapshots as stored
@@ -38,12 +39,16 @@ def run(context: WorkContext) -> StepResult:
     with reading(context.engine) as connection:
         domains = stored.domains_of(connection, context.small_app.id)
     chosen = _chosen(parameters, domains)
-    refresh = _Refresh(context, parameters, Report(len(chosen)))
+    budget = Budget(context)
+    refresh = _Refresh(context, parameters, Report(len(chosen)), budget)
     try:
+        budget.check()
         changed = refresh.probe(chosen)
         refresh.import_all(refresh.download(changed))
     except Stopped:
         refresh.report.stopped = True
+    finally:
+        budget.note()
     return refresh.report.result()
 
 
@@ -74,10 +79,13 @@ class _Probed(Enum):
 
 
 class _Refresh:
-    def __init__(self, context: WorkContext, parameters: RefreshParameters, report: Report) -> None:
+    def __init__(
+        self, context: WorkContext, parameters: RefreshParameters, report: Report, budget: Budget
+    ) -> None:
         self.context = context
         self.parameters = parameters
         self.report = report
+        self.budget = budget
 
     def probe(self, domains: Sequence[Domain]) -> list[Domain]:
         """Return the domains that must be read; reuse the others."""
@@ -194,6 +202,7 @@ class _Refresh:
         def done(name: str, future: Future[T]) -> None:
             self._isolated(known[name], lambda: take(known[name], future.result()))
             self._progress(phase, name)
+            self.budget.check()
 
         context = self.context
         if context.should_stop():
@@ -219,6 +228,7 @@ class _Refresh:
         self._progress(phase, domain.name)
         watch = Watch(self.context.should_stop, partial(self._note, phase, domain.name))
         self._isolated(domain, lambda: take(domain, act(domain, watch)))
+        self.budget.check()
         if self.report.stopped:
             raise Stopped
 

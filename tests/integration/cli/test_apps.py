@@ -191,3 +191,45 @@ def test_the_example_is_a_small_app(call: Call) -> None:
 
     assert call("app", "add", str(example)).code == 0
     assert json.loads(example.read_text())["name"] in call("app", "list").out
+
+
+def test_an_app_shows_the_limits_that_are_close(
+    call: Call, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    domains = {name: {"source": {"file": f"shop/{name}.csv"}} for name in "ab"}
+    assert call("app", "add", write({"name": "shop", "domains": domains})).code == 0
+    assert "limit  " not in call("app", "show", "shop").out
+
+    monkeypatch.setenv("SCHED_LIMITS_DOMAINS", "2")
+
+    assert "limit       2 of 2 (SCHED_LIMITS_DOMAINS)\n" in call("app", "show", "shop").out
+
+
+def test_users_beyond_the_limit_are_refused(
+    call: Call, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SCHED_LIMITS_USERS", "2")
+    two = write([{"id": f"{name}@example.com"} for name in ("ann", "ben")], "two.json")
+    assert call("user", "import", two).code == 0
+    assert call("user", "import", two).code == 0
+
+    added = call("user", "add", "eve@example.com")
+    imported = call("user", "import", write([{"id": "eve@example.com"}], "one.json"))
+
+    error = (
+        "error: a small app may have 2 users (SCHED_LIMITS_USERS), and this would make it more; "
+        "remove some, or raise the limit\n"
+    )
+    assert [(one.code, one.err) for one in (added, imported)] == [(2, error)] * 2
+    assert len(call("user", "list").out.splitlines()) == 3
+
+
+def test_a_secret_of_hooks_that_cannot_be_read_is_named(
+    call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("SCHED_HOOK_SECRET", f"file:{tmp_path}/missing")
+
+    done = call("app", "hook-secret", "default")
+
+    assert (done.code, done.out) == (2, "")
+    assert f"SCHED_HOOK_SECRET: file:{tmp_path}/missing cannot be read" in done.err

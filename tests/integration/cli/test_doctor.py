@@ -23,7 +23,7 @@ from scheduler.loop import Daemon
 from scheduler.on_demand import backfill
 from scheduler.on_demand.backfill_range import Wanted
 from tests.celery_messages import TASK, celery_action, follow_by_name
-from tests.factories import STEPS, make_action
+from tests.factories import STEPS, make_action, make_app
 from tests.mail_server import mail_server
 from tests.servers import Broker, free_port, temporary_folder
 from views.doctor.report import Finding, fault, look, ok
@@ -67,7 +67,7 @@ def alive(engine: sa.Engine, settings: Settings, *queues: str) -> None:
     daemon.tick_once()
     with engine.begin() as connection:
         for queue in queues:
-            ticks.worker_seen(connection, f"{queue}@here:1", queue, 1, 0.0)
+            ticks.worker_seen(connection, ticks.Seen(f"{queue}@here:1", queue, 1, 0.0))
 
 
 def levels(found: dict[str, list[dict[str, Any]]]) -> dict[str, str]:
@@ -260,7 +260,7 @@ def test_what_actions_need(engine: sa.Engine, settings: Settings, examine: Exami
 def test_clocks_that_are_off(engine: sa.Engine, settings: Settings, examine: Examine) -> None:
     alive(engine, settings)
     with engine.begin() as connection:
-        ticks.worker_seen(connection, "quick@there:1", "quick", 1, -3600.0)
+        ticks.worker_seen(connection, ticks.Seen("quick@there:1", "quick", 1, -3600.0))
         ahead = read_clock(connection) + timedelta(hours=1)
         ticks.set_fact(connection, ticks.LAST_NOW, ahead.isoformat())
 
@@ -380,3 +380,34 @@ def test_messages_that_are_put_aside_are_counted(
 
     assert first["level"] == "warning"
     assert first["text"].startswith("2 messages that our workers do not know")
+
+
+def test_apps_that_share_one_process_are_named(
+    engine: sa.Engine, settings: Settings, examine: Examine
+) -> None:
+    make_action(engine)
+    alive(engine, settings, "quick")
+    assert examine()[1]["workers"][0]["level"] == "ok"
+
+    make_action(engine, app=make_app(engine, "other"))
+
+    one = examine()[1]["workers"][-1]
+    text = "small apps share the one process of queue quick: each waits for the others"
+    assert (one["level"], one["text"]) == ("warning", text)
+    with engine.begin() as connection:
+        ticks.worker_seen(connection, ticks.Seen("quick@here:1", "quick", 1, 0.0, slots=2))
+    assert [one["level"] for one in examine()[1]["workers"]] == ["ok"]
+
+
+def test_a_limit_that_is_close_is_a_warning(engine: sa.Engine, examine: Examine) -> None:
+    make_app(
+        engine, "shop", domains={name: {"source": {"file": f"shop/{name}.csv"}} for name in "abcd"}
+    )
+
+    _, far = examine(SCHED_LIMITS_DOMAINS="6")
+    _, near = examine(SCHED_LIMITS_DOMAINS="5")
+
+    assert "limits" not in far
+    (one,) = near["limits"]
+    assert (one["level"], one["text"]) == ("warning", "small app shop: 4 of 5 domains")
+    assert one["remedy"] == "see what it does, or raise SCHED_LIMITS_DOMAINS"

@@ -62,6 +62,30 @@ def test_what_is_granted_is_taken_and_shown(call: Call, write: Write) -> None:
     assert call("app", "grant", "shop", "--json").json["grants"]["env"] == ["SHOP_*"]
 
 
+@pytest.mark.parametrize("document", [{"name": "shop"}, {"name": "shop", "zone": "UTC"}, SHOP])
+def test_a_small_app_that_was_only_granted_something_is_added_once(
+    call: Call, write: Write, document: dict[str, Any]
+) -> None:
+    call("app", "grant", "shop", *GRANTED)
+    file = write(document, "shop.json")
+
+    added = call("app", "add", file)
+    again = call("app", "add", file)
+
+    assert (added.code, again.code) == (0, 2)
+    assert "is there already" in again.err
+    assert call("app", "grant", "shop", "--json").json["grants"]["env"] == ["SHOP_*"]
+
+
+def test_a_grant_to_a_small_app_with_a_document_frees_no_name(call: Call, write: Write) -> None:
+    file = write({"name": "shop"}, "shop.json")
+    call("app", "add", file)
+
+    call("app", "grant", "shop", *GRANTED)
+
+    assert call("app", "add", file).code == 2
+
+
 def test_what_is_taken_back_is_refused_at_the_next_save(call: Call, write: Write) -> None:
     call("app", "grant", "shop", *GRANTED)
     call("app", "add", write(SHOP, "shop.json"))

@@ -16,11 +16,13 @@ import pytest
 import sqlalchemy as sa
 
 from broker.app import configure
+from models.column_types import Number, StorableText, Switch, UTCDateTime, WholeNumber
 from models.errors import InvalidAction, Refused
 from models.fingerprint import operation_id
 from models.operation import OperationState
-from models.sql import Number, StorableText, Switch, UTCDateTime, WholeNumber, database_now
-from models.store import actions, ticks
+from models.sql import database_now
+from models.store import actions, ticks, tokens
+from models.store import operations as operations_store
 from models.store.operations.admission import NotClaimed
 from models.store.operations.claims import Claim, claim
 from models.store.operations.finish import Ending, end
@@ -38,7 +40,9 @@ from tests.celery_messages import allowing, celery_action
 from tests.factories import STEPS, author, make_action, make_document, make_operation, row_of
 from views import actions as shown_actions
 from views.doctor.database import check_database
+from views.operations import readable
 from views.status import status_in
+from views.tokens import Token, Tokens
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -166,6 +170,10 @@ class Furnished:
             listed = actions.listed(connection, 1)
             shown = {row["name"]: shown_actions.row_of(row, NOON, 3) for row in listed}
             assert shown["healthy"].last_state == "success"
+            Tokens(tuple(Token(**row) for row in tokens.listed(connection, WHOLE_INSTALLATION)))
+            assert tokens.bearer_of(connection, "mht_0_x") is None
+            wanted = operations_store.Wanted(1)
+            assert readable(operations_store.page(connection, wanted, 1000))
             assert status_in(connection, self.settings).actions.total >= 1
             told = explain(self.healthy.uid, NOON, connection, self.settings, steps=STEPS)
             assert told.verdict == "success"
@@ -242,8 +250,8 @@ def _rows(  # noqa: PLR0915 - a row of each table
     yield "ticks", report
     worker = {"queues": "quick", "pid": 1, "started_at": old, "seen_at": now, "skew_s": 0.0}
     yield "workers", {"name": name, **worker, "follows": ["shop.*"], "step_failures": {"m": "e"}}
-    token = {"name": name, "role": "admin", "token_hash": name, "created_at": old}
-    yield "tokens", {"id": uuid4(), **token}
+    token = {"role": "admin", "hash": name, "created_at": old, "created_by": "ann"}
+    yield "tokens", {"id": name, **token}
     yield "audit", {"at": old, "actor": "a", "verb": "v", "object": "o", "details": {}}
     yield "installation", {"key": name, "value": "x"}
 

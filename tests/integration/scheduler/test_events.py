@@ -180,7 +180,7 @@ def test_what_an_import_wrote_in_silence_raises_nothing(engine: sa.Engine) -> No
 def test_the_filter_says_which_subjects_count(
     engine: sa.Engine, recipients: Mapping[str, Any] | None, kept: set[str]
 ) -> None:
-    given = {} if recipients is None else {"recipients": recipients}
+    given: dict[str, Any] = {} if recipients is None else {"recipients": recipients}
     action = make_action(engine, when={"on": "instance.user.last_seen"}, since=NOW - DAY, **given)
     decided_until(engine, NOW - MINUTE)
     make_user(engine, "ann", last_seen_at=NOW)

@@ -2,6 +2,7 @@
 
 import json
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
@@ -17,6 +18,7 @@ from models.tables import actions, missed_spans, operations, revisions, workers
 from runtime.config import Settings
 from runtime.database import reading
 from scheduler.changes import change
+from scheduler.dispatch import dispatch_ready
 from scheduler.explain import Explanation, explain
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
@@ -24,8 +26,10 @@ from tests.factories import (
     STEPS,
     author,
     make_action,
+    make_app,
     make_document,
     make_operation,
+    row_of,
     update_operation,
 )
 
@@ -53,7 +57,7 @@ class Why:
             return explain(action.uid, at, connection, self.settings, steps=STEPS)
 
 
-def make_weekly(engine: sa.Engine, **changes: object) -> change.Changed:
+def make_weekly(engine: sa.Engine, **changes: Any) -> change.Changed:
     """Store a weekly action as if it had been made a minute before its first Monday."""
     action = make_action(engine, name="weekly", when=WEEKLY, since=SEVEN - MINUTE, **changes)
     with engine.begin() as connection:
@@ -113,8 +117,28 @@ def test_one_that_waits_without_a_worker_says_which_queue(engine: sa.Engine, why
     assert (found.verdict, found.revision) == ("queued", 1)
     assert "no worker listens to queue quick; `minutehand worker --queues quick`" in found.text
     with engine.begin() as connection:
-        ticks.worker_seen(connection, "one", "heavy,quick", 1)
+        ticks.worker_seen(connection, ticks.Seen("one", "heavy,quick", 1))
     assert why(action, SEVEN).text.endswith("waits for a free worker")
+
+
+def test_one_that_waits_for_its_turn_says_so(engine: sa.Engine, why: Why) -> None:
+    make_action(engine, app=make_app(engine, "other"), name="its own")
+    action = make_weekly(engine, policy={"overlap": "allow"})
+    before = make_operation(engine, action, SEVEN - MINUTE)
+    make_operation(engine, action, SEVEN)
+    with engine.begin() as connection:
+        connection.execute(sa.update(operations).values(not_before=database_now(-1.0)))
+    dispatch_ready(engine)
+
+    found = why(action, SEVEN)
+
+    assert row_of(engine, before)["state"] == "queued"
+    assert found.verdict == "pending"
+    turn = "waits for its turn: others of its small app are before it on queue quick"
+    assert f"{turn}, but no worker listens to queue quick" in found.text
+    with engine.begin() as connection:
+        ticks.worker_seen(connection, ticks.Seen("one", "quick", 1))
+    assert why(action, SEVEN).text.endswith(turn)
 
 
 def test_one_that_is_not_sent_says_what_keeps_the_daemon(engine: sa.Engine, why: Why) -> None:
@@ -373,7 +397,7 @@ def test_workers_that_stopped_do_not_listen(engine: sa.Engine, why: Why) -> None
     action = make_weekly(engine)
     tick(engine, SEVEN, Sweeper(LEASE), steps=STEPS)
     with engine.begin() as connection:
-        ticks.worker_seen(connection, "one", "quick", 1)
+        ticks.worker_seen(connection, ticks.Seen("one", "quick", 1))
         connection.execute(sa.update(workers).values(stopped_at=database_now()))
 
     assert "no worker listens to queue quick" in why(action, SEVEN).text

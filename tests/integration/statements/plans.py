@@ -17,6 +17,8 @@ BIG = {"actions", "action_cursor", "operations", "revisions", "attempts", "holde
 PARTIAL = {
     "actions_on_events",
     "operations_to_send",
+    "operations_waiting_turn",
+    "operations_with_turn",
     "operations_waiting",
     "operations_heartbeat_stale",
     "operations_one_running",

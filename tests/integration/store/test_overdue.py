@@ -71,9 +71,19 @@ def test_one_alert_for_an_action_says_that_no_worker_listens(engine: sa.Engine) 
 def test_with_a_worker_the_reason_is_another(engine: sa.Engine) -> None:
     action = make_waiting(engine)
     with engine.begin() as connection:
-        ticks.worker_seen(connection, "quick@here:1", "quick,default", 1)
+        ticks.worker_seen(connection, ticks.Seen("quick@here:1", "quick,default", 1))
 
     assert alert(engine) == [(action.name, "it could not be sent; is the broker there?")]
+
+
+def test_one_that_waits_for_its_turn_says_so(engine: sa.Engine) -> None:
+    action = make_waiting(engine)
+    with engine.begin() as connection:
+        ticks.worker_seen(connection, ticks.Seen("quick@here:1", "quick,default", 1))
+        connection.execute(sa.text("UPDATE operations SET turn = 'waits'"))
+
+    waits = "it waits for its turn: others of its small app are before it on queue quick"
+    assert alert(engine) == [(action.name, waits)]
 
 
 def test_the_targets_of_failure_are_told_too(engine: sa.Engine) -> None:

@@ -19,14 +19,14 @@ SEEN = {"activated_at": "2026-01-05T09:00:00Z"}
 def imported(engine: sa.Engine, *rows: dict[str, Any]) -> Imported:
     """Import rows into the default app."""
     with engine.begin() as connection:
-        app = small_apps.ensure_default(connection)
+        app = small_apps.get(connection, "default")
         return users.import_users(connection, app.id, parse_users(rows))
 
 
 def selected(engine: sa.Engine, **rule: Any) -> Sequence[str]:
     """Return the ids of the users that a rule selects."""
     with engine.begin() as connection:
-        app = small_apps.ensure_default(connection)
+        app = small_apps.get(connection, "default")
         model = RecipientFilterModel.model_validate(rule)
         return [one.id for one in users.recipients_of(connection, app.id, model)]
 
@@ -85,21 +85,12 @@ def test_whom_a_filter_means(engine: sa.Engine, rule: dict[str, Any], expected: 
     assert selected(engine, **rule) == expected
 
 
-def test_unknown_names_are_told(engine: sa.Engine) -> None:
-    imported(engine, ANN)
-    rule = RecipientFilterModel(users=("ann", "eve"), groups=("all", "board", "manager"))
-
-    with engine.begin() as connection:
-        app = small_apps.ensure_default(connection)
-        assert users.unknown_names(connection, app.id, rule) == ["eve", "board"]
-
-
 def test_users_that_are_more_than_a_batch_are_imported_once(engine: sa.Engine) -> None:
     rows = [{"id": f"u{n}@example.com", "groups": [f"g{n % 50}", "staff"]} for n in range(1_200)]
     models = parse_users(rows)
 
     with engine.begin() as connection:
-        app = small_apps.ensure_default(connection)
+        app = small_apps.get(connection, "default")
         users.import_users(connection, app.id, models)
         users.import_users(connection, app.id, models)
 
@@ -117,7 +108,7 @@ def silent(engine: sa.Engine, id: str = "ann") -> frozenset[str]:
 
 def imported_with_events(engine: sa.Engine, *rows: dict[str, Any]) -> None:
     with engine.begin() as connection:
-        app = small_apps.ensure_default(connection)
+        app = small_apps.get(connection, "default")
         users.import_users(connection, app.id, parse_users(rows), raises_events=True)
 
 
@@ -161,7 +152,7 @@ def test_a_user_who_is_seen_moves_and_is_heard(engine: sa.Engine) -> None:
 def test_a_new_user_is_heard_and_never_overwritten(engine: sa.Engine) -> None:
     ann, other = parse_users([{**ANN, **SEEN}, {**BEN, "name": "other"}])
     with engine.begin() as connection:
-        app = small_apps.ensure_default(connection).id
+        app = small_apps.get(connection, "default").id
         added = [users.add(connection, app, ann) for _ in range(2)]
         users.add(connection, app, other)
         found = users.find(connection, app, "ann")

@@ -116,7 +116,8 @@ def web(settings: Settings, serve: Serve) -> Web:
 @pytest.fixture
 def web_on_sqlite(home_of: Callable[[str], Settings], serve: Serve) -> Web:
     """A server on SQLite, with the small app `shop` and its action `nightly`."""
-    return with_shop(serve(home_of("sqlite")))
+    short = WorkSettings(pop_timeout_s=0.1)
+    return with_shop(serve(home_of("sqlite").model_copy(update={"work": short})))
 
 
 @pytest.fixture

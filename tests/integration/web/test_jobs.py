@@ -16,6 +16,7 @@ from models.store.actions import explain_facts
 from models.store.notices import overdue
 from models.store.operations import outbox, recovery
 from models.store.scope import WHOLE_INSTALLATION
+from models.store.ticks import Seen
 from models.tables import operations as table
 from runtime.clock import wait_for
 from runtime.database import reading
@@ -329,7 +330,7 @@ def test_explain_and_overdue_say_that_no_worker_asks(desk: Web) -> None:
     update_operation(desk.engine, id, cause="schedule", recorded_at=database_now(-3600.0))
     with desk.engine.begin() as connection:
         (found,) = overdue.alert(connection, AlertSettings(), 10)
-        ticks.worker_seen(connection, "web/host/1", "job:quick", 1)
+        ticks.worker_seen(connection, Seen("web/host/1", "job:quick", 1))
     with reading(desk.engine) as connection:
         listened = waits(row, explain_facts.status(connection, LEASE), now, None)  # type: ignore[arg-type]
 

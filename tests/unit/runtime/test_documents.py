@@ -1,5 +1,7 @@
 """runtime/documents.py: a broken YAML text is refused with a place and a remedy that helps."""
 
+from time import process_time
+
 import pytest
 
 from runtime.documents import InvalidYaml, read_yaml
@@ -61,3 +63,13 @@ def test_any_other_fault_is_one_line(text: str) -> None:
         read_yaml(text)
 
     assert len(str(refused.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("text", ["[", "{", "[a, ", '{"a": ', "- [", "- ", "? "])
+def test_nesting_without_end_is_refused_in_linear_time(text: str) -> None:
+    began = process_time()
+
+    with pytest.raises(InvalidYaml, match=r"nested too deeply|as the key"):
+        read_yaml(text * 20_000)
+
+    assert process_time() - began < 0.5

@@ -245,6 +245,7 @@ def test_an_open_quote_swallows_no_rows_unnoticed(imported: Importing) -> None:
         pytest.param("csv", 'id\n"1', "line 2 .*quote", id="open_quote"),
         pytest.param("csv", b"id\n\xff\n", "byte 0xff is not UTF-8", id="not_utf8"),
         pytest.param("csv", b"id\n\xc3", "byte 0xc3 is not UTF-8", id="cut_off_utf8"),
+        pytest.param("csv", b"PAR1\xce\n1\n", "byte 0xce is not UTF-8", id="begins_like_parquet"),
         pytest.param("json", "", "source is empty", id="empty_json"),
         pytest.param("json", "[{]", "line 1, column 3: not JSON", id="broken_json"),
         pytest.param("json", '[{"id": 1}', "line 1, column 11: not JSON", id="cut_off_json"),

@@ -79,12 +79,3 @@ def test_an_unknown_name_is_answered_with_the_nearest(engine: sa.Engine) -> None
 
     with engine.connect() as connection, pytest.raises(NotFound, match='did you mean "shop"'):
         small_apps.get(connection, "shopp")
-
-
-def test_the_default_app_is_made_once(engine: sa.Engine) -> None:
-    with engine.begin() as connection:
-        first = small_apps.ensure_default(connection)
-        second = small_apps.ensure_default(connection)
-
-    assert first == second
-    assert (first.name, first.zone) == ("default", "UTC")

@@ -134,6 +134,7 @@ WRONG_DOCUMENTS: list[Wrong] = [
     _when("never fires", {"cron_rule": "0 0 31 2 *"}, ".cron_rule", "0 0 31 2 *", "never"),
     _when("minute 60", {"cron_rule": "60 * * * *"}, ".cron_rule", "60 * * * *", "minute"),
     _when("rule a number", {"cron_rule": 7}, ".cron_rule", 7, "five fields"),
+    _when("tolerance null", {"every": "PT1H", "tolerance": None}, ".tolerance", None, "null"),
     _when("rule null", {"cron_rule": None}, ".cron_rule", None, "null"),
     _when("cron unknown key", {"cron_rule": CRON, "timezon": "UTC"}, ".timezon", "UTC",
           '"timezone"'),

@@ -3,8 +3,8 @@
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0007_pre_jobs"
-down_revision = "0006_pre_tokens"
+revision = "0008_pre_jobs"
+down_revision = "0007_pre_turns"
 branch_labels = None
 depends_on = None
 

@@ -1,0 +1,36 @@
+"""What is said of a limit of a small app that is reached: which one, its setting, what to do."""
+
+PREFIX = "SCHED_LIMITS_"
+# A limit is close from this share on.
+CLOSE = 0.8
+
+
+def too_many(what: str, most: int, remedy: str) -> str:
+    """Return the error of a change that gives a small app more than `most` domains or users."""
+    return (
+        f"a small app may have {most:,} {what} ({PREFIX}{what.upper()}), and this would make it "
+        f"more; {remedy}, or raise the limit"
+    )
+
+
+def too_many_wait(most: int, remedy: str) -> str:
+    """Return why no further operation of a small app is recorded to run."""
+    return f"{most:,} operations of its small app wait already ({PREFIX}WAITING); {remedy}"
+
+
+def imported_enough(minutes: int) -> str:
+    """Return why a refresh does not go on."""
+    return (
+        f"the refreshes of this small app have taken their {minutes:,} minutes of today, in UTC "
+        f"({PREFIX}IMPORT_MINUTES); refresh less often or fewer domains, or raise the limit"
+    )
+
+
+def sent_enough(messages: int) -> str:
+    """Return why a mail waits."""
+    return f"waits: its small app sends {messages:,} messages a minute at most ({PREFIX}MESSAGES)"
+
+
+def is_close(used: float, most: int) -> bool:
+    """Return whether a limit is close or reached; 0 is none."""
+    return most > 0 and used >= CLOSE * most

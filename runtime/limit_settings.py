@@ -1,0 +1,17 @@
+"""Settings of what one small app (a tenant) may use of an installation."""
+
+from pydantic import Field
+
+from runtime.sections import Section
+
+
+class LimitSettings(Section):
+    """Limits of each small app; 0 is no limit."""
+
+    domains: int = Field(1_000, ge=0, description="domains of a small app")
+    users: int = Field(100_000, ge=0, description="users of a small app")
+    waiting: int = Field(100_000, ge=0, description="operations of a small app that wait to start")
+    import_minutes: int = Field(
+        2_880, ge=0, description="minutes a day, in UTC, of a small app's refreshes"
+    )
+    messages: int = Field(10_000, ge=0, description="mails of a small app a minute")

@@ -1,0 +1,122 @@
+"""No small app holds up another: each has its turn on a queue, whatever the others have there."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+import sqlalchemy as sa
+
+from models.fingerprint import operation_id
+from models.operation import OperationState
+from models.sql import database_now
+from models.store import operations
+from models.tables import operations as operations_table
+from runtime.database import reading
+from scheduler.changes.change import Changed
+from scheduler.record import ActionRef, operation_row
+from tests.acceptance.installation import TICK_S, Installation
+from tests.acceptance.processes import until
+from tests.factories import DEFAULT_APP, caused_by, make_app
+from tests.web_source import Page, WebSource, web_source
+
+DOMAINS = 200
+QUEUED = 1_000
+# What a loaded machine may take between a tick and the start.
+SECONDS = timedelta(seconds=10)
+PRIVATE = {"SCHED_FETCH_ALLOW_PRIVATE": "true"}
+MANY = {"overlap": "allow"}
+
+
+@pytest.fixture
+def trickling() -> Iterator[WebSource]:
+    """A server whose every page comes byte by byte, slower than any download may take."""
+    with web_source() as source:
+        for number in range(DOMAINS):
+            source.pages[f"/{number}.csv"] = Page(b"id\n" + b"1\n" * 10_000, trickle_s=1)
+        yield source
+
+
+def record(installation: Installation, action: Changed, count: int) -> list[UUID]:
+    """Record operations of the app `default`, oldest first, all of them due."""
+    now = installation.now()
+    subject = ActionRef(action.uid, DEFAULT_APP.id, action.name, action.revision)
+    rows = []
+    for number in range(count, 0, -1):
+        at = now - number * timedelta(minutes=1)
+        id = operation_id(action.uid, at)
+        rows.append(operation_row(subject, action.plan, id, at, caused_by("Manual run by ann")))
+    with installation.engine.begin() as connection:
+        operations.record(connection, rows)
+        aged = sa.update(operations_table).where(operations_table.c.action_uid == action.uid)
+        connection.execute(aged.values(not_before=database_now(-1.0)))
+    return [row["id"] for row in rows]
+
+
+def frequent(installation: Installation, **changes: Any) -> Changed:
+    """Store an action of the app `other` that is due at every tick."""
+    app = make_app(installation.engine, "other")
+    when = {"every": f"PT{TICK_S}S"}
+    return installation.action("frequent", app=app, when=when, **changes)
+
+
+def started(installation: Installation, action: Changed) -> list[sa.RowMapping]:
+    return [row for row in installation.rows(action.uid) if row["first_started_at"] is not None]
+
+
+def count_in(installation: Installation, action: Changed, *states: OperationState) -> int:
+    query = sa.select(sa.func.count()).where(
+        operations_table.c.action_uid == action.uid, operations_table.c.state.in_(states)
+    )
+    with reading(installation.engine) as connection:
+        return int(connection.execute(query).scalar_one())
+
+
+def test_an_app_of_trickling_sources_and_a_long_queue_holds_up_no_other(
+    installation: Installation, trickling: WebSource
+) -> None:
+    domains = {
+        f"d{number}": {"source": {"url": f"{trickling.url}/{number}.csv"}, "format": "csv"}
+        for number in range(DOMAINS)
+    }
+    make_app(installation.engine, "default", domains=domains)
+    slow = installation.action("slow", operations={"refresh": True}, policy=MANY)
+    ours = frequent(installation, policy={"queue": "heavy"})
+    record(installation, slow, QUEUED)
+    installation.worker("heavy", 2, settings=PRIVATE)
+    installation.daemon(PRIVATE)
+    until(lambda: count_in(installation, slow, OperationState.RUNNING) == 1, "the first refreshes")
+    until(lambda: len(trickling.requests) > 0, "it reads the sources")
+
+    until(lambda: len(started(installation, ours)) >= 3, "three of the other app have started")
+
+    late = [row["first_started_at"] - row["recorded_at"] for row in started(installation, ours)]
+    assert max(late) < SECONDS
+    assert len(started(installation, slow)) == 1
+    assert count_in(installation, slow, OperationState.PENDING) == QUEUED - 1
+    assert len(installation.kept_messages("minutehand.heavy")) <= 1
+
+
+def test_with_one_process_the_apps_take_turns(installation: Installation) -> None:
+    # Each takes a second, so that the queue outlasts the test.
+    second = {"trace_one": {"progress": 3}}
+    many = installation.action("many", operations=second, policy=MANY)
+    ours = frequent(installation)
+    ids = record(installation, many, QUEUED)
+    installation.worker("quick", 1)
+    installation.daemon()
+
+    until(lambda: len(started(installation, ours)) >= 2, "two of the other app have started")
+    until(lambda: len(started(installation, many)) >= 4, "the first app goes on meanwhile")
+
+    for row in started(installation, ours):
+        before = [
+            one
+            for one in started(installation, many)
+            if row["recorded_at"] < one["first_started_at"] < row["first_started_at"]
+        ]
+        # At most the one whose message is ahead, and those of the moment until it is sent.
+        assert len(before) <= 3
+    in_order = [row["id"] for row in started(installation, many)]
+    assert in_order == ids[: len(in_order)]

@@ -1,0 +1,66 @@
+"""Fuzzed answers of a mail server: pieces between `%%` lines, one for each thing it is told."""
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+from runtime.clock import monotonic
+from small_apps.mail.bounded_smtp import LARGEST_ANSWER
+from small_apps.mail.failures import MailRefused, MailServerFailed
+from small_apps.mail.smtp import Server, SmtpTransport
+from tests.hostile.raw_server import raw_server
+from tests.hostile.test_servers import SECRET, message
+
+BETWEEN = b"\n%%\n"
+TIMEOUT_S = 1.0
+# Greeting, EHLO, HELO, three ways to log in of two steps each, MAIL, RCPT, DATA, text, RSET, QUIT.
+MOST_ANSWERS = 16
+
+
+@contextmanager
+def opened() -> Iterator[Callable[[bytes], None]]:
+    """Yield the check of a mail server's answers."""
+    script: list[list[bytes]] = [[]]
+
+    def speaks(connection: socket.socket, _over: threading.Event) -> None:
+        for answer in script[0]:
+            connection.sendall(answer.replace(b"\n", b"\r\n") + b"\r\n")
+            if not connection.recv(65_536):
+                return
+
+    with raw_server(speaks) as port:
+        servers = [
+            Server.of_url(f"smtp://{account}127.0.0.1:{port}") for account in ("", f"ann:{SECRET}@")
+        ]
+
+        def check(given: bytes) -> None:
+            script[0] = given.split(BETWEEN)
+            for server in servers:
+                _sends(server)
+
+        yield check
+
+
+def _sends(server: Server) -> None:
+    """Send two messages; each is taken or refused, in the time that the answers have."""
+    began = monotonic()
+    transport = SmtpTransport(server, TIMEOUT_S, 100_000)
+    try:
+        for _ in range(2):
+            with suppress(MailServerFailed, MailRefused):
+                _send(transport)
+    finally:
+        transport.close()
+    # A broken connection is tried once more for each message.
+    took = monotonic() - began
+    assert took < 4 * MOST_ANSWERS * TIMEOUT_S, f"{took:.0f} s"
+
+
+def _send(transport: SmtpTransport) -> None:
+    try:
+        transport.send(message())
+    except (MailServerFailed, MailRefused) as error:
+        assert SECRET not in str(error), "the password is in the error"
+        assert len(str(error)) < 2 * LARGEST_ANSWER
+        raise

@@ -1,0 +1,393 @@
+"""The attacks of two hostile editors, and of the servers and files that they name.
+
+Each is carried out against real code: by commands and operations on the installation of `Stage`, or
+by the tests that make it. The table in docs/explanation/security.md is made from this list.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import process_time
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from models.tables import domains, ticks
+from tests.acceptance import test_shared_broker as on_broker
+from tests.fuzz import broker_items
+from tests.fuzz.kept import kept
+from tests.hostile import test_servers as servers
+from tests.hostile.bounds import read_in_bounds
+from tests.hostile.corpus import corpus
+from tests.hostile.stage import APPS, Stage, failed, refused
+from tests.integration.cli import test_scope as scope
+from tests.integration.small_apps import test_downloads as downloads
+from tests.unit.models import test_celery_task as celery_tasks
+from tests.unit.runtime import test_references as references
+from tests.unit.small_apps import test_addresses as addresses
+from tests.unit.small_apps.mail import test_hostile_message as mails
+from tests.web_source import web_source
+
+OTHER = dict(zip(APPS, reversed(APPS), strict=True))
+AUDITED = ("csv-commas", "json-one-wide-object", "json-deep", "gzip-twice", "csv-terminal")
+
+
+@dataclass(frozen=True, slots=True)
+class Attack:
+    """One attack: what is tried, what holds, the tests that make it, and how to carry it out.
+
+    `carried_out` returns how it was held, and raises if it was not.
+    """
+
+    number: str
+    tried: str
+    holds: str
+    tests: tuple[str, ...]
+    carried_out: Callable[[Stage], str]
+
+
+def _names_what_is_another_s(stage: Stage) -> str:
+    for app, other in OTHER.items():
+        sources: list[dict[str, Any]] = [
+            {"file": f"{other}/salaries.csv"}, {"file": f"{app}/../{other}/salaries.csv"},
+            {"sql": "SELECT 1 AS a", "connection": other}, {"reader": other},
+            {"url": f"env:{other.upper()}_URL"},
+        ]  # fmt: skip
+        for source in sources:
+            form = {"format": "csv"} if "url" in source else {}
+            document = {"name": app, "domains": {"a": {"source": source, **form}}}
+            said = refused(stage.apply(document))
+    return said
+
+
+def _is_named_by_sql(stage: Stage) -> str:
+    stage.refresh("shop", {"file": "shop/salaries.csv"})
+    source = sa.func.replace(domains.c.source, "shop/", "bakery/")
+    with stage.installation.engine.begin() as connection:
+        connection.execute(sa.update(domains).values(source=source))
+    return failed(stage.ran("shop", "refresh the data", {"refresh": True}), "--files bakery")
+
+
+def _link_leads_out(stage: Stage) -> str:
+    for app, other in OTHER.items():
+        link = stage.data / app / "link.csv"
+        link.symlink_to(stage.data / other / "salaries.csv")
+        said = failed(stage.refresh(app, {"file": f"{app}/link.csv"}), "outside")
+    return said
+
+
+def _step_of_users(stage: Stage) -> str:
+    return refused(stage.add("shop", name="b", operations={"trace_one": True}), "--steps trace_one")
+
+
+def _task(stage: Stage) -> str:
+    celery_tasks.test_our_own_tasks_are_never_allowed()
+    stage.call("app", "grant", "shop", "--tasks", "*")
+    own = {"celery_task": {"task": "execute_scheduled_action"}}
+    refused(stage.add("shop", name="own", operations=own), "own workers")
+    stage.call("app", "grant", "shop", "--tasks", "shop.*")
+    others = {"celery_task": {"task": "bakery.close"}}
+    return refused(stage.add("shop", name="task", operations=others), "--tasks bakery.close")
+
+
+def _secret_for_another_host(_: Stage) -> str:
+    references.test_a_bound_secret_goes_to_its_hosts_alone()
+    return "a bound secret goes to its hosts only"
+
+
+def _hook(stage: Stage) -> str:
+    for hook in ({"mail": "ann@bakery.example"}, {"webhook": "env:BAKERY_URL"}):
+        said = refused(stage.add("shop", name="hook", hooks={"on_success": [hook]}), "not granted")
+    return said
+
+
+def _signature(stage: Stage) -> str:
+    secrets = {stage.call("app", "hook-secret", app).out for app in APPS}
+    assert len(secrets) == len(APPS), "both apps sign with one secret"
+    return "each app signs with a secret of its own"
+
+
+def _ids(stage: Stage) -> str:
+    row = stage.ran("bakery", "secret plan", {"maintenance": True})
+    theirs = {"uid": row["action_uid"], "id": row["id"], "document": "-"}
+    commands = [one for one in scope.BY_ID if "{uid}" in one or "{id}" in one]
+    for command in commands:
+        arguments = [part.format(**theirs) for part in command]
+        said = refused(stage.call("--app", "shop", *arguments))
+        assert "secret plan" not in said
+    return f"{len(commands)} commands; {said}"
+
+
+def _maintenance(stage: Stage) -> str:
+    old = {"daemon": "d", "duration_ms": 1, "report": {}}
+    at = stage.installation.now().replace(year=2020)
+    with stage.installation.engine.begin() as connection:
+        connection.execute(sa.insert(ticks).values(now=at, finished_at=at, **old))
+    row = stage.ran("shop", "keep house", {"maintenance": True})
+    assert row["state"] == "success", row
+    assert len(stage.installation.ticks()) == 1, "a tick of the installation was pruned"
+    return "the installation's own history stays"
+
+
+def _hostile_files(stage: Stage) -> str:
+    found = [one for one in corpus() if one.name in AUDITED]
+    for one in found:
+        said = read_in_bounds(one.name, one.format, one.made, stage.folder)
+    assert len(found) == len(AUDITED)
+    return f"{len(found)} files, within memory and time; {said or 'read'}"
+
+
+def _packed_response(stage: Stage) -> str:
+    with web_source() as web, _folder() as folder:
+        downloads.test_a_packed_response_is_refused_unread(web, folder, "gzip, gzip, gzip")
+    return "a Content-Encoding is refused unread"
+
+
+def _odd_files(stage: Stage) -> str:
+    folder = stage.data / "shop"
+    os.mkfifo(folder / "pipe.csv")
+    os.link(stage.data / "bakery" / "salaries.csv", folder / "twin.csv")
+    (folder / "device.csv").symlink_to("/dev/zero")
+    for name in ("device.csv", "pipe.csv", "twin.csv"):
+        said = failed(stage.refresh("shop", {"file": f"shop/{name}"}))
+    return said
+
+
+def _endless_document(stage: Stage) -> str:
+    began = process_time()
+    for text in ('["' + '\\"' * 20_000, "[" * 100_000):
+        said = refused(stage.apply(text))
+    stage.apply({"name": "shop", **{f"zonf{n}": 1 for n in range(5_000)}})
+    assert process_time() - began < 2, "it takes seconds"
+    return said
+
+
+def _endless_template(stage: Stage) -> str:
+    texts = (
+        "{% autoescape false %}{{ x }}{% endautoescape %}", "{{ 'a'|truncate(1, leeway=-5) }}",
+        "{{ 'a' * 99999999 }}", "{{ '%99999999d' % 1 }}", "{{ ''.__class__ }}",
+        "{% for a in 'a' %}" * 40,
+    )  # fmt: skip
+    for text in texts:
+        template = {"subject": "s", "text": text}
+        said = refused(stage.apply({"name": "shop", "templates": {"t": template}}), "templates.t")
+    return said
+
+
+def _mail(_: Stage) -> str:
+    for payload in mails.PAYLOADS:
+        mails.test_a_name_or_a_subject_adds_nothing(payload)
+    return "each mail has its own headers and recipient, or is not sent"
+
+
+def _endless_mail_server(_: Stage) -> str:
+    servers.test_an_answer_without_end_is_cut_off(servers.without_end)
+    servers.test_an_answer_without_end_is_cut_off(servers.in_one_line)
+    servers.test_an_answer_that_trickles_has_the_time_of_one_answer()
+    return "an answer has one size and one time"
+
+
+def _speaking_web_server(_: Stage) -> str:
+    with _folder() as folder:
+        servers.test_the_reason_of_a_web_server_is_not_passed_on(folder)
+        for answer in (b"\x1b]0;title\x07", b"HTTP/1.1 200 OK\r\n\x1b[2J: x\r\n\r\n"):
+            servers.test_an_answer_that_is_no_http_has_an_error_of_ours(folder, answer)
+    return "its words are not passed on"
+
+
+def _terminal(stage: Stage) -> str:
+    (stage.data / "shop" / "terminal.csv").write_bytes(b"\x1b[2Ja,a\n1,2,3\n\x9b31m,\xe2\x80\xae\n")
+    row = stage.refresh("shop", {"file": "shop/terminal.csv"})
+    done = stage.call("operation", "show", str(row["id"]))
+    shown = f"{done.out}{stage.call('app', 'show', 'shop').out}{row['error']}"
+    assert not set("\x1b\x9b\u202e\r") & set(shown), repr(shown)
+    hidden = "a\u202eb"
+    refused(stage.add("shop", name=hidden))
+    return "what hides or breaks is escaped, and refused in names"
+
+
+def _inside(stage: Stage) -> str:
+    for host in ("169.254.169.254", "127.0.0.1:1", "[::1]", "168.63.129.16", "192.0.0.192"):
+        row = stage.refresh("shop", {"url": f"http://{host}/a.csv"})
+        said = failed(row, "leads to the private address")
+    for spelt in ("127.1", "2130706433", "0x7f.1"):
+        addresses.test_other_spellings_of_this_machine_are_refused(spelt)
+    return said
+
+
+def _secret_url(_: Stage) -> str:
+    urls = (f"http://ann:{servers.SECRET}@127.0.0.1:1/a", f"http://[{servers.SECRET}]/a")
+    with _folder() as folder:
+        for url in urls:
+            servers.test_a_secret_url_never_shows(folder, url)
+    return "no error shows a part of it"
+
+
+def _broken_items(stage: Stage) -> str:
+    with broker_items.opened() as check:
+        inputs = kept("broker_items")
+        for given in inputs.values():
+            check(given)
+    with _application(stage) as application:
+        on_broker.test_no_broken_message_ends_a_worker(stage.installation, application)
+    return f"{len(inputs)} items and {len(on_broker.ITEMS)} to a running worker, which lives"
+
+
+def _remote_control(stage: Stage) -> str:
+    for attack in (
+        on_broker.test_no_control_command_reaches_our_workers,
+        on_broker.test_no_broken_broadcast_disturbs_a_worker,
+    ):
+        with _application(stage) as application:
+            attack(stage.installation, application)
+    return "no worker reads a broadcast"
+
+
+@contextmanager
+def _application(stage: Stage) -> Iterator[on_broker.Application]:
+    made = on_broker.Application(stage.installation.settings.effective_broker_url)
+    with closing(made.celery):
+        try:
+            yield made
+        finally:
+            # The next attack starts a worker, and an action, of its own.
+            stage.installation.processes.kill_all()
+            stage.call("action", "delete", "traced")
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    with TemporaryDirectory() as name:
+        yield Path(name)
+
+
+# What says that an attack was not held: a failed check, or any error of the code under attack.
+BROKEN = (Exception, pytest.fail.Exception)
+
+
+ATTACKS = [
+    Attack(
+        "A1", "a document names another app's file, connection, reader or secret",
+        "it is refused when saved",
+        ("test_a_new_small_app_reaches_its_own_folder_alone",), _names_what_is_another_s,
+    ),
+    Attack(
+        "A2", "the grant was taken back after the save, or the row was written by SQL",
+        "the operation fails before it reads",
+        ("test_a_source_that_is_not_granted_is_not_read",), _is_named_by_sql,
+    ),
+    Attack(
+        "A3", "a link inside the app's folder leads out of it", "it is not followed",
+        ("test_a_source_that_is_not_granted_is_not_read",), _link_leads_out,
+    ),
+    Attack(
+        "A4", "a user-defined step that is not granted", "it is refused, and does not run",
+        ("test_a_step_that_is_not_granted_does_not_run",), _step_of_users,
+    ),
+    Attack(
+        "A5", "a Celery task that is not granted, or one of Minutehand's own",
+        "it is refused, and not sent",
+        ("test_a_task_that_is_no_longer_granted_is_not_sent",
+         "test_our_own_tasks_are_never_allowed"), _task,
+    ),
+    Attack(
+        "A6", "a secret is put into a header for another server",
+        "it is sent to its own hosts only",
+        ("test_a_bound_secret_goes_to_its_hosts_alone",), _secret_for_another_host,
+    ),
+    Attack(
+        "A7", "a hook mails an address that is not granted, or calls a secret URL that is not, "
+        "such as the installation's own", "nothing is sent",
+        ("test_mail_of_a_hook_goes_to_granted_addresses_alone",
+         "test_a_webhook_behind_a_secret_that_is_not_granted_is_not_called",
+         "test_the_installation_s_own_receiver_is_not_lent_to_a_hook"), _hook,
+    ),
+    Attack(
+        "A8", "a webhook of one app is replayed in another's name, or at another receiver",
+        "its signature does not match", ("test_the_page_verifies_what_we_sign",), _signature,
+    ),
+    Attack(
+        "A9", "the id of another app's action or operation, given with `--app`",
+        "it is unknown, and nothing changes", ("test_another_small_app_is_unknown",), _ids,
+    ),
+    Attack(
+        "A10", "`maintenance` of an app", "it prunes nothing of the installation",
+        ("test_a_small_app_prunes_nothing_of_the_installation",), _maintenance,
+    ),
+    Attack(
+        "B1", "239 hostile files: bombs in CSV, JSON, Parquet and gzip, endless cells, thousands "
+        "of columns", "no child exceeds its memory or time; the worker goes on",
+        ("test_no_small_file_exceeds_the_limits",
+         "test_what_the_audit_found_ends_by_a_limit_that_is_named"), _hostile_files,
+    ),
+    Attack(
+        "B2", "`Content-Encoding: gzip, gzip, gzip`", "it is refused unread",
+        ("test_a_packed_response_is_refused_unread",), _packed_response,
+    ),
+    Attack(
+        "B3", "a document of escapes, comments or unknown names without end",
+        "it is refused in linear time",
+        ("test_a_hostile_text_is_refused_in_linear_time",
+         "test_hundreds_of_unknown_members_are_refused_at_once"), _endless_document,
+    ),
+    Attack(
+        "B4", "a template that multiplies text, loops without end or reaches into Python",
+        "it is refused when saved, by a child process with limits",
+        ("test_what_templates_cannot_do_is_refused_at_once",
+         "test_an_odd_template_is_a_problem_and_no_traceback"), _endless_template,
+    ),
+    Attack(
+        "B5", "a mail server that answers without end, or a byte at a time",
+        "it has the time and the size of one answer",
+        ("test_an_answer_without_end_is_cut_off",
+         "test_an_answer_that_trickles_has_the_time_of_one_answer"), _endless_mail_server,
+    ),
+    Attack(
+        "B6", "broken items in a queue",
+        "they are moved to `minutehand.unknown`, and no worker ends",
+        ("test_no_broken_message_ends_a_worker",), _broken_items,
+    ),
+    Attack(
+        "B7", "`celery control shutdown`, or a broken broadcast",
+        "no worker obeys it or reads it",
+        ("test_no_control_command_reaches_our_workers",
+         "test_no_broken_broadcast_disturbs_a_worker"), _remote_control,
+    ),
+    Attack(
+        "C1", "an encoded word in a name or subject that holds headers, recipients or a body",
+        "the mail has its own headers alone, or is not sent",
+        ("test_a_name_or_a_subject_adds_nothing",
+         "test_what_the_library_lets_through_is_refused"), _mail,
+    ),
+    Attack(
+        "C2", "a web server whose reason or headers speak to the terminal",
+        "its words are not passed on",
+        ("test_the_reason_of_a_web_server_is_not_passed_on",
+         "test_an_answer_that_is_no_http_has_an_error_of_ours"), _speaking_web_server,
+    ),
+    Attack(
+        "C3", "escapes, bidirectional marks and line breaks in errors, messages and log lines",
+        "they are escaped where they are stored, logged and printed",
+        ("test_every_column_for_errors_escapes_what_it_takes",
+         "test_a_log_line_is_one_line"), _terminal,
+    ),
+    Attack(
+        "C4", "a source or a redirect to an address of the inside",
+        "it is refused before the connection",
+        ("test_neither_a_source_nor_a_redirect_reaches_an_address_of_the_inside",), _inside,
+    ),
+    Attack(
+        "C5", "FIFOs, devices, hard links, a file swapped between check and read",
+        "it is refused, or the checked file is read",
+        ("test_all_else_is_refused_at_once",
+         "test_what_is_swapped_in_meanwhile_is_never_read"), _odd_files,
+    ),
+    Attack(
+        "C6", "a secret URL that is broken in every way", "no error shows a part of it",
+        ("test_a_secret_url_never_shows",), _secret_url,
+    ),
+]  # fmt: skip

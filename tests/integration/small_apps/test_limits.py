@@ -1,0 +1,170 @@
+"""Limits of a small app, each at its edge: domains, users, minutes of refreshes, mails a minute."""
+
+from datetime import timedelta
+
+import pytest
+import sqlalchemy as sa
+
+from minutehand.steps import StepFailed
+from models.errors import InvalidDocument
+from models.store import usage
+from models.store.usage import Used
+from models.tables import app_usage
+from runtime.database import reading
+from runtime.limit_settings import LimitSettings
+from small_apps.document import parse_small_app
+from small_apps.mail.app_rate import AppRate
+from small_apps.steps import refresh, send_email
+from small_apps.steps.refresh import RefreshParameters
+from small_apps.steps.send_email import SendEmailParameters
+from small_apps.store import app_apply, app_limits
+from tests.integration.small_apps.steps.conftest import ANN, BEN, Work
+
+MINUTE = timedelta(minutes=1)
+DOMAINS = {name: {"source": {"file": f"{name}.csv"}} for name in "abcd"}
+MAIL = {"welcome": {"subject": "Hello", "text": "Dear {{ recipient.name }}"}}
+
+
+def applied(engine: sa.Engine, limits: LimitSettings, **document: object) -> str:
+    model = parse_small_app({"name": "default", **document})
+    with engine.begin() as connection:
+        return app_apply.apply_all(connection, [("it", model)], "tests", limits)[0].change
+
+
+def first(count: int) -> dict[str, object]:
+    return dict(list(DOMAINS.items())[:count])
+
+
+def people(count: int) -> list[dict[str, str]]:
+    return [{"id": f"user{number}@example.com"} for number in range(count)]
+
+
+def spend(work: Work, what: Used, amount: int) -> None:
+    with work.engine.begin() as connection:
+        usage.spend(connection, work.app.id, what, amount)
+
+
+def test_a_document_has_as_many_domains_as_the_limit_says(engine: sa.Engine) -> None:
+    limits = LimitSettings(domains=2)
+
+    assert applied(engine, limits, domains=first(2)) == "changed"
+    with pytest.raises(InvalidDocument) as refusal:
+        applied(engine, limits, domains=first(3))
+    assert str(refusal.value) == (
+        "it: domains: a small app may have 2 domains (SCHED_LIMITS_DOMAINS), and this would make "
+        "it more; leave some out, or raise the limit"
+    )
+
+
+def test_an_app_that_had_more_domains_keeps_them_and_gets_no_more(engine: sa.Engine) -> None:
+    applied(engine, LimitSettings(domains=0), domains=first(3))
+    limits = LimitSettings(domains=2)
+
+    assert applied(engine, limits, domains=first(3), title="Shop") == "changed"
+    with pytest.raises(InvalidDocument, match="SCHED_LIMITS_DOMAINS"):
+        applied(engine, limits, domains=first(4))
+
+
+def test_a_document_has_as_many_users_as_the_limit_says(engine: sa.Engine) -> None:
+    limits = LimitSettings(users=2)
+
+    assert applied(engine, limits, users=people(2)) == "changed"
+    with pytest.raises(InvalidDocument, match=r"a small app may have 2 users \(SCHED_LIMITS_USERS"):
+        applied(engine, limits, users=people(3))
+    assert applied(engine, limits, users=people(2), title="Shop") == "changed"
+
+
+@pytest.mark.parametrize(("spent", "runs"), [(2 * MINUTE - MINUTE / 2, True), (2 * MINUTE, False)])
+def test_a_refresh_runs_while_minutes_are_left(work: Work, spent: timedelta, runs: bool) -> None:
+    work.apply(domains=first(1))
+    work.write("a.csv", "id\n1\n")
+    spend(work, Used.IMPORT_MS, spent // timedelta(milliseconds=1))
+    context = work.context(RefreshParameters(), limits=LimitSettings(import_minutes=2))
+
+    if runs:
+        assert refresh.run(context).message == "rewrote a (1 rows)"
+        return
+    with pytest.raises(StepFailed) as failure:
+        refresh.run(context)
+    assert failure.value.permanent
+    assert str(failure.value) == (
+        "the refreshes of this small app have taken their 2 minutes of today, in UTC "
+        "(SCHED_LIMITS_IMPORT_MINUTES); refresh less often or fewer domains, or raise the limit"
+    )
+
+
+def test_the_time_of_a_refresh_is_counted_whatever_its_end(work: Work) -> None:
+    work.apply(domains=first(1))
+
+    with pytest.raises(StepFailed):
+        refresh.run(work.context(RefreshParameters()))
+
+    with reading(work.engine) as connection:
+        assert usage.spent(connection, work.app.id, Used.IMPORT_MS) > 0
+
+
+def test_mails_of_an_app_are_counted(work: Work) -> None:
+    work.apply(templates=MAIL)
+    parameters = SendEmailParameters(template="welcome")
+    send_email.run(
+        work.context(parameters, recipients=[ANN, BEN], limits=LimitSettings(messages=3))
+    )
+
+    with reading(work.engine) as connection:
+        assert usage.all_spent(connection, Used.MESSAGES) == {work.app.id: 2}
+
+
+def test_beyond_its_rate_an_app_s_mail_waits_for_the_next_minute(work: Work) -> None:
+    asked: list[int] = []
+
+    def should_stop() -> bool:
+        asked.append(1)
+        if len(asked) == 3:
+            # As if the minute had gone by.
+            with work.engine.begin() as connection:
+                began = connection.execute(sa.select(app_usage.c.starts_at)).scalar_one()
+                connection.execute(sa.update(app_usage).values(starts_at=began - MINUTE))
+        return False
+
+    limits = LimitSettings(messages=2)
+    spend(work, Used.MESSAGES, 2)
+    context = work.context(RefreshParameters(), should_stop=should_stop, limits=limits)
+    recorded: list[str] = []
+
+    assert AppRate(context, poll_s=0.001).wait(lambda: recorded.append("the last one"))
+
+    assert len(asked) == 3
+    assert recorded == ["the last one"]
+    waits = "waits: its small app sends 2 messages a minute at most (SCHED_LIMITS_MESSAGES)"
+    assert waits in {message for _, _, message in work.progress.reports}
+
+
+def test_a_mail_that_waits_heeds_the_stop(work: Work) -> None:
+    work.apply(templates=MAIL)
+    spend(work, Used.MESSAGES, 2)
+    context = work.context(
+        SendEmailParameters(template="welcome"),
+        recipients=[ANN],
+        should_stop=lambda: True,
+        limits=LimitSettings(messages=2),
+    )
+
+    assert "stopped" in str(send_email.run(context).message)
+
+
+def test_limits_that_are_close_are_named(work: Work) -> None:
+    work.apply(domains=first(4))
+    spend(work, Used.IMPORT_MS, 8 * 60_000)
+    spend(work, Used.MESSAGES, 7)
+    limits = LimitSettings(domains=5, waiting=1, import_minutes=10, messages=9)
+
+    with reading(work.engine) as connection:
+        found = app_limits.close(connection, limits, work.app.id)
+        none = app_limits.close(connection, LimitSettings(domains=0), work.app.id)
+
+    # Seven of nine messages are not close.
+    assert [(one.limit, one.used, one.most) for one in found] == [
+        ("domains", 4, 5),
+        ("import_minutes", 8, 10),
+    ]
+    assert none == []

@@ -1,0 +1,107 @@
+"""Turns cost a fixed number of statements, each by its index, however many operations wait."""
+
+from uuid import UUID, uuid4
+
+import pytest
+import sqlalchemy as sa
+
+from benchmarks.filling import analyze, bulk_insert, instant
+from minutehand.steps import SmallApp
+from models.operation import OperationState
+from models.store.operations import outbox, turns, waiting
+from models.store.operations.claims import claim
+from models.store.operations.finish import Ending, end
+from models.tables import operations
+from scheduler.changes.change import Changed
+from tests.factories import make_action, make_app, make_operation
+from tests.integration.statements.conftest import MINUTE, Filled
+from tests.integration.statements.plans import Statements
+
+WAITING = 10_000
+APPS = 20
+COLUMNS = (
+    "id small_app_id action_uid revision occurrence_at state triggerer queue task recorded_at "
+    "not_before turn"
+)
+
+
+@pytest.fixture(scope="module")
+def crowded(filled: Filled) -> list[tuple[SmallApp, Changed]]:
+    """Small apps with actions, of which the first has 10,000 operations that wait for a turn."""
+    apps = [make_app(filled.engine, f"app{number}") for number in range(APPS)]
+    found = [(app, make_action(filled.engine, app=app)) for app in apps]
+    app, action = found[0]
+    at = instant(filled.now)
+    its = (app.id, str(action.uid), 1, at, "pending", "filled", "quick", "a task", at, at, "waits")
+    rows = ((str(uuid4()), *its) for _ in range(WAITING))
+    bulk_insert(filled.engine, "operations", COLUMNS, rows)
+    analyze(filled.engine)
+    return found
+
+
+@pytest.fixture
+def statements(filled: Filled) -> Statements:
+    """Nothing captured yet."""
+    return Statements(filled.engine)
+
+
+def assert_indexed(statements: Statements, *names: str) -> None:
+    assert statements.seen
+    assert statements.scans() == []
+    assert set(names) <= statements.indexes()
+
+
+def recorded(filled: Filled, crowded: list[tuple[SmallApp, Changed]], minute: int) -> list[UUID]:
+    at = filled.now + minute * MINUTE
+    return [make_operation(filled.engine, action, at, app=app) for app, action in crowded]
+
+
+def test_what_is_sent_asks_for_all_turns_at_once(
+    filled: Filled, crowded: list[tuple[SmallApp, Changed]], statements: Statements
+) -> None:
+    counts = []
+    for minute, some in enumerate((crowded[:2], crowded)):
+        ids = recorded(filled, some, minute)
+        with filled.engine.begin() as connection:
+            messages = [outbox.Message(id, 1, "a task", "quick") for id in ids]
+            with Statements(filled.engine).captured() as seen, statements.captured():
+                assert turns.is_shared(connection)
+                turns.admit(connection, messages)
+        counts.append(len(seen.seen))
+
+    assert_indexed(statements, "operations_waiting_turn", "operations_with_turn")
+    if filled.engine.dialect.name == "postgresql":
+        assert counts[0] == counts[1]
+
+
+def test_an_end_and_a_sweep_find_the_next_turn(
+    filled: Filled, crowded: list[tuple[SmallApp, Changed]], statements: Statements
+) -> None:
+    app = crowded[0][0]
+    with filled.engine.begin() as connection:
+        assert turns.give(connection, [(app.id, "heavy")], MINUTE) == []
+        connection.execute(
+            sa.update(operations).where(operations.c.turn == "taken").values(turn=None)
+        )
+        (first,) = turns.give(connection, [(app.id, "quick")], MINUTE)
+        claim(connection, first.id, first.attempt, "tests")
+
+    with filled.engine.begin() as connection, statements.captured():
+        ended = end(connection, first.id, first.attempt, Ending(OperationState.SUCCESS))
+        assert ended.lane == (app.id, "quick") == turns.lane_behind(connection, first.id)
+        assert len(turns.give(connection, [ended.lane], MINUTE)) == 1
+        turns.release_free(connection)
+
+    assert_indexed(statements, "operations_waiting_turn", "operations_with_turn")
+
+
+def test_what_waits_is_counted_by_the_index_of_what_is_unstarted(
+    filled: Filled, crowded: list[tuple[SmallApp, Changed]], statements: Statements
+) -> None:
+    rows = [{"small_app_id": app.id} for app, _ in crowded]
+
+    with filled.engine.begin() as connection, statements.captured():
+        kept, beyond = waiting.within(connection, rows, WAITING // 2)
+
+    assert [len(kept), len(beyond)] == [APPS - 1, 1]
+    assert_indexed(statements)

@@ -1,0 +1,324 @@
+"""Small apps that share a queue take turns; an app that is alone has all of it."""
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+import pytest
+import sqlalchemy as sa
+
+from minutehand.steps import SmallApp
+from models.operation import OperationState
+from models.sql import read_clock
+from models.store import ticks
+from models.store.operations import outbox, turns, unstarted
+from models.store.operations.admission import NotClaimed
+from models.store.operations.claims import Claim, claim
+from models.store.operations.finish import Ending, end
+from models.store.operations.outbox import Message
+from models.tables import operations as operations_table
+from runtime.config import Settings
+from runtime.database import reading
+from scheduler.changes import change
+from scheduler.changes.change import Changed
+from scheduler.dispatch import dispatch_ready
+from scheduler.sweep import Sweeper
+from tasks.execute import run_attempt
+from tasks.registry import Registry
+from tests.factories import (
+    DEFAULT_APP,
+    STEPS,
+    author,
+    make_action,
+    make_app,
+    make_operation,
+    row_of,
+    update_operation,
+)
+from tests.servers import Broker
+
+NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+FREELY = {"overlap": "allow"}
+
+
+@pytest.fixture
+def busy(engine: sa.Engine) -> Changed:
+    """An action of the app `default` whose operations may overlap."""
+    return make_action(engine, name="busy", policy=FREELY)
+
+
+@pytest.fixture
+def other(engine: sa.Engine) -> SmallApp:
+    """Another small app with an action of its own."""
+    app = make_app(engine, "other")
+    make_action(engine, app=app, name="its own", policy=FREELY)
+    return app
+
+
+def make_worker(engine: sa.Engine, slots: int) -> None:
+    with engine.begin() as connection:
+        ticks.worker_seen(connection, ticks.Seen("quick@here:1", "quick", 1, slots=slots))
+
+
+def make_operations(
+    engine: sa.Engine, action: Changed, count: int, app: SmallApp = DEFAULT_APP
+) -> list[UUID]:
+    """Record operations, oldest first, which their recorder has reserved."""
+    return [
+        make_operation(engine, action, NOON + number * MINUTE, app=app) for number in range(count)
+    ]
+
+
+def messages_of(engine: sa.Engine, ids: Sequence[UUID]) -> list[Message]:
+    rows = [row_of(engine, id) for id in ids]
+    return [Message(row["id"], row["attempt"], row["task"], row["queue"]) for row in rows]
+
+
+def admitted(engine: sa.Engine, ids: Sequence[UUID]) -> list[UUID]:
+    """Return which operations may be sent now, as they are after it was asked."""
+    with engine.begin() as connection:
+        return [one.id for one in turns.admit(connection, messages_of(engine, ids))]
+
+
+def turns_of(engine: sa.Engine, ids: Sequence[UUID]) -> list[str | None]:
+    return [row_of(engine, id)["turn"] for id in ids]
+
+
+def in_broker(broker: Broker, queue: str = "minutehand.quick") -> int:
+    with broker.client() as client:
+        return int(client.llen(queue))
+
+
+def all_due(engine: sa.Engine) -> None:
+    """Age what is reserved or waits, by hand."""
+    long_ago = NOON - timedelta(days=365)
+    with engine.begin() as connection:
+        connection.execute(sa.update(operations_table).values(not_before=long_ago))
+
+
+def test_apps_share_once_a_second_one_has_an_active_action(engine: sa.Engine) -> None:
+    def is_shared() -> bool:
+        with reading(engine) as connection:
+            return turns.is_shared(connection)
+
+    make_action(engine, name="busy")
+    assert not is_shared()
+    app = make_app(engine, "other")
+    make_action(engine, app=app, name="given", owner="minutehand")
+    assert not is_shared()
+    action = make_action(engine, app=app, name="its own")
+    assert is_shared()
+    change.set_active(engine, action.uid, active=False, author=author(STEPS, app))
+    assert not is_shared()
+
+
+def test_an_app_alone_sends_everything(engine: sa.Engine, busy: Changed, broker: Broker) -> None:
+    make_worker(engine, 2)
+    make_operations(engine, busy, 30)
+    all_due(engine)
+
+    assert dispatch_ready(engine).count == 30
+    assert in_broker(broker) == 30
+
+
+@pytest.mark.parametrize(("slots", "share"), [(1, 1), (2, 1), (4, 3)])
+def test_an_app_among_others_has_its_share_with_the_broker(
+    engine: sa.Engine, busy: Changed, other: SmallApp, broker: Broker, slots: int, share: int
+) -> None:
+    make_worker(engine, slots)
+    ids = make_operations(engine, busy, 8)
+    all_due(engine)
+
+    assert dispatch_ready(engine).count == share
+    assert in_broker(broker) == share
+    assert turns_of(engine, ids) == ["taken"] * share + ["waits"] * (8 - share)
+    assert row_of(engine, ids[-1])["reason"] == turns.WAITS
+
+
+def test_another_app_s_message_is_behind_none_that_waits(
+    engine: sa.Engine, busy: Changed, other: SmallApp
+) -> None:
+    mine = make_action(engine, app=other, name="mine", policy=FREELY)
+    admitted(engine, make_operations(engine, busy, 8))
+    theirs = make_operations(engine, mine, 2, other)
+
+    assert admitted(engine, theirs) == theirs[:1]
+
+
+def test_the_oldest_goes_first_whoever_asks(
+    engine: sa.Engine, busy: Changed, other: SmallApp
+) -> None:
+    ids = make_operations(engine, busy, 3)
+    assert admitted(engine, ids[:1]) == ids[:1]
+    assert admitted(engine, ids[1:2]) == []
+    with engine.begin() as connection:
+        unstarted.cancel(connection, ids[0], "cancelled")
+
+    assert admitted(engine, ids[2:]) == ids[1:2]
+
+
+def test_an_operation_with_its_turn_may_be_sent_again(
+    engine: sa.Engine, busy: Changed, other: SmallApp
+) -> None:
+    ids = make_operations(engine, busy, 2)
+
+    assert admitted(engine, ids) == ids[:1]
+    assert admitted(engine, ids) == ids[:1]
+
+
+def test_an_operation_that_moved_meanwhile_neither_waits_nor_is_sent(
+    engine: sa.Engine, busy: Changed, other: SmallApp
+) -> None:
+    (id,) = make_operations(engine, busy, 1)
+    messages = messages_of(engine, [id])
+    update_operation(engine, id, attempt=2)
+
+    with engine.begin() as connection:
+        assert turns.admit(connection, messages) == []
+    assert turns_of(engine, [id]) == [None]
+
+
+@pytest.mark.parametrize(
+    "state", [OperationState.SUCCESS, OperationState.FAILED, OperationState.PENDING], ids=str
+)
+def test_an_end_names_the_queue_on_which_another_waits(
+    engine: sa.Engine, busy: Changed, other: SmallApp, state: OperationState
+) -> None:
+    ids = make_operations(engine, busy, 2)
+    admitted(engine, ids)
+    with engine.begin() as connection:
+        assert isinstance(claim(connection, ids[0], 1, "tests"), Claim)
+    assert turns_of(engine, ids) == ["taken", "waits"]
+
+    with engine.begin() as connection:
+        ended = end(connection, ids[0], 1, Ending(state))
+    with engine.begin() as connection:
+        assert ended.lane == (DEFAULT_APP.id, "quick")
+        assert [one.id for one in turns.give(connection, [ended.lane], MINUTE)] == ids[1:]
+    assert turns_of(engine, ids) == [None, "taken"]
+
+
+def test_an_end_behind_which_nothing_waits_names_no_queue(engine: sa.Engine, busy: Changed) -> None:
+    (id,) = make_operations(engine, busy, 1)
+    with engine.begin() as connection:
+        claim(connection, id, 1, "tests")
+        assert end(connection, id, 1, Ending(OperationState.SUCCESS)).lane is None
+
+
+def test_a_worker_sends_the_next_one_when_it_ends_one(
+    engine: sa.Engine, settings: Settings, busy: Changed, other: SmallApp, broker: Broker
+) -> None:
+    ids = make_operations(engine, busy, 3)
+    all_due(engine)
+    dispatch_ready(engine)
+
+    for number in (1, 2, 3):
+        assert in_broker(broker) == number
+        assert run_attempt(engine, settings, Registry(), (ids[number - 1], 1), "tests") == "success"
+
+
+def test_a_worker_sends_the_next_one_when_one_does_not_start(
+    engine: sa.Engine, settings: Settings, busy: Changed, other: SmallApp, broker: Broker
+) -> None:
+    ids = make_operations(engine, busy, 2)
+    all_due(engine)
+    dispatch_ready(engine)
+    with engine.begin() as connection:
+        unstarted.cancel(connection, ids[0], "cancelled")
+
+    assert run_attempt(engine, settings, Registry(), (ids[0], 1), "tests") == "taken"
+    assert in_broker(broker) == 2
+
+
+@pytest.mark.parametrize(
+    ("overlap", "outcome"), [("skip", NotClaimed.SKIPPED), ("replace", NotClaimed.WAITS)]
+)
+def test_the_overlap_policy_decides_at_once(
+    engine: sa.Engine, other: SmallApp, overlap: str, outcome: NotClaimed
+) -> None:
+    action = make_action(engine, policy={"overlap": overlap})
+    ids = [
+        make_operation(engine, action, NOON + number * MINUTE, "Scheduled action")
+        for number in range(2)
+    ]
+    admitted(engine, ids[:1])
+    with engine.begin() as connection:
+        assert isinstance(claim(connection, ids[0], 1, "tests"), Claim)
+
+    assert admitted(engine, ids[1:]) == ids[1:]
+    with engine.begin() as connection:
+        assert claim(connection, ids[1], 1, "tests") == outcome
+    assert turns_of(engine, ids) == ["taken", None]
+    is_replaced = row_of(engine, ids[0])["cancel_requested_at"] is not None
+    assert is_replaced == (overlap == "replace")
+
+
+def test_one_that_waits_for_its_turn_may_be_claimed_by_an_earlier_message(
+    engine: sa.Engine, busy: Changed, other: SmallApp
+) -> None:
+    ids = make_operations(engine, busy, 2)
+    admitted(engine, ids)
+
+    with engine.begin() as connection:
+        assert isinstance(claim(connection, ids[1], 1, "tests"), Claim)
+    assert turns_of(engine, ids) == ["taken", "taken"]
+    assert row_of(engine, ids[1])["reason"] is None
+
+
+def test_the_sweep_gives_the_turns_that_are_free(
+    engine: sa.Engine, busy: Changed, other: SmallApp, broker: Broker
+) -> None:
+    ids = make_operations(engine, busy, 6)
+    admitted(engine, ids)
+    make_worker(engine, 4)
+
+    with reading(engine) as connection:
+        assert ticks.look(connection, None, MINUTE, timedelta(hours=1)).has_to_sweep
+    assert Sweeper(MINUTE).sweep(engine, send=True).released == 2
+    assert turns_of(engine, ids) == ["taken"] * 3 + ["waits"] * 3
+    assert in_broker(broker) == 2
+
+
+def test_the_sweep_sends_all_once_the_app_is_alone(
+    engine: sa.Engine, busy: Changed, other: SmallApp, broker: Broker
+) -> None:
+    ids = make_operations(engine, busy, 6)
+    admitted(engine, ids)
+    with engine.begin() as connection:
+        connection.execute(sa.text("UPDATE actions SET active = false WHERE name = 'its own'"))
+
+    Sweeper(MINUTE).sweep(engine, send=True)
+
+    assert in_broker(broker) == 5
+    assert "waits" not in turns_of(engine, ids)
+
+
+def test_what_waits_is_asked_about_again_whatever_is_lost(
+    engine: sa.Engine, busy: Changed, other: SmallApp
+) -> None:
+    ids = make_operations(engine, busy, 3)
+    admitted(engine, ids)
+
+    with reading(engine) as connection:
+        later = read_clock(connection) + turns.ASKED_AGAIN
+    assert all(row_of(engine, id)["not_before"] <= later for id in ids)
+    all_due(engine)
+    with engine.begin() as connection:
+        assert {one.id for one in outbox.reserve_sendable(connection, 10)} == set(ids)
+
+
+def test_no_two_processes_give_one_turn_twice(
+    engine: sa.Engine, busy: Changed, other: SmallApp
+) -> None:
+    make_worker(engine, 4)
+    ids = make_operations(engine, busy, 24)
+
+    with ThreadPoolExecutor(8) as pool:
+        found = list(
+            pool.map(lambda first: admitted(engine, ids[first : first + 3]), range(0, 24, 3))
+        )
+
+    assert sum(map(len, found)) == 3
+    assert turns_of(engine, ids).count("taken") == 3

@@ -1,0 +1,26 @@
+"""How many operations of a queue one small app may have with the workers."""
+
+import pytest
+
+from models.turns import capacities, share_of
+
+
+@pytest.mark.parametrize(("capacity", "share"), [(0, 1), (1, 1), (2, 1), (3, 2), (16, 15)], ids=str)
+def test_one_process_stays_free_for_other_apps(capacity: int, share: int) -> None:
+    assert share_of(capacity) == share
+
+
+@pytest.mark.parametrize(
+    ("workers", "expected"),
+    [
+        pytest.param([], {}, id="no worker"),
+        pytest.param([("quick", 4), ("quick", 2)], {"quick": 6}, id="two workers of a queue"),
+        pytest.param([("quick, heavy", 4)], {"quick": 2, "heavy": 2}, id="divided"),
+        pytest.param([("quick,heavy", 1)], {"quick": 1, "heavy": 1}, id="at least one"),
+        pytest.param([("quick", None)], {"quick": 1}, id="the last release's worker"),
+    ],
+)
+def test_the_processes_of_all_workers_of_a_queue_count(
+    workers: list[tuple[str, int | None]], expected: dict[str, int]
+) -> None:
+    assert capacities(workers) == expected
