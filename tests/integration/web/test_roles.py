@@ -20,6 +20,13 @@ PUBLIC = {"/healthz", "/readyz", "/healthz/ticks"}
 ROUTES = [route for router in ROUTERS for route in router.routes if isinstance(route, APIRoute)]
 
 
+# A job is found by the lease in the report of its worker.
+LEASE = b'{"lease": "0-1"}'
+REPORTS = {f"/jobs/{{id}}/{verb}": LEASE for verb in ("complete", "beat", "progress")} | {
+    "/jobs/{id}/error": b'{"lease": "0-1", "error": "none"}'
+}
+
+
 def name_of(route: APIRoute) -> str:
     (method,) = route.methods or {"?"}
     return f"{method} {route.path}"
@@ -79,7 +86,7 @@ def ask(client: httpx.Client, route: APIRoute, ids: dict[str, str], **query: Any
     if path.endswith("/events"):
         with client.stream(method, path, params=query) as response:
             return response.status_code
-    body = b'{"lease": "0-1", "error": "none"}' if "{id}/" in route.path else b"no JSON"
+    body = REPORTS.get(route.path, b"no JSON")
     return client.request(method, path, params=query, content=body).status_code
 
 
