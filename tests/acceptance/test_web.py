@@ -4,6 +4,7 @@ import json
 import re
 import signal
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
@@ -11,6 +12,7 @@ import httpx
 import pytest
 
 from models.operation import ENDED
+from runtime.clock import wait_for
 from tests.acceptance.installation import Installation
 from tests.acceptance.processes import Process
 
@@ -27,9 +29,11 @@ def start_web(installation: Installation) -> tuple[Process, str]:
 
 
 @contextmanager
-def client(installation: Installation, *addresses: str) -> Iterator[list[httpx.Client]]:
+def client(
+    installation: Installation, *addresses: str, role: str = "operator"
+) -> Iterator[list[httpx.Client]]:
     """Yield a client of each address, all with the same token."""
-    token = installation.cli("token", "create", "--role", "operator")["token"]
+    token = installation.cli("token", "create", "--role", role)["token"]
     headers = {"Authorization": f"Bearer {token}"}
     clients = [httpx.Client(base_url=one, headers=headers, timeout=60) for one in addresses]
     try:
@@ -84,6 +88,24 @@ def test_a_stop_ends_what_is_listened_to(installation: Installation) -> None:
 
     assert web.ended() == 0
     assert "Traceback" not in web.text()
+
+
+@pytest.mark.parametrize("store", ["sqlite"])
+def test_a_stop_sends_workers_away_that_wait_for_a_job(installation: Installation) -> None:
+    web, address = start_web(installation)
+    with client(installation, address, role="worker") as (worker,), ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(worker.get, "/jobs/next")
+        assert wait_for(lambda: "job:quick" in listened(installation), 30)
+        web.send(signal.SIGTERM)
+
+        assert waiting.result(30).status_code == 503
+
+    assert web.ended() == 0
+    assert listened(installation) == []
+
+
+def listened(installation: Installation) -> list[str]:
+    return [worker["queues"] for worker in installation.cli("status")["workers"]]
 
 
 @pytest.mark.parametrize("store", ["postgresql"])

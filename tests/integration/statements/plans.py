@@ -25,6 +25,7 @@ PARTIAL = {
     "operations_unstarted",
     "backfills_to_work_off",
     "operations_overdue",
+    "operations_jobs",
     "notices_owed",
 }
 EXPLAINED = ("SELECT", "UPDATE", "DELETE", "INSERT", "WITH")

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from runtime.config import Settings
+from runtime.web_settings import WorkSettings
 from tests.integration.web.conftest import Serve, with_shop
 
 # Streams do not end; `doctor` asks servers outside; probes answer 503 without a daemon.
@@ -20,7 +21,8 @@ def test_a_generator_finds_no_fault(
 ) -> None:
     settings = home_of("sqlite")
     patient = settings.web.model_copy(update={"failures": 10_000})
-    web = with_shop(serve(settings.model_copy(update={"web": patient})))
+    short = WorkSettings(pop_timeout_s=0.1)
+    web = with_shop(serve(settings.model_copy(update={"web": patient, "work": short})))
     command = Path(sys.executable).with_name("schemathesis")
     tried = subprocess.run(
         [
