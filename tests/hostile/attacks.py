@@ -13,11 +13,13 @@ from tempfile import TemporaryDirectory
 from time import process_time
 from typing import Any
 
+import httpx
 import pytest
 import sqlalchemy as sa
 
 from models.tables import domains, ticks
 from tests.acceptance import test_shared_broker as on_broker
+from tests.acceptance.test_web import start_web
 from tests.fuzz import broker_items
 from tests.fuzz.kept import kept
 from tests.hostile import test_servers as servers
@@ -227,6 +229,30 @@ def _secret_url(_: Stage) -> str:
     return "no error shows a part of it"
 
 
+def _asks_over_http(stage: Stage) -> str:
+    """Ask with an editor's token for everything of the other small app, and for grants."""
+    web, address = start_web(stage.installation)
+    asked = 0
+    try:
+        for app, other in OTHER.items():
+            token = stage.installation.cli("--app", app, "token", "create", "--role", "editor")
+            headers = {"Authorization": f"Bearer {token['token']}", "If-Match": "*"}
+            with httpx.Client(base_url=address, headers=headers, timeout=60) as editor:
+                for path in OF_AN_APP:
+                    answer = editor.get(path.format(app=other))
+                    assert answer.status_code == 404, (path, answer.text)
+                    assert answer.json()["detail"] == f'small app "{other}" is unknown'
+                    asked += 1
+                grants = editor.patch(f"/api/apps/{app}/grants", json={"files": ["/"]})
+                assert grants.status_code == 403, grants.text
+                assert editor.get("/api/status").status_code == 403
+                taken = editor.put(f"/api/apps/{other}", json={"name": other})
+                assert taken.status_code == 404, taken.text
+    finally:
+        web.kill()
+    return f"404 for {asked} addresses of the other app, 403 for grants and the installation"
+
+
 def _broken_items(stage: Stage) -> str:
     with broker_items.opened() as check:
         inputs = kept("broker_items")
@@ -264,6 +290,12 @@ def _folder() -> Iterator[Path]:
     with TemporaryDirectory() as name:
         yield Path(name)
 
+
+OF_AN_APP = (
+    "/api/apps/{app}", "/api/apps/{app}/status", "/api/apps/{app}/users", "/api/apps/{app}/grants",
+    "/api/apps/{app}/templates", "/api/apps/{app}/data/salaries", "/api/apps/{app}/status/events",
+    "/api/actions?app={app}", "/api/operations?app={app}", "/api/steps?app={app}",
+)  # fmt: skip
 
 # What says that an attack was not held: a failed check, or any error of the code under attack.
 BROKEN = (Exception, pytest.fail.Exception)
@@ -317,6 +349,13 @@ ATTACKS = [
     Attack(
         "A10", "`maintenance` of an app", "it prunes nothing of the installation",
         ("test_a_small_app_prunes_nothing_of_the_installation",), _maintenance,
+    ),
+    Attack(
+        "A11", "an editor's token asks over HTTP for another app, for grants, for the installation",
+        "the other app does not exist for it, and grants are not its to give",
+        ("test_a_token_of_another_small_app_learns_nothing",
+         "test_each_role_may_do_what_the_table_says",
+         "test_an_editor_cannot_grant_or_make_small_apps"), _asks_over_http,
     ),
     Attack(
         "B1", "239 hostile files: bombs in CSV, JSON, Parquet and gzip, endless cells, thousands "

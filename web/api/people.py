@@ -15,7 +15,7 @@ Reader = Annotated[Installation, of_app(Permission.READ)]
 Operator = Annotated[Installation, of_app(Permission.OPERATE)]
 Editor = Annotated[Installation, of_app(Permission.EDIT)]
 USERS = reads("A list of users: docs/reference/small-apps.md.")
-LONGEST_USERS = 16 * 2**20
+LONGEST_USERS = 2**20
 
 
 @router.get("/users")
