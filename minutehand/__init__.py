@@ -4,6 +4,9 @@ Importing it does not load the rest of Minutehand, so that a user's own `tasks` 
 collide with it.
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from minutehand.followed import FollowedOperation, current_operation
 from minutehand.following import follow
 from minutehand.production import Production, open_production
@@ -19,7 +22,13 @@ from minutehand.steps import (
     step,
 )
 
+if TYPE_CHECKING:
+    from minutehand.client import ApiError, AsyncClient, Client
+
 __all__ = [
+    "ApiError",
+    "AsyncClient",
+    "Client",
     "FollowedOperation",
     "Production",
     "Recipient",
@@ -36,3 +45,10 @@ __all__ = [
     "registered_steps",
     "step",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Load the client on demand: it needs httpx, which steps and workers do not."""
+    if name in {"ApiError", "AsyncClient", "Client"}:
+        return getattr(import_module("minutehand.client"), name)
+    raise AttributeError(f"module 'minutehand' has no attribute {name!r}")

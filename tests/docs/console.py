@@ -130,7 +130,8 @@ class Terminal:
         """Save the file, or run the command and hold its output against the page."""
         if isinstance(part, Saved):
             (self.folder / part.name).parent.mkdir(parents=True, exist_ok=True)
-            (self.folder / part.name).write_text(part.text, encoding="utf-8")
+            content = part.text.replace(SHOWN_PORT, f":{self._port}")
+            (self.folder / part.name).write_text(content, encoding="utf-8")
             return
         text = re.sub(UUID, lambda found: self.ids.get(found[0], found[0]), part.text)
         text = text.replace(SHOWN_PORT, f":{self._port}")

@@ -1,0 +1,271 @@
+"""A small client of the HTTP API, sync and async, over httpx.
+
+    with Client("https://minutehand.example", token, app="shop") as minutehand:
+        ran = minutehand.run("weekly update", key="deploy-7", wait_s=600)
+        print(ran.state)
+
+Each method raises ApiError with the server's problem details, and httpx's own errors if the server
+does not answer.
+"""
+
+import asyncio
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import quote
+
+import httpx
+
+# The states in which an operation has ended.
+ENDED = frozenset(
+    {"success", "partial", "failed", "missed", "skipped", "dropped", "cancelled", "handed_over"}
+)
+# How often an awaited operation is asked for its state, in seconds.
+POLL_S = 1.0
+TIMEOUT_S = 30.0
+
+
+class ApiError(Exception):
+    """The server refused a request; `problems` has every fault of a document."""
+
+    def __init__(self, status: int, kind: str, detail: str, problems: Sequence[Any]) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.kind = kind
+        self.detail = detail
+        self.problems = tuple(problems)
+
+
+@dataclass(frozen=True)
+class Run:
+    """An operation that was asked for, and its state."""
+
+    id: str
+    state: str
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing more happens, unless it is retried."""
+        return self.state in ENDED
+
+
+@dataclass(frozen=True)
+class Applied:
+    """What a document did: `created`, `changed` or `unchanged`."""
+
+    uid: str
+    name: str
+    change: str
+    revision: int
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why an action ran, or did not run, at an instant."""
+
+    verdict: str
+    text: str
+    operations: tuple[Mapping[str, Any], ...]
+
+
+@dataclass(frozen=True)
+class _Request:
+    method: str
+    path: str
+    params: Mapping[str, str] = field(default_factory=dict)
+    json: Any = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Api:
+    """The requests, and the meaning of their answers; what sends them is another's."""
+
+    app: str | None
+
+    def state(self, operation_id: str) -> _Request:
+        return _Request("GET", f"/api/operations/{quote(str(operation_id), safe='')}/state")
+
+    def run(self, action: str, user: str | None, key: str | None) -> _Request:
+        params = self._of_app() | ({} if user is None else {"user": user})
+        headers = {} if key is None else {"Idempotency-Key": key}
+        path = f"/api/actions/{quote(action, safe='')}:run"
+        return _Request("POST", path, params, headers=headers)
+
+    def apply(self, documents: Sequence[Mapping[str, Any]]) -> _Request:
+        return _Request("POST", "/api/actions:apply", self._of_app(), list(documents))
+
+    def explain(self, action: str, at: datetime | str) -> _Request:
+        instant = at if isinstance(at, str) else _text_of(at)
+        path = f"/api/actions/{quote(action, safe='')}/explain"
+        return _Request("GET", path, {**self._of_app(), "at": instant})
+
+    def _of_app(self) -> dict[str, str]:
+        return {} if self.app is None else {"app": self.app}
+
+
+def _text_of(at: datetime) -> str:
+    if at.tzinfo is None:
+        raise ValueError(f"naive instant {at!r}; give it a time zone")
+    return at.isoformat()
+
+
+def _options(url: str, token: str, timeout_s: float) -> dict[str, Any]:
+    headers = {"Authorization": f"Bearer {token}"}
+    return {"base_url": url, "headers": headers, "timeout": timeout_s}
+
+
+def _sent_as(request: _Request) -> dict[str, Any]:
+    body = {} if request.json is None else {"json": request.json}
+    return {"params": dict(request.params), "headers": dict(request.headers), **body}
+
+
+def _value(response: httpx.Response) -> Any:
+    """Return the JSON of an answer; raises ApiError."""
+    if response.is_success:
+        return response.json()
+    try:
+        details = response.json()
+    except ValueError:
+        details = {}
+    kind = str(details.get("type", "")).rpartition(":")[2]
+    detail = str(details.get("detail") or f"the server answered {response.status_code}")
+    raise ApiError(response.status_code, kind, detail, details.get("problems", ()))
+
+
+def _applied(rows: Sequence[Mapping[str, Any]]) -> list[Applied]:
+    names = ("uid", "name", "change", "revision")
+    return [
+        Applied(**{name: row[name] for name in names}, warnings=tuple(row["warnings"]))
+        for row in rows
+    ]
+
+
+def _explanation(row: Mapping[str, Any]) -> Explanation:
+    return Explanation(row["verdict"], row["text"], tuple(row["operations"]))
+
+
+class Client:
+    """The API of a server, with a token; `app` selects the small app (the tenant).
+
+    Use it as a context manager, or close it. One client may serve several threads.
+    """
+
+    def __init__(
+        self, url: str, token: str, *, app: str | None = None, timeout_s: float = TIMEOUT_S
+    ) -> None:
+        self._api = _Api(app)
+        self._http = httpx.Client(**_options(url, token, timeout_s))
+
+    def get_operation_state(self, operation_id: str) -> str:
+        """Return the state of an operation, `unknown` if it does not exist."""
+        return str(self._send(self._api.state(operation_id))["state"])
+
+    def run(
+        self,
+        action: str,
+        *,
+        user: str | None = None,
+        key: str | None = None,
+        wait_s: float | None = None,
+    ) -> Run:
+        """Run an action now, by its name or uid, once for each `key`.
+
+        With `wait_s` it returns when the operation has ended, or after so many seconds.
+        """
+        made = self._send(self._api.run(action, user, key))
+        ran, pause = Run(made["id"], made["state"]), threading.Event()
+        end = time.monotonic() + (wait_s or 0.0)
+        while wait_s is not None and not ran.has_ended and time.monotonic() < end:
+            pause.wait(min(POLL_S, max(0.0, end - time.monotonic())))
+            ran = Run(ran.id, self.get_operation_state(ran.id))
+        return ran
+
+    def apply(self, documents: Sequence[Mapping[str, Any]]) -> list[Applied]:
+        """Create or change actions to their documents, all or none."""
+        return _applied(self._send(self._api.apply(documents)))
+
+    def explain(self, action: str, at: datetime | str) -> Explanation:
+        """Explain an instant: an aware datetime, or a text that may be in the action's zone."""
+        return _explanation(self._send(self._api.explain(action, at)))
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _send(self, request: _Request) -> Any:
+        return _value(self._http.request(request.method, request.path, **_sent_as(request)))
+
+
+class AsyncClient:
+    """The same as `Client`, for asyncio; `async with` closes it."""
+
+    def __init__(
+        self, url: str, token: str, *, app: str | None = None, timeout_s: float = TIMEOUT_S
+    ) -> None:
+        self._api = _Api(app)
+        self._http = httpx.AsyncClient(**_options(url, token, timeout_s))
+
+    async def get_operation_state(self, operation_id: str) -> str:
+        """Return the state of an operation, `unknown` if it does not exist."""
+        return str((await self._send(self._api.state(operation_id)))["state"])
+
+    async def run(
+        self,
+        action: str,
+        *,
+        user: str | None = None,
+        key: str | None = None,
+        wait_s: float | None = None,
+    ) -> Run:
+        """Run an action now; see `Client.run`."""
+        made = await self._send(self._api.run(action, user, key))
+        ran = Run(made["id"], made["state"])
+        end = time.monotonic() + (wait_s or 0.0)
+        while wait_s is not None and not ran.has_ended and time.monotonic() < end:
+            await asyncio.sleep(min(POLL_S, max(0.0, end - time.monotonic())))
+            ran = Run(ran.id, await self.get_operation_state(ran.id))
+        return ran
+
+    async def apply(self, documents: Sequence[Mapping[str, Any]]) -> list[Applied]:
+        """Create or change actions to their documents, all or none."""
+        return _applied(await self._send(self._api.apply(documents)))
+
+    async def explain(self, action: str, at: datetime | str) -> Explanation:
+        """Explain an instant; see `Client.explain`."""
+        return _explanation(await self._send(self._api.explain(action, at)))
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._http.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def _send(self, request: _Request) -> Any:
+        answer = await self._http.request(request.method, request.path, **_sent_as(request))
+        return _value(answer)

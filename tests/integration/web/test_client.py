@@ -1,0 +1,82 @@
+"""`minutehand.Client` and its async twin, against a real server."""
+
+import asyncio
+import subprocess
+import sys
+from datetime import UTC, datetime
+
+import pytest
+
+import minutehand
+from minutehand.client import ENDED, Run
+from models.operation import ENDED as ALL_ENDED
+from models.roles import Role
+from tests.integration.web.conftest import APP, NIGHTLY, Web
+
+NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
+
+
+def test_an_action_is_applied_run_and_explained(web_on_sqlite: Web) -> None:
+    token = web_on_sqlite.token(Role.EDITOR, APP)
+    with minutehand.Client(web_on_sqlite.url, token) as client:
+        (applied,) = client.apply([{**NIGHTLY, "name": "a/b c"}])
+        ran = client.run(applied.uid, key="once")
+        again = client.run(applied.uid, key="once", wait_s=0.1)
+        explained = client.explain(applied.uid, NOON)
+
+        assert (applied.name, applied.change, applied.revision) == ("a/b c", "created", 1)
+        assert ran.id == again.id
+        assert not again.has_ended
+        assert client.get_operation_state(ran.id) == "queued"
+        assert client.get_operation_state("nothing") == "unknown"
+        assert explained.verdict == "not_an_occurrence"
+
+
+def test_the_async_twin_does_the_same(web_on_sqlite: Web) -> None:
+    token = web_on_sqlite.token()
+
+    async def main() -> None:
+        url = web_on_sqlite.url
+        async with minutehand.AsyncClient(url, token, app=APP) as client:
+            (applied,) = await client.apply([NIGHTLY])
+            ran = await client.run("nightly", wait_s=0.1)
+            explained = await client.explain("nightly", "2026-11-22T12:00:00")
+            assert applied.change == "unchanged"
+            assert await client.get_operation_state(ran.id) == "queued"
+            assert explained.text
+
+    asyncio.run(main())
+
+
+def test_an_ended_operation_is_awaited(web_on_sqlite: Web) -> None:
+    token = web_on_sqlite.token(Role.OPERATOR, APP)
+    with minutehand.Client(web_on_sqlite.url, token) as client:
+        ran = client.run("nightly", key="x")
+        web_on_sqlite.client(Role.OPERATOR, APP).post(f"/api/operations/{ran.id}:cancel")
+
+        assert client.run("nightly", key="x", wait_s=30) == Run(ran.id, "cancelled")
+
+
+def test_a_refusal_has_all_faults(web_on_sqlite: Web) -> None:
+    with minutehand.Client(web_on_sqlite.url, web_on_sqlite.token(Role.EDITOR, APP)) as client:
+        with pytest.raises(minutehand.ApiError, match="when") as wrong:
+            client.apply([{**NIGHTLY, "when": {}}])
+        with pytest.raises(ValueError, match="time zone"):
+            client.explain("nightly", NOON.replace(tzinfo=None))
+    stranger = minutehand.Client(web_on_sqlite.url, "mht_x")
+    with stranger, pytest.raises(minutehand.ApiError, match="token") as unknown:
+        stranger.run("nightly")
+
+    assert (wrong.value.status, wrong.value.kind) == (422, "invalid-document")
+    assert wrong.value.problems[0]["path"]
+    assert unknown.value.status == 401
+
+
+def test_the_client_knows_every_state_that_ends() -> None:
+    assert set(ALL_ENDED) == ENDED
+
+
+def test_importing_minutehand_loads_no_http() -> None:
+    code = "import minutehand, sys; sys.exit('httpx' in sys.modules)"
+
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
