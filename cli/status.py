@@ -14,7 +14,9 @@ def status(
     context: typer.Context,
     check: Annotated[
         states.Part | None,
-        typer.Option(help="Print nothing; exit 1 unless this host's daemon or worker is alive."),
+        typer.Option(
+            help="Print nothing; exit 1 unless this host's daemon, worker or API is alive."
+        ),
     ] = None,
 ) -> None:
     """Show the daemon's last tick, workers, operations of the last day, and quarantined actions."""

@@ -13,12 +13,14 @@ from models.sql import read_clock
 from models.store import actions, notices, operations, ticks
 from runtime.config import Settings
 from runtime.database import reading
+from runtime.web_settings import WebSettings
 from scheduler.downtime import last_downtime
 from views.actions import health_in
 from views.installation import Installation
 from views.view import Instant, View
 
 DAY = timedelta(days=1)
+READY_WITHIN_S = 10.0
 
 
 class Part(StrEnum):
@@ -26,6 +28,7 @@ class Part(StrEnum):
 
     DAEMON = "daemon"
     WORKER = "worker"
+    WEB = "web"
 
 
 class Daemon(View):
@@ -162,7 +165,9 @@ def is_ticking(installation: Installation) -> bool:
 
 
 def is_alive(installation: Installation, part: Part) -> Alive:
-    """Return whether this host's daemon or worker is alive."""
+    """Return whether this host's daemon, worker or HTTP API is alive."""
+    if part is Part.WEB:
+        return Alive(part=part, is_alive=_serves(installation.settings.web))
     settings, host = installation.settings, socket.gethostname()
     with reading(installation.engine) as connection:
         if part is Part.DAEMON:
@@ -171,6 +176,19 @@ def is_alive(installation: Installation, part: Part) -> Alive:
             live = ticks.live_workers(connection, timedelta(seconds=settings.worker.lease_s))
             lives = any(f"@{host}:" in row["name"] for row in live)
     return Alive(part=part, is_alive=lives)
+
+
+def _serves(settings: WebSettings) -> bool:
+    """Return whether the HTTP API of this host is ready."""
+    import httpx
+
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host)  # noqa: S104
+    shown = f"[{host}]" if ":" in host else host
+    try:
+        answer = httpx.get(f"http://{shown}:{settings.port}/readyz", timeout=READY_WITHIN_S)
+    except httpx.TransportError:
+        return False
+    return answer.is_success
 
 
 def _two_ticks(settings: Settings) -> timedelta:

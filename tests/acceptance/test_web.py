@@ -127,6 +127,10 @@ def test_a_taken_port_is_refused_with_what_to_do(installation: Installation) -> 
     _, address = start_web(installation)
     port = address.rpartition(":")[2]
 
+    check = installation.command("status", "--check", "web")
+    on_port = {"SCHED_WEB_PORT": port}
+    assert installation.processes.run(check, on_port).returncode == 0
+    assert installation.processes.run(check, {"SCHED_WEB_PORT": "9"}).returncode == 1
     refused = installation.processes.run(installation.command("web", "--port", port))
 
     assert refused.returncode == 2
