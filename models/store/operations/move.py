@@ -37,11 +37,6 @@ _WRITES: dict[OperationState, dict[str, Any]] = {
         "finished_at": None,
     },
     _S.RUNNING: {
-        # The message that is being sent came, even if its sender has not noted that yet.
-        "sendings": sa.case(
-            (operations.c.handing_at.is_not(None) & (operations.c.sendings == 0), 1),
-            else_=operations.c.sendings,
-        ),
         "started_at": database_now(),
         "first_started_at": sa.func.coalesce(operations.c.first_started_at, database_now()),
         "heartbeat_at": database_now(),
