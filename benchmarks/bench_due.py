@@ -83,7 +83,7 @@ def _one_tick(
 def _send_bare(url: str, number: int) -> None:
     app = Celery("bare", broker=url)
 
-    @app.task(name="bare")
+    @app.task(name="bare", shared=False)
     def bare(id: str, attempt: int) -> None:
         """Do nothing."""
 

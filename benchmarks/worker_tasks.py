@@ -15,7 +15,7 @@ bare_app.conf.update(
 )
 
 
-@bare_app.task(name="bare")
+@bare_app.task(name="bare", shared=False)
 def bare(id: str, attempt: int) -> None:
     """Do nothing."""
 

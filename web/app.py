@@ -72,7 +72,16 @@ def make_app(opened: Installation) -> FastAPI:
 
 
 def stop_streams(app: FastAPI) -> None:
-    """End the streams of all listeners and all long polls, so that the server can stop."""
+    """Let the app's loop end all streams and long polls, so that the server can stop.
+
+    May be called by a signal handler or another thread.
+    """
+    loop: asyncio.AbstractEventLoop | None = getattr(app.state, "loop", None)
+    if loop is not None and not loop.is_closed():
+        loop.call_soon_threadsafe(_stop_streams, app)
+
+
+def _stop_streams(app: FastAPI) -> None:
     app.state.handout.stop()
     app.state.live_operations.stop()
     app.state.live_statuses.stop()
@@ -80,6 +89,7 @@ def stop_streams(app: FastAPI) -> None:
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    app.state.loop = asyncio.get_running_loop()
     threads = app.state.installation.settings.web.threads
     anyio.to_thread.current_default_thread_limiter().total_tokens = threads
     readers = [
@@ -87,7 +97,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         for one in (app.state.live_operations, app.state.live_statuses, app.state.handout)
     ]
     yield
-    stop_streams(app)
+    _stop_streams(app)
     for reader in readers:
         reader.cancel()
     await app.state.handout.note_stop()

@@ -6,7 +6,7 @@ default the home folder). Earlier releases wrote JSON Lines (`.jsonl`).
 
 import shutil
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from hashlib import sha256
@@ -147,6 +147,8 @@ def remove_leftovers(home: Path, app: str, now: datetime) -> int:
             gone += local.remove(path)
     for name in (folder_name(app), "readers"):
         for folder in sorted((home / SCRATCH / name).glob("*")):
-            if datetime.fromtimestamp(folder.stat().st_mtime, now.tzinfo) < now - ORPHAN_AGE:
-                gone += local.remove(str(folder.relative_to(home)))
+            # A reader that ends takes its own away.
+            with suppress(FileNotFoundError):
+                if datetime.fromtimestamp(folder.stat().st_mtime, now.tzinfo) < now - ORPHAN_AGE:
+                    gone += local.remove(str(folder.relative_to(home)))
     return gone

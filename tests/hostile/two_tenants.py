@@ -40,11 +40,14 @@ def carry_out(attacks: Sequence[Attack]) -> Iterator[tuple[bool, str]]:
 
 def main(attacks: Sequence[Attack] = ATTACKS) -> int:
     """Print a line for each attack; return 1 if one was not held."""
+    broken, before = 0, logging.root.manager.disable
     logging.disable()
-    broken = 0
-    for is_held, line in carry_out(attacks):
-        print(line, flush=True)
-        broken += not is_held
+    try:
+        for is_held, line in carry_out(attacks):
+            print(line, flush=True)
+            broken += not is_held
+    finally:
+        logging.disable(before)
     print(f"{len(attacks)} attacks, {broken} not held")
     return 1 if broken else 0
 

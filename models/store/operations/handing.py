@@ -159,7 +159,9 @@ def settle(
     followed = ticks.followed_tasks(connection, FOLLOWED_WITHIN) if accepted else set()
     for one in accepted:
         if one.hand_over.task in followed:
-            connection.execute(_queued(one))
+            is_queued = connection.execute(_queued(one)).rowcount
+            if not is_queued:
+                connection.execute(_noted(one))
     others = [(one.id, one.attempt) for one in accepted if one.hand_over.task not in followed]
     hand_over(connection, others, UNFOLLOWED, alerts)
     for one in refused:
@@ -175,6 +177,14 @@ def _queued(one: Handed) -> sa.Update:
         not_before=database_now(TAKEN_WITHIN),
         sendings=operations.c.sendings + 1,
     )
+
+
+def _noted(one: Handed) -> sa.Update:
+    """Count the sending of a message whose task began before this."""
+    began = sa.update(operations).where(
+        fenced(one.id, one.attempt), operations.c.state.not_in(PENDING), operations.c.sendings == 0
+    )
+    return began.values(sendings=1)
 
 
 def _released(one: Handed) -> sa.Update:

@@ -32,12 +32,14 @@ from views.doctor.report import Report
 from views.events import SentEvent
 from views.explanation import Explanation
 from views.installation import Migrated
+from views.jobs import AddedJob, DeletedJob, ImportedJobs, Jobs
 from views.operations import Log, Operation, Operations, OperationStateView
 from views.runs import CancelledAll, Ran, RanAll, RepeatedAll, RunPlan
 from views.simulation import Simulation
 from views.status import Status
 from views.steps import Steps
 from views.templates import TemplatePreview, Templates, TriedMail
+from views.tokens import NewToken, RevokedToken, Tokens
 from views.users import AddedUser, ImportedUsers, Users
 from views.view import Listing, View
 
@@ -88,6 +90,13 @@ CASES: list[tuple[str, tuple[str, ...], Kind]] = [
     ("user import", ("{users}",), ImportedUsers),
     ("event send", ("order.paid", "--user", "ann@example.com"), SentEvent),
     ("step list", (), Steps),
+    ("token create", ("--role", "viewer"), NewToken),
+    ("token list", (), Tokens),
+    ("token revoke", ("{token}",), RevokedToken),
+    ("job add", ("--url", "https://example.com/a"), AddedJob),
+    ("job import", ("--file", "{jobs}"), ImportedJobs),
+    ("job list", (), Jobs),
+    ("job delete", ("{job}",), DeletedJob),
     ("backfill", (*BACKFILL[1:], "--dry-run"), BackfillPlan),
     ("backfill", BACKFILL[1:], StartedBackfill),
     ("backfill", ("filled", "--cancel"), CancelledBackfills),
@@ -144,6 +153,9 @@ def filled(
         "new": write(make_document(name="new", when=HOURLY), "new.json"),
         "app": write({"name": "new-app"}, "app.json"),
         "users": write([{"id": "bob@example.com"}], "users.json"),
+        "token": call("token", "create", "--role", "viewer", "--json").json["id"],
+        "job": call("job", "add", "--url", "https://example.com/b", "--json").json["id"],
+        "jobs": write([{"url": "https://example.com/c"}], "jobs.json"),
     }
     return lambda text: text.format(**found)
 

@@ -63,7 +63,7 @@ def waits(context):
     print("running", flush=True)
     sys.stdin.readline()
 
-presence = Presence(settings, "quick@shifted:1", "quick")
+presence = Presence(settings, "quick@shifted:1", "quick", 1)
 presence.start()
 print(run_attempt(engine, settings, Registry(), (UUID(sys.argv[2]), 1), "shifted"), flush=True)
 """

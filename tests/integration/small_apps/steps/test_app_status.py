@@ -36,7 +36,8 @@ def test_before_the_first_refresh_there_is_nothing(work: Work) -> None:
     assert status(work) == {
         "status": "empty", "phase": None, "message": None, "blocking_maintenance": False,
         "next_run_at": None, "data_updated_at": None, "last_error": None, "run_type": None,
-        "rewritten": [], "reused": [], "eta": None,
+        "rewritten": [], "reused": [], "eta": None, "started_at": None, "elapsed_s": None,
+        "eta_s": None,
     }  # fmt: skip
 
 
