@@ -30,6 +30,10 @@ class _Server(uvicorn.Server):
         super().__init__(config)
         self._served = app
 
+    def end_soon(self, _number: int, _frame: FrameType | None) -> None:
+        """End right after the start."""
+        self.should_exit = True
+
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         stop_streams(self._served)
         super().handle_exit(sig, frame)
@@ -44,17 +48,18 @@ def serve(
     set_up_logs(settings.log, "web")
     # Its words about the start and the stop; ours say more.
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
-    end_with_parent()
     app = make_app(installation)
     config = configuration(app, settings.web, below)
     with listening(host or settings.web.host, settings.web.port if port is None else port) as own:
         address, number = own.getsockname()[:2]
         shown = f"[{address}]" if ":" in address else address
         logger.info("the API is at http://%s:%d%s/api", shown, number, below)
+        server = _Server(config, app)
         for number in (signal.SIGTERM, signal.SIGINT):
-            # The server stops by its own handlers, and raises the signal again when it has ended.
-            signal.signal(number, lambda *_: None)
-        _Server(config, app).run(sockets=[own])
+            # Until the server has its own handlers, and when it raises the signal again at its end.
+            signal.signal(number, server.end_soon)
+        end_with_parent()
+        server.run(sockets=[own])
 
 
 def configuration(app: FastAPI, settings: WebSettings, root_path: str) -> uvicorn.Config:
