@@ -86,11 +86,14 @@ def test_no_name_and_no_subject_adds_anything(name: str, subject: str) -> None:
 def test_what_the_library_lets_through_is_refused(
     monkeypatch: pytest.MonkeyPatch, payload: str
 ) -> None:
-    """The wall behind the wall: without our own rule for encoded words, nothing is sent."""
+    """The wall behind the wall: without our own rule for encoded words, nothing is smuggled.
+
+    Whether the library decodes such a word depends on Python's version.
+    """
     monkeypatch.setattr(messages, "_ENCODED_WORD", re.compile("(?!)"))
 
-    with pytest.raises((MailRefused, InvalidAddress)):
-        sent("Ann", payload)
+    with suppress(MailRefused, InvalidAddress):
+        check(sent("Ann", payload))
 
 
 def test_an_encoded_word_is_shown_as_it_is_written() -> None:
