@@ -10,12 +10,11 @@ from pydantic import Field
 from models.errors import Refused
 from models.operation import ENDED, WENT_WELL, by_backfill
 from models.store.operations import backfills
-from models.values import parse_instant
 from runtime.clock import wait_for
 from runtime.database import reading
 from scheduler.on_demand import backfill as filling
 from scheduler.on_demand.backfill_range import Mode, Wanted, parse_pace
-from views.finding import app_of, find
+from views.finding import app_of, find, instant_of
 from views.installation import Installation
 from views.view import Instant, Listing, View
 from views.waiting import why_unsent
@@ -188,7 +187,4 @@ def _wanted(installation: Installation, asked: Range) -> tuple[dict[str, Any], W
 def _instant(option: str, text: str | None, zone: str) -> datetime:
     if text is None:
         raise Refused(f"{option} is missing; write an instant such as 2026-11-20T06:00")
-    try:
-        return parse_instant(text, zone)
-    except ValueError as error:
-        raise Refused(f"{option} {text!r}: {error}") from None
+    return instant_of(option, text, zone)

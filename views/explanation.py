@@ -6,14 +6,13 @@ from uuid import UUID
 import sqlalchemy as sa
 from pydantic import Field
 
-from models.errors import NotFound, Refused
+from models.errors import NotFound
 from models.store import actions
 from models.store.actions import as_uid
-from models.values import parse_instant
 from runtime.database import reading
 from scheduler.explain import explain as explained
 from tasks.built_in import built_in_steps
-from views.finding import app_of, find
+from views.finding import app_of, find, instant_of
 from views.installation import Installation
 from views.view import Instant, View
 from views.words import zone_of
@@ -55,10 +54,7 @@ def explain(
     """
     with reading(installation.engine) as connection:
         uid, zone = _found(connection, installation, action)
-        try:
-            wanted = parse_instant(at, zone)
-        except ValueError as error:
-            raise Refused(f"INSTANT {at!r}: {error}") from None
+        wanted = instant_of("INSTANT", at, zone)
         found = explained(uid, wanted, connection, installation.settings, subject, built_in_steps())
     return Explanation(**{name: getattr(found, name) for name in found.__slots__}, zone=zone)
 

@@ -1,18 +1,19 @@
 """Find the action or operation that a user names."""
 
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 import sqlalchemy as sa
 
 from minutehand.steps import SmallApp
-from models.errors import NotFound
+from models.errors import NotFound, Refused
 from models.problems import listed
 from models.store import actions
 from models.store.actions import OVERDUE
 from models.stored import document_in
+from models.values import parse_instant
 from small_apps.store import app_overview, small_apps
 from views.installation import Installation
 
@@ -60,8 +61,21 @@ def app_of(
 def find_app(connection: sa.Connection, installation: Installation, name: str) -> SmallApp:
     """Return the small app of that name; raises NotFound, also for one outside the scope."""
     if not installation.may_see(name):
-        raise NotFound(f'small app "{name}" is unknown')
+        raise unknown_app(name)
     return small_apps.get(connection, name)
+
+
+def unknown_app(name: str) -> NotFound:
+    """Return the error of a small app that the request may not see, whether it exists or not."""
+    return NotFound(f'small app "{name}" is unknown')
+
+
+def instant_of(what: str, text: str, zone: str) -> datetime:
+    """Return the instant that a user wrote for `what`; raises Refused."""
+    try:
+        return parse_instant(text, zone)
+    except ValueError as error:
+        raise Refused(f"{what} {text!r}: {error}") from None
 
 
 def operation_id(text: str) -> UUID:

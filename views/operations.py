@@ -13,10 +13,9 @@ from models.errors import Refused
 from models.notices import shown_target
 from models.operation import Cause, OperationState
 from models.store import notices, operations
-from models.values import parse_instant
 from runtime.database import reading
 from small_apps.store import small_apps
-from views.finding import find, operation_id
+from views.finding import find, instant_of, operation_id
 from views.installation import Installation
 from views.view import Instant, Listing, View
 
@@ -165,8 +164,8 @@ def page(
             find(connection, installation, action)["uid"] if action else None,
             wanted.states,
             wanted.causes,
-            _instant("since", wanted.since, app.zone),
-            _instant("until", wanted.until, app.zone),
+            _read("since", wanted.since, app.zone),
+            _read("until", wanted.until, app.zone),
             None if cursor is None else _place(cursor),
         )
         rows = operations.page(connection, asked, limit + 1)
@@ -177,11 +176,8 @@ def page(
     )
 
 
-def _instant(name: str, text: str | None, zone: str) -> datetime | None:
-    try:
-        return None if text is None else parse_instant(text, zone)
-    except ValueError as error:
-        raise Refused(f"{name} {text!r}: {error}") from None
+def _read(name: str, text: str | None, zone: str) -> datetime | None:
+    return None if text is None else instant_of(name, text, zone)
 
 
 def _cursor(row: Mapping[str, Any]) -> str:
@@ -215,7 +211,7 @@ def rows_of(installation: Installation, ids: Sequence[UUID]) -> dict[UUID, Opera
     """Return those operations of `ids` that exist, by id, whatever their small app."""
     with reading(installation.engine) as connection:
         rows = operations.by_ids(connection, ids)
-    return {row["id"]: OperationRow(**_values(row)) for row in rows}
+    return {row.id: row for row in readable(rows)}
 
 
 def state(installation: Installation, id: str) -> OperationStateView:

@@ -9,12 +9,12 @@ from typing import Annotated, Any
 from fastapi import Depends, Query, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
-from models.errors import NotFound
 from models.roles import PERMITS, Permission
 from models.store import tokens
 from models.store.tokens import Bearer
 from runtime.clock import monotonic
 from runtime.database import reading
+from views.finding import unknown_app
 from views.installation import Installation
 from web.problems import Forbidden, TooManyFailures, Unauthorized
 
@@ -145,8 +145,8 @@ def _bearer(
 
 def _opened(request: Request, bearer: Bearer, app: str | None) -> Installation:
     """Return the installation as the bearer sees it."""
-    if bearer.app_name is not None and app not in {None, bearer.app_name}:
-        raise NotFound(f'small app "{app}" is unknown')
+    if app is not None and bearer.app_name not in {None, app}:
+        raise unknown_app(app)
     named = app or bearer.app_name
     opened: Installation = request.app.state.installation
     return opened.for_request(named, is_bound=named is not None, bearer=f"token {bearer.token_id}")

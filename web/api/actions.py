@@ -22,7 +22,7 @@ from web.bodies import (
 )
 
 router = APIRouter(prefix="/api", tags=["actions"])
-ACTION = reads("A scheduled action: docs/reference/actions.md.")
+ACTION = reads("A scheduled action: docs/reference/action.md.")
 ACTIONS = reads("A scheduled action, or a list of them.", lines=True)
 ContentType = Annotated[str | None, Header(include_in_schema=False)]
 Reader = Annotated[Installation, in_app(Permission.READ)]

@@ -24,7 +24,7 @@ from web.bodies import (
 )
 
 router = APIRouter(prefix="/api", tags=["small apps"])
-APP = reads("A small app: docs/reference/small-apps.md.")
+APP = reads("A small app: docs/reference/small-app.md.")
 Reader = Annotated[Installation, of_app(Permission.READ)]
 Editor = Annotated[Installation, of_app(Permission.EDIT)]
 Admin = Annotated[Installation, of_installation(Permission.ADMINISTER)]
