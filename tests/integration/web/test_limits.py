@@ -11,15 +11,19 @@ from models.roles import Role
 from runtime.config import Settings
 from tests.integration.web.conftest import APP, Serve, Web, with_shop
 
-SHORT = {"max_body_mb": 1, "body_timeout_s": 0.5, "failures": 3}
+Limited = Callable[..., Web]
 
 
 @pytest.fixture
-def narrow(home_of: Callable[[str], Settings], serve: Serve) -> Web:
-    """A server with small limits."""
-    settings = home_of("sqlite")
-    limits = settings.web.model_copy(update=SHORT)
-    return with_shop(serve(settings.model_copy(update={"web": limits})))
+def limited(home_of: Callable[[str], Settings], serve: Serve) -> Limited:
+    """Serve with the given limits."""
+
+    def start(**limits: float) -> Web:
+        settings = home_of("sqlite")
+        web = settings.web.model_copy(update=limits)
+        return with_shop(serve(settings.model_copy(update={"web": web})))
+
+    return start
 
 
 def raw(web: Web, head: str, *parts: bytes) -> bytes:
@@ -44,8 +48,8 @@ def head(web: Web, length: int) -> str:
     )
 
 
-def test_a_large_body_is_refused(narrow: Web) -> None:
-    client = narrow.client(Role.EDITOR, APP)
+def test_a_large_body_is_refused(limited: Limited) -> None:
+    client = limited(max_body_mb=1).client(Role.EDITOR, APP)
 
     told = client.post("/api/actions", content=b" " * (2**20 + 1))
     streamed = client.post("/api/actions", content=(b" " * 2**16 for _ in range(20)))
@@ -55,16 +59,19 @@ def test_a_large_body_is_refused(narrow: Web) -> None:
         assert refused.headers["content-type"] == "application/problem+json"
 
 
-def test_a_body_that_does_not_come_is_refused(narrow: Web) -> None:
-    answer = raw(narrow, head(narrow, 100), b'{"name": ')
+def test_a_body_that_does_not_come_is_refused(limited: Limited) -> None:
+    web = limited(body_timeout_s=0.5)
+
+    answer = raw(web, head(web, 100), b'{"name": ')
 
     assert answer.startswith(b"HTTP/1.1 408")
     assert b"did not arrive within 0.5 s" in answer
 
 
-def test_wrong_tokens_end_in_silence(narrow: Web) -> None:
-    right = narrow.client()
-    wrong = narrow.client(role=None, headers={"Authorization": "Bearer mht_000000000000_x"})
+def test_wrong_tokens_end_in_silence(limited: Limited) -> None:
+    web = limited(failures=3)
+    right = web.client()
+    wrong = web.client(role=None, headers={"Authorization": "Bearer mht_000000000000_x"})
 
     assert [wrong.get("/api/apps").status_code for _ in range(5)] == [401] * 3 + [429] * 2
     assert right.get("/api/apps").status_code == 429
