@@ -18,7 +18,7 @@ from models.column_types import (
     WholeNumber,
 )
 from models.operation import Cause, OperationState
-from models.roles import Role
+from models.roles import Role, TokenKind
 from models.stored import StoredGrants, StoredJson, StoredList, StoredPlan
 
 metadata = sa.MetaData(
@@ -523,6 +523,12 @@ tokens = sa.Table(
     _at("expires_at"),
     _at("last_used_at"),
     _at("revoked_at"),
+    _text("kind", default=TokenKind.TOKEN),
+    _states("kind", [kind.value for kind in TokenKind]),
+    # The token that opened a session: the session ends with it.
+    sa.Column("parent", sa.ForeignKey("tokens.id")),
+    # What the browser of a session calls itself.
+    _line("browser"),
 )
 
 # Facts of the installation: tz release, kernel version, the last tick's `now`.

@@ -35,6 +35,8 @@ POLICY = "; ".join(
         "frame-ancestors 'none'",
     )
 )
+# With no-referrer, a browser would hide the origin of our own forms from us.
+HEADERS = {"Content-Security-Policy": POLICY, "Referrer-Policy": "same-origin"}
 # How each state of an operation looks: one of the five tones that the style sheet has.
 TONES = {
     "pending": "idle",
@@ -112,7 +114,7 @@ def render(
     """Return a page, or a part of one."""
     page = Page(request)
     text = _templates().get_template(template).render(page=page, **values)
-    made = HTMLResponse(text, status, {"Content-Security-Policy": POLICY, **(headers or {})})
+    made = HTMLResponse(text, status, {**HEADERS, **(headers or {})})
     if page.notice:
         made.delete_cookie(NOTICE_COOKIE, path=page.url("/"))
     return made

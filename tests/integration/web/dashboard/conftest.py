@@ -1,0 +1,40 @@
+"""The dashboard as a browser meets it: clients with sessions."""
+
+import re
+from collections.abc import Callable, Iterator
+
+import httpx
+import pytest
+
+from models.roles import Role
+from tests.integration.web.conftest import Web
+
+CSRF = re.compile(r'name="csrf" value="([0-9a-f]{64})"')
+
+
+def csrf_of(browser: httpx.Client) -> str:
+    """Return what the pages of a session send with each change."""
+    found = CSRF.search(browser.get("/sessions").text)
+    assert found is not None
+    return found[1]
+
+
+Browse = Callable[..., httpx.Client]
+
+
+@pytest.fixture
+def browse() -> Iterator[Browse]:
+    """Open a browser that has signed in by a new token of a role, or by none."""
+    opened: list[httpx.Client] = []
+
+    def start(web: Web, role: Role | None = Role.ADMIN, app: str | None = None) -> httpx.Client:
+        browser = httpx.Client(base_url=web.url, timeout=30, headers={"User-Agent": "Firefox"})
+        opened.append(browser)
+        if role is not None:
+            signed_in = browser.post("/sign-in", data={"token": web.token(role, app)})
+            assert signed_in.status_code == 303
+        return browser
+
+    yield start
+    for browser in opened:
+        browser.close()
