@@ -4,6 +4,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse
+from pydantic import BaseModel, Field
 
 from models.errors import InvalidDocument, NotFound, Refused, SchedulerError
 from models.json_text import read_json
@@ -31,6 +32,14 @@ NEW_ACTION = {
     "when": {"cron_rule": "0 7 * * MON", "timezone": "Europe/Paris"},
     "operations": {},
 }
+
+
+class Asked(BaseModel):
+    """What the page of an action is asked: why (not) at an instant; the plan of a backfill."""
+
+    at: str = ""
+    first: str = Field("", alias="from")
+    last: str = Field("", alias="to")
 
 
 @router.get("/actions")
@@ -105,16 +114,11 @@ def new_action(request: Request, visitor: ReaderOfEditor, app: str) -> HTMLRespo
 
 @router.get("/apps/{app}/actions/{action}")
 def show_action(
-    request: Request,
-    visitor: Viewer,
-    app: str,
-    action: str,
-    at: str = "",
-    first: Annotated[str, Query(alias="from")] = "",
-    last: Annotated[str, Query(alias="to")] = "",
+    request: Request, visitor: Viewer, action: str, asked: Annotated[Asked, Query()]
 ) -> HTMLResponse:
     """Show an action, with the answer to "why (not) at …?" and the plan of a backfill if asked."""
     opened = visitor.opened
+    app = opened.app_name
     shown = actions.show(opened, action)
     past = history.history_of(opened, action)
     revisions = actions.revisions_of(opened, action).root
@@ -131,22 +135,24 @@ def show_action(
             (one, difference(before.document if before else {}, one.document))
             for one, before in zip(revisions, [*revisions[1:], None], strict=True)
         ],
-        "at": at,
-        "first": first,
-        "last": last,
-        "explained": None,
-        "planned": None,
-        "fault": "",
+        "asked": asked,
+        **_answers(opened, action, asked),
     }
-    try:
-        if at:
-            values["explained"] = explanation.explain(opened, action, at)
-        if first and last:
-            asked = backfills.Range(action=action, first=first, last=last)
-            values["planned"] = backfills.plan(opened, asked)
-    except SchedulerError as error:
-        values["fault"] = str(error)
     return render(request, "action.html", values)
+
+
+def _answers(opened: Installation, action: str, asked: Asked) -> dict[str, Any]:
+    """Return the explanation and the plan that are asked for, or why there is none."""
+    explained, planned, fault = None, None, ""
+    try:
+        if asked.at:
+            explained = explanation.explain(opened, action, asked.at)
+        if asked.first and asked.last:
+            whole = backfills.Range(action=action, first=asked.first, last=asked.last)
+            planned = backfills.plan(opened, whole)
+    except SchedulerError as error:
+        fault = str(error)
+    return {"explained": explained, "planned": planned, "fault": fault}
 
 
 @router.get("/apps/{app}/actions/{action}/edit")
@@ -194,7 +200,7 @@ def start_backfill(request: Request, visitor: Operator, app: str, action: str) -
 
 
 @router.post("/apps/{app}/actions/{action}/delete")
-def delete_action(request: Request, visitor: Editor, app: str, action: str) -> RedirectResponse:
+def delete_action(request: Request, visitor: Editor, action: str) -> RedirectResponse:
     """Delete an action."""
     _change(visitor.opened, action, "delete")
     return see(request, "/actions", say("change.done_delete", count=1))

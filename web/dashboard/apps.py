@@ -1,5 +1,6 @@
 """Pages of small apps."""
 
+from dataclasses import asdict
 from typing import Annotated
 
 from fastapi import APIRouter, Request
@@ -34,7 +35,7 @@ def show_app(request: Request, visitor: Viewer, app: str) -> HTMLResponse:
     """Show a small app."""
     opened = visitor.opened
     shown = apps.show(opened, app)
-    grants = shown.grants.model_dump(mode="json")
+    grants = asdict(shown.grants)
     values = {
         "visitor": visitor,
         "shown": shown,

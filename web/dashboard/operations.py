@@ -6,9 +6,10 @@ from typing import Annotated, Any
 from uuid import UUID
 
 import anyio.to_thread
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse
 from fastapi.sse import EventSourceResponse, ServerSentEvent
+from pydantic import BaseModel
 
 from models.errors import SchedulerError
 from models.operation import ENDED, Cause, OperationState
@@ -26,46 +27,48 @@ PAGE = 50
 STATES = frozenset(OperationState)
 
 
+class Asked(BaseModel):
+    """The fields of the form above the list; an empty one admits all."""
+
+    action: str = ""
+    state: str = ""
+    cause: str = ""
+    since: str = ""
+    until: str = ""
+    cursor: str | None = None
+
+    def filter(self) -> operations.Filter:
+        """Return what to list; a state or a cause that does not exist admits all."""
+        return operations.Filter(
+            action=self.action or None,
+            states=(OperationState(self.state),) if self.state in STATES else (),
+            causes=(Cause(self.cause),) if self.cause in set(Cause) else (),
+            since=self.since or None,
+            until=self.until or None,
+        )
+
+
 @router.get("/operations")
 def list_operations(
-    request: Request,
-    visitor: Viewer,
-    action: str = "",
-    state: str = "",
-    cause: str = "",
-    since: str = "",
-    until: str = "",
-    cursor: str | None = None,
+    request: Request, visitor: Viewer, asked: Annotated[Asked, Query()]
 ) -> HTMLResponse:
     """Show a page of a small app's operations."""
     found, fault = None, ""
-    wanted = operations.Filter(
-        action=action or None,
-        states=(OperationState(state),) if state in STATES else (),
-        causes=(Cause(cause),) if cause in set(Cause) else (),
-        since=since or None,
-        until=until or None,
-    )
     try:
-        found = operations.page(visitor.opened, wanted, PAGE, cursor)
+        found = operations.page(visitor.opened, asked.filter(), PAGE, asked.cursor)
     except SchedulerError as error:
         fault = str(error)
-    asked = {"action": action, "state": state, "cause": cause, "since": since, "until": until}
-    return render(
-        request,
-        "operations.html",
-        {
-            "visitor": visitor,
-            "found": found,
-            "fault": fault,
-            "states": list(OperationState),
-            "causes": list(Cause),
-            "apps": [one.name for one in apps.list_apps(visitor.opened).root],
-            "app": visitor.opened.app_name,
-            **asked,
-        },
-        404 if fault else 200,
-    )
+    values = {
+        "visitor": visitor,
+        "found": found,
+        "fault": fault,
+        "asked": asked,
+        "states": list(OperationState),
+        "causes": list(Cause),
+        "apps": [one.name for one in apps.list_apps(visitor.opened).root],
+        "app": visitor.opened.app_name,
+    }
+    return render(request, "operations.html", values, 404 if fault else 200)
 
 
 @router.get("/operations/{id}")
