@@ -18,7 +18,7 @@ from web import health
 from web.access import Failures
 from web.api import actions, installation, jobs, live, operations, people
 from web.api import apps as app_endpoints
-from web.dashboard import sign_in, static_files
+from web.dashboard import sessions, sign_in, static_files
 from web.dashboard.errors import answer_error
 from web.dashboard.session import SignInNeeded, ask_to_sign_in
 from web.guards import BoundedBodies
@@ -44,7 +44,7 @@ ROUTERS = (
     health.router,
 )
 # The dashboard: none of its pages is of the API, and of its description.
-PAGES = (sign_in.router, static_files.router)
+PAGES = (sign_in.router, sessions.router, static_files.router)
 
 
 def make_app(opened: Installation) -> FastAPI:
