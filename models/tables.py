@@ -216,6 +216,7 @@ _UNSTARTED = "state IN ('pending', 'queued')"
 # The condition of the index operations_jobs: no worker has taken it.
 JOB_TO_TAKE = f"{_SENDABLE} AND task = 'job'"
 _RUNNING = "state = 'running'"
+_TROUBLED = "state IN ('failed', 'missed', 'partial')"
 _WAITS_TURN = f"turn = 'waits' AND {_UNSTARTED}"
 _HAS_TURN = "turn = 'taken' AND state IN ('pending', 'queued', 'running')"
 
@@ -291,6 +292,7 @@ operations = sa.Table(
     sa.Index("operations_of_action", "action_uid", "occurrence_at"),
     sa.Index("operations_recent", "small_app_id", "recorded_at"),
     sa.Index("operations_finished", "finished_at"),
+    _partial("operations_troubled", "finished_at", where=_TROUBLED),
 )
 
 operation_logs = sa.Table(

@@ -18,7 +18,12 @@ from web import health
 from web.access import Failures
 from web.api import actions, installation, jobs, live, operations, people
 from web.api import apps as app_endpoints
-from web.dashboard import sessions, sign_in, static_files
+from web.dashboard import actions as action_pages
+from web.dashboard import apps as app_pages
+from web.dashboard import health as health_page
+from web.dashboard import operations as operation_pages
+from web.dashboard import overview, sign_in, static_files
+from web.dashboard import sessions as session_pages
 from web.dashboard.errors import answer_error
 from web.dashboard.session import SignInNeeded, ask_to_sign_in
 from web.guards import BoundedBodies
@@ -44,7 +49,16 @@ ROUTERS = (
     health.router,
 )
 # The dashboard: none of its pages is of the API, and of its description.
-PAGES = (sign_in.router, sessions.router, static_files.router)
+PAGES = (
+    overview.router,
+    action_pages.router,
+    operation_pages.router,
+    app_pages.router,
+    health_page.router,
+    session_pages.router,
+    sign_in.router,
+    static_files.router,
+)
 
 
 def make_app(opened: Installation) -> FastAPI:

@@ -58,6 +58,7 @@ class Page:
     def __init__(self, request: Request) -> None:
         self.root = request.scope.get("root_path", "")
         self.path = request.url.path.removeprefix(self.root)
+        self.query = f"?{request.url.query}" if request.url.query else ""
         self.zone = _zone(request.cookies.get(ZONE_COOKIE))
         self.now = utc_now()
         # What the change before this page did, told once.
@@ -74,7 +75,7 @@ class Page:
     def time(self, at: datetime | None, zone: str | None = None) -> Markup:
         """Return an instant: relative to now, and absolute in `zone` or the viewer's."""
         if at is None:
-            return Markup('<span class="none">–</span>')
+            return Markup('<span class="none">-</span>')
         shown = zone or self.zone
         return Markup(
             '<time datetime="{}" title="{} {} · {}"><span class="rel">{}</span>'
@@ -87,6 +88,10 @@ class Page:
             self.relative(at),
             _short(at.astimezone(ZoneInfo(shown)), self.now.astimezone(ZoneInfo(shown))),
         )
+
+    def clock(self, at: datetime, zone: str) -> str:
+        """Return an instant on the clock of a zone."""
+        return in_zone(at, zone)
 
     def relative(self, at: datetime) -> str:
         """Return an instant as a distance from now: `in 5 min`, `2 h ago`."""
@@ -113,6 +118,11 @@ def render(
     if page.notice:
         made.delete_cookie(NOTICE_COOKIE, path=page.url("/"))
     return made
+
+
+def render_part(request: Request, template: str, values: Mapping[str, Any]) -> str:
+    """Return a part of a page, for a stream."""
+    return _templates().get_template(template).render(page=Page(request), **values)
 
 
 def see(request: Request, path: str, notice: str = "") -> RedirectResponse:
@@ -145,6 +155,7 @@ def _templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    made.filters["capitalize_first"] = lambda text: text[:1].upper() + text[1:]
     made.globals.update(say=say, tone=tone)
     return made
 
