@@ -14,11 +14,11 @@ from web.dashboard.texts import say
 
 WIDTH = 1200
 # Left of it stand the names of the lanes.
-LEFT = 170
+LEFT = 160
 LANE = 26
 TOP = 44
 LOAD = 18
-LONGEST_NAME = 24
+LONGEST_NAME = 20
 SPARK_WIDTH, SPARK_HEIGHT = 96, 22
 
 
@@ -186,7 +186,9 @@ def spark(seconds: Sequence[float]) -> str:
 
 CELL = 13
 WEEK_ROWS = 7
-BARS_WIDTH, BARS_HEIGHT = 720, 120
+BARS_WIDTH, BARS_HEIGHT = 720, 130
+# Right of the bars stand the names of the lines.
+RIGHT = 110
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +263,7 @@ def durations(history: ActionHistory, zone: str) -> Durations | None:
     if history.limit_s is not None and history.limit_s < 3 * most:
         most = max(most, history.limit_s)
     high = BARS_HEIGHT - 14
-    step = min(24.0, BARS_WIDTH / len(history.runs))
+    step = min(24.0, (BARS_WIDTH - RIGHT) / len(history.runs))
 
     def y(seconds: float) -> float:
         return round(12 + high * (1 - seconds / most), 1)

@@ -74,6 +74,15 @@
     count();
   });
   count();
+  // A chart that is wider than the screen begins at the present.
+  const scrollToNow = () => document.querySelectorAll(".scroll:has(svg)").forEach((box) => {
+    const now = box.querySelector(".now");
+    const spare = box.scrollWidth - box.clientWidth;
+    if (spare > 0) box.scrollLeft = now ? spare * now.getAttribute("x1") / 1200 : spare;
+  });
+  scrollToNow();
+  document.addEventListener("htmx:after:swap", scrollToNow);
+
   let dirty = false;
   document.addEventListener("input", (event) => { dirty ||= Boolean(event.target.closest("form[data-guard]")); });
   document.addEventListener("submit", (event) => { if (event.target.matches("form[data-guard]")) dirty = false; });
