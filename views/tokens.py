@@ -86,12 +86,12 @@ def list_tokens(installation: Installation) -> Tokens:
 def revoke(installation: Installation, id: str) -> RevokedToken:
     """Revoke a token, a session or a link: its next request is refused. Raises NotFound."""
     with installation.engine.begin() as connection:
-        app_id = tokens.revoke(connection, id, installation.scope)
+        kind, app_id = tokens.revoke(connection, id, installation.scope)
         audit.write(
             connection,
             small_app_id=app_id,
             actor=installation.actor,
-            verb="token.revoke",
+            verb=f"{kind}.revoke",
             objects={id: None},
         )
     return RevokedToken(id=id)

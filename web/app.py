@@ -23,6 +23,7 @@ from web.dashboard import apps as app_pages
 from web.dashboard import health as health_page
 from web.dashboard import operations as operation_pages
 from web.dashboard import overview, sign_in, static_files
+from web.dashboard import sessions as session_pages
 from web.dashboard.errors import answer_error
 from web.dashboard.session import SignInNeeded, ask_to_sign_in
 from web.guards import BoundedBodies
@@ -54,6 +55,7 @@ PAGES = (
     operation_pages.router,
     app_pages.router,
     health_page.router,
+    session_pages.router,
     sign_in.router,
     static_files.router,
 )

@@ -126,37 +126,28 @@ def listed(connection: sa.Connection, scope: Scope) -> Sequence[sa.RowMapping]:
     return connection.execute(query.where(tokens.c.revoked_at.is_(None))).mappings().all()
 
 
-def open_sessions(
-    connection: sa.Connection, scope: Scope, of_token: str | None = None
-) -> Sequence[sa.RowMapping]:
-    """Return the sessions of the scope that are open, the newest first; of one token with an id."""
+def open_sessions(connection: sa.Connection, scope: Scope) -> Sequence[sa.RowMapping]:
+    """Return the sessions of the scope that are open, the newest first, without hashes."""
     query = _shown(_valid(TokenKind.SESSION, *_SHOWN), TokenKind.SESSION, scope)
-    if of_token is not None:
-        query = query.where(tokens.c.parent == of_token)
     return connection.execute(query).mappings().all()
 
 
-def revoke(
-    connection: sa.Connection, id: str, scope: Scope, kind: TokenKind | None = None
-) -> int | None:
-    """Revoke a token of the scope, of one kind or any, at once; return its small app.
+def revoke(connection: sa.Connection, id: str, scope: Scope) -> tuple[TokenKind, int | None]:
+    """Revoke a token, session or link of the scope, at once; return its kind and small app.
 
-    The sessions that it opened end with it. Raises NotFound.
+    The sessions that a token opened end with it. Raises NotFound.
     """
     its_own = (tokens.c.id == id) & tokens.c.revoked_at.is_(None)
-    if kind is not None:
-        its_own &= tokens.c.kind == kind
     revoked = (
         sa.update(tokens)
         .where(its_own, scope.has(tokens.c.small_app_id))
         .values(revoked_at=database_now())
-        .returning(tokens.c.small_app_id)
+        .returning(tokens.c.kind, tokens.c.small_app_id)
     )
     row = connection.execute(revoked).one_or_none()
     if row is None:
         raise NotFound(f"no token has the id {id!r}; see `minutehand token list`")
-    app_id: int | None = row.small_app_id
-    return app_id
+    return TokenKind(row.kind), row.small_app_id
 
 
 _OF_APP = small_apps.c.id == tokens.c.small_app_id

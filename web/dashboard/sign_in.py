@@ -7,7 +7,7 @@ from fastapi.responses import Response
 
 from models.errors import Refused
 from models.roles import Permission, TokenKind
-from views import sessions
+from views import sessions, tokens
 from views.installation import Installation
 from web.access import authenticated, bearer_of
 from web.dashboard.rendering import render, see
@@ -71,7 +71,7 @@ def use_link(request: Request, link: str) -> Response:
 @router.post("/sign-out")
 def sign_out(request: Request, visitor: Annotated[Visitor, changing(Permission.READ)]) -> Response:
     """End the session."""
-    sessions.end_session(visitor.opened, visitor.session_id)
+    tokens.revoke(visitor.opened, visitor.session_id)
     return forget(request, see(request, "/sign-in", say("sign_in.signed_out")))
 
 

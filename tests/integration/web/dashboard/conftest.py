@@ -9,7 +9,31 @@ import pytest
 from models.roles import Role
 from tests.integration.web.conftest import Web
 
+FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 CSRF = re.compile(r'name="csrf" value="([0-9a-f]{64})"')
+
+Browse = Callable[..., httpx.Client]
+
+
+@pytest.fixture
+def browse() -> Iterator[Browse]:
+    """Open a browser that has signed in: by a token, by a new one of a role, or not at all."""
+    opened: list[httpx.Client] = []
+
+    def start(
+        web: Web, role: Role | None = Role.ADMIN, app: str | None = None, token: str | None = None
+    ) -> httpx.Client:
+        browser = httpx.Client(base_url=web.url, timeout=30, headers={"User-Agent": FIREFOX})
+        opened.append(browser)
+        if role is not None:
+            secret = token or web.token(role, app)
+            signed_in = browser.post("/sign-in", data={"token": secret})
+            assert signed_in.status_code == 303
+        return browser
+
+    yield start
+    for browser in opened:
+        browser.close()
 
 
 def csrf_of(browser: httpx.Client) -> str:
@@ -17,24 +41,3 @@ def csrf_of(browser: httpx.Client) -> str:
     found = CSRF.search(browser.get("/sessions").text)
     assert found is not None
     return found[1]
-
-
-Browse = Callable[..., httpx.Client]
-
-
-@pytest.fixture
-def browse() -> Iterator[Browse]:
-    """Open a browser that has signed in by a new token of a role, or by none."""
-    opened: list[httpx.Client] = []
-
-    def start(web: Web, role: Role | None = Role.ADMIN, app: str | None = None) -> httpx.Client:
-        browser = httpx.Client(base_url=web.url, timeout=30, headers={"User-Agent": "Firefox"})
-        opened.append(browser)
-        if role is not None:
-            signed_in = browser.post("/sign-in", data={"token": web.token(role, app)})
-            assert signed_in.status_code == 303
-        return browser
-
-    yield start
-    for browser in opened:
-        browser.close()
