@@ -20,7 +20,7 @@ class WorkSettings(Section):
 
 
 class WebSettings(Section):
-    """`minutehand web`: the HTTP API."""
+    """`minutehand web`: the HTTP API and the dashboard."""
 
     host: str = Field("127.0.0.1", description="address to listen on; loopback by default")
     port: int = Field(8265, ge=0, le=65_535, description="port to listen on; 0 for any free one")
