@@ -24,8 +24,9 @@ from web.bodies import (
 )
 
 router = APIRouter(prefix="/api", tags=["actions"])
-ACTION = reads("A scheduled action: docs/reference/action.md.")
-ACTIONS = reads("A scheduled action, or a list of them.", lines=True)
+WHAT = "A scheduled action: docs/reference/action.md."
+ACTION = reads("ActionDocument", WHAT)
+ACTIONS = reads("ActionDocument", WHAT, many=True, lines=True)
 ContentType = Annotated[str | None, Header(include_in_schema=False)]
 Reader = Annotated[Installation, in_app(Permission.READ)]
 Operator = Annotated[Installation, in_app(Permission.OPERATE)]

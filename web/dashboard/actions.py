@@ -1,6 +1,8 @@
 """Pages of actions: the search, one action, and what can be done with them."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any
+from zoneinfo import available_timezones
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse
@@ -10,7 +12,18 @@ from models.errors import InvalidDocument, NotFound, Refused, SchedulerError
 from models.json_text import read_json
 from models.roles import Permission
 from models.store.actions.search import Standing
-from views import actions, apps, backfills, change_plan, changes, explanation, runs
+from views import (
+    actions,
+    apps,
+    backfills,
+    change_plan,
+    changes,
+    explanation,
+    runs,
+    steps,
+    templates,
+    users,
+)
 from views.actions import history, search
 from views.installation import Installation
 from web.dashboard import drawing
@@ -27,9 +40,15 @@ ReaderOfEditor = Annotated[Visitor, viewing(Permission.EDIT)]
 PAGE = 50
 MOST_CHOSEN = 500
 NEXT = 10
+# The rules that the form can write; static/form.js knows them by these names.
+RHYTHMS = ("minutes", "hour", "day", "weekdays", "week", "month", "own")
+WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+ZONES = sorted(name for name in available_timezones() if "/" in name and name[:4] != "Etc/")
+# What is said of a document before it is read.
+NOTHING = {"faults": (), "meaning": None, "planned": None}
 NEW_ACTION = {
     "name": "",
-    "when": {"cron_rule": "0 7 * * MON", "timezone": "Europe/Paris"},
+    "when": {"cron_rule": "0 7 * * mon", "timezone": "UTC"},
     "operations": {},
 }
 
@@ -225,20 +244,47 @@ def _edit(
     text: str,
     error: Exception | None,
 ) -> HTMLResponse:
-    values = {"visitor": visitor, "app": app, "shown": shown, "text": text, "error": error}
-    meaning = _meaning(visitor, app, text) if shown or error else {"meaning": None}
+    opened = visitor.opened
+    values = {
+        "visitor": visitor,
+        "app": app,
+        "shown": shown,
+        "text": text,
+        "error": error,
+        "steps": steps.list_steps(opened).steps,
+        "templates": [one.name for one in templates.list_templates(opened).root],
+        "groups": [one.name for one in users.list_groups(opened).root],
+        "zones": ZONES,
+        "examples": _example,
+        "rhythms": RHYTHMS,
+        "weekdays": WEEKDAYS,
+    }
+    meaning = _meaning(visitor, app, text) if shown or error else NOTHING
     return render(request, "edit.html", {**meaning, **values}, 422 if error else 200)
+
+
+def _example(step: str, known: Sequence[str]) -> Any:
+    """Return parameters of a step to start from."""
+    examples: dict[str, Any] = {
+        "refresh": True,
+        "publish": {"data": True},
+        "send_execsum": True,
+        "send_email": {"template": known[0] if known else ""},
+        "celery_task": {"task": ""},
+        "job": {"url": ""},
+    }
+    return examples.get(step, {})
 
 
 def _meaning(visitor: Visitor, app: str, text: str) -> dict[str, Any]:
     """Return what the page says of a document: its faults, or its meaning and what it changes."""
-    values: dict[str, Any] = {"visitor": visitor, "app": app, "faults": (), "reached": None}
+    values: dict[str, Any] = {**NOTHING, "visitor": visitor, "app": app, "text": text}
     try:
         document = read_json(text.encode())
         (meaning,) = changes.check(visitor.opened, [document]).root
         (planned,) = change_plan.plan_changes(visitor.opened, [document]).actions
     except InvalidDocument as error:
-        return {**values, "faults": error.problems, "meaning": None, "planned": None}
+        return {**values, "faults": error.problems}
     except Refused as error:
-        return {**values, "faults": (error,), "meaning": None, "planned": None}
+        return {**values, "faults": (error,)}
     return {**values, "meaning": meaning, "planned": planned}

@@ -58,6 +58,7 @@ class Page:
     def __init__(self, request: Request) -> None:
         self.root = request.scope.get("root_path", "")
         self.path = request.url.path.removeprefix(self.root)
+        self.origin = f"{request.url.scheme}://{request.url.netloc}"
         self.query = f"?{request.url.query}" if request.url.query else ""
         self.zone = _zone(request.cookies.get(ZONE_COOKIE))
         self.now = utc_now()
