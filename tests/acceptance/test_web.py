@@ -1,11 +1,9 @@
 """`minutehand web` as a process: followed to the end, stopped, killed, and beside another one."""
 
 import json
-import re
 import signal
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from typing import Any
 
 import httpx
@@ -14,33 +12,7 @@ import pytest
 from models.operation import ENDED
 from runtime.clock import wait_for
 from tests.acceptance.installation import Installation
-from tests.acceptance.processes import Process
-
-ADDRESS = re.compile(r"the API is at (http://127\.0\.0\.1:\d+)/api")
-
-
-def start_web(installation: Installation) -> tuple[Process, str]:
-    """Start a server; return it and its address when it serves."""
-    web = installation.processes.start("web", installation.command("web"))
-    web.said("the API is at")
-    found = ADDRESS.search(web.text())
-    assert found is not None
-    return web, found[1]
-
-
-@contextmanager
-def client(
-    installation: Installation, *addresses: str, role: str = "operator"
-) -> Iterator[list[httpx.Client]]:
-    """Yield a client of each address, all with the same token."""
-    token = installation.cli("token", "create", "--role", role)["token"]
-    headers = {"Authorization": f"Bearer {token}"}
-    clients = [httpx.Client(base_url=one, headers=headers, timeout=60) for one in addresses]
-    try:
-        yield clients
-    finally:
-        for one in clients:
-            one.close()
+from tests.acceptance.web_door import client, start_web
 
 
 def events(response: httpx.Response) -> Iterator[tuple[str, dict[str, Any]]]:
