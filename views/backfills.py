@@ -103,12 +103,11 @@ class Range(View):
 
 def backfill_of(row: Mapping[str, Any]) -> Backfill:
     """Return the view of a stored backfill."""
-    return Backfill(**_values(row))
+    return Backfill.of(row, **_ends(row))
 
 
-def _values(row: Mapping[str, Any]) -> dict[str, Any]:
-    ends = {"first_at": row["since"] + timedelta(seconds=1), "last_at": row["until"]}
-    return {key: row[key] for key in Backfill.model_fields if key not in ends} | ends
+def _ends(row: Mapping[str, Any]) -> dict[str, datetime]:
+    return {"first_at": row["since"] + timedelta(seconds=1), "last_at": row["until"]}
 
 
 class Backfills(Listing[Backfill]):
@@ -150,7 +149,8 @@ def start(installation: Installation, asked: Range, timeout_s: float | None) -> 
             stored = backfills.get(connection, id, installation.scope)
             states = backfills.states_of(connection, stored, by_backfill(id, stored["actor"]))
         return StartedBackfill(
-            **_values(stored),
+            **Backfill.values_of(stored, (ends := _ends(stored))),
+            **ends,
             uid=row["uid"],
             name=row["name"],
             operations={str(state): count for state, count in states.items()},
