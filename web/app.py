@@ -92,10 +92,8 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     app.state.loop = asyncio.get_running_loop()
     threads = app.state.installation.settings.web.threads
     anyio.to_thread.current_default_thread_limiter().total_tokens = threads
-    readers = [
-        asyncio.create_task(one.run())
-        for one in (app.state.live_operations, app.state.live_statuses, app.state.handout)
-    ]
+    all_that_look = (app.state.live_operations, app.state.live_statuses, app.state.handout)
+    readers = [asyncio.create_task(one.looks.run()) for one in all_that_look]
     yield
     _stop_streams(app)
     for reader in readers:
