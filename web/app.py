@@ -8,7 +8,6 @@ from uuid import UUID
 import anyio.to_thread
 from fastapi import FastAPI
 from fastapi.middleware.cors import CORSMiddleware
-from fastapi.routing import APIRoute
 
 from runtime.config import Settings
 from views import apps
@@ -51,8 +50,6 @@ def make_app(opened: Installation) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         lifespan=_lifespan,
-        generate_unique_id_function=_name,
-        strict_content_type=False,
     )
     app.state.installation = opened
     app.state.failures = Failures(settings.web.failures)
@@ -61,9 +58,8 @@ def make_app(opened: Installation) -> FastAPI:
     app.state.handout = Handout(opened)
     app.openapi = lambda: openapi_of(app)  # type: ignore[method-assign]
     install(app)
-    for router in ROUTERS:
-        app.include_router(router)
     app.state.endpoints = [route for router in ROUTERS for route in router.routes]
+    app.router.routes.extend(app.state.endpoints)
     app.add_middleware(
         BoundedBodies, most_mb=settings.web.max_body_mb, timeout_s=settings.web.body_timeout_s
     )
@@ -118,7 +114,3 @@ def _allow_origins(app: FastAPI, settings: Settings) -> None:
             allow_headers=["Authorization", "Content-Type", "If-Match", "If-None-Match"],
             expose_headers=["ETag"],
         )
-
-
-def _name(route: APIRoute) -> str:
-    return route.name

@@ -4,6 +4,7 @@ import hmac
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import cache
 from hashlib import sha256
 from secrets import token_hex, token_urlsafe
 from typing import Any
@@ -67,13 +68,18 @@ def bearer_of(connection: sa.Connection, text: str) -> tuple[Bearer, bool] | Non
     None if the token is unknown, wrong, expired or revoked, or its small app is deleted. The time
     that this takes says nothing of the secret.
     """
-    query = _valid().where(tokens.c.id == _id_in(text))
-    row = connection.execute(query).one_or_none()
+    row = connection.execute(_bearer(), {"its_id": _id_in(text)}).one_or_none()
     is_right = hmac.compare_digest(_hash(text), _NO_HASH if row is None else row.hash)
     if row is None or not is_right:
         return None
     bearer = Bearer(row.id, Role(row.role), row.app_name)
     return bearer, row.is_stale
+
+
+@cache
+def _bearer() -> sa.Select[Any]:
+    """Return the statement that finds a token; it is made once, for each request runs it."""
+    return _valid().where(tokens.c.id == sa.bindparam("its_id"))
 
 
 def note_use(connection: sa.Connection, id: str) -> None:

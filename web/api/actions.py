@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Header, Query, Response
+from fastapi import Header, Query, Response
 
 from models.roles import Permission
 from views import actions, backfills, change_plan, changes, explanation, runs
@@ -20,8 +20,9 @@ from web.bodies import (
     required_tag,
     revision_in,
 )
+from web.routing import endpoints
 
-router = APIRouter(prefix="/api", tags=["actions"])
+router = endpoints("actions", "/api")
 ACTION = reads("A scheduled action: docs/reference/action.md.")
 ACTIONS = reads("A scheduled action, or a list of them.", lines=True)
 ContentType = Annotated[str | None, Header(include_in_schema=False)]
