@@ -5,7 +5,9 @@ from typing import Annotated, Literal
 from fastapi import Header, Query, Response
 
 from models.roles import Permission
+from models.store.actions.search import Standing
 from views import actions, backfills, change_plan, changes, explanation, runs
+from views.actions import history, search
 from views.installation import Installation
 from web.access import in_app
 from web.bodies import (
@@ -23,8 +25,9 @@ from web.bodies import (
 from web.routing import endpoints
 
 router = endpoints("actions", "/api")
-ACTION = reads("A scheduled action: docs/reference/action.md.")
-ACTIONS = reads("A scheduled action, or a list of them.", lines=True)
+WHAT = "A scheduled action: docs/reference/action.md."
+ACTION = reads("ActionDocument", WHAT)
+ACTIONS = reads("ActionDocument", WHAT, many=True, lines=True)
 ContentType = Annotated[str | None, Header(include_in_schema=False)]
 Reader = Annotated[Installation, in_app(Permission.READ)]
 Operator = Annotated[Installation, in_app(Permission.OPERATE)]
@@ -51,6 +54,19 @@ def list_actions(
 ) -> actions.Actions:
     """List the actions of a small app with their status, by name."""
     return actions.list_actions(opened, unhealthy=unhealthy, owner=owner)
+
+
+@router.get("/actions:search")
+def search_actions(
+    opened: Reader,
+    words: Annotated[str, Query(description="Each is in the name or in the owner.")] = "",
+    owner: str | None = None,
+    standing: Standing | None = None,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 50,
+    cursor: str | None = None,
+) -> search.ActionPage:
+    """Return a page of the actions that a search finds, by name; of all small apps without one."""
+    return search.search(opened, words, owner, standing, limit, cursor)
 
 
 @router.post("/actions", status_code=201, openapi_extra=ACTION)
@@ -130,6 +146,12 @@ def explain_action(
 ) -> explanation.Explanation:
     """Explain why an action ran, or did not run, at an instant."""
     return explanation.explain(opened, action, at, user)
+
+
+@router.get("/actions/{action}/history")
+def show_history(opened: Reader, action: str) -> history.ActionHistory:
+    """Return what an action did in a year, day by day, and how long its last runs took."""
+    return history.history_of(opened, action)
 
 
 @router.get("/actions/{action}/revisions")

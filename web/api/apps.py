@@ -12,6 +12,7 @@ from views import apps, data, templates
 from views.installation import Installation
 from web.access import in_app, of_app, of_installation
 from web.bodies import (
+    JSON_LINES,
     Body,
     IfMatch,
     IfNoneMatch,
@@ -25,7 +26,7 @@ from web.bodies import (
 from web.routing import endpoints
 
 router = endpoints("small apps", "/api")
-APP = reads("A small app: docs/reference/small-app.md.")
+APP = reads("SmallAppDocument", "A small app: docs/reference/small-app.md.")
 Reader = Annotated[Installation, of_app(Permission.READ)]
 Editor = Annotated[Installation, of_app(Permission.EDIT)]
 Admin = Annotated[Installation, of_installation(Permission.ADMINISTER)]
@@ -108,7 +109,7 @@ def change_grants(opened: Admin, app: str, body: Body) -> apps.GrantedTo:
 @router.get(
     "/apps/{app}/data/{domain}",
     response_class=StreamingResponse,
-    responses={200: {"content": {"application/jsonl": {"schema": {"type": "string"}}}}},
+    responses={200: {"content": {JSON_LINES: {"schema": {"type": "string"}}}}},
 )
 def read_data(opened: Reader, app: str, domain: str, staging: bool = False) -> StreamingResponse:
     """Return the published rows of a domain, all of one version, as JSON Lines."""
@@ -129,7 +130,7 @@ def read_data(opened: Reader, app: str, domain: str, staging: bool = False) -> S
         finally:
             rows.__exit__(None, None, None)
 
-    return StreamingResponse(lines(), media_type="application/jsonl")
+    return StreamingResponse(lines(), media_type=JSON_LINES)
 
 
 @router.get("/apps/{app}/templates")

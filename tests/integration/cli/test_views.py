@@ -35,6 +35,7 @@ from views.installation import Migrated
 from views.jobs import AddedJob, DeletedJob, ImportedJobs, Jobs
 from views.operations import Log, Operation, Operations, OperationStateView
 from views.runs import CancelledAll, Ran, RanAll, RepeatedAll, RunPlan
+from views.sessions import NewLink
 from views.simulation import Simulation
 from views.status import Status
 from views.steps import Steps
@@ -91,6 +92,7 @@ CASES: list[tuple[str, tuple[str, ...], Kind]] = [
     ("event send", ("order.paid", "--user", "ann@example.com"), SentEvent),
     ("step list", (), Steps),
     ("token create", ("--role", "viewer"), NewToken),
+    ("token link", ("--role", "editor"), NewLink),
     ("token list", (), Tokens),
     ("token revoke", ("{token}",), RevokedToken),
     ("job add", ("--url", "https://example.com/a"), AddedJob),

@@ -84,7 +84,7 @@ def serve() -> Iterator[Serve]:
         opened.__dict__["settings"] = settings
         app = make_app(opened)
         own = listening("127.0.0.1", 0)
-        server = uvicorn.Server(configuration(app, settings.web, ""))
+        server = uvicorn.Server(configuration(app, settings.web, settings.web.root_path))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [own]}, daemon=True)
         thread.start()
         assert wait_for(lambda: server.started, 30)
