@@ -13,11 +13,11 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from benchmarks.harness import Database, Figure, Sizes, Stack, main, percentile, process
+from benchmarks.harness import Database, Figure, Sizes, Stack, main, middle, percentile, process
 from benchmarks.http import Connection, Server, connections, web_process
 from minutehand.steps import SmallApp
 from models.operation import OperationState
-from models.tables import operations
+from models.tables import operations, ticks
 from runtime.clock import utc_now
 from runtime.database import reading
 from scheduler.changes.change import create_all
@@ -39,6 +39,7 @@ def measure(stack: Stack, sizes: Sizes) -> list[Figure]:
     with web_process(database, SCHED_LOG_LEVEL="WARNING") as server, daemon:
         received = asyncio.run(_rounds(server, sizes))
     recorded, offered = _times(database, received)
+    tick = _tick_ms(database, sizes.workers)
     stack.drop(database)
     what = f"jobs, {sizes.workers:,} at once for as many workers"
     return [
@@ -47,6 +48,7 @@ def measure(stack: Stack, sizes: Sizes) -> list[Figure]:
         Figure(f"{what}: recorded to received, worst of {len(recorded):,}", recorded[-1], "ms"),
         Figure(f"{what}: offered to received, p50", percentile(offered, 50), "ms"),
         Figure(f"{what}: offered to received, p99", percentile(offered, 99), "ms"),
+        Figure(f"{what}: the tick that records them", tick, "ms"),
     ]
 
 
@@ -110,6 +112,13 @@ def _times(database: Database, received: dict[UUID, datetime]) -> tuple[list[flo
     recorded = sorted(_ms(received[row.id], row.recorded_at) for row in rows)
     offered = sorted(_ms(received[row.id], row.queued_at or row.recorded_at) for row in rows)
     return recorded, offered
+
+
+def _tick_ms(database: Database, number: int) -> float:
+    """Return the median time of the ticks that recorded all jobs, on the same busy machine."""
+    with reading(database.engine) as connection:
+        rows = connection.execute(sa.select(ticks.c.report, ticks.c.duration_ms)).all()
+    return middle([row.duration_ms for row in rows if row.report.get("recorded") == number])
 
 
 def _ms(later: datetime, earlier: datetime) -> float:
