@@ -1,5 +1,6 @@
 """Run the HTTP door: one process, stopped in order within ten seconds."""
 
+import gc
 import logging
 import signal
 import socket
@@ -61,6 +62,9 @@ def serve(
             # Until the server has its own handlers, and when it raises the signal again at its end.
             signal.signal(number, server.end_soon)
         end_with_parent()
+        # What lives as long as the process need not be looked through again and again.
+        gc.collect()
+        gc.freeze()
         server.run(sockets=[own])
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Response
+from fastapi import Query, Response
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict
 
@@ -23,8 +23,9 @@ from web.bodies import (
     required_tag,
     value_of,
 )
+from web.routing import endpoints
 
-router = APIRouter(prefix="/api", tags=["small apps"])
+router = endpoints("small apps", "/api")
 APP = reads("SmallAppDocument", "A small app: docs/reference/small-app.md.")
 Reader = Annotated[Installation, of_app(Permission.READ)]
 Editor = Annotated[Installation, of_app(Permission.EDIT)]
