@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from cli.arguments import existing, installation
+from cli.arguments import door, existing
 from cli.render import show
 from cli.tree import group as group_of
 from models.roles import Role
@@ -22,13 +22,13 @@ def create(
     ] = None,
 ) -> None:
     """Make a token, for one small app with --app, and print it once."""
-    show(context, tokens.create(installation(context), role, expires))
+    show(context, door(context).ask(tokens.create, role, expires))
 
 
 @commands.command("list")
 def list_tokens(context: typer.Context) -> None:
     """List the tokens that are not revoked."""
-    show(context, tokens.list_tokens(existing(context)))
+    show(context, existing(context).ask(tokens.list_tokens))
 
 
 @commands.command("revoke")
@@ -37,4 +37,4 @@ def revoke(
     id: Annotated[str, typer.Argument(help="Id of a token.", metavar="ID")],
 ) -> None:
     """Revoke a token, at once."""
-    show(context, tokens.revoke(existing(context), id))
+    show(context, existing(context).ask(tokens.revoke, id))
