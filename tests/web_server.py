@@ -1,5 +1,6 @@
 """The HTTP door as a real server: it listens on loopback, in a thread of this process."""
 
+import logging
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +17,8 @@ from web.app import stop_streams
 @contextmanager
 def serving(app: FastAPI, settings: WebSettings, root_path: str = "") -> Iterator[str]:
     """Serve an application; yield its address."""
+    # Its words would go to the stderr of a test that has ended.
+    logging.getLogger("uvicorn").setLevel(logging.WARNING)
     own = listening("127.0.0.1", 0)
     server = uvicorn.Server(configuration(app, settings, root_path))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [own]}, daemon=True)

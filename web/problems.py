@@ -1,5 +1,6 @@
 """Errors as problem details (RFC 9457): one shape for every answer that is not a success."""
 
+import json
 import logging
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
@@ -7,7 +8,7 @@ from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
+from fastapi.responses import Response
 from fastapi.routing import APIRoute
 from pydantic import Field
 from starlette.exceptions import HTTPException
@@ -84,7 +85,7 @@ def answer(
     detail: str,
     problems: Sequence[Problem] = (),
     headers: Mapping[str, str] | None = None,
-) -> JSONResponse:
+) -> Response:
     """Return the answer for a problem; `kind` is its name, such as `not-found`."""
     details = ProblemDetails(
         type=f"urn:minutehand:problem:{kind}",
@@ -95,8 +96,9 @@ def answer(
             Fault(path=one.path, value=_short(one.value), remedy=one.remedy) for one in problems
         ),
     )
-    body = details.model_dump(mode="json")
-    return JSONResponse(body, status, dict(headers or {}), MEDIA_TYPE)
+    # In ASCII: a refused text may hold half a character, which UTF-8 cannot write.
+    body = json.dumps(details.model_dump(mode="json"))
+    return Response(body, status, dict(headers or {}), MEDIA_TYPE)
 
 
 # By the most special class: the status, the kind, and headers of the answer.
@@ -129,19 +131,19 @@ def install(app: FastAPI) -> None:
         app.add_exception_handler(kind, _database_away)
 
 
-def _known_error(_request: Request, error: Exception) -> JSONResponse:
+def _known_error(_request: Request, error: Exception) -> Response:
     status, kind, headers = next(KNOWN[one] for one in type(error).__mro__ if one in KNOWN)
     problems = error.problems if isinstance(error, InvalidDocument) else ()
     return answer(status, kind, str(error), problems, headers)
 
 
-def _database_away(_request: Request, error: Exception) -> JSONResponse:
+def _database_away(_request: Request, error: Exception) -> Response:
     logger.warning("database unavailable: %s", error)
     detail = "the database does not answer; try again"
     return answer(503, "database-unavailable", detail, headers={"Retry-After": RETRY_AFTER_S})
 
 
-def _invalid_request(_request: Request, error: Any) -> JSONResponse:
+def _invalid_request(_request: Request, error: Any) -> Response:
     problems = [
         Problem(".".join(map(str, one["loc"])), one.get("input"), one["msg"])
         for one in error.errors()
@@ -150,7 +152,7 @@ def _invalid_request(_request: Request, error: Any) -> JSONResponse:
     return answer(422, "invalid-request", detail, problems)
 
 
-def _http_error(request: Request, error: Any) -> JSONResponse:
+def _http_error(request: Request, error: Any) -> Response:
     status = HTTPStatus(error.status_code)
     kind = status.phrase.lower().replace(" ", "-")
     headers = dict(error.headers or {})
@@ -166,7 +168,7 @@ def _methods_at(request: Request) -> list[str]:
     return sorted({method for one in matching for method in one.methods or ()})
 
 
-def _unexpected(request: Request, error: Exception) -> JSONResponse:
+def _unexpected(request: Request, error: Exception) -> Response:
     logger.error("%s %s failed", request.method, request.url.path, exc_info=error)
     return answer(500, "internal", "the server failed; its log says why")
 

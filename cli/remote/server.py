@@ -1,9 +1,10 @@
 """A server of the HTTP API: it answers what commands ask, as an installation here does."""
 
+import ssl
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 import httpx
@@ -47,6 +48,7 @@ class Server:
     def _http(self) -> httpx.Client:
         return httpx.Client(
             base_url=self.url,
+            verify=_certificates(),
             headers={"Authorization": f"Bearer {self.token}"},
             timeout=httpx.Timeout(TIMEOUT_S, connect=CONNECT_S),
             follow_redirects=False,
@@ -121,6 +123,12 @@ class Server:
                 yield response
         except (httpx.RequestError, httpx.StreamError, httpx.InvalidURL) as error:
             raise ServerAway(f"{self.url} does not answer: {_reason(error)}") from None
+
+
+@cache
+def _certificates() -> ssl.SSLContext:
+    """Return what certificates are verified by, read once in a process."""
+    return httpx.create_ssl_context()
 
 
 def _reason(error: Exception) -> str:

@@ -75,7 +75,9 @@ class Elsewhere:
 
     def close(self) -> None:
         """Close the database of the home folder."""
-        self.app.state.installation.engine.dispose()
+        engine = self.app.state.installation.__dict__.pop("engine", None)
+        if engine is not None:
+            engine.dispose()
 
 
 @pytest.fixture(scope="session")
