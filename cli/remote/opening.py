@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
-
-import httpx
+from urllib.parse import urlsplit
 
 from cli.remote.server import Server
 from models.errors import Refused
@@ -45,26 +44,28 @@ def server_of(
 
 def is_exposed(url: str) -> bool:
     """Return whether others on the way can read the token."""
-    parsed = httpx.URL(url)
-    if parsed.scheme == "https" or parsed.host == "localhost":
+    parsed = urlsplit(url)
+    host = parsed.hostname or ""
+    if parsed.scheme == "https" or host == "localhost":
         return False
     try:
-        return not ip_address(parsed.host).is_loopback
+        return not ip_address(host).is_loopback
     except ValueError:
         return True
 
 
 def _address(text: str) -> str:
     """Return the address of a server, which may be given as that of its API."""
-    try:
-        url = httpx.URL(text.strip())
-    except httpx.InvalidURL as error:
-        raise Refused(f"--url {text!r} is no address: {error}") from None
-    if url.userinfo:
+    if "@" in text:
         raise Refused("--url holds a user or a password; leave it out, the token is enough")
-    if url.scheme not in {"http", "https"} or not url.host or url.query or url.fragment:
+    try:
+        url = urlsplit(text.strip())
+        is_address = url.scheme in {"http", "https"} and bool(url.hostname) and url.port != 0
+    except ValueError:
+        is_address = False
+    if not is_address or url.query or url.fragment:
         raise Refused(f"--url {text!r} is no address; write one such as https://cron.example.com")
-    return str(url).rstrip("/").removesuffix("/api")
+    return url.geturl().rstrip("/").removesuffix("/api")
 
 
 def _token(named: Named, environ: Mapping[str, str]) -> str:

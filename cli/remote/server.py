@@ -3,7 +3,7 @@
 import ssl
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
@@ -39,7 +39,7 @@ class Server:
     """
 
     url: str
-    token: str
+    token: str = field(repr=False)
     app: str | None = None
     # How often it is asked whether something has ended.
     poll_s = 1.0
