@@ -96,9 +96,10 @@ def answer(
             Fault(path=one.path, value=_short(one.value), remedy=one.remedy) for one in problems
         ),
     )
-    # In ASCII: a refused text may hold half a character, which UTF-8 cannot write.
-    body = json.dumps(details.model_dump(mode="json"))
-    return Response(body, status, dict(headers or {}), MEDIA_TYPE)
+    body = json.dumps(details.model_dump(mode="json"), ensure_ascii=False, separators=(",", ":"))
+    # A refused text may hold half a character, which UTF-8 cannot write but JSON can escape.
+    text = body.encode("utf-8", "backslashreplace")
+    return Response(text, status, dict(headers or {}), MEDIA_TYPE)
 
 
 # By the most special class: the status, the kind, and headers of the answer.
