@@ -25,9 +25,11 @@ $(VENV)/.stamp: requirements.lock pyproject.toml | $(BIN)/python
 	@$(PIP) install --no-deps --no-build-isolation -e .
 	@touch $@
 
-$(VENV)/.stamp-dev: requirements-dev.lock $(VENV)/.stamp
+# The generator of HTTP clients works with our typer, though it asks for an older one: --no-deps.
+$(VENV)/.stamp-dev: requirements-dev.lock requirements-client.lock $(VENV)/.stamp
 	@echo "installing what the tests need"
 	@$(PIP) install --require-hashes -r requirements-dev.lock
+	@$(PIP) install --require-hashes --no-deps -r requirements-client.lock
 	@touch $@
 
 up: $(VENV)/.stamp ## Run everything here, with the demo small app; Ctrl-C stops it
@@ -65,9 +67,10 @@ bench: $(VENV)/.stamp-dev ## Measure; see docs/reference/benchmarks.md
 	$(BIN)/python benchmarks/bench_cron.py
 	$(BIN)/python -m benchmarks.run_all
 
-lock: ## For maintainers: write both lock files anew (names, versions and hashes only)
+lock: ## For maintainers: write the lock files anew (names, versions and hashes only)
 	uv pip compile -q --universal --generate-hashes --no-header --no-annotate --python-version 3.11 pyproject.toml -o requirements.lock
 	uv pip compile -q --universal --generate-hashes --no-header --no-annotate --python-version 3.11 --extra dev pyproject.toml -o requirements-dev.lock
+	printf 'openapi-python-client>=0.29.1,<0.30\nruamel-yaml\n' | uv pip compile -q --no-deps --universal --generate-hashes --no-header --no-annotate --python-version 3.11 - -o requirements-client.lock
 
 clean:
 	rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .pytest_cache

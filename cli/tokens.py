@@ -1,14 +1,14 @@
-"""`minutehand token …`: tokens of the HTTP API."""
+"""`minutehand token …`: tokens of the HTTP API, and links to the dashboard."""
 
 from typing import Annotated
 
 import typer
 
-from cli.arguments import door, existing
+from cli.arguments import door, existing, here
 from cli.render import show
 from cli.tree import group as group_of
 from models.roles import Role
-from views import tokens
+from views import sessions, tokens
 
 commands = group_of("Tokens of the HTTP API.")
 
@@ -25,6 +25,15 @@ def create(
     show(context, door(context).ask(tokens.create, role, expires))
 
 
+@commands.command("link")
+def link(
+    context: typer.Context,
+    role: Annotated[Role, typer.Option(help="What the visitor may do.")] = Role.VIEWER,
+) -> None:
+    """Print a link that signs in to the dashboard once, within an hour."""
+    show(context, sessions.make_link(here(context), role))
+
+
 @commands.command("list")
 def list_tokens(context: typer.Context) -> None:
     """List the tokens that are not revoked."""
@@ -34,7 +43,7 @@ def list_tokens(context: typer.Context) -> None:
 @commands.command("revoke")
 def revoke(
     context: typer.Context,
-    id: Annotated[str, typer.Argument(help="Id of a token.", metavar="ID")],
+    id: Annotated[str, typer.Argument(help="Id of a token or a session.", metavar="ID")],
 ) -> None:
-    """Revoke a token, at once."""
+    """Revoke a token, with the sessions that it opened, or one session, at once."""
     show(context, existing(context).ask(tokens.revoke, id))

@@ -1,5 +1,6 @@
 """The states of an operation and the moves between them: the one table of legal moves."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
 from uuid import UUID
@@ -71,6 +72,8 @@ def by_backfill(id: UUID, actor: str) -> CausedBy:
 
 UNSTARTED = frozenset({_S.PENDING, _S.QUEUED})
 ENDED = frozenset(_S) - UNSTARTED - {_S.RUNNING}
+# Of several operations the first of these says how they stand.
+_WORST = (_S.FAILED, _S.MISSED, _S.PARTIAL, _S.RUNNING, _S.PENDING, _S.QUEUED, _S.SUCCESS)
 # States in which a run ends.
 OUTCOMES = frozenset({_S.SUCCESS, _S.PARTIAL, _S.FAILED, _S.CANCELLED})
 DONE = frozenset({_S.SUCCESS, _S.PARTIAL})
@@ -123,3 +126,8 @@ def after_loss(losses: int, *, repeatable: bool, cancel_requested: bool) -> Oper
     if not repeatable or losses >= MOST_LOSSES:
         return OperationState.FAILED
     return OperationState.PENDING
+
+
+def worst(states: Collection[str]) -> str:
+    """Return the state that stands for several, such as the failed one."""
+    return next((state for state in _WORST if state in states), min(states))

@@ -13,6 +13,17 @@ class Role(StrEnum):
     ADMIN = "admin"
 
 
+class TokenKind(StrEnum):
+    """What a token opens: each door accepts only its own kind."""
+
+    # The HTTP API, as `Authorization: Bearer`; and a session, at the sign-in.
+    TOKEN = "token"  # noqa: S105 - a kind, no secret
+    # The pages, as a cookie.
+    SESSION = "session"
+    # One session, once.
+    LINK = "link"
+
+
 class Permission(StrEnum):
     """What a request does."""
 

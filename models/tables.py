@@ -18,7 +18,7 @@ from models.column_types import (
     WholeNumber,
 )
 from models.operation import Cause, OperationState
-from models.roles import Role
+from models.roles import Role, TokenKind
 from models.stored import StoredGrants, StoredJson, StoredList, StoredPlan
 
 metadata = sa.MetaData(
@@ -216,6 +216,7 @@ _UNSTARTED = "state IN ('pending', 'queued')"
 # The condition of the index operations_jobs: no worker has taken it.
 JOB_TO_TAKE = f"{_SENDABLE} AND task = 'job'"
 _RUNNING = "state = 'running'"
+_TROUBLED = "state IN ('failed', 'missed', 'partial')"
 _WAITS_TURN = f"turn = 'waits' AND {_UNSTARTED}"
 _HAS_TURN = "turn = 'taken' AND state IN ('pending', 'queued', 'running')"
 
@@ -291,6 +292,7 @@ operations = sa.Table(
     sa.Index("operations_of_action", "action_uid", "occurrence_at"),
     sa.Index("operations_recent", "small_app_id", "recorded_at"),
     sa.Index("operations_finished", "finished_at"),
+    _partial("operations_troubled", "finished_at", where=_TROUBLED),
 )
 
 operation_logs = sa.Table(
@@ -523,6 +525,12 @@ tokens = sa.Table(
     _at("expires_at"),
     _at("last_used_at"),
     _at("revoked_at"),
+    _text("kind", default=TokenKind.TOKEN),
+    _states("kind", [kind.value for kind in TokenKind]),
+    # The token that opened a session: the session ends with it.
+    sa.Column("parent", sa.ForeignKey("tokens.id")),
+    # What the browser of a session calls itself.
+    _line("browser"),
 )
 
 # Facts of the installation: tz release, kernel version, the last tick's `now`.

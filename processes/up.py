@@ -11,6 +11,7 @@ import sqlalchemy as sa
 
 from broker.names import DEFAULT, HEAVY, QUICK
 from models.errors import SchedulerError
+from models.roles import Role
 from processes import demo
 from runtime.clock import wait_for
 from runtime.config import Settings
@@ -21,7 +22,7 @@ from runtime.supervisor import Child, folder_lock, own_command, stop_all
 from scheduler.changes import default_actions
 from scheduler.on_demand import manual
 from tasks.built_in import built_in_steps
-from views import tokens
+from views import sessions, tokens
 from views.installation import Installation
 
 logger = logging.getLogger("minutehand.up")
@@ -56,6 +57,7 @@ def up(installation: Installation, *, load_demo: bool, run_now: bool) -> None:
         for child in children:
             child.start()
         _log_places(settings)
+        _print_link(installation)
         if run_now:
             _run_all(installation)
         while not stop.wait(WATCH_S):
@@ -101,6 +103,13 @@ def _print_first_token(installation: Installation) -> None:
     if made is not None:
         sys.stdout.write(f"token of the API for its admin, shown this once: {made.token}\n")
         sys.stdout.flush()
+
+
+def _print_link(installation: Installation) -> None:
+    """Print a link that signs the admin in to the dashboard once."""
+    made = sessions.make_link(installation, Role.ADMIN)
+    sys.stdout.write(f"the dashboard, signed in once and within an hour: {made.url}\n")
+    sys.stdout.flush()
 
 
 def _run_all(installation: Installation) -> None:

@@ -37,6 +37,9 @@ class WebSettings(Section):
     failures: int = Field(
         20, ge=1, le=10_000, description="wrong tokens that an address may send in a minute"
     )
+    session_hours: float = Field(
+        12, gt=0, le=2160, description="hours until a session of the dashboard ends"
+    )
 
     @field_validator("root_path")
     @classmethod

@@ -15,12 +15,12 @@ from web.app import stop_streams
 
 
 @contextmanager
-def serving(app: FastAPI, settings: WebSettings, root_path: str = "") -> Iterator[str]:
+def serving(app: FastAPI, settings: WebSettings) -> Iterator[str]:
     """Serve an application; yield its address."""
     # Its words would go to the stderr of a test that has ended.
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
     own = listening("127.0.0.1", 0)
-    server = uvicorn.Server(configuration(app, settings, root_path))
+    server = uvicorn.Server(configuration(app, settings, settings.root_path))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [own]}, daemon=True)
     thread.start()
     assert wait_for(lambda: server.started, 30)

@@ -7,15 +7,17 @@ import sqlalchemy as sa
 from pydantic import Field
 
 from minutehand.steps import SmallApp
+from models.action import ScheduledActionModel
 from models.errors import InvalidAction, NotFound, Outdated, Problem, Refused
 from models.sql import read_clock
 from models.store.actions import deletion
+from models.store.people import users
 from runtime.database import reading
 from scheduler.changes import change
 from scheduler.changes.change import StoreAll
 from scheduler.changes.deletion import delete_all
 from scheduler.changes.validation import ChangeContext, Watch, context_of, revisions_of, unwatched
-from views.actions import Described, Upcoming, upcoming_of
+from views.actions import Described, Reach, Upcoming, upcoming_of
 from views.finding import app_of, find
 from views.installation import Installation
 from views.view import Listing, View
@@ -24,6 +26,9 @@ from views.warnings import action_warnings
 ALL = 10_000_000
 # A document that was never stored has no uid, so its jitter is unknown.
 NO_UID = UUID(int=0)
+# Of more documents, whom each reaches is not said.
+FEW = 10
+SHOWN = 10
 
 
 class Changed(View):
@@ -102,12 +107,21 @@ def check(installation: Installation, documents: Sequence[object]) -> Checked:
         upcoming = [
             upcoming_of(connection, (app.id, NO_UID), one.plan, (now, app.zone)) for one in made
         ]
+        is_few = len(made) <= FEW
+        reach = [_reach(connection, app, one.model) if is_few else None for one in made]
     return Checked(
         tuple(
-            Described(name=one.model.name, warnings=found, **dict(when))
-            for one, found, when in zip(made, warnings, upcoming, strict=True)
+            Described(name=one.model.name, warnings=found, reach=whom, **dict(when))
+            for one, found, whom, when in zip(made, warnings, reach, upcoming, strict=True)
         )
     )
+
+
+def _reach(connection: sa.Connection, app: SmallApp, model: ScheduledActionModel) -> Reach | None:
+    if model.recipients is None:
+        return None
+    found = users.recipients_of(connection, app.id, model.recipients)
+    return Reach(count=len(found), first=tuple(one.name or one.id for one in found[:SHOWN]))
 
 
 def add(

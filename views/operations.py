@@ -114,6 +114,7 @@ class Notice(View):
 class Operation(OperationRow):
     """An operation with its attempts and its notices."""
 
+    app: str = Field(description="Its small app.")
     zone: str = Field(description="IANA zone of its small app.")
     attempts: tuple[Attempt, ...]
     notices: tuple[Notice, ...]
@@ -199,9 +200,11 @@ def show(installation: Installation, id: str) -> Operation:
     """Return an operation with its attempts and notices; raises NotFound."""
     with reading(installation.engine) as connection:
         row = operations.get(connection, operation_id(id), installation.scope)
+        app = small_apps.by_id(connection, row["small_app_id"])
         return Operation(
             **_values(row),
-            zone=small_apps.by_id(connection, row["small_app_id"]).zone,
+            app=app.name,
+            zone=app.zone,
             attempts=tuple(Attempt(**one) for one in _attempts(connection, row["id"])),
             notices=tuple(_notice(one) for one in notices.of_operation(connection, row["id"])),
         )

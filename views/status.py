@@ -142,7 +142,7 @@ def status_in(connection: sa.Connection, settings: Settings) -> Status:
     live = ticks.live_workers(connection, seen_within)
     return Status(
         now=now,
-        daemon=_daemon(connection, settings, now),
+        daemon=daemon_in(connection, settings, now),
         max_skew_s=settings.clock.max_skew_s,
         clock_set_back=_clock_set_back(connection, now),
         downtime=last_downtime(connection, now - DAY),
@@ -195,7 +195,8 @@ def _two_ticks(settings: Settings) -> timedelta:
     return timedelta(seconds=2 * settings.scheduler.tick_seconds)
 
 
-def _daemon(connection: sa.Connection, settings: Settings, now: datetime) -> Daemon | None:
+def daemon_in(connection: sa.Connection, settings: Settings, now: datetime) -> Daemon | None:
+    """Return the daemon that ticked last, None before the first tick."""
     tick = ticks.last(connection)
     if tick is None:
         return None

@@ -56,7 +56,8 @@ def create(installation: Installation, role: Role, expires: str | None) -> NewTo
     lifetime = None if expires is None else _lifetime(expires)
     app_id = None if app is None else app.id
     with installation.engine.begin() as connection:
-        id, text = tokens.create(connection, role, app_id, lifetime, installation.actor)
+        wanted = tokens.Wanted(role, app_id, lifetime, installation.actor)
+        id, text = tokens.create(connection, wanted)
         audit.write(
             connection,
             small_app_id=app_id,
@@ -83,14 +84,14 @@ def list_tokens(installation: Installation) -> Tokens:
 
 
 def revoke(installation: Installation, id: str) -> RevokedToken:
-    """Revoke a token: its next request is refused. Raises NotFound."""
+    """Revoke a token, a session or a link: its next request is refused. Raises NotFound."""
     with installation.engine.begin() as connection:
-        app_id = tokens.revoke(connection, id, installation.scope)
+        kind, app_id = tokens.revoke(connection, id, installation.scope)
         audit.write(
             connection,
             small_app_id=app_id,
             actor=installation.actor,
-            verb="token.revoke",
+            verb=f"{kind}.revoke",
             objects={id: None},
         )
     return RevokedToken(id=id)

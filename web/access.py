@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from fastapi import Depends, Query, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
-from models.roles import PERMITS, Permission
+from models.roles import PERMITS, Permission, TokenKind
 from models.store import tokens
 from models.store.tokens import Bearer
 from runtime.clock import monotonic
@@ -70,12 +70,13 @@ class Access:
     is_of_installation: bool = False
 
 
-Resolve = Callable[..., Installation]
+Resolve = Callable[..., Any]
 # The access of each dependency that the endpoints use: the page of roles is held against it.
 ACCESS: dict[Resolve, Access] = {}
 
 
-def _declared(resolve: Resolve, access: Access) -> Any:
+def declared(resolve: Resolve, access: Access) -> Any:
+    """Return the dependency of an endpoint, noted with its permission."""
     ACCESS[resolve] = access
     return Depends(resolve)
 
@@ -84,27 +85,27 @@ def of_app(permission: Permission) -> Any:
     """Return the dependency of an endpoint whose path names a small app."""
 
     def resolve(request: Request, credentials: Credentials, app: str) -> Installation:
-        return _opened(request, _bearer(request, credentials, permission), app)
+        return opened_for(request, _bearer(request, credentials, permission), app)
 
-    return _declared(resolve, Access(permission))
+    return declared(resolve, Access(permission))
 
 
 def in_app(permission: Permission) -> Any:
     """Return the dependency of an endpoint that takes `?app=`."""
 
     def resolve(request: Request, credentials: Credentials, app: AppQuery = None) -> Installation:
-        return _opened(request, _bearer(request, credentials, permission), app)
+        return opened_for(request, _bearer(request, credentials, permission), app)
 
-    return _declared(resolve, Access(permission))
+    return declared(resolve, Access(permission))
 
 
 def by_id(permission: Permission) -> Any:
     """Return the dependency of an endpoint whose path has an id, unique in the installation."""
 
     def resolve(request: Request, credentials: Credentials) -> Installation:
-        return _opened(request, _bearer(request, credentials, permission), None)
+        return opened_for(request, _bearer(request, credentials, permission), None)
 
-    return _declared(resolve, Access(permission))
+    return declared(resolve, Access(permission))
 
 
 def of_installation(permission: Permission) -> Any:
@@ -114,9 +115,9 @@ def of_installation(permission: Permission) -> Any:
         bearer = _bearer(request, credentials, permission)
         if bearer.app_name is not None:
             raise Forbidden("this needs a token of the installation, not of one small app")
-        return _opened(request, bearer, None)
+        return opened_for(request, bearer, None)
 
-    return _declared(resolve, Access(permission, is_of_installation=True))
+    return declared(resolve, Access(permission, is_of_installation=True))
 
 
 def _bearer(
@@ -125,28 +126,48 @@ def _bearer(
     """Return the bearer of the request's token; raises what the answer is to be."""
     if credentials is None:
         raise Unauthorized("send a token as `Authorization: Bearer …`")
-    opened: Installation = request.app.state.installation
+    bearer = authenticated(request, credentials.credentials, TokenKind.TOKEN)
+    require(bearer, permission)
+    return bearer
+
+
+def authenticated(request: Request, text: str, kind: TokenKind) -> Bearer:
+    """Return the bearer of a token or link; raises Unauthorized, or TooManyFailures."""
     failures: Failures = request.app.state.failures
     address = request.client.host if request.client else ""
     failures.check(address)
-    with reading(opened.engine) as connection:
-        found = tokens.bearer_of(connection, credentials.credentials)
-    if found is None:
+    bearer = bearer_of(request, text, kind)
+    if bearer is None:
         failures.note(address)
-        raise Unauthorized("the token is unknown, expired or revoked")
+        raise Unauthorized(f"the {kind} is unknown, expired or revoked")
+    return bearer
+
+
+def bearer_of(request: Request, text: str, kind: TokenKind) -> Bearer | None:
+    """Return the bearer of a valid secret of a kind, and note its use."""
+    opened: Installation = request.app.state.installation
+    with reading(opened.engine) as connection:
+        found = tokens.bearer_of(connection, text, kind)
+    if found is None:
+        return None
     bearer, is_stale = found
     if is_stale:
         with opened.engine.begin() as connection:
             tokens.note_use(connection, bearer.token_id)
-    if permission not in PERMITS[bearer.role]:
-        raise Forbidden(f"a token of the role {bearer.role} may not {permission}")
     return bearer
 
 
-def _opened(request: Request, bearer: Bearer, app: str | None) -> Installation:
-    """Return the installation as the bearer sees it."""
+def require(bearer: Bearer, permission: Permission) -> None:
+    """Raise Forbidden if the bearer's role does not permit something."""
+    if permission not in PERMITS[bearer.role]:
+        raise Forbidden(f"a {bearer.kind} of the role {bearer.role} may not {permission}")
+
+
+def opened_for(request: Request, bearer: Bearer, app: str | None) -> Installation:
+    """Return the installation as the bearer sees it; raises NotFound for another small app."""
     if app is not None and bearer.app_name not in {None, app}:
         raise unknown_app(app)
     named = app or bearer.app_name
     opened: Installation = request.app.state.installation
-    return opened.for_request(named, is_bound=named is not None, bearer=f"token {bearer.token_id}")
+    actor = f"{bearer.kind} {bearer.token_id}"
+    return opened.for_request(named, is_bound=named is not None, bearer=actor)

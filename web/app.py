@@ -18,6 +18,14 @@ from web import health
 from web.access import Failures
 from web.api import actions, installation, jobs, live, operations, people
 from web.api import apps as app_endpoints
+from web.dashboard import actions as action_pages
+from web.dashboard import apps as app_pages
+from web.dashboard import health as health_page
+from web.dashboard import operations as operation_pages
+from web.dashboard import overview, sign_in, static_files
+from web.dashboard import sessions as session_pages
+from web.dashboard.errors import answer_error
+from web.dashboard.session import SignInNeeded, ask_to_sign_in
 from web.guards import BoundedBodies
 from web.handout import Handout
 from web.live import Live
@@ -40,6 +48,17 @@ ROUTERS = (
     installation.router,
     health.router,
 )
+# The dashboard: none of its pages is of the API, and of its description.
+PAGES = (
+    overview.router,
+    action_pages.router,
+    operation_pages.router,
+    app_pages.router,
+    health_page.router,
+    session_pages.router,
+    sign_in.router,
+    static_files.router,
+)
 
 
 def make_app(opened: Installation) -> FastAPI:
@@ -60,10 +79,11 @@ def make_app(opened: Installation) -> FastAPI:
     app.state.live_statuses = Live("status", lambda names: _statuses(opened, names))
     app.state.handout = Handout(opened)
     app.openapi = lambda: openapi_of(app)  # type: ignore[method-assign]
-    install(app)
-    for router in ROUTERS:
+    install(app, answer_error)
+    app.add_exception_handler(SignInNeeded, ask_to_sign_in)
+    for router in (*ROUTERS, *PAGES):
         app.include_router(router)
-    app.state.endpoints = [route for router in ROUTERS for route in router.routes]
+    app.state.endpoints = [route for router in (*ROUTERS, *PAGES) for route in router.routes]
     app.add_middleware(
         BoundedBodies, most_mb=settings.web.max_body_mb, timeout_s=settings.web.body_timeout_s
     )

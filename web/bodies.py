@@ -33,9 +33,14 @@ IfNoneMatch = Annotated[
 ]
 
 
-def reads(what: str, *, lines: bool = False) -> dict[str, Any]:
-    """Return what OpenAPI says of a body that is read by the documents' own reader."""
-    content: dict[str, Any] = {"application/json": {"schema": {"description": what}}}
+def reads(name: str, what: str, *, many: bool = False, lines: bool = False) -> dict[str, Any]:
+    """Return what OpenAPI says of a document, which its own reader reads and checks.
+
+    `many` permits a list of them, and `lines` JSON Lines.
+    """
+    one = _named(name, {"title": name, "description": what, "type": "object"})
+    either = {"anyOf": [one, {"type": "array", "items": {"$ref": one["$ref"]}}]}
+    content: dict[str, Any] = {"application/json": {"schema": either if many else one}}
     if lines:
         content[JSON_LINES] = {"schema": {"type": "string", "description": "One in each line."}}
     return {"requestBody": {"required": True, "content": content}}
@@ -67,8 +72,16 @@ def with_places(documents: Sequence[object]) -> list[Document]:
 
 def reads_model(model: type[BaseModel]) -> dict[str, Any]:
     """Return what OpenAPI says of a body that `value_of` reads."""
-    content = {"application/json": {"schema": model.model_json_schema()}}
-    return {"requestBody": {"required": True, "content": content}}
+    schema = _named(model.__name__, model.model_json_schema())
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
+
+
+def _named(name: str, schema: dict[str, Any]) -> dict[str, Any]:
+    """Return a reference to a schema with its definition, which web/schema.py moves away.
+
+    A generator of clients calls the model of a nameless schema after its place.
+    """
+    return {"$ref": f"#/$defs/{name}", "$defs": {name: schema}}
 
 
 def value_of(body: bytes, model: type[Model]) -> Model:

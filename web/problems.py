@@ -2,7 +2,8 @@
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
 
@@ -79,6 +80,17 @@ class Stopping(Exception):
     """The server shuts down, and hands out nothing more."""
 
 
+@dataclass(frozen=True)
+class Described:
+    """What an error is, before it is written down; `kind` is its name, such as `not-found`."""
+
+    status: int
+    kind: str
+    detail: str
+    problems: Sequence[Problem] = ()
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
 def answer(
     status: int,
     kind: str,
@@ -87,19 +99,25 @@ def answer(
     headers: Mapping[str, str] | None = None,
 ) -> Response:
     """Return the answer for a problem; `kind` is its name, such as `not-found`."""
+    return as_json(Described(status, kind, detail, problems, headers or {}))
+
+
+def as_json(error: Described) -> Response:
+    """Return problem details."""
     details = ProblemDetails(
-        type=f"urn:minutehand:problem:{kind}",
-        title=HTTPStatus(status).phrase,
-        status=status,
-        detail=detail,
+        type=f"urn:minutehand:problem:{error.kind}",
+        title=HTTPStatus(error.status).phrase,
+        status=error.status,
+        detail=error.detail,
         problems=tuple(
-            Fault(path=one.path, value=_short(one.value), remedy=one.remedy) for one in problems
+            Fault(path=one.path, value=_short(one.value), remedy=one.remedy)
+            for one in error.problems
         ),
     )
     body = json.dumps(details.model_dump(mode="json"), ensure_ascii=False, separators=(",", ":"))
     # A refused text may hold half a character, which UTF-8 cannot write but JSON can escape.
     text = body.encode("utf-8", "backslashreplace")
-    return Response(text, status, dict(headers or {}), MEDIA_TYPE)
+    return Response(text, error.status, dict(error.headers), MEDIA_TYPE)
 
 
 # By the most special class: the status, the kind, and headers of the answer.
@@ -121,45 +139,49 @@ KNOWN: dict[type[Exception], tuple[int, str, dict[str, str]]] = {
 }
 
 
-def install(app: FastAPI) -> None:
-    """Let the app answer every error with problem details."""
-    app.add_exception_handler(RequestValidationError, _invalid_request)
-    app.add_exception_handler(HTTPException, _http_error)
-    app.add_exception_handler(Exception, _unexpected)
+def install(app: FastAPI, write: Callable[[Request, Described], Response]) -> None:
+    """Let the app answer every error as `write` writes it."""
+
+    def handler(describe: Callable[[Request, Any], Described]) -> Any:
+        return lambda request, error: write(request, describe(request, error))
+
+    app.add_exception_handler(RequestValidationError, handler(_invalid_request))
+    app.add_exception_handler(HTTPException, handler(_http_error))
+    app.add_exception_handler(Exception, handler(_unexpected))
     for kind in KNOWN:
-        app.add_exception_handler(kind, _known_error)
+        app.add_exception_handler(kind, handler(_known_error))
     for kind in DATABASE_AWAY:
-        app.add_exception_handler(kind, _database_away)
+        app.add_exception_handler(kind, handler(_database_away))
 
 
-def _known_error(_request: Request, error: Exception) -> Response:
+def _known_error(_request: Request, error: Exception) -> Described:
     status, kind, headers = next(KNOWN[one] for one in type(error).__mro__ if one in KNOWN)
     problems = error.problems if isinstance(error, InvalidDocument) else ()
-    return answer(status, kind, str(error), problems, headers)
+    return Described(status, kind, str(error), problems, headers)
 
 
-def _database_away(_request: Request, error: Exception) -> Response:
+def _database_away(_request: Request, error: Exception) -> Described:
     logger.warning("database unavailable: %s", error)
     detail = "the database does not answer; try again"
-    return answer(503, "database-unavailable", detail, headers={"Retry-After": RETRY_AFTER_S})
+    return Described(503, "database-unavailable", detail, headers={"Retry-After": RETRY_AFTER_S})
 
 
-def _invalid_request(_request: Request, error: Any) -> Response:
+def _invalid_request(_request: Request, error: Any) -> Described:
     problems = [
         Problem(".".join(map(str, one["loc"])), one.get("input"), one["msg"])
         for one in error.errors()
     ]
     detail = "\n".join(map(str, problems))
-    return answer(422, "invalid-request", detail, problems)
+    return Described(422, "invalid-request", detail, problems)
 
 
-def _http_error(request: Request, error: Any) -> Response:
+def _http_error(request: Request, error: Any) -> Described:
     status = HTTPStatus(error.status_code)
     kind = status.phrase.lower().replace(" ", "-")
     headers = dict(error.headers or {})
     if status is HTTPStatus.METHOD_NOT_ALLOWED:
         headers["Allow"] = ", ".join(_methods_at(request))
-    return answer(status, kind, str(error.detail), headers=headers)
+    return Described(status, kind, str(error.detail), headers=headers)
 
 
 def _methods_at(request: Request) -> list[str]:
@@ -169,9 +191,9 @@ def _methods_at(request: Request) -> list[str]:
     return sorted({method for one in matching for method in one.methods or ()})
 
 
-def _unexpected(request: Request, error: Exception) -> Response:
+def _unexpected(request: Request, error: Exception) -> Described:
     logger.error("%s %s failed", request.method, request.url.path, exc_info=error)
-    return answer(500, "internal", "the server failed; its log says why")
+    return Described(500, "internal", "the server failed; its log says why")
 
 
 def _short(value: object) -> object:

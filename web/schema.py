@@ -9,7 +9,8 @@ from web.problems import MEDIA_TYPE, ProblemDetails
 
 SCHEMAS = "#/components/schemas/"
 PROBLEM = {"$ref": f"{SCHEMAS}{ProblemDetails.__name__}"}
-JSON = "application/json"
+# What FastAPI answers to an invalid request where nobody tells it otherwise.
+FASTAPIS_OWN = ("HTTPValidationError", "ValidationError")
 
 
 def openapi_of(app: FastAPI) -> dict[str, Any]:
@@ -24,6 +25,8 @@ def openapi_of(app: FastAPI) -> dict[str, Any]:
         for path in made["paths"].values():
             for operation in path.values():
                 _state_problems(operation["responses"])
+        for unused in FASTAPIS_OWN:
+            schemas.pop(unused, None)
         app.openapi_schema = made
     return app.openapi_schema
 
@@ -50,6 +53,6 @@ def _hoist(node: Any, schemas: dict[str, Any]) -> None:
 
 
 def _add(schemas: dict[str, Any], name: str, schema: dict[str, Any]) -> None:
-    if name not in schemas:
-        schemas[name] = schema
-        _hoist(schema, schemas)
+    _hoist(schema, schemas)
+    if schemas.setdefault(name, schema) != schema:
+        raise ValueError(f"two schemas are named {name}")

@@ -1,4 +1,4 @@
-"""Store the tokens of the HTTP API; only a hash of each is kept."""
+"""Store tokens of the HTTP API, sessions of the pages and links; only a hash of each is kept."""
 
 import hmac
 from collections.abc import Sequence
@@ -11,15 +11,16 @@ from typing import Any
 import sqlalchemy as sa
 
 from models.errors import NotFound
-from models.roles import Role
+from models.roles import Role, TokenKind
 from models.sql import database_now
 from models.store.scope import Scope
 from models.tables import small_apps, tokens
 
-PREFIX = "mht"
+PREFIXES = {TokenKind.TOKEN: "mht", TokenKind.SESSION: "mhs", TokenKind.LINK: "mhl"}
 # The last use is recorded to this precision, to write one row less with each request.
 USED_WITHIN = timedelta(minutes=1)
 _NO_HASH = sha256(b"").hexdigest()
+_parents = tokens.alias("parents")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,50 +30,80 @@ class Bearer:
     token_id: str
     role: Role
     app_name: str | None
+    small_app_id: int | None
+    # The token that a session or link comes from.
+    parent: str | None
+    kind: TokenKind
 
 
-def create(
-    connection: sa.Connection,
-    role: Role,
-    small_app_id: int | None,
-    lifetime: timedelta | None,
-    author: str,
-) -> tuple[str, str]:
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A token to be made, for the whole installation or for one small app."""
+
+    role: Role
+    small_app_id: int | None
+    lifetime: timedelta | None
+    author: str
+    kind: TokenKind = TokenKind.TOKEN
+    parent: str | None = None
+    browser: str | None = None
+
+
+def create(connection: sa.Connection, wanted: Wanted) -> tuple[str, str]:
     """Store a new token; return its id and the token itself, which is kept nowhere."""
     id = token_hex(6)
-    text = f"{PREFIX}_{id}_{token_urlsafe(32)}"
-    expires_at = sa.null() if lifetime is None else database_now(lifetime)
+    text = f"{PREFIXES[wanted.kind]}_{id}_{token_urlsafe(32)}"
+    expires_at = sa.null() if wanted.lifetime is None else database_now(wanted.lifetime)
     connection.execute(
         sa.insert(tokens).values(
             id=id,
-            small_app_id=small_app_id,
-            role=role,
+            small_app_id=wanted.small_app_id,
+            role=wanted.role,
             hash=_hash(text),
             created_at=database_now(),
-            created_by=author,
+            created_by=wanted.author,
             expires_at=expires_at,
+            kind=wanted.kind,
+            parent=wanted.parent,
+            browser=wanted.browser,
         )
     )
     return id, text
 
 
 def any_made(connection: sa.Connection) -> bool:
-    """Return whether a token was ever made, revoked ones included."""
-    return connection.execute(sa.select(tokens.c.id).limit(1)).first() is not None
+    """Return whether a token of the API was ever made, revoked ones included."""
+    query = sa.select(tokens.c.id).where(tokens.c.kind == TokenKind.TOKEN).limit(1)
+    return connection.execute(query).first() is not None
 
 
-def bearer_of(connection: sa.Connection, text: str) -> tuple[Bearer, bool] | None:
-    """Return the bearer of a token, and whether its use is to be noted.
+def bearer_of(
+    connection: sa.Connection, text: str, kind: TokenKind = TokenKind.TOKEN
+) -> tuple[Bearer, bool] | None:
+    """Return the bearer of a token of a kind, and whether its use is to be noted.
 
-    None if the token is unknown, wrong, expired or revoked, or its small app is deleted. The time
-    that this takes says nothing of the secret.
+    None if the token is unknown, wrong, of another kind, expired or revoked, if the token that it
+    comes from is, or if its small app is deleted. The time that this takes says nothing of the
+    secret.
     """
-    query = _valid().where(tokens.c.id == _id_in(text))
+    is_stale = tokens.c.last_used_at.is_(None) | (
+        tokens.c.last_used_at < database_now(-USED_WITHIN)
+    )
+    query = _valid(
+        kind,
+        tokens.c.id,
+        tokens.c.role,
+        tokens.c.hash,
+        tokens.c.small_app_id,
+        tokens.c.parent,
+        small_apps.c.name.label("app_name"),
+        is_stale.label("is_stale"),
+    ).where(tokens.c.id == _id_in(text, kind))
     row = connection.execute(query).one_or_none()
     is_right = hmac.compare_digest(_hash(text), _NO_HASH if row is None else row.hash)
     if row is None or not is_right:
         return None
-    bearer = Bearer(row.id, Role(row.role), row.app_name)
+    bearer = Bearer(row.id, Role(row.role), row.app_name, row.small_app_id, row.parent, kind)
     return bearer, row.is_stale
 
 
@@ -82,64 +113,81 @@ def note_use(connection: sa.Connection, id: str) -> None:
     connection.execute(used.values(last_used_at=database_now()))
 
 
+def use_up(connection: sa.Connection, id: str) -> bool:
+    """Revoke a link with its first use; return False if it was used before."""
+    link = (tokens.c.id == id) & (tokens.c.kind == TokenKind.LINK) & tokens.c.revoked_at.is_(None)
+    used = {"last_used_at": database_now(), "revoked_at": database_now()}
+    return connection.execute(sa.update(tokens).where(link).values(used)).rowcount == 1
+
+
 def listed(connection: sa.Connection, scope: Scope) -> Sequence[sa.RowMapping]:
     """Return the tokens of the scope that are not revoked, the newest first, without hashes."""
-    shown = [column for column in tokens.c if column.name not in {"hash", "small_app_id"}]
-    query = (
-        sa.select(*shown, small_apps.c.name.label("app"))
-        .outerjoin(small_apps, small_apps.c.id == tokens.c.small_app_id)
-        .where(tokens.c.revoked_at.is_(None), scope.has(tokens.c.small_app_id))
-        .order_by(tokens.c.created_at.desc(), tokens.c.id)
-    )
+    query = _shown(sa.select(*_SHOWN).outerjoin(small_apps, _OF_APP), TokenKind.TOKEN, scope)
+    return connection.execute(query.where(tokens.c.revoked_at.is_(None))).mappings().all()
+
+
+def open_sessions(connection: sa.Connection, scope: Scope) -> Sequence[sa.RowMapping]:
+    """Return the sessions of the scope that are open, the newest first, without hashes."""
+    query = _shown(_valid(TokenKind.SESSION, *_SHOWN), TokenKind.SESSION, scope)
     return connection.execute(query).mappings().all()
 
 
-def revoke(connection: sa.Connection, id: str, scope: Scope) -> int | None:
-    """Revoke a token of the scope, at once; return its small app. Raises NotFound."""
+def revoke(connection: sa.Connection, id: str, scope: Scope) -> tuple[TokenKind, int | None]:
+    """Revoke a token, session or link of the scope, at once; return its kind and small app.
+
+    The sessions that a token opened end with it. Raises NotFound.
+    """
     its_own = (tokens.c.id == id) & tokens.c.revoked_at.is_(None)
     revoked = (
         sa.update(tokens)
         .where(its_own, scope.has(tokens.c.small_app_id))
         .values(revoked_at=database_now())
-        .returning(tokens.c.small_app_id)
+        .returning(tokens.c.kind, tokens.c.small_app_id)
     )
     row = connection.execute(revoked).one_or_none()
     if row is None:
         raise NotFound(f"no token has the id {id!r}; see `minutehand token list`")
-    app_id: int | None = row.small_app_id
-    return app_id
+    return TokenKind(row.kind), row.small_app_id
 
 
-def _valid() -> sa.Select[Any]:
-    now = database_now()
-    there = tokens.c.small_app_id.is_(None) | (
+_OF_APP = small_apps.c.id == tokens.c.small_app_id
+_SHOWN = (
+    *(column for column in tokens.c if column.name not in {"hash", "small_app_id"}),
+    small_apps.c.name.label("app"),
+)
+
+
+def _shown(query: sa.Select[Any], kind: TokenKind, scope: Scope) -> sa.Select[Any]:
+    return query.where(tokens.c.kind == kind, scope.has(tokens.c.small_app_id)).order_by(
+        tokens.c.created_at.desc(), tokens.c.id
+    )
+
+
+def _valid(kind: TokenKind, *columns: sa.ColumnElement[Any]) -> sa.Select[Any]:
+    """Return the query of what opens its door now: it, its parent and its small app are there."""
+    has_app = tokens.c.small_app_id.is_(None) | (
         small_apps.c.name.is_not(None) & small_apps.c.deleted_at.is_(None)
     )
-    is_stale = tokens.c.last_used_at.is_(None) | (
-        tokens.c.last_used_at < database_now(-USED_WITHIN)
-    )
+    has_parent = tokens.c.parent.is_(None) | (_parents.c.id.is_not(None) & _lives(_parents))
     return (
-        sa.select(
-            tokens.c.id,
-            tokens.c.role,
-            tokens.c.hash,
-            small_apps.c.name.label("app_name"),
-            is_stale.label("is_stale"),
-        )
-        .outerjoin(small_apps, small_apps.c.id == tokens.c.small_app_id)
-        .where(
-            tokens.c.revoked_at.is_(None),
-            tokens.c.expires_at.is_(None) | (tokens.c.expires_at > now),
-            there,
-        )
+        sa.select(*columns)
+        .outerjoin(small_apps, _OF_APP)
+        .outerjoin(_parents, _parents.c.id == tokens.c.parent)
+        .where(tokens.c.kind == kind, _lives(tokens), has_app, has_parent)
     )
+
+
+def _lives(one: sa.FromClause) -> sa.ColumnElement[bool]:
+    expires_at = one.c.expires_at
+    return one.c.revoked_at.is_(None) & (expires_at.is_(None) | (expires_at > database_now()))
 
 
 def _hash(text: str) -> str:
     return sha256(text.encode()).hexdigest()
 
 
-def _id_in(text: str) -> str:
+def _id_in(text: str, kind: TokenKind) -> str:
     prefix, _, rest = text.partition("_")
     id, _, _ = rest.partition("_")
-    return id if prefix == PREFIX else ""
+    # Not every text can be sent to every database.
+    return id if prefix == PREFIXES[kind] and id.isascii() and id.isalnum() else ""

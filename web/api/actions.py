@@ -6,7 +6,9 @@ from uuid import UUID
 from fastapi import APIRouter, Header, Query, Response
 
 from models.roles import Permission
+from models.store.actions.search import Standing
 from views import actions, backfills, change_plan, changes, explanation, runs
+from views.actions import history, search
 from views.installation import Installation
 from web.access import in_app
 from web.bodies import (
@@ -24,8 +26,9 @@ from web.bodies import (
 )
 
 router = APIRouter(prefix="/api", tags=["actions"])
-ACTION = reads("A scheduled action: docs/reference/action.md.")
-ACTIONS = reads("A scheduled action, or a list of them.", lines=True)
+WHAT = "A scheduled action: docs/reference/action.md."
+ACTION = reads("ActionDocument", WHAT)
+ACTIONS = reads("ActionDocument", WHAT, many=True, lines=True)
 Reader = Annotated[Installation, in_app(Permission.READ)]
 Operator = Annotated[Installation, in_app(Permission.OPERATE)]
 Editor = Annotated[Installation, in_app(Permission.EDIT)]
@@ -60,6 +63,19 @@ def list_actions(
 def delete_actions(opened: Editor, owner: Owner) -> changes.DeletedActions:
     """Delete all actions of an owner; their history stays."""
     return changes.delete_owned(opened, owner)
+
+
+@router.get("/actions:search")
+def search_actions(
+    opened: Reader,
+    words: Annotated[str, Query(description="Each is in the name or in the owner.")] = "",
+    owner: str | None = None,
+    standing: Standing | None = None,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 50,
+    cursor: str | None = None,
+) -> search.ActionPage:
+    """Return a page of the actions that a search finds, by name; of all small apps without one."""
+    return search.search(opened, words, owner, standing, limit, cursor)
 
 
 @router.post("/actions", status_code=201, openapi_extra=ACTION)
@@ -167,6 +183,12 @@ def explain_action(
 ) -> explanation.Explanation:
     """Explain why an action ran, or did not run, at an instant."""
     return explanation.explain(opened, action, at, user)
+
+
+@router.get("/actions/{action}/history")
+def show_history(opened: Reader, action: str) -> history.ActionHistory:
+    """Return what an action did in a year, day by day, and how long its last runs took."""
+    return history.history_of(opened, action)
 
 
 @router.get("/actions/{action}/revisions")

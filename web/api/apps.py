@@ -12,6 +12,7 @@ from views import apps, data, templates
 from views.installation import Installation
 from web.access import in_app, of_app, of_installation
 from web.bodies import (
+    JSON_LINES,
     Body,
     ContentType,
     IfMatch,
@@ -27,8 +28,9 @@ from web.bodies import (
 )
 
 router = APIRouter(prefix="/api", tags=["small apps"])
-APP = reads("A small app: docs/reference/small-app.md.")
-APPS = reads("A small app, or a list of them.", lines=True)
+WHAT = "A small app: docs/reference/small-app.md."
+APP = reads("SmallAppDocument", WHAT)
+APPS = reads("SmallAppDocument", WHAT, many=True, lines=True)
 Reader = Annotated[Installation, of_app(Permission.READ)]
 Editor = Annotated[Installation, of_app(Permission.EDIT)]
 EditorOfAny = Annotated[Installation, in_app(Permission.EDIT)]
@@ -130,7 +132,7 @@ def change_grants(
 @router.get(
     "/apps/{app}/data/{domain}",
     response_class=StreamingResponse,
-    responses={200: {"content": {"application/jsonl": {"schema": {"type": "string"}}}}},
+    responses={200: {"content": {JSON_LINES: {"schema": {"type": "string"}}}}},
 )
 def read_data(opened: Reader, app: str, domain: str, staging: bool = False) -> StreamingResponse:
     """Return the published rows of a domain, all of one version, as JSON Lines."""
@@ -151,7 +153,7 @@ def read_data(opened: Reader, app: str, domain: str, staging: bool = False) -> S
         finally:
             rows.__exit__(None, None, None)
 
-    return StreamingResponse(lines(), media_type="application/jsonl")
+    return StreamingResponse(lines(), media_type=JSON_LINES)
 
 
 @router.get("/apps/{app}/templates")

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from models.roles import Permission, Role
-from views import audit, status, steps, tokens
+from views import audit, overview, status, steps, tokens
 from views.doctor import environment, report
 from views.installation import Installation
 from web.access import in_app, of_installation
@@ -31,6 +31,12 @@ class TokenRequest(BaseModel):
 def show_installation(opened: Reader) -> status.Status:
     """Show the daemon, workers, and operations of the last day."""
     return status.status(opened)
+
+
+@router.get("/overview")
+def show_overview(opened: Annotated[Installation, in_app(Permission.READ)]) -> overview.Overview:
+    """Show whether all is well, what runs, what needs attention, and what comes next."""
+    return overview.overview_of(opened)
 
 
 @router.get("/doctor")

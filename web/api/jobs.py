@@ -19,7 +19,7 @@ from web.problems import BodyTooLarge, ProblemDetails
 
 router = APIRouter(tags=["jobs"])
 LONGEST_REPORT = 4 * 1024
-JOBS = reads("A job (`url`, `interval_s`, `meta`), or a list of them.", lines=True)
+JOBS = reads("JobDocument", "A job: `url`, `interval_s`, `meta`.", many=True, lines=True)
 Worker = Annotated[Installation, by_id(Permission.WORK)]
 Queue = Annotated[str, Query(pattern=f"^{QUEUE_PATTERN.pattern}$", description="Whose jobs.")]
 NEXT: dict[int | str, dict[str, Any]] = {
@@ -28,7 +28,7 @@ NEXT: dict[int | str, dict[str, Any]] = {
 }
 
 
-class Report(BaseModel):
+class JobReport(BaseModel):
     """What a worker says of the job that it holds."""
 
     model_config = ConfigDict(extra="forbid")
@@ -36,21 +36,21 @@ class Report(BaseModel):
     lease: str = Field(max_length=100, description="As it was handed out with the job.")
 
 
-class Completed(Report):
+class CompletedJob(JobReport):
     """A job that is done."""
 
     result: dict[str, Any] = Field(default_factory=dict, description="Figures, kept with the run.")
     message: str | None = Field(None, description="One sentence, shown with the run.")
 
 
-class Failed(Report):
+class FailedJob(JobReport):
     """A job that failed; the policy of its action decides on a retry."""
 
     error: str = Field(min_length=1, description="Why, in one sentence.")
     permanent: bool = Field(False, description="Whether a retry cannot help.")
 
 
-class Progress(Report):
+class JobProgress(JobReport):
     """How far a job is."""
 
     done: int | None = Field(None, ge=0)
@@ -129,29 +129,29 @@ async def next_job(request: Request, asker: Asker, queue: Queue = "quick") -> Jo
     return job or Response(status_code=204)  # type: ignore[return-value]
 
 
-@router.post("/jobs/{id}/complete", status_code=204, openapi_extra=reads_model(Completed))
+@router.post("/jobs/{id}/complete", status_code=204, openapi_extra=reads_model(CompletedJob))
 def complete_job(opened: Worker, id: str, body: ShortBody) -> None:
     """Report a job as done; 409 if another worker has got it meanwhile."""
-    done = value_of(body, Completed)
+    done = value_of(body, CompletedJob)
     work.complete(opened, id, done.lease, done.result, done.message)
 
 
-@router.post("/jobs/{id}/error", status_code=204, openapi_extra=reads_model(Failed))
+@router.post("/jobs/{id}/error", status_code=204, openapi_extra=reads_model(FailedJob))
 def fail_job(opened: Worker, id: str, body: ShortBody) -> None:
     """Report a job as failed; 409 if another worker has got it meanwhile."""
-    failed = value_of(body, Failed)
+    failed = value_of(body, FailedJob)
     work.fail(opened, id, failed.lease, failed.error, permanent=failed.permanent)
 
 
-@router.post("/jobs/{id}/beat", openapi_extra=reads_model(Report))
+@router.post("/jobs/{id}/beat", openapi_extra=reads_model(JobReport))
 def keep_job(opened: Worker, id: str, body: ShortBody) -> JobStanding:
     """Renew the lease of a job, and learn whether to stop; 409 if it is lost."""
-    return work.keep(opened, id, value_of(body, Report).lease, {})
+    return work.keep(opened, id, value_of(body, JobReport).lease, {})
 
 
-@router.post("/jobs/{id}/progress", openapi_extra=reads_model(Progress))
+@router.post("/jobs/{id}/progress", openapi_extra=reads_model(JobProgress))
 def report_progress(opened: Worker, id: str, body: ShortBody) -> JobStanding:
     """Show how far a job is; this renews its lease as well."""
-    said = value_of(body, Progress)
+    said = value_of(body, JobProgress)
     progress = said.model_dump(exclude={"lease"}, exclude_none=True)
     return work.keep(opened, id, said.lease, progress)

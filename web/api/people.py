@@ -14,7 +14,7 @@ router = APIRouter(prefix="/api/apps/{app}", tags=["people"])
 Reader = Annotated[Installation, of_app(Permission.READ)]
 Operator = Annotated[Installation, of_app(Permission.OPERATE)]
 Editor = Annotated[Installation, of_app(Permission.EDIT)]
-USERS = reads("A list of users: docs/reference/small-app.md.")
+USERS = reads("UserDocument", "A user: docs/reference/small-app.md.", many=True)
 LONGEST_USERS = 2**20
 
 

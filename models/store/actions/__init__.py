@@ -13,7 +13,7 @@ from models.operation import TICKED
 from models.sql import database_now, insert_all, stands_in
 from models.store.actions.cursors import UNSCHEDULED
 from models.store.notices.overdue import NEVER_STARTED
-from models.store.scope import Scope
+from models.store.scope import WHOLE_INSTALLATION, Scope
 from models.stored import document_in
 from models.tables import action_cursor, action_state, actions, operations, revisions
 
@@ -133,7 +133,7 @@ def find(
 
     Raises NotFound. Operations recorded more than `overdue` ago and not started are overdue.
     """
-    query = _listing(overdue).where(actions.c.deleted_at.is_(None))
+    query = listing(overdue).where(actions.c.deleted_at.is_(None))
     by_name = (actions.c.small_app_id == small_app_id) & (actions.c.name == name_or_uid)
     row = connection.execute(query.where(by_name)).mappings().one_or_none()
     if row is None and (uid := as_uid(name_or_uid)) is not None:
@@ -154,7 +154,7 @@ def listed(
     connection: sa.Connection, small_app_id: int | None, overdue: timedelta = OVERDUE
 ) -> list[dict[str, Any]]:
     """Return the actions of a small app, or of all, with their status, by name."""
-    query = _listing(overdue).where(actions.c.deleted_at.is_(None)).order_by(actions.c.name)
+    query = listing(overdue).where(actions.c.deleted_at.is_(None)).order_by(actions.c.name)
     if small_app_id is not None:
         query = query.where(actions.c.small_app_id == small_app_id)
     return [dict(row) for row in connection.execute(query).mappings()]
@@ -174,22 +174,30 @@ def due_until(connection: sa.Connection, until: datetime, limit: int) -> Sequenc
 
 def perhaps_unhealthy(connection: sa.Connection, overdue: timedelta) -> list[dict[str, Any]]:
     """Return actions without a last success, overdue actions and quarantined actions."""
-    query = _listing(overdue).where(
-        actions.c.deleted_at.is_(None),
+    query = listing(overdue).where(actions.c.deleted_at.is_(None), may_be_unhealthy(overdue))
+    return [dict(row) for row in connection.execute(query).mappings()]
+
+
+def may_be_unhealthy(overdue: timedelta) -> sa.ColumnElement[bool]:
+    """Return the condition that a row of `listing` may be of an unhealthy action."""
+    return (
         actions.c.set_aside.is_not(None)
         | action_state.c.last_state.is_(None)
         | (action_state.c.last_state != "success")
         | action_state.c.overdue_alerted_at.is_not(None)
-        | actions.c.uid.in_(_late(overdue).with_only_columns(operations.c.action_uid)),
+        | actions.c.uid.in_(_late(overdue).with_only_columns(operations.c.action_uid))
     )
-    return [dict(row) for row in connection.execute(query).mappings()]
 
 
-def set_aside_actions(connection: sa.Connection) -> list[dict[str, Any]]:
-    """Return name, uid and reason of the quarantined actions."""
+def set_aside_actions(
+    connection: sa.Connection, scope: Scope = WHOLE_INSTALLATION
+) -> list[dict[str, Any]]:
+    """Return the quarantined actions of the scope: uid, small app, name, reason, last change."""
+    shown = ("uid", "small_app_id", "name", "set_aside", "updated_at")
     query = (
-        sa.select(actions.c.uid, actions.c.name, actions.c.set_aside)
+        sa.select(*(actions.c[name] for name in shown))
         .where(actions.c.set_aside.is_not(None), actions.c.deleted_at.is_(None))
+        .where(scope.has(actions.c.small_app_id))
         .order_by(actions.c.updated_at)
     )
     return [dict(row) for row in connection.execute(query).mappings()]
@@ -274,7 +282,8 @@ def _late(overdue: timedelta) -> sa.Select[Any]:
     return _expected().where(operations.c.recorded_at < database_now(-overdue))
 
 
-def _listing(overdue: timedelta) -> sa.Select[Any]:
+def listing(overdue: timedelta) -> sa.Select[Any]:
+    """Return the query of actions with their cursors and their status."""
     state = (action_state.c.action_uid == actions.c.uid) & (action_state.c.subject == "")
     its_own = operations.c.action_uid == actions.c.uid
     is_late = operations.c.recorded_at < database_now(-overdue)

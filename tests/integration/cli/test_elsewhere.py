@@ -39,6 +39,7 @@ ONLY_HERE = [
     ("simulate", "x.json"),
     ("status", "--check", "daemon"),
     ("app", "hook-secret", "default"),
+    ("token", "link"),
 ]
 
 

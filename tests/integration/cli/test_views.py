@@ -35,6 +35,7 @@ from views.installation import Migrated
 from views.jobs import AddedJob, DeletedJob, ImportedJobs, Jobs
 from views.operations import Log, Operation, Operations, OperationStateView
 from views.runs import CancelledAll, Ran, RanAll, RepeatedAll, RunPlan
+from views.sessions import NewLink
 from views.simulation import Simulation
 from views.status import Status
 from views.steps import Steps
@@ -49,7 +50,7 @@ HOURLY = {"cron_rule": "0 * * * *", "timezone": "UTC"}
 # They stand up processes, or hand out rows as they are; `status --check` prints nothing.
 WITHOUT_VIEW = {"up", "worker", "web", "agent", "app data"}
 # What has no endpoint.
-ONLY_HERE = {"app hook-secret", "migrate", "simulate"}
+ONLY_HERE = {"app hook-secret", "migrate", "simulate", "token link"}
 # No daemon ticks here; one of all actions is active already.
 ENDS_WITH_1: dict[Kind, int] = {Report: 1, RanAll: 1}
 BACKFILL = ("backfill", "nightly", "--from", "{hour}", "--to", "{hour}")
@@ -93,6 +94,7 @@ CASES: list[tuple[str, tuple[str, ...], Kind]] = [
     ("event send", ("order.paid", "--user", "ann@example.com"), SentEvent),
     ("step list", (), Steps),
     ("token create", ("--role", "viewer"), NewToken),
+    ("token link", ("--role", "editor"), NewLink),
     ("token list", (), Tokens),
     ("token revoke", ("{token}",), RevokedToken),
     ("job add", ("--url", "https://example.com/a"), AddedJob),

@@ -134,7 +134,7 @@ def test_only_a_hash_of_a_token_is_stored(web_on_sqlite: Web) -> None:
 def test_every_answer_has_the_headers_of_a_careful_server(web_on_sqlite: Web) -> None:
     client = web_on_sqlite.client()
     answers = [
-        client.get("/api/apps"), client.get("/nothing"), client.put("/api/apps"),
+        client.get("/api/apps"), client.get("/api/nothing"), client.put("/api/apps"),
         client.get("/api/operations/x"), client.get("/api/actions/x/next?count=0"),
     ]  # fmt: skip
 

@@ -58,10 +58,20 @@ class Upcoming(View):
     is_about_users: bool = Field(False, description="Whether events of users make it due.")
 
 
+class Reach(View):
+    """Whom an action reaches now."""
+
+    count: int
+    first: tuple[str, ...] = Field(description="Names of the first ten.")
+
+
 class Described(Upcoming):
     """The meaning of an action's document."""
 
     name: str
+    reach: Reach | None = Field(
+        None, description="Null if it has no recipients, and where many documents are checked."
+    )
     warnings: tuple[str, ...] = Field(description="What its admin should check.")
 
 

@@ -1,0 +1,99 @@
+"""Find actions a page at a time, by words, owner and standing."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from models.sql import read_each
+from models.store.actions import listing, may_be_unhealthy
+from models.store.scope import Scope
+from models.tables import actions, operations
+
+
+class Standing(StrEnum):
+    """Which actions to list."""
+
+    ACTIVE = "active"
+    PAUSED = "paused"
+    SET_ASIDE = "set aside"
+    TROUBLED = "troubled"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which actions to list; an empty field admits all.
+
+    Each word of `words` is in the name or in the owner. `after` is the name and the uid of the
+    last row of the page before.
+    """
+
+    scope: Scope
+    words: Sequence[str] = ()
+    owner: str | None = None
+    standing: Standing | None = None
+    after: tuple[str, UUID] | None = None
+
+
+def page(
+    connection: sa.Connection, wanted: Wanted, limit: int, overdue: timedelta
+) -> list[dict[str, Any]]:
+    """Return up to `limit` actions with their status, by name, then by uid."""
+    name, uid = actions.c.name, actions.c.uid
+    query = listing(overdue).where(actions.c.deleted_at.is_(None))
+    query = query.where(wanted.scope.has(actions.c.small_app_id))
+    for word in wanted.words:
+        query = query.where(
+            name.icontains(word, autoescape=True) | actions.c.owner.icontains(word, autoescape=True)
+        )
+    if wanted.owner is not None:
+        query = query.where(actions.c.owner == wanted.owner)
+    if wanted.standing is not None:
+        query = query.where(_has(wanted.standing, overdue))
+    if wanted.after is not None:
+        last, last_uid = wanted.after
+        query = query.where((name > last) | ((name == last) & (uid > last_uid)))
+    found = connection.execute(query.order_by(name, uid).limit(limit))
+    return [dict(row) for row in found.mappings()]
+
+
+def durations(
+    connection: sa.Connection, uids: Sequence[UUID], limit: int
+) -> dict[UUID, list[float]]:
+    """Return how many seconds the last runs of each action took, the oldest first."""
+    rows = read_each(
+        connection,
+        operations,
+        [{"uid": uid} for uid in uids],
+        {"uid": "action_uid"},
+        lambda given: (
+            sa.select(operations.c.action_uid, operations.c.started_at, operations.c.finished_at)
+            .where(operations.c.action_uid == given["uid"])
+            .where(operations.c.started_at.is_not(None), operations.c.finished_at.is_not(None))
+            .order_by(operations.c.occurrence_at.desc())
+            .limit(limit)
+        ),
+    )
+    found: dict[UUID, list[float]] = {}
+    for row in rows:
+        if row.started_at is not None and row.finished_at is not None:
+            seconds = max(0.0, (row.finished_at - row.started_at).total_seconds())
+            found.setdefault(row.action_uid, []).insert(0, seconds)
+    return found
+
+
+def _has(standing: Standing, overdue: timedelta) -> sa.ColumnElement[bool]:
+    set_aside = actions.c.set_aside.is_not(None)
+    match standing:
+        case Standing.ACTIVE:
+            return sa.and_(actions.c.active, ~set_aside)
+        case Standing.PAUSED:
+            return sa.and_(sa.not_(actions.c.active), ~set_aside)
+        case Standing.SET_ASIDE:
+            return set_aside
+        case Standing.TROUBLED:
+            return may_be_unhealthy(overdue)

@@ -1,0 +1,196 @@
+"""What an overview shows of many actions; each query costs as much as what it finds."""
+
+from collections.abc import Collection
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from models.operation import TICKED, OperationState
+from models.sql import database_now, is_among, stands_in
+from models.store.notices.overdue import NEVER_STARTED
+from models.store.scope import Scope
+from models.tables import action_cursor, action_state, actions, operations, ticks
+
+# The condition of the index operations_troubled.
+TROUBLED = frozenset({OperationState.FAILED, OperationState.PARTIAL, OperationState.MISSED})
+
+
+def running(connection: sa.Connection, scope: Scope, limit: int) -> tuple[list[UUID], int]:
+    """Return up to `limit` running operations, the longest first, and how many run."""
+    is_running = stands_in(operations.c.state, {OperationState.RUNNING})
+    query = sa.select(operations.c.id).where(is_running, scope.has(operations.c.small_app_id))
+    found = connection.execute(query.order_by(operations.c.started_at).limit(limit)).scalars().all()
+    if len(found) < limit:
+        return list(found), len(found)
+    count = connection.execute(sa.select(sa.func.count()).select_from(query.subquery()))
+    return list(found), count.scalar_one()
+
+
+def troubled(
+    connection: sa.Connection, scope: Scope, since: datetime, limit: int
+) -> list[dict[str, Any]]:
+    """Return each action's last operation that failed, ended partially or was missed since then.
+
+    `times` is how many of its operations did. `is_over`: a later run succeeded. Those that are not
+    over come first, then the last ended.
+    """
+    uid = operations.c.action_uid
+    newest = (operations.c.finished_at.desc(), operations.c.occurrence_at.desc())
+    ranked = sa.select(
+        operations.c.id,
+        operations.c.action_uid,
+        operations.c.finished_at,
+        sa.func.row_number().over(partition_by=uid, order_by=newest).label("place"),
+        sa.func.count().over(partition_by=uid).label("times"),
+    ).where(stands_in(operations.c.state, TROUBLED), operations.c.finished_at >= since)
+    last = ranked.where(scope.has(operations.c.small_app_id)).subquery("last")
+    is_over = sa.func.coalesce(action_state.c.last_success_at > last.c.finished_at, sa.false())
+    query = (
+        sa.select(last.c.id, last.c.action_uid, last.c.times, is_over.label("is_over"))
+        .join(actions, actions.c.uid == last.c.action_uid)
+        .outerjoin(
+            action_state,
+            (action_state.c.action_uid == last.c.action_uid) & (action_state.c.subject == ""),
+        )
+        .where(last.c.place == 1, actions.c.deleted_at.is_(None))
+        .order_by(is_over, last.c.finished_at.desc(), last.c.id)
+        .limit(limit)
+    )
+    return [dict(row) for row in connection.execute(query).mappings()]
+
+
+def overdue(
+    connection: sa.Connection, scope: Scope, late: timedelta, limit: int
+) -> list[dict[str, Any]]:
+    """Return each action's oldest operation that a tick recorded `late` ago and none started."""
+    ranked = (
+        sa.select(
+            operations.c.id,
+            operations.c.action_uid,
+            operations.c.recorded_at,
+            sa.func.row_number()
+            .over(partition_by=operations.c.action_uid, order_by=operations.c.recorded_at)
+            .label("place"),
+            sa.func.count().over(partition_by=operations.c.action_uid).label("times"),
+        )
+        .where(NEVER_STARTED, stands_in(operations.c.cause, TICKED))
+        .where(operations.c.recorded_at < database_now(-late))
+    )
+    last = ranked.where(scope.has(operations.c.small_app_id)).subquery("last")
+    query = sa.select(last).where(last.c.place == 1).order_by(last.c.recorded_at).limit(limit)
+    return [dict(row) for row in connection.execute(query).mappings()]
+
+
+def coming(
+    connection: sa.Connection, scope: Scope, until: datetime, limit: int
+) -> list[dict[str, Any]]:
+    """Return up to `limit` actions with their next occurrence from now to `until`, in order."""
+    query = (
+        sa.select(
+            actions.c.uid,
+            actions.c.small_app_id,
+            actions.c.name,
+            action_cursor.c.next_occurrence_at,
+        )
+        .join(actions, actions.c.uid == action_cursor.c.action_uid)
+        .where(action_cursor.c.next_occurrence_at.between(database_now(), until))
+        .where(scope.has(actions.c.small_app_id))
+        .order_by(action_cursor.c.next_occurrence_at, actions.c.name)
+        .limit(limit)
+    )
+    return [dict(row) for row in connection.execute(query).mappings()]
+
+
+def recently_ended(
+    connection: sa.Connection, scope: Scope, since: datetime, limit: int
+) -> list[UUID]:
+    """Return the actions of the `limit` operations that ended last."""
+    ended = (
+        sa.select(operations.c.action_uid)
+        .where(operations.c.finished_at >= since, scope.has(operations.c.small_app_id))
+        .order_by(operations.c.finished_at.desc())
+    )
+    found = connection.execute(ended.limit(limit))
+    return list(dict.fromkeys(found.scalars()))
+
+
+def named(connection: sa.Connection, uids: Collection[UUID]) -> list[dict[str, Any]]:
+    """Return uid, small app, name and plan of actions that are not deleted."""
+    query = sa.select(actions.c.uid, actions.c.small_app_id, actions.c.name, actions.c.plan).where(
+        is_among(connection, actions.c.uid, list(uids)), actions.c.deleted_at.is_(None)
+    )
+    return [dict(row) for row in connection.execute(query).mappings()]
+
+
+def counted(
+    connection: sa.Connection, uids: Collection[UUID], since: datetime, span: timedelta
+) -> list[dict[str, Any]]:
+    """Return how many operations of each action are in each state, by spans of their occurrences.
+
+    `span` is the number of the span since 1970. `id` is one of its operations, as text.
+    """
+    seconds = int(span.total_seconds())
+    epoch = sa.cast(sa.extract("epoch", operations.c.occurrence_at), sa.BigInteger)
+    number = (epoch // seconds).label("span")
+    query = (
+        sa.select(
+            operations.c.action_uid,
+            number,
+            operations.c.state,
+            sa.func.count().label("count"),
+            sa.func.min(sa.cast(operations.c.id, sa.Text)).label("id"),
+        )
+        .where(is_among(connection, operations.c.action_uid, list(uids)))
+        .where(operations.c.occurrence_at >= since, operations.c.occurrence_at <= database_now())
+        .group_by(operations.c.action_uid, number, operations.c.state)
+    )
+    return [dict(row) for row in connection.execute(query).mappings()]
+
+
+def last_runs(connection: sa.Connection, uid: UUID, limit: int) -> list[dict[str, Any]]:
+    """Return id, occurrence, state and duration of an action's last runs, the oldest first."""
+    query = (
+        sa.select(
+            operations.c.id,
+            operations.c.occurrence_at,
+            operations.c.state,
+            operations.c.started_at,
+            operations.c.finished_at,
+        )
+        .where(operations.c.action_uid == uid)
+        .where(operations.c.started_at.is_not(None), operations.c.finished_at.is_not(None))
+        .order_by(operations.c.occurrence_at.desc())
+        .limit(limit)
+    )
+    return [
+        {
+            "id": row.id,
+            "at": row.occurrence_at,
+            "state": row.state,
+            "seconds": max(0.0, (row.finished_at - row.started_at).total_seconds()),
+        }
+        for row in reversed(connection.execute(query).all())
+        # An instant that cannot be read is null.
+        if row.occurrence_at and row.started_at and row.finished_at
+    ]
+
+
+def ticked(connection: sa.Connection, since: datetime) -> list[dict[str, Any]]:
+    """Return the ticks that ended since then: `now`, duration and report, in order."""
+    query = (
+        sa.select(ticks.c.now, ticks.c.duration_ms, ticks.c.report)
+        .where(ticks.c.finished_at >= since, ticks.c.finished_at <= database_now())
+        .order_by(ticks.c.finished_at, ticks.c.id)
+    )
+    rows = [dict(row) for row in connection.execute(query).mappings()]
+    return [row for row in rows if row["now"]]
+
+
+def last_ticks(connection: sa.Connection, limit: int) -> list[dict[str, Any]]:
+    """Return the last ticks with their instants, duration and report, in order."""
+    shown = (ticks.c.now, ticks.c.finished_at, ticks.c.duration_ms, ticks.c.report)
+    query = sa.select(*shown).order_by(ticks.c.id.desc()).limit(limit)
+    rows = [dict(row) for row in connection.execute(query).mappings()]
+    return [row for row in reversed(rows) if row["now"] and row["finished_at"]]

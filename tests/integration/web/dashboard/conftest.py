@@ -1,0 +1,43 @@
+"""The dashboard as a browser meets it: clients with sessions."""
+
+import re
+from collections.abc import Callable, Iterator
+
+import httpx
+import pytest
+
+from models.roles import Role
+from tests.integration.web.conftest import Web
+
+FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
+CSRF = re.compile(r'name="csrf" value="([0-9a-f]{64})"')
+
+Browse = Callable[..., httpx.Client]
+
+
+@pytest.fixture
+def browse() -> Iterator[Browse]:
+    """Open a browser that has signed in: by a token, by a new one of a role, or not at all."""
+    opened: list[httpx.Client] = []
+
+    def start(
+        web: Web, role: Role | None = Role.ADMIN, app: str | None = None, token: str | None = None
+    ) -> httpx.Client:
+        browser = httpx.Client(base_url=web.url, timeout=30, headers={"User-Agent": FIREFOX})
+        opened.append(browser)
+        if role is not None:
+            secret = token or web.token(role, app)
+            signed_in = browser.post("/sign-in", data={"token": secret})
+            assert signed_in.status_code == 303
+        return browser
+
+    yield start
+    for browser in opened:
+        browser.close()
+
+
+def csrf_of(browser: httpx.Client) -> str:
+    """Return what the pages of a session send with each change."""
+    found = CSRF.search(browser.get("/sessions").text)
+    assert found is not None
+    return found[1]

@@ -1,0 +1,110 @@
+"""Who may open which page and change what: every page, every role, own small app and another."""
+
+import re
+from collections.abc import Iterator
+
+import httpx
+import pytest
+from fastapi.routing import APIRoute
+
+from models.roles import PERMITS, Permission, Role
+from tests.integration.web.conftest import APP, Web
+from tests.integration.web.dashboard.conftest import Browse
+from tests.integration.web.test_roles import accesses, name_of
+from views.runs import run
+from web.app import PAGES
+
+PUBLIC = {"/sign-in", "/sign-in/{link}", "/static/{name}"}
+ROUTES = [route for router in PAGES for route in router.routes if isinstance(route, APIRoute)]
+GUARDED = [route for route in ROUTES if route.path not in PUBLIC]
+VISITORS = [role for role in Role if Permission.READ in PERMITS[role]]
+# What a change answers whose form is not of this session; it is read after the role.
+NOT_OURS = "The page is of another session"
+
+Answer = tuple[int, bool]
+
+
+@pytest.fixture
+def ids(web_on_sqlite: Web) -> dict[str, str]:
+    """The ids that paths ask for: those of the small app `shop`."""
+    shop = web_on_sqlite.opened.for_request(APP, is_bound=True, bearer="tests")
+    operation = run(shop, "nightly", None, None)
+    return {"app": APP, "action": "nightly", "id": str(operation.id), "verb": "run"}
+
+
+def ask(browser: httpx.Client, route: APIRoute, ids: dict[str, str], **query: str) -> Answer:
+    """Ask for a page, or for a change that goes no further than the check of its form.
+
+    Return the status, and whether the role permits it.
+    """
+    (method,) = route.methods or {"?"}
+    path = re.sub(r"{(\w+)[^}]*}", lambda found: ids.get(found[1], "x"), route.path)
+    with browser.stream(method, path, params=query) as answer:
+        if answer.status_code != 403:
+            return answer.status_code, True
+        return 403, NOT_OURS in "".join(answer.iter_text())
+
+
+def walk() -> Iterator[APIRoute]:
+    yield from (route for route in GUARDED if route.methods == {"GET"})
+    yield from (route for route in GUARDED if route.methods != {"GET"})
+
+
+def test_every_page_but_the_sign_in_names_one_permission() -> None:
+    assert {route.path for route in ROUTES if len(set(accesses(route))) != 1} == PUBLIC
+
+
+def test_without_a_session_no_page_opens(
+    web_on_sqlite: Web, browse: Browse, ids: dict[str, str]
+) -> None:
+    browser = browse(web_on_sqlite, role=None)
+
+    assert {name_of(one): ask(browser, one, ids)[0] for one in walk()} == {
+        name_of(one): 303 for one in walk()
+    }
+
+
+@pytest.mark.parametrize("role", VISITORS)
+def test_each_role_may_do_what_its_token_may(
+    web_on_sqlite: Web, browse: Browse, ids: dict[str, str], role: Role
+) -> None:
+    whole, own = browse(web_on_sqlite, role), browse(web_on_sqlite, role, APP)
+    wrong: list[tuple[str, Answer, Answer]] = []
+    for route in walk():
+        (access,) = set(accesses(route))
+        may = access.permission in PERMITS[role]
+        by_whole, by_own = ask(whole, route, ids), ask(own, route, ids)
+        is_right = by_whole[1] is may and by_own[1] is (may and not access.is_of_installation)
+        if not is_right or {by_whole[0], by_own[0]} & {303, 401, 404, 500}:
+            wrong.append((name_of(route), by_whole, by_own))
+
+    assert wrong == []
+
+
+@pytest.mark.parametrize("role", VISITORS)
+def test_a_session_of_another_small_app_learns_nothing(
+    web_on_sqlite: Web, browse: Browse, ids: dict[str, str], role: Role
+) -> None:
+    browser = browse(web_on_sqlite, role, "default")
+    told: list[tuple[str, int, int]] = []
+    for route in walk():
+        (access,) = set(accesses(route))
+        if access.is_of_installation:
+            continue
+        theirs = ask(browser, route, ids, app=APP)[0]
+        none = ask(browser, route, {**ids, "app": "nowhere"}, app="nowhere")[0]
+        expected = 404 if access.permission in PERMITS[role] else 403
+        if not (theirs == none == expected):
+            told.append((name_of(route), theirs, none))
+
+    assert told == []
+
+
+def test_an_operation_of_another_small_app_is_unknown(
+    web_on_sqlite: Web, browse: Browse, ids: dict[str, str]
+) -> None:
+    browser, own = browse(web_on_sqlite, app="default"), browse(web_on_sqlite, app=APP)
+
+    statuses = [one.get(f"/operations/{ids['id']}").status_code for one in (browser, own)]
+
+    assert statuses == [404, 200]

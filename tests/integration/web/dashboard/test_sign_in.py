@@ -1,0 +1,475 @@
+"""Who may see the pages: sign-in, sessions, links, and what other sites cannot do."""
+
+import re
+from collections.abc import Callable
+
+import httpx
+import pytest
+import sqlalchemy as sa
+
+from models.roles import Role, TokenKind
+from models.tables import tokens as stored
+from runtime.config import Settings
+from tests.integration.web.conftest import APP, Serve, Web
+from tests.integration.web.dashboard.conftest import Browse, csrf_of
+from views import sessions, tokens
+
+SIGNED_OUT = (303, "/sign-in?next=/sessions")
+
+
+def answer_of(browser: httpx.Client, path: str = "/sessions") -> tuple[int, str | None]:
+    """Return the status of a page, and where it leads."""
+    found = browser.get(path)
+    return found.status_code, found.headers.get("location")
+
+
+def link_of(web: Web, role: Role = Role.ADMIN, app: str | None = None) -> str:
+    """Return the path of a new link."""
+    seen = web.opened.for_request(app, is_bound=app is not None, bearer="tests")
+    return "/sign-in/" + sessions.make_link(seen, role).url.rpartition("/")[2]
+
+
+def session_ids(page: str) -> list[str]:
+    """Return the ids of the sessions that a page lists."""
+    return re.findall(r"/sessions/(\w+)/revoke", page)
+
+
+def test_a_token_opens_a_session_that_no_script_can_read(web: Web, browse: Browse) -> None:
+    browser = browse(web, role=None)
+
+    answer = browser.post(
+        "/sign-in", data={"token": f" {web.token()}\n", "next": "/actions?state=on"}
+    )
+
+    assert (answer.status_code, answer.headers["location"]) == (303, "/actions?state=on")
+    assert re.fullmatch(
+        r"mh_session=mhs_[0-9a-f]{12}_[\w-]{43}; HttpOnly; Max-Age=43200; Path=/; SameSite=lax",
+        answer.headers["set-cookie"],
+    )
+    assert answer_of(browser) == (200, None)
+    assert answer_of(browser, "/sign-in?next=/health") == (303, "/health")
+
+
+def test_behind_tls_and_a_path_the_cookie_stays_there(
+    home_of: Callable[[str], Settings], serve: Serve
+) -> None:
+    settings = home_of("sqlite")
+    proxied = settings.web.model_copy(update={"proxies": ("127.0.0.1",), "root_path": "/mh"})
+    web = serve(settings.model_copy(update={"web": proxied}))
+
+    with httpx.Client(base_url=web.url, headers={"X-Forwarded-Proto": "https"}) as proxy:
+        answer = proxy.post("/sign-in", data={"token": web.token(), "next": "/actions"})
+        asked = proxy.get("/sessions")
+        signed_in = proxy.get("/sessions", headers={"Cookie": answer.headers["set-cookie"]})
+
+    assert answer.headers["location"] == "/mh/actions"
+    assert answer.headers["set-cookie"].endswith("; Path=/mh; SameSite=lax; Secure")
+    assert asked.headers["location"] == "/mh/sign-in?next=/sessions"
+    assert 'action="/mh/sign-out"' in signed_in.text
+
+
+def test_a_wrong_token_is_named_beside_its_field(web_on_sqlite: Web, browse: Browse) -> None:
+    browser = browse(web_on_sqlite, role=None)
+
+    answer = browser.post("/sign-in", data={"token": "mht_0_x", "next": "/actions"})
+
+    assert answer.status_code == 401
+    assert "This token is unknown, expired or revoked" in answer.text
+    assert 'aria-invalid="true"' in answer.text
+    assert 'name="next" value="/actions"' in answer.text
+    assert "set-cookie" not in answer.headers
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        pytest.param("", id="nothing"),
+        pytest.param("mht_\x00_x", id="a_nul"),
+        pytest.param("mht_" + "é" * 50_000, id="long"),
+        pytest.param("%", id="no_text"),
+    ],
+)
+def test_whatever_is_entered_is_a_wrong_token(web: Web, browse: Browse, wrong: str) -> None:
+    assert browse(web, role=None).post("/sign-in", data={"token": wrong}).status_code == 401
+
+
+def test_wrong_tokens_and_links_count_to_one_limit(
+    home_of: Callable[[str], Settings], serve: Serve, browse: Browse
+) -> None:
+    settings = home_of("sqlite")
+    strict = settings.web.model_copy(update={"failures": 3})
+    web = serve(settings.model_copy(update={"web": strict}))
+    browser = browse(web)
+    wrong = web.client(role=None, headers={"Authorization": "Bearer mht_0_x"})
+
+    statuses = [
+        wrong.get("/api/apps").status_code,
+        browser.post("/sign-in", data={"token": "mht_0_x"}).status_code,
+        browser.post("/sign-in/mhl_0_x").status_code,
+        browser.post("/sign-in", data={"token": web.token()}).status_code,
+        wrong.get("/api/apps").status_code,
+    ]
+
+    assert statuses == [401, 401, 401, 429, 429]
+    # Who is signed in goes on.
+    assert answer_of(browser) == (200, None)
+
+
+def test_a_worker_may_not_sign_in(web_on_sqlite: Web, browse: Browse) -> None:
+    browser = browse(web_on_sqlite, role=None)
+
+    answer = browser.post("/sign-in", data={"token": web_on_sqlite.token(Role.WORKER)})
+
+    assert answer.status_code == 403
+    assert "a token of the role worker opens no pages" in answer.text
+    assert "set-cookie" not in answer.headers
+
+
+def test_each_door_accepts_its_own_kind_alone(web_on_sqlite: Web, browse: Browse) -> None:
+    web, browser = web_on_sqlite, browse(web_on_sqlite)
+    secret, token = browser.cookies["mh_session"], web.token()
+    link = link_of(web).rpartition("/")[2]
+
+    def api(text: str) -> int:
+        header = {"Authorization": f"Bearer {text}"}
+        return httpx.get(f"{web.url}/api/apps", headers=header).status_code
+
+    def page(text: str) -> int:
+        return httpx.get(f"{web.url}/sessions", cookies={"mh_session": text}).status_code
+
+    def sign_in(text: str) -> int:
+        return httpx.post(f"{web.url}/sign-in", data={"token": text}).status_code
+
+    def by_link(text: str) -> int:
+        return httpx.post(f"{web.url}/sign-in/{text}").status_code
+
+    assert [api(one) for one in (secret, link, token)] == [401, 401, 200]
+    assert [page(one) for one in (token, link, secret)] == [303, 303, 200]
+    assert [sign_in(one) for one in (secret, link, token)] == [401, 401, 303]
+    assert [by_link(one) for one in (secret, token, link)] == [401, 401, 303]
+    # The prefix is no proof either.
+    assert [api(f"mht{one[3:]}") for one in (secret, link)] == [401, 401]
+    # The API reads no cookie, so that no other site can use one.
+    assert browser.get("/api/apps").status_code == 401
+
+
+def test_a_session_ends_with_its_hours(web: Web, browse: Browse) -> None:
+    browser = browse(web)
+    age(web, "kind = 'session'")
+
+    assert answer_of(browser) == SIGNED_OUT
+
+
+@pytest.mark.parametrize("end", ["revoked", "expired"])
+def test_a_session_ends_with_its_token(web: Web, browse: Browse, end: str) -> None:
+    admin, token = browse(web), web.token(Role.EDITOR, expires="P1D")
+    browser, id = browse(web, token=token), token.split("_")[1]
+
+    if end == "revoked":
+        done = admin.post(f"/tokens/{id}/revoke", data={"csrf": csrf_of(admin)})
+        assert (done.status_code, done.headers["location"]) == (303, "/sessions")
+    else:
+        age(web, "expires_at IS NOT NULL AND kind = 'token'")
+
+    assert answer_of(browser) == SIGNED_OUT
+    assert answer_of(admin) == (200, None)
+
+
+def test_a_session_ends_with_its_small_app(web: Web, browse: Browse) -> None:
+    browser = browse(web, Role.EDITOR, APP)
+    with web.engine.begin() as connection:
+        deleted = sa.text("UPDATE small_apps SET deleted_at = created_at WHERE name = :name")
+        connection.execute(deleted, {"name": APP})
+
+    assert answer_of(browser) == SIGNED_OUT
+
+
+def test_signing_out_ends_the_session_on_the_server(web: Web, browse: Browse) -> None:
+    browser = browse(web)
+    kept = browser.cookies["mh_session"]
+
+    answer = browser.post("/sign-out", data={"csrf": csrf_of(browser)})
+
+    assert (answer.status_code, answer.headers["location"]) == (303, "/sign-in")
+    assert "mh_session" not in browser.cookies
+    assert httpx.get(f"{web.url}/sessions", cookies={"mh_session": kept}).status_code == 303
+
+
+def test_a_link_signs_in_once(web: Web, browse: Browse) -> None:
+    link = link_of(web, Role.OPERATOR, APP)
+    first, second = browse(web, role=None), browse(web, role=None)
+
+    shown = [first.get(link) for _ in range(3)]
+    answers = [one.post(link) for one in (first, second)]
+
+    assert {one.status_code for one in shown} == {200}
+    assert f'action="{link}"' in shown[0].text
+    assert [one.status_code for one in answers] == [303, 401]
+    assert "was used or has expired" in answers[1].text
+    assert f"operator · {APP}" in first.get("/sessions").text
+    assert answer_of(second) == SIGNED_OUT
+
+
+def test_a_link_is_valid_for_an_hour(web: Web, browse: Browse) -> None:
+    link = link_of(web)
+    with web.engine.connect() as connection:
+        times = sa.select(stored.c.created_at, stored.c.expires_at)
+        made, ends = connection.execute(times.where(stored.c.kind == TokenKind.LINK)).one()
+    age(web, "kind = 'link'")
+
+    assert ends - made == sessions.LINK_LIFE
+    assert browse(web, role=None).post(link).status_code == 401
+
+
+@pytest.mark.parametrize(
+    "elsewhere",
+    [
+        "//evil.example", "https://evil.example", "/\\evil.example", "\\/evil.example",
+        "/\t/evil.example", "/\n/evil.example", " //evil.example", "evil.example",
+        "javascript:alert(1)", "///evil.example", "/" + "a" * 3_000,
+    ],
+)  # fmt: skip
+def test_no_sign_in_leads_to_another_site(
+    web_on_sqlite: Web, browse: Browse, elsewhere: str
+) -> None:
+    browser = browse(web_on_sqlite, role=None)
+    form = browser.get("/sign-in", params={"next": elsewhere})
+
+    sent = {"token": web_on_sqlite.token(), "next": elsewhere}
+    signed_in = browser.post("/sign-in", data=sent)
+    again = browser.get("/sign-in", params={"next": elsewhere})
+
+    assert 'name="next" value="/"' in form.text
+    assert [signed_in.headers["location"], again.headers["location"]] == ["/", "/"]
+
+
+def test_a_page_without_a_session_asks_for_one_and_comes_back(
+    web_on_sqlite: Web, browse: Browse
+) -> None:
+    browser = browse(web_on_sqlite, role=None)
+    open_page = {"HX-Request": "true", "HX-Current-URL": f"{web_on_sqlite.url}/sessions?a=b"}
+
+    page = browser.get("/sessions?page=2&q=a%26b")
+    part = browser.get("/sessions?part=rows", headers=open_page)
+    change = browser.post("/sign-out", headers={"Referer": f"{web_on_sqlite.url}/sessions"})
+    odd = browser.post("/sign-out", headers={"Referer": "http://[/"})
+
+    assert page.status_code == 303
+    assert page.headers["location"] == "/sign-in?next=/sessions%3Fpage%3D2%26q%3Da%2526b"
+    assert (part.status_code, part.headers["hx-redirect"]) == (
+        401, "/sign-in?next=/sessions%3Fa%3Db",
+    )  # fmt: skip
+    assert (change.status_code, change.headers["location"]) == SIGNED_OUT
+    assert (odd.status_code, odd.headers["location"]) == (303, "/sign-in?next=/")
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        pytest.param({}, id="none"),
+        pytest.param({"csrf": "0" * 64}, id="wrong"),
+        pytest.param({"csrf": "é"}, id="no_ascii"),
+    ],
+)
+def test_a_change_needs_what_the_pages_of_its_session_send(
+    web_on_sqlite: Web, browse: Browse, sent: dict[str, str]
+) -> None:
+    browser = browse(web_on_sqlite)
+
+    answer = browser.post("/sign-out", data=sent)
+
+    assert answer.status_code == 403
+    assert "The page is of another session" in answer.text
+    assert answer_of(browser) == (200, None)
+
+
+def test_what_another_session_sends_is_refused(web_on_sqlite: Web, browse: Browse) -> None:
+    token = web_on_sqlite.token()
+    mine, other = browse(web_on_sqlite, token=token), browse(web_on_sqlite, token=token)
+
+    answer = mine.post("/sign-out", data={"csrf": csrf_of(other)})
+
+    assert answer.status_code == 403
+    assert answer_of(mine) == (200, None)
+
+
+def test_a_script_sends_it_as_a_header(web_on_sqlite: Web, browse: Browse) -> None:
+    browser = browse(web_on_sqlite)
+
+    answer = browser.post("/sign-out", headers={"X-CSRF-Token": csrf_of(browser)})
+
+    assert answer.status_code == 303
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        pytest.param({"Origin": "https://evil.example"}, 403, id="another_site"),
+        pytest.param({"Origin": "null"}, 403, id="a_sandbox"),
+        pytest.param({"Origin": "http://127.0.0.1:1"}, 403, id="another_port"),
+        pytest.param({"Sec-Fetch-Site": "cross-site"}, 403, id="cross_site"),
+        pytest.param({"Sec-Fetch-Site": "same-site"}, 403, id="a_sister_domain"),
+        pytest.param({"Origin": "{own}"}, 303, id="own_page"),
+        # A proxy passes another Host; what the browser says cannot be made by a page.
+        pytest.param(
+            {"Origin": "https://cron.example", "Sec-Fetch-Site": "same-origin"}, 303, id="proxied"
+        ),
+    ],
+)
+def test_a_page_of_another_site_changes_nothing(
+    web_on_sqlite: Web, browse: Browse, headers: dict[str, str], status: int
+) -> None:
+    web, browser = web_on_sqlite, browse(web_on_sqlite)
+    sent = {name: text.format(own=web.url) for name, text in headers.items()}
+    form = {"csrf": csrf_of(browser)}
+
+    fresh = browse(web, role=None)
+    link = link_of(web)
+    answers = [
+        browser.post("/sign-out", data=form, headers=sent),
+        # Nor does it sign someone in as somebody else.
+        fresh.post("/sign-in", data={"token": web.token()}, headers=sent),
+        fresh.post(link, headers=sent),
+    ]
+
+    assert [one.status_code for one in answers] == [status] * 3
+
+
+def test_a_form_that_is_too_large_is_refused(web_on_sqlite: Web, browse: Browse) -> None:
+    browser = browse(web_on_sqlite)
+
+    large = browser.post("/sign-out", data={"csrf": csrf_of(browser), "more": "x" * 2**20})
+    many = browser.post("/sign-out", content="&".join(["a=b"] * 10_001))
+
+    assert [large.status_code, many.status_code] == [413, 413]
+    assert "larger than 1 MiB" in large.text
+
+
+def test_everybody_sees_the_sessions_of_their_own_token(web_on_sqlite: Web, browse: Browse) -> None:
+    web, token = web_on_sqlite, web_on_sqlite.token(Role.VIEWER)
+    first, second = browse(web, token=token), browse(web, token=token)
+    other, admin = browse(web, Role.EDITOR), browse(web)
+    bound = browse(web, Role.ADMIN, APP)
+
+    listed = {
+        name: session_ids(one.get("/sessions").text)
+        for name, one in [("first", first), ("other", other), ("admin", admin), ("bound", bound)]
+    }
+
+    assert [len(listed[name]) for name in ("first", "other", "admin", "bound")] == [2, 1, 5, 1]
+    assert set(listed["first"]) < set(listed["admin"])
+    page = first.get("/sessions").text
+    assert page.count("this one") == 1
+    assert page.count("Firefox on Linux") == 4
+    # Tokens are for admins, those of a small app for its own.
+    revocable = [
+        len(re.findall(r"/tokens/\w+/revoke", one.get("/sessions").text))
+        for one in (first, admin, bound)
+    ]
+    assert revocable == [0, 4, 1]
+    own = first.post(f"/sessions/{listed['first'][0]}/revoke", data={"csrf": csrf_of(first)})
+    assert own.status_code == 303
+    assert answer_of(second) == SIGNED_OUT
+
+
+def test_nobody_ends_a_session_of_others(web_on_sqlite: Web, browse: Browse) -> None:
+    web = web_on_sqlite
+    admin, editor, bound = browse(web), browse(web, Role.EDITOR), browse(web, Role.ADMIN, APP)
+    mine = next(
+        one for one in session_ids(admin.get("/sessions").text)
+        if one in admin.cookies["mh_session"]
+    )  # fmt: skip
+
+    for other in (editor, bound):
+        csrf = {"csrf": csrf_of(other)}
+        assert other.post(f"/sessions/{mine}/revoke", data=csrf).status_code == 404
+    token = admin.get("/sessions").text.partition("/tokens/")[2].partition("/")[0]
+    refused = editor.post(f"/tokens/{token}/revoke", data={"csrf": csrf_of(editor)})
+
+    assert refused.status_code == 403
+    assert "may not administer" in refused.text
+    assert answer_of(admin) == (200, None)
+
+
+def test_a_session_is_revoked_by_the_command_line_too(web: Web, browse: Browse) -> None:
+    browser = browse(web)
+    tokens.revoke(web.opened, browser.cookies["mh_session"].split("_")[1])
+
+    assert answer_of(browser) == SIGNED_OUT
+
+
+def test_only_tokens_are_listed_as_tokens(web: Web, browse: Browse) -> None:
+    link_of(web)
+    browse(web)
+
+    listed = tokens.list_tokens(web.opened).root
+
+    assert len(listed) == 1
+
+
+def test_the_audit_names_the_session(web: Web, browse: Browse) -> None:
+    browser = browse(web)
+    id = browser.cookies["mh_session"].split("_")[1]
+    browser.post("/sign-out", data={"csrf": csrf_of(browser)})
+
+    with web.engine.connect() as connection:
+        query = sa.text("SELECT verb, object, actor FROM audit ORDER BY id DESC LIMIT 2")
+        ended, opened = connection.execute(query).all()
+
+    assert ended == ("session.revoke", id, f"session {id}")
+    assert (opened.verb, opened.object) == ("session.open", id)
+    assert opened.actor.startswith("token ")
+
+
+def test_no_secret_is_stored(web: Web, browse: Browse) -> None:
+    browser = browse(web)
+    link = link_of(web).rpartition("/")[2]
+    with web.engine.connect() as connection:
+        rows = connection.execute(sa.text("SELECT * FROM tokens")).all()
+
+    stored = " ".join(str(value) for row in rows for value in row)
+    for secret in (browser.cookies["mh_session"], link):
+        assert secret.rpartition("_")[2] not in stored
+
+
+def test_an_error_of_a_page_is_a_page(web_on_sqlite: Web, browse: Browse) -> None:
+    browser = browse(web_on_sqlite, Role.VIEWER, APP)
+
+    unknown = browser.get("/nothing-here")
+    other = browser.get("/sessions?app=default")
+    part = browser.get("/sessions?app=default", headers={"HX-Request": "true"})
+    of_api = browser.get("/api/nothing")
+
+    assert [one.status_code for one in (unknown, other, part, of_api)] == [404] * 4
+    for one in (unknown, other):
+        assert one.headers["content-type"] == "text/html; charset=utf-8"
+        assert "This page does not exist" in one.text
+        assert "script-src 'self'" in one.headers["content-security-policy"]
+    assert "Nothing is at this address." in unknown.text
+    # A known visitor keeps the frame of the page.
+    assert "/sign-out" in other.text
+    assert part.text.startswith('<p class="error"')
+    assert of_api.headers["content-type"] == "application/problem+json"
+
+
+def test_files_are_kept_for_ever_under_their_version(web_on_sqlite: Web, browse: Browse) -> None:
+    browser = browse(web_on_sqlite, role=None)
+    page = browser.get("/sign-in").text
+    paths = re.findall(r'(?:src|href)="(/static/[^"]+)"', page)
+
+    answers = [browser.get(path) for path in paths]
+    bare = browser.get(paths[0].partition("?")[0])
+
+    assert {one.status_code for one in answers} == {200}
+    assert {one.headers["cache-control"] for one in answers} == {
+        "public, max-age=31536000, immutable"
+    }
+    assert bare.headers["cache-control"] == "no-cache"
+    assert browser.get("/static/..%2ftexts.toml").status_code == 404
+    assert browser.get("/static/none.js").status_code == 404
+
+
+def age(web: Web, which: str) -> None:
+    """Let tokens have expired."""
+    with web.engine.begin() as connection:
+        connection.execute(sa.text(f"UPDATE tokens SET expires_at = created_at WHERE {which}"))

@@ -1,0 +1,105 @@
+"""What a program does with a client that a generator made of the server's OpenAPI document.
+
+A process of its own: `use_generated_client.py URL TOKEN`, with the generated package on its path.
+"""
+
+import sys
+from http import HTTPStatus
+
+from minutehand_client import AuthenticatedClient
+from minutehand_client.api.actions import apply_actions, create_action, run_action, show_action
+from minutehand_client.api.jobs import complete_job, next_job
+from minutehand_client.api.operations import get_operation_state, list_operations
+from minutehand_client.api.people import add_user, list_users
+from minutehand_client.api.small_apps import put_app
+from minutehand_client.models import (
+    Action,
+    ActionDocument,
+    AppliedApp,
+    Changed,
+    CompletedJob,
+    CompletedJobResult,
+    JobToDo,
+    NewUser,
+    OperationPage,
+    OperationState,
+    OperationStateView,
+    ProblemDetails,
+    Ran,
+    SmallAppDocument,
+)
+
+APP = "market"
+URL = "https://example.com/feed"
+CRAWL = {
+    "name": "crawl",
+    "when": {"cron_rule": "0 3 * * *"},
+    "operations": {"job": {"url": URL}},
+}
+
+
+def make_app(client: AuthenticatedClient) -> None:
+    """Create a small app with a user."""
+    document = SmallAppDocument.from_dict({"name": APP, "zone": "Europe/Paris"})
+    made = put_app.sync(APP, client=client, body=document, if_none_match="*")
+    assert isinstance(made, AppliedApp), made
+    user = NewUser(id="ann@example.com", name="Ann", groups=["buyers"])
+    added = add_user.sync(APP, client=client, body=user)
+    assert not isinstance(added, ProblemDetails), added
+    (ann,) = list_users.sync(APP, client=client)
+    assert (ann.id, ann.groups) == ("ann@example.com", ["buyers"])
+
+
+def make_action(client: AuthenticatedClient) -> Changed:
+    """Create an action; applying it again changes nothing, and a wrong one is refused."""
+    document = ActionDocument.from_dict(CRAWL)
+    made = create_action.sync(client=client, app=APP, body=document)
+    assert isinstance(made, Changed), made
+    (again,) = apply_actions.sync(client=client, app=APP, body=[document])
+    assert (again.uid, again.change) == (made.uid, "unchanged")
+    wrong = ActionDocument.from_dict({**CRAWL, "when": {"cron_rule": "0 25 * * *"}})
+    refused = create_action.sync_detailed(client=client, app=APP, body=wrong)
+    assert refused.status_code is HTTPStatus.UNPROCESSABLE_ENTITY
+    assert isinstance(refused.parsed, ProblemDetails)
+    assert refused.parsed.problems[0].path.startswith("when")
+    return made
+
+
+def run(client: AuthenticatedClient, action: Changed) -> None:
+    """Run an action, and do its work as a worker does."""
+    ran = run_action.sync(str(action.uid), client=client, idempotency_key="once")
+    assert isinstance(ran, Ran), ran
+    assert state_of(client, ran) == "queued"
+    job = next_job.sync(client=client, app=APP)
+    assert isinstance(job, JobToDo), job
+    assert (job.operation_id, job.url) == (ran.id, URL)
+    assert state_of(client, ran) == "running"
+    done = CompletedJob(job.lease, result=CompletedJobResult.from_dict({"pages": 3}))
+    assert complete_job.sync_detailed(job.id, client=client, body=done).status_code == 204
+    assert state_of(client, ran) == "success"
+
+
+def state_of(client: AuthenticatedClient, ran: Ran) -> str:
+    """Return the state of an operation."""
+    view = get_operation_state.sync(str(ran.id), client=client)
+    assert isinstance(view, OperationStateView), view
+    return str(view.state)
+
+
+def look(client: AuthenticatedClient) -> None:
+    """Read what became of it."""
+    page = list_operations.sync(client=client, app=APP, state=[OperationState.SUCCESS])
+    assert isinstance(page, OperationPage), page
+    assert [one.action_name for one in page.items] == ["crawl"]
+    shown = show_action.sync("crawl", client=client, app=APP)
+    assert isinstance(shown, Action), shown
+    assert shown.last_state == "success"
+
+
+if __name__ == "__main__":
+    with AuthenticatedClient(base_url=sys.argv[1], token=sys.argv[2]) as _client:
+        make_app(_client)
+        run(_client, make_action(_client))
+        look(_client)
+    # It needs nothing of ours.
+    assert not {"minutehand", "models", "pydantic"} & set(sys.modules)

@@ -1,0 +1,180 @@
+"""The timeline of an overview: what the actions that matter did, and what is to come."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from typing import Any
+from uuid import UUID
+
+import sqlalchemy as sa
+from pydantic import Field
+
+from models.action.plan import Broken
+from models.operation import worst
+from models.store import overview
+from models.store.actions import as_uid
+from runtime.config import Settings
+from runtime.database import reading
+from scheduler.occurrence import next_occurrences
+from views.installation import Installation
+from views.view import Instant, View
+
+BACK = timedelta(hours=24)
+AHEAD = timedelta(hours=12)
+SPAN = timedelta(minutes=15)
+# More occurrences of one action are not drawn singly.
+MOST_COMING = 48
+
+
+class Bar(View):
+    """The operations of an action in a quarter of an hour."""
+
+    at: Instant = Field(description="Start of the span.")
+    state: str = Field(description="Their worst state.")
+    counts: dict[str, int] = Field(description="How many are in each state.")
+    operation_id: UUID | None = Field(description="The operation, if it is one alone.")
+
+
+class Lane(View):
+    """An action on the timeline."""
+
+    app: str
+    action: str
+    uid: UUID
+    bars: tuple[Bar, ...]
+    coming: tuple[Instant, ...] = Field(description="Its occurrences to come, 48 at most.")
+
+
+class Load(View):
+    """How many operations the ticks of a quarter of an hour recorded."""
+
+    at: Instant = Field(description="Start of the span.")
+    recorded: int
+    busiest: int = Field(description="Of one tick.")
+
+
+class Outage(View):
+    """A time in which no daemon ticked."""
+
+    since: Instant
+    until: Instant
+
+
+class Ticked(View):
+    """One tick of the daemon."""
+
+    at: Instant = Field(description="The instant up to which it decided.")
+    lag_s: float = Field(description="Seconds from that instant to its end.")
+    duration_ms: float
+    recorded: int = Field(description="Operations that it recorded.")
+
+
+class Timeline(View):
+    """The last 24 hours and the next 12."""
+
+    since: Instant
+    now: Instant
+    until: Instant
+    lanes: tuple[Lane, ...]
+    load: tuple[Load, ...] = Field(description="Of all small apps.")
+    outages: tuple[Outage, ...]
+
+
+def timeline_of(
+    connection: sa.Connection,
+    uids: Sequence[UUID],
+    now: datetime,
+    apps: Mapping[int, str],
+    settings: Settings,
+) -> Timeline:
+    """Return the timeline of some actions, in their order."""
+    since, until = now - BACK, now + AHEAD
+    found = {row["uid"]: row for row in overview.named(connection, uids)}
+    bars = _bars(overview.counted(connection, list(found), since, SPAN))
+    ticked = overview.ticked(connection, since)
+    return Timeline(
+        since=since,
+        now=now,
+        until=until,
+        lanes=tuple(
+            Lane(
+                app=apps.get(found[uid]["small_app_id"], ""),
+                action=found[uid]["name"],
+                uid=uid,
+                bars=bars.get(uid, ()),
+                coming=_coming(found[uid], now, until),
+            )
+            for uid in uids
+            if uid in found
+        ),
+        load=tuple(_load(ticked)),
+        outages=tuple(_outages(ticked, now, timedelta(seconds=settings.scheduler.tick_seconds))),
+    )
+
+
+def ticks_of(installation: Installation, limit: int) -> tuple[Ticked, ...]:
+    """Return the last ticks, in order."""
+    with reading(installation.engine) as connection:
+        rows = overview.last_ticks(connection, limit)
+    return tuple(
+        Ticked(
+            at=row["now"],
+            lag_s=round((row["finished_at"] - row["now"]).total_seconds(), 3),
+            duration_ms=row["duration_ms"],
+            recorded=_recorded(row),
+        )
+        for row in rows
+    )
+
+
+def _recorded(row: Mapping[str, Any]) -> int:
+    """Return how many operations a tick recorded; 0 in a report that cannot be read."""
+    recorded = (row["report"] or {}).get("recorded", 0)
+    return recorded if isinstance(recorded, int) else 0
+
+
+def _bars(rows: Iterable[Mapping[str, Any]]) -> dict[UUID, tuple[Bar, ...]]:
+    spans: dict[tuple[UUID, int], list[Mapping[str, Any]]] = {}
+    for row in rows:
+        spans.setdefault((row["action_uid"], row["span"]), []).append(row)
+    made: dict[UUID, tuple[Bar, ...]] = {}
+    for (uid, number), some in sorted(spans.items()):
+        counts = {row["state"]: row["count"] for row in some}
+        is_one = sum(counts.values()) == 1
+        bar = Bar(
+            at=datetime.fromtimestamp(number * SPAN.total_seconds(), UTC),
+            state=worst(counts),
+            counts=counts,
+            operation_id=as_uid(some[0]["id"]) if is_one else None,
+        )
+        made[uid] = (*made.get(uid, ()), bar)
+    return made
+
+
+def _coming(row: Mapping[str, Any], now: datetime, until: datetime) -> tuple[datetime, ...]:
+    plan = row["plan"]
+    if isinstance(plan, Broken) or not plan.active:
+        return ()
+    return tuple(at for at in next_occurrences(plan, row["uid"], now, MOST_COMING) if at <= until)
+
+
+def _load(ticked: Iterable[Mapping[str, Any]]) -> Iterable[Load]:
+    spans: dict[int, list[int]] = {}
+    for row in ticked:
+        if recorded := _recorded(row):
+            spans.setdefault(int(row["now"].timestamp() // SPAN.total_seconds()), []).append(
+                recorded
+            )
+    for number, counts in sorted(spans.items()):
+        at = datetime.fromtimestamp(number * SPAN.total_seconds(), UTC)
+        yield Load(at=at, recorded=sum(counts), busiest=max(counts))
+
+
+def _outages(
+    ticked: Sequence[Mapping[str, Any]], now: datetime, tick: timedelta
+) -> Iterable[Outage]:
+    """Return the times of more than two ticks between two ticks, or after the last."""
+    instants = [row["now"] for row in ticked]
+    for one, next_one in pairwise([*instants, now] if instants else []):
+        if next_one - one > 2 * tick:
+            yield Outage(since=one, until=next_one)

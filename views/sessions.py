@@ -1,0 +1,144 @@
+"""Open, list and end the sessions of the dashboard, and make links that open one."""
+
+from datetime import timedelta
+
+from pydantic import Field
+
+from models.errors import Refused
+from models.roles import PERMITS, Permission, Role, TokenKind
+from models.store import audit, tokens
+from models.store.tokens import Bearer, Wanted
+from runtime.database import reading
+from runtime.visible import visible_line
+from runtime.web_settings import WebSettings
+from views.installation import Installation
+from views.view import Instant, Listing, View
+
+LINK_LIFE = timedelta(hours=1)
+LONGEST_BROWSER = 60
+# By what stands in its User-Agent, the most special first: most name Chrome or Safari too.
+BROWSERS = {
+    "Edg": "Edge",
+    "OPR/": "Opera",
+    "Firefox/": "Firefox",
+    "Chrome/": "Chrome",
+    "Safari/": "Safari",
+}
+SYSTEMS = {
+    "Windows": "Windows",
+    "Android": "Android",
+    "iPhone": "iOS",
+    "iPad": "iPadOS",
+    "Mac OS X": "macOS",
+    "Linux": "Linux",
+}
+
+
+class Session(View):
+    """A session of the dashboard that is open."""
+
+    id: str
+    role: str
+    app: str | None = Field(description="Its small app; null for the whole installation.")
+    created_at: Instant | None = Field(description="Null if it cannot be read.")
+    expires_at: Instant | None
+    last_used_at: Instant | None = Field(description="To the minute.")
+    parent: str | None = Field(description="The token that opened it; null for a link of `up`.")
+    browser: str | None = Field(description="What the browser calls itself.")
+
+
+class Sessions(Listing[Session]):
+    """The sessions that are open, the newest first."""
+
+
+class NewLink(View):
+    """A link that opens one session. It is shown once: only a hash of it is stored."""
+
+    url: str = Field(description="The link; a path alone if the address is not known.")
+    role: Role
+    app: str | None = Field(description="Its small app; null for the whole installation.")
+
+
+def open_session(installation: Installation, bearer: Bearer, user_agent: str) -> str | None:
+    """Open a session for the bearer of a token or a link; return its secret, kept nowhere.
+
+    Return None if the link was used meanwhile. Raises Refused for a role that may not look.
+    """
+    _may_look(bearer.role)
+    is_link = bearer.kind is TokenKind.LINK
+    actor = f"{bearer.kind} {bearer.token_id}"
+    wanted = Wanted(
+        bearer.role,
+        bearer.small_app_id,
+        timedelta(hours=installation.settings.web.session_hours),
+        actor,
+        TokenKind.SESSION,
+        bearer.parent if is_link else bearer.token_id,
+        browser_in(user_agent),
+    )
+    with installation.engine.begin() as connection:
+        if is_link and not tokens.use_up(connection, bearer.token_id):
+            return None
+        id, text = tokens.create(connection, wanted)
+        audit.write(
+            connection,
+            small_app_id=bearer.small_app_id,
+            actor=actor,
+            verb="session.open",
+            objects={id: {"role": bearer.role}},
+        )
+    return text
+
+
+def make_link(installation: Installation, role: Role) -> NewLink:
+    """Make a link for the request's small app if it is bound to one, else for the installation.
+
+    Raises Refused for a role that may not look.
+    """
+    _may_look(role)
+    app = installation.small_app if installation.is_bound else None
+    app_id = None if app is None else app.id
+    wanted = Wanted(role, app_id, LINK_LIFE, installation.actor, TokenKind.LINK)
+    with installation.engine.begin() as connection:
+        id, text = tokens.create(connection, wanted)
+        audit.write(
+            connection,
+            small_app_id=app_id,
+            actor=installation.actor,
+            verb="link.create",
+            objects={id: {"role": role}},
+        )
+    url = f"{_address(installation.settings.web)}/sign-in/{text}"
+    return NewLink(url=url, role=role, app=None if app is None else app.name)
+
+
+def list_sessions(installation: Installation) -> Sessions:
+    """Return the open sessions of the request's scope."""
+    with reading(installation.engine) as connection:
+        found = tokens.open_sessions(connection, installation.scope)
+    return Sessions(
+        tuple(Session(**{key: row[key] for key in Session.model_fields}) for row in found)
+    )
+
+
+def browser_in(user_agent: str) -> str:
+    """Return what a person calls a browser: `Firefox on Linux`; the header's start if unknown."""
+    browser = next((name for mark, name in BROWSERS.items() if mark in user_agent), None)
+    system = next((name for mark, name in SYSTEMS.items() if mark in user_agent), None)
+    if browser is None:
+        return visible_line(user_agent)[:LONGEST_BROWSER]
+    return browser if system is None else f"{browser} on {system}"
+
+
+def _may_look(role: Role) -> None:
+    if Permission.READ not in PERMITS[role]:
+        raise Refused(f"a token of the role {role} opens no pages; use another role")
+
+
+def _address(settings: WebSettings) -> str:
+    """Return where a browser of this machine finds the dashboard; the path alone if unknown."""
+    if settings.root_path or not settings.port:
+        return settings.root_path
+    every = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - nothing listens here
+    host = every.get(settings.host, settings.host)
+    return f"http://{f'[{host}]' if ':' in host else host}:{settings.port}"

@@ -1,0 +1,52 @@
+"""Pages of small apps."""
+
+from dataclasses import asdict
+from typing import Annotated
+
+from fastapi import APIRouter, Request
+from fastapi.responses import HTMLResponse
+
+from views import apps, templates, users
+from web.dashboard.documents import pretty
+from web.dashboard.rendering import render
+from web.dashboard.session import Visitor, viewing
+
+router = APIRouter(include_in_schema=False)
+Viewer = Annotated[Visitor, viewing()]
+MOST_PEOPLE = 100
+TONES = {"ready": "good", "running": "busy", "failed": "bad"}
+
+
+def _tone(status: str) -> str:
+    return TONES.get(status, "idle")
+
+
+@router.get("/apps")
+def list_apps(request: Request, visitor: Viewer) -> HTMLResponse:
+    """Show all small apps and how fresh their data are."""
+    found = apps.list_apps(visitor.opened).root
+    statuses = apps.statuses(visitor.opened, [one.name for one in found])
+    values = {"visitor": visitor, "apps": found, "statuses": statuses, "data_tone": _tone}
+    return render(request, "apps.html", values)
+
+
+@router.get("/apps/{app}")
+def show_app(request: Request, visitor: Viewer, app: str) -> HTMLResponse:
+    """Show a small app."""
+    opened = visitor.opened
+    shown = apps.show(opened, app)
+    grants = asdict(shown.grants)
+    values = {
+        "visitor": visitor,
+        "shown": shown,
+        "people": users.list_users(opened).root[:MOST_PEOPLE],
+        "templates": templates.list_templates(opened).root,
+        "grants": [(kind, _names(given)) for kind, given in grants.items()],
+        "document": pretty(shown.document),
+        "data_tone": _tone,
+    }
+    return render(request, "app.html", values)
+
+
+def _names(given: object) -> list[str]:
+    return [str(one) for one in given] if isinstance(given, list | tuple) else [str(given)]

@@ -1,0 +1,43 @@
+"""Errors as people see them: a page for a request of the pages, problem details for the rest."""
+
+from http import HTTPStatus
+
+from fastapi import Request
+from fastapi.responses import Response
+
+from web.dashboard.rendering import render
+from web.dashboard.session import is_fragment
+from web.dashboard.texts import say, texts
+from web.problems import Described, as_json
+
+# What programs ask for: the first part of the path.
+OF_PROGRAMS = frozenset({"api", "healthz", "jobs", "metrics", "openapi.json", "readyz", "static"})
+
+
+def answer_error(request: Request, error: Described) -> Response:
+    """Return the answer for an error, as who asked can read it."""
+    path = request.url.path.removeprefix(request.scope.get("root_path", ""))
+    if path.removeprefix("/").partition("/")[0] in OF_PROGRAMS:
+        return as_json(error)
+    values = {
+        # Of a request that got so far.
+        "visitor": getattr(request.state, "visitor", None),
+        "title": _title(error.status),
+        "detail": _sentence(error),
+        "problems": error.problems,
+    }
+    template = "error_part.html" if is_fragment(request) else "error.html"
+    return render(request, template, values, error.status, error.headers)
+
+
+def _sentence(error: Described) -> str:
+    """Return what is wrong; a path without an endpoint has no words of ours yet."""
+    if error.detail in {HTTPStatus.NOT_FOUND.phrase, HTTPStatus.METHOD_NOT_ALLOWED.phrase}:
+        return say("errors.nothing_here")
+    first, _, _ = error.detail.partition(" ")
+    return error.detail[:1].upper() + error.detail[1:] if first.isalpha() else error.detail
+
+
+def _title(status: int) -> str:
+    known = texts()["errors"]
+    return say(f"errors.{status}") if str(status) in known else say("errors.other")

@@ -1,0 +1,59 @@
+"""The page of health: whether Minutehand itself works."""
+
+from collections.abc import Iterator, Sequence
+from typing import Annotated
+
+from fastapi import APIRouter, Request
+from fastapi.responses import HTMLResponse
+
+from models.roles import Permission
+from views import audit, status
+from views.doctor import environment
+from views.overview.timeline import Ticked, ticks_of
+from views.words import in_zone
+from web.dashboard.drawing import Mark
+from web.dashboard.rendering import Page, render
+from web.dashboard.session import Visitor, viewing
+from web.dashboard.texts import say
+
+router = APIRouter(include_in_schema=False)
+SHOWN = 120
+ENTRIES = 20
+SLOW_MS = 5_000
+WIDTH, HEIGHT = 1200, 90
+
+
+@router.get("/health")
+def show_health(
+    request: Request,
+    visitor: Annotated[Visitor, viewing(is_of_installation=True)],
+    doctor: bool = False,
+) -> HTMLResponse:
+    """Show the daemon, workers, ticks, findings and the audit trail."""
+    opened, is_admin = visitor.opened, visitor.may(Permission.ADMINISTER)
+    ticked = ticks_of(opened, SHOWN)
+    values = {
+        "visitor": visitor,
+        "status": status.status(opened),
+        "ticks": list(_ticks(ticked, Page(request).zone)),
+        "report": environment.examine(opened).root if doctor and is_admin else (),
+        "audit": audit.list_entries(opened, ENTRIES, None).items if is_admin else (),
+    }
+    return render(request, "health.html", values)
+
+
+def _ticks(ticked: Sequence[Ticked], zone: str) -> Iterator[Mark]:
+    """Return a bar for each tick: as high as it was long."""
+    most = max((one.duration_ms for one in ticked), default=0.0) or 1.0
+    step = WIDTH / SHOWN
+    for place, one in enumerate(ticked):
+        height = round(max(2.0, (HEIGHT - 4) * one.duration_ms / most), 1)
+        tip = say(
+            "health.tick",
+            at=in_zone(one.at, zone),
+            duration=f"{one.duration_ms:.0f}",
+            recorded=one.recorded,
+            lag=f"{one.lag_s:.1f}",
+        )
+        look = "warn" if one.duration_ms > SLOW_MS else "busy" if one.recorded else "idle"
+        yield Mark(round(place * step, 1), HEIGHT - height, round(step - 2, 1), height, look, tip)

@@ -1,0 +1,143 @@
+"""Pages of operations, the runs of actions."""
+
+import json
+from collections.abc import AsyncIterator
+from typing import Annotated, Any
+from uuid import UUID
+
+import anyio.to_thread
+from fastapi import APIRouter, Depends, Query, Request
+from fastapi.responses import HTMLResponse, RedirectResponse
+from fastapi.sse import EventSourceResponse, ServerSentEvent
+from pydantic import BaseModel
+
+from models.errors import SchedulerError
+from models.operation import ENDED, Cause, OperationState
+from models.roles import Permission
+from views import apps, operations, runs
+from web.dashboard import drawing
+from web.dashboard.rendering import render, render_part, see
+from web.dashboard.session import Visitor, changing, viewing
+from web.dashboard.texts import say
+
+router = APIRouter(include_in_schema=False)
+Viewer = Annotated[Visitor, viewing()]
+Operator = Annotated[Visitor, changing(Permission.OPERATE)]
+PAGE = 50
+STATES = frozenset(OperationState)
+
+
+class Asked(BaseModel):
+    """The fields of the form above the list; an empty one admits all."""
+
+    action: str = ""
+    state: str = ""
+    cause: str = ""
+    since: str = ""
+    until: str = ""
+    cursor: str | None = None
+
+    def filter(self) -> operations.Filter:
+        """Return what to list; a state or a cause that does not exist admits all."""
+        return operations.Filter(
+            action=self.action or None,
+            states=(OperationState(self.state),) if self.state in STATES else (),
+            causes=(Cause(self.cause),) if self.cause in set(Cause) else (),
+            since=self.since or None,
+            until=self.until or None,
+        )
+
+
+@router.get("/operations")
+def list_operations(
+    request: Request, visitor: Viewer, asked: Annotated[Asked, Query()]
+) -> HTMLResponse:
+    """Show a page of a small app's operations."""
+    found, fault = None, ""
+    try:
+        found = operations.page(visitor.opened, asked.filter(), PAGE, asked.cursor)
+    except SchedulerError as error:
+        fault = str(error)
+    values = {
+        "visitor": visitor,
+        "found": found,
+        "fault": fault,
+        "asked": asked,
+        "states": list(OperationState),
+        "causes": list(Cause),
+        "apps": [one.name for one in apps.list_apps(visitor.opened).root],
+        "app": visitor.opened.app_name,
+    }
+    return render(request, "operations.html", values, 404 if fault else 200)
+
+
+@router.get("/operations/{id}")
+def show_operation(request: Request, visitor: Viewer, id: str) -> HTMLResponse:
+    """Show an operation."""
+    return render(request, "operation.html", _values(visitor, id))
+
+
+async def _uid(visitor: Viewer, id: str) -> UUID:
+    shown = await anyio.to_thread.run_sync(operations.show, visitor.opened, id)
+    return shown.id
+
+
+@router.get("/operations/{id}/live", response_class=EventSourceResponse)
+async def watch_operation(
+    request: Request, visitor: Viewer, uid: Annotated[UUID, Depends(_uid)]
+) -> AsyncIterator[ServerSentEvent]:
+    """Send the live part of the page whenever the operation changes, up to its end."""
+    async for event in request.app.state.live_operations.listen(uid, None):
+        if event.id is None:
+            return
+        values = await anyio.to_thread.run_sync(_values, visitor, str(uid))
+        text = render_part(request, "operation_live.html", values)
+        yield ServerSentEvent(id=event.id, raw_data=text)
+        if values["is_over"]:
+            return
+
+
+@router.post("/operations/{id}/{verb}")
+def change_operation(request: Request, visitor: Operator, id: str, verb: str) -> RedirectResponse:
+    """Cancel, retry or rerun an operation."""
+    change = {"cancel": runs.cancel, "retry": runs.retry, "rerun": runs.rerun}[verb]
+    change(visitor.opened, id)
+    return see(request, f"/operations/{id}", say(f"operation.done_{verb}"))
+
+
+def _values(visitor: Visitor, id: str) -> dict[str, Any]:
+    opened = visitor.opened
+    shown = operations.show(opened, id)
+    begun = shown.attempts[0].started_at if shown.attempts else shown.started_at
+    return {
+        "visitor": visitor,
+        "app": shown.app,
+        "shown": shown,
+        "is_over": shown.state in ENDED,
+        "known_states": STATES,
+        "steps": [_step(one) for one in shown.steps] if isinstance(shown.steps, list) else [],
+        "log": operations.log(opened, id).root,
+        "result": json.dumps(shown.result, indent=2, ensure_ascii=False, default=str),
+        "instants": (
+            ("due", shown.occurrence_at),
+            ("recorded", shown.recorded_at),
+            ("sent", shown.queued_at),
+            ("started", begun),
+            ("ended", shown.finished_at),
+        ),
+        "stages": drawing.waterfall(
+            (
+                ("due", shown.occurrence_at),
+                ("recorded", shown.recorded_at),
+                ("sent", shown.queued_at),
+                ("started", begun),
+                ("ended", shown.finished_at),
+            )
+        ),
+    }
+
+
+def _step(stored: Any) -> dict[str, Any]:
+    """Return a step with each key that the page shows: a broken row may lack some."""
+    known = stored if isinstance(stored, dict) else {"name": str(stored)}
+    return {key: known.get(key) for key in ("name", "state", "message", "error")}

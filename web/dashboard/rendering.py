@@ -1,0 +1,197 @@
+"""Render pages: templates, texts, instants in the viewer's zone, and the headers of a page."""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, unquote
+from zoneinfo import ZoneInfo, available_timezones
+
+from fastapi import Request
+from fastapi.responses import HTMLResponse, RedirectResponse
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from models.values import format_instant
+from runtime.clock import utc_now
+from views.words import in_zone, lasting
+from web.dashboard.texts import say
+
+HERE = Path(__file__).parent
+STATIC = HERE / "static"
+ZONE_COOKIE = "mh_zone"
+NOTICE_COOKIE = "mh_notice"
+POLICY = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self'",
+        "connect-src 'self'",
+        "form-action 'self'",
+        "base-uri 'none'",
+        "frame-ancestors 'none'",
+    )
+)
+# With no-referrer, a browser would hide the origin of our own forms from us.
+HEADERS = {"Content-Security-Policy": POLICY, "Referrer-Policy": "same-origin"}
+# How each state of an operation looks: one of the five tones that the style sheet has.
+TONES = {
+    "pending": "idle",
+    "queued": "idle",
+    "running": "busy",
+    "success": "good",
+    "partial": "warn",
+    "failed": "bad",
+    "missed": "warn",
+    "cancelled": "idle",
+    "skipped": "idle",
+    "dropped": "idle",
+}
+
+
+class Page:
+    """What templates know of the request that they are rendered for."""
+
+    def __init__(self, request: Request) -> None:
+        self.root = request.scope.get("root_path", "")
+        self.path = request.url.path.removeprefix(self.root)
+        self.origin = f"{request.url.scheme}://{request.url.netloc}"
+        self.query = f"?{request.url.query}" if request.url.query else ""
+        self.zone = _zone(request.cookies.get(ZONE_COOKIE))
+        self.now = utc_now()
+        # What the change before this page did, told once.
+        self.notice = unquote(request.cookies.get(NOTICE_COOKIE, ""))
+
+    def url(self, path: str) -> str:
+        """Return the URL of a path of ours, below the path that a proxy serves."""
+        return f"{self.root}{path}"
+
+    def static(self, name: str) -> str:
+        """Return the URL of a file; it changes with the file's content."""
+        return f"{self.root}/static/{name}?v={_version(name)}"
+
+    def time(self, at: datetime | None, zone: str | None = None) -> Markup:
+        """Return an instant: relative to now, and absolute in `zone` or the viewer's."""
+        if at is None:
+            return Markup('<span class="none">-</span>')
+        shown = zone or self.zone
+        return Markup(
+            '<time datetime="{}" title="{} {} · {}"><span class="rel">{}</span>'
+            ' <span class="abs">{}</span></time>'
+        ).format(
+            format_instant(at),
+            in_zone(at, shown),
+            shown,
+            format_instant(at),
+            self.relative(at),
+            _short(at.astimezone(ZoneInfo(shown)), self.now.astimezone(ZoneInfo(shown))),
+        )
+
+    def clock(self, at: datetime, zone: str) -> str:
+        """Return an instant on the clock of a zone."""
+        return in_zone(at, zone)
+
+    def day_and_clock(self, at: datetime, zone: str) -> str:
+        """Return an instant as day and time on the clock of a zone, with its year if another."""
+        local = at.astimezone(ZoneInfo(zone))
+        year = "" if local.year == self.now.astimezone(ZoneInfo(zone)).year else f" {local.year}"
+        return f"{local:%a %d %b}{year} {local:%H:%M}"
+
+    def relative(self, at: datetime) -> str:
+        """Return an instant as a distance from now: `in 5 min`, `2 h ago`."""
+        seconds = (at - self.now).total_seconds()
+        key = "time.in" if seconds >= 0 else "time.ago"
+        return say(key, span=_one_unit(abs(at - self.now)))
+
+    def lasting(self, since: datetime | None, until: datetime | None) -> str:
+        """Return how long something took, or takes until now."""
+        return "" if since is None else lasting((until or self.now) - since)
+
+
+def render(
+    request: Request,
+    template: str,
+    values: Mapping[str, Any],
+    status: int = 200,
+    headers: Mapping[str, str] | None = None,
+) -> HTMLResponse:
+    """Return a page, or a part of one."""
+    page = Page(request)
+    text = _templates().get_template(template).render(page=page, **values)
+    made = HTMLResponse(text, status, {**HEADERS, **(headers or {})})
+    if page.notice:
+        made.delete_cookie(NOTICE_COOKIE, path=page.url("/"))
+    return made
+
+
+def render_part(request: Request, template: str, values: Mapping[str, Any]) -> str:
+    """Return a part of a page, for a stream."""
+    return _templates().get_template(template).render(page=Page(request), **values)
+
+
+def see(request: Request, path: str, notice: str = "") -> RedirectResponse:
+    """Return the answer to a change: see another page, which tells what was done."""
+    root = request.scope.get("root_path", "")
+    made = RedirectResponse(f"{root}{path}", 303)
+    if notice:
+        made.set_cookie(
+            NOTICE_COOKIE,
+            quote(notice),
+            max_age=60,
+            path=f"{root}/",
+            httponly=True,
+            samesite="lax",
+        )
+    return made
+
+
+def tone(state: str) -> str:
+    """Return how a state looks."""
+    return TONES.get(state, "idle")
+
+
+@cache
+def _templates() -> Environment:
+    made = Environment(
+        loader=FileSystemLoader(HERE / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters["capitalize_first"] = lambda text: text[:1].upper() + text[1:]
+    made.globals.update(say=say, tone=tone)
+    return made
+
+
+@cache
+def _version(name: str) -> str:
+    return sha256((STATIC / name).read_bytes()).hexdigest()[:12]
+
+
+@cache
+def _zones() -> frozenset[str]:
+    return frozenset(available_timezones())
+
+
+def _zone(asked: str | None) -> str:
+    """Return the zone that the viewer chose or has; UTC for none that is known."""
+    named = (asked or "").replace("%2F", "/")
+    return named if named in _zones() else "UTC"
+
+
+def _short(local: datetime, now: datetime) -> str:
+    """Return a local time, with its date unless that is today."""
+    clock = local.strftime("%H:%M:%S" if local.second else "%H:%M")
+    if local.date() == now.date():
+        return clock
+    same_year = local.year == now.year
+    return f"{local.strftime('%a %d %b' if same_year else '%Y-%m-%d')} {clock}"
+
+
+def _one_unit(span: timedelta) -> str:
+    """Return a span in its largest unit: `3 h`."""
+    return " ".join(lasting(span).split()[:2])

@@ -1,0 +1,218 @@
+"""Who looks at a page, and what they may do: a session that a token or a link opened.
+
+Pages accept the cookie of a session alone, the API a bearer token alone: no page of another site
+can reach the API by a visitor's cookie.
+"""
+
+import hmac
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from typing import Annotated, Any
+from urllib.parse import parse_qs, quote, urlsplit
+
+from fastapi import Depends, Request
+from fastapi.responses import RedirectResponse, Response
+
+from models.roles import PERMITS, Permission, Role, TokenKind
+from views.installation import Installation
+from web.access import Access, bearer_of, declared, opened_for, require
+from web.problems import BodyTooLarge, Forbidden, Unauthorized
+
+COOKIE = "mh_session"
+CSRF_FIELD = "csrf"
+CSRF_HEADER = "X-CSRF-Token"
+LARGEST_FORM = 2**20
+MOST_FIELDS = 10_000
+LONGEST_PATH = 2_000
+
+
+class SignInNeeded(Unauthorized):
+    """The request has no open session."""
+
+
+class Form:
+    """The fields of a form, as a browser sends them."""
+
+    def __init__(self, fields: Mapping[str, list[str]]) -> None:
+        self._fields = fields
+
+    def one(self, name: str, default: str = "") -> str:
+        """Return the last value of a field, or `default` without one."""
+        return self._fields.get(name, [default])[-1]
+
+    def all(self, name: str) -> list[str]:
+        """Return all values of a field: of check boxes, or of an input that repeats."""
+        return list(self._fields.get(name, []))
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._fields
+
+
+@dataclass(frozen=True)
+class Visitor:
+    """The person at the browser; `opened` is the installation as they see it."""
+
+    opened: Installation
+    role: Role
+    # The small app that the session is bound to; None for the whole installation.
+    app_name: str | None
+    session_id: str
+    # The token that opened the session; None for a link of `minutehand up`.
+    token_id: str | None
+    # To be sent back with every change.
+    csrf: str
+    # The fields of a change's form.
+    form: Form = field(default_factory=lambda: Form({}))
+
+    def may(self, permission: str) -> bool:
+        """Return whether the role permits something: `operate`, `edit`."""
+        return Permission(permission) in PERMITS[self.role]
+
+
+def viewing(permission: Permission = Permission.READ, *, is_of_installation: bool = False) -> Any:
+    """Return the dependency of a page: its Visitor.
+
+    A page below `/apps/{app}/` shows that small app, another the one of `?app=`, or all. The
+    session of a small app cannot open a page that is of the installation.
+    """
+
+    def resolve(request: Request) -> Visitor:
+        return _visitor(request, permission, is_of_installation)
+
+    return declared(resolve, Access(permission, is_of_installation))
+
+
+def changing(permission: Permission, *, is_of_installation: bool = False) -> Any:
+    """Return the dependency of a change: its Visitor, with the form that was sent.
+
+    Refuses what does not come from a page of this session.
+    """
+
+    def permitted(request: Request) -> Visitor:
+        refuse_foreign(request)
+        return _visitor(request, permission, is_of_installation)
+
+    async def resolve(request: Request, visitor: Annotated[Visitor, Depends(permitted)]) -> Visitor:
+        # Read only now: a request without permission sends its body in vain.
+        form = await read_form(request)
+        sent = request.headers.get(CSRF_HEADER) or form.one(CSRF_FIELD)
+        if not hmac.compare_digest(sent.encode(), visitor.csrf.encode()):
+            raise Forbidden("the page is of another session; reload it, and try again")
+        return replace(visitor, form=form)
+
+    return declared(resolve, Access(permission, is_of_installation))
+
+
+async def read_form(request: Request) -> Form:
+    """Return the form that a request sends; raises BodyTooLarge."""
+    body = bytearray()
+    async for part in request.stream():
+        body += part
+        if len(body) > LARGEST_FORM:
+            raise BodyTooLarge("the form is larger than 1 MiB; send less at once")
+    text = body.decode("utf-8", "replace")
+    try:
+        return Form(parse_qs(text, keep_blank_values=True, max_num_fields=MOST_FIELDS))
+    except ValueError:
+        raise BodyTooLarge(f"the form has more than {MOST_FIELDS} fields") from None
+
+
+def refuse_foreign(request: Request) -> None:
+    """Raise Forbidden for a change that a page of another site sends.
+
+    A browser says so itself; an old one, or one without TLS, names the origin of the page.
+    """
+    site = request.headers.get("Sec-Fetch-Site")
+    origin = request.headers.get("Origin")
+    if site is not None:
+        is_foreign = site not in {"same-origin", "none"}
+    else:
+        is_foreign = origin is not None and origin.partition("://")[2] != request.headers.get(
+            "Host"
+        )
+    if is_foreign:
+        raise Forbidden("the change comes from a page of another site")
+
+
+def own_path(text: str) -> str:
+    """Return a path of ours to go on to; `/` for what a browser could read as another site."""
+    is_ours = (
+        text.startswith("/")
+        and not text.startswith("//")
+        and "\\" not in text
+        and text.isprintable()
+        and len(text) <= LONGEST_PATH
+    )
+    return text if is_ours else "/"
+
+
+def remember(request: Request, response: Response, secret: str) -> Response:
+    """Let the browser keep a session."""
+    opened: Installation = request.app.state.installation
+    response.set_cookie(
+        COOKIE,
+        secret,
+        max_age=int(opened.settings.web.session_hours * 3600),
+        path=_cookie_path(request),
+        secure=request.url.scheme == "https",
+        httponly=True,
+        samesite="lax",
+    )
+    return response
+
+
+def forget(request: Request, response: Response) -> Response:
+    """Let the browser drop its session."""
+    response.delete_cookie(COOKIE, path=_cookie_path(request), httponly=True, samesite="lax")
+    return response
+
+
+def is_fragment(request: Request) -> bool:
+    """Return whether a script asks for a part of a page."""
+    return "HX-Request" in request.headers
+
+
+def ask_to_sign_in(request: Request, _error: Exception) -> Response:
+    """Answer a request without a session: sign in, and come back."""
+    root = request.scope.get("root_path", "")
+    place = f"{root}/sign-in?next={quote(_page_asked(request), safe='/')}"
+    if is_fragment(request):
+        return Response(status_code=401, headers={"HX-Redirect": place})
+    return RedirectResponse(place, 303)
+
+
+def _visitor(request: Request, permission: Permission, is_of_installation: bool) -> Visitor:
+    secret = request.cookies.get(COOKIE, "")
+    bearer = bearer_of(request, secret, TokenKind.SESSION)
+    if bearer is None:
+        raise SignInNeeded("sign in first")
+    app = request.path_params.get("app") or request.query_params.get("app") or None
+    whole = opened_for(request, bearer, bearer.app_name)
+    csrf = hmac.new(secret.encode(), b"csrf", sha256).hexdigest()
+    visitor = Visitor(whole, bearer.role, bearer.app_name, bearer.token_id, bearer.parent, csrf)
+    # For the page of an error, which this request may end with.
+    request.state.visitor = visitor
+    require(bearer, permission)
+    if is_of_installation and bearer.app_name is not None:
+        raise Forbidden("this page needs a session of the installation, not of one small app")
+    return replace(visitor, opened=opened_for(request, bearer, app))
+
+
+def _page_asked(request: Request) -> str:
+    """Return the path of the page that is, or was, open in the browser."""
+    headers = request.headers
+    asked = str(request.url)
+    if request.method != "GET" or is_fragment(request):
+        asked = headers.get("HX-Current-URL") or headers.get("Referer") or "/"
+    path = "/"
+    with suppress(ValueError):
+        parts = urlsplit(asked)
+        path = parts.path.removeprefix(request.scope.get("root_path", ""))
+        path += f"?{parts.query}" if parts.query else ""
+    return own_path(path)
+
+
+def _cookie_path(request: Request) -> str:
+    return request.scope.get("root_path", "") or "/"

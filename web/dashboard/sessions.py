@@ -1,0 +1,63 @@
+"""The page of sessions: who is signed in, and which tokens there are."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+
+from models.errors import NotFound
+from models.roles import Permission
+from views import sessions, tokens
+from views.sessions import Session
+from web.dashboard.rendering import render, see
+from web.dashboard.session import Visitor, changing, forget, viewing
+from web.dashboard.texts import say
+
+router = APIRouter(include_in_schema=False)
+
+
+@router.get("/sessions")
+def sessions_page(request: Request, visitor: Annotated[Visitor, viewing()]) -> Response:
+    """List the sessions that the visitor may end, and for an admin the tokens."""
+    is_admin = visitor.may(Permission.ADMINISTER)
+    values = {
+        "visitor": visitor,
+        "sessions": _sessions_of(visitor),
+        "tokens": tokens.list_tokens(visitor.opened).root if is_admin else (),
+    }
+    return render(request, "sessions.html", values)
+
+
+@router.post("/sessions/{id}/revoke")
+def revoke_session(
+    request: Request, id: str, visitor: Annotated[Visitor, changing(Permission.READ)]
+) -> Response:
+    """End a session that the visitor may end."""
+    if id not in {one.id for one in _sessions_of(visitor)}:
+        raise NotFound(f"no session has the id {id!r}; it may have ended")
+    tokens.revoke(visitor.opened, id)
+    if id == visitor.session_id:
+        return forget(request, see(request, "/sign-in", say("sign_in.signed_out")))
+    return see(request, "/sessions", say("sessions.ended"))
+
+
+@router.post("/tokens/{id}/revoke")
+def revoke_token(
+    request: Request, id: str, visitor: Annotated[Visitor, changing(Permission.ADMINISTER)]
+) -> Response:
+    """Revoke a token, with the sessions that it opened."""
+    tokens.revoke(visitor.opened, id)
+    return see(request, "/sessions", say("sessions.revoked"))
+
+
+def _sessions_of(visitor: Visitor) -> list[Session]:
+    """Return all sessions of the scope for an admin, else those of the visitor's own token."""
+    found = sessions.list_sessions(visitor.opened).root
+    if visitor.may(Permission.ADMINISTER):
+        return list(found)
+    return [
+        one
+        for one in found
+        if one.id == visitor.session_id
+        or (one.parent is not None and one.parent == visitor.token_id)
+    ]

@@ -1,0 +1,90 @@
+"""The pages that open and close a session."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Request
+from fastapi.responses import Response
+
+from models.errors import Refused
+from models.roles import Permission, TokenKind
+from views import sessions, tokens
+from views.installation import Installation
+from web.access import authenticated, bearer_of
+from web.dashboard.rendering import render, see
+from web.dashboard.session import (
+    COOKIE,
+    Form,
+    Visitor,
+    changing,
+    forget,
+    own_path,
+    read_form,
+    refuse_foreign,
+    remember,
+)
+from web.dashboard.texts import say
+from web.problems import Unauthorized
+
+router = APIRouter(include_in_schema=False)
+SentForm = Annotated[Form, Depends(read_form)]
+NEXT = "next"
+
+
+@router.get("/sign-in")
+def sign_in_page(request: Request) -> Response:
+    """Show the form for a token; a visitor with a session goes on."""
+    following = own_path(request.query_params.get(NEXT, "/"))
+    if bearer_of(request, request.cookies.get(COOKIE, ""), TokenKind.SESSION) is not None:
+        return see(request, following)
+    return _form(request, following)
+
+
+@router.post("/sign-in")
+def sign_in(request: Request, form: SentForm) -> Response:
+    """Open a session by a token."""
+    refuse_foreign(request)
+    following = own_path(form.one(NEXT, "/"))
+    try:
+        return _open(request, form.one("token").strip(), TokenKind.TOKEN, following)
+    except Unauthorized:
+        return _form(request, following, say("sign_in.wrong"), 401)
+    except Refused as error:
+        return _form(request, following, str(error), 403)
+
+
+@router.get("/sign-in/{link}")
+def link_page(request: Request, link: str) -> Response:
+    """Show a button that uses the link: a program that only previews it does not."""
+    return render(request, "sign_in_link.html", {"visitor": None, "link": link})
+
+
+@router.post("/sign-in/{link}")
+def use_link(request: Request, link: str) -> Response:
+    """Open a session by a link, once."""
+    refuse_foreign(request)
+    try:
+        return _open(request, link, TokenKind.LINK, "/")
+    except Unauthorized:
+        return _form(request, "/", say("sign_in.used"), 401)
+
+
+@router.post("/sign-out")
+def sign_out(request: Request, visitor: Annotated[Visitor, changing(Permission.READ)]) -> Response:
+    """End the session."""
+    tokens.revoke(visitor.opened, visitor.session_id)
+    return forget(request, see(request, "/sign-in", say("sign_in.signed_out")))
+
+
+def _open(request: Request, text: str, kind: TokenKind, following: str) -> Response:
+    bearer = authenticated(request, text, kind)
+    opened: Installation = request.app.state.installation
+    browser = request.headers.get("User-Agent", "")
+    secret = sessions.open_session(opened, bearer, browser)
+    if secret is None:
+        raise Unauthorized("the link was used")
+    return remember(request, see(request, following), secret)
+
+
+def _form(request: Request, following: str, error: str = "", status: int = 200) -> Response:
+    values = {"visitor": None, "following": following, "error": error}
+    return render(request, "sign_in.html", values, status)

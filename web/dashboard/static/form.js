@@ -1,0 +1,118 @@
+// The form of an action, in step with its document: each field reads and writes a place of the JSON.
+"use strict";
+(() => {
+  const text = document.getElementById("text");
+  const form = document.getElementById("fields");
+  if (!text || !form) return;
+  const field = (name) => form.querySelector(`[name="${name}"]`);
+  const steps = [...form.querySelectorAll("[data-step]")];
+  const days = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
+  const two = (number) => String(number).padStart(2, "0");
+  const words = (value) => value.split(",").map((one) => one.trim()).filter(Boolean);
+
+  const read = () => {
+    try {
+      const found = JSON.parse(text.value);
+      return found && typeof found === "object" && !Array.isArray(found) ? found : null;
+    } catch { return null; }
+  };
+
+  // What a cron rule says, if the form can say it.
+  const rhythmOf = (when) => {
+    if (!when || typeof when !== "object" || typeof when.cron_rule !== "string") return { rhythm: "own" };
+    const rule = when.cron_rule.trim().toLowerCase();
+    const [minute, hour, day, month, weekday, ...more] = rule.split(/\s+/);
+    const step = minute?.match(/^\*\/(\d+)$/);
+    if (more.length || month !== "*") return { rhythm: "own" };
+    const rest = day === "*" && weekday === "*";
+    if (rest && hour === "*" && (step || minute === "*")) return { rhythm: "minutes", every: step ? step[1] : "1" };
+    if (!/^\d+$/.test(minute)) return { rhythm: "own" };
+    if (rest && hour === "*") return { rhythm: "hour", time: `00:${two(minute)}` };
+    if (!/^\d+$/.test(hour)) return { rhythm: "own" };
+    const time = `${two(hour)}:${two(minute)}`;
+    if (rest) return { rhythm: "day", time };
+    if (day === "*" && ["mon-fri", "1-5"].includes(weekday)) return { rhythm: "weekdays", time };
+    const named = days.includes(weekday) ? weekday : days[Number(weekday) % 7];
+    if (day === "*" && named) return { rhythm: "week", time, weekday: named };
+    if (/^\d+$/.test(day) && weekday === "*") return { rhythm: "month", time, day };
+    return { rhythm: "own" };
+  };
+
+  const ruleOf = () => {
+    const [hour, minute] = (field("time").value || "07:00").split(":").map(Number);
+    switch (field("rhythm").value) {
+      case "minutes": return Number(field("every").value) > 1 ? `*/${field("every").value} * * * *` : "* * * * *";
+      case "hour": return `${minute} * * * *`;
+      case "day": return `${minute} ${hour} * * *`;
+      case "weekdays": return `${minute} ${hour} * * mon-fri`;
+      case "week": return `${minute} ${hour} * * ${field("weekday").value}`;
+      case "month": return `${minute} ${hour} ${field("day").value || 1} * *`;
+      default: return null;
+    }
+  };
+
+  const show = (found) => {
+    form.disabled = found === null;
+    if (!found) return;
+    const set = (name, value) => { if (field(name) !== document.activeElement) field(name).value = value ?? ""; };
+    set("name", found.name);
+    set("owner", found.owner);
+    const known = rhythmOf(found.when);
+    set("rhythm", known.rhythm);
+    if (known.time) set("time", known.time);
+    if (known.every) set("every", known.every);
+    if (known.weekday) set("weekday", known.weekday);
+    if (known.day) set("day", known.day);
+    set("zone", found.when?.timezone);
+    const operations = found.operations && typeof found.operations === "object" ? found.operations : {};
+    for (const one of steps) one.checked = one.dataset.step in operations && operations[one.dataset.step] !== false;
+    set("groups", [].concat(found.recipients?.groups ?? []).join(", "));
+    set("users", [].concat(found.recipients?.users ?? []).join(", "));
+    shape();
+  };
+
+  // Only the fields that the rhythm needs.
+  const shape = () => {
+    const rhythm = field("rhythm").value;
+    for (const one of form.querySelectorAll("[data-for]")) one.hidden = !one.dataset.for.split(" ").includes(rhythm);
+  };
+
+  const write = (changed) => {
+    const found = read();
+    if (!found) return;
+    const put = (place, key, value) => { if (value === "" || value === undefined) delete place[key]; else place[key] = value; };
+    if (changed.name === "name") found.name = changed.value;
+    else if (changed.name === "owner") put(found, "owner", changed.value);
+    else if (changed.dataset.step) {
+      found.operations = { ...found.operations };
+      if (changed.checked) found.operations[changed.dataset.step] = JSON.parse(changed.dataset.example);
+      else delete found.operations[changed.dataset.step];
+    } else if (changed.name === "groups" || changed.name === "users") {
+      found.recipients = { ...found.recipients };
+      const named = words(changed.value);
+      put(found.recipients, changed.name, named.length ? named : undefined);
+      if (!Object.keys(found.recipients).length) delete found.recipients;
+    } else if (changed.name === "zone") {
+      found.when = { ...found.when };
+      put(found.when, "timezone", changed.value);
+    } else {
+      shape();
+      const rule = ruleOf();
+      if (rule === null) return;
+      const zone = found.when?.timezone ?? field("zone").value;
+      found.when = { cron_rule: rule, ...(zone ? { timezone: zone } : {}) };
+    }
+    text.value = JSON.stringify(found, null, 2);
+    text.dispatchEvent(new Event("input", { bubbles: true }));
+  };
+
+  form.closest("[hidden]")?.removeAttribute("hidden");
+  form.addEventListener("input", (event) => { event.stopPropagation(); write(event.target); });
+  text.addEventListener("input", () => show(read()));
+  if (text.dataset.isNew !== undefined) {
+    const found = read();
+    found.when.timezone = Intl.DateTimeFormat().resolvedOptions().timeZone ?? "UTC";
+    text.value = JSON.stringify(found, null, 2);
+  }
+  show(read());
+})();

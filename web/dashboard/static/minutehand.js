@@ -1,0 +1,90 @@
+// Keys, the viewer's zone, and small conveniences. Every page works without this file.
+"use strict";
+(() => {
+  const root = document.body.dataset.root;
+  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  const known = document.cookie.split("; ").some((one) => one.startsWith("mh_zone="));
+  if (zone && !known) {
+    const secure = location.protocol === "https:" ? "; secure" : "";
+    document.cookie = `mh_zone=${zone}; path=${root}/; max-age=31536000; samesite=lax${secure}`;
+    if (zone !== "UTC" && document.querySelector("time")) location.reload();
+  }
+
+  // Keys: `g a` and the like go to a page, `/` to the search, `?` lists them, `j` and `k` move.
+  const pages = { o: "/", a: "/actions", r: "/operations", s: "/apps", h: "/health" };
+  const help = document.getElementById("keys");
+  let went = 0;
+  const isTyping = (target) => target.closest("input, textarea, select, dialog, [contenteditable]");
+  const move = (by) => {
+    const rows = [...document.querySelectorAll("[data-row] a.name")];
+    const at = rows.indexOf(document.activeElement);
+    const next = rows[Math.max(0, Math.min(rows.length - 1, at + by))];
+    if (next) next.focus();
+  };
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
+    const isGoing = event.timeStamp - went < 1500;
+    went = 0;
+    if (isGoing && pages[event.key]) location.href = root + pages[event.key];
+    else if (event.key === "g") went = event.timeStamp;
+    else if (event.key === "?" && help) help.showModal();
+    else if (event.key === "j") move(1);
+    else if (event.key === "k") move(-1);
+    else if (event.key === "/") {
+      const search = document.querySelector("input[type=search]");
+      if (search) search.focus();
+      else location.href = `${root}/actions#search`;
+      event.preventDefault();
+    }
+  });
+  if (location.hash === "#search") document.querySelector("input[type=search]")?.focus();
+
+  document.addEventListener("click", (event) => {
+    const target = event.target;
+    if (target.closest("[data-keys]") && help) help.showModal();
+    const copied = target.closest("[data-copy]");
+    if (copied) {
+      const text = document.getElementById(copied.dataset.copy).textContent;
+      navigator.clipboard.writeText(text).then(() => { copied.textContent = copied.dataset.done; });
+    }
+  });
+
+  // A change that cannot be undone names what it changes, and asks.
+  document.addEventListener("submit", (event) => {
+    const asks = event.submitter?.dataset.asks;
+    if (asks && !event.submitter.dataset.sure) {
+      const names = [...document.querySelectorAll("input[name=uid]:checked")].map((one) => one.dataset.name);
+      if (!window.confirm([asks, ...names.slice(0, 20)].join("\n"))) event.preventDefault();
+    }
+  });
+
+  // What is selected, and what has not been stored.
+  const count = () => {
+    const bar = document.querySelector(".chosen");
+    if (!bar) return;
+    const chosen = document.querySelectorAll("input[name=uid]:checked").length;
+    bar.hidden = chosen === 0;
+    bar.querySelector("[data-count]").textContent = chosen;
+  };
+  document.addEventListener("change", (event) => {
+    if (event.target.matches("[data-all]")) {
+      document.querySelectorAll("input[name=uid]").forEach((one) => { one.checked = event.target.checked; });
+    }
+    if (event.target.matches("[data-submits]")) event.target.form.requestSubmit();
+    count();
+  });
+  count();
+  // A chart that is wider than the screen begins at the present.
+  const scrollToNow = () => document.querySelectorAll(".scroll:has(svg)").forEach((box) => {
+    const now = box.querySelector(".now");
+    const spare = box.scrollWidth - box.clientWidth;
+    if (spare > 0) box.scrollLeft = now ? spare * now.getAttribute("x1") / 1200 : spare;
+  });
+  scrollToNow();
+  document.addEventListener("htmx:after:swap", scrollToNow);
+
+  let dirty = false;
+  document.addEventListener("input", (event) => { dirty ||= Boolean(event.target.closest("form[data-guard]")); });
+  document.addEventListener("submit", (event) => { if (event.target.matches("form[data-guard]")) dirty = false; });
+  window.addEventListener("beforeunload", (event) => { if (dirty) event.preventDefault(); });
+})();

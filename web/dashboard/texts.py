@@ -1,0 +1,27 @@
+"""The texts of the pages, from one file that can be translated."""
+
+import tomllib
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+FILE = Path(__file__).with_name("texts.toml")
+
+
+def say(key: str, **values: Any) -> str:
+    """Return a text, `overview.title`, with its values; `count` chooses between one and other.
+
+    Raises KeyError for a text that does not exist.
+    """
+    found: Any = texts()
+    for part in key.split("."):
+        found = found[part]
+    if isinstance(found, dict):
+        found = found["one" if values["count"] == 1 else "other"]
+    return str(found).format(**values)
+
+
+@cache
+def texts() -> dict[str, Any]:
+    """Return all texts."""
+    return tomllib.loads(FILE.read_text("utf-8"))
