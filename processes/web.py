@@ -4,6 +4,7 @@ import logging
 import signal
 import socket
 from types import FrameType
+from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
@@ -14,7 +15,7 @@ from runtime.supervisor import end_with_parent
 from runtime.web_settings import WebSettings
 from views.installation import Installation
 from web.app import HEADERS, make_app, stop_streams
-from web.guards import WithHeaders
+from web.guards import BehindProxies, WithHeaders
 
 logger = logging.getLogger("minutehand.web")
 
@@ -64,14 +65,14 @@ def serve(
 
 def configuration(app: FastAPI, settings: WebSettings, root_path: str) -> uvicorn.Config:
     """Return how the application is served."""
+    served: Any = WithHeaders(app, HEADERS)
     return uvicorn.Config(
-        WithHeaders(app, HEADERS),
+        BehindProxies(served, list(settings.proxies)) if settings.proxies else served,
         root_path=root_path,
         log_config=None,
         access_log=False,
         server_header=False,
-        proxy_headers=bool(settings.proxies),
-        forwarded_allow_ips=list(settings.proxies),
+        proxy_headers=False,
         timeout_graceful_shutdown=STOP_WITHIN_S - 2,
         timeout_keep_alive=KEEP_ALIVE_S,
         h11_max_incomplete_event_size=64 * 1024,

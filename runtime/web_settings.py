@@ -1,12 +1,14 @@
 """Settings of the HTTP door."""
 
 import re
+from typing import Literal, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from runtime.sections import Names, Section
 
 _ROOT_PATH = re.compile(r"(/[A-Za-z0-9._~-]+)*")
+_HEADER = re.compile(r"[A-Za-z0-9-]*")
 
 
 class WorkSettings(Section):
@@ -18,7 +20,7 @@ class WorkSettings(Section):
 
 
 class WebSettings(Section):
-    """`minutehand web`: the HTTP API."""
+    """`minutehand web`: the HTTP API and the dashboard."""
 
     host: str = Field("127.0.0.1", description="address to listen on; loopback by default")
     port: int = Field(8265, ge=0, le=65_535, description="port to listen on; 0 for any free one")
@@ -40,6 +42,12 @@ class WebSettings(Section):
     session_hours: float = Field(
         12, gt=0, le=2160, description="hours until a session of the dashboard ends"
     )
+    sso_header: str = Field(
+        "", description="header by which a proxy of SCHED_WEB_PROXIES names who signed in to it"
+    )
+    sso_role: Literal["viewer", "operator", "editor", "admin"] = Field(
+        "viewer", description="role of everybody whom the proxy names"
+    )
 
     @field_validator("root_path")
     @classmethod
@@ -47,3 +55,19 @@ class WebSettings(Section):
         if not _ROOT_PATH.fullmatch(value):
             raise ValueError("must be empty or begin with / and not end with it, as /minutehand")
         return value
+
+    @field_validator("sso_header")
+    @classmethod
+    def _is_a_header(cls, value: str) -> str:
+        if not _HEADER.fullmatch(value):
+            raise ValueError("must be the name of a header, such as X-Auth-Request-Email")
+        return value
+
+    @model_validator(mode="after")
+    def _a_proxy_for_its_header(self) -> Self:
+        if self.sso_header and not self.proxies:
+            raise ValueError(
+                f"sso_header {self.sso_header} counts only from a proxy; name its address in"
+                " SCHED_WEB_PROXIES"
+            )
+        return self

@@ -2,12 +2,13 @@
 
 from datetime import timedelta
 
+import sqlalchemy as sa
 from pydantic import Field
 
 from models.errors import Refused
 from models.roles import PERMITS, Permission, Role, TokenKind
 from models.store import audit, tokens
-from models.store.tokens import Bearer, Wanted
+from models.store.tokens import SIGNED_ON, Bearer, Wanted
 from runtime.database import reading
 from runtime.visible import visible_line
 from runtime.web_settings import WebSettings
@@ -43,7 +44,8 @@ class Session(View):
     created_at: Instant | None = Field(description="Null if it cannot be read.")
     expires_at: Instant | None
     last_used_at: Instant | None = Field(description="To the minute.")
-    parent: str | None = Field(description="The token that opened it; null for a link of `up`.")
+    created_by: str = Field(description="What opened it: a token, a link, or `sso` and a name.")
+    parent: str | None = Field(description="The token that it ends with; null without one.")
     browser: str | None = Field(description="What the browser calls itself.")
 
 
@@ -66,12 +68,11 @@ def open_session(installation: Installation, bearer: Bearer, user_agent: str) ->
     """
     _may_look(bearer.role)
     is_link = bearer.kind is TokenKind.LINK
-    actor = f"{bearer.kind} {bearer.token_id}"
     wanted = Wanted(
         bearer.role,
         bearer.small_app_id,
-        timedelta(hours=installation.settings.web.session_hours),
-        actor,
+        _life(installation),
+        bearer.actor,
         TokenKind.SESSION,
         bearer.parent if is_link else bearer.token_id,
         browser_in(user_agent),
@@ -79,15 +80,32 @@ def open_session(installation: Installation, bearer: Bearer, user_agent: str) ->
     with installation.engine.begin() as connection:
         if is_link and not tokens.use_up(connection, bearer.token_id):
             return None
-        id, text = tokens.create(connection, wanted)
-        audit.write(
-            connection,
-            small_app_id=bearer.small_app_id,
-            actor=actor,
-            verb="session.open",
-            objects={id: {"role": bearer.role}},
-        )
-    return text
+        return _open(connection, wanted)
+
+
+def open_for(installation: Installation, name: str, user_agent: str) -> str:
+    """Open a session for somebody whom a proxy names; return its secret, kept nowhere."""
+    wanted = Wanted(
+        Role(installation.settings.web.sso_role),
+        None,
+        _life(installation),
+        f"{SIGNED_ON}{name}",
+        TokenKind.SESSION,
+        browser=browser_in(user_agent),
+    )
+    with installation.engine.begin() as connection:
+        return _open(connection, wanted)
+
+
+def still_named(installation: Installation, bearer: Bearer, name: str | None) -> bool:
+    """Return whether a proxy names now, for the same role, the person whose session it is.
+
+    A session that a token or a link opened needs no name.
+    """
+    if not bearer.is_signed_on:
+        return True
+    is_same = name is not None and bearer.author == f"{SIGNED_ON}{name}"
+    return is_same and bearer.role == installation.settings.web.sso_role
 
 
 def make_link(installation: Installation, role: Role) -> NewLink:
@@ -128,6 +146,23 @@ def browser_in(user_agent: str) -> str:
     if browser is None:
         return visible_line(user_agent)[:LONGEST_BROWSER]
     return browser if system is None else f"{browser} on {system}"
+
+
+def _open(connection: sa.Connection, wanted: Wanted) -> str:
+    tokens.prune(connection)
+    id, text = tokens.create(connection, wanted)
+    audit.write(
+        connection,
+        small_app_id=wanted.small_app_id,
+        actor=wanted.author,
+        verb="session.open",
+        objects={id: {"role": wanted.role}},
+    )
+    return text
+
+
+def _life(installation: Installation) -> timedelta:
+    return timedelta(hours=installation.settings.web.session_hours)
 
 
 def _may_look(role: Role) -> None:

@@ -169,5 +169,4 @@ def opened_for(request: Request, bearer: Bearer, app: str | None) -> Installatio
         raise unknown_app(app)
     named = app or bearer.app_name
     opened: Installation = request.app.state.installation
-    actor = f"{bearer.kind} {bearer.token_id}"
-    return opened.for_request(named, is_bound=named is not None, bearer=actor)
+    return opened.for_request(named, is_bound=named is not None, bearer=bearer.actor)

@@ -78,6 +78,7 @@ def make_app(opened: Installation) -> FastAPI:
     app.state.live_operations = Live("operation", lambda ids: _operations(opened, ids))
     app.state.live_statuses = Live("status", lambda names: _statuses(opened, names))
     app.state.handout = Handout(opened)
+    app.state.overviews = overview.Overviews()
     app.openapi = lambda: openapi_of(app)  # type: ignore[method-assign]
     install(app, answer_error)
     app.add_exception_handler(SignInNeeded, ask_to_sign_in)

@@ -2,13 +2,16 @@
 
 import asyncio
 from collections.abc import Mapping
+from typing import Any
 
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from web.problems import BodyTooLarge, BodyTooSlow
 
 MIB = 2**20
+FROM_PROXY = "minutehand.from_proxy"
 
 
 class BoundedBodies:
@@ -46,6 +49,16 @@ class BoundedBodies:
             return message
 
         await self._app(scope, receive_bounded, send)
+
+
+class BehindProxies(ProxyHeadersMiddleware):
+    """Takes the client's address from the proxies that are named, and notes that one sent it."""
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        peer = scope.get("client")
+        # Now, because the address of the client is about to stand in its place.
+        scope[FROM_PROXY] = peer is not None and peer[0] in self.trusted_hosts
+        await super().__call__(scope, receive, send)
 
 
 class WithHeaders:

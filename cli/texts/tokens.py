@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 from cli.render import Line, Table, cell
-from views.sessions import NewLink
 from views.tokens import NewToken, RevokedToken, Tokens
 
 HEADINGS = ("ID", "ROLE", "APP", "CREATED", "BY", "EXPIRES", "LAST USED")
@@ -11,10 +10,6 @@ HEADINGS = ("ID", "ROLE", "APP", "CREATED", "BY", "EXPIRES", "LAST USED")
 
 def _new(made: NewToken) -> Iterator[str]:
     yield made.token
-
-
-def _link(made: NewLink) -> Iterator[str]:
-    yield made.url
 
 
 def _tokens(listed: Tokens) -> Iterator[Line]:
@@ -39,4 +34,4 @@ def _revoked(done: RevokedToken) -> Iterator[str]:
     yield f"revoked token {done.id}"
 
 
-FORMS = {NewToken: _new, NewLink: _link, Tokens: _tokens, RevokedToken: _revoked}
+FORMS = {NewToken: _new, Tokens: _tokens, RevokedToken: _revoked}

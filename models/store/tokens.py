@@ -19,6 +19,10 @@ from models.tables import small_apps, tokens
 PREFIXES = {TokenKind.TOKEN: "mht", TokenKind.SESSION: "mhs", TokenKind.LINK: "mhl"}
 # The last use is recorded to this precision, to write one row less with each request.
 USED_WITHIN = timedelta(minutes=1)
+# The author of a session that a proxy vouches for, before the name that it gives.
+SIGNED_ON = "sso "
+# How long a session or a link that ended is kept.
+KEPT_FOR = timedelta(days=30)
 _NO_HASH = sha256(b"").hexdigest()
 _parents = tokens.alias("parents")
 
@@ -34,6 +38,17 @@ class Bearer:
     # The token that a session or link comes from.
     parent: str | None
     kind: TokenKind
+    author: str
+
+    @property
+    def actor(self) -> str:
+        """The author of what the bearer changes."""
+        return self.author if self.is_signed_on else f"{self.kind} {self.token_id}"
+
+    @property
+    def is_signed_on(self) -> bool:
+        """Whether a proxy says who it is, which no token does."""
+        return self.kind is TokenKind.SESSION and self.author.startswith(SIGNED_ON)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +111,7 @@ def bearer_of(
         tokens.c.hash,
         tokens.c.small_app_id,
         tokens.c.parent,
+        tokens.c.created_by,
         small_apps.c.name.label("app_name"),
         is_stale.label("is_stale"),
     ).where(tokens.c.id == _id_in(text, kind))
@@ -103,7 +119,8 @@ def bearer_of(
     is_right = hmac.compare_digest(_hash(text), _NO_HASH if row is None else row.hash)
     if row is None or not is_right:
         return None
-    bearer = Bearer(row.id, Role(row.role), row.app_name, row.small_app_id, row.parent, kind)
+    role, app = Role(row.role), row.app_name
+    bearer = Bearer(row.id, role, app, row.small_app_id, row.parent, kind, row.created_by)
     return bearer, row.is_stale
 
 
@@ -118,6 +135,13 @@ def use_up(connection: sa.Connection, id: str) -> bool:
     link = (tokens.c.id == id) & (tokens.c.kind == TokenKind.LINK) & tokens.c.revoked_at.is_(None)
     used = {"last_used_at": database_now(), "revoked_at": database_now()}
     return connection.execute(sa.update(tokens).where(link).values(used)).rowcount == 1
+
+
+def prune(connection: sa.Connection) -> int:
+    """Delete the sessions and links that ended long ago; return how many."""
+    ended_at = sa.func.coalesce(tokens.c.revoked_at, tokens.c.expires_at)
+    old = (tokens.c.kind != TokenKind.TOKEN) & (ended_at < database_now(-KEPT_FOR))
+    return connection.execute(sa.delete(tokens).where(old)).rowcount
 
 
 def listed(connection: sa.Connection, scope: Scope) -> Sequence[sa.RowMapping]:

@@ -1,11 +1,13 @@
 """`minutehand up`: everything in one command, stopped by Ctrl-C, killed, and started again."""
 
 import contextlib
+import re
 import signal
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
+import httpx
 import psutil
 import pytest
 import sqlalchemy as sa
@@ -85,6 +87,23 @@ def test_up_runs_the_demo_within_two_ticks_and_ends_by_ctrl_c_leaving_nobody(
         ("publish", "success"),
     ]
     until(lambda: not home.processes.left(), "no process is left")
+
+
+def test_the_link_that_it_prints_signs_in_once(home: Installation) -> None:
+    up = start_up(home)
+    up.said("the API is at")
+    up.said("signed in once and within an hour: /sign-in/")
+    address = re.search(r"the API is at (http://127\.0\.0\.1:\d+)/api", up.text())
+    link = re.search(r"an hour: (/sign-in/\S+)", up.text())
+    assert address is not None
+    assert link is not None
+
+    with httpx.Client(base_url=address[1]) as browser:
+        answers = [browser.post(link[1]) for _ in range(2)]
+        page = browser.get("/sessions")
+
+    assert [one.status_code for one in answers] == [303, 401]
+    assert ">admin</a>" in page.text
 
 
 def test_what_runs_at_ctrl_c_is_given_back_and_goes_on_at_the_next_start(

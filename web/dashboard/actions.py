@@ -29,7 +29,7 @@ from views.installation import Installation
 from web.dashboard import drawing
 from web.dashboard.documents import difference, pretty
 from web.dashboard.rendering import Page, render, see
-from web.dashboard.session import Visitor, changing, viewing
+from web.dashboard.session import Visitor, changing, is_fragment, viewing
 from web.dashboard.texts import say
 
 router = APIRouter(include_in_schema=False)
@@ -73,7 +73,7 @@ def list_actions(
     """Show a page of the actions that a search finds; htmx asks for the rows alone."""
     asked = Standing(standing) if standing in set(Standing) else None
     found = search.search(visitor.opened, q, owner or None, asked, PAGE, cursor)
-    is_part = "hx-request" in request.headers
+    is_part = is_fragment(request)
     return render(
         request,
         "actions_found.html" if is_part else "actions.html",

@@ -1,23 +1,52 @@
 """The first page: whether all is well."""
 
+from dataclasses import dataclass, field
+from threading import Lock
 from typing import Annotated
 
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
 
-from views.overview import overview_of
+from runtime.clock import monotonic
+from views.installation import Installation
+from views.overview import Overview, overview_of
 from web.dashboard import drawing
 from web.dashboard.rendering import Page, render
-from web.dashboard.session import Visitor, viewing
+from web.dashboard.session import Visitor, is_fragment, viewing
 
 router = APIRouter(include_in_schema=False)
 Viewer = Annotated[Visitor, viewing()]
+# A page that is opened is at most so old; one that stays open shows an older one, so that many open
+# pages ask the database no more often than one.
+FRESH_S = 2.0
+KEPT_S = 15.0
+
+
+@dataclass
+class Overviews:
+    """The last overview of each scope, for all who look."""
+
+    _kept: dict[int | None, tuple[float, Overview]] = field(default_factory=dict)
+    _lock: Lock = field(default_factory=Lock)
+
+    def of(self, opened: Installation, oldest_s: float) -> Overview:
+        """Return the overview of a scope that is at most `oldest_s` old."""
+        key = opened.scope.small_app_id
+        with self._lock:
+            at, kept = self._kept.get(key, (0.0, None))
+            if kept is not None and monotonic() - at < oldest_s:
+                return kept
+            made = overview_of(opened)
+            self._kept[key] = (monotonic(), made)
+            return made
 
 
 @router.get("/")
 def overview(request: Request, visitor: Viewer) -> HTMLResponse:
     """Show the overview; htmx asks for its live part alone."""
-    shown = overview_of(visitor.opened)
-    template = "overview_live.html" if "hx-request" in request.headers else "overview.html"
+    is_part = is_fragment(request)
+    overviews: Overviews = request.app.state.overviews
+    shown = overviews.of(visitor.opened, KEPT_S if is_part else FRESH_S)
     drawn = drawing.timeline(shown.timeline, Page(request).zone)
+    template = "overview_live.html" if is_part else "overview.html"
     return render(request, template, {"visitor": visitor, "shown": shown, "drawn": drawn})

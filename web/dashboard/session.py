@@ -16,8 +16,11 @@ from fastapi import Depends, Request
 from fastapi.responses import RedirectResponse, Response
 
 from models.roles import PERMITS, Permission, Role, TokenKind
+from runtime.visible import visible_line
 from views.installation import Installation
+from views.sessions import still_named
 from web.access import Access, bearer_of, declared, opened_for, require
+from web.guards import FROM_PROXY
 from web.problems import BodyTooLarge, Forbidden, Unauthorized
 
 COOKIE = "mh_session"
@@ -26,6 +29,7 @@ CSRF_HEADER = "X-CSRF-Token"
 LARGEST_FORM = 2**20
 MOST_FIELDS = 10_000
 LONGEST_PATH = 2_000
+LONGEST_NAME = 200
 
 
 class SignInNeeded(Unauthorized):
@@ -136,6 +140,18 @@ def refuse_foreign(request: Request) -> None:
         raise Forbidden("the change comes from a page of another site")
 
 
+def name_by_proxy(request: Request) -> str | None:
+    """Return whom a named proxy says to have signed in; None for anyone else's word."""
+    opened: Installation = request.app.state.installation
+    header = opened.settings.web.sso_header
+    if not header or not request.scope.get(FROM_PROXY, False):
+        return None
+    names = request.headers.getlist(header)
+    # Two could be the proxy's and the client's.
+    name = visible_line(names[0].strip())[:LONGEST_NAME] if len(names) == 1 else ""
+    return name or None
+
+
 def own_path(text: str) -> str:
     """Return a path of ours to go on to; `/` for what a browser could read as another site."""
     is_ours = (
@@ -186,7 +202,8 @@ def ask_to_sign_in(request: Request, _error: Exception) -> Response:
 def _visitor(request: Request, permission: Permission, is_of_installation: bool) -> Visitor:
     secret = request.cookies.get(COOKIE, "")
     bearer = bearer_of(request, secret, TokenKind.SESSION)
-    if bearer is None:
+    opened: Installation = request.app.state.installation
+    if bearer is None or not still_named(opened, bearer, name_by_proxy(request)):
         raise SignInNeeded("sign in first")
     app = request.path_params.get("app") or request.query_params.get("app") or None
     whole = opened_for(request, bearer, bearer.app_name)

@@ -17,6 +17,7 @@ from web.dashboard.session import (
     Visitor,
     changing,
     forget,
+    name_by_proxy,
     own_path,
     read_form,
     refuse_foreign,
@@ -32,10 +33,18 @@ NEXT = "next"
 
 @router.get("/sign-in")
 def sign_in_page(request: Request) -> Response:
-    """Show the form for a token; a visitor with a session goes on."""
-    following = own_path(request.query_params.get(NEXT, "/"))
-    if bearer_of(request, request.cookies.get(COOKIE, ""), TokenKind.SESSION) is not None:
+    """Show the form for a token; who is known already, by a session or by a proxy, goes on."""
+    asked = request.query_params.get(NEXT)
+    following = own_path(asked or "/")
+    opened: Installation = request.app.state.installation
+    name = name_by_proxy(request)
+    bearer = bearer_of(request, request.cookies.get(COOKIE, ""), TokenKind.SESSION)
+    if bearer is not None and sessions.still_named(opened, bearer, name):
         return see(request, following)
+    # Who comes from signing out is asked, and not signed in again.
+    if name is not None and asked is not None:
+        secret = sessions.open_for(opened, name, request.headers.get("User-Agent", ""))
+        return remember(request, see(request, following), secret)
     return _form(request, following)
 
 
@@ -86,5 +95,10 @@ def _open(request: Request, text: str, kind: TokenKind, following: str) -> Respo
 
 
 def _form(request: Request, following: str, error: str = "", status: int = 200) -> Response:
-    values = {"visitor": None, "following": following, "error": error}
+    values = {
+        "visitor": None,
+        "following": following,
+        "error": error,
+        "name": name_by_proxy(request),
+    }
     return render(request, "sign_in.html", values, status)

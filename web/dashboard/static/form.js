@@ -26,15 +26,16 @@
     if (more.length || month !== "*") return { rhythm: "own" };
     const rest = day === "*" && weekday === "*";
     if (rest && hour === "*" && (step || minute === "*")) return { rhythm: "minutes", every: step ? step[1] : "1" };
-    if (!/^\d+$/.test(minute)) return { rhythm: "own" };
+    const isBelow = (text, end) => /^\d+$/.test(text) && Number(text) < end;
+    if (!isBelow(minute, 60)) return { rhythm: "own" };
     if (rest && hour === "*") return { rhythm: "hour", time: `00:${two(minute)}` };
-    if (!/^\d+$/.test(hour)) return { rhythm: "own" };
+    if (!isBelow(hour, 24)) return { rhythm: "own" };
     const time = `${two(hour)}:${two(minute)}`;
     if (rest) return { rhythm: "day", time };
     if (day === "*" && ["mon-fri", "1-5"].includes(weekday)) return { rhythm: "weekdays", time };
     const named = days.includes(weekday) ? weekday : days[Number(weekday) % 7];
     if (day === "*" && named) return { rhythm: "week", time, weekday: named };
-    if (/^\d+$/.test(day) && weekday === "*") return { rhythm: "month", time, day };
+    if (isBelow(day, 32) && weekday === "*") return { rhythm: "month", time, day };
     return { rhythm: "own" };
   };
 

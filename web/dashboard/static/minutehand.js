@@ -22,6 +22,7 @@
     if (next) next.focus();
   };
   document.addEventListener("keydown", (event) => {
+    if (event.key === "ArrowDown" && event.target.matches("input[type=search]")) move(1);
     if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
     const isGoing = event.timeStamp - went < 1500;
     went = 0;

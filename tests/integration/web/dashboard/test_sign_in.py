@@ -2,16 +2,18 @@
 
 import re
 from collections.abc import Callable
+from datetime import timedelta
 
 import httpx
 import pytest
 import sqlalchemy as sa
 
 from models.roles import Role, TokenKind
+from models.sql import database_now
 from models.tables import tokens as stored
 from runtime.config import Settings
 from tests.integration.web.conftest import APP, Serve, Web
-from tests.integration.web.dashboard.conftest import Browse, csrf_of
+from tests.integration.web.dashboard.conftest import FIREFOX, Browse, csrf_of
 from views import sessions, tokens
 
 SIGNED_OUT = (303, "/sign-in?next=/sessions")
@@ -430,6 +432,42 @@ def test_no_secret_is_stored(web: Web, browse: Browse) -> None:
     stored = " ".join(str(value) for row in rows for value in row)
     for secret in (browser.cookies["mh_session"], link):
         assert secret.rpartition("_")[2] not in stored
+
+
+def test_what_ended_long_ago_is_deleted_with_the_next_session(web: Web, browse: Browse) -> None:
+    token = web.token()
+    kept = browse(web, token=token).cookies["mh_session"].split("_")[1]
+    old = browse(web, token=token).cookies["mh_session"].split("_")[1]
+    for id, ended in ((kept, timedelta(days=29)), (old, timedelta(days=31))):
+        with web.engine.begin() as connection:
+            past = sa.update(stored).where(stored.c.id == id)
+            connection.execute(past.values(expires_at=database_now(-ended)))
+
+    newest = browse(web, token=token).cookies["mh_session"].split("_")[1]
+
+    with web.engine.connect() as connection:
+        ids = set(connection.execute(sa.select(stored.c.id)).scalars())
+    assert ids == {token.split("_")[1], kept, newest}
+
+
+@pytest.mark.parametrize(
+    ("agent", "name"),
+    [
+        (FIREFOX, "Firefox on Linux"),
+        (
+            "Mozilla/5.0 (Windows NT 10.0) Chrome/140 Safari/537 Edg/140",
+            "Edge on Windows",
+        ),
+        (
+            "Mozilla/5.0 (iPhone; CPU like Mac OS X) Safari/604",
+            "Safari on iOS",
+        ),
+        ("curl/8.5\x1b[2J" + "x" * 100, "curl/8.5\\x1b[2J" + "x" * 45),
+        ("", ""),
+    ],
+)
+def test_a_browser_has_a_name_that_people_know(agent: str, name: str) -> None:
+    assert sessions.browser_in(agent) == name
 
 
 def test_an_error_of_a_page_is_a_page(web_on_sqlite: Web, browse: Browse) -> None:

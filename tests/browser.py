@@ -1,0 +1,116 @@
+"""A real Chromium for the tests of pages."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import BrowserContext, Page, sync_playwright
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+# It talks to the server under test alone.
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+]
+SERIOUS = {"serious", "critical"}
+
+
+def chromium_path() -> str:
+    """Return the path of a Chromium; without one, skip the test, or fail where it must be there."""
+    named = os.environ.get("CHROMIUM_PATH", "")
+    found = named or next((path for name in NAMES if (path := shutil.which(name))), None)
+    if found:
+        return found
+    if os.environ.get("TESTS_NEED_CHROMIUM"):
+        pytest.fail("no Chromium: install Debian's package chromium, or set CHROMIUM_PATH")
+    pytest.skip("no Chromium; set CHROMIUM_PATH, or install one")
+
+
+@dataclass
+class Tab:
+    """A page of a browser, and what went wrong in it."""
+
+    page: Page
+    faults: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.page.on("pageerror", lambda error: self.faults.append(str(error)))
+        self.page.on("console", self._hear)
+        self.page.on("dialog", self._meet)
+
+    def _hear(self, message: Any) -> None:
+        if message.type in {"error", "warning"}:
+            self.faults.append(f"{self.page.url}: {message.text}")
+
+    def _meet(self, dialog: Any) -> None:
+        # What asks before a change is ours; `alert` could only be a script that broke in.
+        if dialog.type == "alert":
+            self.faults.append(f"alert: {dialog.message}")
+        dialog.accept()
+
+    def serious(self) -> list[str]:
+        """Return what axe-core finds that keeps people from using the page."""
+        found = Axe().run(self.page).response["violations"]
+        return [
+            f"{self.page.url} {one['id']}: {one['nodes'][0]['html'][:200]}"
+            for one in found
+            if one["impact"] in SERIOUS
+        ]
+
+    def is_wider_than_the_screen(self) -> bool:
+        """Return whether the page must be scrolled sideways."""
+        wide: bool = self.page.evaluate("document.documentElement.scrollWidth > innerWidth")
+        return wide
+
+
+@dataclass
+class Chromium:
+    """A running browser."""
+
+    _browser: Any
+
+    @contextmanager
+    def tab(self, base_url: str, token: str, width: int = 1440, **options: Any) -> Iterator[Tab]:
+        """Yield a page that has signed in by a token."""
+        context: BrowserContext = self._browser.new_context(
+            base_url=base_url,
+            viewport={"width": width, "height": 900},
+            timezone_id="Europe/Paris",
+            **options,
+        )
+        context.set_default_timeout(60_000)
+        try:
+            tab = Tab(context.new_page())
+            tab.page.goto("/sign-in")
+            tab.page.fill("input[name=token]", token)
+            tab.page.press("input[name=token]", "Enter")
+            tab.page.wait_for_selector("nav")
+            yield tab
+        finally:
+            context.close()
+
+
+@contextmanager
+def started() -> Iterator[Chromium]:
+    """Yield a browser.
+
+    Its driver occupies the event loop of this thread, so it must not outlive a module of tests.
+    """
+    path = chromium_path()
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=path, args=ARGUMENTS)
+        try:
+            yield Chromium(browser)
+        finally:
+            browser.close()

@@ -1,0 +1,218 @@
+"""The pages in a real Chromium: how they look, what one can do there, and what must not get in."""
+
+import re
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from models.roles import Role
+from models.sql import database_now, read_clock
+from runtime.database import reading
+from tests import browser
+from tests.browser import Chromium, Tab
+from tests.factories import update_operation
+from tests.integration.web.conftest import APP, Web
+from views.runs import run
+
+HOSTILE = "<img src=x onerror=alert(1)>\"'&<script>alert(2)</script>{{7*7}}"
+EVERY_PAGE = (
+    "/",
+    "/actions",
+    "/operations?app=shop",
+    "/apps",
+    "/apps/shop",
+    "/health",
+    "/sessions",
+)
+LOOKS = [(390, "dark"), (390, "light"), (1440, "dark"), (1440, "light")]
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Chromium]:
+    with browser.started() as found:
+        yield found
+
+
+@pytest.fixture
+def hostile(web_on_sqlite: Web) -> dict[str, str]:
+    """Text that would break out, in each field that pages show; return what to look at."""
+    web = web_on_sqlite
+    shop = web.opened.for_request(APP, is_bound=True, bearer="tests")
+    editor = web.client(Role.ADMIN, APP)
+    document = {
+        "name": HOSTILE,
+        "owner": HOSTILE,
+        "when": {"cron_rule": "0 3 * * *"},
+        "operations": {"maintenance": {}},
+    }
+    made = editor.post("/api/actions", json=document)
+    assert made.status_code == 201, made.text
+    uid = made.json()["uid"]
+    id = run(shop, uid, None, None).id
+    with reading(web.engine) as connection:
+        now = read_clock(connection)
+    running: dict[str, Any] = {
+        "state": "running",
+        "heartbeat_at": now,
+        "worker": HOSTILE,
+        "started_at": now - timedelta(seconds=5),
+        "first_started_at": now - timedelta(seconds=5),
+    }
+    failed: dict[str, Any] = {
+        "state": "failed",
+        "error": HOSTILE,
+        "reason": HOSTILE,
+        "message": HOSTILE,
+        "triggerer": HOSTILE,
+        "finished_at": database_now(),
+        "steps": [{"name": HOSTILE, "state": "failed", "error": HOSTILE}],
+        "result": {HOSTILE: HOSTILE},
+    }
+    for values in (running, failed):
+        update_operation(web.engine, id, **values)
+    return {"action": f"/apps/shop/actions/{uid}", "operation": f"/operations/{id}"}
+
+
+@pytest.mark.parametrize(("width", "scheme"), LOOKS)
+def test_every_page_is_sound(
+    chromium: Chromium, web_on_sqlite: Web, hostile: dict[str, str], width: int, scheme: Any
+) -> None:
+    pages = (*EVERY_PAGE, hostile["action"], f"{hostile['action']}/edit", hostile["operation"])
+    with chromium.tab(web_on_sqlite.url, web_on_sqlite.token(), width, color_scheme=scheme) as tab:
+        for path in pages:
+            answer = tab.page.goto(path)
+            assert answer is not None
+            assert answer.status == 200, path
+            assert not tab.is_wider_than_the_screen(), path
+            assert tab.serious() == []
+        shown = tab.page.inner_text("main")
+
+    assert HOSTILE in shown
+    assert tab.faults == []
+
+
+def test_an_action_is_made_run_and_mended_without_leaving_the_browser(
+    chromium: Chromium, web_on_sqlite: Web
+) -> None:
+    with chromium.tab(web_on_sqlite.url, web_on_sqlite.token()) as tab:
+        page = tab.page
+        page.goto("/apps/shop/new-action")
+        page.fill("[name=name]", "greet buyers")
+        page.select_option("[name=rhythm]", "weekdays")
+        page.fill("[name=time]", "09:30")
+        page.check("[data-step=send_email]")
+        page.fill("[name=groups]", "buyers")
+        expect(page.locator("#meaning")).to_contain_text("at 09:30 on Monday to Friday")
+        expect(page.locator("#meaning")).to_contain_text("It reaches 0 people now")
+        page.click("text=Store")
+        expect(page.locator(".notice")).to_have_text("greet buyers is stored.")
+
+        _run_and_cancel(page)
+        _break_and_mend(page)
+
+    # The refused document was answered 422, of which the browser tells.
+    assert [one for one in tab.faults if "422" not in one] == []
+
+
+def _run_and_cancel(page: Page) -> None:
+    page.click("text=Run now")
+    expect(page).to_have_url(re.compile("/operations/"))
+    expect(page.locator("#live .verdict h2")).to_have_text(re.compile("Pending|Queued"))
+    page.click("text=Cancel")
+    expect(page.locator("#live .verdict h2")).to_have_text("Cancelled")
+
+
+def _break_and_mend(page: Page) -> None:
+    page.goto("/actions")
+    page.click("text=greet buyers")
+    page.click("text=Edit")
+    text = page.input_value("#text")
+    page.fill("#text", text.replace("30 9", "61 9"))
+    expect(page.locator("#meaning")).to_contain_text("minute '61' is above 59")
+    page.click("text=Store")
+    expect(page.locator(".error[role=alert]")).to_contain_text("minute '61' is above 59")
+    page.fill("#text", text.replace("30 9", "45 9"))
+    page.click("text=Store")
+    expect(page.locator(".notice")).to_have_text("greet buyers is now at revision 2.")
+    expect(page.locator("pre .new").first).to_contain_text("45 9 * * mon-fri")
+
+
+def _search(tab: Tab, words: str, count: int) -> None:
+    tab.page.fill("input[type=search]", words)
+    expect(tab.page.locator("tbody tr")).to_have_count(count)
+
+
+def test_several_actions_are_found_and_changed_at_once(
+    chromium: Chromium, web_on_sqlite: Web
+) -> None:
+    client = web_on_sqlite.client(Role.EDITOR, APP)
+    documents = [
+        {"name": f"report {number}", "when": {"every": 3600}, "operations": {"maintenance": {}}}
+        for number in range(60)
+    ]
+    assert client.post("/api/actions:apply", json=documents).status_code == 200
+    with chromium.tab(web_on_sqlite.url, web_on_sqlite.token()) as tab:
+        page = tab.page
+        page.goto("/actions")
+        expect(page.locator("tbody tr")).to_have_count(50)
+        page.click("text=Next page")
+        page.goto("/actions")
+        _search(tab, "report 1", 15)
+        page.check("[data-all]")
+        page.click(".chosen >> text=Pause")
+        expect(page.locator(".notice")).to_have_text("15 actions are paused.")
+        page.goto("/actions?standing=paused")
+        expect(page.locator("tbody tr")).to_have_count(15)
+        page.check("input[data-name='report 1']")
+        page.click(".chosen >> text=Delete")
+        expect(page.locator(".notice")).to_have_text("Deleted.")
+
+    assert tab.faults == []
+
+
+def test_the_keyboard_is_enough(chromium: Chromium, web_on_sqlite: Web) -> None:
+    with chromium.tab(web_on_sqlite.url, web_on_sqlite.token()) as tab:
+        keyboard = tab.page.keyboard
+        tab.page.goto("/")
+        keyboard.press("?")
+        expect(tab.page.locator("#keys")).to_be_visible()
+        keyboard.press("Escape")
+        keyboard.press("g")
+        keyboard.press("a")
+        expect(tab.page).to_have_url(re.compile("/actions$"))
+        keyboard.press("/")
+        keyboard.type("nightly")
+        expect(tab.page).to_have_url(re.compile("q=nightly"))
+        expect(tab.page.locator("tbody tr")).to_have_count(1)
+        keyboard.press("ArrowDown")
+        keyboard.press("Enter")
+        expect(tab.page.locator("h1")).to_have_text("nightly")
+
+    assert tab.faults == []
+
+
+def test_a_viewer_sees_no_button_that_changes(chromium: Chromium, web_on_sqlite: Web) -> None:
+    with chromium.tab(web_on_sqlite.url, web_on_sqlite.token(Role.VIEWER, APP)) as tab:
+        tab.page.goto("/apps/shop/actions/nightly")
+        expect(tab.page.locator("h1")).to_have_text("nightly")
+        for path in ("/", "/actions", "/apps/shop/actions/nightly", "/operations"):
+            tab.page.goto(path)
+            assert tab.page.locator("main form[method=post] button:visible").count() == 0, path
+
+    assert tab.faults == []
+
+
+def test_without_a_script_every_page_is_read_and_changed(
+    chromium: Chromium, web_on_sqlite: Web
+) -> None:
+    with chromium.tab(web_on_sqlite.url, web_on_sqlite.token(), java_script_enabled=False) as tab:
+        page = tab.page
+        page.goto("/actions?q=nightly")
+        page.click("[data-row] a.name")
+        page.click("text=Pause")
+        expect(page.locator(".notice")).to_have_text("Paused.")
+        page.click("text=Resume")
+        expect(page.locator(".notice")).to_have_text("Resumed.")
