@@ -114,9 +114,11 @@ def _change(opened: Installation, name: str, verb: str) -> str:
     """Do something with an action; return where to look next. Raises NotFound and Refused."""
     match verb:
         case "run":
-            return f"/operations/{runs.run(opened, name, None, None).id}"
-        case "pause" | "resume":
-            changes.switch(opened, name, active=verb == "resume")
+            return f"/operations/{runs.run(opened, name).id}"
+        case "pause":
+            changes.pause(opened, name)
+        case "resume":
+            changes.resume(opened, name)
         case "delete":
             changes.delete(opened, name)
             return "/actions"
@@ -214,7 +216,7 @@ def start_backfill(request: Request, visitor: Operator, app: str, action: str) -
     form = visitor.form
     only = form.one("only") or None
     asked = backfills.Range(action=action, first=form.one("from"), last=form.one("to"), only=only)
-    backfills.start(visitor.opened, asked, None)
+    backfills.start(visitor.opened, asked)
     return see(request, f"/apps/{app}/actions/{action}", say("action.backfill_started"))
 
 

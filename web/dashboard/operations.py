@@ -100,7 +100,7 @@ async def watch_operation(
 @router.post("/operations/{id}/{verb}")
 def change_operation(request: Request, visitor: Operator, id: str, verb: str) -> RedirectResponse:
     """Cancel, retry or rerun an operation."""
-    change = {"cancel": runs.cancel_one, "retry": runs.retry_one, "rerun": runs.rerun_one}[verb]
+    change = {"cancel": runs.cancel, "retry": runs.retry, "rerun": runs.rerun}[verb]
     change(visitor.opened, id)
     return see(request, f"/operations/{id}", say(f"operation.done_{verb}"))
 
