@@ -159,6 +159,7 @@ actions = sa.Table(
     _at("updated_at", optional=False),
     _at("deleted_at"),
     _partial("actions_named", "small_app_id", "name", where="deleted_at IS NULL", unique=True),
+    _partial("actions_by_name", "name", "uid", where="deleted_at IS NULL"),
     sa.Index("actions_owned", "owner"),
     _partial("actions_on_events", "small_app_id", "event", where="event IS NOT NULL"),
     sa.Index("actions_look_back", "look_back_s"),

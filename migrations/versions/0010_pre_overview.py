@@ -1,4 +1,4 @@
-"""The overview: the index by which it finds what failed or was missed."""
+"""The pages: indexes for what failed or was missed, and for all actions by name."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -12,9 +12,17 @@ TROUBLED = "state IN ('failed', 'missed', 'partial')"
 
 
 def upgrade() -> None:
-    """Add the index; what the last release writes stays complete."""
+    """Add the indexes; what the last release writes stays complete."""
     only = sa.text(TROUBLED)
     columns = ["finished_at"]
     op.create_index(
         "operations_troubled", "operations", columns, sqlite_where=only, postgresql_where=only
+    )
+    there = sa.text("deleted_at IS NULL")
+    op.create_index(
+        "actions_by_name",
+        "actions",
+        ["name", "uid"],
+        sqlite_where=there,
+        postgresql_where=there,
     )

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from typing import Annotated, Any
-from zoneinfo import available_timezones
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse
@@ -28,7 +27,7 @@ from views.actions import history, search
 from views.installation import Installation
 from web.dashboard import drawing
 from web.dashboard.documents import difference, pretty
-from web.dashboard.rendering import Page, render, see
+from web.dashboard.rendering import ZONES, Page, render, see
 from web.dashboard.session import Visitor, changing, is_fragment, viewing
 from web.dashboard.texts import say
 
@@ -44,7 +43,6 @@ VERBS = ("run", "pause", "resume", "delete")
 # The rules that the form can write; static/form.js knows them by these names.
 RHYTHMS = ("minutes", "hour", "day", "weekdays", "week", "month", "own")
 WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
-ZONES = sorted(name for name in available_timezones() if "/" in name and name[:4] != "Etc/")
 # What is said of a document before it is read.
 NOTHING = {"faults": (), "meaning": None, "planned": None}
 NEW_ACTION = {
@@ -85,7 +83,7 @@ def list_actions(
             "owner": owner,
             "standing": standing,
             "standings": list(Standing),
-            "apps": [one.name for one in apps.list_apps(visitor.opened).root],
+            "apps": [one.name for one in apps.list_apps(visitor.whole).root],
             "app": visitor.opened.app_name if visitor.opened.is_bound else "",
             "spark": drawing.spark,
             "is_part": is_part,

@@ -66,7 +66,7 @@ def list_operations(
         "asked": asked,
         "states": list(OperationState),
         "causes": list(Cause),
-        "apps": [one.name for one in apps.list_apps(visitor.opened).root],
+        "apps": [one.name for one in apps.list_apps(visitor.whole).root],
         "app": visitor.opened.app_name,
     }
     return render(request, "operations.html", values, 404 if fault else 200)

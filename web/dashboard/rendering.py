@@ -10,7 +10,7 @@ from urllib.parse import quote, unquote
 from zoneinfo import ZoneInfo, available_timezones
 
 from fastapi import Request
-from fastapi.responses import HTMLResponse, RedirectResponse
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
@@ -37,6 +37,8 @@ POLICY = "; ".join(
 )
 # With no-referrer, a browser would hide the origin of our own forms from us.
 HEADERS = {"Content-Security-Policy": POLICY, "Referrer-Policy": "same-origin"}
+# Those that fields offer; each one that is known is taken.
+ZONES = sorted(name for name in available_timezones() if "/" in name and name[:4] != "Etc/")
 # How each state of an operation looks: one of the five tones that the style sheet has.
 TONES = {
     "pending": "idle",
@@ -175,6 +177,22 @@ def _version(name: str) -> str:
 @cache
 def _zones() -> frozenset[str]:
     return frozenset(available_timezones())
+
+
+def choose_zone(request: Request, response: Response, zone: str) -> bool:
+    """Let the browser keep the zone in which times are shown; False for none that is known."""
+    if zone not in _zones():
+        return False
+    root = request.scope.get("root_path", "")
+    response.set_cookie(
+        ZONE_COOKIE,
+        zone,
+        max_age=31_536_000,
+        path=f"{root}/",
+        secure=request.url.scheme == "https",
+        samesite="lax",
+    )
+    return True
 
 
 def _zone(asked: str | None) -> str:

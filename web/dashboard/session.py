@@ -56,9 +56,14 @@ class Form:
 
 @dataclass(frozen=True)
 class Visitor:
-    """The person at the browser; `opened` is the installation as they see it."""
+    """The person at the browser.
+
+    `opened` is the installation as the page shows it, of one small app perhaps; `whole` is all of
+    it that the session may see.
+    """
 
     opened: Installation
+    whole: Installation
     role: Role
     # The small app that the session is bound to; None for the whole installation.
     app_name: str | None
@@ -208,7 +213,9 @@ def _visitor(request: Request, permission: Permission, is_of_installation: bool)
     app = request.path_params.get("app") or request.query_params.get("app") or None
     whole = opened_for(request, bearer, bearer.app_name)
     csrf = hmac.new(secret.encode(), b"csrf", sha256).hexdigest()
-    visitor = Visitor(whole, bearer.role, bearer.app_name, bearer.token_id, bearer.parent, csrf)
+    visitor = Visitor(
+        whole, whole, bearer.role, bearer.app_name, bearer.token_id, bearer.parent, csrf
+    )
     # For the page of an error, which this request may end with.
     request.state.visitor = visitor
     require(bearer, permission)

@@ -5,11 +5,11 @@ from typing import Annotated
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
-from models.errors import NotFound
+from models.errors import NotFound, Refused
 from models.roles import Permission
 from views import sessions, tokens
 from views.sessions import Session
-from web.dashboard.rendering import render, see
+from web.dashboard.rendering import ZONES, choose_zone, render, see
 from web.dashboard.session import Visitor, changing, forget, viewing
 from web.dashboard.texts import say
 
@@ -23,9 +23,20 @@ def sessions_page(request: Request, visitor: Annotated[Visitor, viewing()]) -> R
     values = {
         "visitor": visitor,
         "sessions": _sessions_of(visitor),
+        "zones": ZONES,
         "tokens": tokens.list_tokens(visitor.opened).root if is_admin else (),
     }
     return render(request, "sessions.html", values)
+
+
+@router.post("/zone")
+def set_zone(request: Request, visitor: Annotated[Visitor, changing(Permission.READ)]) -> Response:
+    """Show times in a zone from now on."""
+    zone = visitor.form.one("zone").strip()
+    answer = see(request, "/sessions", say("sessions.zone_chosen", zone=zone))
+    if not choose_zone(request, answer, zone):
+        raise Refused(say("sessions.unknown_zone", zone=zone))
+    return answer
 
 
 @router.post("/sessions/{id}/revoke")

@@ -9,10 +9,10 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.sql import read_each
+from models.sql import is_among, read_each
 from models.store.actions import listing, may_be_unhealthy
 from models.store.scope import Scope
-from models.tables import actions, operations
+from models.tables import action_state, actions, operations
 
 
 class Standing(StrEnum):
@@ -44,7 +44,8 @@ def page(
 ) -> list[dict[str, Any]]:
     """Return up to `limit` actions with their status, by name, then by uid."""
     name, uid = actions.c.name, actions.c.uid
-    query = listing(overdue).where(actions.c.deleted_at.is_(None))
+    state = (action_state.c.action_uid == uid) & (action_state.c.subject == "")
+    query = sa.select(uid).outerjoin(action_state, state).where(actions.c.deleted_at.is_(None))
     query = query.where(wanted.scope.has(actions.c.small_app_id))
     for word in wanted.words:
         query = query.where(
@@ -57,8 +58,10 @@ def page(
     if wanted.after is not None:
         last, last_uid = wanted.after
         query = query.where((name > last) | ((name == last) & (uid > last_uid)))
-    found = connection.execute(query.order_by(name, uid).limit(limit))
-    return [dict(row) for row in found.mappings()]
+    # The status of those on the page alone is read.
+    uids = connection.execute(query.order_by(name, uid).limit(limit)).scalars().all()
+    shown = listing(overdue).where(is_among(connection, uid, uids)).order_by(name, uid)
+    return [dict(row) for row in connection.execute(shown).mappings()]
 
 
 def durations(
