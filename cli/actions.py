@@ -5,9 +5,10 @@ from typing import Annotated
 
 import typer
 
-from cli.arguments import DryRun, Timeout, Wait, existing, installation
+from cli.arguments import DryRun, Timeout, Wait, door, existing
 from cli.render import progress, show
 from cli.tree import group
+from cli.waiting import all_awaited, awaited
 from models.errors import Refused
 from views import actions, change_plan, changes, explanation, runs
 from views.files import documents_in
@@ -30,7 +31,7 @@ def check(
     file: Annotated[Path, typer.Argument(help="A JSON file; - is stdin.")],
 ) -> None:
     """Check a document and show its rules and next occurrences. Stores nothing."""
-    show(context, changes.check(installation(context), documents_in([file])))
+    show(context, door(context).ask(changes.check, documents_in([file])))
 
 
 @commands.command("add")
@@ -39,7 +40,7 @@ def add(context: typer.Context, files: Files, verbose: Verbose = False) -> None:
     documents = documents_in(files)
     details = verbose or len(documents) <= FEW
     with progress("validating") as watch:
-        made = changes.add(installation(context), documents, details=details, watch=watch)
+        made = door(context).ask(changes.add, documents, details=details, watch=watch)
     show(context, made, summary=not details)
 
 
@@ -50,10 +51,10 @@ def apply(
     """Create actions, or make the documents the next revisions of existing ones."""
     documents = documents_in(files)
     if dry_run:
-        show(context, change_plan.plan_changes(installation(context), documents))
+        show(context, door(context).ask(change_plan.plan_changes, documents))
         return
     with progress("validating") as watch:
-        made = changes.apply(installation(context), documents, details=verbose, watch=watch)
+        made = door(context).ask(changes.apply, documents, details=verbose, watch=watch)
     show(context, made)
 
 
@@ -67,8 +68,8 @@ def list_actions(
     owner: Annotated[str | None, typer.Option(help="Only actions of this owner.")] = None,
 ) -> None:
     """List the actions of one small app or all."""
-    found = actions.list_actions(
-        existing(context), all_apps=all_apps, unhealthy=unhealthy, owner=owner
+    found = existing(context).ask(
+        actions.list_actions, all_apps=all_apps, unhealthy=unhealthy, owner=owner
     )
     show(context, found, all_apps=all_apps)
 
@@ -76,7 +77,7 @@ def list_actions(
 @commands.command("show")
 def show_action(context: typer.Context, action: Name) -> None:
     """Show an action: its document, its status, and its last operations."""
-    show(context, actions.show(existing(context), action))
+    show(context, existing(context).ask(actions.show, action))
 
 
 @commands.command("next")
@@ -86,7 +87,7 @@ def next_command(
     count: Annotated[int, typer.Option(min=1, max=1000, help="How many to show.")] = 5,
 ) -> None:
     """Show the next occurrences, in the action's zone and in UTC."""
-    show(context, actions.next_of(existing(context), action, count))
+    show(context, existing(context).ask(actions.next_of, action, count))
 
 
 @commands.command("explain")
@@ -107,7 +108,7 @@ def explain(
     ] = None,
 ) -> None:
     """Explain why an action ran, or did not run, at an instant."""
-    show(context, explanation.explain(existing(context), action, at, subject))
+    show(context, existing(context).ask(explanation.explain, action, at, subject))
 
 
 @commands.command("run")
@@ -133,23 +134,34 @@ def run(
     if action is None:
         if dry_run or user is not None:
             raise Refused("--dry-run and --user are for one ACTION; leave them out with --all")
-        show(context, runs.run_all(opened, timeout_s), is_awaited=wait)
+        made = all_awaited(opened, opened.ask(runs.run_all), timeout_s)
+        show(context, made, is_awaited=wait)
     elif dry_run:
-        show(context, runs.plan(opened, action, user))
+        show(context, opened.ask(runs.plan, action, user))
     else:
-        show(context, runs.run(opened, action, user, timeout_s))
+        show(context, awaited(opened, opened.ask(runs.run, action, user), timeout_s))
 
 
 @commands.command("pause")
 def pause(context: typer.Context, action: Optional = None, owner: Owner = None) -> None:
     """Pause an action. Occurrences due so far are decided; unstarted operations are skipped."""
-    _switch(context, action, owner, active=False)
+    opened = existing(context)
+    name, whose = _one_of(action, owner)
+    if name:
+        show(context, opened.ask(changes.pause, name))
+    else:
+        show(context, opened.ask(changes.pause_all, whose), owner=whose)
 
 
 @commands.command("resume")
 def resume(context: typer.Context, action: Optional = None, owner: Owner = None) -> None:
     """Resume an action. Occurrences during the pause are not caught up."""
-    _switch(context, action, owner, active=True)
+    opened = existing(context)
+    name, whose = _one_of(action, owner)
+    if name:
+        show(context, opened.ask(changes.resume, name))
+    else:
+        show(context, opened.ask(changes.resume_all, whose), owner=whose)
 
 
 @commands.command("delete")
@@ -158,18 +170,9 @@ def delete(context: typer.Context, action: Optional = None, owner: Owner = None)
     opened = existing(context)
     name, whose = _one_of(action, owner)
     if name:
-        show(context, changes.delete(opened, name))
+        show(context, opened.ask(changes.delete, name))
     else:
-        show(context, changes.delete_owned(opened, whose))
-
-
-def _switch(context: typer.Context, action: str | None, owner: str | None, *, active: bool) -> None:
-    opened = existing(context)
-    name, whose = _one_of(action, owner)
-    if name:
-        show(context, changes.switch(opened, name, active=active))
-    else:
-        show(context, changes.switch_all(opened, whose, active=active), owner=whose)
+        show(context, opened.ask(changes.delete_owned, whose))
 
 
 def _one_of(action: str | None, owner: str | None) -> tuple[str, str]:

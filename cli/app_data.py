@@ -32,7 +32,7 @@ def data(
     format: Annotated[Format, typer.Option(help="jsonl or csv.")] = Format.JSONL,
 ) -> None:
     """Print the published rows of a domain, all of one version."""
-    with open_rows(existing(context), app, domain, is_staged=staging) as rows:
+    with existing(context).ask(open_rows, app, domain, is_staged=staging) as rows:
         if format is Format.CSV:
             _print_csv(rows)
         else:

@@ -1,15 +1,18 @@
 """`minutehand app …`: small apps (tenants), with their data, users and actions."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from cli.app_data import data
-from cli.arguments import DryRun, existing, installation
+from cli.arguments import Door, DryRun, door, existing, existing_here
 from cli.render import show
 from cli.tree import group
+from models.errors import InvalidDocument, Problem, Refused
 from views import apps
+from views.files import Document, read_all, read_documents
 
 commands = group("Small apps: tenants with data, users and actions.")
 commands.command("data")(data)
@@ -26,7 +29,12 @@ def add(
 
     `default`, and a small app that was only granted something, are taken once they have a document.
     """
-    show(context, apps.add(installation(context), file))
+    documents = read_documents(file, apps.LONGEST_APP)
+    if len(documents) != 1:
+        raise Refused(
+            f"{file} holds {len(documents)} documents; write one small app, or use `app apply`"
+        )
+    show(context, door(context).ask(apps.create, documents[0]))
 
 
 @commands.command("apply")
@@ -36,19 +44,20 @@ def apply(
     dry_run: DryRun = False,
 ) -> None:
     """Create small apps, or update them to their documents; all or none."""
-    show(context, apps.apply(installation(context), files, dry_run=dry_run), dry_run=dry_run)
+    documents, unread = read_all(files, apps.LONGEST_APP)
+    show(context, _applied(door(context), documents, unread, dry_run=dry_run), dry_run=dry_run)
 
 
 @commands.command("list")
 def list_apps(context: typer.Context) -> None:
     """List the small apps."""
-    show(context, apps.list_apps(installation(context)))
+    show(context, door(context).ask(apps.list_apps))
 
 
 @commands.command("show")
 def show_app(context: typer.Context, name: Name) -> None:
     """Show a small app: its status, last operations and document."""
-    show(context, apps.show(existing(context), name))
+    show(context, existing(context).ask(apps.show, name))
 
 
 def _granting(what: str) -> Any:
@@ -85,13 +94,17 @@ def grant(  # noqa: PLR0917 - typer passes them by name
         "tasks": tasks, "queues": queues, "steps": steps,
     }  # fmt: skip
     changes = {kind: names for kind, names in kinds.items() if names is not None}
-    show(context, apps.grant(existing(context), name, changes, all_=everything))
+    opened = existing(context)
+    if changes or everything:
+        show(context, opened.ask(apps.grant, name, changes, all_=everything))
+    else:
+        show(context, opened.ask(apps.granted, name))
 
 
 @commands.command("hook-secret")
 def hook_secret(context: typer.Context, name: Name) -> None:
     """Print the secret that signs the webhooks of a small app, for their receivers."""
-    show(context, apps.hook_secret(existing(context), name))
+    show(context, apps.hook_secret(existing_here(context), name))
 
 
 @commands.command("delete")
@@ -101,4 +114,18 @@ def delete(
     yes: Annotated[bool, typer.Option("--yes", help="Also delete active actions.")] = False,
 ) -> None:
     """Delete a small app and all of its actions; history, users and data stay."""
-    show(context, apps.delete(existing(context), name, is_sure=yes))
+    show(context, existing(context).ask(apps.delete, name, is_sure=yes))
+
+
+def _applied(
+    opened: Door, documents: Sequence[Document], unread: Sequence[Problem], *, dry_run: bool
+) -> apps.AppliedApps:
+    """Apply documents; with unreadable files store nothing, and raise the problems of all."""
+    problems = list(unread)
+    try:
+        done = opened.ask(apps.apply, documents, dry_run=dry_run or bool(unread))
+    except InvalidDocument as error:
+        problems += error.problems
+    if problems:
+        raise InvalidDocument(problems)
+    return done

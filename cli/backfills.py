@@ -7,6 +7,8 @@ import typer
 
 from cli.arguments import DryRun, Timeout, Wait, existing
 from cli.render import show
+from cli.waiting import backfill_awaited
+from models.errors import Refused
 from views import backfills
 
 
@@ -31,11 +33,20 @@ def backfill(
     cancel: Annotated[bool, typer.Option("--cancel", help="Stop the active backfill.")] = False,
 ) -> None:
     """Run the missing and failed occurrences of a range of the past."""
-    installation = existing(context)
-    asked = backfills.Range(action=action, first=first, last=last, only=only, pace=pace)
+    opened = existing(context)
     if cancel:
-        show(context, backfills.cancel(installation, action))
-    elif dry_run:
-        show(context, backfills.plan(installation, asked))
+        show(context, opened.ask(backfills.cancel, action))
+        return
+    begin, end = _given("--from", first), _given("--to", last)
+    asked = backfills.Range(action=action, first=begin, last=end, only=only, pace=pace)
+    if dry_run:
+        show(context, opened.ask(backfills.plan, asked))
     else:
-        show(context, backfills.start(installation, asked, timeout if wait else None))
+        started = opened.ask(backfills.start, asked)
+        show(context, backfill_awaited(opened, started, timeout if wait else None))
+
+
+def _given(option: str, text: str | None) -> str:
+    if text is None:
+        raise Refused(f"{option} is missing; write an instant such as 2026-11-20T06:00")
+    return text

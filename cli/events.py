@@ -21,4 +21,4 @@ def send(
     at: Annotated[str | None, typer.Option(help="When it happened (default: now).")] = None,
 ) -> None:
     """Record an event of a user. Sending the same id twice changes nothing."""
-    show(context, events.send(existing(context), event, user, id, at))
+    show(context, existing(context).ask(events.send, event, user, id, at))

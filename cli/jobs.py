@@ -5,11 +5,12 @@ from typing import Annotated
 
 import typer
 
-from cli.arguments import existing, installation
+from cli.arguments import door, existing
 from cli.render import show
 from cli.tree import group as group_of
 from models.errors import Refused
 from views import jobs
+from views.files import read_documents
 
 commands = group_of("Jobs for workers in any language.")
 
@@ -25,7 +26,7 @@ def add(
 ) -> None:
     """Store a job; one of the same URL gets this interval and meta."""
     document = {"url": url, "interval_s": interval, "meta": _pairs(meta or [])}
-    show(context, jobs.add(installation(context), jobs.new_job(document)))
+    show(context, door(context).ask(jobs.add, jobs.new_job(document)))
 
 
 @commands.command("import")
@@ -34,7 +35,8 @@ def import_jobs(
     file: Annotated[Path, typer.Option(help="JSON list of url, interval_s and meta.")],
 ) -> None:
     """Store the jobs of a file, all or none; first runs are spread over each interval."""
-    show(context, jobs.import_file(installation(context), file))
+    documents = read_documents(file, jobs.LONGEST_IMPORT)
+    show(context, door(context).ask(jobs.import_jobs, documents))
 
 
 @commands.command("list")
@@ -43,7 +45,7 @@ def list_jobs(
     limit: Annotated[int | None, typer.Option(min=1, help="Most jobs to list.")] = None,
 ) -> None:
     """List the jobs of the small app."""
-    show(context, jobs.list_jobs(existing(context), limit))
+    show(context, existing(context).ask(jobs.list_jobs, limit))
 
 
 @commands.command("delete")
@@ -52,7 +54,7 @@ def delete(
     id: Annotated[str, typer.Argument(help="Id of a job.", metavar="ID")],
 ) -> None:
     """Delete a job; the history of its runs stays."""
-    show(context, jobs.delete(existing(context), id))
+    show(context, existing(context).ask(jobs.delete, id))
 
 
 def _pairs(texts: list[str]) -> dict[str, str]:

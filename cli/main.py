@@ -36,6 +36,7 @@ cli = typer.Typer(
 @cli.callback()
 def _globals(
     context: typer.Context,
+    *,
     home: Annotated[
         Path | None, typer.Option(help="Folder of all files (default: SCHED_HOME or .minutehand).")
     ] = None,
@@ -44,10 +45,28 @@ def _globals(
         typer.Option(help="Small app (tenant) to work on, and to see alone (default: default)."),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    url: Annotated[
+        str | None, typer.Option(help="Ask a server elsewhere (default: SCHED_URL).")
+    ] = None,
+    token: Annotated[
+        str | None,
+        typer.Option(help="Its token. Others may see options: SCHED_TOKEN is safer."),
+    ] = None,
+    token_file: Annotated[Path | None, typer.Option(help="File with its token.")] = None,
 ) -> None:
     from cli.arguments import Invocation
 
     context.obj = Invocation(home, app or "default", json, is_bound=app is not None)
+    if url or token or token_file or os.environ.get("SCHED_URL"):
+        from cli.remote.opening import Named, is_exposed, server_of
+
+        server = server_of(Named(home, url, token, token_file), app)
+        if server is None:
+            return
+        context.call_on_close(server.close)
+        context.obj.server = server
+        if is_exposed(server.url):
+            context.obj.notes.append(f"the token goes to {server.url} unencrypted; use https")
 
 
 def run(arguments: Sequence[str]) -> int:

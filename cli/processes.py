@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from cli.arguments import installation
+from cli.arguments import here
 from cli.render import show
 from views import installation as opened
 
@@ -22,7 +22,7 @@ def up(
     """Run broker, daemon, workers and the HTTP API as children of this process."""
     from processes.up import up as run
 
-    run(installation(context), load_demo=load_demo, run_now=run_now)
+    run(here(context), load_demo=load_demo, run_now=run_now)
 
 
 def worker(
@@ -36,7 +36,7 @@ def worker(
     """Run a Celery worker that executes operations."""
     from processes.worker import run
 
-    raise typer.Exit(run(installation(context).settings, queues, concurrency))
+    raise typer.Exit(run(here(context).settings, queues, concurrency))
 
 
 def web(
@@ -55,7 +55,7 @@ def web(
     """Serve the HTTP API."""
     from processes.web import serve
 
-    serve(installation(context), host, port, root_path)
+    serve(here(context), host, port, root_path)
 
 
 def agent(
@@ -65,9 +65,9 @@ def agent(
     """Serve a Celery worker's tasks. Started by `minutehand.follow`, not by hand."""
     from processes.agent import run
 
-    run(installation(context).settings, socket)
+    run(here(context).settings, socket)
 
 
 def migrate(context: typer.Context) -> None:
     """Upgrade the database to this release, and add the maintenance action to each small app."""
-    show(context, opened.migrate(installation(context)))
+    show(context, opened.migrate(here(context)))

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from cli.arguments import installation
+from cli.arguments import here
 from cli.render import show
 from views.simulation import Asked, simulation
 
@@ -28,4 +28,4 @@ def simulate(
 ) -> None:
     """Show what would be sent in [from, to), and check expectations. Uses no database."""
     asked = Asked(files, since, until, down or (), zone, limit, check)
-    show(context, simulation(installation(context), asked))
+    show(context, simulation(here(context), asked))

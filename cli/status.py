@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from cli.arguments import existing, installation
+from cli.arguments import door, existing, existing_here
 from cli.render import show
 from views import status as states
 from views.doctor import environment
@@ -20,10 +20,9 @@ def status(
     ] = None,
 ) -> None:
     """Show the daemon's last tick, workers, operations of the last day, and quarantined actions."""
-    opened = existing(context)
     if check is not None:
-        raise typer.Exit(states.is_alive(opened, check).exit_code)
-    show(context, states.status(opened))
+        raise typer.Exit(states.is_alive(existing_here(context), check).exit_code)
+    show(context, existing(context).ask(states.status))
 
 
 def doctor(context: typer.Context) -> None:
@@ -31,4 +30,4 @@ def doctor(context: typer.Context) -> None:
 
     Exits with 1 if there is a fault.
     """
-    show(context, environment.examine(installation(context)))
+    show(context, door(context).ask(environment.examine))

@@ -2,7 +2,7 @@
 
 import typer
 
-from cli.arguments import installation
+from cli.arguments import door
 from cli.render import show
 from cli.tree import group
 from views import steps
@@ -13,4 +13,4 @@ commands = group("Steps: what actions can do.")
 @commands.command("list")
 def list_steps(context: typer.Context) -> None:
     """List built-in and user-defined steps, and modules that failed to load."""
-    show(context, steps.list_steps(installation(context)))
+    show(context, door(context).ask(steps.list_steps))

@@ -21,7 +21,7 @@ User = Annotated[str | None, typer.Option(help="User to show (default: sample va
 @commands.command("list")
 def list_templates(context: typer.Context) -> None:
     """List the templates of the small app and the number of their problems."""
-    show(context, templates.list_templates(existing(context)))
+    show(context, existing(context).ask(templates.list_templates))
 
 
 @commands.command("preview")
@@ -39,7 +39,7 @@ def preview(
     opened = existing(context)
     if html is not None and text:
         raise Refused("--html and --text exclude each other; choose one")
-    made = templates.preview(opened, name, user)
+    made = opened.ask(templates.preview, name, user)
     if html is None:
         show(context, made, text_alone=text)
     elif str(html) == "-":
@@ -57,4 +57,4 @@ def send_test(
     user: User = None,
 ) -> None:
     """Send a template to one address as a test mail, without an operation."""
-    show(context, templates.send_test(existing(context), name, to, user))
+    show(context, existing(context).ask(templates.send_test, name, to, user))

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from cli.arguments import existing, installation
+from cli.arguments import door, existing, here
 from cli.render import show
 from cli.tree import group as group_of
 from models.roles import Role
@@ -22,7 +22,7 @@ def create(
     ] = None,
 ) -> None:
     """Make a token, for one small app with --app, and print it once."""
-    show(context, tokens.create(installation(context), role, expires))
+    show(context, door(context).ask(tokens.create, role, expires))
 
 
 @commands.command("link")
@@ -31,13 +31,13 @@ def link(
     role: Annotated[Role, typer.Option(help="What the visitor may do.")] = Role.VIEWER,
 ) -> None:
     """Print a link that signs in to the dashboard once, within an hour."""
-    show(context, sessions.make_link(installation(context), role))
+    show(context, sessions.make_link(here(context), role))
 
 
 @commands.command("list")
 def list_tokens(context: typer.Context) -> None:
     """List the tokens that are not revoked."""
-    show(context, tokens.list_tokens(existing(context)))
+    show(context, existing(context).ask(tokens.list_tokens))
 
 
 @commands.command("revoke")
@@ -46,4 +46,4 @@ def revoke(
     id: Annotated[str, typer.Argument(help="Id of a token or a session.", metavar="ID")],
 ) -> None:
     """Revoke a token, with the sessions that it opened, or one session, at once."""
-    show(context, tokens.revoke(existing(context), id))
+    show(context, existing(context).ask(tokens.revoke, id))

@@ -13,7 +13,9 @@ from typer.main import get_command
 
 # Global options may stand before or after the command.
 FLAGS = {"--json"}
-VALUES = {"--home", "--app"}
+VALUES = {"--home", "--app", "--url", "--token", "--token-file"}
+# A command with an option of the same name.
+OWN = {"--url": ["job", "add"]}
 
 # By name: the command's place and its text in `--help`.
 Places = Mapping[str, tuple[str, str]]
@@ -102,9 +104,10 @@ def hoisted(arguments: Sequence[str]) -> list[str]:
         name = argument.split("=", 1)[0]
         if argument == "--":
             return [*front, *rest, argument, *queue]
-        if argument in FLAGS or (name in VALUES and "=" in argument):
+        is_global = name in FLAGS | VALUES and rest[:2] != OWN.get(name)
+        if is_global and (argument in FLAGS or "=" in argument):
             front.append(argument)
-        elif argument in VALUES and queue:
+        elif is_global and queue:
             front += [argument, queue.pop(0)]
         else:
             rest.append(argument)

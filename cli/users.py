@@ -5,10 +5,12 @@ from typing import Annotated
 
 import typer
 
-from cli.arguments import existing, installation
+from cli.arguments import door, existing
 from cli.render import show
 from cli.tree import group as group_of
+from models.users import read_user_rows
 from views import users
+from views.files import naming, read_text
 
 commands = group_of("Users of a small app.")
 
@@ -35,7 +37,7 @@ def add(
         activated_at=activated_at,
         active=not inactive,
     )
-    show(context, users.add(installation(context), new))
+    show(context, door(context).ask(users.add, new))
 
 
 @commands.command("import")
@@ -47,10 +49,14 @@ def import_users(
     ] = False,
 ) -> None:
     """Import users with their groups, all or none. Raises events only with --events."""
-    show(context, users.import_file(installation(context), file, raises_events=events))
+    text = read_text(file)
+    with naming(file):
+        rows = read_user_rows(text, file.suffix)
+        done = door(context).ask(users.import_rows, rows, raises_events=events)
+    show(context, done)
 
 
 @commands.command("list")
 def list_users(context: typer.Context) -> None:
     """List the users of the small app."""
-    show(context, users.list_users(existing(context)))
+    show(context, existing(context).ask(users.list_users))

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -141,9 +141,11 @@ def completed(result: Mapping[str, Any]) -> Ending:
 
 
 def failed_as(held: Held, error: str, *, permanent: bool) -> Ending:
-    """Return the end of a job that failed: retried, failed for good, or cancelled as requested."""
+    """Return the end of a job that failed: retried, failed for good, or stopped as told."""
     if held.cancelled_for is not None:
-        return Ending(OperationState.CANCELLED, error=error, reason="cancelled")
+        return replace(CANCELLED, error=error)
+    if held.ran_for >= held.plan.time_limit:
+        return replace(TIME_LIMIT, error=error)
     return failed(held, error, permanent=permanent)
 
 

@@ -138,6 +138,21 @@ def _value(response: httpx.Response) -> Any:
     raise ApiError(response.status_code, kind, detail, details.get("problems", ()))
 
 
+@dataclass(frozen=True)
+class _Patience:
+    """How long an operation is awaited: not at all for None."""
+
+    wait_s: float | None
+    begun: float = field(default_factory=time.monotonic)
+
+    def pause_s(self, ran: Run) -> float | None:
+        """Return how long to wait until it is asked for its state again, None for the end."""
+        if self.wait_s is None or ran.has_ended:
+            return None
+        left_s = self.begun + self.wait_s - time.monotonic()
+        return min(POLL_S, left_s) if left_s > 0 else None
+
+
 def _applied(rows: Sequence[Mapping[str, Any]]) -> list[Applied]:
     names = ("uid", "name", "change", "revision")
     return [
@@ -179,10 +194,9 @@ class Client:
         With `wait_s` it returns when the operation has ended, or after so many seconds.
         """
         made = self._send(self._api.run(action, user, key))
-        ran, pause = Run(made["id"], made["state"]), threading.Event()
-        end = time.monotonic() + (wait_s or 0.0)
-        while wait_s is not None and not ran.has_ended and time.monotonic() < end:
-            pause.wait(min(POLL_S, max(0.0, end - time.monotonic())))
+        ran, patience = Run(made["id"], made["state"]), _Patience(wait_s)
+        while (pause_s := patience.pause_s(ran)) is not None:
+            threading.Event().wait(pause_s)
             ran = Run(ran.id, self.get_operation_state(ran.id))
         return ran
 
@@ -236,10 +250,9 @@ class AsyncClient:
     ) -> Run:
         """Run an action now; see `Client.run`."""
         made = await self._send(self._api.run(action, user, key))
-        ran = Run(made["id"], made["state"])
-        end = time.monotonic() + (wait_s or 0.0)
-        while wait_s is not None and not ran.has_ended and time.monotonic() < end:
-            await asyncio.sleep(min(POLL_S, max(0.0, end - time.monotonic())))
+        ran, patience = Run(made["id"], made["state"]), _Patience(wait_s)
+        while (pause_s := patience.pause_s(ran)) is not None:
+            await asyncio.sleep(pause_s)
             ran = Run(ran.id, await self.get_operation_state(ran.id))
         return ran
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from threading import Event
 
-__all__ = ["monotonic", "utc_now", "wait_for"]
+__all__ = ["POLL_S", "monotonic", "utc_now", "wait_for"]
 
 POLL_S = 0.05
 
@@ -24,11 +24,17 @@ def monotonic() -> float:
     return time.monotonic()
 
 
-def wait_for(condition: Callable[[], bool], timeout_s: float, stop: Event | None = None) -> bool:
+def wait_for(
+    condition: Callable[[], bool],
+    timeout_s: float,
+    stop: Event | None = None,
+    poll_s: float = POLL_S,
+) -> bool:
     """Return True once `condition()` holds, False after `timeout_s` or when `stop` is set."""
     end = monotonic() + timeout_s
     pause = stop or Event()
     while not condition():
-        if monotonic() >= end or pause.wait(POLL_S):
+        left_s = end - monotonic()
+        if left_s <= 0 or pause.wait(min(poll_s, left_s)):
             return False
     return True

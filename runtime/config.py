@@ -47,6 +47,8 @@ from runtime.urls import check_broker_url, check_database_url, check_smtp_url
 from runtime.web_settings import WebSettings, WorkSettings
 
 PREFIX = "SCHED_"
+# Variables of the command line, which are no settings.
+NO_SETTINGS = ("SCHED_HOME", "SCHED_URL", "SCHED_TOKEN")
 DEFAULT_HOME = Path(".minutehand")
 # Errors hide the values of settings whose names end in one of these.
 SECRETS = ("url", "secret", "webhook")
@@ -316,7 +318,7 @@ def unknown_variables(environ: Mapping[str, str]) -> list[str]:
     known = [variable_of(path) for path in setting_paths()]
     warnings = []
     for variable in sorted(environ):
-        if not variable.startswith(PREFIX) or variable in (*known, "SCHED_HOME"):
+        if not variable.startswith(PREFIX) or variable in (*known, *NO_SETTINGS):
             continue
         nearest = difflib.get_close_matches(variable, known, 1)
         hint = f"; did you mean {nearest[0]}?" if nearest else ""

@@ -72,9 +72,7 @@ class Registry:
     @property
     def failures(self) -> tuple[str, ...]:
         """The modules that failed to import and why, one sentence each."""
-        return tuple(
-            f"module {module} failed to import: {error}" for module, error in self.failed.items()
-        )
+        return tuple(failure_of(module, error) for module, error in self.failed.items())
 
     @property
     def steps(self) -> KnownSteps:
@@ -88,6 +86,11 @@ class Registry:
             return step.function
         hint = "".join(f"; {failure}" for failure in self.failures)
         raise UnknownStep(f"this worker does not know the step {name!r}{hint}")
+
+
+def failure_of(module: str, error: str) -> str:
+    """Return in a sentence that a module failed to import, and why."""
+    return f"module {module} failed to import: {error}"
 
 
 _loading = Lock()

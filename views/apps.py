@@ -4,7 +4,6 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, replace
 from hashlib import sha256
-from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -24,7 +23,7 @@ from scheduler.changes.validation import ChangeContext
 from small_apps.document import DEFAULT_APP, SmallAppModel, parse_small_app
 from small_apps.store import app_apply, app_limits, app_overview, app_status, small_apps
 from tasks.built_in import built_in_steps
-from views.files import located, read_documents
+from views.files import Document, located
 from views.finding import find_app
 from views.installation import Installation
 from views.view import Instant, Listing, View
@@ -35,8 +34,6 @@ MOST_NAMED = 12
 # A small app is longer than an action, because it includes mails and people.
 LONGEST_APP = 64 * 2**20
 
-# A document with its place: a file, or empty for the body of a request.
-Document = tuple[str, object]
 Located = tuple[str, SmallAppModel]
 
 
@@ -203,10 +200,7 @@ def show(installation: Installation, name: str) -> App:
                 for use in app_limits.close(connection, installation.settings.limits, app.id)
             ),
             data=DataStatus(**app_status.status_of(connection, app.id)),
-            operations=tuple(
-                OperationOfApp(**{key: row[key] for key in OperationOfApp.model_fields})
-                for row in recent
-            ),
+            operations=tuple(OperationOfApp.of(row) for row in recent),
         )
 
 
@@ -265,6 +259,13 @@ def _check_tag(connection: sa.Connection, name: str, expects: str | None) -> Non
         raise Outdated(f'small app "{name}" has another document by now; read it again')
 
 
+def granted(installation: Installation, name: str) -> GrantedTo:
+    """Return what a small app may reach; raises NotFound."""
+    with reading(installation.engine) as connection:
+        app = find_app(connection, installation, name)
+        return GrantedTo(name=name, grants=small_apps.grants_of(connection, app.id))
+
+
 def grant(
     installation: Installation, name: str, changes: Mapping[str, Sequence[str]], *, all_: bool
 ) -> GrantedTo:
@@ -315,23 +316,11 @@ def hook_secret(installation: Installation, name: str) -> HookSecret:
     return HookSecret(name=name, secret=found[0])
 
 
-def add(installation: Installation, file: Path) -> AppliedApp:
+def create(installation: Installation, document: Document) -> AppliedApp:
     """Store a new small app; raises Refused for a name that is taken.
 
     `default`, and a small app that was only granted something, are taken once they have a document.
     """
-    documents, problems = _read([file])
-    if problems:
-        raise InvalidDocument(problems)
-    if len(documents) != 1:
-        raise Refused(
-            f"{file} holds {len(documents)} documents; write one small app, or use `app apply`"
-        )
-    return create(installation, documents[0])
-
-
-def create(installation: Installation, document: Document) -> AppliedApp:
-    """Store a new small app; see `add`."""
     models = _parsed(installation, [document])
     with installation.engine.begin() as connection:
         name = models[0][1].name
@@ -343,9 +332,11 @@ def create(installation: Installation, document: Document) -> AppliedApp:
     return _shown(installation, models, done)[0]
 
 
-def apply(installation: Installation, files: Sequence[Path], *, dry_run: bool) -> AppliedApps:
+def apply(
+    installation: Installation, documents: Sequence[Document], *, dry_run: bool
+) -> AppliedApps:
     """Create small apps, or update them to their documents, all or none."""
-    models = _parsed(installation, *_read(files))
+    models = _parsed(installation, documents)
     with installation.engine.connect() as connection, connection.begin() as transaction:
         done = _apply(connection, installation, models)
         if dry_run:
@@ -368,28 +359,14 @@ def delete(installation: Installation, name: str, *, is_sure: bool) -> DeletedAp
     return DeletedApp(name=name, actions=len(deleted.names), cancelled=deleted.cancelled)
 
 
-def _read(files: Sequence[Path]) -> tuple[list[Document], list[Problem]]:
-    """Return the documents of all files with their places, and the problems of unreadable files."""
-    problems: list[Problem] = []
-    documents: list[Document] = []
-    for file in files:
-        try:
-            documents += read_documents(file, LONGEST_APP)
-        except InvalidDocument as error:
-            problems += error.problems
-    return documents, problems
-
-
-def _parsed(
-    installation: Installation, documents: Sequence[Document], unread: Sequence[Problem] = ()
-) -> list[Located]:
+def _parsed(installation: Installation, documents: Sequence[Document]) -> list[Located]:
     """Return the models of all documents with their places; raises all problems at once.
 
     A document of a small app outside the request's scope is a problem.
     """
     from small_apps.mail.checks import checked_small_app
 
-    problems = list(unread)
+    problems: list[Problem] = []
     models: list[Located] = []
     seen: dict[str, str] = {}
     for where, document in documents:

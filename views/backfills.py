@@ -7,17 +7,15 @@ from uuid import UUID
 
 from pydantic import Field
 
-from models.errors import Refused
 from models.operation import ENDED, WENT_WELL, by_backfill
 from models.store.operations import backfills
-from runtime.clock import wait_for
 from runtime.database import reading
 from scheduler.on_demand import backfill as filling
 from scheduler.on_demand.backfill_range import Mode, Wanted, parse_pace
 from views.finding import app_of, find, instant_of
 from views.installation import Installation
+from views.unsent import why_unsent
 from views.view import Instant, Listing, View
-from views.waiting import why_unsent
 from views.words import zone_of
 
 ACTIVE = "active"
@@ -95,20 +93,19 @@ class Range(View):
     """A requested range; instants without an offset are in the action's zone."""
 
     action: str
-    first: str | None
-    last: str | None
+    first: str
+    last: str
     only: str | None = None
     pace: str | None = None
 
 
 def backfill_of(row: Mapping[str, Any]) -> Backfill:
     """Return the view of a stored backfill."""
-    return Backfill(**_values(row))
+    return Backfill.of(row, **_ends(row))
 
 
-def _values(row: Mapping[str, Any]) -> dict[str, Any]:
-    ends = {"first_at": row["since"] + timedelta(seconds=1), "last_at": row["until"]}
-    return {key: row[key] for key in Backfill.model_fields if key not in ends} | ends
+def _ends(row: Mapping[str, Any]) -> dict[str, datetime]:
+    return {"first_at": row["since"] + timedelta(seconds=1), "last_at": row["until"]}
 
 
 class Backfills(Listing[Backfill]):
@@ -138,29 +135,28 @@ def plan(installation: Installation, asked: Range) -> BackfillPlan:
     )
 
 
-def start(installation: Installation, asked: Range, timeout_s: float | None) -> StartedBackfill:
-    """Start a backfill; wait at most `timeout_s`, if given, for its end."""
+def start(installation: Installation, asked: Range) -> StartedBackfill:
+    """Start a backfill."""
     installation.publish()
-    row, wanted = _wanted(installation, asked)
+    _, wanted = _wanted(installation, asked)
     kept_for = installation.settings.retention.kept_for
     id, sent = filling.start(installation.engine, wanted, installation.actor, kept_for)
+    unsent = why_unsent(installation, sent)
+    return show(installation, id).model_copy(update={"unsent": unsent})
 
-    def standing() -> StartedBackfill:
-        with reading(installation.engine) as connection:
-            stored = backfills.get(connection, id, installation.scope)
-            states = backfills.states_of(connection, stored, by_backfill(id, stored["actor"]))
-        return StartedBackfill(
-            **_values(stored),
-            uid=row["uid"],
-            name=row["name"],
-            operations={str(state): count for state, count in states.items()},
-            is_awaited=timeout_s is not None,
-            unsent=why_unsent(installation, sent),
-        )
 
-    if timeout_s is not None:
-        wait_for(lambda: standing().is_over, timeout_s)
-    return standing()
+def show(installation: Installation, id: UUID) -> StartedBackfill:
+    """Return a backfill with the states of its operations; raises NotFound."""
+    with reading(installation.engine) as connection:
+        stored = backfills.get(connection, id, installation.scope)
+        states = backfills.states_of(connection, stored, by_backfill(id, stored["actor"]))
+    return StartedBackfill(
+        **Backfill.values_of(stored, (ends := _ends(stored))),
+        **ends,
+        uid=stored["action_uid"],
+        name=stored["action_name"],
+        operations={str(state): count for state, count in states.items()},
+    )
 
 
 def cancel(installation: Installation, action: str) -> CancelledBackfills:
@@ -178,13 +174,7 @@ def _wanted(installation: Installation, asked: Range) -> tuple[dict[str, Any], W
     with reading(installation.engine) as connection:
         row = find(connection, installation, asked.action)
         zone = zone_of(row["plan"], app_of(connection, installation, row).zone)
-    ends = _instant("--from", asked.first, zone), _instant("--to", asked.last, zone)
+    ends = instant_of("--from", asked.first, zone), instant_of("--to", asked.last, zone)
     mode = Mode(asked.only) if asked.only else Mode.ALL
     pace = parse_pace(asked.pace) if asked.pace else None
     return row, Wanted(row["uid"], *ends, mode, pace)
-
-
-def _instant(option: str, text: str | None, zone: str) -> datetime:
-    if text is None:
-        raise Refused(f"{option} is missing; write an instant such as 2026-11-20T06:00")
-    return instant_of(option, text, zone)

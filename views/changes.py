@@ -39,10 +39,17 @@ class Changed(View):
     change: str = Field(description="`created`, `changed` or `unchanged`.")
     revision: int = Field(description="The action's revision now.")
     warnings: tuple[str, ...] = Field((), description="What its admin should check.")
-    upcoming: Upcoming | None = Field(None, exclude=True)
 
 
-class Changes(Listing[Changed]):
+class Stored(Changed):
+    """The result of one of several documents."""
+
+    upcoming: Upcoming | None = Field(
+        None, description="Its rules and next occurrences, if details were asked for."
+    )
+
+
+class Changes(Listing[Stored]):
     """The results of documents, in their order."""
 
 
@@ -53,7 +60,7 @@ class Checked(Listing[Described]):
 class Switched(Changed):
     """An action that was paused or resumed."""
 
-    active: bool = Field(exclude=True)
+    active: bool = Field(description="Whether it is enabled now.")
 
 
 class NotSwitched(View):
@@ -158,7 +165,7 @@ def _store(
         upcoming = _upcoming(connection, installation, made) if details else [None] * len(made)
     return Changes(
         tuple(
-            Changed(
+            Stored(
                 uid=one.uid,
                 name=one.name,
                 change=one.change,
@@ -223,10 +230,29 @@ def _result(installation: Installation, app: SmallApp, done: change.Changed) -> 
     )
 
 
-def switch(
-    installation: Installation, name: str, *, active: bool, expects: int | None = None
+def pause(installation: Installation, name: str, expects: int | None = None) -> Switched:
+    """Pause an action; raises Outdated if it is not at the revision `expects`."""
+    return _switch(installation, name, expects, active=False)
+
+
+def resume(installation: Installation, name: str, expects: int | None = None) -> Switched:
+    """Resume an action; raises Outdated if it is not at the revision `expects`."""
+    return _switch(installation, name, expects, active=True)
+
+
+def pause_all(installation: Installation, owner: str) -> SwitchedAll:
+    """Pause all actions of an owner; a refused one does not stop the others."""
+    return _switch_all(installation, owner, active=False)
+
+
+def resume_all(installation: Installation, owner: str) -> SwitchedAll:
+    """Resume all actions of an owner; a refused one does not stop the others."""
+    return _switch_all(installation, owner, active=True)
+
+
+def _switch(
+    installation: Installation, name: str, expects: int | None, *, active: bool
 ) -> Switched:
-    """Pause or resume an action; raises Outdated if it is not at the revision `expects`."""
     installation.publish()
     with reading(installation.engine) as connection:
         row = find(connection, installation, name)
@@ -234,8 +260,7 @@ def switch(
     return _switched(installation, row["uid"], author, active=active)
 
 
-def switch_all(installation: Installation, owner: str, *, active: bool) -> SwitchedAll:
-    """Pause or resume all actions of an owner; a refused one does not stop the others."""
+def _switch_all(installation: Installation, owner: str, *, active: bool) -> SwitchedAll:
     installation.publish()
     with reading(installation.engine) as connection:
         uids = deletion.of_owner(connection, installation.small_app.id, owner, ALL)

@@ -1,13 +1,17 @@
 """Read documents from files: one JSON object, a list of them, or JSON Lines; `-` is stdin."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from models.errors import InvalidDocument, Problem
 from models.json_text import LONGEST_DOCUMENT, InvalidJson, read_json
 from runtime.documents import InvalidYaml, read_yaml
+
+# A document with its place: a file, or empty for the body of a request.
+Document = tuple[str, object]
 
 
 def read_text(file: Path) -> str:
@@ -19,7 +23,7 @@ def read_text(file: Path) -> str:
         raise InvalidDocument([Problem(str(file), None, f"cannot be read: {reason}")]) from None
 
 
-def read_documents(file: Path, longest: int = LONGEST_DOCUMENT) -> list[tuple[str, object]]:
+def read_documents(file: Path, longest: int = LONGEST_DOCUMENT) -> list[Document]:
     """Return the documents of a file, each with its place; raises InvalidDocument.
 
     `longest` is the most bytes of JSON in the file, or in each line of JSON Lines.
@@ -44,6 +48,29 @@ def read_documents(file: Path, longest: int = LONGEST_DOCUMENT) -> list[tuple[st
 def documents_in(files: Sequence[Path]) -> list[object]:
     """Return the documents of all files, in order; raises InvalidDocument."""
     return [document for file in files for _, document in read_documents(file)]
+
+
+def read_all(
+    files: Sequence[Path], longest: int = LONGEST_DOCUMENT
+) -> tuple[list[Document], list[Problem]]:
+    """Return the documents of all files with their places, and the problems of unreadable files."""
+    problems: list[Problem] = []
+    documents: list[Document] = []
+    for file in files:
+        try:
+            documents += read_documents(file, longest)
+        except InvalidDocument as error:
+            problems += error.problems
+    return documents, problems
+
+
+@contextmanager
+def naming(file: Path) -> Iterator[None]:
+    """Put the file in front of each path of an InvalidDocument."""
+    try:
+        yield
+    except InvalidDocument as error:
+        raise located(str(file), error) from None
 
 
 def located(where: str, error: InvalidDocument) -> InvalidDocument:

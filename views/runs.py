@@ -1,6 +1,6 @@
 """Run an action now; rerun, retry and cancel operations."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 from uuid import UUID
 
@@ -9,8 +9,7 @@ from pydantic import Field
 from broker.sending import Sent
 from models.action import load_action
 from models.action.plan import sound
-from models.errors import NotFound, Refused
-from models.operation import WENT_WELL, OperationState
+from models.operation import OperationState
 from models.sql import read_clock
 from models.store import operations
 from models.store.people import users
@@ -21,8 +20,8 @@ from scheduler.on_demand.restart import Repeated as Restarted
 from tasks.built_in import built_in_steps
 from views.finding import app_of, document_of, find, operation_id
 from views.installation import Installation
+from views.unsent import why_unsent
 from views.view import Instant, Listing, View
-from views.waiting import wait_for_all, wait_for_end, why_unsent
 from views.warnings import action_warnings
 
 Restart = Callable[..., tuple[Restarted, Sent]]
@@ -79,7 +78,7 @@ class Repeated(Done):
 class Cancelled(Done):
     """An operation that is cancelled, or was asked to end."""
 
-    is_asked: bool = Field(exclude=True)
+    is_asked: bool = Field(description="Whether it runs, and was asked to end.")
 
 
 class Refusal(View):
@@ -140,18 +139,14 @@ class RunPlan(View):
     steps: tuple[PlannedStep, ...]
     recipients: tuple[Reached, ...]
     warnings: tuple[str, ...]
-    is_about_users: bool = Field(exclude=True)
-    sends: bool = Field(exclude=True)
+    is_about_users: bool = Field(description="Whether events of users make it due.")
+    sends: bool = Field(description="Whether it has recipients.")
 
 
 def run(
-    installation: Installation,
-    name: str,
-    user: str | None,
-    timeout_s: float | None,
-    key: str | None = None,
+    installation: Installation, name: str, user: str | None = None, key: str | None = None
 ) -> Ran:
-    """Run an action now; wait at most `timeout_s`, if given, for its end.
+    """Run an action now.
 
     `user` is the user to run an action on events for. Requests with the same `key` run it once.
     Raises Refused and records nothing if the action is paused, quarantined or already active.
@@ -161,20 +156,18 @@ def run(
         row = find(connection, installation, name)
     installation.publish()
     id, sent = manual.run_now(engine, row["uid"], installation.actor, user, key)
-    state = None if timeout_s is None else wait_for_end(engine, id, timeout_s)
     with reading(engine) as connection:
         stored = operations.get(connection, id, installation.scope)
     return Ran(
         id=id,
-        state=state or stored["state"],
+        state=stored["state"],
         error=stored["error"],
-        is_well=timeout_s is None or state in WENT_WELL,
         unsent=why_unsent(installation, sent),
     )
 
 
-def run_all(installation: Installation, timeout_s: float | None) -> RanAll:
-    """Run every active action of the small app except those on events; wait as `run` does."""
+def run_all(installation: Installation) -> RanAll:
+    """Run every active action of the small app except those on events."""
     installation.publish()
     app = installation.small_app
     asked, sent = manual.run_all(installation.engine, installation.actor, app.id)
@@ -191,39 +184,20 @@ def run_all(installation: Installation, timeout_s: float | None) -> RanAll:
         )
         for one in asked
     ]
-    return RanAll(_awaited(installation, made, timeout_s, WENT_WELL))
+    return RanAll(tuple(made))
 
 
-def rerun(installation: Installation, ids: Sequence[str], timeout_s: float | None) -> RepeatedAll:
-    """Run missed operations, in the current revision of their actions."""
-    made = _each(ids, lambda id: rerun_one(installation, id))
-    return RepeatedAll(_awaited(installation, made, timeout_s, WENT_WELL))
-
-
-def retry(installation: Installation, ids: Sequence[str], timeout_s: float | None) -> RepeatedAll:
-    """Retry failed, partial or cancelled operations, in the current revision of their actions."""
-    made = _each(ids, lambda id: retry_one(installation, id))
-    return RepeatedAll(_awaited(installation, made, timeout_s, WENT_WELL))
-
-
-def cancel(installation: Installation, ids: Sequence[str], timeout_s: float | None) -> CancelledAll:
-    """Cancel operations at once if they have not started; ask running ones to end."""
-    made = _each(ids, lambda id: cancel_one(installation, id))
-    good = {OperationState.CANCELLED}
-    return CancelledAll(_awaited(installation, made, timeout_s, good))
-
-
-def rerun_one(installation: Installation, id: str) -> Repeated:
+def rerun(installation: Installation, id: str) -> Repeated:
     """Run a missed operation; raises NotFound and Refused."""
     return _repeated(installation, id, restart.rerun)
 
 
-def retry_one(installation: Installation, id: str) -> Repeated:
+def retry(installation: Installation, id: str) -> Repeated:
     """Retry an ended operation that did not succeed; raises NotFound and Refused."""
     return _repeated(installation, id, restart.retry)
 
 
-def cancel_one(installation: Installation, id: str) -> Cancelled:
+def cancel(installation: Installation, id: str) -> Cancelled:
     """Cancel an operation, or ask it to end; raises NotFound and Refused."""
     installation.publish()
     uid = operation_id(id)
@@ -270,34 +244,4 @@ def _repeated(installation: Installation, id: str, again: Restart) -> Repeated:
         revision=done.revision,
         old_revision=done.old_revision,
         unsent=why_unsent(installation, sent),
-    )
-
-
-def _each(ids: Sequence[str], act: Callable[[str], Done]) -> list[Any]:
-    """Return the result of `act` for each id; a refused one does not stop the others."""
-    made: list[Any] = []
-    for text in dict.fromkeys(ids):
-        try:
-            made.append(act(text))
-        except (NotFound, Refused) as error:
-            made.append(Refusal(id=text, refused=str(error)))
-    return made
-
-
-def _awaited(
-    installation: Installation,
-    made: Sequence[Any],
-    timeout_s: float | None,
-    good: Collection[OperationState],
-) -> tuple[Any, ...]:
-    """Return the results, with the operations' final states if there is a timeout."""
-    if timeout_s is None:
-        return tuple(made)
-    ids = [one.id for one in made if isinstance(one, Done)]
-    states = wait_for_all(installation.engine, ids, timeout_s)
-    return tuple(
-        one.model_copy(update={"state": states[one.id], "is_well": states[one.id] in good})
-        if isinstance(one, Done)
-        else one
-        for one in made
     )

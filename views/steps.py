@@ -6,7 +6,7 @@ from pydantic import BaseModel, Field
 
 from minutehand.steps import StepSpec
 from models.problems import known_keys
-from tasks.registry import Registry
+from tasks.registry import Registry, failure_of
 from views.installation import Installation
 from views.view import View
 
@@ -36,12 +36,10 @@ class Steps(View):
 
     steps: tuple[Step, ...]
     failures: tuple[StepFailure, ...]
-    # The same in sentences.
-    reasons: tuple[str, ...] = Field(exclude=True)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        return self.reasons
+        return tuple(failure_of(one.module, one.error) for one in self.failures)
 
 
 def list_steps(installation: Installation) -> Steps:
@@ -50,7 +48,7 @@ def list_steps(installation: Installation) -> Steps:
     known = sorted(registry.steps.values(), key=lambda spec: spec.order)
     steps = (_step(spec, registry) for spec in known if spec.available)
     failed = [StepFailure(module=name, error=why) for name, why in registry.failed.items()]
-    return Steps(steps=tuple(steps), failures=tuple(failed), reasons=registry.failures)
+    return Steps(steps=tuple(steps), failures=tuple(failed))
 
 
 def _step(spec: StepSpec, registry: Registry) -> Step:

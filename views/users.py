@@ -1,19 +1,17 @@
 """Users of a small app."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
 from pydantic import ConfigDict, Field
 
-from models.errors import InvalidDocument, Refused
+from models.errors import Refused
 from models.sql import read_clock
 from models.store import audit
 from models.store.people import users
-from models.users import UserModel, parse_user, parse_users, read_user_rows
+from models.users import parse_user, parse_users
 from runtime.database import reading
-from views.files import located, read_text
 from views.installation import Installation
 from views.view import Instant, Listing, View
 from views.words import instant
@@ -42,7 +40,7 @@ class AddedUser(View):
     id: str
     email: str
     groups: tuple[str, ...]
-    is_activated: bool = Field(exclude=True)
+    is_activated: bool = Field(description="Whether the account was ever activated.")
 
 
 class ImportedUsers(View):
@@ -104,24 +102,12 @@ def add(installation: Installation, new: NewUser) -> AddedUser:
     )
 
 
-def import_file(installation: Installation, file: Path, *, raises_events: bool) -> ImportedUsers:
-    """Import users with their groups, all or none."""
-    models = _read(file, installation.small_app.zone)
-    return _import(installation, models, raises_events=raises_events)
-
-
 def import_rows(
     installation: Installation, rows: Sequence[object], *, raises_events: bool
 ) -> ImportedUsers:
     """Import users with their groups, all or none; raises InvalidDocument with all problems."""
-    models = parse_users(rows, zone=installation.small_app.zone)
-    return _import(installation, models, raises_events=raises_events)
-
-
-def _import(
-    installation: Installation, models: Sequence[UserModel], *, raises_events: bool
-) -> ImportedUsers:
     app = installation.small_app
+    models = parse_users(rows, zone=app.zone)
     with installation.engine.begin() as connection:
         done = users.import_users(connection, app.id, models, raises_events=raises_events)
         if done.created:
@@ -130,14 +116,6 @@ def _import(
         _audit(connection, installation, "user.import", app.name, counts)
     never_activated = sum(one.activated_at is None for one in models)
     return ImportedUsers(**counts, never_activated=never_activated)
-
-
-def _read(file: Path, zone: str) -> Sequence[UserModel]:
-    text = read_text(file)
-    try:
-        return parse_users(read_user_rows(text, file.suffix), zone=zone)
-    except InvalidDocument as error:
-        raise located(str(file), error) from None
 
 
 def list_users(installation: Installation) -> Users:

@@ -1,5 +1,6 @@
 """The bodies and the headers of requests."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any, TypeVar
 
 from fastapi import Depends, Header, Request
@@ -8,6 +9,7 @@ from pydantic import BaseModel, ValidationError
 from models.errors import InvalidDocument, Problem
 from models.json_text import LONGEST_DOCUMENT, read_json
 from models.problems import problems_of
+from views.files import Document
 from web.problems import PreconditionRequired
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -22,6 +24,7 @@ async def _bytes(request: Request) -> bytes:
 
 # The body as it came: documents are read by their own reader, which bounds and locates.
 Body = Annotated[bytes, Depends(_bytes)]
+ContentType = Annotated[str | None, Header(include_in_schema=False)]
 IfMatch = Annotated[
     str | None, Header(description="The ETag of the revision that the change is made to.")
 ]
@@ -48,14 +51,23 @@ def document(body: bytes, longest: int = LONGEST_DOCUMENT) -> object:
     return read_json(body, longest=longest)
 
 
-def documents(body: bytes, content_type: str | None) -> list[object]:
-    """Return the documents of a body: one, a list, or JSON Lines."""
+def documents(
+    body: bytes, content_type: str | None, longest: int = LONGEST_DOCUMENT
+) -> list[object]:
+    """Return the documents of a body: one, a list, or JSON Lines of `longest` bytes at most."""
     if (content_type or "").partition(";")[0].strip().lower() in {
         JSON_LINES, "application/x-ndjson", "application/json-lines",
     }:  # fmt: skip
-        return [read_json(line) for line in body.split(b"\n") if line.strip()]
-    value = document(body)
+        return [read_json(line, longest=longest) for line in body.split(b"\n") if line.strip()]
+    value = document(body, longest)
     return value if isinstance(value, list) else [value]
+
+
+def with_places(documents: Sequence[object]) -> list[Document]:
+    """Return documents with their places in a body: `[1]`, or none for a single one."""
+    if len(documents) == 1:
+        return [("", documents[0])]
+    return [(f"[{number}]", one) for number, one in enumerate(documents)]
 
 
 def reads_model(model: type[BaseModel]) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Errors as problem details (RFC 9457): one shape for every answer that is not a success."""
 
+import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,7 +9,7 @@ from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import Response
 from fastapi.routing import APIRoute
 from pydantic import Field
 from starlette.exceptions import HTTPException
@@ -96,12 +97,12 @@ def answer(
     detail: str,
     problems: Sequence[Problem] = (),
     headers: Mapping[str, str] | None = None,
-) -> JSONResponse:
+) -> Response:
     """Return the answer for a problem; `kind` is its name, such as `not-found`."""
     return as_json(Described(status, kind, detail, problems, headers or {}))
 
 
-def as_json(error: Described) -> JSONResponse:
+def as_json(error: Described) -> Response:
     """Return problem details."""
     details = ProblemDetails(
         type=f"urn:minutehand:problem:{error.kind}",
@@ -113,8 +114,10 @@ def as_json(error: Described) -> JSONResponse:
             for one in error.problems
         ),
     )
-    body = details.model_dump(mode="json")
-    return JSONResponse(body, error.status, dict(error.headers), MEDIA_TYPE)
+    body = json.dumps(details.model_dump(mode="json"), ensure_ascii=False, separators=(",", ":"))
+    # A refused text may hold half a character, which UTF-8 cannot write but JSON can escape.
+    text = body.encode("utf-8", "backslashreplace")
+    return Response(text, error.status, dict(error.headers), MEDIA_TYPE)
 
 
 # By the most special class: the status, the kind, and headers of the answer.

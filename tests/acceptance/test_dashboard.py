@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 
 from tests import browser
 from tests.acceptance.installation import Installation
-from tests.acceptance.test_web import start_web
+from tests.acceptance.web_door import start_web
 from tests.browser import Chromium
 
 SOON_MS = 60_000
@@ -30,6 +30,8 @@ def test_a_run_is_seen_to_move_and_a_daemon_to_be_gone(
     token = installation.cli("token", "create", "--role", "admin")["token"]
     with chromium.tab(address, token) as tab:
         page = tab.page
+        streams: list[str] = []
+        page.on("request", lambda one: streams.append(one.url) if "/live" in one.url else None)
         page.goto("/")
         expect(page.locator(".verdict h1")).to_have_text(
             re.compile("All is well|attention"), timeout=SOON_MS
@@ -47,4 +49,6 @@ def test_a_run_is_seen_to_move_and_a_daemon_to_be_gone(
             "No daemon ticks, so nothing new starts.", timeout=SOON_MS
         )
 
+    # A stream that came to its end is not opened again.
+    assert len(streams) == 1
     assert tab.faults == []

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import groupby
-from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
@@ -20,7 +19,7 @@ from models.values import Url, format_instant
 from runtime.database import reading
 from scheduler.changes.change import Change
 from views import changes
-from views.files import located, read_documents
+from views.files import Document, located
 from views.installation import Installation
 from views.view import Instant, Listing, View
 
@@ -98,11 +97,11 @@ def add(installation: Installation, new: NewJob) -> AddedJob:
     return AddedJob(id=id_of(new.url), url=new.url, interval_s=new.interval_s, change=change)
 
 
-def import_file(installation: Installation, file: Path) -> ImportedJobs:
-    """Store the jobs of a file, all or none; first runs are spread over each interval."""
+def import_jobs(installation: Installation, documents: Sequence[Document]) -> ImportedJobs:
+    """Store jobs, all or none; first runs are spread over each interval."""
     news = []
     faults: list[InvalidDocument] = []
-    for where, value in read_documents(file, LONGEST_IMPORT):
+    for where, value in documents:
         try:
             news.append(new_job(value))
         except InvalidDocument as error:

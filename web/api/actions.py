@@ -1,6 +1,7 @@
 """Endpoints of scheduled actions."""
 
 from typing import Annotated, Literal
+from uuid import UUID
 
 from fastapi import Header, Query, Response
 
@@ -12,6 +13,7 @@ from views.installation import Installation
 from web.access import in_app
 from web.bodies import (
     Body,
+    ContentType,
     IfMatch,
     IfNoneMatch,
     document,
@@ -28,7 +30,6 @@ router = endpoints("actions", "/api")
 WHAT = "A scheduled action: docs/reference/action.md."
 ACTION = reads("ActionDocument", WHAT)
 ACTIONS = reads("ActionDocument", WHAT, many=True, lines=True)
-ContentType = Annotated[str | None, Header(include_in_schema=False)]
 Reader = Annotated[Installation, in_app(Permission.READ)]
 Operator = Annotated[Installation, in_app(Permission.OPERATE)]
 Editor = Annotated[Installation, in_app(Permission.EDIT)]
@@ -40,20 +41,29 @@ Key = Annotated[
         description="Requests with the same key run the action once.",
     ),
 ]
-
+Owner = Annotated[str, Query(description="The owning application or person.")]
+Details = Annotated[bool, Query(description="Include the next occurrences of each.")]
 First = Annotated[str, Query(alias="from", description="First instant of the range.")]
 Last = Annotated[str, Query(alias="to", description="Last instant of the range.")]
 Only = Annotated[
     Literal["missing", "failed"] | None, Query(description="Only these; both without it.")
 ]
 
+Pace = Annotated[str | None, Query(description="Most operations a minute: `30/min`.")]
+
 
 @router.get("/actions")
 def list_actions(
-    opened: Reader, owner: str | None = None, unhealthy: bool = False
+    opened: Reader, owner: str | None = None, unhealthy: bool = False, all_apps: bool = False
 ) -> actions.Actions:
-    """List the actions of a small app with their status, by name."""
-    return actions.list_actions(opened, unhealthy=unhealthy, owner=owner)
+    """List the actions of a small app, or of all, with their status, by name."""
+    return actions.list_actions(opened, all_apps=all_apps, unhealthy=unhealthy, owner=owner)
+
+
+@router.delete("/actions")
+def delete_actions(opened: Editor, owner: Owner) -> changes.DeletedActions:
+    """Delete all actions of an owner; their history stays."""
+    return changes.delete_owned(opened, owner)
 
 
 @router.get("/actions:search")
@@ -94,9 +104,37 @@ def preview_actions(
 
 
 @router.post("/actions:apply", openapi_extra=ACTIONS)
-def apply_actions(opened: Editor, body: Body, content_type: ContentType = None) -> changes.Changes:
+def apply_actions(
+    opened: Editor, body: Body, details: Details = False, content_type: ContentType = None
+) -> changes.Changes:
     """Create or change actions to their documents, all or none."""
-    return changes.apply(opened, documents(body, content_type))
+    return changes.apply(opened, documents(body, content_type), details=details)
+
+
+@router.post("/actions:add", openapi_extra=ACTIONS, status_code=201)
+def add_actions(
+    opened: Editor, body: Body, details: Details = False, content_type: ContentType = None
+) -> changes.Changes:
+    """Create actions, all or none; 409 if a name is taken."""
+    return changes.add(opened, documents(body, content_type), details=details)
+
+
+@router.post("/actions:pause")
+def pause_actions(opened: Operator, owner: Owner) -> changes.SwitchedAll:
+    """Pause all actions of an owner; a refused one does not stop the others."""
+    return changes.pause_all(opened, owner)
+
+
+@router.post("/actions:resume")
+def resume_actions(opened: Operator, owner: Owner) -> changes.SwitchedAll:
+    """Resume all actions of an owner; a refused one does not stop the others."""
+    return changes.resume_all(opened, owner)
+
+
+@router.post("/actions:run", status_code=202)
+def run_actions(opened: Operator) -> runs.RanAll:
+    """Run every active action of a small app, except those on events."""
+    return runs.run_all(opened)
 
 
 @router.get("/actions/{action}")
@@ -165,27 +203,38 @@ def run_action(
     opened: Operator, action: str, user: str | None = None, idempotency_key: Key = None
 ) -> runs.Ran:
     """Run an action now; its operation tells how it goes."""
-    return runs.run(opened, action, user, None, idempotency_key)
+    return runs.run(opened, action, user, idempotency_key)
+
+
+@router.post("/actions/{action}:plan-run")
+def plan_run(opened: Operator, action: str, user: str | None = None) -> runs.RunPlan:
+    """Return what running an action now would do."""
+    return runs.plan(opened, action, user)
 
 
 @router.post("/actions/{action}:pause")
 def pause_action(opened: Operator, action: str, if_match: IfMatch = None) -> changes.Switched:
     """Pause an action."""
-    return changes.switch(opened, action, active=False, expects=revision_in(expected_tag(if_match)))
+    return changes.pause(opened, action, revision_in(expected_tag(if_match)))
 
 
 @router.post("/actions/{action}:resume")
 def resume_action(opened: Operator, action: str, if_match: IfMatch = None) -> changes.Switched:
     """Resume an action."""
-    return changes.switch(opened, action, active=True, expects=revision_in(expected_tag(if_match)))
+    return changes.resume(opened, action, revision_in(expected_tag(if_match)))
 
 
 @router.post("/actions/{action}:plan-backfill")
 def plan_backfill(
-    opened: Operator, action: str, first: First, last: Last, only: Only = None
+    opened: Operator,
+    action: str,
+    first: First,
+    last: Last,
+    only: Only = None,
+    pace: Pace = None,
 ) -> backfills.BackfillPlan:
     """Return what a backfill would do."""
-    return backfills.plan(opened, _range(action, first, last, only))
+    return backfills.plan(opened, _range(action, first, last, only, pace))
 
 
 @router.post("/actions/{action}:backfill", status_code=202)
@@ -195,10 +244,10 @@ def start_backfill(
     first: First,
     last: Last,
     only: Only = None,
-    pace: Annotated[str | None, Query(description="Most operations a minute: `30/min`.")] = None,
+    pace: Pace = None,
 ) -> backfills.StartedBackfill:
     """Run a range of an action's past."""
-    return backfills.start(opened, _range(action, first, last, only, pace), None)
+    return backfills.start(opened, _range(action, first, last, only, pace))
 
 
 @router.post("/actions/{action}:cancel-backfill")
@@ -215,7 +264,13 @@ def list_backfills(
     return backfills.list_backfills(opened, action, limit)
 
 
+@router.get("/backfills/{id}")
+def show_backfill(opened: Reader, id: UUID) -> backfills.StartedBackfill:
+    """Show a backfill, with the number of its operations in each state."""
+    return backfills.show(opened, id)
+
+
 def _range(
-    action: str, first: str, last: str, only: str | None, pace: str | None = None
+    action: str, first: str, last: str, only: str | None, pace: str | None
 ) -> backfills.Range:
     return backfills.Range(action=action, first=first, last=last, only=only, pace=pace)

@@ -14,25 +14,32 @@ from web.access import in_app, of_app, of_installation
 from web.bodies import (
     JSON_LINES,
     Body,
+    ContentType,
     IfMatch,
     IfNoneMatch,
     document,
+    documents,
     etag,
     reads,
     reads_model,
     required_tag,
     value_of,
+    with_places,
 )
 from web.routing import endpoints
 
 router = endpoints("small apps", "/api")
-APP = reads("SmallAppDocument", "A small app: docs/reference/small-app.md.")
+WHAT = "A small app: docs/reference/small-app.md."
+APP = reads("SmallAppDocument", WHAT)
+APPS = reads("SmallAppDocument", WHAT, many=True, lines=True)
 Reader = Annotated[Installation, of_app(Permission.READ)]
 Editor = Annotated[Installation, of_app(Permission.EDIT)]
+EditorOfAny = Annotated[Installation, in_app(Permission.EDIT)]
 Admin = Annotated[Installation, of_installation(Permission.ADMINISTER)]
 # Each user or domain takes a fraction of a millisecond to check.
 LONGEST = 2**20
 ROWS_AT_ONCE = 500
+Everything = Annotated[bool, Query(description="Grant all that the settings allow first.")]
 
 
 class GrantChanges(BaseModel):
@@ -54,6 +61,21 @@ class GrantChanges(BaseModel):
 def list_apps(opened: Annotated[Installation, in_app(Permission.READ)]) -> apps.Apps:
     """List the small apps that the token may see."""
     return apps.list_apps(opened)
+
+
+@router.post("/apps", status_code=201, openapi_extra=APP)
+def create_app(opened: EditorOfAny, body: Body) -> apps.AppliedApp:
+    """Create a small app; 409 if its name is taken."""
+    return apps.create(opened, ("", document(body, LONGEST)))
+
+
+@router.post("/apps:apply", openapi_extra=APPS)
+def apply_apps(
+    opened: EditorOfAny, body: Body, dry_run: bool = False, content_type: ContentType = None
+) -> apps.AppliedApps:
+    """Create small apps, or make the documents theirs, all or none."""
+    read = with_places(documents(body, content_type, LONGEST))
+    return apps.apply(opened, read, dry_run=dry_run)
 
 
 @router.get("/apps/{app}")
@@ -94,16 +116,18 @@ def show_status(opened: Reader, app: str) -> apps.DataStatus:
 @router.get("/apps/{app}/grants")
 def show_grants(opened: Reader, app: str) -> apps.GrantedTo:
     """Return what a small app may reach."""
-    return apps.grant(opened, app, {}, all_=False)
+    return apps.granted(opened, app)
 
 
 @router.patch("/apps/{app}/grants", openapi_extra=reads_model(GrantChanges))
-def change_grants(opened: Admin, app: str, body: Body) -> apps.GrantedTo:
+def change_grants(
+    opened: Admin, app: str, body: Body, everything: Everything = False
+) -> apps.GrantedTo:
     """Change what a small app may reach."""
     given = value_of(body, GrantChanges).model_dump(exclude_none=True)
     # An empty text takes all of its kind away.
     lists = {kind: names or ("",) for kind, names in given.items()}
-    return apps.grant(opened, app, lists, all_=False)
+    return apps.grant(opened, app, lists, all_=everything)
 
 
 @router.get(

@@ -13,13 +13,14 @@ from views.installation import Installation
 from views.jobs import work
 from views.jobs.work import JobStanding, JobToDo
 from web.access import by_id, in_app, of_app
-from web.bodies import Body, reads_model, value_of
+from web.bodies import Body, ContentType, documents, reads, reads_model, value_of, with_places
 from web.handout import Handout
 from web.problems import BodyTooLarge, ProblemDetails
 from web.routing import endpoints
 
 router = endpoints("jobs")
 LONGEST_REPORT = 4 * 1024
+JOBS = reads("JobDocument", "A job: `url`, `interval_s`, `meta`.", many=True, lines=True)
 Worker = Annotated[Installation, by_id(Permission.WORK)]
 Queue = Annotated[str, Query(pattern=f"^{QUEUE_PATTERN.pattern}$", description="Whose jobs.")]
 NEXT: dict[int | str, dict[str, Any]] = {
@@ -87,15 +88,28 @@ async def _gone(request: Request) -> None:
 
 
 @router.get("/api/apps/{app}/jobs")
-def list_jobs(opened: Annotated[Installation, of_app(Permission.READ)]) -> jobs.Jobs:
+def list_jobs(
+    opened: Annotated[Installation, of_app(Permission.READ)],
+    limit: Annotated[int | None, Query(ge=1, description="Most jobs to list.")] = None,
+) -> jobs.Jobs:
     """List the jobs of a small app."""
-    return jobs.list_jobs(opened)
+    return jobs.list_jobs(opened, limit)
 
 
 @router.post("/api/apps/{app}/jobs", status_code=201, openapi_extra=reads_model(jobs.NewJob))
 def add_job(opened: Annotated[Installation, of_app(Permission.EDIT)], body: Body) -> jobs.AddedJob:
     """Store a job; one of the same URL gets this interval and meta."""
     return jobs.add(opened, value_of(body, jobs.NewJob))
+
+
+@router.post("/api/apps/{app}/jobs:import", openapi_extra=JOBS)
+def import_jobs(
+    opened: Annotated[Installation, of_app(Permission.EDIT)],
+    body: Body,
+    content_type: ContentType = None,
+) -> jobs.ImportedJobs:
+    """Store jobs, all or none; first runs are spread over each interval."""
+    return jobs.import_jobs(opened, with_places(documents(body, content_type)))
 
 
 @router.delete("/api/apps/{app}/jobs/{id}")

@@ -8,18 +8,18 @@ from models.operation import Cause, OperationState
 from models.roles import Permission
 from views import operations, runs
 from views.installation import Installation
-from web.access import by_id, in_app
+from web.access import in_app
 from web.routing import endpoints
 
 router = endpoints("operations", "/api")
-Reader = Annotated[Installation, by_id(Permission.READ)]
-Operator = Annotated[Installation, by_id(Permission.OPERATE)]
+Reader = Annotated[Installation, in_app(Permission.READ)]
+Operator = Annotated[Installation, in_app(Permission.OPERATE)]
 Limit = Annotated[int, Query(ge=1, le=1000)]
 
 
 @router.get("/operations")
 def list_operations(
-    opened: Annotated[Installation, in_app(Permission.READ)],
+    opened: Reader,
     action: str | None = None,
     state: Annotated[list[OperationState] | None, Query()] = None,
     cause: Annotated[list[Cause] | None, Query()] = None,
@@ -37,6 +37,17 @@ def list_operations(
         until=until,
     )
     return operations.page(opened, wanted, limit, cursor)
+
+
+@router.get("/operations:newest")
+def list_newest(
+    opened: Reader,
+    action: str | None = None,
+    state: Annotated[list[OperationState] | None, Query()] = None,
+    limit: Annotated[int, Query(ge=1, le=10_000)] = 20,
+) -> operations.Operations:
+    """List the operations of a small app's latest occurrences, the newest first."""
+    return operations.list_operations(opened, action, state or (), limit)
 
 
 @router.get("/operations/{id}")
@@ -60,16 +71,16 @@ def show_logs(opened: Reader, id: str) -> operations.Log:
 @router.post("/operations/{id}:cancel")
 def cancel_operation(opened: Operator, id: str) -> runs.Cancelled:
     """Cancel an operation at once if it has not started; ask a running one to end."""
-    return runs.cancel_one(opened, id)
+    return runs.cancel(opened, id)
 
 
 @router.post("/operations/{id}:retry", status_code=202)
 def retry_operation(opened: Operator, id: str) -> runs.Repeated:
     """Retry a failed, partial or cancelled operation under its action's current revision."""
-    return runs.retry_one(opened, id)
+    return runs.retry(opened, id)
 
 
 @router.post("/operations/{id}:rerun", status_code=202)
 def rerun_operation(opened: Operator, id: str) -> runs.Repeated:
     """Run a missed operation under its action's current revision."""
-    return runs.rerun_one(opened, id)
+    return runs.rerun(opened, id)

@@ -40,6 +40,7 @@ ReaderOfEditor = Annotated[Visitor, viewing(Permission.EDIT)]
 PAGE = 50
 MOST_CHOSEN = 500
 NEXT = 10
+VERBS = ("run", "pause", "resume", "delete")
 # The rules that the form can write; static/form.js knows them by these names.
 RHYTHMS = ("minutes", "hour", "day", "weekdays", "week", "month", "own")
 WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
@@ -96,6 +97,8 @@ def list_actions(
 def change_several(request: Request, visitor: Operator) -> RedirectResponse:
     """Run, pause, resume or delete the chosen actions; a refused one does not stop the others."""
     verb, uids = visitor.form.one("verb"), visitor.form.all("uid")[:MOST_CHOSEN]
+    if verb not in VERBS:
+        raise Refused(say("change.unknown", verb=verb))
     if verb == "delete" and not visitor.may(Permission.EDIT):
         raise Refused(say("change.not_permitted"))
     refusals = []
@@ -114,14 +117,16 @@ def _change(opened: Installation, name: str, verb: str) -> str:
     """Do something with an action; return where to look next. Raises NotFound and Refused."""
     match verb:
         case "run":
-            return f"/operations/{runs.run(opened, name, None, None).id}"
-        case "pause" | "resume":
-            changes.switch(opened, name, active=verb == "resume")
+            return f"/operations/{runs.run(opened, name).id}"
+        case "pause":
+            changes.pause(opened, name)
+        case "resume":
+            changes.resume(opened, name)
         case "delete":
             changes.delete(opened, name)
             return "/actions"
         case _:
-            raise Refused(f"{verb!r} is nothing that can be done with an action")
+            raise NotFound(say("change.unknown", verb=verb))
     return ""
 
 
@@ -214,7 +219,7 @@ def start_backfill(request: Request, visitor: Operator, app: str, action: str) -
     form = visitor.form
     only = form.one("only") or None
     asked = backfills.Range(action=action, first=form.one("from"), last=form.one("to"), only=only)
-    backfills.start(visitor.opened, asked, None)
+    backfills.start(visitor.opened, asked)
     return see(request, f"/apps/{app}/actions/{action}", say("action.backfill_started"))
 
 
@@ -231,7 +236,7 @@ def change_action(
 ) -> RedirectResponse:
     """Run, pause or resume an action."""
     if verb == "delete":
-        raise NotFound("no such page")
+        raise NotFound(say("change.unknown", verb=verb))
     path = _change(visitor.opened, action, verb) or f"/apps/{app}/actions/{action}"
     return see(request, path, say(f"change.done_{verb}", count=1))
 

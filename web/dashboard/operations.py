@@ -11,7 +11,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 from pydantic import BaseModel
 
-from models.errors import SchedulerError
+from models.errors import NotFound, SchedulerError
 from models.operation import ENDED, Cause, OperationState
 from models.roles import Permission
 from views import apps, operations, runs
@@ -25,6 +25,7 @@ Viewer = Annotated[Visitor, viewing()]
 Operator = Annotated[Visitor, changing(Permission.OPERATE)]
 PAGE = 50
 STATES = frozenset(OperationState)
+CHANGES = {"cancel": runs.cancel, "retry": runs.retry, "rerun": runs.rerun}
 
 
 class Asked(BaseModel):
@@ -94,14 +95,17 @@ async def watch_operation(
         text = render_part(request, "operation_live.html", values)
         yield ServerSentEvent(id=event.id, raw_data=text)
         if values["is_over"]:
+            # Otherwise the browser would connect again.
+            yield ServerSentEvent(event="over", raw_data="")
             return
 
 
 @router.post("/operations/{id}/{verb}")
 def change_operation(request: Request, visitor: Operator, id: str, verb: str) -> RedirectResponse:
     """Cancel, retry or rerun an operation."""
-    change = {"cancel": runs.cancel_one, "retry": runs.retry_one, "rerun": runs.rerun_one}[verb]
-    change(visitor.opened, id)
+    if verb not in CHANGES:
+        raise NotFound("no such page")
+    CHANGES[verb](visitor.opened, id)
     return see(request, f"/operations/{id}", say(f"operation.done_{verb}"))
 
 
@@ -109,6 +113,13 @@ def _values(visitor: Visitor, id: str) -> dict[str, Any]:
     opened = visitor.opened
     shown = operations.show(opened, id)
     begun = shown.attempts[0].started_at if shown.attempts else shown.started_at
+    instants = (
+        ("due", shown.occurrence_at),
+        ("recorded", shown.recorded_at),
+        ("sent", shown.queued_at),
+        ("started", begun),
+        ("ended", shown.finished_at),
+    )
     return {
         "visitor": visitor,
         "app": shown.app,
@@ -118,22 +129,8 @@ def _values(visitor: Visitor, id: str) -> dict[str, Any]:
         "steps": [_step(one) for one in shown.steps] if isinstance(shown.steps, list) else [],
         "log": operations.log(opened, id).root,
         "result": json.dumps(shown.result, indent=2, ensure_ascii=False, default=str),
-        "instants": (
-            ("due", shown.occurrence_at),
-            ("recorded", shown.recorded_at),
-            ("sent", shown.queued_at),
-            ("started", begun),
-            ("ended", shown.finished_at),
-        ),
-        "stages": drawing.waterfall(
-            (
-                ("due", shown.occurrence_at),
-                ("recorded", shown.recorded_at),
-                ("sent", shown.queued_at),
-                ("started", begun),
-                ("ended", shown.finished_at),
-            )
-        ),
+        "instants": instants,
+        "stages": drawing.waterfall(instants),
     }
 
 

@@ -13,7 +13,7 @@ from models.operation import UNSTARTED, CausedBy, OperationState
 from models.sql import database_now, is_among, stands_in
 from models.store.operations import RESERVED_FOR, is_requested
 from models.store.scope import Scope
-from models.tables import backfills, operations
+from models.tables import actions, backfills, operations
 
 # How long a worker has for a batch before another worker continues.
 BATCH_TAKES = timedelta(minutes=1)
@@ -33,8 +33,13 @@ def insert(connection: sa.Connection, row: dict[str, Any]) -> None:
 
 
 def get(connection: sa.Connection, id: UUID, scope: Scope) -> dict[str, Any]:
-    """Return a backfill of the scope; raises NotFound."""
-    query = sa.select(backfills).where(backfills.c.id == id, scope.has(backfills.c.small_app_id))
+    """Return a backfill of the scope, with `action_name`; raises NotFound."""
+    of_action = backfills.join(actions, actions.c.uid == backfills.c.action_uid)
+    query = (
+        sa.select(backfills, actions.c.name.label("action_name"))
+        .select_from(of_action)
+        .where(backfills.c.id == id, scope.has(backfills.c.small_app_id))
+    )
     row = connection.execute(query).one_or_none()
     if row is None:
         raise NotFound(f"no backfill has the id {id}; see `minutehand action show`")

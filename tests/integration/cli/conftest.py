@@ -1,14 +1,22 @@
 """`minutehand` called as a user calls it: its exit code, and what it printed."""
 
 import json
+import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from fastapi import FastAPI
 
 from cli.main import run
+from models.roles import Role
+from tests.web_server import serving
+from views import tokens
+from views.installation import Installation
+from web.app import make_app
 
 
 class Result(NamedTuple):
@@ -38,16 +46,83 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sqlite_template: Path)
     return folder
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the marker of tests that a server elsewhere cannot pass."""
+    config.addinivalue_line("markers", "only_here: what works on the machine itself alone")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run what calls commands through both doors: on this machine, and by a server."""
+    if "call" in metafunc.fixturenames and not list(
+        metafunc.definition.iter_markers(name="only_here")
+    ):
+        metafunc.parametrize("door", ["here", "elsewhere"], indirect=True)
+
+
+@dataclass
+class Elsewhere:
+    """A server that serves one home folder after the other."""
+
+    app: FastAPI
+    url: str
+
+    def options(self, home: Path) -> list[str]:
+        """Serve a home folder with the present settings; return how commands name it."""
+        self.close()
+        opened = Installation(home)
+        self.app.state.installation = opened
+        return ["--url", self.url, "--token", tokens.create(opened, Role.ADMIN, None).token]
+
+    def close(self) -> None:
+        """Close the database of the home folder."""
+        engine = self.app.state.installation.__dict__.pop("engine", None)
+        if engine is not None:
+            engine.dispose()
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory, sqlite_template: Path) -> Iterator[Elsewhere]:
+    """A server for commands that are called with `--url`."""
+    opened = Installation(tmp_path_factory.mktemp("served"))
+    app = make_app(opened)
+    with serving(app, opened.settings.web) as url:
+        elsewhere = Elsewhere(app, url)
+        yield elsewhere
+        elsewhere.close()
+
+
 @pytest.fixture
-def call(home: Path, capsys: pytest.CaptureFixture[str]) -> Call:
-    """Call `minutehand` on the home folder."""
+def door(request: pytest.FixtureRequest) -> str:
+    """`here` or `elsewhere`."""
+    return str(getattr(request, "param", "here"))
+
+
+@pytest.fixture
+def call(
+    home: Path, door: str, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
+) -> Iterator[Call]:
+    """Call `minutehand` on the home folder, or on a server of it."""
+    server: Elsewhere | None = None
+    named: tuple[dict[str, str], list[str]] = ({}, [])
+    if door == "elsewhere":
+        server = request.getfixturevalue("server")
+
+    def options() -> list[str]:
+        """Return how the server is named; another one serves after a change of settings."""
+        nonlocal named
+        settings = {key: value for key, value in os.environ.items() if key.startswith("SCHED_")}
+        if server is not None and settings != named[0]:
+            named = settings, server.options(Path(os.environ["SCHED_HOME"]))
+        return named[1]
 
     def call(*arguments: str) -> Result:
-        code = run(arguments)
+        code = run([*options(), *arguments])
         captured = capsys.readouterr()
         return Result(code, captured.out, captured.err)
 
-    return call
+    yield call
+    if server is not None:
+        server.close()
 
 
 @pytest.fixture

@@ -1,28 +1,39 @@
 """`minutehand app data`: rows of production and staging, as a user calls it."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import pytest
 
-from cli.main import run
+from runtime.config import Settings
+from runtime.database import make_engine
 from small_apps.steps import publish, refresh
 from small_apps.steps.publish import PublishParameters
 from small_apps.steps.refresh import RefreshParameters
+from tests.integration.cli.conftest import Call
 from tests.integration.small_apps.steps.conftest import Work
 
 ROWS = 'id,day,paid,open,note\n1,2026-11-23,12.50,true,"a, b"\n2,2026-11-24,,false,\n'
 
 
 @pytest.fixture
-def shop(home_of: Any, monkeypatch: pytest.MonkeyPatch) -> Work:
-    """A small app whose domain has two rows in production and three in staging."""
-    from runtime.database import make_engine
+def settings(home_of: Callable[[str], Settings]) -> Settings:
+    """Settings on SQLite."""
+    return home_of("sqlite")
 
-    settings = home_of("sqlite")
+
+@pytest.fixture
+def home(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The home folder of the settings, which every command takes."""
     monkeypatch.setenv("SCHED_HOME", str(settings.home))
+    return settings.home
+
+
+@pytest.fixture
+def shop(settings: Settings) -> Work:
+    """A small app whose domain has two rows in production and three in staging."""
     work = Work(make_engine(settings), settings)
     work.apply(domains={"sales": {"source": {"file": "sales.csv"}}})
     work.write("sales.csv", ROWS)
@@ -34,19 +45,18 @@ def shop(home_of: Any, monkeypatch: pytest.MonkeyPatch) -> Work:
 
 
 @pytest.mark.usefixtures("shop")
-def test_published_rows_are_json_lines(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["app", "data", "shop", "sales"]) == 0
+def test_published_rows_are_json_lines(call: Call) -> None:
+    done = call("app", "data", "shop", "sales")
 
-    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert done.code == 0
+    rows = [json.loads(line) for line in done.out.splitlines()]
     assert rows == [
         {"id": 1, "day": "2026-11-23", "paid": 12.5, "open": True, "note": "a, b"},
         {"id": 2, "day": "2026-11-24", "paid": None, "open": False, "note": ""},
     ]
 
 
-def test_numbers_that_json_does_not_have_are_null(
-    shop: Work, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_numbers_that_json_does_not_have_are_null(shop: Work, call: Call) -> None:
     file = shop.settings.effective_data_root / "odd.parquet"
     with duckdb.connect() as engine:
         row = "SELECT 'nan'::DOUBLE AS a, ['inf'::DOUBLE, 1] AS b, 0.5::DOUBLE AS c"
@@ -54,23 +64,26 @@ def test_numbers_that_json_does_not_have_are_null(
     shop.apply(domains={"odd": {"source": {"file": "odd.parquet"}}})
     refresh.run(shop.context(RefreshParameters()))
 
-    assert run(["app", "data", "shop", "odd", "--staging"]) == 0
+    done = call("app", "data", "shop", "odd", "--staging")
 
-    assert capsys.readouterr().out == '{"a": null, "b": [null, 1.0], "c": 0.5}\n'
-
-
-@pytest.mark.usefixtures("shop")
-def test_staging_is_what_was_refreshed_last(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["app", "data", "shop", "sales", "--staging"]) == 0
-
-    assert len(capsys.readouterr().out.splitlines()) == 3
+    assert done.code == 0
+    assert done.out == '{"a": null, "b": [null, 1.0], "c": 0.5}\n'
 
 
 @pytest.mark.usefixtures("shop")
-def test_rows_are_csv_where_that_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["app", "data", "shop", "sales", "--format", "csv"]) == 0
+def test_staging_is_what_was_refreshed_last(call: Call) -> None:
+    done = call("app", "data", "shop", "sales", "--staging")
 
-    head, first, second = capsys.readouterr().out.splitlines()
+    assert done.code == 0
+    assert len(done.out.splitlines()) == 3
+
+
+@pytest.mark.usefixtures("shop")
+def test_rows_are_csv_where_that_is_asked_for(call: Call) -> None:
+    done = call("app", "data", "shop", "sales", "--format", "csv")
+
+    assert done.code == 0
+    head, first, second = done.out.splitlines()
     assert head == "id,day,paid,open,note"
     assert first.startswith("1,2026-11-23,12.5")
     assert first.endswith(',true,"a, b"')
@@ -87,7 +100,7 @@ def test_rows_are_csv_where_that_is_asked_for(capsys: pytest.CaptureFixture[str]
     ],
 )
 def test_what_cannot_be_read_is_told_in_one_line(
-    shop: Work, capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, told: str
+    shop: Work, call: Call, arguments: list[str], code: int, told: str
 ) -> None:
     sales = {"source": {"file": "sales.csv"}}
     shop.apply(domains={"sales": sales, "fresh": {"source": {"file": "fresh.csv"}}})
@@ -96,8 +109,9 @@ def test_what_cannot_be_read_is_told_in_one_line(
     if code == 1:
         Path(shop.settings.home / shown.path).unlink()
 
-    assert run(["app", "data", *arguments]) == code
+    done = call("app", "data", *arguments)
 
-    error = capsys.readouterr().err
-    assert told in error
-    assert len(error.splitlines()) == 1
+    assert done.code == code
+
+    assert told in done.err
+    assert len(done.err.splitlines()) == 1

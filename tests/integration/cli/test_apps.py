@@ -224,6 +224,7 @@ def test_users_beyond_the_limit_are_refused(
     assert len(call("user", "list").out.splitlines()) == 3
 
 
+@pytest.mark.only_here
 def test_a_secret_of_hooks_that_cannot_be_read_is_named(
     call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -269,6 +269,7 @@ def test_status_names_machines_whose_clock_is_off(call: Call, tmp_path: Path) ->
     assert skews == {"quick@there:1": -90.0, "heavy@here:1": 0.1}
 
 
+@pytest.mark.only_here
 def test_looking_makes_nothing(call: Call, tmp_path: Path) -> None:
     home = tmp_path / "nowhere"
 
@@ -279,6 +280,7 @@ def test_looking_makes_nothing(call: Call, tmp_path: Path) -> None:
     assert not home.exists()
 
 
+@pytest.mark.only_here
 def test_making_a_new_installation_is_not_silent(call: Call, write: Write, tmp_path: Path) -> None:
     home = str(tmp_path / "elsewhere")
     file = write(make_document())
@@ -346,6 +348,7 @@ def test_help_loads_no_command(tmp_path: Path) -> None:
     assert not {"sqlalchemy", "celery", "pydantic", "duckdb", "rich.console"} & loaded
 
 
+@pytest.mark.only_here
 def test_a_health_check_tells_by_its_exit_code(call: Call, tmp_path: Path) -> None:
     before = call("status", "--check", "daemon")
     daemon.main(["--home", str(tmp_path / "home"), "--once"])
@@ -387,6 +390,7 @@ def test_what_cannot_be_done_is_refused_in_one_line(
     assert all(line.startswith("error: ") for line in result.err.splitlines())
 
 
+@pytest.mark.only_here
 def test_wrong_settings_stop_the_start(
     call: Call, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -397,6 +401,7 @@ def test_wrong_settings_stop_the_start(
     assert "SCHED_WORKER_LEASE_S" in capsys.readouterr().err
 
 
+@pytest.mark.only_here
 def test_a_database_that_is_away_is_a_failure(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SCHED_DATABASE_URL", "postgresql://nobody@127.0.0.1:9/x")
 
@@ -406,6 +411,7 @@ def test_a_database_that_is_away_is_a_failure(call: Call, monkeypatch: pytest.Mo
     assert result.err.startswith("error: database unavailable (SCHED_DATABASE_URL)")
 
 
+@pytest.mark.only_here
 def test_a_home_folder_that_cannot_be_used_is_a_failure(call: Call, tmp_path: Path) -> None:
     (tmp_path / "home" / "up.lock").mkdir()
 
@@ -415,6 +421,7 @@ def test_a_home_folder_that_cannot_be_used_is_a_failure(call: Call, tmp_path: Pa
     assert result.err.strip().endswith(f"error: {tmp_path}/home/up.lock: Is a directory")
 
 
+@pytest.mark.only_here
 def test_queues_are_named_by_commas(call: Call) -> None:
     refused = call("worker", "--queues", "quick,,heavy")
 
@@ -422,6 +429,7 @@ def test_queues_are_named_by_commas(call: Call) -> None:
     assert "separate names by commas" in refused.err
 
 
+@pytest.mark.only_here
 def test_migrate_says_what_it_did(call: Call, tmp_path: Path) -> None:
     (tmp_path / "home" / "minutehand.db").unlink()
 
@@ -504,6 +512,7 @@ def simulated(call: Call, *arguments: str) -> Result:
     )
 
 
+@pytest.mark.only_here
 def test_a_simulation_needs_no_database(call: Call, write: Write, tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "home")
 
@@ -514,6 +523,7 @@ def test_a_simulation_needs_no_database(call: Call, write: Write, tmp_path: Path
     assert not (tmp_path / "home").exists()
 
 
+@pytest.mark.only_here
 @pytest.mark.parametrize(("wanted", "code"), [(31, 0), (30, 1)])
 def test_expectations_beside_a_file_decide_the_exit_code(
     call: Call, write: Write, wanted: int, code: int
@@ -525,6 +535,7 @@ def test_expectations_beside_a_file_decide_the_exit_code(
     assert simulated(call, file).code == code
 
 
+@pytest.mark.only_here
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
@@ -546,6 +557,7 @@ def test_a_simulation_of_nonsense_is_refused(call: Call, arguments: list[str], t
     assert told in refused.err
 
 
+@pytest.mark.only_here
 def test_a_pattern_of_files_may_take_in_the_expectations(call: Call, write: Write) -> None:
     document = make_document(name="daily", when={"cron_rule": "0 3 * * *", "timezone": "UTC"})
     file = write(document, "daily.json")
@@ -556,6 +568,7 @@ def test_a_pattern_of_files_may_take_in_the_expectations(call: Call, write: Writ
     assert (alone.code, "holds expectations" in alone.err) == (2, True)
 
 
+@pytest.mark.only_here
 def test_two_simulated_actions_cannot_have_one_name(call: Call, write: Write) -> None:
     file = write(make_document(name="daily"), "daily.json")
 
@@ -565,6 +578,7 @@ def test_two_simulated_actions_cannot_have_one_name(call: Call, write: Write) ->
     assert "name 'daily': is the name of another action too" in refused.err
 
 
+@pytest.mark.only_here
 def test_wrong_expectations_name_their_file(call: Call, write: Write) -> None:
     file = write(make_document(name="daily"), "daily.json")
     write([{"action": "dayly", "sent": 1}], "daily.expect.json")

@@ -1,25 +1,23 @@
 """The HTTP door as a client meets it: a real server on loopback, and tokens of every role."""
 
-import threading
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
 import pytest
 import sqlalchemy as sa
-import uvicorn
 from fastapi import FastAPI
 
 from broker.app import configure
 from models.roles import Role
-from processes.web import configuration, listening
-from runtime.clock import wait_for
 from runtime.config import Settings
 from runtime.web_settings import WorkSettings
+from tests.web_server import serving
 from views import apps, changes, tokens
 from views.installation import Installation
-from web.app import make_app, stop_streams
+from web.app import make_app
 
 APP = "shop"
 SHOP = {
@@ -76,35 +74,19 @@ Serve = Callable[[Settings], Web]
 @pytest.fixture
 def serve() -> Iterator[Serve]:
     """Serve an installation in a thread of this process."""
-    stops: list[Callable[[], None]] = []
+    with ExitStack() as stack:
 
-    def start(settings: Settings) -> Web:
-        configure(settings)
-        opened = Installation(settings.home)
-        opened.__dict__["settings"] = settings
-        app = make_app(opened)
-        own = listening("127.0.0.1", 0)
-        server = uvicorn.Server(configuration(app, settings.web, settings.web.root_path))
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [own]}, daemon=True)
-        thread.start()
-        assert wait_for(lambda: server.started, 30)
-        web = Web(opened, f"http://127.0.0.1:{own.getsockname()[1]}", app)
+        def start(settings: Settings) -> Web:
+            configure(settings)
+            opened = Installation(settings.home)
+            opened.__dict__["settings"] = settings
+            app = make_app(opened)
+            stack.callback(opened.engine.dispose)
+            web = Web(opened, stack.enter_context(serving(app, settings.web)), app)
+            stack.callback(web.close)
+            return web
 
-        def stop() -> None:
-            web.close()
-            stop_streams(app)
-            server.should_exit = True
-            thread.join(20)
-            own.close()
-            opened.engine.dispose()
-            assert not thread.is_alive()
-
-        stops.append(stop)
-        return web
-
-    yield start
-    for stop in stops:
-        stop()
+        yield start
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ from tests.factories import make_action
 from tests.integration.web.conftest import Web
 from tests.integration.web.jobs import URL, make_due, make_job
 from views import jobs
+from views.files import read_documents
 from views.installation import Installation
 
 NOW = datetime(2027, 1, 4, 12, tzinfo=UTC)
@@ -84,9 +85,9 @@ def test_first_runs_are_spread_over_the_interval() -> None:
 
 
 def test_importing_twice_changes_nothing(opened: Installation, tmp_path: Path) -> None:
-    file = write(tmp_path, *many(3), {"url": URL, "meta": {"a": [1]}})
+    read = read_documents(write(tmp_path, *many(3), {"url": URL, "meta": {"a": [1]}}))
 
-    first, second = jobs.import_file(opened, file), jobs.import_file(opened, file)
+    first, second = jobs.import_jobs(opened, read), jobs.import_jobs(opened, read)
 
     assert first.model_dump() == {"created": 4, "changed": 0, "unchanged": 0}
     assert second.model_dump() == {"created": 0, "changed": 0, "unchanged": 4}
@@ -104,7 +105,7 @@ def test_an_import_is_all_or_nothing_and_names_each_fault(
     file = write(tmp_path, *many(1), *wrong)
 
     with pytest.raises(InvalidDocument) as refused:
-        jobs.import_file(opened, file)
+        jobs.import_jobs(opened, read_documents(file))
 
     paths = [problem.path.partition(": ")[2] for problem in refused.value.problems]
     assert paths == ["url", "interval_s", "url", "x"]

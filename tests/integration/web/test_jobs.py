@@ -243,6 +243,23 @@ def test_a_cancel_reaches_the_worker_with_its_next_beat(desk: Web) -> None:
     assert row_of(desk.engine, id)["state"] == "cancelled"
 
 
+def test_an_error_after_the_time_limit_is_not_retried(desk: Web) -> None:
+    id = make_due(desk.engine, make_job(desk.engine, policy={"retry": {"max_attempts": 5}}))
+    client = desk.client(Role.WORKER)
+    lease = next_job(client)["lease"]
+    # Its limit is half its interval; it has some seconds more to stop.
+    update_operation(desk.engine, id, started_at=database_now(-151.0))
+
+    told = report(client, "beat", lease).json()
+    stopped = report(client, "error", lease, error="stopped half-way")
+
+    assert (told["stop"], stopped.status_code) == ("time limit", 204)
+    row = row_of(desk.engine, id)
+    assert (row["state"], row["reason"], row["error"]) == (
+        "failed", "time limit", "stopped half-way",
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("column", "state"), [("started_at", "failed"), ("cancel_requested_at", "cancelled")]
 )

@@ -71,7 +71,7 @@ def test_the_page_of_roles_is_what_the_code_runs_by() -> None:
 def walked(web_on_sqlite: Web) -> tuple[Web, dict[str, str]]:
     """The server, and the ids that paths ask for: those of the small app `shop`."""
     shop = web_on_sqlite.opened.for_request(APP, is_bound=True, bearer="tests")
-    operation = run(shop, "nightly", None, None)
+    operation = run(shop, "nightly")
     ids = {
         "app": APP, "action": "nightly", "id": str(operation.id), "template": "hello",
         "domain": "sales",

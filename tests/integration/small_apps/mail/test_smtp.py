@@ -1,8 +1,6 @@
 """The SMTP transport against a real server: connections, TLS, answers, broken connections."""
 
-import shutil
 import ssl
-import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -15,6 +13,7 @@ from small_apps.mail import smtp as module
 from small_apps.mail.failures import MailRefused, MailServerFailed
 from small_apps.mail.message import Content, Envelope, build_message
 from small_apps.mail.smtp import Server, SmtpTransport
+from tests.certificate import make_certificate, tls_of_server
 from tests.mail_server import MailServer, mail_server
 
 NOW = datetime(2026, 11, 23, 6, 0, tzinfo=UTC)
@@ -53,25 +52,14 @@ def smtp() -> Iterator[MailServer]:
 
 @pytest.fixture(scope="session")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A certificate for 127.0.0.1 with its key in one file, made by `openssl`."""
-    folder = tmp_path_factory.mktemp("certificate")
-    key, made = folder / "key.pem", folder / "both.pem"
-    assert shutil.which("openssl"), "install openssl: mail over TLS is tested with its certificate"
-    command = (
-        "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 "
-        f"-subj /CN=127.0.0.1 -addext subjectAltName=IP:127.0.0.1 -keyout {key} -out {made}"
-    )
-    subprocess.run(command.split(), check=True, capture_output=True)
-    made.write_text(made.read_text() + key.read_text())
-    return made
+    """A certificate for 127.0.0.1 with its key in one file."""
+    return make_certificate(tmp_path_factory.mktemp("certificate"))
 
 
 @pytest.fixture
 def tls(certificate: Path) -> ssl.SSLContext:
     """The TLS context of a server with the certificate."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate)
-    return context
+    return tls_of_server(certificate)
 
 
 def test_one_connection_carries_many_messages(smtp: MailServer) -> None:

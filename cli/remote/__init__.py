@@ -1,0 +1,1 @@
+"""A server elsewhere, in place of an installation on this machine."""

@@ -1,0 +1,151 @@
+"""A server of the HTTP API: it answers what commands ask, as an installation here does."""
+
+import ssl
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
+
+import httpx
+from pydantic import TypeAdapter, ValidationError
+
+from cli.remote.answers import error_of, not_ours
+from cli.remote.endpoints import Endpoint
+from cli.remote.requests import Request, arguments_of, endpoint_of, request_of
+from models.errors import SchedulerError
+from views.apps import Apps
+from views.data import open_rows
+from views.finding import unknown_app
+from views.installation import Installation
+
+P = ParamSpec("P")
+Answer = TypeVar("Answer")
+CONNECT_S = 10.0
+# The longest silence of a server that works on a request.
+TIMEOUT_S = 120.0
+DEFAULT_APP = "default"
+
+
+class ServerAway(SchedulerError):
+    """The server did not answer."""
+
+
+@dataclass
+class Server:
+    """The HTTP API at an address, with a token; certificates are verified.
+
+    `app` is the small app of the command; None for that of the token, or `default`.
+    """
+
+    url: str
+    token: str = field(repr=False)
+    app: str | None = None
+    # How often it is asked whether something has ended.
+    poll_s = 1.0
+
+    @cached_property
+    def _http(self) -> httpx.Client:
+        return httpx.Client(
+            base_url=self.url,
+            verify=_certificates(),
+            headers={"Authorization": f"Bearer {self.token}"},
+            timeout=httpx.Timeout(TIMEOUT_S, connect=CONNECT_S),
+            follow_redirects=False,
+        )
+
+    def close(self) -> None:
+        """Close the connections."""
+        if "_http" in self.__dict__:
+            self._http.close()
+
+    def ask(
+        self,
+        function: Callable[Concatenate[Installation, P], Answer],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> Answer:
+        """Return what the function would return on the server's machine; raises its errors."""
+        endpoint = endpoint_of(function)
+        given = arguments_of(function, *args, **kwargs)
+        request = self._request(endpoint, given)
+        if cast(Any, function) is open_rows:
+            return cast(Answer, self._rows(request))
+        return cast(Answer, self._value(request, function.__annotations__["return"]))
+
+    def _request(self, endpoint: Endpoint, given: Mapping[str, Any]) -> Request:
+        """Return the request; raises NotFound for another small app than the command's."""
+        of_app = endpoint.path.removeprefix("/api/apps/{").partition("}")[0]
+        named = given.get(of_app) if endpoint.path.startswith("/api/apps/{") else None
+        if named is not None and self.app not in {None, named}:
+            raise unknown_app(named)
+        app = self.app
+        if app is None and "{app}" in endpoint.path and named is None:
+            app = self._own_app()
+        return request_of(endpoint, given, app)
+
+    def _own_app(self) -> str:
+        """Return the small app of the token, or `default`, which a token of all may see."""
+        seen = self._value(request_of(Endpoint("GET", "/api/apps"), {}, None), Apps)
+        names = [one.name for one in seen.root]
+        return DEFAULT_APP if len(names) != 1 else str(names[0])
+
+    def _value(self, request: Request, kind: Any) -> Any:
+        with self._sent(request) as response:
+            response.read()
+            if not response.is_success:
+                raise error_of(response, request.places)
+            try:
+                return TypeAdapter(kind).validate_json(response.content)
+            except ValidationError:
+                raise not_ours(response) from None
+
+    @contextmanager
+    def _rows(self, request: Request) -> Iterator[Iterator[Any]]:
+        with self._sent(request) as response:
+            if not response.is_success:
+                response.read()
+                raise error_of(response)
+            yield _lines(response)
+
+    @contextmanager
+    def _sent(self, request: Request) -> Iterator[httpx.Response]:
+        """Send a request; raises ServerAway, also while the answer is read."""
+        headers = {} if request.content is None else {"Content-Type": request.content_type}
+        try:
+            with self._http.stream(
+                request.method,
+                request.path,
+                params=list(request.params),
+                content=request.content,
+                headers=headers,
+            ) as response:
+                yield response
+        except (httpx.RequestError, httpx.StreamError, httpx.InvalidURL) as error:
+            raise ServerAway(f"{self.url} does not answer: {_reason(error)}") from None
+
+
+@cache
+def _certificates() -> ssl.SSLContext:
+    """Return what certificates are verified by, read once in a process."""
+    return httpx.create_ssl_context()
+
+
+def _reason(error: Exception) -> str:
+    text = " ".join(str(error).split())
+    if isinstance(error, httpx.TimeoutException):
+        return text or "it took too long"
+    return text or type(error).__name__
+
+
+def _lines(response: httpx.Response) -> Iterator[Any]:
+    """Yield the JSON of each line; a row may have other characters that end a line in Unicode."""
+    adapter: TypeAdapter[dict[str, Any]] = TypeAdapter(dict[str, Any])
+    rest = b""
+    for some in response.iter_bytes():
+        *whole, rest = (rest + some).split(b"\n")
+        for line in whole:
+            try:
+                yield adapter.validate_json(line)
+            except ValidationError:
+                raise not_ours(response) from None

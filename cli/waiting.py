@@ -1,0 +1,85 @@
+"""Wait for the ends of what was asked for, here or elsewhere."""
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, TypeVar
+from uuid import UUID
+
+from cli.arguments import Door
+from models.errors import NotFound, Refused
+from models.operation import ENDED, WENT_WELL, OperationState
+from runtime.clock import monotonic, wait_for
+from views import backfills, operations
+from views.backfills import StartedBackfill
+from views.runs import Done, Outcomes, Ran, Refusal
+
+Many = TypeVar("Many", bound=Outcomes[Any])
+
+
+def each(ids: Sequence[str], act: Callable[[str], Done]) -> tuple[Any, ...]:
+    """Return the result of `act` for each id; a refused one does not stop the others."""
+    made: list[Done | Refusal] = []
+    for text in dict.fromkeys(ids):
+        try:
+            made.append(act(text))
+        except (NotFound, Refused) as error:
+            made.append(Refusal(id=text, refused=str(error)))
+    return tuple(made)
+
+
+def awaited(door: Door, ran: Ran, timeout_s: float | None) -> Ran:
+    """Return an operation as it ended, or as it is after `timeout_s`; as it was without one."""
+    if timeout_s is None:
+        return ran
+    state = _end_of(door, ran.id, timeout_s)
+    error = door.ask(operations.show, str(ran.id)).error
+    return ran.model_copy(update={"state": state, "error": error, "is_well": state in WENT_WELL})
+
+
+def all_awaited(
+    door: Door,
+    made: Many,
+    timeout_s: float | None,
+    good: Collection[OperationState] = WENT_WELL,
+) -> Many:
+    """Return the results with the final states of the operations; `good` are the states wanted."""
+    if timeout_s is None:
+        return made
+    end = monotonic() + timeout_s
+
+    def ended(one: Any) -> Any:
+        if not isinstance(one, Done):
+            return one
+        state = _end_of(door, one.id, max(0.0, end - monotonic()))
+        return one.model_copy(update={"state": state, "is_well": state in good})
+
+    return type(made)(tuple(ended(one) for one in made.root))
+
+
+def backfill_awaited(
+    door: Door, started: StartedBackfill, timeout_s: float | None
+) -> StartedBackfill:
+    """Return a backfill when it and its operations have ended, or else after `timeout_s`."""
+    if timeout_s is None:
+        return started
+    seen = started
+
+    def is_over() -> bool:
+        nonlocal seen
+        seen = door.ask(backfills.show, started.id)
+        return seen.is_over
+
+    wait_for(is_over, timeout_s, poll_s=door.poll_s)
+    return seen.model_copy(update={"is_awaited": True, "unsent": started.unsent})
+
+
+def _end_of(door: Door, id: UUID, timeout_s: float) -> str:
+    """Return the state of an operation when it has ended, or else after `timeout_s`."""
+    state = ""
+
+    def has_ended() -> bool:
+        nonlocal state
+        state = door.ask(operations.state, str(id)).state
+        return state in ENDED
+
+    wait_for(has_ended, timeout_s, poll_s=door.poll_s)
+    return state

@@ -1,0 +1,376 @@
+"""`minutehand --url …`: a server elsewhere, and what goes wrong on the way to it."""
+
+import json
+import ssl
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.main import run
+from cli.remote.endpoints import ENDPOINTS
+from cli.remote.opening import Named, is_exposed, server_of
+from cli.remote.requests import request_of
+from cli.remote.server import Server
+from cli.tree import hoisted
+from models.errors import InvalidDocument, Refused
+from models.roles import Role
+from tests.certificate import make_certificate, tls_of_server
+from tests.docs.test_http_reference import OPERATIONS
+from tests.integration.cli.conftest import Elsewhere, Result, Write
+from tests.servers import free_port
+from views import tokens
+from views.installation import Installation
+
+TOKEN = "mht_of-tests"
+Ask = Callable[..., Result]
+# What stands up processes, or looks at this machine alone.
+ONLY_HERE = [
+    ("up",),
+    ("worker",),
+    ("web",),
+    ("agent", "--socket", "x"),
+    ("migrate",),
+    ("simulate", "x.json"),
+    ("status", "--check", "daemon"),
+    ("app", "hook-secret", "default"),
+    ("token", "link"),
+]
+
+
+@pytest.fixture
+def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Ask:
+    """Call `minutehand` with a token of the environment, where no installation is."""
+    monkeypatch.setenv("SCHED_HOME", str(tmp_path / "nowhere"))
+    monkeypatch.setenv("SCHED_TOKEN", TOKEN)
+
+    def call(*arguments: str) -> Result:
+        code = run(arguments)
+        captured = capsys.readouterr()
+        return Result(code, captured.out, captured.err)
+
+    return call
+
+
+@contextmanager
+def answering(
+    status: int, headers: dict[str, str], body: bytes, tls: ssl.SSLContext | None = None
+) -> Iterator[str]:
+    """Answer every request alike; yield the address."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def answer(self) -> None:
+            self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            self.send_response(status)
+            for name, value in ({"Content-Length": str(len(body))} | headers).items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(body)
+
+        do_GET = do_POST = do_DELETE = answer  # noqa: N815 - names of http.server
+
+        def log_message(self, format: str, *args: Any) -> None:
+            """Print nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    if tls is not None:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+    thread.start()
+    try:
+        yield f"{'https' if tls else 'http'}://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join(10)
+
+
+# The table
+
+
+@pytest.mark.parametrize("name", ENDPOINTS)
+def test_each_endpoint_is_one_of_the_server_and_takes_what_is_sent(name: str) -> None:
+    endpoint = ENDPOINTS[name]
+    room, _, function = name.rpartition(".")
+    found = getattr(import_module(f"views.{room}"), function)
+    parameters = list(found.__annotations__)[1:-1]
+    if "asked" in parameters:
+        fields = found.__annotations__["asked"].model_fields
+        parameters = [one for one in parameters if one != "asked"] + list(fields)
+    given = [one for one in parameters if one not in {"key", "expects"}]
+    request = request_of(endpoint, dict.fromkeys(given, "x"), "x")
+    operation = _operation(endpoint.method, request.path)
+
+    taken = {one["name"] for one in operation.get("parameters", ()) if one["in"] == "query"}
+    of_all = {"app"} if endpoint.path in {"/api/status", "/api/doctor"} else set()
+    assert {name for name, _ in request.params} - of_all <= taken
+    assert ("requestBody" in operation) is (request.content is not None)
+
+
+def _operation(method: str, path: str) -> dict[str, Any]:
+    """Return what OpenAPI says of the endpoint that a path with `x` for each part means."""
+    return next(
+        one
+        for name, one in OPERATIONS.items()
+        if name == f"{method} {path}" or _filled(name) == f"{method} {path}"
+    )
+
+
+def _filled(name: str) -> str:
+    parts = name.split("{")
+    return parts[0] + "".join("x" + part.partition("}")[2] for part in parts[1:])
+
+
+@pytest.mark.parametrize("command", ONLY_HERE, ids=" ".join)
+def test_a_command_of_the_machine_itself_refuses(ask: Ask, command: tuple[str, ...]) -> None:
+    refused = ask("--url", "http://127.0.0.1:9", *command)
+
+    assert (refused.code, refused.out) == (2, "")
+    assert refused.err == (
+        "error: this command works only on the machine itself; leave out --url, or unset"
+        " SCHED_URL\n"
+    )
+
+
+# What goes wrong
+
+
+def test_a_server_that_is_away_is_one_line(ask: Ask) -> None:
+    url = f"http://127.0.0.1:{free_port()}"
+
+    failed = ask("--url", url, "action", "list")
+
+    assert failed.code == 1
+    assert failed.err == f"error: {url} does not answer: [Errno 111] Connection refused\n"
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "body", "code", "told"),
+    [
+        pytest.param(
+            200, {"Content-Type": "text/html"}, b"<p>Hello", 1,
+            "answered 200 with text/html, which is no answer of Minutehand", id="no_json",
+        ),
+        pytest.param(200, {}, b'{"a": 1}', 1, "is no answer of Minutehand", id="other_json"),
+        pytest.param(502, {}, b"away", 1, "answered 502", id="proxy"),
+        pytest.param(404, {}, b'{"type": 3}', 1, "answered 404", id="other_problem"),
+        pytest.param(
+            307, {"Location": "https://x.example/"}, b"", 2,
+            "redirects to https://x.example/; write its address as --url", id="redirect",
+        ),
+        pytest.param(
+            404, {}, b'{"type": "urn:minutehand:problem:not-found", "detail": "Not Found"}', 2,
+            "the server has no GET /api/actions; it may be older", id="older_server",
+        ),
+        pytest.param(
+            429, {}, b'{"type": "urn:minutehand:problem:too-many-failures", "detail": "wait"}', 2,
+            "error: wait\n", id="refused",
+        ),
+        pytest.param(
+            503, {}, b'{"type": "urn:minutehand:problem:database-unavailable", "detail": "later"}',
+            1, "error: later\n", id="unavailable",
+        ),
+        pytest.param(
+            200, {"Content-Length": "99"}, b"[]", 1, "does not answer: peer closed", id="cut_short"
+        ),
+        pytest.param(
+            200, {"Content-Encoding": "gzip"}, b"[]", 1, "does not answer: ", id="broken_encoding"
+        ),
+    ],
+)  # fmt: skip
+def test_an_answer_that_is_none_is_one_line(
+    ask: Ask, status: int, headers: dict[str, str], body: bytes, code: int, told: str
+) -> None:
+    with answering(status, headers, body) as url:
+        failed = ask("--url", url, "action", "list")
+
+    assert failed.code == code
+    assert told in failed.err
+    assert (failed.out, len(failed.err.splitlines())) == ("", 1)
+
+
+def test_rows_that_are_none_are_one_line(ask: Ask) -> None:
+    with answering(200, {}, b'{"a": 1}\n[]\n') as url:
+        failed = ask("--url", url, "--app", "shop", "app", "data", "shop", "sales")
+
+    assert (failed.code, failed.out) == (1, '{"a": 1}\n')
+    assert "is no answer of Minutehand" in failed.err
+
+
+def test_a_newer_server_may_say_more(ask: Ask) -> None:
+    row: dict[str, Any] = {
+        "name": "shop",
+        "zone": "UTC",
+        "owner": None,
+        "domains": [],
+        "colour": "blue",
+    }
+    with answering(200, {}, json.dumps([row]).encode()) as url:
+        listed = ask("--url", url, "app", "list", "--json")
+
+    assert listed.code == 0
+    assert listed.json == [{key: row[key] for key in ("name", "zone", "owner", "domains")}]
+
+
+def test_a_certificate_that_no_authority_signed_is_refused(ask: Ask, tmp_path: Path) -> None:
+    tls = tls_of_server(make_certificate(tmp_path))
+    with answering(200, {}, b"[]", tls) as url:
+        failed = ask("--url", url, "action", "list")
+
+    assert failed.code == 1
+    assert "CERTIFICATE_VERIFY_FAILED" in failed.err
+    assert len(failed.err.splitlines()) == 1
+
+
+def test_a_name_that_an_address_cannot_hold_is_refused(ask: Ask) -> None:
+    for name in ("a/b", "..", ""):
+        refused = ask("--url", "http://127.0.0.1:9", "action", "show", name)
+
+        assert refused.code == 2
+        assert refused.err == (
+            f"error: {name!r} cannot stand in the address of a request; write the uid or id\n"
+        )
+
+
+# Tokens
+
+
+@pytest.fixture
+def served(
+    server: Elsewhere, home: Path, write: Write, capsys: pytest.CaptureFixture[str]
+) -> Iterator[Elsewhere]:
+    """A server of the small apps `default` and `shop`."""
+    server.options(home)
+    assert run(["app", "add", write({"name": "shop"}, "shop.json")]) == 0
+    capsys.readouterr()
+    yield server
+    server.close()
+
+
+def token_of(home: Path, app: str | None = None) -> str:
+    """Return a new token of an editor of one small app or of all."""
+    opened = Installation(home, app or "default", is_bound=app is not None)
+    made = tokens.create(opened, Role.EDITOR, None).token
+    opened.engine.dispose()
+    return made
+
+
+def test_a_wrong_token_is_refused(ask: Ask, served: Elsewhere) -> None:
+    refused = ask("--url", served.url, "action", "list")
+
+    assert refused.code == 2
+    assert refused.err == (
+        "error: the token is unknown, expired or revoked;"
+        " check SCHED_TOKEN, --token-file or --token\n"
+    )
+
+
+def test_what_a_token_may_not_do_is_refused(
+    ask: Ask, served: Elsewhere, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SCHED_TOKEN", token_of(home))
+
+    refused = ask("--url", served.url, "token", "list")
+
+    assert refused.code == 2
+    assert refused.err == "error: a token of the role editor may not administer\n"
+
+
+def test_without_app_a_command_is_about_the_small_app_of_the_token(
+    ask: Ask, served: Elsewhere, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SCHED_URL", served.url)
+    for app in ("shop", None):
+        monkeypatch.setenv("SCHED_TOKEN", token_of(home, app))
+        assert ask("user", "add", f"of-{app}@example.com").code == 0
+    own = ask("user", "list", "--json").json
+    others = ask("--app", "shop", "user", "list", "--json").json
+
+    assert [one["id"] for one in own] == ["of-None@example.com"]
+    assert [one["id"] for one in others] == ["of-shop@example.com"]
+
+
+def test_a_file_of_the_token_is_read(ask: Ask, served: Elsewhere, home: Path, write: Write) -> None:
+    file = write(f"{token_of(home)}\n", "token")
+
+    listed = ask("app", "list", "--json", "--url", f"{served.url}/api/", "--token-file", file)
+
+    assert [one["name"] for one in listed.json] == ["default", "shop"]
+
+
+def test_another_home_folder_means_this_machine(
+    ask: Ask, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SCHED_URL", "http://127.0.0.1:9")
+
+    listed = ask("--home", str(home), "action", "list", "--json")
+
+    assert (listed.code, listed.json, listed.err) == (0, [], "")
+
+
+@pytest.mark.parametrize(
+    ("named", "told"),
+    [
+        pytest.param(Named(url="https://x.example", home=Path()), "--home and --url", id="home"),
+        pytest.param(Named(url="x.example"), "is no address; write one such as", id="no_scheme"),
+        pytest.param(Named(url="https://x.example?a=b"), "is no address", id="query"),
+        pytest.param(Named(url="https://[x"), "is no address", id="broken"),
+        pytest.param(Named(url="https://a:b@x.example"), "holds a user or a password", id="user"),
+        pytest.param(Named(url="https://x.example"), "needs a token", id="no_token"),
+        pytest.param(Named(url="https://x.example", token="a b"), "no token has", id="characters"),
+        pytest.param(Named(token="mht_x"), "are for a server", id="no_url"),
+        pytest.param(
+            Named(url="https://x.example", token_file=Path("/nowhere")),
+            "/nowhere: cannot be read", id="no_file",
+        ),
+        pytest.param(
+            Named(url="https://x.example", token="mht_x", token_file=Path("x")),
+            "--token and --token-file exclude", id="both",
+        ),
+    ],
+)  # fmt: skip
+def test_a_server_that_is_named_wrongly_is_refused(named: Named, told: str) -> None:
+    with pytest.raises((Refused, InvalidDocument), match=told) as refused:
+        server_of(named, None, {})
+
+    assert "mht_x" not in str(refused.value)
+
+
+def test_a_server_is_named_by_the_environment_and_by_options() -> None:
+    environ = {"SCHED_URL": "https://x.example/below/", "SCHED_TOKEN": "mht_x"}
+
+    assert server_of(Named(), None, {}) is None
+    assert server_of(Named(), "shop", environ) == Server("https://x.example/below", "mht_x", "shop")
+    assert server_of(Named(url="http://y"), None, environ) == Server("http://y", "mht_x")
+    assert server_of(Named(token="mht_y"), None, environ) == Server(
+        environ["SCHED_URL"][:-1], "mht_y"
+    )
+    assert "mht_x" not in repr(server_of(Named(), None, environ))
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("https://x.example", False),
+        ("http://localhost:8265", False),
+        ("http://127.0.0.1:8265", False),
+        ("http://[::1]:8265", False),
+        ("http://10.0.0.1", True),
+        ("http://x.example", True),
+    ],
+)
+def test_a_token_in_plain_text_on_a_network_is_exposed(url: str, expected: bool) -> None:
+    assert is_exposed(url) is expected
+
+
+def test_a_job_has_a_url_of_its_own() -> None:
+    add = ["job", "add", "--url", "https://work.example"]
+
+    assert hoisted(["--url", "http://x", *add]) == ["--url", "http://x", *add]
+    assert hoisted([*add, "--token", "t"]) == ["--token", "t", *add]
+    assert hoisted(["job", "list", "--url=http://x"]) == ["--url=http://x", "job", "list"]

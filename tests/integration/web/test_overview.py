@@ -1,0 +1,177 @@
+"""The overview, the search and the history of actions, on each store."""
+
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import httpx
+import pytest
+
+from models.roles import Role
+from models.sql import read_clock
+from models.store import ticks
+from runtime.database import reading
+from tests.factories import update_operation
+from tests.integration.web.conftest import APP, NIGHTLY, Web
+from views.runs import run
+
+MINUTE = timedelta(minutes=1)
+HEALTHY = "All is well."
+
+
+def now_of(web: Web) -> datetime:
+    with reading(web.engine) as connection:
+        return read_clock(connection)
+
+
+def tick(web: Web, ago: timedelta = timedelta(0), **figures: Any) -> None:
+    """Store the report of a tick, as the daemon does."""
+    with web.engine.begin() as connection:
+        ticks.report(connection, "here:1", now_of(web) - ago, 5.0, figures)
+
+
+def ended(web: Web, action: str, state: str, **values: Any) -> UUID:
+    """Run an action of the small app `shop`, and end its operation."""
+    shop = web.opened.for_request(APP, is_bound=True, bearer="tests")
+    id = run(shop, action).id
+    now = now_of(web)
+    update_operation(
+        web.engine,
+        id,
+        state="running",
+        worker="w",
+        heartbeat_at=now,
+        started_at=now - MINUTE,
+        first_started_at=now - MINUTE,
+    )
+    if state != "running":
+        update_operation(web.engine, id, state=state, finished_at=now, **values)
+    return id
+
+
+@pytest.fixture
+def client(web: Web) -> httpx.Client:
+    return web.client()
+
+
+def overview(client: httpx.Client, **query: str) -> dict[str, Any]:
+    found: dict[str, Any] = client.get("/api/overview", params=query).raise_for_status().json()
+    return found
+
+
+def test_without_a_tick_nothing_is_well(web: Web, client: httpx.Client) -> None:
+    assert overview(client)["sentence"] == "No daemon has ticked yet."
+    tick(web)
+    assert (overview(client)["tone"], overview(client)["sentence"]) == ("good", HEALTHY)
+
+
+def test_what_failed_is_named_with_its_remedy_until_a_later_run_succeeds(
+    web: Web, client: httpx.Client
+) -> None:
+    tick(web)
+    id = ended(web, "nightly", "failed", error="the server said no")
+
+    shown = overview(client)
+
+    assert (shown["tone"], shown["sentence"]) == ("bad", "1 action needs attention.")
+    (one,) = shown["attention"]
+    assert (one["action"], one["kind"], one["reason"]) == (
+        "nightly",
+        "failed",
+        "the server said no",
+    )
+    assert (one["operation_id"], one["remedy"], one["is_over"]) == (str(id), "retry", False)
+    assert [lane["action"] for lane in shown["timeline"]["lanes"]] == ["nightly"]
+    assert [bar["state"] for bar in shown["timeline"]["lanes"][0]["bars"]] == ["failed"]
+
+
+def test_what_runs_is_shown_and_all_is_well(web: Web, client: httpx.Client) -> None:
+    tick(web)
+    id = ended(web, "nightly", "running")
+
+    shown = overview(client)
+
+    assert (shown["tone"], shown["sentence"], shown["running_count"]) == ("busy", HEALTHY, 1)
+    assert [one["id"] for one in shown["running"]] == [str(id)]
+
+
+def test_an_overview_of_one_small_app_shows_no_other(web: Web, client: httpx.Client) -> None:
+    tick(web)
+    client.put(
+        "/api/apps/bakery", json={"name": "bakery", "zone": "UTC"}, headers={"If-Match": "*"}
+    )
+    ended(web, "nightly", "failed", error="no")
+    of_bakery = web.client(Role.VIEWER, "bakery")
+
+    assert overview(of_bakery)["attention"] == []
+    assert overview(client, app="bakery")["sentence"] == HEALTHY
+    assert len(overview(client, app=APP)["attention"]) == 1
+    assert of_bakery.get("/api/overview", params={"app": APP}).status_code == 404
+
+
+def test_a_gap_between_ticks_is_an_outage(web: Web, client: httpx.Client) -> None:
+    with web.engine.begin() as connection:
+        now = read_clock(connection)
+        for ago in (30, 29, 10, 9, 0):
+            ticks.report(connection, "here:1", now - ago * MINUTE, 5.0, {"recorded": 3})
+
+    shown = overview(client)["timeline"]
+
+    lengths = [
+        datetime.fromisoformat(one["until"]) - datetime.fromisoformat(one["since"])
+        for one in shown["outages"]
+    ]
+    assert lengths == [19 * MINUTE, 9 * MINUTE]
+    assert sum(one["recorded"] for one in shown["load"]) == 15
+
+
+def names(client: httpx.Client, **query: Any) -> list[str]:
+    found = client.get("/api/actions:search", params={"app": APP, **query}).raise_for_status()
+    return [one["name"] for one in found.json()["items"]]
+
+
+def test_a_search_finds_words_in_any_order_and_standing(web: Web, client: httpx.Client) -> None:
+    documents = [
+        {**NIGHTLY, "name": "weekly report", "owner": "Sales"},
+        {**NIGHTLY, "name": "100% sure", "active": False},
+    ]
+    client.post("/api/actions:apply", params={"app": APP}, json=documents).raise_for_status()
+    ended(web, "nightly", "failed")
+
+    assert names(client, words="REPORT sales") == ["weekly report"]
+    assert names(client, words="100%") == ["100% sure"]
+    assert names(client, words="%") == ["100% sure"]
+    assert names(client, standing="paused") == ["100% sure"]
+    assert "100% sure" not in names(client, standing="active")
+    assert names(client, owner="Sales") == ["weekly report"]
+    assert client.get("/api/actions:search?standing=gone").status_code == 422
+
+
+def test_pages_of_a_search_have_each_action_once(web: Web, client: httpx.Client) -> None:
+    documents = [{**NIGHTLY, "name": f"a_{number:02}"} for number in range(25)]
+    client.post("/api/actions:apply", params={"app": APP}, json=documents).raise_for_status()
+    seen, cursor = [], None
+    while True:
+        query: dict[str, Any] = {
+            "words": "a_",
+            "limit": 10,
+            **({"cursor": cursor} if cursor else {}),
+        }
+        page = client.get("/api/actions:search", params={"app": APP, **query}).json()
+        seen += [one["name"] for one in page["items"]]
+        if (cursor := page["next"]) is None:
+            break
+
+    assert seen == [one["name"] for one in documents]
+    assert client.get("/api/actions:search?cursor=x").status_code == 409
+
+
+def test_a_history_counts_days_and_durations(web: Web, client: httpx.Client) -> None:
+    ended(web, "nightly", "success")
+
+    shown = client.get(f"/api/actions/nightly/history?app={APP}").raise_for_status().json()
+
+    assert [one["counts"] for one in shown["days"]] == [{"success": 1}]
+    assert [round(one["seconds"]) for one in shown["runs"]] == [60]
+    assert round(shown["median_s"]) == round(shown["p95_s"]) == 60
+    assert sum(shown["coming"].values()) == 31
