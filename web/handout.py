@@ -50,6 +50,14 @@ class _Waiter:
     is_late: bool = False
     is_gone: bool = False
 
+    @property
+    def has_job(self) -> bool:
+        """Whether it was answered with a job."""
+        is_open = not self.answer.done() or self.answer.cancelled()
+        if is_open or self.answer.exception() is not None:
+            return False
+        return self.answer.result() is not None
+
 
 Pair = tuple[Offer, _Waiter]
 
@@ -158,10 +166,11 @@ class Handout:
                     else:
                         group.start_soon(self._answer, waiter, taken.jobs.get(offer.id))
         finally:
-            # Whatever failed, the others are looked for again.
             for _, waiter in pairs:
-                waiter.is_served = False
-        return sum(waiter.answer.done() for _, waiter in pairs)
+                if waiter.is_served:
+                    # The taking failed: it waits for another job, unless its time has ended.
+                    await self._answer(waiter, None)
+        return sum(waiter.has_job for _, waiter in pairs)
 
     async def _take_alone(self, offer: Offer, waiter: _Waiter) -> None:
         job: JobToDo | None = None
