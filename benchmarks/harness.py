@@ -64,10 +64,19 @@ class Sizes:
     simulated: int = 1_000
     mails: int = 2_000
     imported_rows: int = 1_000_000
+    workers: int = 500
+    job_rounds: int = 3
+    job_every_s: int = 60
+    listeners: int = 1_000
+    live_changes: int = 20
+    read_s: int = 10
 
 
 FULL = Sizes()
-SMALL = Sizes(2_000, 20, 50, 100, 300, 10, 1, 30, 10, 100, 1, 5, 500, 20, 10, 10, 10, 2_000)
+SMALL = Sizes(
+    *(2_000, 20, 50, 100, 300, 10, 1, 30, 10, 100, 1, 5, 500, 20, 10, 10, 10, 2_000),
+    *(10, 1, 10, 10, 2, 1),
+)
 
 
 @dataclass(frozen=True)

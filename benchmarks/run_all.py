@@ -13,12 +13,14 @@ from benchmarks import (
     bench_due,
     bench_events,
     bench_idle,
+    bench_jobs,
     bench_lateness,
     bench_mail,
     bench_many_due,
     bench_refresh,
     bench_simulate,
     bench_start,
+    bench_web,
     bench_worker,
 )
 from benchmarks.harness import ROOT, Measure, arguments, machine, run
@@ -37,6 +39,8 @@ MEASURES: tuple[Measure, ...] = (
     bench_simulate.measure,
     bench_mail.measure,
     bench_refresh.measure,
+    bench_jobs.measure,
+    bench_web.measure,
 )
 
 

@@ -1,7 +1,8 @@
 """A job in the hands of a worker: taken, kept, reported, given back."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -12,14 +13,17 @@ from models.job import JOB
 from models.operation import OperationState
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import one_step, running
-from models.store.operations.admission import NotClaimed
-from models.store.operations.claims import Claim, claim
+from models.store.operations.admission import NotClaimed, Recorded
+from models.store.operations.claims import Claim, Wanted, claim, lock_unstarted, start_all
 from models.store.operations.finish import Ended, Ending, end
 from models.store.operations.jobs import Held
 from models.store.operations.retry_policy import failed
 from models.store.operations.running import Story
 from runtime.config import WorkerSettings
+from runtime.database import DATABASE_AWAY
 from runtime.sections import AlertSettings
+
+logger = logging.getLogger("minutehand.jobs")
 
 # Two operations of an action may start at once; all but one see the other at the next try.
 MOST_TRIES = 5
@@ -61,6 +65,46 @@ def take(
     return NotClaimed.TAKEN
 
 
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """The jobs that were started together, and those that `take` decides about, by operation."""
+
+    started: list[Recorded] = field(default_factory=list)
+    undecided: set[UUID] = field(default_factory=set)
+
+
+def take_all(engine: sa.Engine, wanted: Sequence[Wanted]) -> Taken:
+    """Start attempts of jobs, in one transaction, where no rule has to look at anything else.
+
+    If one of them spoils the transaction, all are undecided. What another process is claiming is
+    neither started nor undecided.
+    """
+    try:
+        with engine.begin() as connection:
+            return _start_free(connection, wanted)
+    except sa.exc.IntegrityError:
+        # Another operation of an action started at the same moment.
+        pass
+    except DATABASE_AWAY:
+        raise
+    except Exception:  # of one job; each is taken alone then
+        logger.exception("%d jobs could not be taken together", len(wanted))
+    return Taken(undecided={one.id for one in wanted})
+
+
+def _start_free(connection: sa.Connection, wanted: Sequence[Wanted]) -> Taken:
+    found = {one.id: one for one in lock_unstarted(connection, wanted)}
+    free: dict[str, Recorded] = {}
+    for one in found.values():
+        if one.is_free and one.plan.job is not None:
+            free.setdefault(one.overlap_key or str(one.id), one)
+    ids = {one.id for one in free.values()}
+    step = one_step.begun(JOB, repeatable=True)
+    starts = [one for one in wanted if one.id in ids]
+    started = start_all(connection, starts, one_step.columns_of(step)) if starts else set()
+    return Taken([found[id] for id in started], found.keys() - started)
+
+
 def keep(
     connection: sa.Connection, held: Held, progress: Mapping[str, Any], settings: WorkerSettings
 ) -> Standing:
@@ -97,9 +141,11 @@ def completed(result: Mapping[str, Any]) -> Ending:
 
 
 def failed_as(held: Held, error: str, *, permanent: bool) -> Ending:
-    """Return the end of a job that failed: retried, failed for good, or cancelled as requested."""
+    """Return the end of a job that failed: retried, failed for good, or stopped as told."""
     if held.cancelled_for is not None:
-        return Ending(OperationState.CANCELLED, error=error, reason="cancelled")
+        return replace(CANCELLED, error=error)
+    if held.ran_for >= held.plan.time_limit:
+        return replace(TIME_LIMIT, error=error)
     return failed(held, error, permanent=permanent)
 
 

@@ -118,16 +118,37 @@ def _given(
     `names` maps its keys to the columns of `table` that have their types. A list of values would be
     parsed again, placeholder by placeholder; arrays of texts are slow to write.
     """
-    types = {key: table.c[column].type for key, column in names.items()}
-    plain = {key: _plain_of(kind, connection.dialect) for key, kind in types.items()}
-    text = json.dumps(
-        [{key: plain[key](row[key]) for key in names} for row in rows],
-        default=str,
-        ensure_ascii=False,
-    )
-    typed = [sa.column(key, kind) for key, kind in types.items()]
-    rows_of = sa.func.json_to_recordset(sa.cast(sa.literal(text, sa.Text), postgresql.JSON))
+    text = sa.literal(_as_text(connection, table, rows, names), sa.Text)
+    return _rows_in(text, table, names)
+
+
+def _as_text(
+    connection: sa.Connection,
+    table: sa.Table,
+    rows: Sequence[Mapping[str, Any]],
+    names: Mapping[str, str],
+) -> str:
+    plain = {
+        key: _plain_of(table.c[column].type, connection.dialect) for key, column in names.items()
+    }
+    given = [{key: plain[key](row[key]) for key in names} for row in rows]
+    return json.dumps(given, default=str, ensure_ascii=False)
+
+
+def _rows_in(text: sa.ColumnElement[str], table: sa.Table, names: Mapping[str, str]) -> Any:
+    typed = [sa.column(key, table.c[column].type) for key, column in names.items()]
+    rows_of = sa.func.json_to_recordset(sa.cast(text, postgresql.JSON))
     return rows_of.table_valued(*typed, name="given").render_derived(with_types=True)
+
+
+# Given rows in a statement that is made once.
+_GIVEN_ROWS = sa.bindparam("given_rows", type_=sa.Text)
+Names = tuple[tuple[str, str], ...]
+
+
+def _bound(table: sa.Table, names: Names) -> dict[str, sa.ColumnElement[Any]]:
+    """Return a parameter for each of `names`, for statements with one row."""
+    return {key: sa.bindparam(key, type_=table.c[column].type) for key, column in names}
 
 
 def _plain_of(kind: TypeEngine[Any], dialect: Dialect) -> Callable[[Any], Any]:
@@ -153,21 +174,18 @@ def update_each(
 ) -> int:
     """Execute one update for each of `rows`; return how many rows of `table` changed.
 
+    The statement is made once for a `change` that is the same object each time.
     `names` maps the keys of a row to the columns of `table` that have their types. PostgreSQL gets
     all rows in one statement that looks up each by itself and locks it. The plan of an ordinary
     join depends on statistics: those of a quiet moment say that nothing is unstarted.
     """
     if not rows:
         return 0
+    statement = _updates(connection.dialect.name, table, tuple(names.items()), change)
     if connection.dialect.name == "postgresql":
-        given = _given(connection, table, rows, names)
-        found = _found(table, given, change.where)
-        (key,) = table.primary_key
-        changed = sa.update(table).where(key == found.c[key.name]).values(change.values(found.c))
-        return connection.execute(changed).rowcount
-    one = {key: sa.bindparam(key, type_=table.c[column].type) for key, column in names.items()}
-    changed = sa.update(table).where(*change.where(table.c, one)).values(change.values(one))
-    return connection.execute(changed, [dict(row) for row in rows]).rowcount
+        text = _as_text(connection, table, rows, names)
+        return connection.execute(statement, {"given_rows": text}).rowcount
+    return connection.execute(statement, [dict(row) for row in rows]).rowcount
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +194,16 @@ class Change:
 
     where: Callable[[Columns, Columns], Sequence[sa.ColumnElement[bool]]]
     values: Callable[[Columns], Mapping[str, Any]]
+
+
+@lru_cache(maxsize=128)
+def _updates(dialect: str, table: sa.Table, names: Names, change: Change) -> sa.Update:
+    if dialect != "postgresql":
+        one = _bound(table, names)
+        return sa.update(table).where(*change.where(table.c, one)).values(change.values(one))
+    found = _found(table, _rows_in(_GIVEN_ROWS, table, dict(names)), change.where)
+    (key,) = table.primary_key
+    return sa.update(table).where(key == found.c[key.name]).values(change.values(found.c))
 
 
 def _found(table: sa.Table, given: Any, where: Any) -> sa.CTE:
@@ -226,17 +254,26 @@ def read_each(
     """Return what `query` finds for each of `rows`, in their order.
 
     `names` maps the keys of a row to the columns of `table` that have their types. PostgreSQL gets
-    all rows in one statement.
+    all rows in one statement, which is made once for a `query` that is the same object each time.
     """
     if not rows:
         return []
+    asked = _reads(connection.dialect.name, table, tuple(names.items()), query)
     if connection.dialect.name == "postgresql":
-        given = _given(connection, table, rows, names)
-        found = query(given.c).lateral("found")
-        return list(connection.execute(sa.select(found).select_from(given).join(found, sa.true())))
-    one = {key: sa.bindparam(key, type_=table.c[column].type) for key, column in names.items()}
-    asked = query(one)
+        text = _as_text(connection, table, rows, names)
+        return list(connection.execute(asked, {"given_rows": text}))
     return [row for given in rows for row in connection.execute(asked, dict(given))]
+
+
+@lru_cache(maxsize=128)
+def _reads(
+    dialect: str, table: sa.Table, names: Names, query: Callable[[Columns], sa.Select[Any]]
+) -> sa.Select[Any]:
+    if dialect != "postgresql":
+        return query(_bound(table, names))
+    given = _rows_in(_GIVEN_ROWS, table, dict(names))
+    found = query(given.c).lateral("found")
+    return sa.select(found).select_from(given).join(found, sa.true())
 
 
 def upsert(

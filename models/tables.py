@@ -277,7 +277,7 @@ operations = sa.Table(
         "state <> 'running' OR (worker IS NOT NULL AND heartbeat_at IS NOT NULL)", name="owner"
     ),
     _partial("operations_to_send", "not_before", where=_SENDABLE),
-    _partial("operations_jobs", "recorded_at", where=JOB_TO_TAKE),
+    _partial("operations_jobs", "small_app_id", "queue", "recorded_at", where=JOB_TO_TAKE),
     _partial("operations_overdue", "recorded_at", where=_NEVER_STARTED),
     _partial("operations_waiting", "waiting_for", where="waiting_for IS NOT NULL"),
     _partial(

@@ -1,5 +1,6 @@
 """Run the HTTP door: one process, stopped in order within ten seconds."""
 
+import gc
 import logging
 import signal
 import socket
@@ -10,6 +11,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from models.errors import Refused
+from processes.http_protocol import bounded
 from runtime.logs import set_up_logs
 from runtime.supervisor import end_with_parent
 from runtime.web_settings import WebSettings
@@ -60,6 +62,9 @@ def serve(
             # Until the server has its own handlers, and when it raises the signal again at its end.
             signal.signal(number, server.end_soon)
         end_with_parent()
+        # What lives as long as the process need not be looked through again and again.
+        gc.collect()
+        gc.freeze()
         server.run(sockets=[own])
 
 
@@ -75,7 +80,8 @@ def configuration(app: FastAPI, settings: WebSettings, root_path: str) -> uvicor
         proxy_headers=False,
         timeout_graceful_shutdown=STOP_WITHIN_S - 2,
         timeout_keep_alive=KEEP_ALIVE_S,
-        h11_max_incomplete_event_size=64 * 1024,
+        http=bounded(settings.body_timeout_s),
+        ws="none",
     )
 
 

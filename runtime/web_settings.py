@@ -32,7 +32,12 @@ class WebSettings(Section):
         (), description="origins of other sites whose pages may call the API (CORS), by commas"
     )
     max_body_mb: int = Field(16, ge=1, le=1024, description="largest body of a request in MiB")
-    body_timeout_s: float = Field(30, gt=0, le=600, description="seconds a body may take to arrive")
+    body_timeout_s: float = Field(
+        30,
+        gt=0,
+        le=600,
+        description="seconds a client may take to send a head or a body, or leave an answer unread",
+    )
     threads: int = Field(
         12, ge=1, le=128, description="requests served at once; each takes a database connection"
     )

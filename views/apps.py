@@ -200,10 +200,7 @@ def show(installation: Installation, name: str) -> App:
                 for use in app_limits.close(connection, installation.settings.limits, app.id)
             ),
             data=DataStatus(**app_status.status_of(connection, app.id)),
-            operations=tuple(
-                OperationOfApp(**{key: row[key] for key in OperationOfApp.model_fields})
-                for row in recent
-            ),
+            operations=tuple(OperationOfApp.of(row) for row in recent),
         )
 
 

@@ -33,7 +33,5 @@ def list_entries(installation: Installation, limit: int, before: int | None) -> 
     """Return the entries of the request's scope."""
     with reading(installation.engine) as connection:
         rows = audit.listed(connection, installation.scope, limit + 1, before)
-    items = tuple(
-        AuditEntry(**{key: row[key] for key in AuditEntry.model_fields}) for row in rows[:limit]
-    )
+    items = tuple(AuditEntry.of(row) for row in rows[:limit])
     return AuditPage(items=items, next=items[-1].id if len(rows) > limit else None)

@@ -1,7 +1,7 @@
 """Start, plan, cancel and show backfills: runs of a past range of an action."""
 
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -101,12 +101,11 @@ class Range(View):
 
 def backfill_of(row: Mapping[str, Any]) -> Backfill:
     """Return the view of a stored backfill."""
-    return Backfill(**_values(row))
+    return Backfill.of(row, **_ends(row))
 
 
-def _values(row: Mapping[str, Any]) -> dict[str, Any]:
-    ends = {"first_at": row["since"] + timedelta(seconds=1), "last_at": row["until"]}
-    return {key: row[key] for key in Backfill.model_fields if key not in ends} | ends
+def _ends(row: Mapping[str, Any]) -> dict[str, datetime]:
+    return {"first_at": row["since"] + timedelta(seconds=1), "last_at": row["until"]}
 
 
 class Backfills(Listing[Backfill]):
@@ -152,7 +151,8 @@ def show(installation: Installation, id: UUID) -> StartedBackfill:
         stored = backfills.get(connection, id, installation.scope)
         states = backfills.states_of(connection, stored, by_backfill(id, stored["actor"]))
     return StartedBackfill(
-        **_values(stored),
+        **Backfill.values_of(stored, (ends := _ends(stored))),
+        **ends,
         uid=stored["action_uid"],
         name=stored["action_name"],
         operations={str(state): count for state, count in states.items()},

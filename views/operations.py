@@ -173,7 +173,7 @@ def page(
     shown = rows[:limit]
     return OperationPage(
         items=readable(shown),
-        next=_cursor(shown[-1]) if len(rows) > limit else None,
+        next=_cursor(shown) if len(rows) > limit else None,
     )
 
 
@@ -181,19 +181,16 @@ def _read(name: str, text: str | None, zone: str) -> datetime | None:
     return None if text is None else instant_of(name, text, zone)
 
 
-def _cursor(row: Mapping[str, Any]) -> str:
-    return f"{row['recorded_at'].isoformat()}_{row['id']}"
+def _cursor(rows: Sequence[Mapping[str, Any]]) -> str | None:
+    """Return the id of the last operation that has one."""
+    return next((str(row["id"]) for row in reversed(rows) if isinstance(row["id"], UUID)), None)
 
 
-def _place(cursor: str) -> tuple[datetime, UUID]:
-    at, _, id = cursor.partition("_")
+def _place(cursor: str) -> UUID:
     try:
-        place = datetime.fromisoformat(at), UUID(id)
+        return UUID(cursor)
     except ValueError:
-        place = None
-    if place is None or place[0].tzinfo is None:
-        raise Refused(f"cursor {cursor!r} is none; take `next` of the page before")
-    return place
+        raise Refused(f"cursor {cursor!r} is none; take `next` of the page before") from None
 
 
 def show(installation: Installation, id: str) -> Operation:
@@ -202,7 +199,7 @@ def show(installation: Installation, id: str) -> Operation:
         row = operations.get(connection, operation_id(id), installation.scope)
         app = small_apps.by_id(connection, row["small_app_id"])
         return Operation(
-            **_values(row),
+            **OperationRow.values_of(row),
             app=app.name,
             zone=app.zone,
             attempts=tuple(Attempt(**one) for one in _attempts(connection, row["id"])),
@@ -234,11 +231,7 @@ def log(installation: Installation, id: str) -> Log:
 
 def readable(rows: Sequence[Mapping[str, Any]]) -> tuple[OperationRow, ...]:
     """Return stored operations, but for those with an id that nothing can name."""
-    return tuple(OperationRow(**_values(row)) for row in rows if isinstance(row["id"], UUID))
-
-
-def _values(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: row[key] for key in OperationRow.model_fields}
+    return tuple(OperationRow.of(row) for row in rows if isinstance(row["id"], UUID))
 
 
 def _attempts(connection: sa.Connection, id: UUID) -> list[dict[str, Any]]:
@@ -246,5 +239,4 @@ def _attempts(connection: sa.Connection, id: UUID) -> list[dict[str, Any]]:
 
 
 def _notice(row: Mapping[str, Any]) -> Notice:
-    keys = [key for key in Notice.model_fields if key != "to"]
-    return Notice(**{key: row[key] for key in keys}, to=shown_target(Target(**row["target"])))
+    return Notice.of(row, to=shown_target(Target(**row["target"])))

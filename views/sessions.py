@@ -134,9 +134,7 @@ def list_sessions(installation: Installation) -> Sessions:
     """Return the open sessions of the request's scope."""
     with reading(installation.engine) as connection:
         found = tokens.open_sessions(connection, installation.scope)
-    return Sessions(
-        tuple(Session(**{key: row[key] for key in Session.model_fields}) for row in found)
-    )
+    return Sessions(tuple(Session.of(row) for row in found))
 
 
 def browser_in(user_agent: str) -> str:

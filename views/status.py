@@ -146,7 +146,7 @@ def status_in(connection: sa.Connection, settings: Settings) -> Status:
         max_skew_s=settings.clock.max_skew_s,
         clock_set_back=_clock_set_back(connection, now),
         downtime=last_downtime(connection, now - DAY),
-        workers=tuple(Worker(**{key: row[key] for key in Worker.model_fields}) for row in live),
+        workers=tuple(Worker.of(row) for row in live),
         actions=ActionCounts(total=total, active=active, unhealthy=unhealthy),
         notices=NoticeCounts(failed=notices.failed_since(connection, now - DAY)),
         operations=operations.counts_by_state(connection, now - DAY),

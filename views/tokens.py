@@ -80,7 +80,7 @@ def list_tokens(installation: Installation) -> Tokens:
     """Return the tokens of the request's scope."""
     with reading(installation.engine) as connection:
         found = tokens.listed(connection, installation.scope)
-    return Tokens(tuple(Token(**{key: row[key] for key in Token.model_fields}) for row in found))
+    return Tokens(tuple(Token.of(row) for row in found))
 
 
 def revoke(installation: Installation, id: str) -> RevokedToken:

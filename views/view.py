@@ -5,8 +5,9 @@ are aware UTC, written as `2026-11-23T06:00:00Z`.
 """
 
 import json
+from collections.abc import Collection, Mapping
 from datetime import datetime
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, PlainSerializer, RootModel, WithJsonSchema
 
@@ -26,6 +27,16 @@ class View(BaseModel):
     """A thing as it is shown, or the result of a request."""
 
     model_config = ConfigDict(frozen=True, populate_by_name=True)
+
+    @classmethod
+    def of(cls, row: Mapping[Any, Any], **own: Any) -> Self:
+        """Return the view of a stored row; `own` are the fields that it does not have so."""
+        return cls(**cls.values_of(row, own), **own)
+
+    @classmethod
+    def values_of(cls, row: Mapping[Any, Any], but: Collection[str] = ()) -> dict[str, Any]:
+        """Return the values of the view's fields in a stored row, without those of `but`."""
+        return {key: row[key] for key in cls.model_fields if key not in but}
 
     @property
     def refusals(self) -> tuple[str, ...]:

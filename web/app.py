@@ -8,7 +8,6 @@ from uuid import UUID
 import anyio.to_thread
 from fastapi import FastAPI
 from fastapi.middleware.cors import CORSMiddleware
-from fastapi.routing import APIRoute
 
 from runtime.config import Settings
 from views import apps
@@ -70,8 +69,6 @@ def make_app(opened: Installation) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         lifespan=_lifespan,
-        generate_unique_id_function=_name,
-        strict_content_type=False,
     )
     app.state.installation = opened
     app.state.failures = Failures(settings.web.failures)
@@ -82,9 +79,8 @@ def make_app(opened: Installation) -> FastAPI:
     app.openapi = lambda: openapi_of(app)  # type: ignore[method-assign]
     install(app, answer_error)
     app.add_exception_handler(SignInNeeded, ask_to_sign_in)
-    for router in (*ROUTERS, *PAGES):
-        app.include_router(router)
     app.state.endpoints = [route for router in (*ROUTERS, *PAGES) for route in router.routes]
+    app.router.routes.extend(app.state.endpoints)
     app.add_middleware(
         BoundedBodies, most_mb=settings.web.max_body_mb, timeout_s=settings.web.body_timeout_s
     )
@@ -113,10 +109,8 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     app.state.loop = asyncio.get_running_loop()
     threads = app.state.installation.settings.web.threads
     anyio.to_thread.current_default_thread_limiter().total_tokens = threads
-    readers = [
-        asyncio.create_task(one.run())
-        for one in (app.state.live_operations, app.state.live_statuses, app.state.handout)
-    ]
+    all_that_look = (app.state.live_operations, app.state.live_statuses, app.state.handout)
+    readers = [asyncio.create_task(one.looks.run()) for one in all_that_look]
     yield
     _stop_streams(app)
     for reader in readers:
@@ -141,7 +135,3 @@ def _allow_origins(app: FastAPI, settings: Settings) -> None:
             allow_headers=["Authorization", "Content-Type", "If-Match", "If-None-Match"],
             expose_headers=["ETag"],
         )
-
-
-def _name(route: APIRoute) -> str:
-    return route.name

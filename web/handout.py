@@ -4,7 +4,8 @@ import asyncio
 import logging
 import os
 import socket
-from collections.abc import Awaitable, Callable
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,20 +14,22 @@ import anyio
 import anyio.to_thread
 
 from models.errors import LeaseLost
-from models.store.operations.jobs import Offer
+from models.store.operations.jobs import Lane, Offer
 from runtime.clock import monotonic
 from runtime.database import DATABASE_AWAY
 from views.installation import Installation
 from views.jobs import work
 from views.jobs.work import JobToDo
+from web import pairing
+from web.looks import Looks
 from web.problems import Stopping
 
 logger = logging.getLogger("minutehand.web")
 
-INTERVAL_S = 0.1
-# How long to leave the database alone after an error.
-AWAY_S = 1.0
-# Jobs taken at once: each takes a thread and a database connection.
+INTERVAL_S = 0.05
+# Jobs taken in one transaction: the first workers have theirs before the last are looked for.
+BATCH = 250
+# Jobs taken alone at once: each takes a thread and a database connection.
 AT_ONCE = 4
 # A worker that asked within this span counts as listening.
 ASKED_WITHIN_S = 60.0
@@ -47,10 +50,8 @@ class _Waiter:
     is_late: bool = False
     is_gone: bool = False
 
-    def may_take(self, offer: Offer) -> bool:
-        """Return whether the job is one that this worker asks for."""
-        is_of_app = self.app_id is None or self.app_id == offer.small_app_id
-        return is_of_app and self.queue == offer.queue and not self.is_served
+
+Pair = tuple[Offer, _Waiter]
 
 
 @dataclass
@@ -60,8 +61,8 @@ class Handout:
     opened: Installation
     _waiting: dict[int, _Waiter] = field(default_factory=dict)
     _count: int = 0
-    _wanted: asyncio.Event = field(default_factory=asyncio.Event)
-    _stopped: bool = False
+    # Small apps and queues, numbered in the order in which they were served last.
+    _served: dict[tuple[int, str], int] = field(default_factory=dict)
     # When each queue was last asked for.
     _asked: dict[str, float] = field(default_factory=dict)
     _noted_at: float | None = None
@@ -69,29 +70,13 @@ class Handout:
     def __post_init__(self) -> None:
         self._name = f"web/{socket.gethostname()}/{os.getpid()}"
         self._limit = anyio.CapacityLimiter(AT_ONCE)
-
-    async def run(self) -> None:
-        """Look for jobs as long as a worker waits, until `stop`."""
-        while not self._stopped:
-            await self._wanted.wait()
-            if not self._waiting:
-                self._wanted.clear()
-                continue
-            pause_s = INTERVAL_S
-            try:
-                await self._look()
-            except DATABASE_AWAY as error:
-                logger.warning("no job is handed out while the database is away: %s", error)
-                pause_s = AWAY_S
-            except Exception:  # the next look must come
-                logger.exception("jobs could not be handed out")
-                pause_s = AWAY_S
-            await asyncio.sleep(pause_s)
+        self.looks = Looks(
+            self._look, lambda: bool(self._waiting), INTERVAL_S, "no job is handed out"
+        )
 
     def stop(self) -> None:
         """Refuse all that wait, and whoever comes."""
-        self._stopped = True
-        self._wanted.set()
+        self.looks.stop()
         for waiter in self._waiting.values():
             if not waiter.is_served and not waiter.answer.done():
                 waiter.answer.set_exception(Stopping(STOPPING))
@@ -110,14 +95,14 @@ class Handout:
 
         `gone()` ends when the worker goes away. Raises Stopping.
         """
-        if self._stopped:
+        if self.looks.stopped:
             raise Stopping(STOPPING)
         waiter = _Waiter(app_id, queue, worker, asyncio.get_running_loop().create_future())
         self._count += 1
         number = self._count
         self._waiting[number] = waiter
         self._asked[queue] = monotonic()
-        self._wanted.set()
+        self.looks.wake()
         leaving = asyncio.ensure_future(gone())
         either: set[asyncio.Future[Any]] = {waiter.answer, leaving}
         try:
@@ -135,37 +120,50 @@ class Handout:
             leaving.cancel()
             del self._waiting[number]
 
-    async def _look(self) -> None:
-        """Take the jobs that are there for those who wait."""
-        waiting = list(self._waiting.values())
+    async def _look(self) -> bool:
+        """Take jobs that are there for those who wait; return whether there may be more."""
         began = monotonic()
         await self._note()
-        asked: dict[int | None, set[str]] = {}
-        for waiter in waiting:
-            asked.setdefault(waiter.app_id, set()).add(waiter.queue)
-        found = await anyio.to_thread.run_sync(
-            work.offers, self.opened, asked, len(waiting), limiter=self._limit
-        )
-        pairs = self._paired(found)
-        async with anyio.create_task_group() as group:
-            for offer, waiter in pairs:
-                group.start_soon(self._serve, offer, waiter)
-        count = sum(waiter.answer.done() for _, waiter in pairs)
+        asked: Counter[Lane] = Counter((one.app_id, one.queue) for one in self._free())
+        most = {lane: min(count, BATCH) for lane, count in asked.items()}
+        found = await anyio.to_thread.run_sync(work.offers, self.opened, most, limiter=self._limit)
+        pairs = pairing.pair(self._free(), found, self._served, BATCH)
+        if not pairs:
+            return False
+        count = await self._take(pairs)
         if count:
             figures = {"promoted_count": count, "poll_duration_ms": _ms(monotonic() - began)}
             work.log_event(logging.INFO, "poll_stats", figures)
+        return count > 0
 
-    def _paired(self, offers: list[Offer]) -> list[tuple[Offer, _Waiter]]:
-        pairs = []
-        for offer in offers:
-            free = (one for one in self._waiting.values() if one.may_take(offer))
-            waiter = next((one for one in free if not one.answer.done()), None)
-            if waiter is not None:
-                waiter.is_served = True
-                pairs.append((offer, waiter))
-        return pairs
+    def _free(self) -> list[_Waiter]:
+        """Return who waits and gets nothing yet, the first to ask first."""
+        return [one for one in self._waiting.values() if not one.answer.done()]
 
-    async def _serve(self, offer: Offer, waiter: _Waiter) -> None:
+    async def _take(self, pairs: Sequence[Pair]) -> int:
+        """Take these jobs, together where nothing keeps them back; return how many were taken."""
+        for _, waiter in pairs:
+            waiter.is_served = True
+        try:
+            taken = await anyio.to_thread.run_sync(
+                work.take_all,
+                self.opened,
+                [(offer, waiter.worker) for offer, waiter in pairs],
+                limiter=self._limit,
+            )
+            async with anyio.create_task_group() as group:
+                for offer, waiter in pairs:
+                    if offer.id in taken.undecided:
+                        group.start_soon(self._take_alone, offer, waiter)
+                    else:
+                        group.start_soon(self._answer, waiter, taken.jobs.get(offer.id))
+        finally:
+            # Whatever failed, the others are looked for again.
+            for _, waiter in pairs:
+                waiter.is_served = False
+        return sum(waiter.answer.done() for _, waiter in pairs)
+
+    async def _take_alone(self, offer: Offer, waiter: _Waiter) -> None:
         job: JobToDo | None = None
         try:
             job = await anyio.to_thread.run_sync(
@@ -173,11 +171,15 @@ class Handout:
             )
         except DATABASE_AWAY as error:
             logger.warning("a job could not be taken, the database is away: %s", error)
-        finally:
-            waiter.is_served = False
-            is_over = waiter.is_late or self._stopped
-            if (job is not None or is_over) and not waiter.answer.done():
-                waiter.answer.set_result(job)
+        except Exception:  # the others get theirs
+            logger.exception("operation %s could not be taken", offer.id)
+        await self._answer(waiter, job)
+
+    async def _answer(self, waiter: _Waiter, job: JobToDo | None) -> None:
+        waiter.is_served = False
+        is_over = waiter.is_late or self.looks.stopped
+        if (job is not None or is_over) and not waiter.answer.done():
+            waiter.answer.set_result(job)
         if job is not None and waiter.is_gone:
             await self._give_back(job)
 

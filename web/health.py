@@ -1,14 +1,15 @@
 """Endpoints for probes: without a token, and without details."""
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 
 from models.store.schema import check_schema
 from runtime.database import reading
 from views import status
 from views.installation import Installation
 from web.problems import answer
+from web.routing import endpoints
 
-router = APIRouter(tags=["health"])
+router = endpoints("health")
 
 
 @router.get("/healthz", status_code=204)

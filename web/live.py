@@ -1,7 +1,6 @@
 """What changes while it is watched: one reader asks the database for all listeners."""
 
 import asyncio
-import logging
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from dataclasses import dataclass, field
@@ -11,10 +10,8 @@ from typing import Generic, TypeVar
 import anyio.to_thread
 from fastapi.sse import ServerSentEvent
 
-from runtime.database import DATABASE_AWAY
 from views.view import View, json_text
-
-logger = logging.getLogger("minutehand.web")
+from web.looks import Looks
 
 INTERVAL_S = 0.5
 Key = TypeVar("Key")
@@ -43,23 +40,13 @@ class Live(Generic[Key]):
         self._watched: Counter[Key] = Counter()
         self._seen: dict[Key, tuple[str, str]] = {}
         self._listeners: set[_Listener[Key]] = set()
-        self._wanted = asyncio.Event()
-        self._stopped = False
-
-    async def run(self) -> None:
-        """Look for changes as long as somebody listens, until `stop`."""
-        while not self._stopped:
-            await self._wanted.wait()
-            if self._watched:
-                await self._look()
-                await asyncio.sleep(INTERVAL_S)
-            else:
-                self._wanted.clear()
+        self.looks = Looks(
+            self._look, lambda: bool(self._watched), INTERVAL_S, "nothing new is sent"
+        )
 
     def stop(self) -> None:
         """End all streams; new ones end at once."""
-        self._stopped = True
-        self._wanted.set()
+        self.looks.stop()
         for listener in self._listeners:
             listener.wake.set()
 
@@ -68,9 +55,9 @@ class Live(Generic[Key]):
         listener = _Listener(key, version or "")
         self._listeners.add(listener)
         self._watched[key] += 1
-        self._wanted.set()
+        self.looks.wake()
         try:
-            while not self._stopped:
+            while not self.looks.stopped:
                 seen = self._seen.get(key)
                 if seen is not None and seen[0] != listener.version:
                     listener.version = seen[0]
@@ -86,13 +73,9 @@ class Live(Generic[Key]):
                 del self._watched[key]
                 self._seen.pop(key, None)
 
-    async def _look(self) -> None:
+    async def _look(self) -> bool:
         keys = tuple(self._watched)
-        try:
-            found = await anyio.to_thread.run_sync(self._read, keys)
-        except DATABASE_AWAY as error:
-            logger.warning("nothing new is sent while the database is away: %s", error)
-            return
+        found = await anyio.to_thread.run_sync(self._read, keys)
         for key, view in found.items():
             text = json_text(view, indent=None)
             version = sha256(text.encode()).hexdigest()[:16]
@@ -102,3 +85,4 @@ class Live(Generic[Key]):
             seen = self._seen.get(listener.key)
             if seen is not None and seen[0] != listener.version:
                 listener.wake.set()
+        return False

@@ -14,7 +14,7 @@ TO_TAKE = "state IN ('pending', 'queued') AND waiting_for IS NULL AND task = 'jo
 def upgrade() -> None:
     """Add the index; what the last release writes stays complete."""
     only = sa.text(TO_TAKE)
-    columns = ["recorded_at"]
+    columns = ["small_app_id", "queue", "recorded_at"]
     op.create_index(
         "operations_jobs", "operations", columns, sqlite_where=only, postgresql_where=only
     )

@@ -4,6 +4,7 @@ import hmac
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import cache
 from hashlib import sha256
 from secrets import token_hex, token_urlsafe
 from typing import Any
@@ -101,6 +102,18 @@ def bearer_of(
     comes from is, or if its small app is deleted. The time that this takes says nothing of the
     secret.
     """
+    row = connection.execute(_bearer(kind), {"its_id": _id_in(text, kind)}).one_or_none()
+    is_right = hmac.compare_digest(_hash(text), _NO_HASH if row is None else row.hash)
+    if row is None or not is_right:
+        return None
+    role, app = Role(row.role), row.app_name
+    bearer = Bearer(row.id, role, app, row.small_app_id, row.parent, kind, row.created_by)
+    return bearer, row.is_stale
+
+
+@cache
+def _bearer(kind: TokenKind) -> sa.Select[Any]:
+    """Return the statement that finds a token; it is made once, for each request runs it."""
     is_stale = tokens.c.last_used_at.is_(None) | (
         tokens.c.last_used_at < database_now(-USED_WITHIN)
     )
@@ -114,14 +127,8 @@ def bearer_of(
         tokens.c.created_by,
         small_apps.c.name.label("app_name"),
         is_stale.label("is_stale"),
-    ).where(tokens.c.id == _id_in(text, kind))
-    row = connection.execute(query).one_or_none()
-    is_right = hmac.compare_digest(_hash(text), _NO_HASH if row is None else row.hash)
-    if row is None or not is_right:
-        return None
-    role, app = Role(row.role), row.app_name
-    bearer = Bearer(row.id, role, app, row.small_app_id, row.parent, kind, row.created_by)
-    return bearer, row.is_stale
+    )
+    return query.where(tokens.c.id == sa.bindparam("its_id"))
 
 
 def note_use(connection: sa.Connection, id: str) -> None:

@@ -7,23 +7,6 @@ from tests.acceptance.installation import Installation
 BLOCKED_FOR_EVER = "never"
 
 
-def test_a_running_step_that_heeds_is_cancelled_within_a_heartbeat(
-    installation: Installation,
-) -> None:
-    gate = {"until": str(installation.file(BLOCKED_FOR_EVER))}
-    id = installation.operation(installation.action(operations={"trace_one": gate}))
-    installation.send()
-    worker = installation.worker()
-    pid = installation.step_starts(id)
-
-    [cancelled] = installation.cli("operation", "cancel", str(id), "--wait", "--timeout", "30")
-
-    row = installation.row(id)
-    assert cancelled["state"] == row["state"] == "cancelled"
-    assert row["reason"].startswith("cancelled by ")
-    assert pid in worker.children()
-
-
 def test_a_step_that_ignores_everything_is_ended_and_blocks_nobody(
     installation: Installation,
 ) -> None:

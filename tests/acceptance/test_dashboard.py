@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 
 from tests import browser
 from tests.acceptance.installation import Installation
-from tests.acceptance.test_web import start_web
+from tests.acceptance.web_door import start_web
 from tests.browser import Chromium
 
 SOON_MS = 60_000

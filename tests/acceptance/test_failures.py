@@ -92,22 +92,6 @@ def test_a_step_that_ignores_its_time_limit_is_ended_and_the_worker_goes_on(
 
 
 @pytest.mark.parametrize("store", ["sqlite"])
-def test_a_step_is_interrupted_at_its_time_limit_and_its_process_goes_on(
-    installation: Installation,
-) -> None:
-    id = limited(installation)
-    installation.send()
-    worker = installation.worker(settings={**SHORT, "SCHED_WORKER_HARD_LIMIT_S": "20"})
-    pid = installation.step_starts(id)
-
-    row = installation.becomes(id, "failed")
-
-    assert (row["reason"], row["failures"]) == ("time limit", 1)
-    assert [step["state"] for step in row["steps"]] == ["failed"]
-    assert pid in worker.children()
-
-
-@pytest.mark.parametrize("store", ["sqlite"])
 def test_a_step_that_stops_in_time_is_partial(installation: Installation) -> None:
     id = limited(installation, heeds_stop=True)
     installation.send()

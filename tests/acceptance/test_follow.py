@@ -6,6 +6,9 @@ from tests.acceptance.installation import Installation
 from tests.acceptance.processes import python
 from tests.acceptance.shop import RAN_ONCE, Shop, begins
 
+# What concerns Celery and its messages alone.
+ON_SQLITE = pytest.mark.parametrize("store", ["sqlite"])
+
 
 @pytest.fixture
 def shop(installation: Installation) -> Shop:
@@ -25,6 +28,7 @@ def test_a_followed_task_runs_once_and_ends_on_record(shop: Shop, pool: str) -> 
     assert [(one["name"], one["state"]) for one in row["steps"]] == [("celery_task", "success")]
 
 
+@ON_SQLITE
 def test_a_message_delivered_three_times_runs_once(shop: Shop) -> None:
     id = shop.due("close_day")
     shop.tick()
@@ -59,6 +63,7 @@ def test_a_task_that_fails_is_tried_again_by_the_policy_and_then_failed(
     assert shop.installation.attempts(id) == [(1, "failed", error), (2, "failed", error)]
 
 
+@ON_SQLITE
 def test_celery_s_own_retries_are_attempts_that_count_as_no_failure(shop: Shop) -> None:
     shop.worker()
     id = shop.due("order_more", step={"kwargs": {"fail": 2}})
@@ -72,6 +77,7 @@ def test_celery_s_own_retries_are_attempts_that_count_as_no_failure(shop: Shop) 
     assert states == ["Celery's retry", "Celery's retry", "success"]
 
 
+@ON_SQLITE
 def test_celery_s_last_retry_fails_the_operation(shop: Shop) -> None:
     shop.worker()
     id = shop.due("order_more", step={"kwargs": {"fail": 9}})
@@ -83,21 +89,9 @@ def test_celery_s_last_retry_fails_the_operation(shop: Shop) -> None:
     assert len(shop.said()) == 4
 
 
-def test_a_cancelled_task_is_interrupted(shop: Shop) -> None:
-    shop.worker()
-    id = shop.due("close_day", step={"kwargs": {"tills": str(shop.gate())}})
-    shop.tick()
-    begins(shop)
-
-    shop.installation.cli("operation", "cancel", str(id))
-
-    assert shop.installation.becomes(id, "cancelled")["reason"].startswith("cancelled by")
-    assert shop.said() == ["close_day begins"]
-
-
-@pytest.mark.parametrize("pool", ["prefork", "threads"])
-def test_a_task_beyond_its_time_limit_is_interrupted_and_failed(shop: Shop, pool: str) -> None:
-    shop.worker(pool=pool, settings={"SCHED_WORKER_SOFT_LIMIT_S": "0.5"})
+@ON_SQLITE
+def test_a_thread_beyond_its_time_limit_is_interrupted_and_failed(shop: Shop) -> None:
+    shop.worker(pool="threads", settings={"SCHED_WORKER_SOFT_LIMIT_S": "0.5"})
     step = {"kwargs": {"tills": str(shop.gate())}}
     id = shop.due("close_day", step=step, policy={"time_limit": "PT1S"})
 
@@ -125,6 +119,7 @@ def test_two_due_at_once_overlap_as_the_policy_says(shop: Shop) -> None:
     assert shop.said() == RAN_ONCE * 2
 
 
+@ON_SQLITE
 def test_what_beat_or_anybody_else_sends_runs_as_it_always_did(shop: Shop) -> None:
     shop.worker()
     call = "import shop, tasks; tasks.close_day.apply_async(['Lyon'], queue='shop')"

@@ -70,23 +70,6 @@ def test_killed_in_the_task_it_is_failed_and_does_not_begin_twice(shop: Shop) ->
     assert shop.said() == ["close_day begins"]
 
 
-def test_killed_in_a_task_that_celery_may_repeat_it_begins_again(shop: Shop) -> None:
-    worker = shop.worker()
-    id = shop.due("count_stock", step={"kwargs": {"list_": str(shop.gate())}})
-    shop.tick()
-    begins(shop, "count_stock")
-
-    killed(shop, worker)
-    shop.installation.awaits(id, lambda row: row["attempt"] == 2)
-    shop.gate().touch()
-    shop.worker()
-    shop.tick()
-
-    row = shop.installation.becomes(id, "success")
-    assert (row["losses"], row["attempt"]) == (1, 2)
-    assert shop.said() == ["count_stock begins", "count_stock begins", "count_stock ends"]
-
-
 def test_a_process_of_the_pool_that_is_killed_costs_its_own_task_alone(shop: Shop) -> None:
     worker = shop.worker()
     gates = [shop.gate("one"), shop.gate("two")]

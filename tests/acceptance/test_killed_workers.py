@@ -1,4 +1,4 @@
-"""A worker's child or a whole worker is killed or frozen while a step runs."""
+"""A worker's child is killed while a step runs."""
 
 import signal
 from typing import Any
@@ -22,21 +22,12 @@ def running_operation(installation: Installation, step: str, **parameters: Any) 
     return id
 
 
-@pytest.mark.parametrize("victim", ["child", "main"])
-def test_a_killed_worker_loses_its_lease_and_the_step_alone_runs_again(
-    installation: Installation, victim: str
-) -> None:
+def test_the_step_alone_whose_process_was_killed_runs_again(installation: Installation) -> None:
     id = running_operation(installation, "trace_two")
     installation.daemon()
-    worker = installation.worker()
-    pid = installation.step_starts(id, 2)
+    installation.worker()
 
-    if victim == "child":
-        kill(pid)
-    else:
-        worker.kill()
-        until(lambda: len(installation.processes.left()) == 1, "its child ends with it")
-        installation.worker()
+    kill(installation.step_starts(id, 2))
     installation.step_starts(id, 3)
     installation.file("go").touch()
     row = installation.becomes(id, "success")
@@ -65,27 +56,6 @@ def test_a_lost_step_that_must_not_begin_twice_fails_its_operation_by_name(
     assert row["reason"] == "lost"
     assert row["error"].endswith("; step trace_once was running")
     assert installation.trace.story(id) == [*FIRST_STEP, (1, "trace_once", "start")]
-
-
-def test_a_frozen_worker_writes_nothing_once_another_has_its_operation(
-    installation: Installation,
-) -> None:
-    id = running_operation(installation, "trace_two")
-    installation.daemon()
-    frozen = installation.worker()
-    pid = installation.step_starts(id, 2)
-    frozen.freeze_tree()
-    installation.worker()
-    installation.step_starts(id, 3)
-
-    frozen.thaw_tree()
-    frozen.said("nothing more is written")
-    installation.file("go").touch()
-    row = installation.becomes(id, "success")
-
-    assert row["attempt"] == 2
-    assert installation.trace.story(id)[3:] == [(2, "trace_two", "start"), (2, "trace_two", "end")]
-    assert pid not in {line.pid for line in installation.trace.lines(id) if line.attempt == 2}
 
 
 def test_an_operation_that_loses_its_worker_for_the_fourth_time_fails(

@@ -11,28 +11,6 @@ from tests.acceptance.processes import until
 ONCE = [(1, "trace_one", "start"), (1, "trace_one", "end")]
 
 
-def test_a_message_delivered_three_times_and_again_after_the_end_runs_once(
-    installation: Installation,
-) -> None:
-    gate = {"until": str(installation.file("go"))}
-    action = installation.action(operations={"trace_one": gate}, policy={"overlap": "allow"})
-    id = installation.operation(action)
-    installation.send()
-    kept = installation.kept_messages()
-    assert installation.repeat_messages(times=2) == 3
-
-    worker = installation.worker(concurrency=3)
-    worker.said("not started, taken", times=2)
-    installation.file("go").touch()
-    before = installation.becomes(id, "success")
-    installation.put_messages(kept * 3)
-    worker.said("not started, taken", times=5)
-
-    until(installation.queue_is_empty, "all messages are taken")
-    assert installation.trace.story(id) == ONCE
-    assert installation.row(id) == before
-
-
 def test_messages_delivered_three_times_in_any_order_run_each_attempt_once(
     installation: Installation,
 ) -> None:

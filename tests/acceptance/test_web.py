@@ -1,12 +1,13 @@
 """`minutehand web` as a process: followed to the end, stopped, killed, and beside another one."""
 
 import json
-import re
 import signal
+from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from threading import Event
 from typing import Any
+from uuid import UUID
 
 import httpx
 import pytest
@@ -14,33 +15,8 @@ import pytest
 from models.operation import ENDED
 from runtime.clock import wait_for
 from tests.acceptance.installation import Installation
-from tests.acceptance.processes import Process
-
-ADDRESS = re.compile(r"the API is at (http://127\.0\.0\.1:\d+)/api")
-
-
-def start_web(installation: Installation) -> tuple[Process, str]:
-    """Start a server; return it and its address when it serves."""
-    web = installation.processes.start("web", installation.command("web"))
-    web.said("the API is at")
-    found = ADDRESS.search(web.text())
-    assert found is not None
-    return web, found[1]
-
-
-@contextmanager
-def client(
-    installation: Installation, *addresses: str, role: str = "operator"
-) -> Iterator[list[httpx.Client]]:
-    """Yield a client of each address, all with the same token."""
-    token = installation.cli("token", "create", "--role", role)["token"]
-    headers = {"Authorization": f"Bearer {token}"}
-    clients = [httpx.Client(base_url=one, headers=headers, timeout=60) for one in addresses]
-    try:
-        yield clients
-    finally:
-        for one in clients:
-            one.close()
+from tests.acceptance.processes import until
+from tests.acceptance.web_door import client, start_web
 
 
 def events(response: httpx.Response) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -120,6 +96,67 @@ def test_another_server_goes_on_where_one_was_killed(installation: Installation)
 
     assert again["id"] == ran["id"]
     assert len(installation.rows(action.uid)) == 1
+
+
+def job_due(installation: Installation, number: int) -> UUID:
+    """Record an operation of a job of its own."""
+    url = f"https://example.com/{number}"
+    return installation.operation(installation.action(url, operations={"job": {"url": url}}))
+
+
+def work(asked: list[httpx.Client], is_killed: Event, ended: Event) -> None:
+    """Do jobs by the first server; from its end on, by the second.
+
+    The first job is lost with its server: its worker never learns that it has got it.
+    """
+    at = 0
+    while not ended.is_set():
+        try:
+            answer = asked[at].get("/jobs/next")
+            if answer.status_code == 200 and at == 0:
+                is_killed.wait(60)
+            elif answer.status_code == 200:
+                job = answer.json()
+                asked[at].post(f"/jobs/{job['id']}/complete", json={"lease": job["lease"]})
+        except httpx.TransportError:
+            at = 1
+
+
+@pytest.mark.parametrize("store", ["postgresql"])
+def test_what_a_killed_server_handed_out_comes_again_from_another(
+    installation: Installation,
+) -> None:
+    ids = [job_due(installation, number) for number in range(12)]
+    short = {"SCHED_WORK_POP_TIMEOUT_S": "1"}
+    (one, first), (_, second) = start_web(installation, short), start_web(installation, short)
+    is_killed, ended = Event(), Event()
+    with (
+        client(installation, first, second, role="worker") as asked,
+        client(installation, first, second, role="viewer") as (watcher, other),
+        ThreadPoolExecutor(4) as pool,
+        watcher.stream("GET", f"/api/operations/{ids[-1]}/events") as broken,
+    ):
+        came = events(broken)
+        assert next(came)[1]["state"] not in ENDED
+        working = [pool.submit(work, asked, is_killed, ended) for _ in range(4)]
+        installation.daemon()
+        until(lambda: installation.count_of("running") > 0, "a job is handed out")
+        one.kill()
+        is_killed.set()
+        try:
+            with pytest.raises(httpx.TransportError):
+                deque(came, maxlen=0)
+            with other.stream("GET", f"/api/operations/{ids[-1]}/events") as response:
+                assert any(shown["state"] == "success" for _, shown in events(response))
+            assert installation.all_end(ids) == ["success"] * 12
+        finally:
+            ended.set()
+        for thread in working:
+            thread.result(60)
+
+    rows = installation.rows()
+    assert 1 <= sum(row["losses"] for row in rows) <= 4
+    assert all(row["attempt"] == 1 + row["losses"] for row in rows)
 
 
 @pytest.mark.parametrize("store", ["sqlite"])

@@ -19,7 +19,7 @@ import sqlalchemy as sa
 
 from models.tables import domains, ticks
 from tests.acceptance import test_shared_broker as on_broker
-from tests.acceptance.test_web import start_web
+from tests.acceptance.web_door import start_web
 from tests.fuzz import broker_items
 from tests.fuzz.kept import kept
 from tests.hostile import test_servers as servers

@@ -174,12 +174,11 @@ def show(installation: Installation, name: str) -> Action:
         now = read_clock(connection)
         upcoming = upcoming_in(connection, row, now, app.zone)
     summary = row_of(row, now, alert.after, app.name)
-    brief = [{key: one[key] for key in RecentOperation.model_fields} for one in recent]
     return Action(
         **dict(summary),
         **dict(upcoming),
         document=document_of(row),
-        operations=brief,
+        operations=tuple(RecentOperation.of(one) for one in recent),
         backfills=tuple(backfill_of(one) for one in filled),
     )
 

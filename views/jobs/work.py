@@ -1,7 +1,8 @@
 """What workers of any language do with jobs: take, keep, complete, report as failed."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -16,10 +17,10 @@ from models.job import id_of, listed_queue
 from models.operation import OperationState
 from models.store import ticks
 from models.store.operations import jobs
-from models.store.operations.admission import NotClaimed
-from models.store.operations.claims import Claim
+from models.store.operations.admission import NotClaimed, Recorded
+from models.store.operations.claims import Claim, Wanted
 from models.store.operations.finish import Ended, Ending
-from models.store.operations.jobs import Asked, Held, Offer
+from models.store.operations.jobs import Held, Lane, Offer
 from models.values import format_instant
 from runtime.database import reading
 from views.installation import Installation
@@ -50,10 +51,12 @@ class JobStanding(View):
     time_left_s: float = Field(description="Seconds after which its lease ends in any case.")
 
 
-def offers(installation: Installation, asked: Asked, limit: int) -> list[Offer]:
-    """Return up to `limit` jobs for those who ask, the first recorded first."""
+def offers(
+    installation: Installation, asked: Mapping[Lane, int]
+) -> dict[tuple[int, str], list[Offer]]:
+    """Return jobs for those who ask, by small app and queue, the first recorded first."""
     with reading(installation.engine) as connection:
-        return jobs.offers(connection, asked, limit)
+        return jobs.offers(connection, asked)
 
 
 def note_queues(installation: Installation, name: str, pid: int, queues: set[str]) -> None:
@@ -77,11 +80,30 @@ def take(installation: Installation, offer: Offer, worker: str) -> JobToDo | Non
     if isinstance(found, NotClaimed):
         logger.info("operation %s attempt %d: not started, %s", *its, found)
         return None
-    logger.info("%s: operation %s started (attempt %d)", found.triggerer, found.id, found.attempt)
-    return _to_do(found, settings.worker.lease_s)
+    return _to_do(found, offer.attempt, settings.worker.lease_s)
 
 
-def _to_do(found: Claim, lease_s: float) -> JobToDo | None:
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """Jobs that were taken together, and the operations that `take` decides about."""
+
+    jobs: dict[UUID, JobToDo]
+    undecided: set[UUID]
+
+
+def take_all(installation: Installation, wanted: Sequence[tuple[Offer, str]]) -> Taken:
+    """Take jobs, each for a worker, in one transaction, where no rule has to look further."""
+    lease_s = installation.settings.worker.lease_s
+    asked = [Wanted(offer.id, offer.attempt, worker) for offer, worker in wanted]
+    taken = work.take_all(installation.engine, asked)
+    attempts = {one.id: one.attempt for one in asked}
+    found = {one.id: _to_do(one, attempts[one.id], lease_s) for one in taken.started}
+    jobs = {id: job for id, job in found.items() if job is not None}
+    return Taken(jobs, taken.undecided)
+
+
+def _to_do(found: Claim | Recorded, attempt: int, lease_s: float) -> JobToDo | None:
+    logger.info("%s: operation %s started (attempt %d)", found.triggerer, found.id, attempt)
     job, every = found.plan.job, found.plan.every
     if job is None:
         return None
@@ -91,7 +113,7 @@ def _to_do(found: Claim, lease_s: float) -> JobToDo | None:
         interval_s=None if every is None else every.total_seconds(),
         meta=job.meta,
         operation_id=found.id,
-        lease=f"{found.id.hex}-{found.attempt}",
+        lease=f"{found.id.hex}-{attempt}",
         lease_s=lease_s,
         scheduled_at=found.occurrence_at,
     )

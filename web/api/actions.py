@@ -3,7 +3,7 @@
 from typing import Annotated, Literal
 from uuid import UUID
 
-from fastapi import APIRouter, Header, Query, Response
+from fastapi import Header, Query, Response
 
 from models.roles import Permission
 from models.store.actions.search import Standing
@@ -24,8 +24,9 @@ from web.bodies import (
     required_tag,
     revision_in,
 )
+from web.routing import endpoints
 
-router = APIRouter(prefix="/api", tags=["actions"])
+router = endpoints("actions", "/api")
 WHAT = "A scheduled action: docs/reference/action.md."
 ACTION = reads("ActionDocument", WHAT)
 ACTIONS = reads("ActionDocument", WHAT, many=True, lines=True)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Response
+from fastapi import Query, Response
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict
 
@@ -26,8 +26,9 @@ from web.bodies import (
     value_of,
     with_places,
 )
+from web.routing import endpoints
 
-router = APIRouter(prefix="/api", tags=["small apps"])
+router = endpoints("small apps", "/api")
 WHAT = "A small app: docs/reference/small-app.md."
 APP = reads("SmallAppDocument", WHAT)
 APPS = reads("SmallAppDocument", WHAT, many=True, lines=True)

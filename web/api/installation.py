@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from models.roles import Permission, Role
@@ -11,8 +11,9 @@ from views.doctor import environment, report
 from views.installation import Installation
 from web.access import in_app, of_installation
 from web.bodies import Body, reads_model, value_of
+from web.routing import endpoints
 
-router = APIRouter(prefix="/api", tags=["installation"])
+router = endpoints("installation", "/api")
 Reader = Annotated[Installation, of_installation(Permission.READ)]
 Admin = Annotated[Installation, of_installation(Permission.ADMINISTER)]
 AdminOfApp = Annotated[Installation, in_app(Permission.ADMINISTER)]

@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi import Depends, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from models.roles import Permission
@@ -16,8 +16,9 @@ from web.access import by_id, in_app, of_app
 from web.bodies import Body, ContentType, documents, reads, reads_model, value_of, with_places
 from web.handout import Handout
 from web.problems import BodyTooLarge, ProblemDetails
+from web.routing import endpoints
 
-router = APIRouter(tags=["jobs"])
+router = endpoints("jobs")
 LONGEST_REPORT = 4 * 1024
 JOBS = reads("JobDocument", "A job: `url`, `interval_s`, `meta`.", many=True, lines=True)
 Worker = Annotated[Installation, by_id(Permission.WORK)]

@@ -4,15 +4,16 @@ from collections.abc import AsyncIterator
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Header, Request
+from fastapi import Depends, Header, Request
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
 from models.roles import Permission
 from views import apps, operations
 from views.installation import Installation
 from web.access import by_id, of_app
+from web.routing import endpoints
 
-router = APIRouter(prefix="/api", tags=["live"])
+router = endpoints("live", "/api")
 LastId = Annotated[
     str | None, Header(description="The id of the last event; it is not sent again.")
 ]

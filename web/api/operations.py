@@ -2,15 +2,16 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 
 from models.operation import Cause, OperationState
 from models.roles import Permission
 from views import operations, runs
 from views.installation import Installation
 from web.access import in_app
+from web.routing import endpoints
 
-router = APIRouter(prefix="/api", tags=["operations"])
+router = endpoints("operations", "/api")
 Reader = Annotated[Installation, in_app(Permission.READ)]
 Operator = Annotated[Installation, in_app(Permission.OPERATE)]
 Limit = Annotated[int, Query(ge=1, le=1000)]

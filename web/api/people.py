@@ -2,15 +2,16 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 
 from models.roles import Permission
 from views import events, users
 from views.installation import Installation
 from web.access import of_app
 from web.bodies import Body, document, reads, reads_model, value_of
+from web.routing import endpoints
 
-router = APIRouter(prefix="/api/apps/{app}", tags=["people"])
+router = endpoints("people", "/api/apps/{app}")
 Reader = Annotated[Installation, of_app(Permission.READ)]
 Operator = Annotated[Installation, of_app(Permission.OPERATE)]
 Editor = Annotated[Installation, of_app(Permission.EDIT)]

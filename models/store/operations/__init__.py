@@ -146,7 +146,7 @@ def recent(
 class Wanted:
     """Which operations of a small app to list; an empty field admits all.
 
-    Recorded in [since, until); `after` is the last row of the page before: its instant and its id.
+    Recorded in [since, until); `after` is the id of the last operation of the page before.
     """
 
     small_app_id: int
@@ -155,7 +155,7 @@ class Wanted:
     causes: Collection[str] = ()
     since: datetime | None = None
     until: datetime | None = None
-    after: tuple[datetime, UUID] | None = None
+    after: UUID | None = None
 
 
 def page(connection: sa.Connection, wanted: Wanted, limit: int) -> list[dict[str, Any]]:
@@ -173,10 +173,17 @@ def page(connection: sa.Connection, wanted: Wanted, limit: int) -> list[dict[str
     if wanted.until is not None:
         query = query.where(at < wanted.until)
     if wanted.after is not None:
-        last, last_id = wanted.after
-        query = query.where((at < last) | ((at == last) & (id > last_id)))
+        last = _recorded_at(wanted.small_app_id, wanted.after)
+        query = query.where((at < last) | ((at == last) & (id > wanted.after)))
     ordered = query.order_by(at.desc(), id).limit(limit)
     return [dict(row._mapping) for row in connection.execute(ordered)]
+
+
+def _recorded_at(small_app_id: int, id: UUID) -> sa.ScalarSelect[datetime]:
+    """Return when an operation was recorded, as it is stored: it may be an unreadable instant."""
+    one = operations.alias()
+    found = sa.select(one.c.recorded_at).where(one.c.id == id, one.c.small_app_id == small_app_id)
+    return found.scalar_subquery()
 
 
 def attempts_of(connection: sa.Connection, operation_id: UUID) -> list[dict[str, Any]]:

@@ -66,6 +66,24 @@ class Recorded:
         """Whether a rerun, a retry or a backfill caused it."""
         return self.cause in REQUESTED
 
+    @property
+    def may_come_too_soon(self) -> bool:
+        """Whether the interval's tolerance decides about it."""
+        is_scheduled = self.cause in TICKED and self.first_started_at is None
+        return is_scheduled and any(getattr(one, "tolerance", None) for one in self.plan.triggers)
+
+    @property
+    def is_in_order(self) -> bool:
+        """Whether it waits for earlier operations of its action."""
+        has_order = self.plan.catch_up == "all" or self.is_requested
+        return has_order and self.overlap_key is not None
+
+    @property
+    def is_free(self) -> bool:
+        """Whether it may start, and no rule of `keep_back` has to look at anything else."""
+        has_rule = self.subject is not None or self.may_come_too_soon or self.is_in_order
+        return self.can_start and self.running is None and self.broken is None and not has_rule
+
 
 def keep_back(connection: sa.Connection, recorded: Recorded, attempt: int) -> NotClaimed | None:
     """Apply the subject's filter, tolerance, order and overlap; None if it may start."""
@@ -87,9 +105,7 @@ def keep_back(connection: sa.Connection, recorded: Recorded, attempt: int) -> No
 
 def _comes_too_soon(connection: sa.Connection, recorded: Recorded) -> bool:
     """Return whether the interval's tolerance drops this scheduled operation."""
-    is_scheduled = recorded.cause in TICKED
-    has_tolerance = any(getattr(one, "tolerance", None) for one in recorded.plan.triggers)
-    if not (is_scheduled and has_tolerance) or recorded.first_started_at is not None:
+    if not recorded.may_come_too_soon:
         return False
     others = (
         sa.select(operations.c.first_started_at)
@@ -110,8 +126,7 @@ def _earlier_in_order(connection: sa.Connection, recorded: Recorded) -> UUID | N
     Operations of a schedule with catch-up `all` run in order, and so do requested ones; neither
     kind waits for the whole other kind.
     """
-    is_in_order = recorded.plan.catch_up == "all" or recorded.is_requested
-    if not is_in_order or recorded.overlap_key is None:
+    if not recorded.is_in_order:
         return None
     is_other_requested = is_requested(operations.c)
     its_occurrence = sa.select(operations.c.occurrence_at).where(operations.c.id == recorded.id)

@@ -1,8 +1,9 @@
 """Claim an operation by changing exactly one row, or return why it does not start."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
@@ -12,12 +13,12 @@ from minutehand.grants import Grants
 from minutehand.steps import SmallApp
 from models.action.plan import NOTHING_PLANNED, Broken, Plan
 from models.operation import UNSTARTED, Cause, OperationState
-from models.sql import stands_in
+from models.sql import Change, Columns, is_among, read_each, stands_in, update_each
 from models.store import notices
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations.admission import NotClaimed, Recorded, keep_back, refuse
 from models.store.operations.finish import Ending, end
-from models.store.operations.move import move
+from models.store.operations.move import becomes, move
 from models.store.operations.running import Memory, memory
 from models.tables import actions, attempts, operations, revisions, small_apps
 from runtime.sections import AlertSettings
@@ -79,18 +80,28 @@ def claim(
     return _claimed(connection, recorded, attempt, worker, started)
 
 
-# Whether the operation's action is active.
-is_wanted = sa.exists().where(
-    actions.c.uid == operations.c.action_uid, actions.c.active, actions.c.deleted_at.is_(None)
-)
-_can_start = sa.and_(
-    operations.c.attempt == sa.bindparam("its_attempt"),
-    operations.c.state.in_(UNSTARTED),
-    is_wanted,
-)
+def is_wanted(row: Columns) -> sa.ColumnElement[bool]:
+    """Return the condition that an operation's action is active."""
+    its_action = actions.c.uid == row["action_uid"]
+    return sa.exists().where(its_action, actions.c.active, actions.c.deleted_at.is_(None))
+
+
+def _can_start(row: Columns, attempt: sa.ColumnElement[int]) -> sa.ColumnElement[bool]:
+    unstarted = stands_in(row["state"], UNSTARTED)
+    return sa.and_(row["attempt"] == attempt, unstarted, is_wanted(row))
+
+
 _other = operations.alias("other")
-_RECORDED = (
-    sa.select(
+
+
+def _recorded(id: sa.ColumnElement[UUID], attempt: sa.ColumnElement[int]) -> sa.Select[Any]:
+    running = (
+        sa.select(_other.c.id)
+        .where(_other.c.overlap_key == operations.c.overlap_key)
+        .where(stands_in(_other.c.state, {OperationState.RUNNING}))
+        .scalar_subquery()
+    )
+    query = sa.select(
         operations.c.id,
         operations.c.small_app_id,
         small_apps.c.name.label("app_name"),
@@ -105,31 +116,31 @@ _RECORDED = (
         operations.c.triggerer,
         operations.c.first_started_at,
         operations.c.steps,
-        _can_start.label("can_start"),
-        sa.select(_other.c.id)
-        .where(_other.c.overlap_key == operations.c.overlap_key)
-        .where(stands_in(_other.c.state, {OperationState.RUNNING}))
-        .scalar_subquery()
-        .label("running"),
+        _can_start(operations.c, attempt).label("can_start"),
+        running.label("running"),
         revisions.c.document,
         revisions.c.plan,
     )
-    .join(small_apps, small_apps.c.id == operations.c.small_app_id)
-    .join(
-        revisions,
-        (revisions.c.action_uid == operations.c.action_uid)
-        & (revisions.c.number == operations.c.revision),
+    its_revision = (revisions.c.action_uid == operations.c.action_uid) & (
+        revisions.c.number == operations.c.revision
     )
-    .where(operations.c.id == sa.bindparam("its_id"))
-)
+    in_app = query.join(small_apps, small_apps.c.id == operations.c.small_app_id)
+    return in_app.join(revisions, its_revision).where(operations.c.id == id)
+
+
+_ITS_ID = sa.bindparam("its_id", type_=operations.c.id.type)
+_ITS_ATTEMPT = sa.bindparam("its_attempt", type_=operations.c.attempt.type)
+_RECORDED = _recorded(_ITS_ID, _ITS_ATTEMPT)
 
 
 def recorded_of(connection: sa.Connection, operation_id: UUID, attempt: int) -> Recorded | None:
     """Return the recorded facts about an operation, None if the id is unknown."""
     asked = {"its_id": operation_id, "its_attempt": attempt}
     row = connection.execute(_RECORDED, asked).one_or_none()
-    if row is None:
-        return None
+    return None if row is None else _read(row)
+
+
+def _read(row: sa.Row[Any]) -> Recorded:
     if isinstance(row.plan, Broken):
         # It waits for its turn, and fails then.
         return Recorded(**{**row._mapping, "plan": NOTHING_PLANNED, "broken": row.plan.text})
@@ -138,8 +149,8 @@ def recorded_of(connection: sa.Connection, operation_id: UUID, attempt: int) -> 
 
 _START = move(
     OperationState.RUNNING,
-    operations.c.id == sa.bindparam("its_id"),
-    _can_start,
+    operations.c.id == _ITS_ID,
+    _can_start(operations.c, _ITS_ATTEMPT),
     worker=sa.bindparam("its_worker"),
 ).returning(operations.c.started_at, operations.c.failures, operations.c.losses)
 _ATTEMPT = sa.insert(attempts)
@@ -175,3 +186,78 @@ def _claimed(
         # Read after the start: no other operation of the action can end any more.
         memory=memory(connection, recorded.action_uid, recorded.subject),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """An attempt that a worker asks for."""
+
+    id: UUID
+    attempt: int
+    worker: str
+
+
+_WANTED = {"its_id": "id", "its_attempt": "attempt", "its_worker": "worker"}
+
+
+def _given(wanted: Sequence[Wanted]) -> list[dict[str, Any]]:
+    return [
+        {"its_id": one.id, "its_attempt": one.attempt, "its_worker": one.worker} for one in wanted
+    ]
+
+
+def lock_unstarted(connection: sa.Connection, wanted: Sequence[Wanted]) -> list[Recorded]:
+    """Return the recorded facts of those that are unstarted, locked for the caller.
+
+    What another process holds is left out: it is being claimed or changed there.
+    """
+    rows = read_each(connection, operations, _given(wanted), _WANTED, _unstarted)
+    return [_read(row) for row in rows]
+
+
+def _unstarted(given: Columns) -> sa.Select[Any]:
+    return (
+        _recorded(given["its_id"], given["its_attempt"])
+        .where(operations.c.attempt == given["its_attempt"])
+        .where(stands_in(operations.c.state, UNSTARTED))
+        .with_for_update(of=operations, skip_locked=True, key_share=True)
+    )
+
+
+def start_all(
+    connection: sa.Connection, wanted: Sequence[Wanted], shown: Mapping[str, Any]
+) -> set[UUID]:
+    """Start attempts that the caller has locked and found free; return those that started.
+
+    `shown` are columns to write at the start. At most one of an overlap key may be among them.
+    Raises IntegrityError as `claim` does: then none has started.
+    """
+    names = _WANTED | {f"shown_{name}": name for name in shown}
+    same = {f"shown_{name}": value for name, value in shown.items()}
+    rows = [{**given, **same} for given in _given(wanted)]
+    update_each(connection, operations, rows, names, _starts(tuple(shown)))
+    begun = sa.select(
+        operations.c.id,
+        operations.c.attempt,
+        operations.c.worker,
+        operations.c.started_at,
+        operations.c.state,
+    ).where(
+        is_among(connection, operations.c.id, [one.id for one in wanted]),
+        stands_in(operations.c.state, {OperationState.RUNNING}),
+    )
+    columns = ["operation_id", "attempt", "worker", "started_at", "state"]
+    noted = sa.insert(attempts).from_select(columns, begun).returning(attempts.c.operation_id)
+    return set(connection.execute(noted).scalars())
+
+
+@lru_cache(maxsize=8)
+def _starts(shown: tuple[str, ...]) -> Change:
+    def startable(row: Columns, given: Columns) -> list[sa.ColumnElement[bool]]:
+        return [row["id"] == given["its_id"], _can_start(row, given["its_attempt"])]
+
+    def started(given: Columns) -> dict[str, Any]:
+        values = {name: given[f"shown_{name}"] for name in shown}
+        return becomes(OperationState.RUNNING, UNSTARTED, worker=given["its_worker"], **values)
+
+    return Change(startable, started)

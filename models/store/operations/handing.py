@@ -101,7 +101,7 @@ _READY = (
         operations.c.occurrence_at,
         operations.c.subject,
         operations.c.triggerer,
-        is_wanted.label("is_wanted"),
+        is_wanted(operations.c).label("is_wanted"),
         revisions.c.plan,
         small_apps.c.grants,
     )

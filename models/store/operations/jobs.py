@@ -1,6 +1,6 @@
 """Read the operations of jobs: those to hand out, and those that a worker holds."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -12,14 +12,13 @@ from models.action.plan import Plan
 from models.errors import LeaseLost, NotFound
 from models.job import JOB, Job, id_of
 from models.operation import OperationState
-from models.sql import database_now, stands_in
-from models.store.operations.outbox import LONG_AGO
+from models.sql import Columns, database_now, read_each, stands_in
 from models.store.operations.running import lease_lost
 from models.store.scope import Scope
-from models.tables import JOB_TO_TAKE, action_cursor, operations, revisions
+from models.tables import JOB_TO_TAKE, action_cursor, operations, revisions, small_apps
 
-# By small app, None for all of them: the queues that workers ask for.
-Asked = Mapping[int | None, Collection[str]]
+# A small app, None for any, and a queue.
+Lane = tuple[int | None, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +27,6 @@ class Offer:
 
     id: UUID
     attempt: int
-    small_app_id: int
-    queue: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,29 +47,58 @@ class Held:
     cancelled_for: timedelta | None
 
 
-def offers(connection: sa.Connection, asked: Asked, limit: int) -> list[Offer]:
-    """Return up to `limit` operations for those who ask, the first recorded first.
+def offers(
+    connection: sa.Connection, asked: Mapping[Lane, int]
+) -> dict[tuple[int, str], list[Offer]]:
+    """Return operations for those who ask, by small app and queue, the first recorded first.
 
-    A pending one counts as well: it was not sent while the broker was away, or its backoff ended.
+    `asked` has the number of those who ask for a lane. The app whose first operation was recorded
+    first comes first. A pending operation counts as well: it was not sent while the broker was
+    away, or its backoff ended.
     """
-    is_due = operations.c.not_before <= database_now()
-    is_asked_for = [
-        operations.c.queue.in_(queues)
-        & (sa.true() if app_id is None else operations.c.small_app_id == app_id)
-        for app_id, queues in asked.items()
+    queues = [{"its_queue": queue} for app, queue in asked if app is None]
+    rows = read_each(connection, operations, queues, {"its_queue": "queue"}, _apps_with_jobs)
+    lanes = {(row.id, row.queue): asked[None, row.queue] for row in rows}
+    for (app, queue), count in asked.items():
+        if app is not None:
+            lanes[app, queue] = lanes.get((app, queue), 0) + count
+    given = [
+        {"its_app": app, "its_queue": queue, "count": count}
+        for (app, queue), count in lanes.items()
     ]
-    # Always true: with it, both stores use the index of jobs.
-    at_any_time = operations.c.recorded_at > database_now(-LONG_AGO)
-    query = (
-        sa.select(
-            operations.c.id, operations.c.attempt, operations.c.small_app_id, operations.c.queue
-        )
-        .where(sa.text(JOB_TO_TAKE), at_any_time, sa.or_(*is_asked_for))
-        .where(stands_in(operations.c.state, {OperationState.QUEUED}) | is_due)
-        .order_by(operations.c.recorded_at)
-        .limit(limit)
+    names = {"its_app": "small_app_id", "its_queue": "queue", "count": "attempt"}
+    found: dict[tuple[int, str], list[Offer]] = {}
+    rows = read_each(connection, operations, given, names, _first_of_lane)
+    for row in sorted(rows, key=lambda row: row.recorded_at):
+        lane = found.setdefault((row.small_app_id, row.queue), [])
+        lane.append(Offer(row.id, row.attempt))
+    return found
+
+
+def _is_to_take(app: sa.ColumnElement[int], queue: sa.ColumnElement[str]) -> tuple[Any, ...]:
+    is_due = operations.c.not_before <= database_now()
+    return (
+        sa.text(JOB_TO_TAKE),
+        operations.c.small_app_id == app,
+        operations.c.queue == queue,
+        stands_in(operations.c.state, {OperationState.QUEUED}) | is_due,
     )
-    return [Offer(*row) for row in connection.execute(query)]
+
+
+def _apps_with_jobs(given: Columns) -> sa.Select[Any]:
+    """Return each small app that has a job of the queue."""
+    to_take = _is_to_take(small_apps.c.id, given["its_queue"])
+    # Not an `exists`: PostgreSQL would join that with all jobs that wait.
+    first = sa.select(sa.func.min(operations.c.recorded_at)).where(*to_take)
+    apps = sa.select(small_apps.c.id, given["its_queue"].label("queue"))
+    return apps.where(first.correlate_except(operations).scalar_subquery().is_not(None))
+
+
+def _first_of_lane(given: Columns) -> sa.Select[Any]:
+    columns = ("id", "attempt", "small_app_id", "queue", "recorded_at")
+    query = sa.select(*(operations.c[name] for name in columns))
+    in_order = query.where(*_is_to_take(given["its_app"], given["its_queue"]))
+    return in_order.order_by(operations.c.recorded_at).limit(given["count"])
 
 
 _HELD = (

@@ -14,7 +14,7 @@ def test_looking_for_jobs(filled: Filled) -> None:
     statements = Statements(filled.engine)
 
     with statements.captured(), reading(filled.engine) as connection:
-        jobs.offers(connection, {None: {"quick"}, 1: {"quick", "crawl"}}, 500)
+        jobs.offers(connection, {(None, "quick"): 500, (1, "quick"): 3, (1, "crawl"): 1})
 
     assert statements.scans() == []
     assert "operations_jobs" in statements.indexes()

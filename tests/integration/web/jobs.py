@@ -7,10 +7,11 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from broker.sending import send_reserved
+from minutehand.steps import SmallApp
 from models.job import JOB
 from models.store.operations.outbox import Message
 from scheduler.changes.change import Changed
-from tests.factories import make_action, make_operation
+from tests.factories import DEFAULT_APP, make_action, make_operation
 
 URL = "https://example.com/feed"
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
@@ -27,8 +28,10 @@ def make_job(engine: sa.Engine, url: str = URL, **changes: Any) -> Changed:
     return make_action(engine, **document)
 
 
-def make_due(engine: sa.Engine, action: Changed, number: int = 0) -> UUID:
+def make_due(
+    engine: sa.Engine, action: Changed, number: int = 0, app: SmallApp = DEFAULT_APP
+) -> UUID:
     """Record an operation of a job and send it, as a tick does."""
-    id = make_operation(engine, action, NOON + timedelta(minutes=5 * number))
+    id = make_operation(engine, action, NOON + timedelta(minutes=5 * number), app=app)
     send_reserved(engine, [Message(id, 1, JOB, action.plan.queue)])
     return id

@@ -1,4 +1,4 @@
-"""The workers of examples/jobs do their work; if one is killed in the middle, another does it."""
+"""The workers of examples/jobs do their work, and report what they cannot do."""
 
 import os
 import shutil
@@ -6,18 +6,15 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from datetime import timedelta
 from pathlib import Path
 from uuid import UUID
 
 import pytest
 
 from models.roles import Role
-from models.sql import database_now
-from models.store.operations import recovery
 from runtime.clock import wait_for
 from runtime.config import Settings
-from tests.factories import row_of, update_operation
+from tests.factories import row_of
 from tests.integration.web.conftest import Serve, Web
 from tests.integration.web.jobs import make_due, make_job
 from tests.web_source import Page, WebSource, web_source
@@ -29,7 +26,6 @@ WORKERS = {
     "worker.go": ["go", "run", "worker.go"],
     "worker.sh": ["sh", "worker.sh"],
 }
-LEASE = timedelta(seconds=45)
 Start = Callable[[], "subprocess.Popen[bytes]"]
 
 
@@ -89,22 +85,3 @@ def test_a_worker_completes_a_job_and_reports_another_as_failed(
     assert becomes(desk, done, "success")
     assert row_of(desk.engine, done)["result"] == {"job": {"bytes": 5}}
     assert becomes(desk, failed, "failed")
-
-
-def test_the_job_of_a_killed_worker_is_done_by_another(
-    desk: Web, source: WebSource, start: Start
-) -> None:
-    source.pages["/slow"] = Page(b"12345", trickle_s=60)
-    id = make_work(desk, f"{source.url}/slow")
-    victim = start()
-    assert wait_for(lambda: bool(source.requests), 30)
-
-    kill(victim)
-    source.pages["/slow"] = Page(b"12345")
-    update_operation(desk.engine, id, heartbeat_at=database_now(-100.0))
-    with desk.engine.begin() as connection:
-        recovery.take_back_lost(connection, LEASE, 10)
-    start()
-
-    assert becomes(desk, id, "success")
-    assert row_of(desk.engine, id)["attempt"] == 2

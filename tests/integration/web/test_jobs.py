@@ -21,11 +21,12 @@ from models.tables import operations as table
 from runtime.clock import wait_for
 from runtime.database import reading
 from runtime.sections import AlertSettings
+from scheduler.changes import change
 from scheduler.dispatch import dispatch_ready
 from scheduler.explain.operation_text import waits
 from scheduler.on_demand.cancel import cancel
-from tests.factories import make_operation, row_of, update_operation
-from tests.integration.web.conftest import Web
+from tests.factories import author, make_app, make_operation, row_of, update_operation
+from tests.integration.web.conftest import Serve, Web
 from tests.integration.web.jobs import NOON, URL, make_due, make_job
 from tests.servers import Broker
 from views import apps
@@ -103,6 +104,52 @@ def test_of_two_workers_one_gets_the_job(desk: Web) -> None:
         answers = list(pool.map(lambda one: one.get("/jobs/next").status_code, [first, second]))
 
     assert sorted(answers) == [200, 204]
+
+
+def test_small_apps_take_turns(desk: Web) -> None:
+    other = make_app(desk.engine, "other")
+    for number in range(20):
+        make_due(desk.engine, make_job(desk.engine, f"https://example.com/{number}"))
+    rare = [f"https://example.com/rare/{number}" for number in range(2)]
+    for url in rare:
+        make_due(desk.engine, make_job(desk.engine, url, app=other), app=other)
+    client = desk.client(Role.WORKER)
+
+    urls = [next_job(client)["url"] for _ in range(5)]
+
+    assert [url in rare for url in urls] == [False, True, False, True, False]
+
+
+@pytest.mark.parametrize("pop_timeout_s", [1.0])
+def test_a_job_that_cannot_start_keeps_no_other_back(desk: Web) -> None:
+    paused = make_job(desk.engine, "https://example.com/paused")
+    refused = make_due(desk.engine, paused)
+    change.set_active(desk.engine, paused.uid, active=False, author=author())
+    id = make_due(desk.engine, make_job(desk.engine))
+    client = desk.client(Role.WORKER)
+
+    job = next_job(client)
+
+    assert job["operation_id"] == str(id)
+    assert client.get("/jobs/next").status_code == 204
+    assert row_of(desk.engine, refused)["state"] == "skipped"
+
+
+@pytest.mark.parametrize("pop_timeout_s", [20.0])
+def test_two_processes_hand_out_each_job_once(desk: Web, serve: Serve) -> None:
+    count = 40
+    second = serve(desk.opened.settings)
+    clients = [desk.client(Role.WORKER), second.client(Role.WORKER)]
+    with ThreadPoolExecutor(count) as pool:
+        waiting = [pool.submit(next_job, clients[number % 2]) for number in range(count)]
+        for number in range(count):
+            make_due(desk.engine, make_job(desk.engine, f"https://example.com/{number}"))
+        jobs = [one.result(60) for one in waiting]
+
+    assert len({job["operation_id"] for job in jobs}) == count
+    with reading(desk.engine) as connection:
+        attempts = connection.execute(sa.select(table.c.attempt, table.c.state)).all()
+    assert {tuple(one) for one in attempts} == {(1, "running")}
 
 
 def test_an_error_is_retried_after_the_backoff(desk: Web, caplog: pytest.LogCaptureFixture) -> None:
@@ -194,6 +241,23 @@ def test_a_cancel_reaches_the_worker_with_its_next_beat(desk: Web) -> None:
     assert told["stop"] == "cancelled"
     assert stopped.status_code == 204
     assert row_of(desk.engine, id)["state"] == "cancelled"
+
+
+def test_an_error_after_the_time_limit_is_not_retried(desk: Web) -> None:
+    id = make_due(desk.engine, make_job(desk.engine, policy={"retry": {"max_attempts": 5}}))
+    client = desk.client(Role.WORKER)
+    lease = next_job(client)["lease"]
+    # Its limit is half its interval; it has some seconds more to stop.
+    update_operation(desk.engine, id, started_at=database_now(-151.0))
+
+    told = report(client, "beat", lease).json()
+    stopped = report(client, "error", lease, error="stopped half-way")
+
+    assert (told["stop"], stopped.status_code) == ("time limit", 204)
+    row = row_of(desk.engine, id)
+    assert (row["state"], row["reason"], row["error"]) == (
+        "failed", "time limit", "stopped half-way",
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -2,14 +2,19 @@
 
 import socket
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import urlsplit
 
 import httpx
 import pytest
 
 from models.roles import Role
+from runtime.clock import wait_for
 from runtime.config import Settings
+from runtime.web_settings import WorkSettings
 from tests.integration.web.conftest import APP, Serve, Web, with_shop
+from tests.integration.web.jobs import URL, make_due, make_job
+from tests.integration.web.test_live import events
 
 Limited = Callable[..., Web]
 
@@ -162,20 +167,38 @@ def test_an_error_of_ours_shows_no_trace(
     assert "division" not in failed.text
 
 
-def test_a_database_that_is_away_is_said_so(home_of: Callable[[str], Settings], serve: Serve,
-                                             request: pytest.FixtureRequest) -> None:  # fmt: skip
-    web = with_shop(serve(home_of("postgresql")))
+def test_a_database_that_is_away_is_said_so_and_ends_nothing(
+    home_of: Callable[[str], Settings], serve: Serve, request: pytest.FixtureRequest
+) -> None:
+    patient = WorkSettings(pop_timeout_s=120)
+    web = with_shop(serve(home_of("postgresql").model_copy(update={"work": patient})))
     client, server = web.client(), request.getfixturevalue("postgresql")
     assert client.get("/readyz").status_code == 204
-    server.stop()
-    try:
-        answers = [client.get("/api/apps"), client.get("/readyz"), client.get("/healthz")]
-    finally:
-        server.start()
+    id = client.post(f"/api/actions/nightly:run?app={APP}").json()["id"]
+    worker = web.client(Role.WORKER)
+    with (
+        client.stream("GET", f"/api/operations/{id}/events") as stream,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        came = events(stream)
+        assert next(came)[2]["state"] == "queued"
+        waiting = pool.submit(worker.get, "/jobs/next", timeout=120)
+        assert wait_for(lambda: bool(web.app.state.handout._waiting), 30)
+        server.stop()
+        try:
+            answers = [client.get(path) for path in ("/api/apps", "/readyz", "/healthz")]
+        finally:
+            server.start()
+        assert client.get("/api/apps").status_code == 200
+        client.post(f"/api/operations/{id}:cancel")
+        make_due(web.engine, make_job(web.engine))
+
+        assert next(came)[2]["state"] == "cancelled"
+        assert waiting.result(60).json()["url"] == URL
 
     assert [one.status_code for one in answers] == [503, 503, 204]
+    assert answers[0].json()["type"] == "urn:minutehand:problem:database-unavailable"
     assert answers[0].headers["retry-after"]
-    assert client.get("/api/apps").status_code == 200
 
 
 def test_pages_of_named_origins_may_call(home_of: Callable[[str], Settings], serve: Serve) -> None:

@@ -1,0 +1,108 @@
+"""A real `minutehand web` process and plain HTTP/1.1 connections to it, for the benchmarks."""
+
+import asyncio
+import json
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks.harness import Database, process, until
+from models.roles import Role
+from tests.servers import free_port
+from views import tokens
+from views.installation import Installation
+
+
+@dataclass(frozen=True)
+class Server:
+    """A web process, and a token that opens everything."""
+
+    pid: int
+    port: int
+    token: str
+
+    @property
+    def authorization(self) -> str:
+        """The header line that carries the token."""
+        return f"Authorization: Bearer {self.token}"
+
+
+@contextmanager
+def web_process(database: Database, **environment: str) -> Iterator[Server]:
+    """Run a web process during the block."""
+    opened = Installation(database.settings.home)
+    opened.__dict__.update(settings=database.settings, engine=database.engine)
+    token = tokens.create(opened, Role.ADMIN, None).token
+    port, log = free_port(), database.settings.home / "web.log"
+    command = ["-m", "minutehand", "web", "--port", str(port)]
+    with process(command, database.environment(**environment), log) as started:
+        until(lambda: _answers(port), "the web process", log)
+        yield Server(started.pid, port, token)
+
+
+def _answers(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+@dataclass
+class Connection:
+    """A connection that is kept alive, with one request at a time."""
+
+    server: Server
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+
+    @staticmethod
+    async def open(server: Server) -> "Connection":
+        """Connect."""
+        return Connection(server, *await asyncio.open_connection("127.0.0.1", server.port))
+
+    def send(self, method: str, path: str, body: Any = None) -> None:
+        """Send a request."""
+        content = b"" if body is None else json.dumps(body).encode()
+        lines = (
+            f"{method} {path} HTTP/1.1",
+            "Host: 127.0.0.1",
+            self.server.authorization,
+            f"Content-Length: {len(content)}",
+        )
+        self.writer.write("\r\n".join((*lines, "", "")).encode() + content)
+
+    async def head(self) -> tuple[int, bytes]:
+        """Return the status and the headers of the answer."""
+        head = await self.reader.readuntil(b"\r\n\r\n")
+        return int(head[9:12]), head.lower()
+
+    async def answer(self) -> tuple[int, bytes]:
+        """Return the status and the body of the answer."""
+        status, head = await self.head()
+        _, found, rest = head.partition(b"content-length: ")
+        length = int(rest.partition(b"\r\n")[0]) if found else 0
+        return status, await self.reader.readexactly(length)
+
+    async def events(self, path: str) -> None:
+        """Begin to listen to a stream of server-sent events."""
+        self.send("GET", path)
+        status, _ = await self.head()
+        if status != 200:
+            raise RuntimeError(f"{path}: {status}")
+
+    async def event(self) -> dict[str, Any]:
+        """Return the data of the next event."""
+        while True:
+            line = await self.reader.readuntil(b"\n")
+            if line.startswith(b"data: "):
+                found: dict[str, Any] = json.loads(line.removeprefix(b"data: "))
+                return found
+
+    def close(self) -> None:
+        """Close the connection."""
+        self.writer.close()
+
+
+async def connections(server: Server, number: int) -> list[Connection]:
+    """Open many connections."""
+    return [await Connection.open(server) for _ in range(number)]

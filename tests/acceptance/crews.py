@@ -1,0 +1,185 @@
+"""The kinds of workers: how each is given work that it holds, and what shows how it goes."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+from uuid import UUID
+
+import psutil
+
+from tests.acceptance.installation import Installation
+from tests.acceptance.processes import Process, python, until
+from tests.acceptance.shop import Shop, killed
+from tests.acceptance.web_door import start_web
+
+NONE: Mapping[str, str] = MappingProxyType({})
+WORKER = Path(__file__).with_name("job_worker.py")
+
+
+class Crew(ABC):
+    """Workers of one kind; what they do is held until the gate is open."""
+
+    def __init__(self, installation: Installation) -> None:
+        self.installation = installation
+        self.gate = installation.file("go")
+
+    @abstractmethod
+    def due(self, **policy: Any) -> UUID:
+        """Record an operation for these workers."""
+
+    @abstractmethod
+    def worker(self, settings: Mapping[str, str] = NONE) -> Process:
+        """Start a worker."""
+
+    @abstractmethod
+    def begun(self, id: UUID) -> int:
+        """Return how often the work was begun."""
+
+    @abstractmethod
+    def ended(self, id: UUID) -> int:
+        """Return how often the work was carried to its end, on record or not."""
+
+    @abstractmethod
+    def repeat(self, worker: Process) -> None:
+        """Let the message or the report come again; return once it was passed over."""
+
+    @abstractmethod
+    def is_told(self, worker: Process) -> None:
+        """Wait until a worker was told that it has lost its operation."""
+
+    def send(self) -> None:
+        """Send what may be sent, as a tick does."""
+        self.installation.send()
+
+    def daemon(self) -> Process:
+        """Start the daemon."""
+        return self.installation.daemon()
+
+    def kill(self, worker: Process) -> None:
+        """Kill a worker."""
+        worker.kill()
+
+    def begins(self, id: UUID, times: int = 1) -> None:
+        """Wait until the work was begun so often."""
+        until(lambda: self.begun(id) == times, lambda: f"{self.begun(id)} of {times} beginnings")
+
+    def open(self) -> None:
+        """Let the work end."""
+        self.gate.touch()
+
+
+class OurSteps(Crew):
+    """Workers of ours, which run the steps of an action."""
+
+    def due(self, **policy: Any) -> UUID:
+        steps = {"trace_one": True, "trace_two": {"until": str(self.gate)}}
+        return self.installation.operation(
+            self.installation.action(operations=steps, policy=policy)
+        )
+
+    def send(self) -> None:
+        super().send()
+        self._kept = self.installation.kept_messages()
+
+    def worker(self, settings: Mapping[str, str] = NONE) -> Process:
+        return self.installation.worker(settings=settings)
+
+    def kill(self, worker: Process) -> None:
+        children = psutil.Process(worker.pid).children(recursive=True)
+        super().kill(worker)
+        until(lambda: not psutil.wait_procs(children, 0)[1], "its children end with it")
+
+    def begun(self, id: UUID) -> int:
+        return self._noted(id).count("start")
+
+    def ended(self, id: UUID) -> int:
+        return self._noted(id).count("end")
+
+    def repeat(self, worker: Process) -> None:
+        self.installation.put_messages(self._kept)
+        worker.said("not started, taken")
+
+    def is_told(self, worker: Process) -> None:
+        worker.said("nothing more is written")
+
+    def _noted(self, id: UUID) -> list[str]:
+        story = self.installation.trace.story(id)
+        return [what for _, step, what in story if step == "trace_two"]
+
+
+class Followed(Crew):
+    """The workers of another Celery application, which `minutehand.follow` follows."""
+
+    @cached_property
+    def shop(self) -> Shop:
+        """The application."""
+        return Shop(self.installation)
+
+    def due(self, **policy: Any) -> UUID:
+        step = {"kwargs": {"list_": str(self.gate)}}
+        return self.shop.due("count_stock", step=step, policy=policy)
+
+    def send(self) -> None:
+        self.shop.tick()
+        self._kept = self.installation.kept_messages("shop")
+
+    def daemon(self) -> Process:
+        return self.installation.daemon(self.shop.settings)
+
+    def worker(self, settings: Mapping[str, str] = NONE) -> Process:
+        return self.shop.worker(settings=settings)
+
+    def kill(self, worker: Process) -> None:
+        killed(self.shop, worker)
+
+    def begun(self, id: UUID) -> int:
+        return self.shop.said().count("count_stock begins")
+
+    def ended(self, id: UUID) -> int:
+        return self.shop.said().count("count_stock ends")
+
+    def repeat(self, worker: Process) -> None:
+        self.installation.put_messages(self._kept, queue="shop")
+        worker.said("is not run here: taken")
+
+    def is_told(self, worker: Process) -> None:
+        worker.said("ignored")
+
+
+class OverHttp(Crew):
+    """Workers in any language, which ask for jobs over HTTP."""
+
+    def __init__(self, installation: Installation) -> None:
+        super().__init__(installation)
+        self._workers: list[Process] = []
+        self._says: list[str] = []
+
+    def due(self, **policy: Any) -> UUID:
+        job = {"url": "https://example.com/feed", "meta": {"gate": str(self.gate)}}
+        return self.installation.operation(
+            self.installation.action(operations={"job": job}, policy=policy)
+        )
+
+    def worker(self, settings: Mapping[str, str] = NONE) -> Process:
+        if not self._says:
+            _, address = start_web(self.installation, settings)
+            token = self.installation.cli("token", "create", "--role", "worker")["token"]
+            self._says = [address, token]
+        command = python("-P", str(WORKER), *self._says)
+        self._workers.append(self.installation.processes.start("job-worker", command))
+        return self._workers[-1]
+
+    def begun(self, id: UUID) -> int:
+        return sum(one.text().count(f"begins {id}") for one in self._workers)
+
+    def ended(self, id: UUID) -> int:
+        return sum(one.text().count("complete 204") for one in self._workers)
+
+    def repeat(self, worker: Process) -> None:
+        worker.said("complete 409")
+
+    def is_told(self, worker: Process) -> None:
+        worker.said("complete 409")

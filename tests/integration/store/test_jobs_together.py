@@ -1,0 +1,176 @@
+"""Jobs are taken together under the rules of one claim; what one of them does spoils no other."""
+
+import threading
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from jobs import work
+from jobs.work import Taken
+from models.store.operations import jobs, recovery
+from models.store.operations.admission import NotClaimed
+from models.store.operations.claims import Claim, Wanted, claim
+from models.tables import operations
+from runtime.clock import wait_for
+from runtime.config import Settings
+from runtime.database import make_engine, reading
+from runtime.sections import AlertSettings
+from scheduler.changes import change
+from tests.factories import author, make_app, row_of, update_operation
+from tests.integration.web.jobs import NOON, make_due, make_job
+
+LEASE = timedelta(seconds=45)
+ALLOW = {"overlap": "allow"}
+ONE_OF_ALL: dict[jobs.Lane, int] = {(None, "quick"): 1}
+
+
+def make_jobs(engine: sa.Engine, count: int, **changes: object) -> list[UUID]:
+    actions = [make_job(engine, f"https://example.com/{n}", **changes) for n in range(count)]
+    return [make_due(engine, action) for action in actions]
+
+
+def take_all(engine: sa.Engine, ids: Sequence[UUID], attempt: int = 1) -> Taken:
+    return work.take_all(engine, [Wanted(id, attempt, f"worker of {id}") for id in ids])
+
+
+def started(taken: Taken) -> set[UUID]:
+    return {one.id for one in taken.started}
+
+
+def test_jobs_start_together_as_if_each_were_claimed(engine: sa.Engine) -> None:
+    together, alone = make_jobs(engine, 3), make_due(engine, make_job(engine))
+    assert isinstance(work.take(engine, (alone, 1), "worker", AlertSettings()), Claim)
+
+    taken = take_all(engine, together)
+
+    assert (started(taken), taken.undecided) == (set(together), set())
+    rows = [row_of(engine, id) for id in together]
+    own = row_of(engine, alone)
+    assert [row["worker"] for row in rows] == [f"worker of {id}" for id in together]
+    same = {key for key in own if own[key] is None}
+    for row in rows:
+        assert row["state"] == "running"
+        assert same == {key for key in row if row[key] is None}
+        assert row["steps"][0].keys() == own["steps"][0].keys()
+        assert row["started_at"] == row["first_started_at"] == row["heartbeat_at"]
+    with reading(engine) as connection:
+        query = "SELECT operation_id, attempt, worker, state, started_at FROM attempts"
+        noted = {UUID(str(row[0])): tuple(row[1:4]) for row in connection.execute(sa.text(query))}
+    assert noted == {
+        **{id: (1, f"worker of {id}", "running") for id in together},
+        alone: (1, "worker", "running"),
+    }
+
+
+def test_an_attempt_is_taken_once(engine: sa.Engine) -> None:
+    ids = make_jobs(engine, 2)
+    take_all(engine, ids)
+    update_operation(engine, ids[0], heartbeat_at=NOON - timedelta(days=365))
+    with engine.begin() as connection:
+        recovery.take_back_lost(connection, LEASE, 10)
+
+    late = take_all(engine, ids, attempt=1)
+    again = take_all(engine, ids, attempt=2)
+
+    assert (started(late), late.undecided) == (set(), set())
+    assert (started(again), again.undecided) == ({ids[0]}, set())
+
+
+def test_of_one_action_only_the_first_starts(engine: sa.Engine) -> None:
+    action = make_job(engine, "https://example.com/own")
+    first, second = (make_due(engine, action, number) for number in range(2))
+    (other,) = make_jobs(engine, 1)
+
+    taken = take_all(engine, [first, second, other])
+    refused = work.take(engine, (second, 1), "worker", AlertSettings())
+
+    assert (started(taken), taken.undecided) == ({first, other}, {second})
+    assert refused is NotClaimed.SKIPPED
+
+
+def test_operations_that_may_overlap_start_together(engine: sa.Engine) -> None:
+    action = make_job(engine, policy=ALLOW)
+    ids = [make_due(engine, action, number) for number in range(3)]
+
+    assert started(take_all(engine, ids)) == set(ids)
+
+
+def test_what_a_rule_may_keep_back_is_left_to_that_rule(engine: sa.Engine) -> None:
+    paused = make_job(engine, "https://example.com/paused")
+    in_order = make_job(engine, "https://example.com/order", policy={"catch_up": "all"})
+    kept = [make_due(engine, paused), make_due(engine, in_order)]
+    change.set_active(engine, paused.uid, active=False, author=author())
+    (free,) = make_jobs(engine, 1)
+
+    taken = take_all(engine, [*kept, free])
+
+    assert (started(taken), taken.undecided) == ({free}, set(kept))
+    assert [row_of(engine, id)["state"] for id in kept] == ["queued", "queued"]
+
+
+def test_a_start_at_the_same_moment_spoils_no_job(engine: sa.Engine) -> None:
+    action = make_job(engine, "https://example.com/own")
+    first, second = (make_due(engine, action, number) for number in range(2))
+    (other,) = make_jobs(engine, 1)
+    found: list[Taken] = []
+    together = threading.Thread(target=lambda: found.append(take_all(engine, [second, other])))
+    with engine.begin() as connection:
+        claim(connection, first, 1, "the first")
+        together.start()
+        if engine.dialect.name == "postgresql":
+            assert wait_for(lambda: waits_for_a_lock(engine), 10)
+    together.join(20)
+
+    (taken,) = found
+    left = taken.undecided - {second}
+    assert second in taken.undecided
+    assert started(taken) | left == {other}
+    for id in left:
+        assert isinstance(work.take(engine, (id, 1), "worker", AlertSettings()), Claim)
+
+
+def waits_for_a_lock(engine: sa.Engine) -> bool:
+    with reading(engine) as connection:
+        query = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+        return bool(connection.execute(sa.text(query)).scalar_one())
+
+
+def test_what_another_process_is_taking_is_left_to_it(
+    home_of: Callable[[str], Settings],
+) -> None:
+    """On SQLite a writer is alone."""
+    engine = make_engine(home_of("postgresql"))
+    held, free = make_jobs(engine, 2)
+    with engine.begin() as connection:
+        connection.execute(sa.select(operations).where(operations.c.id == held).with_for_update())
+
+        taken = take_all(engine, [held, free])
+
+    assert (started(taken), taken.undecided) == ({free}, set())
+    assert started(take_all(engine, [held])) == {held}
+    engine.dispose()
+
+
+def test_one_waiting_job_of_each_app_is_offered(engine: sa.Engine) -> None:
+    make_jobs(engine, 20)
+    app = make_app(engine, "other")
+    late = make_due(engine, make_job(engine, app=app), app=app)
+
+    with reading(engine) as connection:
+        offered = jobs.offers(connection, ONE_OF_ALL)
+        own = jobs.offers(connection, {(app.id, "quick"): 5, (1, "crawl"): 5})
+
+    assert [len(some) for some in offered.values()] == [1, 1]
+    assert list(offered) == [(1, "quick"), (app.id, "quick")]
+    assert [one.id for one in offered[app.id, "quick"]] == [late]
+    assert list(own) == [(app.id, "quick")]
+
+
+def test_a_job_that_waits_for_its_backoff_is_not_offered(engine: sa.Engine) -> None:
+    (id,) = make_jobs(engine, 1)
+    update_operation(engine, id, state="pending", not_before=NOON + timedelta(days=36_500))
+
+    with reading(engine) as connection:
+        assert jobs.offers(connection, ONE_OF_ALL) == {}

@@ -1,0 +1,61 @@
+"""The loop of a reader that asks the database for all who wait."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from runtime.database import DATABASE_AWAY
+
+logger = logging.getLogger("minutehand.web")
+
+# How long to leave the database alone after an error.
+AWAY_S = 1.0
+
+
+class Looks:
+    """Looks again and again as long as somebody waits, until `stop`.
+
+    `look()` returns whether to look again at once. It may fail: the next look comes all the same.
+    """
+
+    def __init__(
+        self,
+        look: Callable[[], Awaitable[bool]],
+        somebody_waits: Callable[[], bool],
+        interval_s: float,
+        without: str,
+    ) -> None:
+        self._look = look
+        self._somebody_waits = somebody_waits
+        self._interval_s = interval_s
+        # What the log says cannot be done while the database is away.
+        self._without = without
+        self._wanted = asyncio.Event()
+        self.stopped = False
+
+    def wake(self) -> None:
+        """Look, because somebody waits now."""
+        self._wanted.set()
+
+    def stop(self) -> None:
+        """Look no more."""
+        self.stopped = True
+        self._wanted.set()
+
+    async def run(self) -> None:
+        """Look until `stop`."""
+        while not self.stopped:
+            await self._wanted.wait()
+            if self._somebody_waits():
+                await asyncio.sleep(await self._pause_after_look())
+            else:
+                self._wanted.clear()
+
+    async def _pause_after_look(self) -> float:
+        try:
+            return 0.0 if await self._look() else self._interval_s
+        except DATABASE_AWAY as error:
+            logger.warning("%s while the database is away: %s", self._without, error)
+        except Exception:  # the next look must come
+            logger.exception("%s", self._without)
+        return AWAY_S
