@@ -72,7 +72,7 @@ class NewUser(View):
     name: str | None = None
     groups: tuple[str, ...] = ()
     activated_at: str | None = Field(None, description="An instant, or `now`.")
-    active: bool = True
+    active: bool = Field(True, strict=True)
 
 
 def add(installation: Installation, new: NewUser) -> AddedUser:

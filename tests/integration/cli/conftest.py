@@ -98,9 +98,19 @@ def door(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def call(
-    home: Path, door: str, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
-) -> Iterator[Call]:
+def call_here(home: Path, capsys: pytest.CaptureFixture[str]) -> Call:
+    """Call `minutehand` on the home folder: what a test needs beforehand."""
+
+    def call(*arguments: str) -> Result:
+        code = run(arguments)
+        captured = capsys.readouterr()
+        return Result(code, captured.out, captured.err)
+
+    return call
+
+
+@pytest.fixture
+def call(call_here: Call, door: str, request: pytest.FixtureRequest) -> Iterator[Call]:
     """Call `minutehand` on the home folder, or on a server of it."""
     server: Elsewhere | None = None
     named: tuple[dict[str, str], list[str]] = ({}, [])
@@ -115,12 +125,7 @@ def call(
             named = settings, server.options(Path(os.environ["SCHED_HOME"]))
         return named[1]
 
-    def call(*arguments: str) -> Result:
-        code = run([*options(), *arguments])
-        captured = capsys.readouterr()
-        return Result(code, captured.out, captured.err)
-
-    yield call
+    yield lambda *arguments: call_here(*options(), *arguments)
     if server is not None:
         server.close()
 

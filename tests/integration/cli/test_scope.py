@@ -37,11 +37,11 @@ BY_ID = [
 
 
 @pytest.fixture
-def theirs(call: Call, write: Write) -> dict[str, str]:
+def theirs(call_here: Call, write: Write) -> dict[str, str]:
     """An action of the small app `default`, an operation of it, and the small app `shop`."""
-    call("app", "add", write({"name": "shop"}, "shop.json"))
-    added = call("action", "add", write(make_document(name="secret plan")), "--json").json[0]
-    (ran,) = [call("action", "run", "secret plan", "--json").json]
+    call_here("app", "add", write({"name": "shop"}, "shop.json"))
+    added = call_here("action", "add", write(make_document(name="secret plan")), "--json").json[0]
+    (ran,) = [call_here("action", "run", "secret plan", "--json").json]
     return {
         "uid": added["uid"],
         "id": ran["id"],
@@ -51,17 +51,17 @@ def theirs(call: Call, write: Write) -> dict[str, str]:
 
 @pytest.mark.parametrize("command", BY_ID, ids=" ".join)
 def test_another_small_app_is_unknown(
-    call: Call, theirs: dict[str, str], command: tuple[str, ...]
+    call: Call, call_here: Call, theirs: dict[str, str], command: tuple[str, ...]
 ) -> None:
     arguments = [part.format(**theirs) for part in command]
-    before = _stored(call, theirs)
+    before = _stored(call_here, theirs)
 
     refused = call("--app", "shop", *arguments)
 
     assert refused.code == 2, refused
     assert refused.out == ""
     assert "secret plan" not in refused.err
-    assert _stored(call, theirs) == before
+    assert _stored(call_here, theirs) == before
 
 
 def test_another_small_app_is_neither_listed_nor_named(call: Call, theirs: dict[str, str]) -> None:

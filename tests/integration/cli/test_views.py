@@ -113,7 +113,7 @@ CASES: list[tuple[str, tuple[str, ...], Kind]] = [
 
 @pytest.fixture
 def filled(
-    call: Call, write: Write, home: Path, monkeypatch: pytest.MonkeyPatch
+    call_here: Call, write: Write, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[str], str]:
     """Fill an installation with one of each, hostile texts among them; return what fills in."""
     monkeypatch.setenv("SCHED_HOOK_SECRET", "s3cret")
@@ -122,20 +122,20 @@ def filled(
         "templates": {"hello": {"subject": "Hi", "text": "Hello {{ recipient.name }}"}},
         "users": [{"id": "ann@example.com", "groups": ["staff"]}],
     }
-    call("app", "apply", write(whole, "default.json"))
-    call("app", "add", write({"name": "shop"}, "shop.json"))
+    call_here("app", "apply", write(whole, "default.json"))
+    call_here("app", "add", write({"name": "shop"}, "shop.json"))
     documents = [
         make_document(name=name, owner="shop", when=HOURLY)
         for name in ("nightly", "other", "filled")
     ]
-    call("action", "add", write(documents, "all.json"))
+    call_here("action", "add", write(documents, "all.json"))
     engine = make_engine(load_settings(home, {}))
     with engine.connect() as connection:
         hour = connection.execute(
             sa.text("SELECT strftime('%Y-%m-%dT%H:00:00Z', 'now', '-3 hours')")
         ).scalar_one()
-    call("backfill", "filled", "--from", hour, "--to", hour)
-    ids = {"pending": call("action", "run", "nightly", "--json").json["id"]}
+    call_here("backfill", "filled", "--from", hour, "--to", hour)
+    ids = {"pending": call_here("action", "run", "nightly", "--json").json["id"]}
     with engine.begin() as connection:
         mine = sa.select(operations).where(operations.c.id == UUID(ids["pending"]))
         row = dict(connection.execute(mine).mappings().one())
@@ -157,8 +157,8 @@ def filled(
         "new": write(make_document(name="new", when=HOURLY), "new.json"),
         "app": write({"name": "new-app"}, "app.json"),
         "users": write([{"id": "bob@example.com"}], "users.json"),
-        "token": call("token", "create", "--role", "viewer", "--json").json["id"],
-        "job": call("job", "add", "--url", "https://example.com/b", "--json").json["id"],
+        "token": call_here("token", "create", "--role", "viewer", "--json").json["id"],
+        "job": call_here("job", "add", "--url", "https://example.com/b", "--json").json["id"],
         "jobs": write([{"url": "https://example.com/c"}], "jobs.json"),
     }
     return lambda text: text.format(**found)
