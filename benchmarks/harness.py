@@ -70,12 +70,15 @@ class Sizes:
     listeners: int = 1_000
     live_changes: int = 20
     read_s: int = 10
+    paged_actions: int = 100_000
+    paged_operations: int = 1_000_000
+    page_loads: int = 40
 
 
 FULL = Sizes()
 SMALL = Sizes(
     *(2_000, 20, 50, 100, 300, 10, 1, 30, 10, 100, 1, 5, 500, 20, 10, 10, 10, 2_000),
-    *(10, 1, 10, 10, 2, 1),
+    *(10, 1, 10, 10, 2, 1, 100, 1_000, 2),
 )
 
 

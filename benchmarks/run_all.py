@@ -17,6 +17,7 @@ from benchmarks import (
     bench_lateness,
     bench_mail,
     bench_many_due,
+    bench_pages,
     bench_refresh,
     bench_simulate,
     bench_start,
@@ -41,6 +42,7 @@ MEASURES: tuple[Measure, ...] = (
     bench_refresh.measure,
     bench_jobs.measure,
     bench_web.measure,
+    bench_pages.measure,
 )
 
 
