@@ -119,7 +119,7 @@ def _overview(connection: sa.Connection, installation: Installation) -> Overview
 
 
 def _rows(connection: sa.Connection, ids: Sequence[UUID]) -> list[dict[str, Any]]:
-    found = {row["id"]: row for row in operations.by_ids(connection, ids)}
+    found = {row["id"]: row for row in (operations.by_ids(connection, ids) if ids else ())}
     return [found[id] for id in ids if id in found]
 
 

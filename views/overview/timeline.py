@@ -89,8 +89,8 @@ def timeline_of(
 ) -> Timeline:
     """Return the timeline of some actions, in their order."""
     since, until = now - BACK, now + AHEAD
-    found = {row["uid"]: row for row in overview.named(connection, uids)}
-    bars = _bars(overview.counted(connection, list(found), since, SPAN))
+    found = {row["uid"]: row for row in (overview.named(connection, uids) if uids else ())}
+    bars = _bars(overview.counted(connection, list(found), since, SPAN) if found else ())
     ticked = overview.ticked(connection, since)
     return Timeline(
         since=since,

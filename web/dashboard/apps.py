@@ -14,6 +14,8 @@ from web.dashboard.session import Visitor, viewing
 router = APIRouter(include_in_schema=False)
 Viewer = Annotated[Visitor, viewing()]
 MOST_PEOPLE = 100
+# Each takes several statements.
+MOST_STATUSES = 50
 TONES = {"ready": "good", "running": "busy", "failed": "bad"}
 
 
@@ -25,7 +27,7 @@ def _tone(status: str) -> str:
 def list_apps(request: Request, visitor: Viewer) -> HTMLResponse:
     """Show all small apps and how fresh their data are."""
     found = apps.list_apps(visitor.opened).root
-    statuses = apps.statuses(visitor.opened, [one.name for one in found])
+    statuses = apps.statuses(visitor.opened, [one.name for one in found[:MOST_STATUSES]])
     values = {"visitor": visitor, "apps": found, "statuses": statuses, "data_tone": _tone}
     return render(request, "apps.html", values)
 

@@ -40,6 +40,11 @@ class Overviews:
             self._kept[key] = (monotonic(), made)
             return made
 
+    def forget(self) -> None:
+        """Let the next who looks see what is now: after a change."""
+        with self._lock:
+            self._kept.clear()
+
 
 @router.get("/")
 def overview(request: Request, visitor: Viewer) -> HTMLResponse:

@@ -137,6 +137,7 @@ def render_part(request: Request, template: str, values: Mapping[str, Any]) -> s
 def see(request: Request, path: str, notice: str = "") -> RedirectResponse:
     """Return the answer to a change: see another page, which tells what was done."""
     root = request.scope.get("root_path", "")
+    request.app.state.overviews.forget()
     made = RedirectResponse(f"{root}{path}", 303)
     if notice:
         made.set_cookie(
