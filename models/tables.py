@@ -159,7 +159,7 @@ actions = sa.Table(
     _at("updated_at", optional=False),
     _at("deleted_at"),
     _partial("actions_named", "small_app_id", "name", where="deleted_at IS NULL", unique=True),
-    _partial("actions_by_name", "name", "uid", where="deleted_at IS NULL"),
+    sa.Index("actions_by_name", "name", "uid"),
     sa.Index("actions_owned", "owner"),
     _partial("actions_on_events", "small_app_id", "event", where="event IS NOT NULL"),
     sa.Index("actions_look_back", "look_back_s"),
@@ -217,7 +217,8 @@ _UNSTARTED = "state IN ('pending', 'queued')"
 # The condition of the index operations_jobs: no worker has taken it.
 JOB_TO_TAKE = f"{_SENDABLE} AND task = 'job'"
 _RUNNING = "state = 'running'"
-_TROUBLED = "state IN ('failed', 'missed', 'partial')"
+# With the second half only what names an instant reads it.
+_TROUBLED = "state IN ('failed', 'missed', 'partial') AND finished_at IS NOT NULL"
 _WAITS_TURN = f"turn = 'waits' AND {_UNSTARTED}"
 _HAS_TURN = "turn = 'taken' AND state IN ('pending', 'queued', 'running')"
 

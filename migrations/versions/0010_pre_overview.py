@@ -8,7 +8,7 @@ down_revision = "0009_pre_sessions"
 branch_labels = None
 depends_on = None
 
-TROUBLED = "state IN ('failed', 'missed', 'partial')"
+TROUBLED = "state IN ('failed', 'missed', 'partial') AND finished_at IS NOT NULL"
 
 
 def upgrade() -> None:
@@ -18,11 +18,4 @@ def upgrade() -> None:
     op.create_index(
         "operations_troubled", "operations", columns, sqlite_where=only, postgresql_where=only
     )
-    there = sa.text("deleted_at IS NULL")
-    op.create_index(
-        "actions_by_name",
-        "actions",
-        ["name", "uid"],
-        sqlite_where=there,
-        postgresql_where=there,
-    )
+    op.create_index("actions_by_name", "actions", ["name", "uid"])

@@ -36,16 +36,27 @@ def troubled(
     `times` is how many of its operations did. `is_over`: a later run succeeded. Those that are not
     over come first, then the last ended.
     """
-    uid = operations.c.action_uid
-    newest = (operations.c.finished_at.desc(), operations.c.occurrence_at.desc())
-    ranked = sa.select(
-        operations.c.id,
-        operations.c.action_uid,
-        operations.c.finished_at,
-        sa.func.row_number().over(partition_by=uid, order_by=newest).label("place"),
-        sa.func.count().over(partition_by=uid).label("times"),
-    ).where(stands_in(operations.c.state, TROUBLED), operations.c.finished_at >= since)
-    last = ranked.where(scope.has(operations.c.small_app_id)).subquery("last")
+    # First what went wrong: SQLite would sort all operations by their actions instead.
+    wrong = (
+        sa.select(
+            operations.c.id,
+            operations.c.action_uid,
+            operations.c.occurrence_at,
+            operations.c.finished_at,
+        )
+        .where(stands_in(operations.c.state, TROUBLED), operations.c.finished_at >= since)
+        .where(scope.has(operations.c.small_app_id))
+        .cte("wrong")
+        .prefix_with("MATERIALIZED")
+    )
+    newest = (wrong.c.finished_at.desc(), wrong.c.occurrence_at.desc())
+    last = sa.select(
+        wrong.c.id,
+        wrong.c.action_uid,
+        wrong.c.finished_at,
+        sa.func.row_number().over(partition_by=wrong.c.action_uid, order_by=newest).label("place"),
+        sa.func.count().over(partition_by=wrong.c.action_uid).label("times"),
+    ).subquery("last")
     is_over = sa.func.coalesce(action_state.c.last_success_at > last.c.finished_at, sa.false())
     query = (
         sa.select(last.c.id, last.c.action_uid, last.c.times, is_over.label("is_over"))

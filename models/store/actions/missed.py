@@ -48,7 +48,8 @@ def spans(
     )
     query = (
         sa.select(missed_spans, *_OF_ACTION, revisions.c.plan, _RECORDED)
-        .join(actions, actions.c.uid == missed_spans.c.action_uid)
+        # Each has its action. An inner join lets SQLite read all actions first.
+        .outerjoin(actions, actions.c.uid == missed_spans.c.action_uid)
         .outerjoin(revisions, its_revision)
         .where(*where)
     )

@@ -13,7 +13,7 @@ import pytest
 from benchmarks.filling import analyze, bulk_insert, instant
 from models.fingerprint import operation_id
 from models.operation import OperationState
-from models.store import actions, clock_steps, notices, ticks
+from models.store import actions, clock_steps, notices, overview, ticks
 from models.store.actions import cursors
 from models.store.notices import overdue
 from models.store.operations import backfills, outbox, running
@@ -345,3 +345,15 @@ def test_an_action_is_found_with_its_health(filled: Filled, statements: Statemen
         actions.find(connection, 1, action.name, WHOLE_INSTALLATION)
 
     assert_indexed(statements)
+
+
+def test_an_overview_reads_what_it_shows(filled: Filled, statements: Statements) -> None:
+    since = filled.now - timedelta(days=1)
+    statements.is_repeated = False
+
+    with statements.captured(), reading(filled.engine) as connection:
+        overview.troubled(connection, WHOLE_INSTALLATION, since, 12)
+        overview.running(connection, WHOLE_INSTALLATION, 12)
+        overview.coming(connection, WHOLE_INSTALLATION, filled.now + timedelta(hours=1), 12)
+
+    assert_indexed(statements, "operations_troubled", "action_cursor_due")
