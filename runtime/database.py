@@ -74,14 +74,8 @@ def read_stored(text: str | bytes) -> Any:
 
 @contextmanager
 def reading(engine: sa.Engine) -> Iterator[sa.Connection]:
-    """Yield a connection that writes nothing; each statement sees one snapshot.
-
-    On PostgreSQL without a transaction around them, which would be two more round trips.
-    """
-    options: dict[str, Any] = dict(READ_ONLY)
-    if engine.dialect.name == "postgresql":
-        options["isolation_level"] = "AUTOCOMMIT"
-    with engine.connect().execution_options(**options) as connection, connection.begin():
+    """Yield a connection that writes nothing; each statement sees one snapshot."""
+    with engine.connect().execution_options(**READ_ONLY) as connection, connection.begin():
         yield connection
 
 

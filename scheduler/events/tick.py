@@ -14,7 +14,7 @@ from models.store import actions, ticks
 from models.store.actions import cursors
 from models.store.people import events
 from models.stored import instant_in
-from runtime.database import one_snapshot, reading, unhurried
+from runtime.database import reading, unhurried
 from scheduler.changes.revisions import reason_of
 from scheduler.events.decide import (
     Late,
@@ -72,7 +72,7 @@ class EventTick:
         """Decide and record these actions, except those with an unreadable event."""
         late = Late()
         try:
-            with one_snapshot(self.engine) as connection:
+            with reading(self.engine) as connection:
                 for some in undecided(connection, watched, self.now):
                     self._record([one for one in some if not one.is_late])
                     late.add(one for one in some if one.is_late)

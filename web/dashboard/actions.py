@@ -1,13 +1,14 @@
 """Pages of actions: the search, one action, and what can be done with them."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse
 from pydantic import BaseModel, Field
 
-from models.errors import InvalidDocument, NotFound, Refused, SchedulerError
+from models.errors import InvalidDocument, NotFound, Outdated, Refused, SchedulerError
 from models.json_text import read_json
 from models.roles import Permission
 from models.store.actions.search import Standing
@@ -131,7 +132,7 @@ def _change(opened: Installation, name: str, verb: str) -> str:
 @router.get("/apps/{app}/new-action")
 def new_action(request: Request, visitor: ReaderOfEditor, app: str) -> HTMLResponse:
     """Show an empty document to fill in."""
-    return _edit(request, visitor, app, None, pretty(NEW_ACTION), None)
+    return _edit(request, visitor, app, None, Draft(pretty(NEW_ACTION)))
 
 
 @router.get("/apps/{app}/actions/{action}")
@@ -182,13 +183,19 @@ def edit_action(request: Request, visitor: ReaderOfEditor, app: str, action: str
     """Show the document of an action to change it."""
     shown = actions.show(visitor.opened, action)
     document = shown.document if isinstance(shown.document, str) else pretty(shown.document)
-    return _edit(request, visitor, app, shown, document, None)
+    return _edit(request, visitor, app, shown, Draft(document))
 
 
 @router.post("/apps/{app}/check")
 def check_document(request: Request, visitor: Editor, app: str) -> HTMLResponse:
     """Show what a document means and what storing it would do; nothing is stored."""
     return render(request, "meaning.html", _meaning(visitor, app, visitor.form.one("document")))
+
+
+@router.get("/apps/{app}/store")
+def reopen(request: Request, _visitor: ReaderOfEditor, app: str) -> RedirectResponse:
+    """Lead from the address of a refused document to a new one."""
+    return see(request, f"/apps/{app}/new-action")
 
 
 @router.post("/apps/{app}/store", response_model=None)
@@ -204,9 +211,9 @@ def store_document(request: Request, visitor: Editor, app: str) -> HTMLResponse 
             )
         else:
             (done,) = changes.add(opened, [document]).root
-    except (InvalidDocument, Refused) as error:
+    except (InvalidDocument, Outdated, Refused) as error:
         shown = actions.show(opened, uid) if uid else None
-        return _edit(request, visitor, app, shown, text, error)
+        return _edit(request, visitor, app, shown, Draft(text, error, revision))
     told = say(f"edit.{done.change}", name=done.name, revision=done.revision)
     return see(request, f"/apps/{app}/actions/{done.uid}", told)
 
@@ -239,21 +246,30 @@ def change_action(
     return see(request, path, say(f"change.done_{verb}", count=1))
 
 
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A document as it is written, why it was refused, and the revision that it was read from."""
+
+    text: str
+    error: Exception | None = None
+    revision: str = ""
+
+
 def _edit(
-    request: Request,
-    visitor: Visitor,
-    app: str,
-    shown: actions.Action | None,
-    text: str,
-    error: Exception | None,
+    request: Request, visitor: Visitor, app: str, shown: actions.Action | None, draft: Draft
 ) -> HTMLResponse:
+    error = draft.error
     opened = visitor.opened
     values = {
         "visitor": visitor,
         "app": app,
         "shown": shown,
-        "text": text,
+        "text": draft.text,
         "error": error,
+        # A change that was made meanwhile is not overwritten by a second try.
+        "revision": draft.revision or (shown.revision if shown else ""),
+        "is_outdated": isinstance(error, Outdated),
+        "has_faults": isinstance(error, InvalidDocument),
         "steps": steps.list_steps(opened).steps,
         "templates": [one.name for one in templates.list_templates(opened).root],
         "groups": [one.name for one in users.list_groups(opened).root],
@@ -262,7 +278,7 @@ def _edit(
         "rhythms": RHYTHMS,
         "weekdays": WEEKDAYS,
     }
-    meaning = _meaning(visitor, app, text) if shown or error else NOTHING
+    meaning = _meaning(visitor, app, draft.text) if shown or error else NOTHING
     return render(request, "edit.html", {**meaning, **values}, 422 if error else 200)
 
 

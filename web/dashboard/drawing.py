@@ -8,8 +8,8 @@ from zoneinfo import ZoneInfo
 
 from views.actions.history import AHEAD, BACK, ActionHistory, Day
 from views.overview.timeline import SPAN, Bar, Lane, Timeline
-from views.words import in_zone, lasting
-from web.dashboard.rendering import tone
+from views.words import in_zone
+from web.dashboard.rendering import brief, tone
 from web.dashboard.texts import say
 
 WIDTH = 1200
@@ -285,19 +285,16 @@ def durations(history: ActionHistory, zone: str) -> Durations | None:
         ("p95", history.p95_s),
         ("limit", history.limit_s),
     )
-    lines = tuple(
-        (y(seconds), say(f"action.{name}", span=brief(seconds)))
-        for name, seconds in named
-        if seconds is not None and seconds <= most
-    )
-    return Durations(BARS_WIDTH, BARS_HEIGHT, marks, lines)
-
-
-def brief(seconds: float) -> str:
-    """Return a duration, to the millisecond if it is short."""
-    if seconds < 1:
-        return f"{seconds * 1000:.0f} ms"
-    return f"{seconds:.1f} s" if seconds < 60 else lasting(timedelta(seconds=seconds))
+    lines: list[tuple[float, str]] = []
+    for name, seconds in named:
+        # Of two lines that nearly meet, one is named.
+        if (
+            seconds is not None
+            and seconds <= most
+            and all(abs(y(seconds) - at) > 12 for at, _ in lines)
+        ):
+            lines.append((y(seconds), say(f"action.{name}", span=brief(seconds))))
+    return Durations(BARS_WIDTH, BARS_HEIGHT, marks, tuple(lines))
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,7 +110,7 @@ class Page:
 
     def lasting(self, since: datetime | None, until: datetime | None) -> str:
         """Return how long something took, or takes until now."""
-        return "" if since is None else lasting((until or self.now) - since)
+        return "" if since is None else brief(((until or self.now) - since).total_seconds())
 
 
 def render(
@@ -214,3 +214,10 @@ def _short(local: datetime, now: datetime) -> str:
 def _one_unit(span: timedelta) -> str:
     """Return a span in its largest unit: `3 h`."""
     return " ".join(lasting(span).split()[:2])
+
+
+def brief(seconds: float) -> str:
+    """Return a duration, to the millisecond if it is short."""
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    return f"{seconds:.1f} s" if seconds < 60 else lasting(timedelta(seconds=seconds))

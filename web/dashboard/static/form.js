@@ -19,7 +19,10 @@
 
   // What a cron rule says, if the form can say it.
   const rhythmOf = (when) => {
-    if (!when || typeof when !== "object" || typeof when.cron_rule !== "string") return { rhythm: "own" };
+    if (Number.isInteger(when?.every) && when.every % 60 === 0 && when.every < 3600) {
+      return { rhythm: "minutes", every: String(when.every / 60) };
+    }
+    if (typeof when?.cron_rule !== "string") return { rhythm: "own" };
     const rule = when.cron_rule.trim().toLowerCase();
     const [minute, hour, day, month, weekday, ...more] = rule.split(/\s+/);
     const step = minute?.match(/^\*\/(\d+)$/);
@@ -39,27 +42,36 @@
     return { rhythm: "own" };
   };
 
+  // A number that does not divide an hour is an interval: a cron rule would begin anew each hour.
+  const minutesOf = (number) => {
+    if (!Number.isInteger(number) || number < 1 || number > 59) return null;
+    if (number === 1) return "* * * * *";
+    return 60 % number ? { every: number * 60 } : `*/${number} * * * *`;
+  };
+
   const ruleOf = () => {
     const [hour, minute] = (field("time").value || "07:00").split(":").map(Number);
     switch (field("rhythm").value) {
-      case "minutes": return Number(field("every").value) > 1 ? `*/${field("every").value} * * * *` : "* * * * *";
+      case "minutes": return minutesOf(Number(field("every").value));
       case "hour": return `${minute} * * * *`;
       case "day": return `${minute} ${hour} * * *`;
       case "weekdays": return `${minute} ${hour} * * mon-fri`;
       case "week": return `${minute} ${hour} * * ${field("weekday").value}`;
-      case "month": return `${minute} ${hour} ${field("day").value || 1} * *`;
+      case "month": return `${minute} ${hour} ${field("day").value} * *`;
       default: return null;
     }
   };
 
   const show = (found) => {
-    form.disabled = found === null;
+    form.hidden = found === null;
     if (!found) return;
     const set = (name, value) => { if (field(name) !== document.activeElement) field(name).value = value ?? ""; };
     set("name", found.name);
     set("owner", found.owner);
     const known = rhythmOf(found.when);
-    set("rhythm", known.rhythm);
+    // While one writes a part of the rule, a wrong part does not change what one writes.
+    const isWriting = ["time", "every", "weekday", "day"].includes(document.activeElement?.name);
+    if (!isWriting) set("rhythm", known.rhythm);
     if (known.time) set("time", known.time);
     if (known.every) set("every", known.every);
     if (known.weekday) set("weekday", known.weekday);
@@ -101,7 +113,7 @@
       const rule = ruleOf();
       if (rule === null) return;
       const zone = found.when?.timezone ?? field("zone").value;
-      found.when = { cron_rule: rule, ...(zone ? { timezone: zone } : {}) };
+      found.when = typeof rule === "string" ? { cron_rule: rule, ...(zone ? { timezone: zone } : {}) } : rule;
     }
     text.value = JSON.stringify(found, null, 2);
     text.dispatchEvent(new Event("input", { bubbles: true }));

@@ -59,6 +59,28 @@
     }
   });
 
+  // Relative times go on, and a page shows the run that it announced.
+  const units = [["d", 86400], ["h", 3600], ["min", 60], ["s", 1]];
+  const relative = (seconds) => {
+    const [unit, size] = units.find(([, one]) => Math.abs(seconds) >= one) ?? units[3];
+    const span = `${Math.floor(Math.abs(seconds) / size)} ${unit}`;
+    return (seconds >= 0 ? document.body.dataset.in : document.body.dataset.ago).replace("{span}", span);
+  };
+  const loaded = Date.now();
+  const isBusy = () => document.querySelector("form[data-guard], dialog[open], input:focus, input[name=uid]:checked");
+  setInterval(() => {
+    if (document.hidden) return;
+    const now = Date.now();
+    for (const one of document.querySelectorAll("time[datetime]")) {
+      const shown = one.querySelector(".rel");
+      const text = relative((Date.parse(one.dateTime) - now) / 1000);
+      if (shown && shown.textContent !== text) shown.textContent = text;
+    }
+    const due = document.querySelector("[data-due] time");
+    const at = due ? Date.parse(due.dateTime) : Infinity;
+    if (at > loaded && now > at + 3000 && !isBusy()) location.reload();
+  }, 1000);
+
   // What is selected, and what has not been stored.
   const count = () => {
     const bar = document.querySelector(".chosen");
