@@ -107,7 +107,7 @@ def test_an_action_is_made_run_and_mended_without_leaving_the_browser(
         page.fill("[name=groups]", "buyers")
         expect(page.locator("#meaning")).to_contain_text("at 09:30 on Monday to Friday")
         expect(page.locator("#meaning")).to_contain_text("It reaches 0 people now")
-        page.click("text=Save")
+        page.click("button:text-is('Save')")
         expect(page.locator(".notice")).to_have_text("greet buyers is saved.")
 
         _run_and_cancel(page)
@@ -132,10 +132,10 @@ def _break_and_mend(page: Page) -> None:
     text = page.input_value("#text")
     page.fill("#text", text.replace("30 9", "61 9"))
     expect(page.locator("#meaning")).to_contain_text("minute '61' is above 59")
-    page.click("text=Save")
+    page.click("button:text-is('Save')")
     expect(page.locator(".error[role=alert]")).to_contain_text("It is not saved.")
     page.fill("#text", text.replace("30 9", "45 9"))
-    page.click("text=Save")
+    page.click("button:text-is('Save')")
     expect(page.locator(".notice")).to_have_text("greet buyers is now at revision 2.")
     expect(page.locator("pre .new").first).to_contain_text("45 9 * * mon-fri")
 
