@@ -1,0 +1,71 @@
+"""Two who edit one action: neither overwrites the other unasked."""
+
+import json
+import re
+
+import httpx
+
+from tests.integration.web.conftest import APP, NIGHTLY, Web
+from tests.integration.web.dashboard.conftest import Browse, csrf_of
+
+FIELDS = re.compile(r'<input type="hidden" name="(uid|revision)" value="([^"]*)">')
+OVERWRITE = re.compile(r'<button name="revision" value="(\d+)"')
+
+
+def document(hour: int) -> str:
+    return json.dumps({**NIGHTLY, "when": {"cron_rule": f"0 {hour} * * *"}})
+
+
+def opened(browser: httpx.Client) -> dict[str, str]:
+    """Return the hidden fields of the form that edits `nightly`."""
+    return dict(FIELDS.findall(browser.get(f"/apps/{APP}/actions/nightly/edit").text))
+
+
+def test_a_change_made_meanwhile_is_overwritten_only_when_asked(
+    web_on_sqlite: Web, browse: Browse
+) -> None:
+    browser = browse(web_on_sqlite)
+    csrf = csrf_of(browser)
+    first, second = opened(browser), opened(browser)
+
+    def save(fields: dict[str, str], hour: int) -> httpx.Response:
+        values = {**fields, "csrf": csrf, "document": document(hour)}
+        return browser.post(f"/apps/{APP}/store", data=values)
+
+    assert save(first, 4).status_code == 303
+    refused = save(second, 5)
+    again = save(dict(FIELDS.findall(refused.text)), 5)
+
+    assert (refused.status_code, again.status_code) == (422, 422)
+    assert "Somebody changed the action while you edited it." in again.text
+    wanted = OVERWRITE.search(again.text)
+    assert wanted is not None
+    assert save({**second, "revision": wanted[1]}, 5).status_code == 303
+    shown = web_on_sqlite.client().get(f"/api/actions/nightly?app={APP}").json()
+    assert (shown["revision"], shown["document"]["when"]["cron_rule"]) == (3, "0 5 * * *")
+
+
+def test_a_refused_document_comes_back_with_its_faults(web_on_sqlite: Web, browse: Browse) -> None:
+    browser = browse(web_on_sqlite)
+    values = {
+        "csrf": csrf_of(browser),
+        "document": '{"name": "x", "when": {"cron_rule": "61 * * * *"}}',
+    }
+
+    refused = browser.post(f"/apps/{APP}/store", data=values)
+    broken = browser.post(f"/apps/{APP}/store", data={**values, "document": "{oops"})
+
+    assert (refused.status_code, broken.status_code) == (422, 422)
+    assert "is above 59" in refused.text
+    assert "61 * * * *" in refused.text
+    assert "{oops" in broken.text
+    assert browser.get(f"/apps/{APP}/store").headers["location"] == f"/apps/{APP}/new-action"
+
+
+def test_an_unknown_change_is_refused(web_on_sqlite: Web, browse: Browse) -> None:
+    browser = browse(web_on_sqlite)
+    csrf = csrf_of(browser)
+
+    assert browser.post("/actions", data={"csrf": csrf, "verb": "x"}).status_code == 409
+    for path in (f"/apps/{APP}/actions/nightly/x", "/operations/x/x"):
+        assert browser.post(path, data={"csrf": csrf}).status_code == 404
