@@ -27,7 +27,7 @@ from runtime.config import Settings
 from runtime.database import make_engine
 from runtime.logs import set_up_logs
 from runtime.skew import SkewWatch
-from runtime.supervisor import end_with_parent
+from runtime.supervisor import STOPS_WITHIN_S, end_with_parent
 from tasks.lease import stopping
 from tasks.registry import registry_of
 
@@ -133,7 +133,7 @@ def run(settings: Settings, queues: str, concurrency: int | None) -> int:
     queues = parse_queues(queues)
     name = queues.replace(",", "-")
     set_up_logs(settings.log, name)
-    end_with_parent()
+    end_with_parent(settings.worker.stop_grace_s + STOPS_WITHIN_S)
     own = {HEAVY: settings.worker.heavy, DEFAULT: settings.worker.default}
     return serve(settings, queues, concurrency or own.get(queues, settings.worker.quick), name)
 

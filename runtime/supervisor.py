@@ -24,6 +24,8 @@ LONGEST_PAUSE_S = 30.0
 # A child that lived this long is restarted at once.
 HEALTHY_S = 60.0
 WATCH_S = 0.5
+# How long a child whose parent is gone may take to stop.
+STOPS_WITHIN_S = 20.0
 # Linux only; elsewhere the next `up` stops the children of a killed one.
 PRCTL = getattr(ctypes.CDLL(None), "prctl", None) if sys.platform == "linux" else None
 PR_SET_PDEATHSIG = 1
@@ -119,8 +121,11 @@ def folder_lock(folder: Path) -> Iterator[IO[str]]:
         yield file
 
 
-def end_with_parent() -> None:
-    """Send this process SIGTERM when the parent that started it is gone."""
+def end_with_parent(within_s: float = STOPS_WITHIN_S) -> None:
+    """Send this process SIGTERM when the parent that started it is gone.
+
+    If it has not ended `within_s` later, it is killed with its children: nobody else would.
+    """
     parent = os.environ.get(PARENT)
     if parent is None:
         return
@@ -130,6 +135,10 @@ def end_with_parent() -> None:
         while os.getppid() == int(parent):
             pause.wait(WATCH_S)
         os.kill(os.getpid(), signal.SIGTERM)
+        pause.wait(within_s)
+        if os.getpgrp() == os.getpid():
+            os.killpg(0, signal.SIGKILL)
+        os.kill(os.getpid(), signal.SIGKILL)
 
     threading.Thread(target=watch, name="parent", daemon=True).start()
 
