@@ -129,7 +129,9 @@ def _change(opened: Installation, name: str, verb: str) -> str:
     return ""
 
 
+# The second is the address of a refused document, should somebody go to it again.
 @router.get("/apps/{app}/new-action")
+@router.get("/apps/{app}/store")
 def new_action(request: Request, visitor: ReaderOfEditor, app: str) -> HTMLResponse:
     """Show an empty document to fill in."""
     return _edit(request, visitor, app, None, Draft(pretty(NEW_ACTION)))
@@ -190,12 +192,6 @@ def edit_action(request: Request, visitor: ReaderOfEditor, app: str, action: str
 def check_document(request: Request, visitor: Editor, app: str) -> HTMLResponse:
     """Show what a document means and what storing it would do; nothing is stored."""
     return render(request, "meaning.html", _meaning(visitor, app, visitor.form.one("document")))
-
-
-@router.get("/apps/{app}/store")
-def reopen(request: Request, _visitor: ReaderOfEditor, app: str) -> RedirectResponse:
-    """Lead from the address of a refused document to a new one."""
-    return see(request, f"/apps/{app}/new-action")
 
 
 @router.post("/apps/{app}/store", response_model=None)
