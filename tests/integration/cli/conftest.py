@@ -46,11 +46,6 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sqlite_template: Path)
     return folder
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    """Register the marker of tests that a server elsewhere cannot pass."""
-    config.addinivalue_line("markers", "only_here: what works on the machine itself alone")
-
-
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run what calls commands through both doors: on this machine, and by a server."""
     if "call" in metafunc.fixturenames and not list(
