@@ -24,6 +24,7 @@ from views.words import lasting
 DAY = timedelta(days=1)
 SOON = timedelta(hours=1)
 SHOWN = 12
+START_DAEMON = "Start one: minutehand up, or python scheduler_server.py."
 
 
 class Attention(View):
@@ -81,6 +82,9 @@ def _overview(connection: sa.Connection, installation: Installation) -> Overview
     now, scope, settings = read_clock(connection), installation.scope, installation.settings
     apps = {one.id: one.name for one in small_apps.listed(connection)}
     daemon = daemon_in(connection, settings, now)
+    if daemon is not None and scope.small_app_id is not None:
+        # What a tick did counts and names the actions of other small apps.
+        daemon = daemon.model_copy(update={"report": {}})
     ids, count = overview.running(connection, scope, SHOWN)
     attention = _attention(connection, installation, now, apps)
     coming = overview.coming(connection, scope, now + SOON, SHOWN)
@@ -114,7 +118,14 @@ def _overview(connection: sa.Connection, installation: Installation) -> Overview
             )
             for row in coming
         ),
-        timeline=timeline_of(connection, list(lanes)[:SHOWN], now, apps, settings),
+        timeline=timeline_of(
+            connection,
+            list(lanes)[:SHOWN],
+            now,
+            apps,
+            settings,
+            has_load=scope.small_app_id is None,
+        ),
     )
 
 
@@ -196,10 +207,10 @@ def _verdict(
 ) -> tuple[str, str, str]:
     """Return the tone, the sentence and the advice: the worst thing alone speaks."""
     if daemon is None:
-        return "bad", "No daemon has ticked yet.", "Start one: minutehand server."
+        return "bad", "No daemon has ticked yet.", START_DAEMON
     if not daemon.is_ticking:
         since = lasting(now - daemon.last_tick_at)
-        advice = f"Its last tick was {since} ago, by {daemon.name}. Start one: minutehand server."
+        advice = f"Its last tick was {since} ago, by {daemon.name}. {START_DAEMON}"
         return "bad", "No daemon ticks, so nothing new starts.", advice
     if lacks_worker:
         advice = "Start one: minutehand worker."

@@ -76,7 +76,7 @@ class Timeline(View):
     now: Instant
     until: Instant
     lanes: tuple[Lane, ...]
-    load: tuple[Load, ...] = Field(description="Of all small apps.")
+    load: tuple[Load, ...] = Field(description="Of all small apps; empty for one of them.")
     outages: tuple[Outage, ...]
 
 
@@ -86,8 +86,10 @@ def timeline_of(
     now: datetime,
     apps: Mapping[int, str],
     settings: Settings,
+    *,
+    has_load: bool,
 ) -> Timeline:
-    """Return the timeline of some actions, in their order."""
+    """Return the timeline of some actions, in their order; `has_load` for all small apps alone."""
     since, until = now - BACK, now + AHEAD
     found = {row["uid"]: row for row in (overview.named(connection, uids) if uids else ())}
     bars = _bars(overview.counted(connection, list(found), since, SPAN) if found else ())
@@ -107,7 +109,7 @@ def timeline_of(
             for uid in uids
             if uid in found
         ),
-        load=tuple(_load(ticked)),
+        load=tuple(_load(ticked)) if has_load else (),
         outages=tuple(_outages(ticked, now, timedelta(seconds=settings.scheduler.tick_seconds))),
     )
 

@@ -73,10 +73,9 @@ def list_actions(
     """Show a page of the actions that a search finds; htmx asks for the rows alone."""
     asked = Standing(standing) if standing in set(Standing) else None
     found = search.search(visitor.opened, q, owner or None, asked, PAGE, cursor)
-    is_part = is_fragment(request)
     return render(
         request,
-        "actions_found.html" if is_part else "actions.html",
+        "actions_found.html" if is_fragment(request) else "actions.html",
         {
             "visitor": visitor,
             "found": found,
@@ -87,7 +86,6 @@ def list_actions(
             "apps": [one.name for one in apps.list_apps(visitor.whole).root],
             "app": visitor.opened.app_name if visitor.opened.is_bound else "",
             "spark": drawing.spark,
-            "is_part": is_part,
         },
     )
 

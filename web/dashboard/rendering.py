@@ -7,8 +7,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
-from zoneinfo import ZoneInfo, available_timezones
+from zoneinfo import ZoneInfo
 
+import pytz
 from fastapi import Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -38,7 +39,7 @@ POLICY = "; ".join(
 # With no-referrer, a browser would hide the origin of our own forms from us.
 HEADERS = {"Content-Security-Policy": POLICY, "Referrer-Policy": "same-origin"}
 # Those that fields offer; each one that is known is taken.
-ZONES = sorted(name for name in available_timezones() if "/" in name and name[:4] != "Etc/")
+ZONES = pytz.common_timezones
 # How each state of an operation looks: one of the five tones that the style sheet has.
 TONES = {
     "pending": "idle",
@@ -175,14 +176,9 @@ def _version(name: str) -> str:
     return sha256((STATIC / name).read_bytes()).hexdigest()[:12]
 
 
-@cache
-def _zones() -> frozenset[str]:
-    return frozenset(available_timezones())
-
-
 def choose_zone(request: Request, response: Response, zone: str) -> bool:
     """Let the browser keep the zone in which times are shown; False for none that is known."""
-    if zone not in _zones():
+    if zone not in pytz.all_timezones_set:
         return False
     root = request.scope.get("root_path", "")
     response.set_cookie(
@@ -199,7 +195,7 @@ def choose_zone(request: Request, response: Response, zone: str) -> bool:
 def _zone(asked: str | None) -> str:
     """Return the zone that the viewer chose or has; UTC for none that is known."""
     named = (asked or "").replace("%2F", "/")
-    return named if named in _zones() else "UTC"
+    return named if named in pytz.all_timezones_set else "UTC"
 
 
 def _short(local: datetime, now: datetime) -> str:

@@ -10,12 +10,13 @@ import pytest
 from runtime.supervisor import PARENT
 
 CHILD = """
-import signal, sys, time
+import signal, sys
 from runtime.supervisor import end_with_parent
 if sys.argv[1] == "deaf":
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 end_with_parent(0.2)
-time.sleep(600)
+while True:
+    signal.pause()
 """
 
 

@@ -125,6 +125,17 @@ def test_a_gap_between_ticks_is_an_outage(web: Web, client: httpx.Client) -> Non
     assert sum(one["recorded"] for one in shown["load"]) == 15
 
 
+def test_one_small_app_learns_nothing_of_what_ticks_did_for_others(web: Web) -> None:
+    tick(web, recorded=7, downtime={"most_missed": [{"name": "of another app", "missed": 3}]})
+    of_shop = web.client(Role.VIEWER, APP)
+
+    shown = overview(of_shop)
+
+    assert shown["timeline"]["load"] == []
+    assert shown["daemon"]["report"] == {}
+    assert "of another app" not in of_shop.get("/api/overview").text
+
+
 def names(client: httpx.Client, **query: Any) -> list[str]:
     found = client.get("/api/actions:search", params={"app": APP, **query}).raise_for_status()
     return [one["name"] for one in found.json()["items"]]
