@@ -66,6 +66,10 @@ class Crew(ABC):
         """Wait until the work was begun so often."""
         until(lambda: self.begun(id) == times, lambda: f"{self.begun(id)} of {times} beginnings")
 
+    def ends(self, id: UUID) -> None:
+        """Wait until one worker has carried the work to its end, which it may say after the row."""
+        until(lambda: self.ended(id) == 1, lambda: f"{self.ended(id)} ends, not one")
+
     def open(self) -> None:
         """Let the work end."""
         self.gate.touch()

@@ -54,7 +54,7 @@ def test_a_killed_worker_s_operation_is_taken_up_again_and_ends_once(crew: Crew)
     row = crew.installation.becomes(id, "success")
     assert (row["attempt"], row["losses"], row["failures"]) == (2, 1, 0)
     assert [state for _, state, _ in crew.installation.attempts(id)] == ["lost", "success"]
-    assert crew.ended(id) == 1
+    crew.ends(id)
 
 
 def test_a_frozen_worker_loses_its_operation_and_its_late_report_changes_nothing(
@@ -76,7 +76,7 @@ def test_a_frozen_worker_loses_its_operation_and_its_late_report_changes_nothing
     row = crew.installation.becomes(id, "success")
     assert (between["state"], between["attempt"]) == ("running", 2)
     assert (row["attempt"], row["losses"], row["failures"]) == (2, 1, 0)
-    assert crew.ended(id) == 1
+    crew.ends(id)
 
 
 def test_what_comes_twice_counts_once(crew: Crew) -> None:
