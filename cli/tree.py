@@ -34,7 +34,7 @@ COMMANDS: Places = {
     "up": ("processes:up", "Run broker, daemon, workers and the API here."),
     "worker": ("processes:worker", "Run a Celery worker that executes operations."),
     "web": ("processes:web", "Serve the HTTP API."),
-    "agent": ("processes:agent", "Serve a Celery worker that follows."),
+    "agent": ("processes:agent", "Serve Celery workers that follow."),
     "migrate": ("processes:migrate", "Upgrade the database to this release."),
     "status": ("status:status", "Show the daemon, workers, and operations of the last day."),
     "simulate": (

@@ -3,16 +3,18 @@
 Such a task never runs, so nothing else would end its operation.
 """
 
+from __future__ import annotations
+
 import logging
 import os
 import threading
 from collections.abc import Callable
 from time import monotonic
-from typing import Any
+from typing import Any, Optional
 
 from celery import Celery, signals
 
-from minutehand.agent_process import AgentProcess
+from minutehand.agents import Agent
 from minutehand.channel import AgentAway, Channel
 from minutehand.followed import HEADER
 
@@ -23,7 +25,7 @@ ANSWER_S = 15.0
 # How long to wait for an agent or its database.
 NOTE_S = 60.0
 
-AgentOf = Callable[[Celery], AgentProcess | None]
+AgentOf = Callable[[Celery], Optional[Agent]]
 
 
 def note_discarded(app: Celery, agent_of: AgentOf) -> None:
@@ -54,7 +56,7 @@ def ours(headers: Any, id: str) -> dict[str, Any] | None:
     return header if header.get("id") == id else None
 
 
-def _note(agent: AgentProcess | None, message: dict[str, Any] | None, said: dict[str, str]) -> None:
+def _note(agent: Agent | None, message: dict[str, Any] | None, said: dict[str, str]) -> None:
     # In a pool's child nothing is to be noted: the operation has ended already.
     if agent is None or message is None or agent.worker_pid != os.getpid():
         return
