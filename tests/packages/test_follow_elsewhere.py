@@ -34,13 +34,21 @@ class Libraries:
 
 SETS = [
     Libraries(
-        "5.2.7", "3.9", ("kombu<5.3", "redis<4.4", "SQLAlchemy<1.5", "Django<4", "setuptools<81")
+        "5.2.7", "3.9", ("kombu~=5.2.4", "redis~=4.3.6", "SQLAlchemy~=1.4", "Django~=3.2.25")
     ),
-    Libraries("5.3.6", "3.9", ("kombu<5.4", "redis<4.7", "SQLAlchemy<1.5", "Django<4.3")),
-    Libraries("5.4.0", "3.10", ("kombu<5.4", "redis<5.1", "SQLAlchemy<2.1", "Django<4.3")),
-    Libraries("5.5.3", "3.11", ("kombu<5.6", "redis<5.3", "SQLAlchemy<2.1", "Django<5.3")),
-    Libraries("5.6.3", "3.12", ("kombu<5.7", "redis<6.5", "SQLAlchemy<2.1", "Django<5.3")),
-    Libraries("5.7.0", "3.13", ("kombu", "redis", "SQLAlchemy>=2.1", "Django>=6")),
+    Libraries(
+        "5.3.6", "3.9", ("kombu~=5.3.7", "redis~=4.6.0", "SQLAlchemy~=1.4", "Django~=4.2.20")
+    ),
+    Libraries(
+        "5.4.0", "3.10", ("kombu~=5.3.7", "redis~=5.0.8", "SQLAlchemy~=2.0.40", "Django~=4.2.20")
+    ),
+    Libraries(
+        "5.5.3", "3.11", ("kombu~=5.5.4", "redis~=5.2.1", "SQLAlchemy~=2.0.40", "Django~=5.2.0")
+    ),
+    Libraries(
+        "5.6.3", "3.12", ("kombu~=5.6.0", "redis~=6.4.0", "SQLAlchemy~=2.0.40", "Django~=5.2.0")
+    ),
+    Libraries("5.7.0", "3.13", ("kombu~=5.7.0", "redis", "SQLAlchemy~=2.1.0", "Django~=6.0")),
 ]
 
 
@@ -129,7 +137,9 @@ def test_a_worker_follows_through_the_socket_of_a_sidecar(
     follows(shop)
 
 
+# Installing takes minutes on a slow line.
 @pytest.mark.matrix
+@pytest.mark.timeout(1_200)
 @pytest.mark.parametrize("libraries", [pytest.param(one, id=one.id) for one in SETS])
 def test_a_worker_of_each_release_follows(
     shop: Shop, libraries: Libraries, wheels: Wheels, server: Environment, tmp_path: Path
