@@ -48,7 +48,9 @@ SETS = [
     Libraries(
         "5.6.3", "3.12", ("kombu~=5.6.0", "redis~=6.4.0", "SQLAlchemy~=2.0.40", "Django~=5.2.0")
     ),
-    Libraries("5.7.0", "3.13", ("kombu~=5.7.0", "redis", "SQLAlchemy~=2.1.0", "Django~=6.0")),
+    Libraries(
+        "5.7.0", "3.13", ("kombu~=5.7.0", "redis", "packaging", "SQLAlchemy~=2.1.0", "Django~=6.0")
+    ),
 ]
 
 
