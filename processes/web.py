@@ -24,6 +24,8 @@ logger = logging.getLogger("minutehand.web")
 STOP_WITHIN_S = 10
 # Idle connections of clients that went away without a word.
 KEEP_ALIVE_S = 75
+# The readers of operations, statuses and jobs.
+LOOPS = 3
 
 
 class _Server(uvicorn.Server):
@@ -51,6 +53,8 @@ def serve(
     set_up_logs(settings.log, "web")
     # Its words about the start and the stop; ours say more.
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
+    # A connection for each thread, and for each of the loops that look for many.
+    installation.connections = settings.web.threads + LOOPS
     app = make_app(installation)
     config = configuration(app, settings.web, below)
     with listening(host or settings.web.host, settings.web.port if port is None else port) as own:
