@@ -2,8 +2,10 @@
 
 import gc
 import logging
+import resource
 import signal
 import socket
+from contextlib import suppress
 from types import FrameType
 from typing import Any
 
@@ -66,10 +68,18 @@ def serve(
             # Until the server has its own handlers, and when it raises the signal again at its end.
             signal.signal(number, server.end_soon)
         end_with_parent()
+        _open_as_many_as_allowed()
         # What lives as long as the process need not be looked through again and again.
         gc.collect()
         gc.freeze()
         server.run(sockets=[own])
+
+
+def _open_as_many_as_allowed() -> None:
+    """Raise the limit of open files, which shells set low: each listener keeps one open."""
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    with suppress(ValueError, OSError):  # macOS allows less than it says.
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def configuration(app: FastAPI, settings: WebSettings, root_path: str) -> uvicorn.Config:
