@@ -17,7 +17,7 @@ from celery.exceptions import Ignore, Reject, Retry, SoftTimeLimitExceeded
 from minutehand.agents import Agent, agent_of
 from minutehand.channel import AgentAway, Channel
 from minutehand.continued import noted, replacing
-from minutehand.discarded import note_discarded, ours
+from minutehand.discarded import headers_of, note_discarded, ours
 from minutehand.error_text import text_of
 from minutehand.followed import (
     CANCELLED,
@@ -113,7 +113,7 @@ def _message_of(request: Any) -> dict[str, Any] | None:
     """Return what our message says of its operation; None for any other call of a task."""
     if request.called_directly or request.is_eager:
         return None
-    return ours(request.headers, request.id)
+    return ours(headers_of(request), request.id)
 
 
 def _run(task: Any, call: Callable[[], Any], message: dict[str, Any], agent: Agent) -> Any:
@@ -122,7 +122,7 @@ def _run(task: Any, call: Callable[[], Any], message: dict[str, Any], agent: Age
     # A message that Celery's `retry` sends belongs to the next attempt.
     next_one = {**message, "attempt": message["attempt"] + 1}
     next_one.pop("put_back", None)
-    task.request.headers = {**task.request.headers, HEADER: next_one}
+    task.request.headers = {**headers_of(task.request), HEADER: next_one}
     try:
         return _run_claimed(task, operation, call)
     finally:
@@ -247,7 +247,7 @@ def _put_back(task: Any, message: dict[str, Any], cause: str | None) -> None:
     countdown = min(LONGEST_PUT_BACK_S, 2**times)
     reason = f"operation {request.id} cannot be claimed now: {cause}"
     logger.error("%s; its message goes back on its queue for %d s", reason, countdown)
-    request.headers = {**request.headers, HEADER: {**message, "put_back": times + 1}}
+    request.headers = {**headers_of(request), HEADER: {**message, "put_back": times + 1}}
     again = task.signature_from_request(
         request, request.args, request.kwargs, retries=request.retries, countdown=countdown
     )

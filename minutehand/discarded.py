@@ -34,7 +34,7 @@ def note_discarded(app: Celery, agent_of: AgentOf) -> None:
     def revoked(sender: Any, request: Any, **_: object) -> None:
         if sender.app is app:
             said = {"what": "revoked", "reason": "revoked in Celery"}
-            _note(agent_of(app), ours(request.headers, request.id), said)
+            _note(agent_of(app), ours(headers_of(request), request.id), said)
 
     def unknown(sender: Any, message: Any, name: str, id: str, **_: object) -> None:
         if sender.app is app:
@@ -45,6 +45,14 @@ def note_discarded(app: Celery, agent_of: AgentOf) -> None:
     key = f"minutehand {id(app)}"
     signals.task_revoked.connect(revoked, weak=False, dispatch_uid=f"{key} revoked")
     signals.task_unknown.connect(unknown, weak=False, dispatch_uid=f"{key} unknown")
+
+
+def headers_of(request: Any) -> dict[str, Any]:
+    """Return the headers of a task's request, ours included."""
+    headers = dict(request.headers or {})
+    # Before Celery 5.3 a header of one's own is an attribute of the request alone.
+    its_own = getattr(request, HEADER, None)
+    return headers if its_own is None or HEADER in headers else {**headers, HEADER: its_own}
 
 
 def ours(headers: Any, id: str) -> dict[str, Any] | None:
