@@ -185,7 +185,7 @@ Rule = CronModel | DueDateModel | IntervalModel | OnEventModel | AfterEventModel
 class WhenModel(BaseModel):
     """The rule of an action: one object, or a list (union) of cron rules and due dates."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
     rules: tuple[Rule, ...]
     is_list: bool = False
