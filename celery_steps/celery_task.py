@@ -14,6 +14,12 @@ from models.values import CeleryQueue, Name, one_of, parse_list
 STEP = "celery_task"
 
 
+def _arguments(value: object) -> object:
+    if isinstance(value, Mapping):
+        raise ValueError('write a list in [ ], or write the object as "kwargs"')
+    return parse_list(value)
+
+
 # A field called `kwargs` collides with the **kwargs that mypy's plugin gives to __init__.
 class CeleryTaskParameters(Document):  # type: ignore[no-redef]
     """A task of the user's Celery application.
@@ -22,7 +28,7 @@ class CeleryTaskParameters(Document):  # type: ignore[no-redef]
     """
 
     task: Name
-    args: Annotated[tuple[JsonValue, ...], BeforeValidator(parse_list)] = ()
+    args: Annotated[tuple[JsonValue, ...], BeforeValidator(_arguments)] = ()
     kwargs: dict[str, JsonValue] = Field(default_factory=dict)
     queue: CeleryQueue | None = None
     in_doubt: Annotated[

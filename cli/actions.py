@@ -3,6 +3,7 @@
 Commands import what only they need: loading everything takes longer than most of them.
 """
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -190,12 +191,19 @@ def resume(context: typer.Context, action: Optional = None, owner: Owner = None)
 
 
 @commands.command("delete")
-def delete(context: typer.Context, action: Optional = None, owner: Owner = None) -> None:
+def delete(
+    context: typer.Context,
+    action: Optional = None,
+    owner: Owner = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask, also on a terminal.")] = False,
+) -> None:
     """Delete an action: cancel unstarted operations, let a running one finish, keep history."""
     from views import changes
 
     opened = existing(context)
     name, whose = _one_of(action, owner)
+    if not yes and sys.stdin.isatty():
+        typer.confirm(f"delete {name or f'all actions of {whose}'}?", abort=True, err=True)
     if name:
         show(context, opened.ask(changes.delete, name))
     else:

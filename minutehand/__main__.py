@@ -4,11 +4,20 @@ Otherwise a user's `tasks.py`, `models.py` or `web/` in PYTHONPATH or the workin
 replace ours.
 """
 
+from __future__ import annotations
+
 import gc
 import sys
 from pathlib import Path
 
+from minutehand.agent_place import is_server_here
+
 ROOT = str(Path(__file__).resolve().parent.parent)
+
+CLIENT_ALONE = (
+    "error: this environment has minutehand-client alone; the command is part of the server: run "
+    "pip install minutehand, in an environment of its own"
+)
 
 
 def main() -> None:
@@ -18,6 +27,8 @@ def main() -> None:
     if ROOT in sys.path:
         sys.path.remove(ROOT)
     sys.path.insert(0, ROOT)
+    if not is_server_here():
+        sys.exit(CLIENT_ALONE)
     from cli.main import run
 
     sys.exit(run(sys.argv[1:]))

@@ -38,6 +38,11 @@ class Document(BaseModel):
     example: ClassVar[str] = ""
 
     @classmethod
+    def written(cls, _value: object, /) -> str:
+        """Return the JSON of the object that a bare value stands for, or an example."""
+        return cls.example
+
+    @classmethod
     def completed(cls, raw: dict[str, Any], _reading: Reading, /) -> dict[str, Any]:
         """Return `raw` with defaults from elsewhere."""
         return raw
@@ -60,7 +65,7 @@ class Document(BaseModel):
         if isinstance(value, cls):
             return value
         reading = reading_of(info)
-        raw = as_object(value, cls.example)
+        raw = as_object(value, cls.written(value))
         faults = null_values(cls, raw)
         if not reading.tolerant:
             faults += unknown_keys(cls, raw) + cls.contradictions(raw, reading)

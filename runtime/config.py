@@ -47,7 +47,7 @@ from runtime.web_settings import WebSettings, WorkSettings
 
 PREFIX = "SCHED_"
 # Variables of the command line, which are no settings.
-NO_SETTINGS = ("SCHED_HOME", "SCHED_URL", "SCHED_TOKEN")
+NO_SETTINGS = ("SCHED_AGENT", "SCHED_HOME", "SCHED_URL", "SCHED_TOKEN")
 DEFAULT_HOME = Path(".minutehand")
 # Errors hide the values of settings whose names end in one of these.
 SECRETS = ("url", "secret", "webhook")

@@ -47,8 +47,8 @@ from views.view import Listing, View
 Kind = type[View] | type[Listing[Any]]
 HOSTILE = "a\x1b[2J\x9b\u202e\x07"
 HOURLY = {"cron_rule": "0 * * * *", "timezone": "UTC"}
-# They stand up processes, or hand out rows as they are; `status --check` prints nothing.
-WITHOUT_VIEW = {"up", "worker", "web", "agent", "app data"}
+# They stand up processes, hand out rows as they are or a script; `status --check` prints nothing.
+WITHOUT_VIEW = {"up", "worker", "web", "agent", "app data", "completion"}
 # What has no endpoint.
 ONLY_HERE = {"app hook-secret", "migrate", "simulate", "token link"}
 # No daemon ticks here; one of all actions is active already.
