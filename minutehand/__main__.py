@@ -11,6 +11,11 @@ ROOT = str(Path(__file__).resolve().parent.parent)
 
 
 def main() -> None:
+    if sys.argv[1:2] == ["beat"]:
+        # In the environment of a Celery application, which has nothing else of ours.
+        from minutehand import beat
+
+        sys.exit(beat.main(sys.argv[2:]))
     if ROOT in sys.path:
         sys.path.remove(ROOT)
     sys.path.insert(0, ROOT)

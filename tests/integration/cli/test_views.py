@@ -33,6 +33,7 @@ from views.events import SentEvent
 from views.explanation import Explanation
 from views.installation import Migrated
 from views.jobs import AddedJob, DeletedJob, ImportedJobs, Jobs
+from views.moving import Import
 from views.operations import Log, Operation, Operations, OperationStateView
 from views.runs import CancelledAll, Ran, RanAll, RepeatedAll, RunPlan
 from views.sessions import NewLink
@@ -47,6 +48,12 @@ from views.view import Listing, View
 Kind = type[View] | type[Listing[Any]]
 HOSTILE = "a\x1b[2J\x9b\u202e\x07"
 HOURLY = {"cron_rule": "0 * * * *", "timezone": "UTC"}
+BEAT = {
+    "minutehand_beat": 1,
+    "celery": "5.7.0",
+    "timezone": "UTC",
+    "entries": [{"name": "it", "task": "shop.it", "schedule": {"every_s": 60}}],
+}
 # They stand up processes, or hand out rows as they are; `status --check` prints nothing.
 WITHOUT_VIEW = {"up", "worker", "web", "agent", "app data"}
 # What has no endpoint.
@@ -104,6 +111,7 @@ CASES: list[tuple[str, tuple[str, ...], Kind]] = [
     ("backfill", (*BACKFILL[1:], "--dry-run"), BackfillPlan),
     ("backfill", BACKFILL[1:], StartedBackfill),
     ("backfill", ("filled", "--cancel"), CancelledBackfills),
+    ("import beat", ("{beat}",), Import),
     ("migrate", (), Migrated),
     ("status", (), Status),
     ("simulate", ("{new}",), Simulation),
@@ -159,6 +167,7 @@ def filled(
         "users": write([{"id": "bob@example.com"}], "users.json"),
         "token": call_here("token", "create", "--role", "viewer", "--json").json["id"],
         "job": call_here("job", "add", "--url", "https://example.com/b", "--json").json["id"],
+        "beat": write(BEAT, "beat.json"),
         "jobs": write([{"url": "https://example.com/c"}], "jobs.json"),
     }
     return lambda text: text.format(**found)
