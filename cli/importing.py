@@ -11,6 +11,8 @@ from cli.arguments import door, of
 from cli.render import show
 from cli.tree import group
 from moving.entries import Entry, Refused
+from runtime.clock import utc_now
+from moving.foreign_database import foreign_database
 from runtime.visible import visible_line
 from views import changes, moving
 from views.files import read_one
@@ -38,6 +40,27 @@ def beat(
     from moving.beat import entries_of
 
     _import(context, entries_of(read_one(file, LONGEST), file.name), apply=apply, cut_over=cut_over)
+
+
+@commands.command("django-celery-beat")
+def django_celery_beat(
+    context: typer.Context,
+    url: Annotated[
+        str, typer.Argument(help="The application's database: postgresql://… or sqlite:///….")
+    ],
+    queue: Annotated[
+        str, typer.Option(help="Queue of tasks that name none: task_default_queue.")
+    ] = "celery",
+    apply: Apply = False,
+    cut_over: CutOver = None,
+) -> None:
+    """Import the tables of django-celery-beat. Prints the actions, and a report."""
+    from moving.django_beat import entries_of, read_tables
+
+    with foreign_database(url) as connection:
+        tables = read_tables(connection)
+    entries = entries_of(tables, utc_now(), queue)
+    _import(context, entries, apply=apply, cut_over=cut_over)
 
 
 def _import(
