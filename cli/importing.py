@@ -11,8 +11,8 @@ from cli.arguments import door, of
 from cli.render import show
 from cli.tree import group
 from moving.entries import Entry, Refused
-from runtime.clock import utc_now
 from moving.foreign_database import foreign_database
+from runtime.clock import utc_now
 from runtime.visible import visible_line
 from views import changes, moving
 from views.files import read_one

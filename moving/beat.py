@@ -18,10 +18,7 @@ from moving.entries import CannotMove, Entry, Refused
 
 VERSION = 1
 OWNER = "import:beat"
-NO_SOLAR = (
-    "sunrise and sunset are no rule of an action",
-    "write a cron rule for the time that comes nearest, and let the task wait",
-)
+ROUNDED = "its instants are those of the sun, at the nearest full minute"
 
 Text = Annotated[str, BeforeValidator(parse_text)]
 Items = Annotated[tuple[JsonValue, ...], BeforeValidator(parse_list)]
@@ -73,6 +70,9 @@ def _entry(one: BeatEntry, where: str, zone: str) -> Entry:
         read = Crontab.read(crontab, zone)
         when: Any = {"cron_rule": read.rule, "timezone": zone}
         fires = CrontabFires(read)
+    elif isinstance(solar := schedule.get("solar"), Mapping):
+        when, fires = solar_rule(*map(solar.get, ("event", "lat", "lon"))), None
+        remarks += (ROUNDED,)
     else:
         when, fires = _interval(schedule), None
         if schedule.get("relative"):
@@ -90,8 +90,6 @@ def _entry(one: BeatEntry, where: str, zone: str) -> Entry:
 
 
 def _interval(schedule: Mapping[str, Any]) -> dict[str, Any]:
-    if "solar" in schedule:
-        raise CannotMove(*NO_SOLAR)
     seconds = schedule.get("every_s")
     if isinstance(seconds, bool) or not isinstance(seconds, int | float):
         shown = schedule.get("other", schedule)
@@ -100,6 +98,15 @@ def _interval(schedule: Mapping[str, Any]) -> dict[str, Any]:
             "write an action with a cron rule or an interval for it",
         )
     return every(seconds)
+
+
+def solar_rule(event: object, lat: Any, lon: Any) -> dict[str, Any]:
+    """Return the rule of an event of the sun; raises CannotMove for other values."""
+    try:
+        return {"solar": event, "lat": float(lat), "lon": float(lon)}
+    except (TypeError, ValueError):
+        why = f"its place {lat!r}, {lon!r} is no latitude and longitude"
+        raise CannotMove(why, "write both as numbers") from None
 
 
 def every(seconds: float) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from moving.entries import CannotMove
 POLICY: Mapping[str, Any] = {"overlap": "allow"}
 DEFAULT_QUEUE = "celery"
 # Options that the step has under the same name.
-CARRIED = ("priority", "headers")
+CARRIED = ("priority", "headers", "expires")
 # What names a queue in another way, and is not needed beside one.
 ROUTE = ("exchange", "routing_key")
 # Options that change nothing in a message of the step: it is JSON, persistent, and is not resent.
@@ -24,9 +24,6 @@ WITHOUT_EFFECT = {
     "mandatory": (None, False),
     "retry": (None, True, False),
     "serializer": (None, "json"),
-}
-UNSAID = {
-    "expires": "`expires` is not carried over: a message that waits does not expire",
 }
 
 
@@ -70,6 +67,6 @@ def _left_out(options: Mapping[str, Any]) -> list[str]:
         if name in ROUTE:
             shown = f"{name} {value!r} is left out: the message goes to its queue directly"
         else:
-            shown = UNSAID.get(name, f"the option {name} {value!r} is not carried over")
+            shown = f"the option {name} {value!r} is not carried over"
         found.append(shown)
     return found

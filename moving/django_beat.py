@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from cron import CronSchedule
 from models.errors import Refused as RefusedCommand
 from models.values import format_instant
-from moving.beat import NO_SOLAR, every
+from moving.beat import ROUNDED, every, solar_rule
 from moving.celery_fires import CrontabFires
 from moving.celery_rules import Crontab
 from moving.celery_work import POLICY, work_of
@@ -167,6 +167,8 @@ def _when(row: Row, tables: Tables, now: datetime) -> When:
         raise CannotMove("it runs once, and has run", NOTHING_TO_DO)
     if column == "clocked_id":
         return _once(_instant(schedule["clocked_time"]), now), None, ()
+    if column == "solar_id":
+        return _solar(schedule, one_off=one_off)
     if column == "interval_id":
         return _interval(row, schedule, one_off=one_off, now=now), None, ()
     return _crontab(row, schedule, one_off=one_off, now=now)
@@ -178,8 +180,6 @@ def _schedule(row: Row, tables: Tables) -> tuple[str, Row]:
         named = ", ".join(column.removesuffix("_id") for column in columns) or "none"
         raise CannotMove(f"it has {len(columns)} schedules ({named})", "give it one")
     (column,) = columns
-    if column == "solar_id":
-        raise CannotMove(*NO_SOLAR)
     schedule = tables.schedules.get(column, {}).get(row[column])
     if schedule is None:
         raise CannotMove(f"its {column} {row[column]} is in no table", "give it a schedule")
@@ -202,9 +202,17 @@ def _interval(row: Row, schedule: Row, *, one_off: bool, now: datetime) -> dict[
         return _once(starts_at, now)
     period = PERIODS.get(str(schedule["period"]))
     if period is None:
-        raise CannotMove(f"its period {schedule['period']!r} is unknown", f"use one of {[*PERIODS]}")
+        why = f"its period {schedule['period']!r} is unknown"
+        raise CannotMove(why, f"use one of {', '.join(PERIODS)}")
     rule = every(schedule["every"] * period.total_seconds())
     return rule if starts_at is None else {**rule, "starting_at": format_instant(starts_at)}
+
+
+def _solar(schedule: Row, *, one_off: bool) -> When:
+    if one_off:
+        raise CannotMove("it runs once, at the sun's next event", "give it a clocked schedule")
+    rule = solar_rule(*(schedule.get(name) for name in ("event", "latitude", "longitude")))
+    return rule, None, (ROUNDED,)
 
 
 def _crontab(row: Row, schedule: Row, *, one_off: bool, now: datetime) -> When:

@@ -30,7 +30,7 @@ def main(database: str) -> None:
     fill()
 
 
-def fill() -> None:
+def fill() -> None:  # noqa: PLR0915 - a table
     """Store one periodic task of each kind."""
     from django_celery_beat.models import (
         ClockedSchedule,

@@ -1,5 +1,6 @@
 """Every command shows one view: as JSON that its schema describes, and as harmless text."""
 
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -112,6 +113,7 @@ CASES: list[tuple[str, tuple[str, ...], Kind]] = [
     ("backfill", BACKFILL[1:], StartedBackfill),
     ("backfill", ("filled", "--cancel"), CancelledBackfills),
     ("import beat", ("{beat}",), Import),
+    ("import django-celery-beat", ("sqlite:///{django}",), Import),
     ("migrate", (), Migrated),
     ("status", (), Status),
     ("simulate", ("{new}",), Simulation),
@@ -168,9 +170,19 @@ def filled(
         "token": call_here("token", "create", "--role", "viewer", "--json").json["id"],
         "job": call_here("job", "add", "--url", "https://example.com/b", "--json").json["id"],
         "beat": write(BEAT, "beat.json"),
+        "django": _django(home),
         "jobs": write([{"url": "https://example.com/c"}], "jobs.json"),
     }
     return lambda text: text.format(**found)
+
+
+def _django(home: Path) -> str:
+    """Return a database with an empty table of django-celery-beat."""
+    path = home.parent / "django.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE django_celery_beat_periodictask (id INTEGER)")
+    connection.close()
+    return str(path)
 
 
 @pytest.mark.parametrize(

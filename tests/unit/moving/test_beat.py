@@ -96,12 +96,22 @@ def test_what_no_action_can_say_is_refused_with_a_way_out(given: object, why: st
     assert found.instead
 
 
-def test_a_solar_schedule_is_refused() -> None:
+def test_a_solar_schedule_becomes_the_same_event_at_full_minutes() -> None:
     made = written(60.0)
     made["entries"][0]["schedule"] = {"solar": {"event": "sunset", "lat": 48.85, "lon": 2.35}}
     (found,) = outcomes(entries_of(made, "beat.json"), CONTEXT)
 
-    assert (found.kind, found.why) == ("cannot", "sunrise and sunset are no rule of an action")
+    assert found.kind == "differs"
+    assert found.document is not None
+    assert found.document["when"] == {"solar": "sunset", "lat": 48.85, "lon": 2.35}
+    assert found.remarks == ("its instants are those of the sun, at the nearest full minute",)
+
+
+def test_options_of_the_message_are_carried_over() -> None:
+    options = {"priority": 7, "headers": {"tenant": "a"}, "expires": timedelta(minutes=2)}
+    step = document(60.0, options=options)["operations"]["celery_task"]
+
+    assert {"priority": 7, "headers": {"tenant": "a"}, "expires": 120.0}.items() <= step.items()
 
 
 def test_arguments_that_json_cannot_hold_are_named() -> None:
