@@ -29,6 +29,9 @@ CutOver = Annotated[
 ]
 
 
+Queue = Annotated[str, typer.Option(help="Queue of tasks that name none: task_default_queue.")]
+
+
 @commands.command("beat")
 def beat(
     context: typer.Context,
@@ -48,9 +51,7 @@ def django_celery_beat(
     url: Annotated[
         str, typer.Argument(help="The application's database: postgresql://… or sqlite:///….")
     ],
-    queue: Annotated[
-        str, typer.Option(help="Queue of tasks that name none: task_default_queue.")
-    ] = "celery",
+    queue: Queue = "celery",
     apply: Apply = False,
     cut_over: CutOver = None,
 ) -> None:
@@ -60,6 +61,24 @@ def django_celery_beat(
     with foreign_database(url) as connection:
         tables = read_tables(connection)
     entries = entries_of(tables, utc_now(), queue)
+    _import(context, entries, apply=apply, cut_over=cut_over)
+
+
+@commands.command("redbeat")
+def redbeat(
+    context: typer.Context,
+    url: Annotated[str, typer.Argument(help="RedBeat's Redis: redis://HOST:PORT/0.")],
+    *,
+    zone: Annotated[str, typer.Option(help="The application's `timezone`.")] = "UTC",
+    queue: Queue = "celery",
+    prefix: Annotated[str, typer.Option(help="Its redbeat_key_prefix.")] = "redbeat:",
+    apply: Apply = False,
+    cut_over: CutOver = None,
+) -> None:
+    """Import the entries of RedBeat. Prints the actions, and a report."""
+    from moving.redbeat import entries_of, read_definitions
+
+    entries = entries_of(read_definitions(url, prefix), zone, queue)
     _import(context, entries, apply=apply, cut_over=cut_over)
 
 

@@ -10,7 +10,7 @@ from models.document import Document, read_document
 from models.durations import format_span
 from models.errors import InvalidDocument
 from models.parsing import Reading
-from models.values import parse_list, parse_text
+from models.values import Flag, parse_list, parse_text
 from moving.celery_fires import CrontabFires
 from moving.celery_rules import Crontab
 from moving.celery_work import POLICY, work_of
@@ -34,6 +34,7 @@ class BeatEntry(Document):  # type: ignore[no-redef]
     kwargs: dict[str, JsonValue] = Field(default_factory=dict)
     options: dict[str, JsonValue] = Field(default_factory=dict)
     schedule: dict[str, JsonValue]
+    enabled: Flag = True
     unsaid: Items = ()
 
 
@@ -54,12 +55,13 @@ def entries_of(document: object, file: str) -> Iterator[Entry | Refused]:
     for number, one in enumerate(read.entries):
         where = f"{file} entries[{number}]"
         try:
-            yield _entry(one, where, read.timezone)
+            yield entry_of(one, where, read.timezone, OWNER)
         except CannotMove as error:
             yield Refused(one.name, where, error.why, error.instead)
 
 
-def _entry(one: BeatEntry, where: str, zone: str) -> Entry:
+def entry_of(one: BeatEntry, where: str, zone: str, owner: str) -> Entry:
+    """Return the entry of a Celery application in that zone; raises CannotMove."""
     if one.unsaid:
         parts = "; ".join(map(str, one.unsaid))
         raise CannotMove(f"JSON cannot hold {parts}", "pass texts and numbers to the task")
@@ -80,7 +82,8 @@ def _entry(one: BeatEntry, where: str, zone: str) -> Entry:
     return Entry(
         name=one.name,
         where=where,
-        owner=OWNER,
+        owner=owner,
+        active=one.enabled,
         operations=operations,
         when=when,
         policy=POLICY,

@@ -66,6 +66,8 @@ def engine_of(fields: Sequence[str]) -> crontab:
 
 
 def _text(name: str, value: object) -> str:
+    if isinstance(value, list) and value and all(type(one) is int for one in value):
+        value = ",".join(map(str, value))
     if isinstance(value, bool) or not isinstance(value, int | str):
         raise CannotMove(f"{name} {value!r} is neither text nor number", "write a text")
     text = str(value).strip()

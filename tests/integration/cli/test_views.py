@@ -17,6 +17,7 @@ from runtime.database import make_engine
 from runtime.visible import visible_line
 from tests.factories import make_document
 from tests.integration.cli.conftest import Call, Write
+from tests.servers import Broker
 from views.actions import Action, Actions, Occurrences
 from views.apps import App, AppliedApp, AppliedApps, Apps, DeletedApp, GrantedTo, HookSecret
 from views.backfills import BackfillPlan, CancelledBackfills, StartedBackfill
@@ -113,6 +114,7 @@ CASES: list[tuple[str, tuple[str, ...], Kind]] = [
     ("backfill", BACKFILL[1:], StartedBackfill),
     ("backfill", ("filled", "--cancel"), CancelledBackfills),
     ("import beat", ("{beat}",), Import),
+    ("import redbeat", ("{redis}",), Import),
     ("import django-celery-beat", ("sqlite:///{django}",), Import),
     ("migrate", (), Migrated),
     ("status", (), Status),
@@ -123,7 +125,7 @@ CASES: list[tuple[str, tuple[str, ...], Kind]] = [
 
 @pytest.fixture
 def filled(
-    call_here: Call, write: Write, home: Path, monkeypatch: pytest.MonkeyPatch
+    call_here: Call, write: Write, home: Path, monkeypatch: pytest.MonkeyPatch, broker: Broker
 ) -> Callable[[str], str]:
     """Fill an installation with one of each, hostile texts among them; return what fills in."""
     monkeypatch.setenv("SCHED_HOOK_SECRET", "s3cret")
@@ -171,6 +173,7 @@ def filled(
         "job": call_here("job", "add", "--url", "https://example.com/b", "--json").json["id"],
         "beat": write(BEAT, "beat.json"),
         "django": _django(home),
+        "redis": broker.url,
         "jobs": write([{"url": "https://example.com/c"}], "jobs.json"),
     }
     return lambda text: text.format(**found)
