@@ -32,6 +32,7 @@ COMMANDS: Places = {
     "token": ("tokens:commands", "Tokens of the HTTP API."),
     "backfill": ("backfills:backfill", "Run a range of an action's past."),
     "import": ("importing:commands", "Make actions of other schedulers' entries."),
+    "export": ("exporting:export", "Print actions for another scheduler."),
     "up": ("processes:up", "Run broker, daemon, workers and the API here."),
     "worker": ("processes:worker", "Run a Celery worker that executes operations."),
     "web": ("processes:web", "Serve the HTTP API."),

@@ -86,8 +86,8 @@ def _days(day: tuple[set[int], str], weekday: tuple[set[int], str]) -> tuple[str
 
     Celery requires both; cron rules do so only if one of them begins with `*`.
     """
-    days = "*" if day[0] == _all(DAY) else _field(DAY, *day)
-    weekdays = "*" if weekday[0] == _all(WEEKDAY) else _field(WEEKDAY, *weekday)
+    days = "*" if day[0] == all_of(DAY) else _field(DAY, *day)
+    weekdays = "*" if weekday[0] == all_of(WEEKDAY) else _field(WEEKDAY, *weekday)
     if days.startswith("*") or weekdays.startswith("*"):
         return days, weekdays
     if 1 in day[0]:
@@ -103,24 +103,24 @@ def _days(day: tuple[set[int], str], weekday: tuple[set[int], str]) -> tuple[str
 
 
 def _rest(values: set[int]) -> list[str]:
-    return [_ranges(values)] if values else []
+    return [ranges_of(values)] if values else []
 
 
 def _field(field: Field, values: set[int], text: str) -> str:
     """Return a field with these values: as it was written, if that means the same here."""
-    if _values(field, text.lower()) == values:
+    if values_of(field, text.lower()) == values:
         return text.lower()
-    if values == _all(field):
+    if values == all_of(field):
         return "*"
     step = _step(field, values)
-    return f"*/{step}" if step else _ranges(values)
+    return f"*/{step}" if step else ranges_of(values)
 
 
-def _all(field: Field) -> set[int]:
+def all_of(field: Field) -> set[int]:
     return set(range(field.low, (6 if field is WEEKDAY else field.high) + 1))
 
 
-def _values(field: Field, text: str) -> set[int] | None:
+def values_of(field: Field, text: str) -> set[int] | None:
     """Return the values of a field of a cron rule, None if it is no such field."""
     try:
         flags = flags_of(field, text)
@@ -136,10 +136,10 @@ def _step(field: Field, values: set[int]) -> int | None:
     if len(first_two) < 2:
         return None
     step = first_two[1] - first_two[0]
-    return step if _values(field, f"*/{step}") == values else None
+    return step if values_of(field, f"*/{step}") == values else None
 
 
-def _ranges(values: set[int]) -> str:
+def ranges_of(values: set[int]) -> str:
     """Return values as single ones and ranges: `1-5,7`."""
     left, parts = set(values), []
     while left:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from moving.outcomes import Kind
 from views.moving import Import, Moved
+from views.moving.exports import Export
 from views.words import instant
 
 OUTCOMES: tuple[Kind, ...] = ("same", "differs", "cannot")
@@ -48,4 +49,17 @@ def _documents(made: Import) -> Iterator[str]:
         yield ", ".join(f"{kind} {counts[kind]}" for kind in ("created", "changed", "unchanged"))
 
 
-FORMS = {Import: _documents}
+def report_of_export(made: Export) -> Iterator[str]:
+    """Yield the report: one line an action, and how many there are."""
+    for one in made.actions:
+        said = f"{one.why}; instead: {one.instead}" if one.why else "; ".join(one.remarks)
+        yield f"{one.outcome:7}  {one.name}" + (f": {said}" if said else "")
+    counts = Counter(one.outcome for one in made.actions)
+    yield ", ".join(f"{kind} {counts[kind]}" for kind in OUTCOMES)
+
+
+def _exported(made: Export) -> Iterator[str]:
+    yield from made.text.splitlines()
+
+
+FORMS = {Import: _documents, Export: _exported}

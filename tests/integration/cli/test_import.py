@@ -81,3 +81,30 @@ def test_a_cut_over_is_a_full_minute_to_come(call: Call, write: Write, at: str) 
 
     assert refused.code == 2
     assert f"error: --cut-over '{at}'" in refused.err
+
+
+def test_an_export_of_beat_is_what_was_imported(call: Call, write: Write) -> None:
+    file = write(schedule(close={"every_s": 900}, night=DAILY), "beat.json")
+    call("import", "beat", file, "--apply")
+    made = call("export", "--format", "beat", "--owner", "import:beat")
+
+    assert made.code == 0
+    assert "timezone = 'Europe/Paris'\n" in made.out
+    assert "'night': {\n        'task': 'shop.close'," in made.out
+    assert made.err.splitlines() == [
+        "differs  close: beat's grid begins when it starts",
+        "differs  night: 4 instants of 730 in two years are others",
+        "same 0, differs 2, cannot 0",
+    ]
+
+
+def test_an_export_as_json_can_be_applied_again(call: Call, write: Write) -> None:
+    file = write(schedule(close={"every_s": 900}, night=DAILY), "beat.json")
+    call("import", "beat", file, "--apply")
+    exported = call("export").json
+
+    applied = call("--json", "action", "apply", write(exported, "all.json")).json
+    assert {one["name"]: one["change"] for one in applied}.items() >= {
+        ("close", "unchanged"),
+        ("night", "unchanged"),
+    }

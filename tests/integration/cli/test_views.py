@@ -36,6 +36,7 @@ from views.explanation import Explanation
 from views.installation import Migrated
 from views.jobs import AddedJob, DeletedJob, ImportedJobs, Jobs
 from views.moving import Import
+from views.moving.exports import Export
 from views.operations import Log, Operation, Operations, OperationStateView
 from views.runs import CancelledAll, Ran, RanAll, RepeatedAll, RunPlan
 from views.sessions import NewLink
@@ -114,6 +115,7 @@ CASES: list[tuple[str, tuple[str, ...], Kind]] = [
     ("backfill", BACKFILL[1:], StartedBackfill),
     ("backfill", ("filled", "--cancel"), CancelledBackfills),
     ("import beat", ("{beat}",), Import),
+    ("export", ("--owner", "shop"), Export),
     ("import redbeat", ("{redis}",), Import),
     ("import django-celery-beat", ("sqlite:///{django}",), Import),
     ("migrate", (), Migrated),
