@@ -34,6 +34,7 @@ COMMANDS: Places = {
     "import": ("importing:commands", "Make actions of other schedulers' entries."),
     "export": ("exporting:export", "Print actions for another scheduler."),
     "up": ("processes:up", "Run broker, daemon, workers and the API here."),
+    "daemon": ("processes:daemon", "Run the daemon, which sends what is due."),
     "worker": ("processes:worker", "Run a Celery worker that executes operations."),
     "web": ("processes:web", "Serve the HTTP API."),
     "agent": ("processes:agent", "Serve a Celery worker that follows."),
