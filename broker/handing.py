@@ -150,13 +150,17 @@ class _Link:
 
     def send(self, one: Handed) -> None:
         text, task = str(one.id), one.hand_over
-        made = app.amqp.as_task_v2(text, task.task, task.args, task.kwargs, origin=ORIGIN)
+        expires_s = None if task.expires is None else task.expires.total_seconds()
+        made = app.amqp.as_task_v2(
+            text, task.task, task.args, task.kwargs, origin=ORIGIN, expires=expires_s
+        )
         self.producer.publish(
             made.body,
             exchange="",
             routing_key=one.queue,
             serializer="json",
-            headers={**made.headers, HEADER: one.header},
+            headers={**task.headers, **made.headers, HEADER: one.header},
+            priority=task.priority,
             **made.properties,
         )
 

@@ -21,6 +21,11 @@ CLIENT_ALONE = (
 
 
 def main() -> None:
+    if sys.argv[1:2] == ["beat"]:
+        # In the environment of a Celery application, which has nothing else of ours.
+        from minutehand import beat
+
+        sys.exit(beat.main(sys.argv[2:]))
     # What a start makes stays: to look for garbage after every 700 objects, as is Python's default,
     # takes a seventh of a command's time.
     gc.set_threshold(50_000)
