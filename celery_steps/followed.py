@@ -14,7 +14,7 @@ from models.errors import LeaseLost
 from models.notices import TIME_BOX
 from models.operation import UNSTARTED, OperationState, after_loss
 from models.store.operations import handed_over, handing, one_step, restart, running, unstarted
-from models.store.operations.admission import NotClaimed
+from models.store.operations.admission import EXPIRED, NotClaimed
 from models.store.operations.claims import Claim, claim, recorded_of
 from models.store.operations.finish import Ended, Ending, end, release_waiting
 from models.store.operations.handed_over import hand_over
@@ -94,9 +94,14 @@ def end_discarded(
 ) -> Ended | None:
     """End an operation whose message Celery discarded; None if there is nothing to end.
 
-    A revoke discards every attempt, because all have one id: an attempt that waits is cancelled,
-    and a running one is asked to end. An unknown task fails. Raises JustBeingSent.
+    An expired attempt is skipped. A revoke discards every attempt, because all have one id: an
+    attempt that waits is cancelled, and a running one is asked to end. An unknown task fails.
+    Raises JustBeingSent.
     """
+    if said["what"] == EXPIRED:
+        if not unstarted.skip(connection, *its, EXPIRED):
+            return None
+        return Ended(OperationState.SKIPPED, release_waiting(connection, its[0]), [])
     if said["what"] == REVOKED:
         return _end_revoked(connection, its[0], str(said["reason"]))
     found = try_to_claim(connection, its, said["worker"], repeatable=False)

@@ -31,6 +31,8 @@ COMMANDS: Places = {
     "job": ("jobs:commands", "Jobs for workers in any language."),
     "token": ("tokens:commands", "Tokens of the HTTP API."),
     "backfill": ("backfills:backfill", "Run a range of an action's past."),
+    "import": ("importing:commands", "Make actions of other schedulers' entries."),
+    "export": ("exporting:export", "Print actions for another scheduler."),
     "up": ("processes:up", "Run broker, daemon, workers and the API here."),
     "daemon": ("processes:daemon", "Run the daemon, which sends what is due."),
     "worker": ("processes:worker", "Run a Celery worker that executes operations."),

@@ -31,9 +31,11 @@ AgentOf = Callable[[Celery], Optional[Agent]]
 def note_discarded(app: Celery, agent_of: AgentOf) -> None:
     """Let the agent beside each worker of `app` end the operations of discarded messages."""
 
-    def revoked(sender: Any, request: Any, **_: object) -> None:
+    def revoked(sender: Any, request: Any, expired: bool = False, **_: object) -> None:
         if sender.app is app:
             said = {"what": "revoked", "reason": "revoked in Celery"}
+            if expired:
+                said = {"what": "expired", "reason": "expired before it started"}
             _note(agent_of(app), ours(headers_of(request), request.id), said)
 
     def unknown(sender: Any, message: Any, name: str, id: str, **_: object) -> None:

@@ -33,7 +33,7 @@ class Document(BaseModel):
     from elsewhere (`completed`) and check keys against each other (`contradictions`).
     """
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
     # An example for errors, if the value is no object.
     example: ClassVar[str] = ""
 

@@ -37,7 +37,7 @@ class StepModel(BaseModel):
     for. `spec` is None for an unknown step.
     """
 
-    model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True)
+    model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True, defer_build=True)
 
     name: str
     written: bool | dict[str, Any]
@@ -57,7 +57,7 @@ class OperationModel(BaseModel):
     come first in their fixed order, then user-defined steps as in the document.
     """
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
     steps: tuple[StepModel, ...]
 

@@ -209,7 +209,7 @@ Rule = CronModel | DueDateModel | IntervalModel | SolarModel | OnEventModel | Af
 class WhenModel(BaseModel):
     """The rule of an action: one object, or a list, the union of its rules."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
     rules: tuple[Rule, ...]
     is_list: bool = False
