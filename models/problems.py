@@ -14,7 +14,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails, InitErrorDetails
 
 from models.errors import MOST_PROBLEMS, Problem
-from models.other_words import meant_by, place_of
+from models.parsing import meant_by, place_of
 
 ROOT = "document"
 # Names that may be compared for the hints of one document, which may have thousands of wrong ones;

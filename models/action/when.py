@@ -33,8 +33,7 @@ from models.action.remedies import as_rule, shorter_than_a_tick
 from models.document import Document
 from models.durations import format_span, parse_span
 from models.events import AfterEventModel, OnEventModel
-from models.other_words import meant_by
-from models.parsing import Reading, reading_of
+from models.parsing import Reading, meant_by, reading_of
 from models.problems import line_error, line_errors, listed, nearest, raise_all, segment
 from models.values import (
     Flag,
