@@ -18,9 +18,9 @@ from broker.app import (
     app,
     celery_transport_options,
     connect,
-    settings_in_use,
 )
 from broker.celery_rules import celery_broker_url, rules_of, shares_broker
+from broker.in_use import settings_in_use
 from minutehand.error_text import text_of
 from minutehand.followed import HEADER
 from models.store.operations import handing

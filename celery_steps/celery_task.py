@@ -16,8 +16,6 @@ from models.errors import UnknownStep
 from models.values import CeleryQueue, Name, one_of, parse_list, parse_whole
 
 STEP = "celery_task"
-
-
 LONGEST_WAIT = timedelta(days=366)
 AS_ISO_OR_NULL = PlainSerializer(format_span, return_type=str, when_used="unless-none")
 # What Celery and Minutehand write themselves.
@@ -28,6 +26,12 @@ OWN_HEADERS = frozenset(
         "root_id", "shadow", "stamped_headers", "stamps", "task", "timelimit",
     }
 )  # fmt: skip
+
+
+def _arguments(value: object) -> object:
+    if isinstance(value, Mapping):
+        raise ValueError('write a list in [ ], or write the object as "kwargs"')
+    return parse_list(value)
 
 
 def _headers(headers: dict[str, JsonValue]) -> dict[str, JsonValue]:
@@ -46,7 +50,7 @@ class CeleryTaskParameters(Document):  # type: ignore[no-redef]
     """
 
     task: Name
-    args: Annotated[tuple[JsonValue, ...], BeforeValidator(parse_list)] = ()
+    args: Annotated[tuple[JsonValue, ...], BeforeValidator(_arguments)] = ()
     kwargs: dict[str, JsonValue] = Field(default_factory=dict)
     queue: CeleryQueue | None = None
     in_doubt: Annotated[

@@ -21,7 +21,6 @@ from models.store.operations.handed_over import hand_over
 from models.store.operations.retry_policy import failed
 from models.store.operations.running import Story
 from models.tables import operations
-from models.values import format_instant
 from runtime.clock import monotonic, utc_now
 from runtime.sections import AlertSettings
 
@@ -134,7 +133,7 @@ def described(found: Claim) -> dict[str, Any]:
         "subject": found.subject,
         "triggerer": found.triggerer,
         "run_number": found.memory.run_number + 1,
-        "last_success_at": None if last is None else format_instant(last),
+        "last_success_at": None if last is None else last.isoformat(),
     }
 
 

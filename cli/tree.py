@@ -37,7 +37,8 @@ COMMANDS: Places = {
     "daemon": ("processes:daemon", "Run the daemon, which sends what is due."),
     "worker": ("processes:worker", "Run a Celery worker that executes operations."),
     "web": ("processes:web", "Serve the HTTP API."),
-    "agent": ("processes:agent", "Serve a Celery worker that follows."),
+    "agent": ("processes:agent", "Serve Celery workers that follow."),
+    "completion": ("completion:completion", "Print the completion script of a shell."),
     "migrate": ("processes:migrate", "Upgrade the database to this release."),
     "status": ("status:status", "Show the daemon, workers, and operations of the last day."),
     "simulate": (

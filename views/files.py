@@ -8,7 +8,6 @@ from typing import Any
 
 from models.errors import InvalidDocument, Problem
 from models.json_text import LONGEST_DOCUMENT, InvalidJson, read_json
-from runtime.documents import InvalidYaml, read_yaml
 
 # A document with its place: a file, or empty for the body of a request.
 Document = tuple[str, object]
@@ -100,6 +99,8 @@ def _read(text: str, where: str, longest: int) -> object:
 
 
 def _read_yaml(text: str, file: Path) -> Any:
+    from runtime.documents import InvalidYaml, read_yaml
+
     try:
         return read_yaml(text)
     except InvalidYaml as error:

@@ -15,7 +15,7 @@ from models.operation import Cause, OperationState
 from models.store import notices, operations
 from runtime.database import glancing, reading
 from small_apps.store import small_apps
-from views.finding import find, instant_of, operation_id
+from views.finding import find, instant_of, operation_of
 from views.installation import Installation
 from views.view import Instant, Listing, View
 
@@ -196,7 +196,9 @@ def _place(cursor: str) -> UUID:
 def show(installation: Installation, id: str) -> Operation:
     """Return an operation with its attempts and notices; raises NotFound."""
     with reading(installation.engine) as connection:
-        row = operations.get(connection, operation_id(id), installation.scope)
+        row = operations.get(
+            connection, operation_of(connection, id, installation.scope), installation.scope
+        )
         app = small_apps.by_id(connection, row["small_app_id"])
         return Operation(
             **OperationRow.values_of(row),
@@ -224,7 +226,9 @@ def state(installation: Installation, id: str) -> OperationStateView:
 def log(installation: Installation, id: str) -> Log:
     """Return the last log lines of an operation's steps."""
     with reading(installation.engine) as connection:
-        row = operations.get(connection, operation_id(id), installation.scope)
+        row = operations.get(
+            connection, operation_of(connection, id, installation.scope), installation.scope
+        )
         lines = operations.log_lines(connection, row["id"])
     return Log(tuple(LogLine(**one) for one in lines))
 

@@ -57,8 +57,8 @@ BEAT = {
     "timezone": "UTC",
     "entries": [{"name": "it", "task": "shop.it", "schedule": {"every_s": 60}}],
 }
-# They stand up processes, or hand out rows as they are; `status --check` prints nothing.
-WITHOUT_VIEW = {"up", "worker", "web", "agent", "app data"}
+# They stand up processes, hand out rows as they are or a script; `status --check` prints nothing.
+WITHOUT_VIEW = {"up", "daemon", "worker", "web", "agent", "app data", "completion"}
 # What has no endpoint.
 ONLY_HERE = {"app hook-secret", "migrate", "simulate", "token link"}
 # No daemon ticks here; one of all actions is active already.
