@@ -1,10 +1,12 @@
 """Errors as people see them: a page for a request of the pages, problem details for the rest."""
 
 from http import HTTPStatus
+from typing import Any
 
 from fastapi import Request
 from fastapi.responses import Response
 
+from web.dashboard import drafts
 from web.dashboard.rendering import render
 from web.dashboard.session import is_fragment
 from web.dashboard.texts import say, texts
@@ -12,6 +14,14 @@ from web.problems import Described, as_json
 
 # What programs ask for: the first part of the path.
 OF_PROGRAMS = frozenset({"api", "healthz", "jobs", "metrics", "openapi.json", "readyz", "static"})
+
+
+def answer_stale(request: Request, error: Any) -> Response:
+    """Return the answer to a form of another session: a draft goes on, anything else is refused."""
+    app, fields = drafts.app_of(request), drafts.kept(error.visitor.form)
+    if app and fields:
+        return drafts.offer(request, app, fields, error.visitor.csrf, 403)
+    return answer_error(request, Described(403, "forbidden", str(error)))
 
 
 def answer_error(request: Request, error: Described) -> Response:
@@ -34,8 +44,9 @@ def _sentence(error: Described) -> str:
     """Return what is wrong; a path without an endpoint has no words of ours yet."""
     if error.detail in {HTTPStatus.NOT_FOUND.phrase, HTTPStatus.METHOD_NOT_ALLOWED.phrase}:
         return say("errors.nothing_here")
-    first, _, _ = error.detail.partition(" ")
-    return error.detail[:1].upper() + error.detail[1:] if first.isalpha() else error.detail
+    detail = error.on_page or error.detail
+    first, _, _ = detail.partition(" ")
+    return detail[:1].upper() + detail[1:] if first.isalpha() else detail
 
 
 def _title(status: int) -> str:

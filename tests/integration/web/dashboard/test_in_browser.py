@@ -108,7 +108,7 @@ def test_an_action_is_made_run_and_mended_without_leaving_the_browser(
         expect(page.locator("#meaning")).to_contain_text("at 09:30 on Monday to Friday")
         expect(page.locator("#meaning")).to_contain_text("It reaches 0 people now")
         page.click("button:text-is('Save')")
-        expect(page.locator(".notice")).to_have_text("greet buyers is saved.")
+        expect(page.locator(".notice span")).to_have_text("greet buyers is saved.")
 
         _run_and_cancel(page)
         _break_and_mend(page)
@@ -136,7 +136,7 @@ def _break_and_mend(page: Page) -> None:
     expect(page.locator(".error[role=alert]")).to_contain_text("It is not saved.")
     page.fill("#text", text.replace("30 9", "45 9"))
     page.click("button:text-is('Save')")
-    expect(page.locator(".notice")).to_have_text("greet buyers is now at revision 2.")
+    expect(page.locator(".notice span")).to_have_text("greet buyers is now at revision 2.")
     expect(page.locator("pre .new").first).to_contain_text("45 9 * * mon-fri")
 
 
@@ -163,12 +163,12 @@ def test_several_actions_are_found_and_changed_at_once(
         _search(tab, "report 1", 15)
         page.check("[data-all]")
         page.click(".chosen >> text=Pause")
-        expect(page.locator(".notice")).to_have_text("15 actions are paused.")
+        expect(page.locator(".notice span")).to_have_text("15 actions are paused.")
         page.goto("/actions?standing=paused")
         expect(page.locator("tbody tr")).to_have_count(15)
         page.check("input[data-name='report 1']")
         page.click(".chosen >> text=Delete")
-        expect(page.locator(".notice")).to_have_text("Deleted.")
+        expect(page.locator(".notice span")).to_have_text("Deleted.")
 
     assert tab.faults == []
 
@@ -213,6 +213,6 @@ def test_without_a_script_every_page_is_read_and_changed(
         page.goto("/actions?q=nightly")
         page.click("[data-row] a.name")
         page.click("text=Pause")
-        expect(page.locator(".notice")).to_have_text("Paused.")
+        expect(page.locator(".notice span")).to_have_text("Paused.")
         page.click("text=Resume")
-        expect(page.locator(".notice")).to_have_text("Resumed.")
+        expect(page.locator(".notice span")).to_have_text("Resumed.")
