@@ -8,7 +8,7 @@ from fastapi.responses import Response
 
 from web.dashboard import drafts
 from web.dashboard.rendering import render
-from web.dashboard.session import is_fragment
+from web.dashboard.session import is_fragment, visitor_or_none
 from web.dashboard.texts import say, texts
 from web.problems import Described, as_json
 
@@ -29,9 +29,12 @@ def answer_error(request: Request, error: Described) -> Response:
     path = request.url.path.removeprefix(request.scope.get("root_path", ""))
     if path.removeprefix("/").partition("/")[0] in OF_PROGRAMS:
         return as_json(error)
+    # Of a request that got so far.
+    visitor = getattr(request.state, "visitor", None)
+    if visitor is None and error.status == HTTPStatus.NOT_FOUND:
+        visitor = visitor_or_none(request)
     values = {
-        # Of a request that got so far.
-        "visitor": getattr(request.state, "visitor", None),
+        "visitor": visitor,
         "title": _title(error.status),
         "detail": _sentence(error),
         "problems": error.problems,

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
 
 from models.roles import Permission
-from views import audit, status
+from views import audit
 from views.doctor import environment
 from views.overview.timeline import Ticked
 from views.overview.vitals import TICKS
@@ -43,7 +43,6 @@ def show_health(
         return render(request, "health_live.html", live)
     values = {
         **live,
-        "status": status.status(opened),
         "report": environment.examine(opened).root if doctor and is_admin else (),
         "audit": audit.list_entries(opened, ENTRIES, None).items if is_admin else (),
     }

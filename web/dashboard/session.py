@@ -15,6 +15,7 @@ from urllib.parse import parse_qs, urlsplit
 from fastapi import Depends, Request
 from fastapi.responses import Response
 
+from models.errors import NotFound
 from models.roles import PERMITS, Permission, Role, TokenKind
 from runtime.visible import visible_line
 from views.installation import Installation
@@ -226,6 +227,13 @@ def _visitor(request: Request, permission: Permission, is_of_installation: bool)
     if is_of_installation and bearer.app_name is not None:
         raise Forbidden("this page needs a session of the installation, not of one small app")
     return replace(visitor, opened=opened_for(request, bearer, app))
+
+
+def visitor_or_none(request: Request) -> Visitor | None:
+    """Return who asks for something that is no page of ours, for the frame of the answer."""
+    with suppress(SignInNeeded, Forbidden, NotFound):
+        return _visitor(request, Permission.READ, False)
+    return None
 
 
 def page_asked(request: Request) -> str:

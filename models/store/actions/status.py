@@ -41,12 +41,7 @@ def listing(overdue: timedelta) -> sa.Select[Any]:
             _missed_at().label("missed_at"),
             # Only for actions that never ran: others have a long history.
             sa.case(
-                (
-                    action_state.c.last_state.is_(None),
-                    sa.exists()
-                    .where(its_own, operations.c.state.in_(("missed", "skipped", "dropped")))
-                    .correlate(actions),
-                ),
+                (action_state.c.last_state.is_(None), _was_due()),
                 else_=sa.true(),
             ).label("was_due"),
         )
@@ -80,18 +75,25 @@ def perhaps_unhealthy(connection: sa.Connection, overdue: timedelta) -> list[dic
 def may_be_unhealthy(overdue: timedelta) -> sa.ColumnElement[bool]:
     """Return the condition that a row of `listing` may be of an unhealthy action."""
     late = _expected().where(operations.c.recorded_at < database_now(-overdue))
-    return (
-        actions.c.set_aside.is_not(None)
-        | action_state.c.last_state.is_(None)
-        | (action_state.c.last_state != "success")
+    in_trouble = (
+        (action_state.c.last_state != "success")
+        | (action_state.c.last_state.is_(None) & _was_due())
         | action_state.c.overdue_alerted_at.is_not(None)
         | actions.c.uid.in_(late.with_only_columns(operations.c.action_uid))
         | actions.c.uid.in_(sa.select(operations.c.action_uid).where(_was_missed()))
     )
+    return actions.c.set_aside.is_not(None) | sa.and_(actions.c.active, in_trouble)
 
 
 def _expected() -> sa.Select[Any]:
     return sa.select(operations).where(NEVER_STARTED, stands_in(operations.c.cause, TICKED))
+
+
+def _was_due() -> sa.ColumnElement[bool]:
+    """Return whether an operation of an action that never ran was recorded."""
+    never_ran = operations.c.state.in_(("missed", "skipped", "dropped"))
+    its_own = operations.c.action_uid == actions.c.uid
+    return sa.exists().where(its_own, never_ran).correlate(actions)
 
 
 def _missed_at() -> sa.ScalarSelect[Any]:

@@ -146,3 +146,12 @@ def test_a_message_names_what_the_page_offers_and_no_command(
     for text in (unknown, backwards):
         assert "`minutehand" not in text
         assert "--from" not in text
+
+
+def test_a_page_of_an_error_has_the_navigation(web_on_sqlite: Web, browse: Browse) -> None:
+    browser = browse(web_on_sqlite)
+
+    for path in ("/nothing", f"/apps/{APP}/actions/none", "/operations/none"):
+        answer = browser.get(path)
+        assert (answer.status_code, "/actions" in answer.text) == (404, True)
+    assert "<nav" not in browse(web_on_sqlite, role=None).get("/nothing").text
