@@ -90,10 +90,17 @@ def _expected() -> sa.Select[Any]:
 
 
 def _was_due() -> sa.ColumnElement[bool]:
-    """Return whether an operation of an action that never ran was recorded."""
-    never_ran = operations.c.state.in_(("missed", "skipped", "dropped"))
-    its_own = operations.c.action_uid == actions.c.uid
-    return sa.exists().where(its_own, never_ran).correlate(actions)
+    """Return whether an operation of an action that never ran was recorded.
+
+    Not EXISTS: for that PostgreSQL reads the operations of all actions into a hash.
+    """
+    one = (
+        sa.select(operations.c.id)
+        .where(operations.c.action_uid == actions.c.uid)
+        .where(operations.c.state.in_(("missed", "skipped", "dropped")))
+        .limit(1)
+    )
+    return one.correlate(actions).scalar_subquery().is_not(None)
 
 
 def _missed_at() -> sa.ScalarSelect[Any]:

@@ -1,5 +1,6 @@
 """The pages in a real Chromium: how they look, what one can do there, and what must not get in."""
 
+import json
 import re
 from collections.abc import Iterator
 from datetime import timedelta
@@ -138,6 +139,50 @@ def _break_and_mend(page: Page) -> None:
     page.click("button:text-is('Save')")
     expect(page.locator(".notice span")).to_have_text("greet buyers is now at revision 2.")
     expect(page.locator("pre .new").first).to_contain_text("45 9 * * mon-fri")
+
+
+def _written(page: Page) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(page.input_value("#text"))
+    return found
+
+
+def test_the_form_writes_intervals_events_and_policies_in_step_with_the_document(
+    chromium: Chromium, web_on_sqlite: Web
+) -> None:
+    with chromium.tab(web_on_sqlite.url, web_on_sqlite.token()) as tab:
+        page = tab.page
+        page.goto("/apps/shop/new-action")
+        page.fill("[name=name]", "call back")
+        page.select_option("[name=rhythm]", "hours")
+        page.fill("[name=hours]", "6")
+        assert _written(page)["when"] == {"every": 21600}
+        page.select_option("[name=rhythm]", "event")
+        page.fill("[name=event]", "instance.user.created")
+        page.fill("[name=delay]", "P7D")
+        assert _written(page)["when"] == {"after": "instance.user.created", "delay": "P7D"}
+        page.fill("#text", page.input_value("#text").replace("P7D", "P9D"))
+        expect(page.locator("[name=delay]")).to_have_value("P9D")
+        _write_policies(page)
+        page.check("[data-step=maintenance]")
+        page.click("button:text-is('Save')")
+        expect(page.locator(".notice span")).to_have_text("call back is saved.")
+
+    assert tab.faults == []
+
+
+def _write_policies(page: Page) -> None:
+    page.click("summary:has-text('If it runs long')")
+    page.select_option("[data-path='policy.overlap']", "queue")
+    page.fill("[data-path='policy.retry.max_attempts']", "3")
+    page.fill("[data-path='hooks.on_failure']", "ann@example.com, bob@example.com")
+    assert _written(page)["policy"] == {"overlap": "queue", "retry": {"max_attempts": 3}}
+    mails = [{"mail": "ann@example.com"}, {"mail": "bob@example.com"}]
+    assert _written(page)["hooks"] == {"on_failure": mails}
+    page.fill("[data-path='policy.retry.max_attempts']", "")
+    page.select_option("[data-path='policy.overlap']", "")
+    # Its small app may reach no address outside.
+    page.fill("[data-path='hooks.on_failure']", "")
+    assert {"policy", "hooks"}.isdisjoint(_written(page))
 
 
 def _search(tab: Tab, words: str, count: int) -> None:
