@@ -14,7 +14,7 @@ COPY requirements.lock ./
 RUN pip install --require-hashes -r requirements.lock
 COPY . .
 # Editable: our top-level names (models, tasks, cli) stay in /app, out of site-packages.
-RUN pip install --no-deps --no-build-isolation -e .
+RUN pip install --no-deps --no-build-isolation -e client -e .
 
 USER minutehand
 VOLUME /var/lib/minutehand

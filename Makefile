@@ -9,7 +9,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 IN_MEMORY = $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 4000000 {print "TMPDIR=/dev/shm"}')
 PYTEST = env -u PYTHONDONTWRITEBYTECODE $(IN_MEMORY) $(BIN)/python -P -m pytest -q
 
-.PHONY: setup setup-dev up test test-quick chaos fuzz attack lint types contracts check bench lock clean
+.PHONY: setup setup-dev up test test-quick chaos fuzz attack lint types contracts check bench dist test-matrix lock clean
 
 setup: $(VENV)/.stamp
 setup-dev: $(VENV)/.stamp-dev
@@ -19,10 +19,10 @@ $(BIN)/python:
 	@echo "making $(VENV) with $(PY)"
 	@$(PY) -m venv $(VENV) 2>/dev/null || { rm -rf $(VENV); $(PY) -m venv --without-pip $(VENV) && $(PY) -m pip --python $(BIN)/python install -q pip; }
 
-$(VENV)/.stamp: requirements.lock pyproject.toml | $(BIN)/python
+$(VENV)/.stamp: requirements.lock pyproject.toml client/pyproject.toml | $(BIN)/python
 	@echo "installing what Minutehand runs with"
 	@$(PIP) install --require-hashes -r requirements.lock
-	@$(PIP) install --no-deps --no-build-isolation -e .
+	@$(PIP) install --no-deps --no-build-isolation -e client -e .
 	@touch $@
 
 # The generator of HTTP clients works with our typer, though it asks for an older one: --no-deps.
@@ -67,10 +67,16 @@ bench: $(VENV)/.stamp-dev ## Measure; see docs/reference/benchmarks.md
 	$(BIN)/python benchmarks/bench_cron.py
 	$(BIN)/python -m benchmarks.run_all
 
+dist: $(VENV)/.stamp-dev ## Build the wheels and sdists of minutehand-client and minutehand into dist/
+	$(BIN)/python -m release.dist dist
+
+test-matrix: $(VENV)/.stamp-dev ## Install minutehand-client beside Celery 5.2 to 5.7, and follow a task in each
+	$(IN_MEMORY) $(BIN)/python -P -m pytest -q -rs -m matrix tests/packages
+
 lock: ## For maintainers: write the lock files anew (names, versions and hashes only)
 	uv pip compile -q --universal --generate-hashes --no-header --no-annotate --python-version 3.11 pyproject.toml -o requirements.lock
 	uv pip compile -q --universal --generate-hashes --no-header --no-annotate --python-version 3.11 --extra dev pyproject.toml -o requirements-dev.lock
 	printf 'openapi-python-client>=0.29.1,<0.30\nruamel-yaml\n' | uv pip compile -q --no-deps --universal --generate-hashes --no-header --no-annotate --python-version 3.11 - -o requirements-client.lock
 
 clean:
-	rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) build dist *.egg-info client/*.egg-info client/build .mypy_cache .ruff_cache .pytest_cache

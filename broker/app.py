@@ -15,10 +15,11 @@ from kombu.exceptions import KombuError, OperationalError
 from redis.exceptions import RedisError
 
 from broker.celery_rules import celery_broker_url
+from broker.in_use import use
 from broker.names import CONTROL_EXCHANGE, EVENT_EXCHANGE, QUICK, UNKNOWN_QUEUE, in_broker
 from models.errors import BrokerUnavailable
 from models.store.operations.outbox import Message
-from runtime.config import Settings, load_settings
+from runtime.config import Settings
 
 logger = logging.getLogger("minutehand.broker")
 
@@ -33,7 +34,6 @@ ANSWER_S = 5
 VISIBILITY_TIMEOUT_S = 8 * 24 * 3600
 
 app = Celery("minutehand", include=["tasks.execute", "tasks.notices"])
-_settings: list[Settings] = []
 
 
 class _Kept(threading.local):
@@ -49,7 +49,7 @@ _kept = _Kept()
 
 def configure(settings: Settings) -> Celery:
     """Point the app at the settings' broker; call it once per process, before use."""
-    _settings[:] = [settings]
+    use(settings)
     url = settings.effective_broker_url
     app.conf.update(
         broker_url=url,
@@ -83,13 +83,6 @@ def configure(settings: Settings) -> Celery:
         broker_transport_options=transport_options(url),
     )
     return app
-
-
-def settings_in_use() -> Settings:
-    """Return the settings given to `configure`, else those of the environment."""
-    if not _settings:
-        configure(load_settings())
-    return _settings[0]
 
 
 def transport_options(url: str) -> dict[str, object]:

@@ -18,9 +18,9 @@ from broker.app import (
     app,
     celery_transport_options,
     connect,
-    settings_in_use,
 )
 from broker.celery_rules import celery_broker_url, rules_of, shares_broker
+from broker.in_use import settings_in_use
 from minutehand.error_text import text_of
 from minutehand.followed import HEADER
 from models.store.operations import handing
@@ -150,13 +150,17 @@ class _Link:
 
     def send(self, one: Handed) -> None:
         text, task = str(one.id), one.hand_over
-        made = app.amqp.as_task_v2(text, task.task, task.args, task.kwargs, origin=ORIGIN)
+        expires_s = None if task.expires is None else task.expires.total_seconds()
+        made = app.amqp.as_task_v2(
+            text, task.task, task.args, task.kwargs, origin=ORIGIN, expires=expires_s
+        )
         self.producer.publish(
             made.body,
             exchange="",
             routing_key=one.queue,
             serializer="json",
-            headers={**made.headers, HEADER: one.header},
+            headers={**task.headers, **made.headers, HEADER: one.header},
+            priority=task.priority,
             **made.properties,
         )
 

@@ -1,4 +1,7 @@
-"""Send reserved rows: publish outside any transaction, then mark what the broker took."""
+"""Send reserved rows: publish outside any transaction, then mark what the broker took.
+
+Celery and the broker's client are loaded when there is something to send: most commands never do.
+"""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -9,9 +12,8 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from broker.app import publish, settings_in_use
 from broker.celery_rules import shares_broker
-from broker.handing import hand_over
+from broker.in_use import settings_in_use
 from broker.names import DEFAULT, DELIVER_NOTICE, METATASK_SCHEDULE, QUICK, is_ours
 from models.errors import BrokerUnavailable
 from models.job import JOB
@@ -71,6 +73,8 @@ def send_reserved(engine: sa.Engine, messages: Sequence[Message]) -> Sent:
         with unhurried(engine) as connection:
             outbox.release_unsent(connection, theirs)
         return sent
+    from broker.handing import hand_over
+
     count, error = hand_over(engine, theirs)
     # If the application's own broker is down, our operations are still sent.
     return Sent(sent.count + count, sent.error or (error if has_same_broker else None))
@@ -124,6 +128,8 @@ def send_notices(engine: sa.Engine, reserved: Sequence[Owed]) -> Sent:
 
 
 def _send(engine: sa.Engine, rows: Sequence[T], kind: _Kind[T]) -> Sent:
+    from broker.app import publish
+
     count = 0
     try:
         for taken in publish([kind.message(row) for row in rows]):

@@ -1,4 +1,4 @@
-"""The agent beside a worker of the user's application: serves its operations over a unix socket.
+"""The agent beside workers of the user's application: serves operations over a unix socket.
 
 Each connection serves one operation. If it closes before the operation ends, the process that held
 it was killed: the kernel closes its sockets.
@@ -12,7 +12,6 @@ import socketserver
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 from uuid import UUID
@@ -22,10 +21,11 @@ import sqlalchemy as sa
 from broker.sending import send_notices, send_released
 from celery_steps import followed
 from celery_steps.agent_claims import Away, Claims
+from celery_steps.agent_socket import listening
+from celery_steps.agent_workers import Worker, Workers, described_worker
 from celery_steps.followed import Held
+from minutehand.error_text import text_of
 from models.errors import LeaseLost
-from models.store import ticks
-from models.store.clocks import read_both
 from models.store.operations.finish import Ended
 from runtime.clock import monotonic
 from runtime.config import Settings
@@ -43,51 +43,59 @@ CHECK_S = 0.05
 QUIET_S = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class Worker:
-    """The worker that an agent serves."""
-
-    name: str
-    queues: str
-    follows: tuple[str, ...]
-    pid: int
-
-
 class Agent:
-    """Serves one worker's processes until the worker is gone and none of them holds anything."""
+    """Serves workers' processes until told to stop.
 
-    def __init__(self, engine: sa.Engine, settings: Settings, worker: Worker) -> None:
+    An agent that a worker started serves that one, and ends when the worker is gone and none of its
+    processes holds anything. A sidecar (`worker` is None) serves all that connect.
+    """
+
+    def __init__(
+        self, engine: sa.Engine, settings: Settings, worker: Worker | None, group: str | None = None
+    ) -> None:
         self.engine = engine
         self.settings = settings
         self.worker = worker
+        # The group that may connect, beside the agent's own account.
+        self.group = group
         self.stop = threading.Event()
+        # A sidecar ends once its workers have left.
+        self.leave = threading.Event()
         self.claims = Claims(engine)
+        self.workers = Workers(engine, SkewWatch(settings.clock.max_skew_s), worker)
         self._sessions = 0
         self._lock = threading.Lock()
 
     def serve(self, path: Path) -> None:
         """Answer at `path` until stopped; then wait for the operations that are still held."""
-        agent, clock = self, SkewWatch(self.settings.clock.max_skew_s)
-        # Before listening: a worker that finds its agent is recorded as following.
-        self._show(clock)
-        path.unlink(missing_ok=True)
+        agent = self
 
         class Handler(socketserver.StreamRequestHandler):
             def handle(self) -> None:
                 with agent.counted():
                     Session(agent, self.rfile, self.wfile).serve()
 
-        with _Server(str(path), Handler) as server:
+        # Before listening: a worker that finds its agent is recorded as following.
+        self.workers.record()
+        with listening(path, Handler, self.group) as server:
             threading.Thread(target=server.serve_forever, daemon=True).start()
-            threading.Thread(target=self._keep_showing, args=(clock,), daemon=True).start()
-            parent = int(os.environ.get(PARENT, "0"))
-            while not self.stop.wait(WATCH_S):
-                if parent and os.getppid() != parent:
-                    logger.warning("the worker is gone; waiting for what its processes still run")
-                    break
+            threading.Thread(target=self._keep_recording, daemon=True).start()
+            logger.info("agent serves %s", path)
+            self._wait_for_the_end()
             self._wait_for_sessions()
             server.shutdown()
-        self._record_stop()
+        path.unlink(missing_ok=True)
+        self.workers.record_stop()
+
+    def _wait_for_the_end(self) -> None:
+        parent = int(os.environ.get(PARENT, "0"))
+        while not self.stop.wait(WATCH_S):
+            if parent and os.getppid() != parent:
+                logger.warning("the worker is gone; waiting for what its processes still run")
+                break
+            if self.leave.is_set():
+                logger.info("stopping when the last worker has left; a second signal stops it now")
+                break
 
     def _wait_for_sessions(self) -> None:
         """Wait until no session is open; a connection may not be accepted yet."""
@@ -106,35 +114,9 @@ class Agent:
             with self._lock:
                 self._sessions -= 1
 
-    def _show(self, clock: SkewWatch) -> None:
-        """Record in the table `workers` that the worker is alive, and what it follows."""
-        one = self.worker
-        try:
-            with self.engine.begin() as connection:
-                _, skew_s = read_both(connection)
-                clock.note(skew_s)
-                ticks.worker_seen(
-                    connection, ticks.Seen(one.name, one.queues, one.pid, skew_s, one.follows)
-                )
-        except sa.exc.SQLAlchemyError as error:
-            logger.warning("database unavailable: %s", error)
-
-    def _keep_showing(self, clock: SkewWatch) -> None:
+    def _keep_recording(self) -> None:
         while not self.stop.wait(self.settings.worker.heartbeat_s):
-            self._show(clock)
-
-    def _record_stop(self) -> None:
-        try:
-            with self.engine.begin() as connection:
-                ticks.worker_stopped(connection, self.worker.name)
-        except sa.exc.SQLAlchemyError as error:
-            logger.warning("database unavailable while stopping: %s", error)
-
-
-class _Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
-    daemon_threads = True
-    # All threads of a pool may connect at once.
-    request_queue_size = 1024
+            self.workers.record()
 
 
 class Session:
@@ -145,6 +127,8 @@ class Session:
         self.source = source
         self.sink = sink
         self.held: Held | None = None
+        # Told by a worker of a sidecar, on a connection of its own.
+        self.worker: Worker | None = None
 
     def serve(self) -> None:
         """Answer until the connection closes; then put back or end an operation still held."""
@@ -160,9 +144,13 @@ class Session:
             logger.exception("a connection is closed after an unexpected error")
         if self.held is not None:
             self._give_back(self.held)
+        if self.worker is not None:
+            self.agent.workers.left(self.worker)
 
     def _answer(self, asked: dict[str, Any]) -> dict[str, Any]:
         match asked["verb"]:
+            case "worker":
+                return self._heard(asked)
             case "claim" | "resume" | "discarded" as verb:
                 first = {"claim": self._claim, "resume": self._resume, "discarded": self._discarded}
                 return first[verb](asked)
@@ -175,6 +163,15 @@ class Session:
             case "end" if self.held is not None:
                 return self._end(self.held, asked)
         return {"state": "lost", "reason": f"nothing is held to {asked['verb']}"}
+
+    def _heard(self, asked: dict[str, Any]) -> dict[str, Any]:
+        try:
+            self.worker = described_worker(asked)
+        except (KeyError, TypeError, ValueError) as error:
+            reason = f"this release of the agent does not understand it ({text_of(error)})"
+            return {"state": "refused", "reason": reason}
+        self.agent.workers.heard(self.worker)
+        return {"state": "known"}
 
     def _claim(self, asked: dict[str, Any]) -> dict[str, Any]:
         its = (UUID(asked["id"]), int(asked["attempt"]))
@@ -270,5 +267,11 @@ class Session:
 
 
 def stop_on_signals(agent: Agent) -> None:
+    """Stop at once on a signal; a sidecar on the second one, after the first when it is free."""
+
+    def end(*_: object) -> None:
+        is_asked_first = agent.worker is None and not agent.leave.is_set()
+        (agent.leave if is_asked_first else agent.stop).set()
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: agent.stop.set())
+        signal.signal(number, end)

@@ -1,38 +1,82 @@
 """The step `celery_task`: sends a task of the user's own Celery application."""
 
 from collections.abc import Mapping
+from datetime import timedelta
+from functools import partial
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, JsonValue
+from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, PlainSerializer
 
+from minutehand.followed import HEADER
 from minutehand.steps import StepContext, step
 from models.celery_task import HandOver
 from models.document import Document
+from models.durations import format_span, parse_span
 from models.errors import UnknownStep
-from models.values import CeleryQueue, Name, one_of, parse_list
+from models.values import CeleryQueue, Name, one_of, parse_list, parse_whole
 
 STEP = "celery_task"
+LONGEST_WAIT = timedelta(days=366)
+AS_ISO_OR_NULL = PlainSerializer(format_span, return_type=str, when_used="unless-none")
+# What Celery and Minutehand write themselves.
+OWN_HEADERS = frozenset(
+    {
+        HEADER, "argsrepr", "eta", "expires", "group", "group_index", "id", "ignore_result",
+        "kwargsrepr", "lang", "meth", "origin", "parent_id", "replaced_task_nesting", "retries",
+        "root_id", "shadow", "stamped_headers", "stamps", "task", "timelimit",
+    }
+)  # fmt: skip
+
+
+def _arguments(value: object) -> object:
+    if isinstance(value, Mapping):
+        raise ValueError('write a list in [ ], or write the object as "kwargs"')
+    return parse_list(value)
+
+
+def _headers(headers: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    taken = sorted(OWN_HEADERS & set(headers))
+    if taken:
+        raise ValueError(f"{taken[0]!r} is a header of Celery's or Minutehand's own; rename it")
+    return headers
 
 
 # A field called `kwargs` collides with the **kwargs that mypy's plugin gives to __init__.
 class CeleryTaskParameters(Document):  # type: ignore[no-redef]
     """A task of the user's Celery application.
 
-    `in_doubt` is what to do if it is uncertain whether the broker took the message.
+    `in_doubt` is what to do if it is uncertain whether the broker took the message. A message that
+    has waited for longer than `expires` starts nothing.
     """
 
     task: Name
-    args: Annotated[tuple[JsonValue, ...], BeforeValidator(parse_list)] = ()
+    args: Annotated[tuple[JsonValue, ...], BeforeValidator(_arguments)] = ()
     kwargs: dict[str, JsonValue] = Field(default_factory=dict)
     queue: CeleryQueue | None = None
     in_doubt: Annotated[
         Literal["leave", "send_again"], BeforeValidator(one_of("leave", "send_again"))
     ] = "leave"
+    priority: Annotated[int | None, BeforeValidator(partial(parse_whole, least=0, most=255))] = None
+    headers: Annotated[dict[str, JsonValue], AfterValidator(_headers)] = Field(default_factory=dict)
+    expires: Annotated[
+        timedelta | None,
+        BeforeValidator(partial(parse_span, most=LONGEST_WAIT, seconds_allowed=True)),
+        AS_ISO_OR_NULL,
+    ] = None
 
 
 def _hand_over(parameters: Mapping[str, Any]) -> tuple[HandOver, str | None]:
     read = CeleryTaskParameters.model_validate(parameters)
-    return HandOver(read.task, read.args, read.kwargs, read.in_doubt), read.queue
+    handed = HandOver(
+        read.task,
+        read.args,
+        read.kwargs,
+        read.in_doubt,
+        read.priority,
+        read.headers,
+        read.expires,
+    )
+    return handed, read.queue
 
 
 @step(

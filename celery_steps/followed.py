@@ -14,14 +14,13 @@ from models.errors import LeaseLost
 from models.notices import TIME_BOX
 from models.operation import UNSTARTED, OperationState, after_loss
 from models.store.operations import handed_over, handing, one_step, restart, running, unstarted
-from models.store.operations.admission import NotClaimed
+from models.store.operations.admission import EXPIRED, NotClaimed
 from models.store.operations.claims import Claim, claim, recorded_of
 from models.store.operations.finish import Ended, Ending, end, release_waiting
 from models.store.operations.handed_over import hand_over
 from models.store.operations.retry_policy import failed
 from models.store.operations.running import Story
 from models.tables import operations
-from models.values import format_instant
 from runtime.clock import monotonic, utc_now
 from runtime.sections import AlertSettings
 
@@ -95,9 +94,14 @@ def end_discarded(
 ) -> Ended | None:
     """End an operation whose message Celery discarded; None if there is nothing to end.
 
-    A revoke discards every attempt, because all have one id: an attempt that waits is cancelled,
-    and a running one is asked to end. An unknown task fails. Raises JustBeingSent.
+    An expired attempt is skipped. A revoke discards every attempt, because all have one id: an
+    attempt that waits is cancelled, and a running one is asked to end. An unknown task fails.
+    Raises JustBeingSent.
     """
+    if said["what"] == EXPIRED:
+        if not unstarted.skip(connection, *its, EXPIRED):
+            return None
+        return Ended(OperationState.SKIPPED, release_waiting(connection, its[0]), [])
     if said["what"] == REVOKED:
         return _end_revoked(connection, its[0], str(said["reason"]))
     found = try_to_claim(connection, its, said["worker"], repeatable=False)
@@ -129,7 +133,7 @@ def described(found: Claim) -> dict[str, Any]:
         "subject": found.subject,
         "triggerer": found.triggerer,
         "run_number": found.memory.run_number + 1,
-        "last_success_at": None if last is None else format_instant(last),
+        "last_success_at": None if last is None else last.isoformat(),
     }
 
 

@@ -1,5 +1,9 @@
-"""`minutehand action …`: check, store, show, run and pause scheduled actions."""
+"""`minutehand action …`: check, store, show, run and pause scheduled actions.
 
+Commands import what only they need: loading everything takes longer than most of them.
+"""
+
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -8,11 +12,9 @@ import typer
 from cli.arguments import DryRun, Timeout, Wait, door, existing
 from cli.render import progress, show
 from cli.tree import group
-from cli.waiting import all_awaited, awaited
 from cli.watching import Watch, shown_again
 from models.errors import Refused
-from views import actions, change_plan, changes, explanation, runs
-from views.files import documents_in
+from views import actions
 
 commands = group("Scheduled actions: what to do, when, for whom.")
 
@@ -32,12 +34,18 @@ def check(
     file: Annotated[Path, typer.Argument(help="A JSON file; - is stdin.")],
 ) -> None:
     """Check a document and show its rules and next occurrences. Stores nothing."""
+    from views import changes
+    from views.files import documents_in
+
     show(context, door(context).ask(changes.check, documents_in([file])))
 
 
 @commands.command("add")
 def add(context: typer.Context, files: Files, verbose: Verbose = False) -> None:
     """Store new actions. If a document is invalid or a name is taken, nothing is stored."""
+    from views import changes
+    from views.files import documents_in
+
     documents = documents_in(files)
     details = verbose or len(documents) <= FEW
     with progress("validating") as watch:
@@ -50,6 +58,9 @@ def apply(
     context: typer.Context, files: Files, dry_run: DryRun = False, verbose: Verbose = False
 ) -> None:
     """Create actions, or make the documents the next revisions of existing ones."""
+    from views import change_plan, changes
+    from views.files import documents_in
+
     documents = documents_in(files)
     if dry_run:
         show(context, door(context).ask(change_plan.plan_changes, documents))
@@ -114,6 +125,8 @@ def explain(
     ] = None,
 ) -> None:
     """Explain why an action ran, or did not run, at an instant."""
+    from views import explanation
+
     show(context, existing(context).ask(explanation.explain, action, at, subject))
 
 
@@ -133,6 +146,9 @@ def run(
     ] = None,
 ) -> None:
     """Run an action now. If it is paused or already active, exit 2 and record nothing."""
+    from cli.waiting import all_awaited, awaited
+    from views import runs
+
     opened = existing(context)
     if every == (action is not None):
         raise Refused("name one ACTION, or write --all")
@@ -151,6 +167,8 @@ def run(
 @commands.command("pause")
 def pause(context: typer.Context, action: Optional = None, owner: Owner = None) -> None:
     """Pause an action. Occurrences due so far are decided; unstarted operations are skipped."""
+    from views import changes
+
     opened = existing(context)
     name, whose = _one_of(action, owner)
     if name:
@@ -162,6 +180,8 @@ def pause(context: typer.Context, action: Optional = None, owner: Owner = None) 
 @commands.command("resume")
 def resume(context: typer.Context, action: Optional = None, owner: Owner = None) -> None:
     """Resume an action. Occurrences during the pause are not caught up."""
+    from views import changes
+
     opened = existing(context)
     name, whose = _one_of(action, owner)
     if name:
@@ -171,10 +191,19 @@ def resume(context: typer.Context, action: Optional = None, owner: Owner = None)
 
 
 @commands.command("delete")
-def delete(context: typer.Context, action: Optional = None, owner: Owner = None) -> None:
+def delete(
+    context: typer.Context,
+    action: Optional = None,
+    owner: Owner = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask, also on a terminal.")] = False,
+) -> None:
     """Delete an action: cancel unstarted operations, let a running one finish, keep history."""
+    from views import changes
+
     opened = existing(context)
     name, whose = _one_of(action, owner)
+    if not yes and sys.stdin.isatty():
+        typer.confirm(f"delete {name or f'all actions of {whose}'}?", abort=True, err=True)
     if name:
         show(context, opened.ask(changes.delete, name))
     else:

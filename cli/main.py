@@ -13,6 +13,7 @@ from typing import Annotated
 
 import typer
 
+from cli.completion import know_shells
 from cli.render import print_error, print_line
 from cli.tree import Tree, hoisted
 from models.errors import InvalidDocument, NotFound, Refused, SchedulerError
@@ -31,6 +32,14 @@ cli = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+
+
+def _print_version(value: bool) -> None:
+    if value:
+        from importlib.metadata import version
+
+        print_line(f"minutehand {version('minutehand')}")
+        raise typer.Exit
 
 
 @cli.callback()
@@ -53,6 +62,12 @@ def _globals(
         typer.Option(help="Its token. Others may see options: SCHED_TOKEN is safer."),
     ] = None,
     token_file: Annotated[Path | None, typer.Option(help="File with its token.")] = None,
+    _version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Print the version.", is_eager=True, callback=_print_version
+        ),
+    ] = False,
 ) -> None:
     from cli.arguments import Invocation
 
@@ -71,6 +86,7 @@ def _globals(
 
 def run(arguments: Sequence[str]) -> int:
     os.umask(PRIVATE_UMASK)
+    know_shells()
     _quiet_logs()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):

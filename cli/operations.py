@@ -7,10 +7,9 @@ import typer
 from cli.arguments import Timeout, Wait, existing
 from cli.render import show
 from cli.tree import group
-from cli.waiting import all_awaited, each
 from cli.watching import Watch, follow_log, shown_again, watch
 from models.operation import OperationState
-from views import operations, runs
+from views import operations
 
 commands = group("Operations: the runs of actions.")
 
@@ -78,6 +77,9 @@ def rerun(
     context: typer.Context, operation_ids: Ids, wait: Wait = False, timeout: Timeout = 3600.0
 ) -> None:
     """Run missed operations, in the current revision of their action."""
+    from cli.waiting import all_awaited, each
+    from views import runs
+
     opened = existing(context)
     made = runs.RepeatedAll(each(operation_ids, lambda id: opened.ask(runs.rerun, id)))
     show(context, all_awaited(opened, made, timeout if wait else None), is_awaited=wait)
@@ -88,6 +90,9 @@ def retry(
     context: typer.Context, operation_ids: Ids, wait: Wait = False, timeout: Timeout = 3600.0
 ) -> None:
     """Retry failed, partial or cancelled operations, in the current revision of their action."""
+    from cli.waiting import all_awaited, each
+    from views import runs
+
     opened = existing(context)
     made = runs.RepeatedAll(each(operation_ids, lambda id: opened.ask(runs.retry, id)))
     show(context, all_awaited(opened, made, timeout if wait else None), is_awaited=wait)
@@ -98,6 +103,9 @@ def cancel(
     context: typer.Context, operation_ids: Ids, wait: Wait = False, timeout: Timeout = 3600.0
 ) -> None:
     """Cancel operations at once if they have not started; ask running ones to end."""
+    from cli.waiting import all_awaited, each
+    from views import runs
+
     opened = existing(context)
     made = runs.CancelledAll(each(operation_ids, lambda id: opened.ask(runs.cancel, id)))
     show(context, all_awaited(opened, made, timeout if wait else None, GONE), is_awaited=wait)

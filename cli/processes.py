@@ -79,12 +79,16 @@ def web(
 
 def agent(
     context: typer.Context,
-    socket: Annotated[Path, typer.Option(help="Unix socket for the worker's processes.")],
+    socket: Annotated[Path, typer.Option(help="Unix socket for the workers' processes.")],
+    group: Annotated[
+        str | None,
+        typer.Option(help="Group that may connect too (default: this account alone)."),
+    ] = None,
 ) -> None:
-    """Serve a Celery worker's tasks. Started by `minutehand.follow`, not by hand."""
+    """Serve Celery workers that follow. `minutehand.follow` starts it, or a sidecar runs it."""
     from processes.agent import run
 
-    run(here(context).settings, socket)
+    run(here(context).settings, socket, group)
 
 
 def migrate(context: typer.Context) -> None:

@@ -7,7 +7,6 @@ import typer
 from cli.arguments import door, existing, existing_here
 from cli.render import show
 from views import status as states
-from views.doctor import environment
 
 
 def status(
@@ -30,4 +29,6 @@ def doctor(context: typer.Context) -> None:
 
     Exits with 1 if there is a fault.
     """
+    from views.doctor import environment
+
     show(context, door(context).ask(environment.examine))

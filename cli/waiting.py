@@ -1,16 +1,18 @@
 """Wait for the ends of what was asked for, here or elsewhere."""
 
 from collections.abc import Callable, Collection, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
 
 from cli.arguments import Door
 from models.errors import NotFound, Refused
 from models.operation import ENDED, WENT_WELL, OperationState
 from runtime.clock import monotonic, wait_for
-from views import backfills, operations
-from views.backfills import StartedBackfill
+from views import operations
 from views.runs import Done, Outcomes, Ran, Refusal
+
+if TYPE_CHECKING:
+    from views.backfills import StartedBackfill
 
 Many = TypeVar("Many", bound=Outcomes[Any])
 
@@ -56,11 +58,13 @@ def all_awaited(
 
 
 def backfill_awaited(
-    door: Door, started: StartedBackfill, timeout_s: float | None
-) -> StartedBackfill:
+    door: Door, started: "StartedBackfill", timeout_s: float | None
+) -> "StartedBackfill":
     """Return a backfill when it and its operations have ended, or else after `timeout_s`."""
     if timeout_s is None:
         return started
+    from views import backfills
+
     seen = started
 
     def is_over() -> bool:

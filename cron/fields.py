@@ -58,9 +58,11 @@ FIELDS = (MINUTE, HOUR, DAY, MONTH, WEEKDAY)
 # Characters of other schedulers' dialects, and what to write instead.
 FOREIGN = {
     "?": "'?' is not supported; write '*'",
-    "#": "'#' (the nth weekday of a month) is not supported; write a weekday such as 'mon'",
+    "#": "'#' (the nth weekday of a month) is not supported; write the weekday, such as 'mon', and "
+    "check the day of the month in the step",
     "h": "'H' (a time picked by the scheduler) is not supported; write the number itself",
-    "l": "'L' (the last) is not supported; write the number itself",
+    "l": "'L' (the last) is not supported; write the days on which it may fall, such as '28-31' as "
+    "day of month, and check the date in the step",
     "r": "'R' (a random time) is not supported; write the number itself",
     "~": "'~' (a random time) is not supported; write the number itself",
     "w": "'W' (the nearest working day) is not supported; write a number, or 'mon-fri' as weekday",
@@ -170,6 +172,8 @@ def _range(start: str, end: str) -> str:
 
 
 def _unknown_name(field: Field, text: str) -> InvalidRule:
+    if text[:3] in field.names:
+        return InvalidRule(field.name, f"{quote(text)} is not short; write '{text[:3]}'")
     hint = FOREIGN.get(text) or FOREIGN.get(text[0] if text[1:].isdigit() else "")
     return InvalidRule(field.name, f"{quote(text)}: {hint or f'write {field.allowed}'}")
 

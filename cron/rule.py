@@ -5,6 +5,7 @@ import re
 from functools import lru_cache
 
 from cron.days import MONTH_LENGTHS, DayFields, Days, days_of
+from cron.dialects import in_another_notation
 from cron.errors import InvalidRule, quote
 from cron.fields import DAY, FIELDS, flags_of, span_of
 
@@ -123,7 +124,10 @@ def normalised(text: str) -> str:
         return _expanded(lowered)
     fields = lowered.split()
     if len(fields) != 5:
-        raise InvalidRule("rule", f"{quote(text)} {_wrong_number(len(fields))}; {_EXAMPLE}")
+        problem = (
+            in_another_notation(text.strip(), fields) or f"{_wrong_number(len(fields))}; {_EXAMPLE}"
+        )
+        raise InvalidRule("rule", f"{quote(text)} {problem}")
     return " ".join(fields)
 
 

@@ -25,6 +25,27 @@ LONGEST_GAP = 179
 LONGEST_REPEAT = 180
 
 _EXAMPLE = "write an IANA name such as 'Europe/Paris'"
+# Abbreviations are no zones: several places use each, and their clocks change.
+ABBREVIATED = {
+    "aedt": "Australia/Sydney", "aest": "Australia/Sydney", "bst": "Europe/London",
+    "cdt": "America/Chicago", "cest": "Europe/Paris", "cst": "America/Chicago",
+    "edt": "America/New_York", "eest": "Europe/Athens", "ist": "Asia/Kolkata",
+    "jst": "Asia/Tokyo", "kst": "Asia/Seoul", "mdt": "America/Denver", "mesz": "Europe/Berlin",
+    "mez": "Europe/Berlin", "msk": "Europe/Moscow", "pdt": "America/Los_Angeles",
+    "pst": "America/Los_Angeles", "sgt": "Asia/Singapore", "west": "Europe/Lisbon", "z": "UTC",
+}  # fmt: skip
+# Places west of Greenwich whose clocks change, by their offset in winter.
+AT_OFFSET = {
+    "-3": "America/Miquelon", "-4": "America/Halifax", "-5": "America/New_York",
+    "-6": "America/Chicago", "-7": "America/Denver", "-8": "America/Los_Angeles",
+    "-9": "America/Anchorage", "+10": "Australia/Sydney", "+12": "Pacific/Auckland",
+}  # fmt: skip
+# Offsets that no Etc/ zone has.
+BETWEEN_HOURS = {
+    "+3:30": "Asia/Tehran", "+4:30": "Asia/Kabul", "+5:30": "Asia/Kolkata",
+    "+5:45": "Asia/Kathmandu", "+6:30": "Asia/Yangon", "+8:45": "Australia/Eucla",
+    "+9:30": "Australia/Darwin", "-3:30": "America/St_Johns", "-9:30": "Pacific/Marquesas",
+}  # fmt: skip
 _OFFSET = re.compile(r"(?:utc|gmt)?_?([+-])([0-9]{1,2})(?::?([0-9]{2}))?")
 _ORIGIN_SHIFT = (date(1970, 1, 1) - ORIGIN).days * 86400
 
@@ -96,16 +117,40 @@ def _nearest(name: str) -> str | None:
     offset = _OFFSET.fullmatch(wanted)
     if offset is not None:
         return _fixed(*offset.groups(), spelled=spelled)
+    place = ABBREVIATED.get(wanted) or _of_country(wanted.replace("_", " "))
+    if place is not None:
+        return f"'{place}'" if place == "UTC" else f"'{place}', or another place with your clock"
     in_city = [known for known in spelled if known.rpartition("/")[2] == wanted]
-    near = [wanted] if wanted in spelled else in_city or difflib.get_close_matches(wanted, spelled)
+    # Short names are alike by chance: CEST is no EST.
+    alike = difflib.get_close_matches(wanted, spelled) if len(wanted) > 4 else []
+    near = [wanted] if wanted in spelled else in_city or alike
     return f"'{spelled[near[0]]}'" if near else None
+
+
+def _of_country(name: str) -> str | None:
+    """Return the first zone of a country, by its English name."""
+    import pytz
+
+    codes = (code for code, known in pytz.country_names.items() if known.lower() == name)
+    zones: list[str] = next((pytz.country_timezones.get(code, []) for code in codes), [])
+    return zones[0] if zones else None
 
 
 def _fixed(sign: str, hours: str, minutes: str | None, *, spelled: dict[str, str]) -> str | None:
     """Return the zone of a whole-hour offset from UTC; POSIX names it by the opposite sign."""
+    if minutes not in (None, "00"):
+        place = BETWEEN_HOURS.get(f"{sign}{int(hours)}:{minutes}")
+        return None if place is None else f"'{place}', a place with that offset"
+    if int(hours) == 0:
+        return "'UTC'"
     known = spelled.get(f"etc/gmt{'-' if sign == '+' else '+'}{int(hours)}")
-    whole = known is not None and minutes in (None, "00")
-    return f"'{known}' (UTC{sign}{int(hours)}: its name has the opposite sign)" if whole else None
+    if known is None:
+        return None
+    place = AT_OFFSET.get(f"{sign}{int(hours)}", "Europe/Paris")
+    return (
+        f"'{known}' (UTC{sign}{int(hours)}: its name has the opposite sign), or a place such as "
+        f"'{place}', where the clock changes"
+    )
 
 
 # The tz release bounds this cache: it has some 600 names.

@@ -4,26 +4,28 @@ Importing it does not load the rest of Minutehand, so that a user's own `tasks` 
 collide with it.
 """
 
+from __future__ import annotations
+
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from minutehand.followed import FollowedOperation, current_operation
 from minutehand.following import follow
-from minutehand.production import Production, open_production
-from minutehand.readers import reader, registered_readers
-from minutehand.steps import (
-    Recipient,
-    SmallApp,
-    StepContext,
-    StepFailed,
-    StepOutcome,
-    StepResult,
-    registered_steps,
-    step,
-)
 
 if TYPE_CHECKING:
     from minutehand.client import ApiError, AsyncClient, Client
+    from minutehand.production import Production, open_production
+    from minutehand.readers import reader, registered_readers
+    from minutehand.steps import (
+        Recipient,
+        SmallApp,
+        StepContext,
+        StepFailed,
+        StepOutcome,
+        StepResult,
+        registered_steps,
+        step,
+    )
 
 __all__ = [
     "ApiError",
@@ -47,8 +49,18 @@ __all__ = [
 ]
 
 
+# Loaded when they are first used: steps and readers need pydantic, the client needs httpx. A worker
+# that follows has perhaps neither.
+_PLACES = {
+    **dict.fromkeys(("ApiError", "AsyncClient", "Client"), "client"),
+    **dict.fromkeys(("Production", "open_production"), "production"),
+    **dict.fromkeys(("reader", "registered_readers"), "readers"),
+    **dict.fromkeys(("Recipient", "SmallApp", "StepContext", "StepFailed"), "steps"),
+    **dict.fromkeys(("StepOutcome", "StepResult", "registered_steps", "step"), "steps"),
+}
+
+
 def __getattr__(name: str) -> Any:
-    """Load the client on demand: it needs httpx, which steps and workers do not."""
-    if name in {"ApiError", "AsyncClient", "Client"}:
-        return getattr(import_module("minutehand.client"), name)
-    raise AttributeError(f"module 'minutehand' has no attribute {name!r}")
+    if name not in _PLACES:
+        raise AttributeError(f"module 'minutehand' has no attribute {name!r}")
+    return getattr(import_module(f"minutehand.{_PLACES[name]}"), name)

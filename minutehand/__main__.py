@@ -4,16 +4,36 @@ Otherwise a user's `tasks.py`, `models.py` or `web/` in PYTHONPATH or the workin
 replace ours.
 """
 
+from __future__ import annotations
+
+import gc
 import sys
 from pathlib import Path
 
+from minutehand.agent_place import is_server_here
+
 ROOT = str(Path(__file__).resolve().parent.parent)
+
+CLIENT_ALONE = (
+    "error: this environment has minutehand-client alone; the command is part of the server: run "
+    "pip install minutehand, in an environment of its own"
+)
 
 
 def main() -> None:
+    if sys.argv[1:2] == ["beat"]:
+        # In the environment of a Celery application, which has nothing else of ours.
+        from minutehand import beat
+
+        sys.exit(beat.main(sys.argv[2:]))
+    # What a start makes stays: to look for garbage after every 700 objects, as is Python's default,
+    # takes a seventh of a command's time.
+    gc.set_threshold(50_000)
     if ROOT in sys.path:
         sys.path.remove(ROOT)
     sys.path.insert(0, ROOT)
+    if not is_server_here():
+        sys.exit(CLIENT_ALONE)
     from cli.main import run
 
     sys.exit(run(sys.argv[1:]))

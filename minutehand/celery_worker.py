@@ -1,5 +1,7 @@
 """Make the tasks of a Celery worker claim their operations before they run; see `follow`."""
 
+from __future__ import annotations
+
 import functools
 import logging
 import os
@@ -12,10 +14,10 @@ from typing import Any
 from celery import Celery, signals
 from celery.exceptions import Ignore, Reject, Retry, SoftTimeLimitExceeded
 
-from minutehand.agent_process import AgentProcess
+from minutehand.agents import Agent, agent_of
 from minutehand.channel import AgentAway, Channel
 from minutehand.continued import noted, replacing
-from minutehand.discarded import note_discarded, ours
+from minutehand.discarded import headers_of, note_discarded, ours
 from minutehand.error_text import text_of
 from minutehand.followed import (
     CANCELLED,
@@ -37,10 +39,15 @@ ANSWER_MARGIN_S = 15.0
 # Celery's built-in tasks are not followed.
 BUILT_IN_PREFIX = "celery."
 
-_agents: dict[int, AgentProcess] = {}
+_agents: dict[int, Agent] = {}
 
 
-def connect(app: Celery, home: str | os.PathLike[str] | None, wait_s: float) -> None:
+def connect(
+    app: Celery,
+    agent: str | os.PathLike[str] | None,
+    home: str | os.PathLike[str] | None,
+    wait_s: float,
+) -> None:
     """Let workers of `app` follow from their start on; other processes are not affected."""
 
     # A proxy such as `current_app` stands for another object.
@@ -48,14 +55,14 @@ def connect(app: Celery, home: str | os.PathLike[str] | None, wait_s: float) -> 
 
     def begin(sender: Any, **_: object) -> None:
         if sender.app is app:
-            agent = AgentProcess(home, _described(app, sender), wait_s)
-            agent.time_limit_s = getattr(sender, "time_limit", None)
-            _begin(app, agent)
+            its = agent_of(agent, home, _described(app, sender), wait_s)
+            its.time_limit_s = getattr(sender, "time_limit", None)
+            _begin(app, its)
 
     def stop(**_: object) -> None:
-        agent = _agents.pop(id(app), None)
-        if agent is not None and agent.worker_pid == os.getpid():
-            agent.stop()
+        its = _agents.pop(id(app), None)
+        if its is not None and its.worker_pid == os.getpid():
+            its.stop()
 
     key = f"minutehand {id(app)}"
     note_discarded(app, lambda app: _agents.get(id(app)))
@@ -76,14 +83,14 @@ def _followed(app: Celery) -> dict[str, Any]:
     return {name: one for name, one in app.tasks.items() if not name.startswith(BUILT_IN_PREFIX)}
 
 
-def _begin(app: Celery, agent: AgentProcess) -> None:
+def _begin(app: Celery, agent: Agent) -> None:
     _agents[id(app)] = agent
     for task in _followed(app).values():
         _wrap(task, agent)
     agent.start()
 
 
-def _wrap(task: Any, agent: AgentProcess) -> None:
+def _wrap(task: Any, agent: Agent) -> None:
     original = task.run
     if hasattr(original, "__minutehand__"):
         return
@@ -106,16 +113,16 @@ def _message_of(request: Any) -> dict[str, Any] | None:
     """Return what our message says of its operation; None for any other call of a task."""
     if request.called_directly or request.is_eager:
         return None
-    return ours(request.headers, request.id)
+    return ours(headers_of(request), request.id)
 
 
-def _run(task: Any, call: Callable[[], Any], message: dict[str, Any], agent: AgentProcess) -> Any:
+def _run(task: Any, call: Callable[[], Any], message: dict[str, Any], agent: Agent) -> Any:
     """Run a task under its operation's lease; raises Ignore if it must not run."""
     operation = _claim(task, message, agent)
     # A message that Celery's `retry` sends belongs to the next attempt.
     next_one = {**message, "attempt": message["attempt"] + 1}
     next_one.pop("put_back", None)
-    task.request.headers = {**task.request.headers, HEADER: next_one}
+    task.request.headers = {**headers_of(task.request), HEADER: next_one}
     try:
         return _run_claimed(task, operation, call)
     finally:
@@ -146,20 +153,19 @@ def _outcome_of(
     task: Any, operation: FollowedOperation, error: BaseException
 ) -> tuple[str, dict[str, Any]]:
     """Return the outcome of an attempt whose task raised `error`, with details."""
-    match error:
-        case Retry():
-            return "retry", {"error": _text(error.exc or error), **_when(error)}
-        case Ignore() if operation.replaced is not None:
+    if isinstance(error, Retry):
+        return "retry", {"error": _text(error.exc or error), **_when(error)}
+    if isinstance(error, Ignore):
+        if operation.replaced is not None:
             return "replaced", operation.replaced
-        case Ignore():
-            return "success", {"message": "it raised Ignore"}
-        case Reject():
-            # A user's subclass may have neither.
-            reason, requeue = getattr(error, "reason", None), getattr(error, "requeue", False)
-            is_put_back = requeue and task.acks_late
-            return "put back" if is_put_back else "failed", {"error": f"rejected: {reason}"}
-        case SoftTimeLimitExceeded() if operation.interrupted_for == TIME_LIMIT:
-            return "time limit", {}
+        return "success", {"message": "it raised Ignore"}
+    if isinstance(error, Reject):
+        # A user's subclass may have neither.
+        reason, requeue = getattr(error, "reason", None), getattr(error, "requeue", False)
+        is_put_back = requeue and task.acks_late
+        return "put back" if is_put_back else "failed", {"error": f"rejected: {reason}"}
+    if isinstance(error, SoftTimeLimitExceeded) and operation.interrupted_for == TIME_LIMIT:
+        return "time limit", {}
     is_cut_off = isinstance(error, SystemExit) and _is_of_a_worker_that_stops(error)
     return "cut off" if is_cut_off else "failed", {"error": _text(error)}
 
@@ -181,7 +187,7 @@ def _when(retry: Retry) -> dict[str, str | float]:
     return {"delay_s": float(retry.when or 0)}
 
 
-def _claim(task: Any, message: dict[str, Any], agent: AgentProcess) -> FollowedOperation:
+def _claim(task: Any, message: dict[str, Any], agent: Agent) -> FollowedOperation:
     """Claim the task's operation, waiting for agent and database; raises Ignore or Reject.
 
     It also waits for a retry's attempt that is not recorded yet.
@@ -217,7 +223,7 @@ def _claim(task: Any, message: dict[str, Any], agent: AgentProcess) -> FollowedO
         threading.Event().wait(AGAIN_S)
 
 
-def _killed_at(task: Any, agent: AgentProcess) -> float | None:
+def _killed_at(task: Any, agent: Agent) -> float | None:
     """Return when Celery's time limit kills this process, by the machine's monotonic clock."""
     of_message = (getattr(task.request, "timelimit", None) or (None,))[0]
     limit_s = of_message or task.time_limit or agent.time_limit_s
@@ -241,7 +247,7 @@ def _put_back(task: Any, message: dict[str, Any], cause: str | None) -> None:
     countdown = min(LONGEST_PUT_BACK_S, 2**times)
     reason = f"operation {request.id} cannot be claimed now: {cause}"
     logger.error("%s; its message goes back on its queue for %d s", reason, countdown)
-    request.headers = {**request.headers, HEADER: {**message, "put_back": times + 1}}
+    request.headers = {**headers_of(request), HEADER: {**message, "put_back": times + 1}}
     again = task.signature_from_request(
         request, request.args, request.kwargs, retries=request.retries, countdown=countdown
     )

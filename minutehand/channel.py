@@ -1,5 +1,7 @@
 """A connection to the agent beside a worker: one request and one answer, each a line of JSON."""
 
+from __future__ import annotations
+
 import json
 import socket
 import threading
@@ -43,7 +45,8 @@ class Channel:
                 raise AgentAway(f"{type(error).__name__}: {error}") from error
             try:
                 return self._answer(connected)
-            except TimeoutError as error:
+            # Before Python 3.10 they are two classes.
+            except (TimeoutError, socket.timeout) as error:
                 raise AgentAway(f"no answer within {timeout_s:g} s") from error
             except (OSError, ValueError) as error:
                 self._close()

@@ -8,6 +8,8 @@ Each method raises ApiError with the server's problem details, and httpx's own e
 does not answer.
 """
 
+from __future__ import annotations
+
 import asyncio
 import threading
 import time
@@ -15,10 +17,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import httpx
+
+if TYPE_CHECKING:
+    from typing import Self
 
 # The states in which an operation has ended.
 ENDED = frozenset(

@@ -1,5 +1,7 @@
 """Let a task's retries and replacements continue its operation."""
 
+from __future__ import annotations
+
 import functools
 from collections.abc import Callable
 from typing import Any

@@ -3,16 +3,18 @@
 Such a task never runs, so nothing else would end its operation.
 """
 
+from __future__ import annotations
+
 import logging
 import os
 import threading
 from collections.abc import Callable
 from time import monotonic
-from typing import Any
+from typing import Any, Optional
 
 from celery import Celery, signals
 
-from minutehand.agent_process import AgentProcess
+from minutehand.agents import Agent
 from minutehand.channel import AgentAway, Channel
 from minutehand.followed import HEADER
 
@@ -23,16 +25,18 @@ ANSWER_S = 15.0
 # How long to wait for an agent or its database.
 NOTE_S = 60.0
 
-AgentOf = Callable[[Celery], AgentProcess | None]
+AgentOf = Callable[[Celery], Optional[Agent]]
 
 
 def note_discarded(app: Celery, agent_of: AgentOf) -> None:
     """Let the agent beside each worker of `app` end the operations of discarded messages."""
 
-    def revoked(sender: Any, request: Any, **_: object) -> None:
+    def revoked(sender: Any, request: Any, expired: bool = False, **_: object) -> None:
         if sender.app is app:
             said = {"what": "revoked", "reason": "revoked in Celery"}
-            _note(agent_of(app), ours(request.headers, request.id), said)
+            if expired:
+                said = {"what": "expired", "reason": "expired before it started"}
+            _note(agent_of(app), ours(headers_of(request), request.id), said)
 
     def unknown(sender: Any, message: Any, name: str, id: str, **_: object) -> None:
         if sender.app is app:
@@ -45,6 +49,14 @@ def note_discarded(app: Celery, agent_of: AgentOf) -> None:
     signals.task_unknown.connect(unknown, weak=False, dispatch_uid=f"{key} unknown")
 
 
+def headers_of(request: Any) -> dict[str, Any]:
+    """Return the headers of a task's request, ours included."""
+    headers = dict(request.headers or {})
+    # Before Celery 5.3 a header of one's own is an attribute of the request alone.
+    its_own = getattr(request, HEADER, None)
+    return headers if its_own is None or HEADER in headers else {**headers, HEADER: its_own}
+
+
 def ours(headers: Any, id: str) -> dict[str, Any] | None:
     """Return our header of a message; None if Minutehand did not send the message."""
     header = (headers or {}).get(HEADER)
@@ -54,7 +66,7 @@ def ours(headers: Any, id: str) -> dict[str, Any] | None:
     return header if header.get("id") == id else None
 
 
-def _note(agent: AgentProcess | None, message: dict[str, Any] | None, said: dict[str, str]) -> None:
+def _note(agent: Agent | None, message: dict[str, Any] | None, said: dict[str, str]) -> None:
     # In a pool's child nothing is to be noted: the operation has ended already.
     if agent is None or message is None or agent.worker_pid != os.getpid():
         return

@@ -1,5 +1,7 @@
 """Errors as text, for Minutehand's workers and the user's."""
 
+from __future__ import annotations
+
 
 def text_of(error: BaseException) -> str:
     """Return an error's class and message, without the message if it raises an error."""

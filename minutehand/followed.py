@@ -1,5 +1,7 @@
 """An operation that a followed Celery task runs, as the task and its worker see it."""
 
+from __future__ import annotations
+
 import ctypes
 import logging
 import os
@@ -31,7 +33,7 @@ INTERRUPT = signal.SIGUSR2
 HEADER = "minutehand"
 CANCELLED, TIME_LIMIT, LOST = "cancelled", "time limit", "lost"
 
-_current: ContextVar["FollowedOperation | None"] = ContextVar("minutehand_operation", default=None)
+_current: ContextVar[FollowedOperation | None] = ContextVar("minutehand_operation", default=None)
 
 
 class Interrupted(BaseException):
@@ -41,7 +43,12 @@ class Interrupted(BaseException):
     """
 
 
-def current_operation() -> "FollowedOperation | None":
+def _instant(text: str) -> datetime:
+    # Before Python 3.11 it does not know Z.
+    return datetime.fromisoformat(text.replace("Z", "+00:00"))
+
+
+def current_operation() -> FollowedOperation | None:
     """Return the running task's operation; None outside a task that Minutehand sent."""
     return _current.get()
 
@@ -52,12 +59,12 @@ class FollowedOperation:
     def __init__(self, channel: Channel, claim: dict[str, Any], on_time_limit: type[BaseException]):
         self.operation_id = UUID(claim["operation_id"])
         self.attempt: int = claim["attempt"]
-        self.occurrence_at = datetime.fromisoformat(claim["occurrence_at"])
+        self.occurrence_at = _instant(claim["occurrence_at"])
         self.subject: str | None = claim["subject"]
         self.triggerer: str = claim["triggerer"]
         self.run_number: int = claim["run_number"]
         last = claim["last_success_at"]
-        self.last_success_at = None if last is None else datetime.fromisoformat(last)
+        self.last_success_at = None if last is None else _instant(last)
         # What Celery's `retry` raised or returned: the next attempt's message was sent.
         self.sent_again: BaseException | None = None
         self.replaced: dict[str, Any] | None = None

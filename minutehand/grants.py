@@ -1,5 +1,7 @@
 """What the installation lets one small app (a tenant) reach."""
 
+from __future__ import annotations
+
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -11,7 +13,7 @@ Kind = Literal["files", "connections", "readers", "env", "mail", "tasks", "queue
 ALL = "*"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Grants:
     """What a small app may reach, of what the settings allow; nothing by default.
 
@@ -79,6 +81,6 @@ def stored_grants(value: object) -> Grants:
         **{
             kind: tuple(one for one in names if isinstance(one, str))
             for kind, names in known.items()
-            if isinstance(names, list | tuple)
+            if isinstance(names, (list, tuple))
         }
     )

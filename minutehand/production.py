@@ -1,11 +1,18 @@
 """Read published data from your own Python program."""
 
+from __future__ import annotations
+
 import sys
 from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol, Self, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from minutehand.agent_place import is_server_here
+
+if TYPE_CHECKING:
+    from typing import Self
 
 ROOT = Path(__file__).resolve().parent.parent
 # Our packages that reading loads; a program may have packages of these names.
@@ -52,9 +59,11 @@ def open_production(
     A later publish does not change it. It holds all domains open, or those in `domains`: close it,
     or use it in a `with` statement. Settings are read as by the command `minutehand`, with `home`
     as its `--home`. Raises an error with a readable message for an unknown small app or domain, a
-    domain never published and an unavailable database; ImportError if a module of the program has
-    the name of one of ours.
+    domain never published and an unavailable database; ImportError without the server in this
+    environment, or if a module of the program has the name of one of the server's.
     """
+    if not is_server_here():
+        raise ImportError("reading production needs the server: pip install minutehand")
     _check_names()
     config, database = _loaded("runtime.config"), _loaded("runtime.database")
     reading = _loaded("small_apps.snapshots.production")

@@ -1,8 +1,10 @@
 """Register user-defined readers: functions that return the rows of a domain."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Optional
 
 from pydantic import BaseModel
 
@@ -12,10 +14,10 @@ Row = Mapping[str, Any]
 # Gets the StepContext, its `parameters` those of the source; returns fresh rows each time.
 Factory = Callable[[Any], Iterable[Row]]
 # Returns the row to keep, or None to drop it; an exception is reported and drops the row.
-Mapper = Callable[[Row], Row | None]
+Mapper = Callable[[Row], Optional[Row]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RegisteredReader:
     """A user-defined reader: its name in `source`, its factory, mapper and parameters."""
 

@@ -1,15 +1,17 @@
 """The interface of steps: `StepContext`, `StepResult`, and the decorator that registers a step."""
 
+from __future__ import annotations
+
 import logging
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from enum import StrEnum
+from enum import Enum
 from inspect import iscoroutinefunction, signature
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, Optional, TypeVar
 from uuid import UUID
 
 from pydantic import BaseModel
@@ -19,15 +21,17 @@ def _no_settings() -> Mapping[str, Any]:
     return MappingProxyType({})
 
 
-class StepOutcome(StrEnum):
+class StepOutcome(str, Enum):
     """How a step ended without an exception."""
 
     SUCCESS = "success"
     # Some domains or recipients failed; the next steps still run.
     PARTIAL = "partial"
 
+    __str__ = str.__str__
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True)
 class StepResult:
     """What a step reports: an outcome, one readable sentence, and figures as JSON."""
 
@@ -44,7 +48,7 @@ class StepFailed(Exception):
         super().__init__(message)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SmallApp:
     """The tenant an action belongs to; `zone` is an IANA name.
 
@@ -57,7 +61,7 @@ class SmallApp:
     settings: Mapping[str, Any] = field(default_factory=_no_settings, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Recipient:
     """A user that the action's filter selected; `address` is None without an e-mail address."""
 
@@ -119,13 +123,13 @@ class NoParameters(BaseModel):
     model_config = {"extra": "forbid"}
 
 
-StepFunction = Callable[[Any], StepResult | None]
+StepFunction = Callable[[Any], Optional[StepResult]]
 Function = TypeVar("Function", bound=StepFunction)
 # Steps of users run after Minutehand's own, in the order of the document.
 USER_ORDER = 1_000
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class StepSpec:
     """A step that actions may name, and how to run it; see `step`.
 

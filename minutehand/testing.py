@@ -1,9 +1,11 @@
 """Test your own steps: a StepContext without the rest of Minutehand."""
 
+from __future__ import annotations
+
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from types import MappingProxyType
 from typing import Any
 from uuid import UUID
@@ -12,10 +14,10 @@ from pydantic import BaseModel
 
 from minutehand.steps import NoParameters, Recipient, SmallApp, StepContext
 
-OCCURRENCE = datetime(2026, 11, 23, 6, tzinfo=UTC)
+OCCURRENCE = datetime(2026, 11, 23, 6, tzinfo=timezone.utc)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Reported:
     """One call of `progress`."""
 

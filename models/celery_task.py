@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from fnmatch import fnmatchcase
 from typing import Any, Literal
 
@@ -39,6 +40,10 @@ class HandOver:
     args: tuple[JsonValue, ...] = ()
     kwargs: dict[str, JsonValue] = field(default_factory=dict)
     in_doubt: InDoubt = "leave"
+    priority: int | None = None
+    headers: dict[str, JsonValue] = field(default_factory=dict)
+    # How long after its sending a message may wait for its task to start.
+    expires: timedelta | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,9 +33,14 @@ class Document(BaseModel):
     from elsewhere (`completed`) and check keys against each other (`contradictions`).
     """
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
     # An example for errors, if the value is no object.
     example: ClassVar[str] = ""
+
+    @classmethod
+    def written(cls, _value: object, /) -> str:
+        """Return the JSON of the object that a bare value stands for, or an example."""
+        return cls.example
 
     @classmethod
     def completed(cls, raw: dict[str, Any], _reading: Reading, /) -> dict[str, Any]:
@@ -60,7 +65,7 @@ class Document(BaseModel):
         if isinstance(value, cls):
             return value
         reading = reading_of(info)
-        raw = as_object(value, cls.example)
+        raw = as_object(value, cls.written(value))
         faults = null_values(cls, raw)
         if not reading.tolerant:
             faults += unknown_keys(cls, raw) + cls.contradictions(raw, reading)

@@ -20,11 +20,16 @@ SECOND = timedelta(seconds=1)
 LONGEST = timedelta(days=36_600)
 LONGEST_MONTHS = 1_200
 EXAMPLES = 'write an ISO 8601 duration such as "PT5M", "PT4H" or "P1D"'
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+_SPOKEN = re.compile(
+    r"(?:every\s+)?([0-9]{1,6})\s*(s|m|h|d|w|secs?|mins?|hrs?|(?:second|minute|hour|day|week)s?)",
+    re.ASCII | re.IGNORECASE,
+)
+_CLOCK = re.compile(r"([0-9]{1,4}):([0-5][0-9])(?::([0-5][0-9]))?", re.ASCII)
 _MISTAKES = {
     "-": f"a duration cannot be negative; {EXAMPLES}",
     "[0-9][.,][0-9]": 'write whole numbers: "PT90M" rather than "PT1.5H"',
     "^P[0-9WD]+[0-9]+[HMS0-9]*$": 'hours, minutes and seconds follow a T: "P7DT30S"',
-    "^[0-9]+$": 'write seconds as "PT90S"',
     ":": 'write hours, minutes and seconds as "PT1H30M15S"',
 }
 
@@ -81,6 +86,39 @@ def format_delay(calendar: relativedelta, exact: timedelta) -> str:
     return f"P{text}" + (format_span(exact)[1:] if exact else "")
 
 
+def guessed(value: object) -> str | None:
+    """Return the duration that a value of another notation most likely means, None if unclear.
+
+    A number is seconds, as are the digits of a text; also `5 minutes`, `1h`, `00:05:00`, `T5M` and
+    `{"minutes": 5}`.
+    """
+    try:
+        span = _guessed(value)
+    except (OverflowError, TypeError, ValueError):
+        return None
+    return format_span(span) if span is not None and SECOND <= span <= LONGEST else None
+
+
+def _guessed(value: object) -> timedelta | None:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return timedelta(seconds=int(value))
+    if isinstance(value, dict):
+        known = set(value) <= set(_UNITS.values())
+        return timedelta(**value) if known and all(map(_is_number, value.values())) else None
+    return _guessed_text(value.strip()) if isinstance(value, str) and len(value) <= 40 else None
+
+
+def _guessed_text(text: str) -> timedelta | None:
+    if text.isascii() and text.isdigit():
+        return timedelta(seconds=int(text))
+    if spoken := _SPOKEN.fullmatch(text):
+        return timedelta(**{_UNITS[spoken[2][0].lower()]: int(spoken[1])})
+    if clock := _CLOCK.fullmatch(text):
+        hours, minutes, seconds = (int(one or 0) for one in clock.groups())
+        return timedelta(hours=hours, minutes=minutes, seconds=seconds)
+    return _exact(f"P{text}") if _PATTERN.fullmatch(f"P{text}") and text else None
+
+
 def _written(parts: tuple[tuple[int, str], ...]) -> str:
     return "".join(f"{count}{unit}" for count, unit in parts if count)
 
@@ -114,11 +152,17 @@ def _timedelta(parts: dict[str, int]) -> timedelta:
 
 def _parts(value: object) -> dict[str, int]:
     if not isinstance(value, str):
-        raise ValueError(f"is not a duration; {EXAMPLES}")
+        raise ValueError(_no_duration(value))
     match = _PATTERN.fullmatch(value)
     if match is None or not any(match.groups()):
         raise ValueError(_why_not(value))
     return {name: int(count or 0) for name, count in match.groupdict().items()}
+
+
+def _no_duration(value: object) -> str:
+    meant = guessed(value)
+    remedy = EXAMPLES if meant is None else f'write "{meant}"'
+    return f"is not a duration; {remedy}"
 
 
 def _why_not(text: str) -> str:
@@ -126,6 +170,8 @@ def _why_not(text: str) -> str:
         return f"is too long a text; {EXAMPLES}"
     if _PATTERN.fullmatch(text.strip().upper()) and any(c.isdigit() for c in text):
         return f'write it in capitals and without spaces: "{text.strip().upper()}"'
+    if guessed(text) is not None:
+        return _no_duration(text)
     for pattern, remedy in _MISTAKES.items():
         if re.search(pattern, text):
             return remedy

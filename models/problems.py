@@ -1,5 +1,6 @@
 """Translation of pydantic's errors into problems with remedies."""
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails, InitErrorDetails
 
 from models.errors import MOST_PROBLEMS, Problem
+from models.other_words import meant_by, place_of
 
 ROOT = "document"
 # Names that may be compared for the hints of one document, which may have thousands of wrong ones;
@@ -37,7 +39,7 @@ REMEDIES = {
     "list_type": "write a list in [ ]",
     "tuple_type": "write a list in [ ]",
     "set_type": "write a list in [ ]",
-    "dict_type": "write an object in { }",
+    "dict_type": 'write an object in { }, such as {"shop": "Paris"}',
     "model_type": "write an object in { }",
     "model_attributes_type": "write an object in { }",
     "none_required": "leave the key out",
@@ -86,6 +88,8 @@ EXAMPLES = {
     "email": 'an e-mail address such as "ann@example.com"',
     "task": '"task": "shop.tasks.sync"',
     "url": '"url": "https://example.com/data.csv"',
+    "domains": '"domains": ["sales"]',
+    "data": '"data": true',
 }
 
 
@@ -139,7 +143,10 @@ def listed(names: Iterable[str]) -> str:
 def unknown_name(what: str, name: object, known: Iterable[str], hint: str = "") -> str:
     """Return the remedy for an unknown name: the nearest known one, else all of them and `hint`."""
     names = list(known)
-    near = nearest(name, names)
+    place = place_of(name, names) if what == "key" else None
+    if place is not None:
+        return f'is not a key here; write it in "{place}"'
+    near = (meant_by(name, names) if what == "key" else None) or nearest(name, names)
     if near is not None:
         return f'is not a known {what}; did you mean "{near}"?'
     if not names:
@@ -147,13 +154,34 @@ def unknown_name(what: str, name: object, known: Iterable[str], hint: str = "") 
     return f"is not a known {what}; known here: {listed(names)}{hint}"
 
 
-def no_parameters(model: type[BaseModel]) -> str:
-    """Return what to write for a step with the parameters `model` in place of a bare value."""
-    required = [name for name, field in model.model_fields.items() if field.is_required()]
-    if not required:
-        return "write true, false or an object with parameters"
-    shown = ", ".join(EXAMPLES.get(name, f'"{name}": …') for name in required)
-    return f"write false or an object with parameters: {{{shown}}}"
+def no_parameters(model: type[BaseModel], value: object = None) -> str:
+    """Return what to write for a step with the parameters `model` in place of the bare `value`."""
+    fields = model.model_fields
+    if not fields:
+        return "write true or false"
+    required = [name for name, field in fields.items() if field.is_required()]
+    flags = "false" if required else "true, false"
+    meant = _holding(model, value)
+    if meant is not None:
+        return f"write {flags} or an object with parameters: {json.dumps(meant)}"
+    shown = ", ".join(
+        EXAMPLES.get(name, f'"{name}": …') for name in required or [next(iter(fields))]
+    )
+    return f"write {flags} or an object with parameters: {{{shown}}}"
+
+
+def _holding(model: type[BaseModel], value: object) -> dict[str, object] | None:
+    """Return the parameters that a bare text or list stands for, if they are valid."""
+    if not isinstance(value, str | list) or not value or len(value) > LONGEST_SEGMENT:
+        return None
+    for name in model.model_fields:
+        for given in (value, [value]):
+            try:
+                model.model_validate({name: given})
+            except ValidationError:
+                continue
+            return {name: given}
+    return None
 
 
 def line_error(loc: tuple[int | str, ...], value: object, remedy: str) -> InitErrorDetails:
@@ -263,8 +291,15 @@ def unknown_keys(model: type[BaseModel], raw: Mapping[str, object]) -> list[Init
 
 def null_values(model: type[BaseModel], raw: Mapping[str, object]) -> list[InitErrorDetails]:
     """Return a fault for each known key whose value is null."""
+    needed = {one.alias or name for name, one in model.model_fields.items() if one.is_required()}
+    remedy = "null is no value here; leave the key out or write one"
     return [
-        line_error((key,), None, "null is no value here; leave the key out or write one")
+        line_error((key,), None, _needed(key) if key in needed else remedy)
         for key in known_keys(model)
         if key in raw and raw[key] is None
     ]
+
+
+def _needed(key: str) -> str:
+    example = EXAMPLES.get(key)
+    return f"null is no value here; write {example}" if example else "null is no value; write one"

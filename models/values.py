@@ -10,11 +10,11 @@ from typing import Annotated, Any, TypeVar
 from urllib.parse import urlsplit
 
 from dateutil.parser import isoparse
-from email_validator import EmailNotValidError, validate_email
 from pydantic import (
     AfterValidator,
     AwareDatetime,
     BeforeValidator,
+    ConfigDict,
     PlainSerializer,
     TypeAdapter,
     ValidationInfo,
@@ -161,6 +161,8 @@ def parse_address(value: object) -> str:
     """Return the e-mail address `value`, its domain in lower case; no DNS is asked."""
     if not isinstance(value, str) or len(value) > 254:
         raise ValueError('write an e-mail address such as "ann@example.com"')
+    from email_validator import EmailNotValidError, validate_email
+
     try:
         return validate_email(value, check_deliverability=False).normalized
     except EmailNotValidError as error:
@@ -231,7 +233,7 @@ Flag = Annotated[bool, BeforeValidator(parse_flag)]
 Name = Annotated[str, BeforeValidator(parse_name)]
 Names = Annotated[tuple[Name, ...], BeforeValidator(parse_list), AfterValidator(each_once)]
 AS_LIST = PlainSerializer(_list_or_value, return_type=Any)
-NAMES: TypeAdapter[tuple[str, ...]] = TypeAdapter(Names)
+NAMES: TypeAdapter[tuple[str, ...]] = TypeAdapter(Names, config=ConfigDict(defer_build=True))
 Queue = Annotated[str, BeforeValidator(parse_queue)]
 CeleryQueue = Annotated[str, BeforeValidator(parse_celery_queue)]
 Text = Annotated[str, BeforeValidator(parse_text)]

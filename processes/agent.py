@@ -1,32 +1,35 @@
-"""The agent's process beside a worker, started by `minutehand.follow`."""
+"""The agent's process: a worker's child, started by `minutehand.follow`, or a sidecar."""
 
 import json
 import logging
+import os
 import sys
 from pathlib import Path
 
 import sqlalchemy as sa
 
 from broker.app import configure
-from celery_steps.agent import Agent, Worker, stop_on_signals
+from celery_steps.agent import Agent, stop_on_signals
+from celery_steps.agent_workers import Worker, described_worker
 from models.errors import Refused
 from models.store.schema import SchemaNewer, SchemaOutdated, check_schema
 from runtime.config import Settings
 from runtime.database import make_engine, reading
 from runtime.db_retry import DATABASE_AWAY
 from runtime.logs import set_up_logs
+from runtime.supervisor import PARENT
 
 logger = logging.getLogger("minutehand.agent")
 
 
-def run(settings: Settings, socket: Path) -> None:
-    """Serve a Celery worker, which the first line of stdin describes."""
+def run(settings: Settings, socket: Path, group: str | None = None) -> None:
+    """Serve the Celery worker that started this, else all that connect to `socket`."""
     set_up_logs(settings.log, "agent")
-    worker = _worker(sys.stdin.readline())
+    worker = _worker(sys.stdin.readline()) if PARENT in os.environ else None
     configure(settings)
     engine = make_engine(settings)
     _check(engine, settings)
-    serving = Agent(engine, settings, worker)
+    serving = Agent(engine, settings, worker, group)
     stop_on_signals(serving)
     serving.serve(socket)
 
@@ -46,8 +49,6 @@ def _check(engine: sa.Engine, settings: Settings) -> None:
 
 def _worker(line: str) -> Worker:
     try:
-        given = json.loads(line)
-        follows = tuple(str(name) for name in given["follows"])
-        return Worker(str(given["name"]), ",".join(given["queues"]), follows, int(given["pid"]))
+        return described_worker(json.loads(line))
     except (ValueError, KeyError, TypeError):
         raise Refused("the agent is started by minutehand.follow(app) in a worker") from None

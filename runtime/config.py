@@ -29,7 +29,6 @@ from pydantic import (
 
 from minutehand.grants import EVERYTHING, Grants
 from runtime.data_sections import Connections, FetchSettings, NamedUrls, SnapshotSettings
-from runtime.documents import read_yaml
 from runtime.folders import fault_of
 from runtime.limit_settings import LimitSettings
 from runtime.mail_settings import MailSettings
@@ -48,7 +47,7 @@ from runtime.web_settings import WebSettings, WorkSettings
 
 PREFIX = "SCHED_"
 # Variables of the command line, which are no settings.
-NO_SETTINGS = ("SCHED_HOME", "SCHED_URL", "SCHED_TOKEN")
+NO_SETTINGS = ("SCHED_AGENT", "SCHED_HOME", "SCHED_URL", "SCHED_TOKEN")
 DEFAULT_HOME = Path(".minutehand")
 # Errors hide the values of settings whose names end in one of these.
 SECRETS = ("url", "secret", "webhook")
@@ -285,7 +284,10 @@ def check_socket_folder(settings: Settings) -> None:
 
 def _read_file(file: Path) -> dict[str, Any]:
     try:
-        values = read_yaml(file.read_text(encoding="utf-8"))
+        text = file.read_text(encoding="utf-8")
+        from runtime.documents import read_yaml
+
+        values = read_yaml(text)
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:

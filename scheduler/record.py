@@ -8,7 +8,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from broker.app import settings_in_use
+from broker.in_use import settings_in_use
 from broker.names import execute_task
 from models.action.plan import Plan
 from models.fingerprint import operation_id

@@ -13,7 +13,8 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from broker.app import app, settings_in_use
+from broker.app import app
+from broker.in_use import settings_in_use
 from broker.names import METATASK_SCHEDULE
 from broker.sending import send_reserved
 from models.action.plan import Plan

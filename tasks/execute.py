@@ -11,7 +11,8 @@ from uuid import UUID
 import sqlalchemy as sa
 from celery import Task
 
-from broker.app import app, settings_in_use
+from broker.app import app
+from broker.in_use import settings_in_use
 from broker.names import EXECUTE_HEAVY, EXECUTE_QUICK
 from broker.sending import send_behind, send_next, send_notices, send_released
 from minutehand.error_text import text_of

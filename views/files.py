@@ -8,16 +8,22 @@ from typing import Any
 
 from models.errors import InvalidDocument, Problem
 from models.json_text import LONGEST_DOCUMENT, InvalidJson, read_json
-from runtime.documents import InvalidYaml, read_yaml
 
 # A document with its place: a file, or empty for the body of a request.
 Document = tuple[str, object]
 
 
-def read_text(file: Path) -> str:
-    """Return a file's text; raises InvalidDocument, naming the file."""
+def read_text(file: Path, longest: int | None = None) -> str:
+    """Return a file's text; raises InvalidDocument, naming the file.
+
+    Of a file with more than `longest` bytes only the beginning is read, which is longer too.
+    """
+    most = -1 if longest is None else longest + 1
     try:
-        return sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8-sig")
+        if str(file) == "-":
+            return sys.stdin.read(most)
+        with file.open(encoding="utf-8-sig") as opened:
+            return opened.read(most)
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise InvalidDocument([Problem(str(file), None, f"cannot be read: {reason}")]) from None
@@ -43,6 +49,11 @@ def read_documents(file: Path, longest: int = LONGEST_DOCUMENT) -> list[Document
     if isinstance(value, list):
         return [(f"{file}[{number}]", item) for number, item in enumerate(value)]
     return [(str(file), value)]
+
+
+def read_one(file: Path, longest: int) -> object:
+    """Return the one JSON value of a file of at most `longest` bytes; raises InvalidDocument."""
+    return _read(read_text(file, longest), str(file), longest)
 
 
 def documents_in(files: Sequence[Path]) -> list[object]:
@@ -88,6 +99,8 @@ def _read(text: str, where: str, longest: int) -> object:
 
 
 def _read_yaml(text: str, file: Path) -> Any:
+    from runtime.documents import InvalidYaml, read_yaml
+
     try:
         return read_yaml(text)
     except InvalidYaml as error:

@@ -1,5 +1,6 @@
 """Find the action or operation that a user names."""
 
+import re
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
@@ -10,8 +11,9 @@ import sqlalchemy as sa
 from minutehand.steps import SmallApp
 from models.errors import Hint, NotFound, Refused
 from models.problems import listed
-from models.store import actions
+from models.store import actions, operations
 from models.store.actions import OVERDUE
+from models.store.scope import Scope
 from models.stored import document_in
 from models.values import parse_instant
 from small_apps.store import app_overview, small_apps
@@ -76,6 +78,27 @@ def instant_of(what: str, text: str, zone: str) -> datetime:
         return parse_instant(text, zone)
     except ValueError as error:
         raise Refused(f"{what} {text!r}: {error}") from None
+
+
+SHORTEST_PREFIX = 4
+_PREFIX = re.compile(r"[0-9a-f-]+", re.ASCII | re.IGNORECASE)
+
+
+def operation_of(connection: sa.Connection, text: str, scope: Scope) -> UUID:
+    """Return the id of the operation of the scope whose id begins with `text`.
+
+    Raises NotFound if there is none, and Refused if there are several.
+    """
+    digits = text.replace("-", "").lower()
+    is_prefix = _PREFIX.fullmatch(text) and SHORTEST_PREFIX <= len(digits) < 32
+    if not is_prefix:
+        return operation_id(text)
+    found = operations.beginning_with(connection, digits, scope)
+    if not found:
+        raise NotFound(f"no operation's id begins with {text}; see `minutehand operation list`")
+    if len(found) > 1:
+        raise Refused(f"several operations' ids begin with {text}; write more of it")
+    return found[0]
 
 
 def operation_id(text: str) -> UUID:

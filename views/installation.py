@@ -16,13 +16,12 @@ from models.store.schema import check_schema, current_revision
 from models.store.scope import WHOLE_INSTALLATION, Scope
 from runtime.config import Settings, load_settings
 from runtime.database import CONNECTIONS, make_engine, reading
-from scheduler.changes import default_actions
-from scheduler.changes.validation import ChangeContext
 from small_apps.store import small_apps
-from tasks.built_in import built_in_steps
 from views.view import View
 
 if TYPE_CHECKING:
+    from scheduler.changes import default_actions
+    from scheduler.changes.validation import ChangeContext
     from tasks.registry import Registry
 
 
@@ -75,7 +74,7 @@ class Installation:
                 and current_revision(connection) is None
             )
         if is_new_embedded:
-            default_actions.migrate(engine, built_in_steps())
+            _migrate(engine)
             home = self.settings.home
             self.notes.append(f"made a new Minutehand in {home}; --home names another folder")
         with reading(engine) as connection:
@@ -121,13 +120,14 @@ class Installation:
             return "unknown"
 
     @property
-    def author(self) -> ChangeContext:
+    def author(self) -> "ChangeContext":
         """The context of a change in the request's small app."""
         return self.author_in(self.small_app)
 
-    def author_in(self, app: SmallApp, expects: int | None = None) -> ChangeContext:
+    def author_in(self, app: SmallApp, expects: int | None = None) -> "ChangeContext":
         """Return the context of a change in a small app, made to the revision `expects` or any."""
         from broker.celery_rules import rules_of
+        from scheduler.changes.validation import ChangeContext
 
         with reading(self.engine) as connection:
             grants = small_apps.grants_of(connection, app.id)
@@ -142,8 +142,11 @@ class Installation:
             expects,
         )
 
-    def remover_in(self, app: SmallApp, expects: int | None = None) -> ChangeContext:
+    def remover_in(self, app: SmallApp, expects: int | None = None) -> "ChangeContext":
         """Return the context of a deletion, for which no step of a user is loaded."""
+        from scheduler.changes.validation import ChangeContext
+        from tasks.built_in import built_in_steps
+
         return ChangeContext(self.actor, app, built_in_steps(), expects=expects)
 
     def publish(self) -> None:
@@ -165,5 +168,12 @@ def existing(installation: Installation) -> Installation:
 
 def migrate(installation: Installation) -> Migrated:
     """Upgrade the database to this release, and add the maintenance action to each small app."""
-    done = default_actions.migrate(make_engine(installation.settings), built_in_steps())
+    done = _migrate(make_engine(installation.settings))
     return Migrated(before=done.before, after=done.after, maintained=done.maintained)
+
+
+def _migrate(engine: sa.Engine) -> "default_actions.Migrated":
+    from scheduler.changes import default_actions
+    from tasks.built_in import built_in_steps
+
+    return default_actions.migrate(engine, built_in_steps())

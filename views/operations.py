@@ -16,7 +16,7 @@ from models.store import notices, operations
 from models.store.operations import pages
 from runtime.database import glancing, reading
 from small_apps.store import small_apps
-from views.finding import find, instant_of, operation_id
+from views.finding import find, instant_of, operation_of
 from views.installation import Installation
 from views.view import Instant, Listing, View
 
@@ -208,7 +208,9 @@ def _place(cursor: str) -> UUID:
 def show(installation: Installation, id: str) -> Operation:
     """Return an operation with its attempts and notices; raises NotFound."""
     with reading(installation.engine) as connection:
-        row = operations.get(connection, operation_id(id), installation.scope)
+        row = operations.get(
+            connection, operation_of(connection, id, installation.scope), installation.scope
+        )
         app = small_apps.by_id(connection, row["small_app_id"])
         return Operation(
             **OperationRow.values_of(row),
@@ -236,7 +238,9 @@ def state(installation: Installation, id: str) -> OperationStateView:
 def log(installation: Installation, id: str) -> Log:
     """Return the last log lines of an operation's steps."""
     with reading(installation.engine) as connection:
-        row = operations.get(connection, operation_id(id), installation.scope)
+        row = operations.get(
+            connection, operation_of(connection, id, installation.scope), installation.scope
+        )
         lines = operations.log_lines(connection, row["id"])
     return Log(tuple(LogLine(**one) for one in lines))
 

@@ -18,7 +18,7 @@ from scheduler.on_demand import cancel as cancelling
 from scheduler.on_demand import manual, restart
 from scheduler.on_demand.restart import Repeated as Restarted
 from tasks.built_in import built_in_steps
-from views.finding import app_of, document_of, find, operation_id
+from views.finding import app_of, document_of, find, operation_of
 from views.installation import Installation
 from views.unsent import why_unsent
 from views.view import Instant, Listing, View
@@ -200,7 +200,7 @@ def retry(installation: Installation, id: str) -> Repeated:
 def cancel(installation: Installation, id: str) -> Cancelled:
     """Cancel an operation, or ask it to end; raises NotFound and Refused."""
     installation.publish()
-    uid = operation_id(id)
+    uid = _id_of(installation, id)
     done = cancelling.cancel(installation.engine, uid, installation.scope, installation.actor)
     return Cancelled(id=uid, state=done.state, is_asked=done.state == OperationState.RUNNING)
 
@@ -233,9 +233,14 @@ def plan(installation: Installation, name: str, user: str | None) -> RunPlan:
         )
 
 
+def _id_of(installation: Installation, text: str) -> UUID:
+    with reading(installation.engine) as connection:
+        return operation_of(connection, text, installation.scope)
+
+
 def _repeated(installation: Installation, id: str, again: Restart) -> Repeated:
     installation.publish()
-    uid = operation_id(id)
+    uid = _id_of(installation, id)
     done, sent = again(installation.engine, uid, installation.scope, installation.actor)
     return Repeated(
         id=uid,

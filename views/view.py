@@ -26,7 +26,7 @@ Instant = Annotated[
 class View(BaseModel):
     """A thing as it is shown, or the result of a request."""
 
-    model_config = ConfigDict(frozen=True, populate_by_name=True)
+    model_config = ConfigDict(frozen=True, populate_by_name=True, defer_build=True)
 
     @classmethod
     def of(cls, row: Mapping[Any, Any], **own: Any) -> Self:
@@ -60,7 +60,7 @@ Item = TypeVar("Item", bound=View)
 class Listing(RootModel[tuple[Item, ...]], Generic[Item]):
     """Many of one kind: a JSON list."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
     @property
     def refusals(self) -> tuple[str, ...]:

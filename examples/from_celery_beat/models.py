@@ -1,5 +1,7 @@
 """The shop's own `models`: its journal."""
 
+from __future__ import annotations
+
 import os
 from dataclasses import asdict, dataclass
 from json import dumps

@@ -1,5 +1,7 @@
 """The shop's own `tasks`, unchanged: nothing here refers to Minutehand."""
 
+from __future__ import annotations
+
 from pathlib import Path
 from threading import Event
 from typing import Any

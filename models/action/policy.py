@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, PlainSerializer, ValidationInfo, field_val
 
 from models.action.plan import BACKOFF, TIME_LIMIT, CatchUp, Overlap
 from models.document import Document
-from models.durations import format_span, parse_span
+from models.durations import format_span, guessed, parse_span
 from models.values import Queue, UtcInstant, format_instant, one_of, parse_list, parse_whole
 
 CRON_LOOK_BACK = timedelta(minutes=5)
@@ -32,6 +32,8 @@ WithinAWeek = Annotated[
 
 
 def _backoff(value: object) -> object:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        raise ValueError(f'write a list of durations: ["{guessed(value) or "PT1M"}"]')
     spans = parse_list(value)
     if not spans:
         raise ValueError('is empty; write at least one pause: ["PT1M"]')
@@ -42,6 +44,8 @@ def _backoff(value: object) -> object:
 
 class RetryModel(Document):
     """The attempts of a failing operation, and the pauses between; the last one repeats."""
+
+    example = '{"max_attempts": 3}'
 
     max_attempts: Annotated[int, BeforeValidator(partial(parse_whole, least=1, most=100))] = 1
     backoff: Annotated[tuple[WithinAWeek, ...], BeforeValidator(_backoff)] = BACKOFF
@@ -54,6 +58,8 @@ class PolicyModel(Document):
     None means PT4H, for intervals every/2, and none at all for `celery_task`. Occurrences lie in
     [starts_at, ends_at); both are UTC.
     """
+
+    example = '{"overlap": "skip"}'
 
     look_back: LookBack | None = None
     catch_up: Annotated[CatchUp, BeforeValidator(one_of("latest", "all"))] = "latest"

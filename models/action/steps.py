@@ -37,7 +37,7 @@ class StepModel(BaseModel):
     for. `spec` is None for an unknown step.
     """
 
-    model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True)
+    model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True, defer_build=True)
 
     name: str
     written: bool | dict[str, Any]
@@ -57,7 +57,7 @@ class OperationModel(BaseModel):
     come first in their fixed order, then user-defined steps as in the document.
     """
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
     steps: tuple[StepModel, ...]
 
@@ -128,7 +128,7 @@ def _read_step(name: str, value: object, reading: Reading) -> Iterator[StepModel
     if spec is not None and not spec.available and not reading.tolerant:
         raise ValueError(NOT_AVAILABLE)
     if flag is None and not isinstance(value, Mapping):
-        raise ValueError(no_parameters(spec.parameters if spec else NoParameters))
+        raise ValueError(no_parameters(spec.parameters if spec else NoParameters, value))
     raw = as_object(value) if flag is None else dict(spec.if_true if spec else {})
     if spec is None:
         yield StepModel(name=name, written=flag or raw, parameters=raw)

@@ -159,7 +159,7 @@ def _oversized_steps(action: ScheduledActionModel) -> Iterator[str]:
         for field, item, value in oversized_steps(getattr(rule, "cron_rule", "* * * * *")):
             yield (
                 f'when.cron_rule: the step of "{item}" exceeds the range of the {field}, so only '
-                f'{value} matches; write "{value}", or an interval with "every"'
+                f'{value} matches; write "{value}", or an interval such as {{"every": "PT90M"}}'
             )
 
 

@@ -1,5 +1,6 @@
 """The rule of an action: cron, a due date, an interval, the sun, on an event, after an event."""
 
+import json
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from functools import partial
@@ -32,6 +33,7 @@ from models.action.remedies import as_rule, shorter_than_a_tick
 from models.document import Document
 from models.durations import format_span, parse_span
 from models.events import AfterEventModel, OnEventModel
+from models.other_words import meant_by
 from models.parsing import Reading, reading_of
 from models.problems import line_error, line_errors, listed, nearest, raise_all, segment
 from models.values import (
@@ -207,7 +209,7 @@ Rule = CronModel | DueDateModel | IntervalModel | SolarModel | OnEventModel | Af
 class WhenModel(BaseModel):
     """The rule of an action: one object, or a list, the union of its rules."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
     rules: tuple[Rule, ...]
     is_list: bool = False
@@ -308,11 +310,27 @@ def _read_rule(value: object, info: ValidationInfo) -> Document:
 
 
 def _no_kind(raw: Mapping[str, object]) -> str:
+    rule = _crontab_of(raw)
+    if rule is not None:
+        return f"has the fields of a crontab; write {json.dumps({'cron_rule': rule})}"
     for key in raw:
-        near = nearest(key, KINDS)
+        near = meant_by(key, KINDS) or nearest(key, KINDS)
         if near is not None:
             return f'has the unknown key "{segment(key)}"; did you mean "{near}"?'
     return f"has no rule; write one of {listed(KINDS)}"
+
+
+def _crontab_of(raw: Mapping[str, object]) -> str | None:
+    """Return the rule that an object with the fields of Celery's `crontab` writes, if it is one."""
+    names = ("minute", "hour", "day_of_month", "month_of_year", "day_of_week")
+    if not {"minute", "hour"} & set(raw):
+        return None
+    rule = " ".join(str(raw.get(name, "*")) for name in names)
+    try:
+        CronSchedule(rule, zone="UTC")
+    except ValueError:
+        return None
+    return rule
 
 
 def _shown(now: datetime | None) -> str:

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from broker.app import settings_in_use
+from broker.in_use import settings_in_use
 from broker.sending import Sent, send_reserved
 from models.action.plan import Plan
 from models.errors import Hint, NotFound, Refused

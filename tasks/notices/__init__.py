@@ -6,7 +6,8 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from broker.app import app, settings_in_use
+from broker.app import app
+from broker.in_use import settings_in_use
 from broker.names import DELIVER_NOTICE
 from minutehand.grants import not_granted
 from models.notices import shown_target
@@ -19,9 +20,11 @@ from small_apps.mail.message import Envelope, InvalidAddress, build_message, par
 from small_apps.mail.transport import MailRefused, MailServerFailed, open_transport
 from tasks.engines import engine_of
 from tasks.notices.text import content_of
-from tasks.notices.webhook import Undelivered, post
+from tasks.notices.undelivered import Undelivered
 
 logger = logging.getLogger("minutehand.notices")
+# httpx logs whole URLs at INFO.
+logging.getLogger("httpx").setLevel(logging.WARNING)
 
 
 @app.task(name=DELIVER_NOTICE)
@@ -68,6 +71,8 @@ def _not_delivered(
 def _hand_over(notice: Notice, settings: Settings) -> None:
     is_own = is_of_installation(notice.kind, notice.target, settings.alert)
     if notice.target.kind == "webhook":
+        from tasks.notices.webhook import post
+
         payload = {"id": str(notice.id), **notice.payload}
         given = settings if is_own else settings.granted(notice.grants)
         post(notice.target, notice.id, payload, given, is_own=is_own)

@@ -4,7 +4,6 @@ If the target refers to a secret URL, no error and no log line contains a part o
 """
 
 import json
-import logging
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -28,21 +27,12 @@ from small_apps.failures import SourceFailed
 from small_apps.fetch.guard import Guard
 from small_apps.fetch.http_errors import reason_of
 from tasks.notices.signing import secrets_of, signature
+from tasks.notices.undelivered import Undelivered
 
 SIGNATURE = "Minutehand-Signature"
 PRIVATE = "SCHED_HOOK_ALLOW_PRIVATE"
-# httpx logs whole URLs at INFO.
-logging.getLogger("httpx").setLevel(logging.WARNING)
 # 4xx answers after which the POST is retried.
 TRY_AGAIN = frozenset({408, 429})
-
-
-class Undelivered(Exception):
-    """A notice was not delivered; `permanent`: a retry cannot help."""
-
-    def __init__(self, message: str, *, permanent: bool) -> None:
-        self.permanent = permanent
-        super().__init__(message)
 
 
 def post(

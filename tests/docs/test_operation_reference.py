@@ -8,6 +8,7 @@ import pytest
 
 from models.fingerprint import str_to_uuid
 from models.operation import OUTCOMES, OperationState, StepState
+from models.store.operations.admission import EXPIRED
 from models.tables import operations
 from scheduler.occurrence import OVERTAKEN, TOO_LATE
 from tasks.lease import CANCELLED, GIVEN_BACK, TIME_BOX, TIME_LIMIT
@@ -40,7 +41,12 @@ def test_each_field_has_a_row(column: str) -> None:
 
 @pytest.mark.parametrize(
     "reason",
-    [TOO_LATE, OVERTAKEN, *(end.reason for end in (GIVEN_BACK, CANCELLED, TIME_BOX, TIME_LIMIT))],
+    [
+        TOO_LATE,
+        OVERTAKEN,
+        EXPIRED,
+        *(end.reason for end in (GIVEN_BACK, CANCELLED, TIME_BOX, TIME_LIMIT)),
+    ],
 )
 def test_each_fixed_reason_has_a_row(reason: str) -> None:
     assert f"`{reason}`" in _first_cells("Reasons")

@@ -41,13 +41,6 @@ def test_the_readme_opens_with_what_it_is_and_the_two_commands() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_no_page_names_a_command_that_is_not_there_yet(page: Path) -> None:
-    later = r"(?<!from )minutehand (export|import)\b"
-
-    assert not re.search(later, page.read_text(encoding="utf-8"))
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_no_page_uses_a_word_that_was_replaced(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     prose = re.sub(r"```.*?```|`[^`\n]*`", "", text, flags=re.S)

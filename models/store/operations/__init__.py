@@ -124,6 +124,15 @@ def get(connection: sa.Connection, operation_id: UUID, scope: Scope) -> dict[str
     return dict(row._mapping)
 
 
+def beginning_with(connection: sa.Connection, digits: str, scope: Scope) -> list[UUID]:
+    """Return at most two ids of the scope that begin with these hexadecimal digits."""
+    first, last = UUID(digits.ljust(32, "0")), UUID(digits.ljust(32, "f"))
+    query = sa.select(operations.c.id).where(
+        operations.c.id.between(first, last), scope.has(operations.c.small_app_id)
+    )
+    return list(connection.execute(query.limit(2)).scalars())
+
+
 def by_ids(connection: sa.Connection, ids: Sequence[UUID]) -> list[dict[str, Any]]:
     """Return those operations of `ids` that exist, with their actions' names."""
     query = with_action_name().where(is_among(connection, operations.c.id, ids))

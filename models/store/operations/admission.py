@@ -1,7 +1,7 @@
 """Decide whether an operation may start: tolerance, order, overlap, pause."""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 from uuid import UUID
@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from minutehand.grants import Grants
 from models.action.plan import Plan
 from models.operation import REQUESTED, TICKED, UNSTARTED, Cause, OperationState
-from models.sql import read_clock, stands_in
+from models.sql import database_now, read_clock, stands_in
 from models.store.operations import is_requested, restart, unstarted
 from models.store.operations.move import fenced, move
 from models.store.operations.subjects import why_not
@@ -19,6 +19,10 @@ from models.tables import operations
 
 # How many of an action's newest operations are read to find its last start.
 RECENT = 20
+
+
+# The message waited for longer than its task's `expires`.
+EXPIRED = "expired"
 
 
 class NotClaimed(StrEnum):
@@ -73,6 +77,11 @@ class Recorded:
         return is_scheduled and any(getattr(one, "tolerance", None) for one in self.plan.triggers)
 
     @property
+    def expires(self) -> timedelta | None:
+        """How long after its sending its message may start a task; None for no limit."""
+        return None if self.plan.hand_over is None else self.plan.hand_over.expires
+
+    @property
     def is_in_order(self) -> bool:
         """Whether it waits for earlier operations of its action."""
         has_order = self.plan.catch_up == "all" or self.is_requested
@@ -81,13 +90,18 @@ class Recorded:
     @property
     def is_free(self) -> bool:
         """Whether it may start, and no rule of `keep_back` has to look at anything else."""
-        has_rule = self.subject is not None or self.may_come_too_soon or self.is_in_order
+        has_rule = (
+            self.subject is not None
+            or self.may_come_too_soon
+            or self.is_in_order
+            or self.expires is not None
+        )
         return self.can_start and self.running is None and self.broken is None and not has_rule
 
 
 def keep_back(connection: sa.Connection, recorded: Recorded, attempt: int) -> NotClaimed | None:
-    """Apply the subject's filter, tolerance, order and overlap; None if it may start."""
-    reason = why_not(connection, recorded) if recorded.can_start else None
+    """Apply the subject's filter, expiry, tolerance, order and overlap; None if it may start."""
+    reason = _ruled_out(connection, recorded) if recorded.can_start else None
     if reason is not None:
         is_skipped = unstarted.skip(connection, recorded.id, attempt, reason)
         return NotClaimed.SKIPPED if is_skipped else NotClaimed.TAKEN
@@ -101,6 +115,21 @@ def keep_back(connection: sa.Connection, recorded: Recorded, attempt: int) -> No
     if recorded.can_start and recorded.running is not None:
         return _yield_to_running(connection, recorded, attempt)
     return None
+
+
+def _ruled_out(connection: sa.Connection, recorded: Recorded) -> str | None:
+    reason = why_not(connection, recorded)
+    if reason is None and _has_expired(connection, recorded):
+        return EXPIRED
+    return reason
+
+
+def _has_expired(connection: sa.Connection, recorded: Recorded) -> bool:
+    if recorded.expires is None:
+        return False
+    is_late = operations.c.handing_at <= database_now(-recorded.expires)
+    late = sa.select(sa.literal(1)).where(operations.c.id == recorded.id, is_late)
+    return connection.execute(late).first() is not None
 
 
 def _comes_too_soon(connection: sa.Connection, recorded: Recorded) -> bool:

@@ -50,6 +50,8 @@ from tests.servers import Broker
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
+# Messages expire by the sender's clock.
+BEFORE = datetime(2026, 1, 1, tzinfo=UTC)
 LEASE = timedelta(seconds=45)
 
 
@@ -107,6 +109,58 @@ def test_a_due_task_is_sent_under_its_operation_s_id_with_its_arguments(
         "subject": None,
         "triggerer": 'Scheduled action "close the day"',
     }
+
+
+def test_a_message_has_the_priority_headers_and_expiry_of_its_step(
+    engine: sa.Engine, broker: Broker
+) -> None:
+    step = {"priority": 7, "headers": {"tenant": "a"}, "expires": "PT1M"}
+    celery_action(engine, since=NOON - MINUTE, step=step)
+
+    run_tick(engine)
+
+    # Redis has a list for each step of priorities: 7 is sent with those from 6 on.
+    (message,) = celery_messages(broker, "celery\x06\x166")
+    expires_at = datetime.fromisoformat(message.headers["expires"])
+    assert message.headers["tenant"] == "a"
+    assert expires_at - MINUTE > BEFORE
+
+
+@pytest.mark.parametrize(
+    ("sent_s_ago", "state", "reason"),
+    [
+        pytest.param(61, "skipped", "expired", id="expired"),
+        pytest.param(30, "running", None, id="in_time"),
+    ],
+)
+def test_what_has_waited_for_longer_than_it_may_is_not_started(
+    engine: sa.Engine, broker: Broker, sent_s_ago: int, state: str, reason: str | None
+) -> None:
+    follow_by_name(engine, TASK)
+    id = due(engine, celery_action(engine, step={"expires": 60}))
+    dispatch_ready(engine)
+    update_operation(engine, id, handing_at=database_now(-float(sent_s_ago)))
+
+    with engine.begin() as connection:
+        followed.try_to_claim(connection, (id, 1), "shop@host", repeatable=False)
+
+    row = row_of(engine, id)
+    assert (row["state"], row["reason"]) == (state, reason)
+
+
+def test_a_message_that_celery_discards_as_expired_is_skipped(
+    engine: sa.Engine, broker: Broker
+) -> None:
+    follow_by_name(engine, TASK)
+    id = due(engine, celery_action(engine, step={"expires": 60}))
+    dispatch_ready(engine)
+    said = {"what": "expired", "reason": "expired before it started"}
+
+    with engine.begin() as connection:
+        ended = followed.end_discarded(connection, (id, 1), said, AlertSettings())
+
+    assert ended is not None
+    assert (row_of(engine, id)["state"], row_of(engine, id)["reason"]) == ("skipped", "expired")
 
 
 def test_what_nobody_follows_ends_handed_over_and_is_never_sent_again(

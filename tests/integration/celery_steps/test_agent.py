@@ -13,7 +13,8 @@ import sqlalchemy as sa
 from pydantic import SecretStr
 
 from broker.app import configure
-from celery_steps.agent import Agent, Worker
+from celery_steps.agent import Agent
+from celery_steps.agent_workers import Worker
 from minutehand.channel import AgentAway, Channel
 from models.sql import database_now
 from models.store import ticks

@@ -1,9 +1,11 @@
 """The agent's start, where it cannot serve its worker."""
 
 import json
+import os
 import subprocess
 from pathlib import Path
 
+from runtime.supervisor import PARENT
 from tests.acceptance.processes import python
 
 
@@ -13,6 +15,7 @@ def test_an_agent_that_finds_an_empty_database_names_it_and_the_settings(tmp_pat
 
     done = subprocess.run(
         python(*command, "agent", "--socket", str(tmp_path / "socket")),
+        env={**os.environ, PARENT: str(os.getpid())},
         input=told,
         capture_output=True,
         text=True,

@@ -349,6 +349,28 @@ def test_help_loads_no_command(tmp_path: Path) -> None:
 
 
 @pytest.mark.only_here
+@pytest.mark.parametrize("command", [["status"], ["action", "list"], ["operation", "list"]])
+def test_a_command_that_shows_loads_nothing_that_sends_or_changes(
+    command: list[str], home: Path
+) -> None:
+    """Loading is most of what a command costs."""
+    text = (
+        "import sys; from cli.main import run;"
+        f" code = run({command!r}); print(code, *sys.modules, file=sys.stderr)"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", text], capture_output=True, text=True, check=True
+    )
+
+    code, *loaded = done.stderr.split()
+    heavy = {"celery", "kombu", "redis", "amqp", "httpx", "alembic", "fastapi", "duckdb", "jinja2"}
+    assert code == "0"
+    assert not {*heavy, "yaml", "rich.console", "email_validator", "matplotlib"} & set(loaded)
+    assert not {"scheduler.changes.change", "scheduler.changes.default_actions"} & set(loaded)
+
+
+@pytest.mark.only_here
 def test_a_health_check_tells_by_its_exit_code(call: Call, tmp_path: Path) -> None:
     before = call("status", "--check", "daemon")
     daemon.main(["--home", str(tmp_path / "home"), "--once"])

@@ -21,7 +21,7 @@ from cli.tree import hoisted
 from models.errors import InvalidDocument, Refused
 from models.roles import Role
 from tests.certificate import make_certificate, tls_of_server
-from tests.docs.test_http_reference import OPERATIONS
+from tests.docs.test_http_reference import operations
 from tests.integration.cli.conftest import Elsewhere, Result, Write
 from tests.servers import free_port
 from views import tokens
@@ -116,7 +116,7 @@ def _operation(method: str, path: str) -> dict[str, Any]:
     """Return what OpenAPI says of the endpoint that a path with `x` for each part means."""
     return next(
         one
-        for name, one in OPERATIONS.items()
+        for name, one in operations().items()
         if name == f"{method} {path}" or _filled(name) == f"{method} {path}"
     )
 

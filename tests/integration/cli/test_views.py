@@ -1,5 +1,6 @@
 """Every command shows one view: as JSON that its schema describes, and as harmless text."""
 
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from runtime.database import make_engine
 from runtime.visible import visible_line
 from tests.factories import make_document
 from tests.integration.cli.conftest import Call, Write
+from tests.servers import Broker
 from views.actions import Action, Actions, Occurrences
 from views.apps import App, AppliedApp, AppliedApps, Apps, DeletedApp, GrantedTo, HookSecret
 from views.backfills import BackfillPlan, CancelledBackfills, StartedBackfill
@@ -33,6 +35,8 @@ from views.events import SentEvent
 from views.explanation import Explanation
 from views.installation import Migrated
 from views.jobs import AddedJob, DeletedJob, ImportedJobs, Jobs
+from views.moving import Import
+from views.moving.exports import Export
 from views.operations import Log, Operation, Operations, OperationStateView
 from views.runs import CancelledAll, Ran, RanAll, RepeatedAll, RunPlan
 from views.sessions import NewLink
@@ -47,8 +51,14 @@ from views.view import Listing, View
 Kind = type[View] | type[Listing[Any]]
 HOSTILE = "a\x1b[2J\x9b\u202e\x07"
 HOURLY = {"cron_rule": "0 * * * *", "timezone": "UTC"}
-# They stand up processes, or hand out rows as they are; `status --check` prints nothing.
-WITHOUT_VIEW = {"up", "worker", "web", "agent", "app data"}
+BEAT = {
+    "minutehand_beat": 1,
+    "celery": "5.7.0",
+    "timezone": "UTC",
+    "entries": [{"name": "it", "task": "shop.it", "schedule": {"every_s": 60}}],
+}
+# They stand up processes, hand out rows as they are or a script; `status --check` prints nothing.
+WITHOUT_VIEW = {"up", "daemon", "worker", "web", "agent", "app data", "completion"}
 # What has no endpoint.
 ONLY_HERE = {"app hook-secret", "migrate", "simulate", "token link"}
 # No daemon ticks here; one of all actions is active already.
@@ -104,6 +114,10 @@ CASES: list[tuple[str, tuple[str, ...], Kind]] = [
     ("backfill", (*BACKFILL[1:], "--dry-run"), BackfillPlan),
     ("backfill", BACKFILL[1:], StartedBackfill),
     ("backfill", ("filled", "--cancel"), CancelledBackfills),
+    ("import beat", ("{beat}",), Import),
+    ("export", ("--owner", "shop"), Export),
+    ("import redbeat", ("{redis}",), Import),
+    ("import django-celery-beat", ("sqlite:///{django}",), Import),
     ("migrate", (), Migrated),
     ("status", (), Status),
     ("simulate", ("{new}",), Simulation),
@@ -113,7 +127,7 @@ CASES: list[tuple[str, tuple[str, ...], Kind]] = [
 
 @pytest.fixture
 def filled(
-    call_here: Call, write: Write, home: Path, monkeypatch: pytest.MonkeyPatch
+    call_here: Call, write: Write, home: Path, monkeypatch: pytest.MonkeyPatch, broker: Broker
 ) -> Callable[[str], str]:
     """Fill an installation with one of each, hostile texts among them; return what fills in."""
     monkeypatch.setenv("SCHED_HOOK_SECRET", "s3cret")
@@ -159,9 +173,21 @@ def filled(
         "users": write([{"id": "bob@example.com"}], "users.json"),
         "token": call_here("token", "create", "--role", "viewer", "--json").json["id"],
         "job": call_here("job", "add", "--url", "https://example.com/b", "--json").json["id"],
+        "beat": write(BEAT, "beat.json"),
+        "django": _django(home),
+        "redis": broker.url,
         "jobs": write([{"url": "https://example.com/c"}], "jobs.json"),
     }
     return lambda text: text.format(**found)
+
+
+def _django(home: Path) -> str:
+    """Return a database with an empty table of django-celery-beat."""
+    path = home.parent / "django.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE django_celery_beat_periodictask (id INTEGER)")
+    connection.close()
+    return str(path)
 
 
 @pytest.mark.parametrize(

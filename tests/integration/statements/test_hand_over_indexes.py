@@ -7,7 +7,8 @@ from uuid import UUID
 
 import pytest
 
-from broker.app import configure, settings_in_use
+from broker.app import configure
+from broker.in_use import settings_in_use
 from celery_steps import followed
 from models.celery_task import CeleryRules
 from models.sql import database_now

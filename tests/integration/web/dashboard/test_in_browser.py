@@ -228,6 +228,8 @@ def test_the_keyboard_is_enough(chromium: Chromium, web_on_sqlite: Web) -> None:
         keyboard.press("g")
         keyboard.press("a")
         expect(tab.page).to_have_url(re.compile("/actions$"))
+        # The keys of the new page work once its scripts have run.
+        tab.page.wait_for_load_state()
         keyboard.press("/")
         keyboard.type("nightly")
         expect(tab.page).to_have_url(re.compile("q=nightly"))

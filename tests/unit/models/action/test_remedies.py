@@ -114,7 +114,7 @@ def test_a_bare_hook_is_answered_with_its_object(hook: str, expected: object) ->
 def test_a_bare_value_for_a_step_is_answered_with_the_parameters_it_needs() -> None:
     found = remedy(action(operations={"celery_task": "x"}), "operations.celery_task", celery=None)
 
-    assert found == 'write false or an object with parameters: {"task": "shop.tasks.sync"}'
+    assert found == 'write false or an object with parameters: {"task": "x"}'
     parse(action(operations={"celery_task": advised(found)}), celery=None)
 
 

@@ -125,13 +125,13 @@ def test_a_sound_action_has_no_warning() -> None:
         pytest.param(
             {"when": [{"cron_rule": "*/90 * * * *"}, {"cron_rule": "0 7 * * *"}]},
             'when.cron_rule: the step of "*/90" exceeds the range of the minute, so only 0 matches;'
-            ' write "0", or an interval with "every"',
+            ' write "0", or an interval such as {"every": "PT90M"}',
             id="ninety_minutes",
         ),
         pytest.param(
             {"when": {"cron_rule": "0 8-18/24 * * *"}},
             'when.cron_rule: the step of "8-18/24" exceeds the range of the hour, so only 8 '
-            'matches; write "8", or an interval with "every"',
+            'matches; write "8", or an interval such as {"every": "PT90M"}',
             id="a_day_of_hours",
         ),
     ],

@@ -1,0 +1,95 @@
+"""The workers that an agent serves: one that started it, or all that connect to a sidecar."""
+
+import logging
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+
+from models.store import ticks
+from models.store.clocks import read_both
+from runtime.clock import monotonic
+from runtime.skew import SkewWatch
+
+logger = logging.getLogger("minutehand.agent")
+
+# A worker repeats what it follows every two seconds.
+HEARD_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """A worker whose tasks are followed."""
+
+    name: str
+    queues: str
+    follows: tuple[str, ...]
+    pid: int
+
+
+def described_worker(given: Mapping[str, Any]) -> Worker:
+    """Return the worker that a client describes; raises KeyError, TypeError or ValueError."""
+    follows = tuple(str(name) for name in given["follows"])
+    queues = ",".join(str(name) for name in given["queues"])
+    return Worker(str(given["name"]), queues, follows, int(given["pid"]))
+
+
+class Workers:
+    """The workers known now, each recorded as alive in the table `workers`."""
+
+    def __init__(self, engine: sa.Engine, clock: SkewWatch, own: Worker | None) -> None:
+        self._engine = engine
+        self._clock = clock
+        self._own = own
+        self._heard: dict[str, tuple[Worker, float]] = {}
+        self._lock = threading.Lock()
+
+    def heard(self, worker: Worker) -> None:
+        """Note that a worker is alive, and record it at once if that is news."""
+        with self._lock:
+            known = self._heard.get(worker.name)
+            self._heard[worker.name] = (worker, monotonic())
+        if known is None or known[0] != worker:
+            self._record([worker])
+
+    def left(self, worker: Worker) -> None:
+        """Record that a worker has stopped, unless another of its name has taken its place."""
+        with self._lock:
+            known = self._heard.get(worker.name)
+            if known is None or known[0] != worker:
+                return
+            del self._heard[worker.name]
+        self._record_stop(worker)
+
+    def record(self) -> None:
+        """Record that each worker is alive, and what it follows."""
+        now = monotonic()
+        with self._lock:
+            heard = [one for one, at in self._heard.values() if now - at < HEARD_S]
+        self._record(heard if self._own is None else [self._own, *heard])
+
+    def record_stop(self) -> None:
+        """Record that the worker which started this agent has stopped."""
+        if self._own is not None:
+            self._record_stop(self._own)
+
+    def _record(self, workers: list[Worker]) -> None:
+        try:
+            with self._engine.begin() as connection:
+                _, skew_s = read_both(connection)
+                self._clock.note(skew_s)
+                for one in workers:
+                    ticks.worker_seen(
+                        connection, ticks.Seen(one.name, one.queues, one.pid, skew_s, one.follows)
+                    )
+        except sa.exc.SQLAlchemyError as error:
+            logger.warning("database unavailable: %s", error)
+
+    def _record_stop(self, worker: Worker) -> None:
+        try:
+            with self._engine.begin() as connection:
+                ticks.worker_stopped(connection, worker.name)
+        except sa.exc.SQLAlchemyError as error:
+            logger.warning("database unavailable while stopping: %s", error)

@@ -1,0 +1,35 @@
+"""`minutehand export`: actions for another scheduler, with a report of what is lost."""
+
+import sys
+from typing import Annotated, Literal
+
+import typer
+
+from cli.arguments import existing, of
+from cli.render import show
+from runtime.visible import visible_line
+from views import actions
+from views.moving import exports
+
+
+def export(
+    context: typer.Context,
+    format: Annotated[
+        Literal["json", "beat"], typer.Option("--format", help="What to print.")
+    ] = "json",
+    owner: Annotated[str | None, typer.Option(help="Only actions of this owner.")] = None,
+    zone: Annotated[
+        str | None, typer.Option(help="The schedule's zone (default: that of most actions).")
+    ] = None,
+) -> None:
+    """Print the actions of a small app for another scheduler, and a report."""
+    from cli.texts.moving import report_of_export
+
+    opened = existing(context)
+    rows = opened.ask(actions.list_actions, all_apps=False, unhealthy=False, owner=owner)
+    documents = {row.name: opened.ask(actions.show, str(row.uid)).document for row in rows.root}
+    made = exports.export(of(context), documents, format, zone)
+    if not of(context).as_json:
+        for line in report_of_export(made):
+            sys.stderr.write(f"{visible_line(line)}\n")
+    show(context, made)

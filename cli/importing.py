@@ -1,0 +1,101 @@
+"""`minutehand import …`: actions out of other schedulers' entries, with a report of differences."""
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cli.arguments import door, of
+from cli.render import show
+from cli.tree import group
+from moving.entries import Entry, Refused
+from moving.foreign_database import foreign_database
+from runtime.clock import utc_now
+from runtime.visible import visible_line
+from views import changes, moving
+from views.files import read_one
+
+# In bytes: more than ten thousand entries.
+LONGEST = 8 * 1024 * 1024
+
+commands = group("Make actions of other schedulers' entries.")
+
+Apply = Annotated[bool, typer.Option("--apply", help="Store the actions.")]
+CutOver = Annotated[
+    str | None,
+    typer.Option(help="No action is due before this full minute.", metavar="INSTANT"),
+]
+
+
+Queue = Annotated[str, typer.Option(help="Queue of tasks that name none: task_default_queue.")]
+
+
+@commands.command("beat")
+def beat(
+    context: typer.Context,
+    file: Annotated[Path, typer.Argument(help="From `python -m minutehand beat`; - is stdin.")],
+    apply: Apply = False,
+    cut_over: CutOver = None,
+) -> None:
+    """Import the beat_schedule of a Celery application. Prints the actions, and a report."""
+    from moving.beat import entries_of
+
+    _import(context, entries_of(read_one(file, LONGEST), file.name), apply=apply, cut_over=cut_over)
+
+
+@commands.command("django-celery-beat")
+def django_celery_beat(
+    context: typer.Context,
+    url: Annotated[
+        str, typer.Argument(help="The application's database: postgresql://… or sqlite:///….")
+    ],
+    queue: Queue = "celery",
+    apply: Apply = False,
+    cut_over: CutOver = None,
+) -> None:
+    """Import the tables of django-celery-beat. Prints the actions, and a report."""
+    from moving.django_beat import entries_of, read_tables
+
+    with foreign_database(url) as connection:
+        tables = read_tables(connection)
+    entries = entries_of(tables, utc_now(), queue)
+    _import(context, entries, apply=apply, cut_over=cut_over)
+
+
+@commands.command("redbeat")
+def redbeat(
+    context: typer.Context,
+    url: Annotated[str, typer.Argument(help="RedBeat's Redis: redis://HOST:PORT/0.")],
+    *,
+    zone: Annotated[str, typer.Option(help="The application's `timezone`.")] = "UTC",
+    queue: Queue = "celery",
+    prefix: Annotated[str, typer.Option(help="Its redbeat_key_prefix.")] = "redbeat:",
+    apply: Apply = False,
+    cut_over: CutOver = None,
+) -> None:
+    """Import the entries of RedBeat. Prints the actions, and a report."""
+    from moving.redbeat import entries_of, read_definitions
+
+    entries = entries_of(read_definitions(url, prefix), zone, queue)
+    _import(context, entries, apply=apply, cut_over=cut_over)
+
+
+def _import(
+    context: typer.Context,
+    entries: Iterable[Entry | Refused],
+    *,
+    apply: bool,
+    cut_over: str | None,
+) -> None:
+    from cli.texts.moving import report
+
+    made = moving.imported(of(context), entries, cut_over)
+    if not of(context).as_json:
+        for line in report(made, is_stored=apply):
+            sys.stderr.write(f"{visible_line(line)}\n")
+    if apply and made.documents:
+        stored = door(context).ask(changes.apply, made.documents)
+        made = made.model_copy(update={"changes": stored})
+    show(context, made)

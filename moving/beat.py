@@ -1,0 +1,120 @@
+"""Entries of `beat_schedule`, as `python -m minutehand beat` writes them."""
+
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field, JsonValue
+
+from models.document import Document, read_document
+from models.durations import format_span
+from models.errors import InvalidDocument
+from models.parsing import Reading
+from models.values import Flag, parse_list, parse_text
+from moving.celery_fires import CrontabFires
+from moving.celery_rules import Crontab
+from moving.celery_work import POLICY, work_of
+from moving.entries import CannotMove, Entry, Refused
+
+VERSION = 1
+OWNER = "import:beat"
+ROUNDED = "its instants are those of the sun, at the nearest full minute"
+
+Text = Annotated[str, BeforeValidator(parse_text)]
+Items = Annotated[tuple[JsonValue, ...], BeforeValidator(parse_list)]
+
+
+# A field called `kwargs` collides with the **kwargs that mypy's plugin gives to __init__.
+class BeatEntry(Document):  # type: ignore[no-redef]
+    """One entry of beat's schedule; `unsaid` are the parts that JSON cannot hold."""
+
+    name: Text
+    task: Text
+    args: Items = ()
+    kwargs: dict[str, JsonValue] = Field(default_factory=dict)
+    options: dict[str, JsonValue] = Field(default_factory=dict)
+    schedule: dict[str, JsonValue]
+    enabled: Flag = True
+    unsaid: Items = ()
+
+
+class BeatSchedule(Document):
+    """The schedule of one Celery application."""
+
+    minutehand_beat: int
+    celery: Text
+    timezone: Text
+    entries: tuple[BeatEntry, ...]
+
+
+def entries_of(document: object, file: str) -> Iterator[Entry | Refused]:
+    """Yield the entries of a written schedule; raises InvalidDocument."""
+    read, problems = read_document(BeatSchedule, document, Reading())
+    if read is None or problems:
+        raise InvalidDocument(problems)
+    for number, one in enumerate(read.entries):
+        where = f"{file} entries[{number}]"
+        try:
+            yield entry_of(one, where, read.timezone, OWNER)
+        except CannotMove as error:
+            yield Refused(one.name, where, error.why, error.instead)
+
+
+def entry_of(one: BeatEntry, where: str, zone: str, owner: str) -> Entry:
+    """Return the entry of a Celery application in that zone; raises CannotMove."""
+    if one.unsaid:
+        parts = "; ".join(map(str, one.unsaid))
+        raise CannotMove(f"JSON cannot hold {parts}", "pass texts and numbers to the task")
+    operations, remarks = work_of(one.task, one.args, one.kwargs, one.options)
+    schedule = one.schedule
+    crontab = schedule.get("crontab")
+    if isinstance(crontab, Mapping):
+        read = Crontab.read(crontab, zone)
+        when: Any = {"cron_rule": read.rule, "timezone": zone}
+        fires = CrontabFires(read)
+    elif isinstance(solar := schedule.get("solar"), Mapping):
+        when, fires = solar_rule(*map(solar.get, ("event", "lat", "lon"))), None
+        remarks += (ROUNDED,)
+    else:
+        when, fires = _interval(schedule), None
+        if schedule.get("relative"):
+            remarks += ("`relative` rounds beat's instants; here they lie on the action's grid",)
+    return Entry(
+        name=one.name,
+        where=where,
+        owner=owner,
+        active=one.enabled,
+        operations=operations,
+        when=when,
+        policy=POLICY,
+        remarks=remarks,
+        fires=fires,
+    )
+
+
+def _interval(schedule: Mapping[str, Any]) -> dict[str, Any]:
+    seconds = schedule.get("every_s")
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
+        shown = schedule.get("other", schedule)
+        raise CannotMove(
+            f"its schedule {shown!r} is none of crontab, interval and solar",
+            "write an action with a cron rule or an interval for it",
+        )
+    return every(seconds)
+
+
+def solar_rule(event: object, lat: Any, lon: Any) -> dict[str, Any]:
+    """Return the rule of an event of the sun; raises CannotMove for other values."""
+    try:
+        return {"solar": event, "lat": float(lat), "lon": float(lon)}
+    except (TypeError, ValueError):
+        why = f"its place {lat!r}, {lon!r} is no latitude and longitude"
+        raise CannotMove(why, "write both as numbers") from None
+
+
+def every(seconds: float) -> dict[str, Any]:
+    """Return the rule of an interval; raises CannotMove for parts of a second."""
+    if seconds <= 0 or seconds != int(seconds):
+        why = f"its interval of {seconds:g} s is no whole number of seconds"
+        raise CannotMove(why, "let one run of the task do the work of several")
+    return {"every": format_span(timedelta(seconds=int(seconds)))}

@@ -1,0 +1,69 @@
+"""When Celery's own engine runs a schedule: beat's loop, on a clock that is given."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from cron.zone import zone_named
+from moving.celery_rules import Crontab, engine_of
+
+NOTHING = timedelta(0)
+SECOND = timedelta(seconds=1)
+# Beat asks again after this span at the latest (beat_max_loop_interval), which matters
+# only where the clocks change.
+ASKED_WITHIN = timedelta(minutes=5)
+AROUND = timedelta(hours=36)
+
+
+@dataclass(frozen=True, slots=True)
+class CrontabFires:
+    """A crontab as beat runs it."""
+
+    crontab: Crontab
+
+    def between(self, since: datetime, until: datetime) -> Sequence[datetime]:
+        """Return the instants in (since, until] at which beat sends, if it last did at `since`."""
+        engine: Any = engine_of(self.crontab.fields)
+        clock = SimpleNamespace(now=since)
+        engine.app = SimpleNamespace(
+            timezone=ZoneInfo(self.crontab.zone), conf=SimpleNamespace(enable_utc=True)
+        )
+        engine.nowfun = lambda: clock.now
+        changes = changes_between([self.crontab.zone], since - AROUND, until + AROUND)
+        last, found = since, []
+        while clock.now <= until:
+            left = engine.remaining_estimate(last)
+            if left > NOTHING:
+                clock.now = _asked_next(clock.now, left, changes)
+                continue
+            if clock.now > since:
+                found.append(clock.now)
+            last = clock.now
+            clock.now += SECOND
+        return found
+
+
+def changes_between(zones: Iterable[str], since: datetime, until: datetime) -> list[datetime]:
+    """Return the clock changes of zones in (since, until], ascending, in UTC."""
+    first, last = since.timestamp(), until.timestamp()
+    starts = {
+        stretch.start
+        for zone in zones
+        for stretch in zone_named(zone).wildcard
+        if first < stretch.start <= last
+    }
+    return [datetime.fromtimestamp(start, UTC) for start in sorted(starts)]
+
+
+def _asked_next(now: datetime, left: timedelta, changes: Sequence[datetime]) -> datetime:
+    """Return when beat asks next, in whole seconds: `left` from `now`, or before."""
+    near = next((at for at in changes if at + AROUND > now), None)
+    if near is not None and now >= near - AROUND:
+        left = min(left, ASKED_WITHIN)
+    elif near is not None:
+        left = min(left, near - AROUND - now)
+    later = now + left
+    return later if not later.microsecond else later.replace(microsecond=0) + SECOND

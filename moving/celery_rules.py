@@ -1,0 +1,150 @@
+"""Celery's schedules as rules of an action, exactly or not at all."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count, takewhile
+
+from celery.schedules import ParseException, crontab
+
+from cron import CronSchedule, InvalidRule
+from cron.fields import DAY, HOUR, MINUTE, MONTH, WEEKDAY, Field, flags_of
+from moving.entries import CannotMove
+
+# Celery's names of the fields, in the order of a rule.
+NAMES: Mapping[str, Field] = {
+    "minute": MINUTE,
+    "hour": HOUR,
+    "day_of_month": DAY,
+    "month_of_year": MONTH,
+    "day_of_week": WEEKDAY,
+}
+LONGEST_FIELD = 1_000
+# A step beyond the field selects its first value alone; a field that begins with `*` must match
+# beside the other field of days.
+FIRST_DAY, SUNDAY = "*/31", "*/7"
+
+
+@dataclass(frozen=True, slots=True)
+class Crontab:
+    """A crontab of Celery: its five fields as texts, and its zone."""
+
+    fields: tuple[str, ...]
+    zone: str
+
+    @classmethod
+    def read(cls, written: Mapping[str, object], zone: str) -> "Crontab":
+        """Return the crontab of five named fields; raises CannotMove."""
+        return cls(tuple(_text(name, written.get(name, "*")) for name in NAMES), zone)
+
+    @property
+    def rule(self) -> str:
+        """The cron rule with exactly the days and times of the crontab; raises CannotMove."""
+        minute, hour, day, month, weekday = _sets(self.fields)
+        texts = dict(zip(NAMES, self.fields, strict=True))
+        rule = [
+            _field(MINUTE, minute, texts["minute"]),
+            _field(HOUR, hour, texts["hour"]),
+            *_days((day, texts["day_of_month"]), (weekday, texts["day_of_week"])),
+        ]
+        rule.insert(3, _field(MONTH, month, texts["month_of_year"]))
+        text = " ".join(rule)
+        try:
+            CronSchedule(text, self.zone)
+        except InvalidRule as error:
+            raise CannotMove(str(error), "correct it in the schedule it comes from") from None
+        return text
+
+
+def engine_of(fields: Sequence[str]) -> crontab:
+    """Return Celery's own schedule of these fields; raises CannotMove."""
+    try:
+        return crontab(**dict(zip(NAMES, fields, strict=True)))
+    except (ValueError, TypeError, ParseException) as error:
+        shown = " ".join(fields)
+        why = f"Celery refuses its crontab {shown!r}: {str(error).strip()}"
+        raise CannotMove(why, "correct it in the schedule it comes from") from None
+
+
+def _text(name: str, value: object) -> str:
+    if isinstance(value, list) and value and all(type(one) is int for one in value):
+        value = ",".join(map(str, value))
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        raise CannotMove(f"{name} {value!r} is neither text nor number", "write a text")
+    text = str(value).strip()
+    if len(text) > LONGEST_FIELD:
+        raise CannotMove(f"{name} has {len(text)} characters", f"write at most {LONGEST_FIELD}")
+    return text
+
+
+def _sets(fields: Sequence[str]) -> list[set[int]]:
+    engine = engine_of(fields)
+    return [set(getattr(engine, name)) for name in NAMES]
+
+
+def _days(day: tuple[set[int], str], weekday: tuple[set[int], str]) -> tuple[str, str]:
+    """Return the fields day of month and day of week of a rule for which both must match.
+
+    Celery requires both; cron rules do so only if one of them begins with `*`.
+    """
+    days = "*" if day[0] == all_of(DAY) else _field(DAY, *day)
+    weekdays = "*" if weekday[0] == all_of(WEEKDAY) else _field(WEEKDAY, *weekday)
+    if days.startswith("*") or weekdays.startswith("*"):
+        return days, weekdays
+    if 1 in day[0]:
+        return ",".join([FIRST_DAY, *_rest(day[0] - {1})]), weekdays
+    if 0 in weekday[0]:
+        return days, ",".join([SUNDAY, *_rest(weekday[0] - {0})])
+    raise CannotMove(
+        f"day_of_month {days} and day_of_week {weekdays} must both match in Celery, and a cron rule"
+        " would run when one of them does",
+        f"write the rule with day of week * and let the task return unless the weekday is"
+        f" {weekdays}",
+    )
+
+
+def _rest(values: set[int]) -> list[str]:
+    return [ranges_of(values)] if values else []
+
+
+def _field(field: Field, values: set[int], text: str) -> str:
+    """Return a field with these values: as it was written, if that means the same here."""
+    if values_of(field, text.lower()) == values:
+        return text.lower()
+    if values == all_of(field):
+        return "*"
+    step = _step(field, values)
+    return f"*/{step}" if step else ranges_of(values)
+
+
+def all_of(field: Field) -> set[int]:
+    return set(range(field.low, (6 if field is WEEKDAY else field.high) + 1))
+
+
+def values_of(field: Field, text: str) -> set[int] | None:
+    """Return the values of a field of a cron rule, None if it is no such field."""
+    try:
+        flags = flags_of(field, text)
+    except InvalidRule:
+        return None
+    found = {value for value, flag in enumerate(flags) if flag}
+    return {value % 7 for value in found} if field is WEEKDAY else found
+
+
+def _step(field: Field, values: set[int]) -> int | None:
+    """Return the step n for which `*/n` has these values, or None."""
+    first_two = sorted(values)[:2]
+    if len(first_two) < 2:
+        return None
+    step = first_two[1] - first_two[0]
+    return step if values_of(field, f"*/{step}") == values else None
+
+
+def ranges_of(values: set[int]) -> str:
+    """Return values as single ones and ranges: `1-5,7`."""
+    left, parts = set(values), []
+    while left:
+        first = min(left)
+        run = list(takewhile(left.__contains__, count(first)))
+        left -= set(run)
+        parts.append(f"{first}-{run[-1]}" if len(run) > 2 else ",".join(map(str, run)))
+    return ",".join(parts)

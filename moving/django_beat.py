@@ -1,0 +1,232 @@
+"""Periodic tasks of django-celery-beat, read from its tables without Django."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import sqlalchemy as sa
+
+from cron import CronSchedule
+from models.errors import Refused as RefusedCommand
+from models.values import format_instant
+from moving.beat import ROUNDED, every, solar_rule
+from moving.celery_fires import CrontabFires
+from moving.celery_rules import Crontab
+from moving.celery_work import POLICY, work_of
+from moving.entries import CannotMove, Entry, Refused
+
+TASKS = "django_celery_beat_periodictask"
+# By the column that refers to it.
+SCHEDULES = {
+    "crontab_id": "django_celery_beat_crontabschedule",
+    "interval_id": "django_celery_beat_intervalschedule",
+    "clocked_id": "django_celery_beat_clockedschedule",
+    "solar_id": "django_celery_beat_solarschedule",
+}
+MOST_ROWS = 100_000
+LONGEST_JSON = 1_000_000
+OWNER = "import:django-celery-beat"
+PERIODS = {
+    "days": timedelta(days=1),
+    "hours": timedelta(hours=1),
+    "minutes": timedelta(minutes=1),
+    "seconds": timedelta(seconds=1),
+    "microseconds": timedelta(microseconds=1),
+}
+SECOND = timedelta(seconds=1)
+NOTHING_TO_DO = "nothing is to be done"
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """The rows of django-celery-beat: its tasks, and its schedules by referring column and id."""
+
+    tasks: tuple[Row, ...]
+    schedules: Mapping[str, Mapping[Any, Row]]
+
+
+def read_tables(connection: sa.Connection) -> Tables:
+    """Return the rows of django-celery-beat; raises Refused for a database without them."""
+    present = set(sa.inspect(connection).get_table_names())
+    if TASKS not in present:
+        raise RefusedCommand(
+            f"the database has no table {TASKS}; name the database of the Django application"
+        )
+    return Tables(
+        tuple(_rows(connection, TASKS)),
+        {
+            column: {row["id"]: row for row in _rows(connection, table)}
+            for column, table in SCHEDULES.items()
+            if table in present
+        },
+    )
+
+
+def _rows(connection: sa.Connection, table: str) -> Iterator[Row]:
+    # Older releases lack columns, so none is named.
+    found = sa.select(sa.text("*")).select_from(sa.table(table)).order_by(sa.text("id"))
+    rows = connection.execute(found.limit(MOST_ROWS + 1)).mappings().all()
+    if len(rows) > MOST_ROWS:
+        raise RefusedCommand(f"the table {table} has more than {MOST_ROWS} rows")
+    yield from (dict(row) for row in rows)
+
+
+def entries_of(
+    tables: Tables, now: datetime, default_queue: str | None = None
+) -> Iterator[Entry | Refused]:
+    """Yield the periodic tasks; a task without a queue goes to `default_queue`."""
+    for row in tables.tasks:
+        name, where = str(row["name"]), f"{TASKS} {row['id']}"
+        try:
+            yield _entry(row, tables, now, default_queue)
+        except CannotMove as error:
+            yield Refused(name, where, error.why, error.instead)
+
+
+def _entry(row: Row, tables: Tables, now: datetime, default_queue: str | None) -> Entry:
+    options = _options(row, default_queue)
+    args, kwargs = _json(row, "args", list), _json(row, "kwargs", dict)
+    operations, remarks = work_of(str(row["task"]), args, kwargs, options)
+    when, fires, more = _when(row, tables, now)
+    return Entry(
+        name=str(row["name"]),
+        where=f"{TASKS} {row['id']}",
+        description=str(row.get("description") or "").strip(),
+        owner=OWNER,
+        active=bool(row["enabled"]),
+        operations=operations,
+        when=when,
+        policy={**POLICY, **_bounds(row, now)},
+        remarks=(*remarks, *more),
+        fires=fires,
+    )
+
+
+def _options(row: Row, default_queue: str | None) -> dict[str, Any]:
+    names = ("queue", "exchange", "routing_key", "priority")
+    options = {name: row[name] for name in names if row.get(name) is not None}
+    if not options.get("queue") and default_queue and not options.get("exchange"):
+        options["queue"] = default_queue
+    if row.get("expire_seconds") is not None:
+        options["expires"] = row["expire_seconds"]
+    # As django-celery-beat does, for the results of django-celery-results.
+    headers = {**_json(row, "headers", dict), "periodic_task_name": row["name"]}
+    return {**options, "headers": headers}
+
+
+def _json(row: Row, column: str, kind: type) -> Any:
+    text = row.get(column) or ("[]" if kind is list else "{}")
+    try:
+        if len(text) > LONGEST_JSON:
+            raise ValueError(f"has over {LONGEST_JSON} characters")
+        found = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        why = f"its {column} {text[:60]!r} are no JSON: {error}"
+        raise CannotMove(why, "correct them; django-celery-beat disables such a task") from None
+    if not isinstance(found, kind):
+        wanted = "list" if kind is list else "object"
+        raise CannotMove(f"its {column} {text[:60]!r} are no {wanted}", f"write a JSON {wanted}")
+    return found
+
+
+def _bounds(row: Row, now: datetime) -> dict[str, str]:
+    """Return the policy's first and last instants; raises CannotMove for what has expired."""
+    starts_at, ends_at = _instant(row.get("start_time")), _instant(row.get("expires"))
+    if ends_at is not None and ends_at <= now:
+        raise CannotMove(f"it expired at {format_instant(ends_at)}", NOTHING_TO_DO)
+    found = {"starts_at": starts_at, "ends_at": ends_at}
+    return {key: format_instant(at) for key, at in found.items() if at is not None}
+
+
+def _instant(value: object) -> datetime | None:
+    """Return an instant of a column in whole seconds, rounded up; a naive one is UTC."""
+    if value is None:
+        return None
+    try:
+        at = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
+    except ValueError:
+        raise CannotMove(f"{value!r} is no instant", "correct it") from None
+    at = at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+    return at if not at.microsecond else at.replace(microsecond=0) + SECOND
+
+
+When = tuple[Any, CrontabFires | None, tuple[str, ...]]
+
+
+def _when(row: Row, tables: Tables, now: datetime) -> When:
+    """Return the rule of a task, its instants in Celery, and what else differs."""
+    column, schedule = _schedule(row, tables)
+    one_off = bool(row.get("one_off")) or column == "clocked_id"
+    if one_off and not row["enabled"]:
+        raise CannotMove("it runs once and is disabled: it has run, or must not", NOTHING_TO_DO)
+    if one_off and row.get("total_run_count"):
+        raise CannotMove("it runs once, and has run", NOTHING_TO_DO)
+    if column == "clocked_id":
+        return _once(_instant(schedule["clocked_time"]), now), None, ()
+    if column == "solar_id":
+        return _solar(schedule, one_off=one_off)
+    if column == "interval_id":
+        return _interval(row, schedule, one_off=one_off, now=now), None, ()
+    return _crontab(row, schedule, one_off=one_off, now=now)
+
+
+def _schedule(row: Row, tables: Tables) -> tuple[str, Row]:
+    columns = [column for column in SCHEDULES if row.get(column) is not None]
+    if len(columns) != 1:
+        named = ", ".join(column.removesuffix("_id") for column in columns) or "none"
+        raise CannotMove(f"it has {len(columns)} schedules ({named})", "give it one")
+    (column,) = columns
+    schedule = tables.schedules.get(column, {}).get(row[column])
+    if schedule is None:
+        raise CannotMove(f"its {column} {row[column]} is in no table", "give it a schedule")
+    return column, schedule
+
+
+def _once(at: datetime | None, now: datetime) -> dict[str, str]:
+    if at is None or at <= now:
+        shown = "unknown" if at is None else format_instant(at)
+        raise CannotMove(f"it runs once, and its time is past ({shown})", NOTHING_TO_DO)
+    return {"due_date": format_instant(at)}
+
+
+def _interval(row: Row, schedule: Row, *, one_off: bool, now: datetime) -> dict[str, Any]:
+    starts_at = _instant(row.get("start_time"))
+    if one_off and starts_at is None:
+        why = "it runs once, one interval after beat has started"
+        raise CannotMove(why, "give it a clocked schedule")
+    if one_off:
+        return _once(starts_at, now)
+    period = PERIODS.get(str(schedule["period"]))
+    if period is None:
+        why = f"its period {schedule['period']!r} is unknown"
+        raise CannotMove(why, f"use one of {', '.join(PERIODS)}")
+    rule = every(schedule["every"] * period.total_seconds())
+    return rule if starts_at is None else {**rule, "starting_at": format_instant(starts_at)}
+
+
+def _solar(schedule: Row, *, one_off: bool) -> When:
+    if one_off:
+        raise CannotMove("it runs once, at the sun's next event", "give it a clocked schedule")
+    rule = solar_rule(*(schedule.get(name) for name in ("event", "latitude", "longitude")))
+    return rule, None, (ROUNDED,)
+
+
+def _crontab(row: Row, schedule: Row, *, one_off: bool, now: datetime) -> When:
+    zone = str(schedule.get("timezone") or "UTC")
+    crontab = Crontab.read(schedule, zone)
+    rule = crontab.rule
+    starts_at = _instant(row.get("start_time"))
+    if one_off:
+        return _once(_first(crontab, max(now, starts_at or now)), now), None, ()
+    remarks: tuple[str, ...] = ()
+    if starts_at is not None and starts_at > now and row.get("last_run_at") is None:
+        remarks = ("django-celery-beat also runs it once at its start_time, the action does not",)
+    return {"cron_rule": rule, "timezone": zone}, CrontabFires(crontab), remarks
+
+
+def _first(crontab: Crontab, after: datetime) -> datetime | None:
+    return CronSchedule(crontab.rule, crontab.zone).next(after)

@@ -1,0 +1,68 @@
+"""What another scheduler has, in one form for all schedulers."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Protocol
+
+
+class Fires(Protocol):
+    """When the other scheduler's own engine runs an entry."""
+
+    def between(self, since: datetime, until: datetime) -> Sequence[datetime]:
+        """Return the instants in (since, until], ascending, in UTC."""
+
+
+class CannotMove(ValueError):
+    """Something that no action can express: why not, and what to do instead."""
+
+    def __init__(self, why: str, instead: str) -> None:
+        super().__init__(f"{why}; {instead}")
+        self.why = why
+        self.instead = instead
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One entry of another scheduler, as an action would say it.
+
+    `where` names its place: a file and line, or a table and row. `remarks` say what differs apart
+    from its instants. Without `fires` the instants are not compared.
+    """
+
+    name: str
+    where: str
+    operations: Mapping[str, Any]
+    when: object
+    policy: Mapping[str, Any] = field(default_factory=dict)
+    active: bool = True
+    description: str = ""
+    owner: str = ""
+    remarks: tuple[str, ...] = ()
+    fires: Fires | None = None
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The action's document; keys with their default values are left out."""
+        written: dict[str, Any] = {"name": self.name}
+        written |= {
+            key: value
+            for key, value in (("description", self.description), ("owner", self.owner))
+            if value
+        }
+        if not self.active:
+            written["active"] = False
+        written |= {"operations": dict(self.operations), "when": self.when}
+        if self.policy:
+            written["policy"] = dict(self.policy)
+        return written
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """An entry that no action can express."""
+
+    name: str
+    where: str
+    why: str
+    instead: str

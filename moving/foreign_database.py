@@ -1,0 +1,52 @@
+"""The database of another scheduler, which is only read."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+
+from models.errors import Refused
+
+CONNECT_S = 10
+REMEDY = "write sqlite:///PATH or postgresql://USER:PASSWORD@HOST/NAME"
+POSTGRESQL = {"postgres", "postgresql", "postgresql+psycopg", "postgresql+psycopg2"}
+
+
+@contextmanager
+def foreign_database(text: str) -> Iterator[sa.Connection]:
+    """Yield a connection that cannot write; raises Refused, without the URL's password."""
+    engine = _engine(_url(text))
+    try:
+        with engine.connect() as connection:
+            yield connection
+    except sa.exc.DBAPIError as error:
+        lines = str(error.orig).strip().splitlines() or [type(error.orig).__name__]
+        raise Refused(f"the database cannot be read: {lines[0]}; check its URL") from None
+    finally:
+        engine.dispose()
+
+
+def _url(text: str) -> sa.URL:
+    try:
+        return sa.make_url(text)
+    except (sa.exc.ArgumentError, ValueError):
+        raise Refused(f"the URL is not understood; {REMEDY}") from None
+
+
+def _engine(url: sa.URL) -> sa.Engine:
+    if url.drivername in POSTGRESQL:
+        arguments: dict[str, Any] = {
+            "connect_timeout": CONNECT_S,
+            "options": "-c default_transaction_read_only=on -c timezone=UTC",
+        }
+        return sa.create_engine(url.set(drivername="postgresql+psycopg"), connect_args=arguments)
+    if url.drivername in {"sqlite", "sqlite+pysqlite"}:
+        path = Path(url.database or "")
+        if not path.is_file():
+            raise Refused(f"there is no file {str(path)!r}; {REMEDY}")
+        # Opened as a file that is only read: nothing is made or changed.
+        opened = f"sqlite:///file:{path.absolute()}?mode=ro&uri=true"
+        return sa.create_engine(opened)
+    raise Refused(f"{url.drivername} is not supported; {REMEDY}")

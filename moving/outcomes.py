@@ -1,0 +1,102 @@
+"""What becomes of each entry of another scheduler: the same, different, or nothing."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, Literal
+
+from models.action import ParseContext, ScheduledActionModel, parse_action, plan_of
+from models.errors import InvalidAction
+from models.values import format_instant, parse_instant
+from moving.comparison import Difference, difference
+from moving.entries import Entry, Refused
+
+COMPARED = timedelta(days=730)
+TWICE = "another entry has this name too"
+
+Kind = Literal["same", "differs", "cannot"]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What becomes of an entry; `document` is None for what no action can express.
+
+    `difference` is None where the instants were not compared.
+    """
+
+    name: str
+    where: str
+    kind: Kind
+    document: dict[str, Any] | None = None
+    difference: Difference | None = None
+    remarks: tuple[str, ...] = ()
+    why: str = ""
+    instead: str = ""
+
+
+def outcomes(
+    found: Iterable[Entry | Refused], context: ParseContext, cut_over_at: datetime | None = None
+) -> Iterator[Outcome]:
+    """Yield what becomes of each entry, compared over two years from `context.now`.
+
+    With `cut_over_at` no action is due before it.
+    """
+    seen: set[str] = set()
+    for one in found:
+        if isinstance(one, Entry) and one.name in seen:
+            one = Refused(one.name, one.where, TWICE, "give each its own name")  # noqa: PLW2901
+        seen.add(one.name)
+        yield _cannot(one) if isinstance(one, Refused) else _outcome(one, context, cut_over_at)
+
+
+def _cannot(one: Refused) -> Outcome:
+    return Outcome(one.name, one.where, "cannot", why=one.why, instead=one.instead)
+
+
+def _outcome(entry: Entry, context: ParseContext, cut_over_at: datetime | None) -> Outcome:
+    try:
+        model = parse_action(entry.document, context)
+    except InvalidAction as error:
+        return _cannot(_refused(entry, error))
+    compared = _compared(entry, model, context.now)
+    is_same = not entry.remarks and not (compared and compared.count)
+    moved = entry if cut_over_at is None else _beginning(entry, cut_over_at)
+    if isinstance(moved, Refused):
+        return _cannot(moved)
+    return Outcome(
+        entry.name,
+        entry.where,
+        "same" if is_same else "differs",
+        moved.document,
+        compared,
+        entry.remarks,
+    )
+
+
+def _refused(entry: Entry, error: InvalidAction) -> Refused:
+    why = "; ".join(f"{one.path} {one.value!r}" for one in error.problems)
+    instead = "; ".join(one.remedy for one in error.problems)
+    return Refused(entry.name, entry.where, why, instead)
+
+
+def _compared(entry: Entry, model: ScheduledActionModel, now: datetime) -> Difference | None:
+    if entry.fires is None:
+        return None
+    return difference(plan_of(model), entry.fires, now, now + COMPARED)
+
+
+def _beginning(entry: Entry, at: datetime) -> Entry | Refused:
+    """Return the entry with no occurrence before `at`, refused if it has none from then on."""
+    when, policy = entry.when, dict(entry.policy)
+    starts_at = policy.get("starts_at")
+    own = parse_instant(starts_at, "UTC") if starts_at else at
+    policy["starts_at"] = format_instant(max(at, own))
+    if isinstance(when, dict) and "every" in when:
+        when = {"starting_at": policy["starts_at"], **when}
+    if isinstance(when, dict) and "due_date" in when:
+        due_at = parse_instant(when["due_date"], when.get("timezone", "UTC"))
+        if due_at >= at:
+            return entry
+        why = f"it is due before the cut-over at {format_instant(at)}"
+        return Refused(entry.name, entry.where, why, "let the old scheduler run it")
+    return replace(entry, when=when, policy=policy)

@@ -1,0 +1,94 @@
+"""Entries of RedBeat, read from its keys in Redis."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import redis
+
+from models.document import read_document
+from models.errors import Refused as RefusedCommand
+from models.parsing import Reading
+from moving.beat import BeatEntry, entry_of
+from moving.entries import CannotMove, Entry, Refused
+
+OWNER = "import:redbeat"
+PREFIX = "redbeat:"
+MOST_KEYS = 100_000
+LONGEST = 1_000_000
+TIMEOUT_S = 10.0
+RULES = "write an action with a cron rule or an interval for it"
+
+
+def read_definitions(url: str, prefix: str = PREFIX) -> dict[str, str]:
+    """Return the definitions of RedBeat by their keys; raises Refused, without the password."""
+    try:
+        with redis.Redis.from_url(url, socket_timeout=TIMEOUT_S, decode_responses=True) as client:
+            return dict(_definitions(client, prefix))
+    except ValueError:
+        raise RefusedCommand("the URL is not understood; write redis://HOST:PORT/0") from None
+    except redis.RedisError as error:
+        raise RefusedCommand(f"Redis cannot be read: {error}; check its URL") from None
+
+
+def _definitions(client: Any, prefix: str) -> Iterator[tuple[str, str]]:
+    # Keys with a second colon are RedBeat's own: its schedule, its statics, its lock.
+    pattern = "".join(f"\\{char}" if char in "*?[]\\" else char for char in prefix) + "*"
+    for number, key in enumerate(sorted(client.scan_iter(pattern, count=1_000, _type="hash"))):
+        if number >= MOST_KEYS:
+            raise RefusedCommand(f"Redis has more than {MOST_KEYS} keys of RedBeat")
+        length = client.hstrlen(key, "definition")
+        if length:
+            yield key, client.hget(key, "definition") if length <= LONGEST else ""
+
+
+def entries_of(definitions: Mapping[str, str], zone: str, queue: str) -> Iterator[Entry | Refused]:
+    """Yield the entries of a Celery application.
+
+    `zone` is its `timezone`, `queue` that of tasks that name none.
+    """
+    for key, text in definitions.items():
+        try:
+            yield _entry(text, key, zone, queue)
+        except CannotMove as error:
+            yield Refused(key, key, error.why, error.instead)
+
+
+def _entry(text: str, key: str, zone: str, queue: str) -> Entry:
+    try:
+        raw = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise CannotMove(f"its definition is no JSON: {error}", "save it again") from None
+    if not isinstance(raw, dict) or not isinstance(raw.get("schedule"), dict):
+        raise CannotMove("its definition has no schedule", "save it again")
+    entry = {
+        "name": raw.get("name"),
+        "task": raw.get("task"),
+        "args": raw.get("args") or [],
+        "kwargs": raw.get("kwargs") or {},
+        "options": _options(raw.get("options") or {}, queue),
+        "enabled": raw.get("enabled", True),
+        "schedule": _schedule(raw["schedule"]),
+    }
+    read, problems = read_document(BeatEntry, entry, Reading())
+    if read is None or problems:
+        parts = "; ".join(dict.fromkeys(problem.path for problem in problems))
+        raise CannotMove(f"its definition is not RedBeat's: {parts}", "save it again")
+    return entry_of(read, key, zone, OWNER)
+
+
+def _options(options: Any, queue: str) -> Any:
+    """Return the options of a message, with a queue if it is not routed otherwise."""
+    if not isinstance(options, dict) or "exchange" in options:
+        return options
+    return {"queue": queue, **options}
+
+
+def _schedule(written: Mapping[str, Any]) -> dict[str, Any]:
+    match written.get("__type__"):
+        case "crontab":
+            return {"crontab": {name: value for name, value in written.items() if name[0] != "_"}}
+        case "interval":
+            return {"every_s": written.get("every"), "relative": bool(written.get("relative"))}
+        case kind:
+            raise CannotMove(f"its schedule is a {kind}, which no rule of an action says", RULES)

@@ -1,0 +1,193 @@
+"""Actions as a `beat_schedule` of Celery, exactly or with what is lost."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pprint import pformat
+
+from celery_steps.celery_task import STEP
+from cron.fields import DAY, FIELDS, WEEKDAY
+from models.action import ScheduledActionModel, plan_of
+from models.action.plan import CronTrigger, DueDateTrigger, IntervalTrigger, Plan, SolarTrigger
+from models.celery_task import HandOver
+from moving.celery_fires import CrontabFires
+from moving.celery_rules import NAMES, Crontab, all_of, ranges_of, values_of
+from moving.comparison import difference
+from moving.entries import CannotMove
+from moving.outcomes import COMPARED, Kind
+
+HEADER = '''"""The schedule of Minutehand's actions, for celery beat.
+
+app.conf.update(timezone=timezone, beat_schedule=beat_schedule)
+"""
+
+{imports}
+
+timezone = {zone!r}
+beat_schedule = {{
+{entries}}}
+'''
+KEEP = "keep it in Minutehand"
+WEEKDAYS = " (weekdays)"
+SCHEDULE = "'schedule': "
+# Of celery.schedules.
+CLASSES = {"crontab", "schedule", "solar"}
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """What becomes of an action: the entries of beat's schedule by name, and what differs."""
+
+    name: str
+    kind: Kind
+    entries: Mapping[str, str] = field(default_factory=dict)
+    remarks: tuple[str, ...] = ()
+    why: str = ""
+    instead: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Both:
+    """The instants of several crontabs, none of which has an instant of another."""
+
+    fires: tuple[CrontabFires, ...]
+
+    def between(self, since: datetime, until: datetime) -> Sequence[datetime]:
+        """Return the instants of all in (since, until]."""
+        return sorted(at for one in self.fires for at in one.between(since, until))
+
+
+def exported(action: ScheduledActionModel, zone: str, now: datetime) -> Exported:
+    """Return an action as entries of a schedule in that zone, compared over two years."""
+    plan = plan_of(action)
+    try:
+        entries, more = _entries(action.name, plan, zone, now)
+    except CannotMove as error:
+        return Exported(action.name, "cannot", why=error.why, instead=error.instead)
+    remarks = (*more, *_lost(action, plan))
+    return Exported(action.name, "differs" if remarks else "same", entries, remarks)
+
+
+def text_of(found: Sequence[Exported], zone: str) -> str:
+    """Return the schedule as a Python module."""
+    entries = {name: text for one in found for name, text in one.entries.items()}
+    used = _classes(entries.values())
+    imports = f"from celery.schedules import {', '.join(used)}" if used else ""
+    written = "".join(f"    {name!r}: {text},\n" for name, text in entries.items())
+    return HEADER.format(imports=imports, zone=zone, entries=written)
+
+
+def _classes(entries: Iterable[str]) -> list[str]:
+    # The schedule is the last line of an entry: texts of users stand before it.
+    last = {text.rpartition(SCHEDULE)[2].partition("(")[0] for text in entries}
+    return sorted(last & CLASSES)
+
+
+def _entries(
+    name: str, plan: Plan, zone: str, now: datetime
+) -> tuple[dict[str, str], tuple[str, ...]]:
+    handed = plan.hand_over
+    if handed is None:
+        raise CannotMove(f"it is no {STEP}: its steps run in Minutehand's workers", KEEP)
+    if not plan.active:
+        raise CannotMove("it is paused, and beat has no paused entries", "resume it first")
+    if len(plan.triggers) > 1:
+        raise CannotMove("it has several rules", "make an action of each")
+    (trigger,) = plan.triggers
+    match trigger:
+        case CronTrigger():
+            return _crontabs(name, plan, trigger, (zone, now))
+        case IntervalTrigger(every=every):
+            text = f"schedule({int(every.total_seconds())})"
+            return {name: _entry(handed, plan.queue, text)}, ("beat's grid begins when it starts",)
+        case SolarTrigger(event=event, lat=lat, lon=lon):
+            text = f"solar({str(event)!r}, {lat!r}, {lon!r})"
+            return {name: _entry(handed, plan.queue, text)}, ("beat does not round to a minute",)
+        case DueDateTrigger():
+            raise CannotMove("beat has no single instants", KEEP)
+        case _:
+            raise CannotMove("beat knows no events", KEEP)
+
+
+def _crontabs(
+    name: str, plan: Plan, trigger: CronTrigger, place: tuple[str, datetime]
+) -> tuple[dict[str, str], tuple[str, ...]]:
+    zone, now = place
+    if trigger.zone != zone:
+        why = f"its zone is {trigger.zone}, and that of the schedule {zone}"
+        raise CannotMove(why, f"export it apart, with --zone {trigger.zone}")
+    crontabs = [Crontab(fields, zone) for fields in _fields(trigger.rule)]
+    names = (name, name + WEEKDAYS)
+    handed = plan.hand_over
+    assert handed is not None  # noqa: S101 - the caller has looked
+    entries = {
+        its: _entry(handed, plan.queue, _written(one.fields))
+        for its, one in zip(names, crontabs, strict=False)
+    }
+    fires = _Both(tuple(map(CrontabFires, crontabs)))
+    found = difference(plan, fires, now, now + COMPARED)
+    if not found.count:
+        return entries, ()
+    return entries, (f"{found.count} instants of {found.total} in two years are others",)
+
+
+def _fields(rule: str) -> list[tuple[str, ...]]:
+    """Return one crontab with the days of a rule, or two where either day is enough for it.
+
+    The second has the weekdays that are no day of the first: no instant is in both.
+    """
+    texts = rule.split(" ")
+    minute, hour, day, month, weekday = (
+        "*" if values == all_of(one) else text if text.startswith("*") else ranges_of(values)
+        for one, text in zip(FIELDS, texts, strict=True)
+        if (values := values_of(one, text)) is not None
+    )
+    if texts[2].startswith("*") or texts[4].startswith("*"):
+        return [(minute, hour, day, month, weekday)]
+    others = all_of(DAY) - (values_of(DAY, texts[2]) or set())
+    if not others or values_of(WEEKDAY, texts[4]) == all_of(WEEKDAY):
+        return [(minute, hour, "*", month, "*")]
+    return [
+        (minute, hour, day, month, "*"),
+        (minute, hour, ranges_of(others), month, weekday),
+    ]
+
+
+def _written(fields: Sequence[str]) -> str:
+    named = ", ".join(f"{name}={text!r}" for name, text in zip(NAMES, fields, strict=True))
+    return f"crontab({named})"
+
+
+def _entry(handed: HandOver, queue: str, schedule: str) -> str:
+    expires = None if handed.expires is None else handed.expires.total_seconds()
+    options = {"priority": handed.priority, "headers": handed.headers, "expires": expires}
+    given = {
+        "queue": queue,
+        **{name: one for name, one in options.items() if one not in (None, {})},
+    }
+    parts = {"task": handed.task, "args": list(handed.args), "kwargs": handed.kwargs}
+    written = "".join(
+        f"        {name!r}: {pformat(value, width=10_000, sort_dicts=False)},\n"
+        for name, value in {**parts, "options": given}.items()
+    )
+    return f"{{\n{written}        {SCHEDULE}{schedule},\n    }}"
+
+
+def _lost(action: ScheduledActionModel, plan: Plan) -> Iterator[str]:
+    """Yield what beat does not do."""
+    policy = action.policy
+    facts = {
+        f"beat sends whether or not the last run has ended (overlap {plan.overlap})": (
+            plan.overlap != "allow"
+        ),
+        "beat does not catch up": plan.catch_up == "all",
+        "beat does not retry": plan.max_attempts > 1,
+        "beat has no time limits": policy.time_limit is not None,
+        "starts_at and ends_at are left out": bool(plan.starts_at or plan.ends_at),
+        "hooks are left out": bool(plan.hooks and (plan.hooks.on_success or plan.hooks.on_failure)),
+        "jitter and tolerance are left out": any(
+            isinstance(one, IntervalTrigger) and (one.jitter or one.tolerance)
+            for one in plan.triggers
+        ),
+    }
+    yield from (text for text, is_so in facts.items() if is_so)

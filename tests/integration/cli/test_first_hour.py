@@ -1,0 +1,72 @@
+"""What eases the first hour: the version, completion, and short ids."""
+
+import os
+import subprocess
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+from cli.main import run
+from runtime.config import load_settings
+from runtime.database import make_engine
+from tests.factories import make_action, make_operation
+from tests.integration.cli.conftest import Call
+from tests.unit.models.action.wrong_documents import NOW
+
+
+@pytest.mark.only_here
+def test_the_version_is_the_package_s(call: Call) -> None:
+    assert call("--version").out == f"minutehand {version('minutehand')}\n"
+
+
+@pytest.mark.only_here
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_gets_a_script_in_lines(call: Call, shell: str) -> None:
+    script = call("completion", shell).out
+
+    assert "_MINUTEHAND_COMPLETE=complete_" + shell in script
+    assert "\\n" not in script
+
+
+@pytest.mark.only_here
+def test_bash_takes_the_script(call: Call) -> None:
+    script = call("completion", "bash").out
+
+    done = subprocess.run(
+        ["bash", "-c", f"{script}\ncomplete -p minutehand"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PATH": os.environ["PATH"]},
+    )
+
+    assert done.stdout == "complete -o default -F _minutehand_completion minutehand\n"
+
+
+def test_commands_are_completed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("_MINUTEHAND_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", "minutehand operation re")
+    monkeypatch.setenv("COMP_CWORD", "2")
+
+    with pytest.raises(SystemExit):
+        run([])
+
+    assert capsys.readouterr().out.split() == ["rerun", "retry"]
+
+
+def test_an_operation_is_found_by_the_beginning_of_its_id(call: Call, tmp_path: Path) -> None:
+    engine = make_engine(load_settings(tmp_path / "home", {}))
+    id = make_operation(engine, make_action(engine), NOW)
+    engine.dispose()
+
+    for short in (str(id)[:4], str(id)[:13], id.hex[:20].upper()):
+        assert call("operation", "show", short, "--json").json["id"] == str(id)
+    assert call("operation", "cancel", str(id)[:8]).code == 0
+    assert "no operation's id begins with" in call("operation", "show", "ffff").err
+
+
+def test_too_short_a_beginning_is_no_id(call: Call) -> None:
+    assert "'abc' is not an operation's id" in call("operation", "show", "abc").err

@@ -1,0 +1,110 @@
+"""`minutehand import …`: actions out of other schedulers' entries."""
+
+import json
+
+import pytest
+
+from tests.integration.cli.conftest import Call, Write
+
+DAILY = {"crontab": {"minute": "30", "hour": "2"}}
+SECOND_MONDAY = {"crontab": {"day_of_month": "8-14", "day_of_week": "1"}}
+
+
+def schedule(**schedules: object) -> dict[str, object]:
+    entries = [
+        {"name": name, "task": "shop.close", "schedule": one} for name, one in schedules.items()
+    ]
+    return {"minutehand_beat": 1, "celery": "5.3.6", "timezone": "Europe/Paris", "entries": entries}
+
+
+@pytest.fixture(autouse=True)
+def _allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SCHED_CELERY_TASKS", "shop.*")
+
+
+@pytest.mark.only_here
+def test_documents_go_to_stdout_and_a_line_for_each_entry_to_stderr(
+    call: Call, write: Write
+) -> None:
+    file = write(schedule(close={"every_s": 900}, night=DAILY, monday=SECOND_MONDAY), "beat.json")
+    made = call("import", "beat", file)
+
+    assert made.code == 1
+    assert [one["name"] for one in made.json] == ["close", "night"]
+    close, night, monday, counts, allow = made.err.splitlines()
+    assert close == "same     close (beat.json entries[0])"
+    assert night.startswith("differs  night (beat.json entries[1]): 4 instants of 730 in two years")
+    assert monday.startswith("cannot   monday (beat.json entries[2]): day_of_month 8-14 and")
+    assert counts == "same 1, differs 1, cannot 1"
+    assert allow == "SCHED_CELERY_TASKS has to allow: shop.close"
+
+
+def test_applying_twice_is_the_same_as_once(call: Call, write: Write) -> None:
+    file = write(schedule(close={"every_s": 900}, night=DAILY), "beat.json")
+    first, second = (call("import", "beat", file, "--apply") for _ in range(2))
+
+    assert (first.code, first.out) == (0, "created 2, changed 0, unchanged 0\n")
+    assert (second.code, second.out) == (0, "created 0, changed 0, unchanged 2\n")
+
+
+def test_a_cut_over_is_stored_as_the_start_of_each_action(call: Call, write: Write) -> None:
+    file = write(schedule(close={"every_s": 900}), "beat.json")
+    made = call("--json", "import", "beat", file, "--apply", "--cut-over", "2199-01-01T03:00:00Z")
+
+    assert made.json["cut_over_at"] == "2199-01-01T03:00:00Z"
+    shown = call("--json", "action", "show", "close").json["document"]
+    assert shown["policy"]["starts_at"] == "2199-01-01T03:00:00Z"
+    assert shown["when"]["starting_at"] == "2199-01-01T03:00:00Z"
+
+
+@pytest.mark.only_here
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        pytest.param("{", "beat.json", id="no_json"),
+        pytest.param(json.dumps([1]), "document", id="a_list"),
+        pytest.param('{"a":' + "[" * 5_000, "beat.json", id="deep"),
+        pytest.param('{"a": "' + "x" * (9 << 20) + '"}', "beat.json", id="huge"),
+    ],
+)
+def test_a_hostile_file_is_refused(call: Call, write: Write, content: str, said: str) -> None:
+    refused = call("import", "beat", write(content, "beat.json"))
+
+    assert (refused.code, refused.out) == (2, "")
+    assert said in refused.err
+
+
+@pytest.mark.only_here
+@pytest.mark.parametrize("at", ["2020-01-01T00:00:00Z", "tomorrow", "2199-01-01T00:00:30Z"])
+def test_a_cut_over_is_a_full_minute_to_come(call: Call, write: Write, at: str) -> None:
+    refused = call("import", "beat", write(schedule(close=DAILY), "beat.json"), "--cut-over", at)
+
+    assert refused.code == 2
+    assert f"error: --cut-over '{at}'" in refused.err
+
+
+def test_an_export_of_beat_is_what_was_imported(call: Call, write: Write) -> None:
+    file = write(schedule(close={"every_s": 900}, night=DAILY), "beat.json")
+    call("import", "beat", file, "--apply")
+    made = call("export", "--format", "beat", "--owner", "import:beat")
+
+    assert made.code == 0
+    assert "timezone = 'Europe/Paris'\n" in made.out
+    assert "'night': {\n        'task': 'shop.close'," in made.out
+    assert made.err.splitlines() == [
+        "differs  close: beat's grid begins when it starts",
+        "differs  night: 4 instants of 730 in two years are others",
+        "same 0, differs 2, cannot 0",
+    ]
+
+
+def test_an_export_as_json_can_be_applied_again(call: Call, write: Write) -> None:
+    file = write(schedule(close={"every_s": 900}, night=DAILY), "beat.json")
+    call("import", "beat", file, "--apply")
+    exported = call("export").json
+
+    applied = call("--json", "action", "apply", write(exported, "all.json")).json
+    assert {one["name"]: one["change"] for one in applied}.items() >= {
+        ("close", "unchanged"),
+        ("night", "unchanged"),
+    }

@@ -1,0 +1,108 @@
+"""The keys of RedBeat, written by RedBeat itself, as entries."""
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from celery import Celery
+from celery.schedules import crontab, schedule
+from redbeat import RedBeatSchedulerEntry
+from redbeat.schedules import rrule
+
+from models.action import ParseContext
+from models.errors import Refused
+from moving.outcomes import Outcome, outcomes
+from moving.redbeat import entries_of, read_definitions
+from tasks.built_in import built_in_steps
+from tests.servers import Broker
+
+NOW = datetime(2026, 11, 22, 15, tzinfo=UTC)
+CONTEXT = ParseContext("UTC", NOW, built_in_steps(), created_at=NOW, celery=None)
+
+
+@pytest.fixture
+def app(broker: Broker) -> Iterator[Celery]:
+    """A Celery application that keeps its schedule in Redis."""
+    app = Celery("shop", broker=broker.url, set_as_current=False)
+    app.conf.update(timezone="Europe/Paris", redbeat_redis_url=broker.url)
+    yield app
+    app.close()
+
+
+def save(app: Celery, name: str, schedule: object, **rest: Any) -> None:
+    RedBeatSchedulerEntry(name, "shop.tasks.run", schedule, app=app, **rest).save()
+
+
+def found(broker: Broker) -> dict[str, Outcome]:
+    definitions = read_definitions(broker.url)
+    return {
+        one.name: one for one in outcomes(entries_of(definitions, "Europe/Paris", "shop"), CONTEXT)
+    }
+
+
+def test_entries_become_actions(app: Celery, broker: Broker) -> None:
+    save(app, "daily", crontab("5", 0), args=["Paris"], options={"priority": 3})
+    save(app, "often", schedule(timedelta(minutes=15)), enabled=False)
+    save(app, "halves", crontab([0, 30], "7"), options={"queue": "orders"})
+    save(app, "by rrule", rrule("DAILY", dtstart=NOW))
+
+    made = found(broker)
+
+    assert {name: one.kind for name, one in made.items()} == {
+        "daily": "same",
+        "often": "same",
+        "halves": "same",
+        "redbeat:by rrule": "cannot",
+    }
+    documents = {name: one.document or {} for name, one in made.items()}
+    assert documents["daily"] == {
+        "name": "daily",
+        "owner": "import:redbeat",
+        "operations": {
+            "celery_task": {
+                "task": "shop.tasks.run", "args": ["Paris"], "queue": "shop", "priority": 3,
+            },
+        },
+        "when": {"cron_rule": "5 0 * * *", "timezone": "Europe/Paris"},
+        "policy": {"overlap": "allow"},
+    }  # fmt: skip
+    assert (documents["often"]["active"], documents["often"]["when"]) == (False, {"every": "PT15M"})
+    assert documents["halves"]["when"]["cron_rule"] == "0,30 7 * * *"
+    assert documents["halves"]["operations"]["celery_task"]["queue"] == "orders"
+
+
+@pytest.mark.parametrize(
+    ("definition", "why"),
+    [
+        pytest.param("[", "is no JSON", id="no_json"),
+        pytest.param("[" * 100_000, "is no JSON", id="deep"),
+        pytest.param("[]", "has no schedule", id="a_list"),
+        pytest.param('{"schedule": {"__type__": "weekday"}}', "is a weekday", id="kind"),
+        pytest.param(
+            json.dumps({"name": 1, "schedule": {"__type__": "interval", "every": 60}}),
+            "is not RedBeat's: task; name",
+            id="half_an_entry",
+        ),
+    ],
+)
+def test_a_strange_definition_is_refused(definition: str, why: str) -> None:
+    (only,) = outcomes(entries_of({"redbeat:x": definition}, "UTC", "celery"), CONTEXT)
+
+    assert only.kind == "cannot"
+    assert why in only.why
+
+
+@pytest.mark.parametrize(
+    ("url", "why"),
+    [
+        pytest.param("redis://:s3cret@127.0.0.1:1/0", "Redis cannot be read", id="away"),
+        pytest.param("s3cret", "the URL is not understood", id="no_url"),
+    ],
+)
+def test_a_redis_that_cannot_be_read_is_refused_without_its_password(url: str, why: str) -> None:
+    with pytest.raises(Refused, match=why) as refused:
+        read_definitions(url)
+
+    assert "s3cret" not in str(refused.value)

@@ -1,0 +1,93 @@
+"""Environments that hold what users install: a wheel, and libraries beside it."""
+
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from release.dist import ROOT, build_all
+
+# The libraries of the tests, without the links to our source that lie among them: Python reads
+# those for its own folders alone.
+LIBRARIES = sysconfig.get_path("purelib")
+
+
+@dataclass(frozen=True)
+class Environment:
+    """A virtual environment, and the directory in which its programs stand."""
+
+    folder: Path
+
+    @property
+    def bin(self) -> Path:
+        """The folder of its commands."""
+        return self.folder / "bin"
+
+    def install(self, *what: str, is_offline: bool = True) -> None:
+        """Install wheels alone, or with all that they need."""
+        offline = ("--no-index", "--no-deps") if is_offline else ()
+        pip = (sys.executable, "-m", "pip", "--python", str(self.bin / "python"), "install", "-q")
+        subprocess.run([*pip, *offline, *what], check=True, capture_output=True, text=True)
+
+    def see_libraries(self) -> None:
+        """Let it import the libraries of the tests, without what is ours."""
+        lib = next((self.folder / "lib").glob("python3.*")) / "site-packages"
+        (lib / "libraries.pth").write_text(LIBRARIES + "\n")
+
+    def python(
+        self, code: str, folder: Path, settings: Mapping[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """Run Python code, standing in `folder`."""
+        return self.run([str(self.bin / "python"), "-c", code], folder, settings)
+
+    def run(
+        self, command: Sequence[str], folder: Path, settings: Mapping[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a command with no variables but PATH and the settings."""
+        return subprocess.run(
+            command,
+            cwd=folder,
+            env={"PATH": "/usr/bin:/bin", **(settings or {})},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+
+def make_environment(folder: Path, python: str = sys.executable) -> Environment:
+    """Return a new, empty environment."""
+    subprocess.run(
+        [python, "-m", "venv", "--without-pip", str(folder)], check=True, capture_output=True
+    )
+    return Environment(folder)
+
+
+@dataclass(frozen=True)
+class Wheels:
+    """What `make dist` makes."""
+
+    files: tuple[Path, ...]
+
+    @property
+    def client(self) -> Path:
+        """The wheel of minutehand-client."""
+        return self._named("minutehand_client-", ".whl")
+
+    @property
+    def server(self) -> Path:
+        """The wheel of minutehand."""
+        return self._named("minutehand-", ".whl")
+
+    def _named(self, start: str, end: str) -> Path:
+        names = (one for one in self.files if one.name.startswith(start))
+        return next(one for one in names if one.name.endswith(end))
+
+
+def build_wheels(folder: Path) -> Wheels:
+    """Build both distributions."""
+    return Wheels(tuple(build_all(folder)))
+
+
+__all__ = ["LIBRARIES", "ROOT", "Environment", "Wheels", "build_wheels", "make_environment"]

@@ -1,0 +1,136 @@
+"""What is published: two distributions, each installed into an empty environment and used."""
+
+import ast
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from release.dist import build_all
+from tests.packages.environments import ROOT, Environment, Wheels
+
+OWN = ("tasks", "models", "cli", "mail", "cron", "scheduler", "runtime", "broker", "web")
+ROOMS = {
+    *("broker", "celery_steps", "cli", "cron", "jobs", "migrations", "models", "processes"),
+    *("runtime", "scheduler", "scheduler_server.py", "small_apps", "tasks", "views", "web"),
+}
+
+
+def top_levels(wheel: Path) -> set[str]:
+    """Return what a wheel puts into an environment, but for its own record."""
+    with zipfile.ZipFile(wheel) as opened:
+        names = {name.split("/")[0] for name in opened.namelist()}
+    return {name for name in names if not name.endswith(".dist-info")}
+
+
+def test_the_client_is_small_and_has_one_name(wheels: Wheels) -> None:
+    assert top_levels(wheels.client) == {"minutehand"}
+    assert wheels.client.stat().st_size < 300_000
+
+
+def test_the_server_has_the_rest_and_requires_the_same_client(wheels: Wheels) -> None:
+    assert top_levels(wheels.server) == ROOMS
+    with zipfile.ZipFile(wheels.server) as opened:
+        metadata = next(name for name in opened.namelist() if name.endswith("METADATA"))
+        lines = opened.read(metadata).decode().splitlines()
+    version = next(line.split()[-1] for line in lines if line.startswith("Version:"))
+    assert f"Requires-Dist: minutehand-client=={version}" in lines
+
+
+def test_all_files_beside_the_code_are_in_the_server(wheels: Wheels) -> None:
+    kinds = {".html", ".txt", ".js", ".css", ".svg", ".toml"}
+    with zipfile.ZipFile(wheels.server) as opened:
+        packed = {name for name in opened.namelist() if ".dist-info/" not in name}
+    here = {
+        str(one.relative_to(ROOT))
+        for room in ROOMS - {"scheduler_server.py"}
+        for one in (ROOT / room).rglob("*")
+        if one.suffix in {*kinds, ".py"} and one.is_file()
+    }
+
+    assert here - packed == set()
+
+
+@pytest.mark.matrix
+def test_the_same_source_gives_the_same_bytes(wheels: Wheels, tmp_path: Path) -> None:
+    again = build_all(tmp_path)
+
+    assert len(again) == 4
+    first = {one.name: one.read_bytes() for one in wheels.files}
+    assert {one.name: one.read_bytes() for one in again} == first
+
+
+def test_the_client_is_written_for_the_oldest_python() -> None:
+    for file in (ROOT / "minutehand").glob("*.py"):
+        # What it cannot see, such as a class of a later library, `make test-matrix` runs.
+        ast.parse(file.read_text(), feature_version=(3, 9))
+
+
+def test_an_application_that_follows_keeps_its_own_modules(
+    application: Environment, folder: Path
+) -> None:
+    code = f"""
+import minutehand
+from celery import Celery
+minutehand.follow(Celery("shop"))
+assert minutehand.current_operation() is None
+for name in {OWN!r}:
+    print(__import__(name).OWNER)
+import sys
+assert not {{"pydantic", "httpx", "sqlalchemy"}} & set(sys.modules), sys.modules
+"""
+    done = application.python(code, folder)
+
+    assert done.stderr == ""
+    assert done.stdout.splitlines() == [f"the user of {name}" for name in OWN]
+
+
+def test_beside_an_application_nothing_of_the_server_can_be_imported(
+    application: Environment, tmp_path: Path
+) -> None:
+    code = f"""
+from importlib.util import find_spec
+print([name for name in {sorted(ROOMS - {"scheduler_server.py"})!r} if find_spec(name)])
+"""
+    done = application.python(code, tmp_path)
+
+    assert done.stdout == "[]\n", done.stderr
+
+
+def test_a_worker_without_any_agent_says_what_to_install(
+    application: Environment, folder: Path
+) -> None:
+    code = """
+from minutehand.agent_place import NoAgent, find_agent
+try:
+    find_agent(None, {"PATH": "/nowhere"})
+except NoAgent as error:
+    print(error)
+"""
+    done = application.python(code, folder)
+
+    assert done.stdout.startswith("no agent: this environment has minutehand-client alone;")
+
+
+def test_the_command_runs_from_its_own_environment_in_any_folder(
+    server: Environment, folder: Path
+) -> None:
+    command = [str(server.bin / "minutehand"), "--home", str(folder / "home")]
+
+    made = server.run([*command, "migrate"], folder)
+    shown = server.run([*command, "--json", "step", "list"], folder)
+
+    assert made.returncode == 0, made.stderr
+    assert '"celery_task"' in shown.stdout, shown.stderr
+
+
+def test_without_the_server_the_module_says_what_to_install(
+    application: Environment, tmp_path: Path
+) -> None:
+    done = application.run(
+        [str(application.bin / "python"), "-m", "minutehand", "status"], tmp_path
+    )
+
+    assert done.returncode == 1
+    assert "pip install minutehand" in done.stderr
+    assert "Traceback" not in done.stderr

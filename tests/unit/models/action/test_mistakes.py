@@ -1,0 +1,63 @@
+"""What real users write wrong, and the whole text that each of them reads.
+
+`mistakes.json` holds a document or a text, or the changes to a valid action, with what is answered:
+errors, or warnings where the document is valid. After a change of an error, read the new text
+aloud, then run `python -m tests.unit.models.action.test_mistakes` to record it.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from models.action import ParseContext, parse_action
+from models.action.warnings import KnownNames, warnings_of
+from models.celery_task import CeleryRules
+from models.errors import InvalidAction
+from models.json_text import InvalidJson, read_json
+from tests.factories import STEPS
+from tests.unit.models.action.wrong_documents import NOW, action
+
+FILE = Path(__file__).with_name("mistakes.json")
+MISTAKES: list[dict[str, Any]] = json.loads(FILE.read_text(encoding="utf-8"))
+KNOWN = KnownNames(
+    users=["ann@example.com"],
+    groups=["manager"],
+    domains=["sales", "stock"],
+    templates=["weekly"],
+)
+
+
+def answered(mistake: dict[str, Any]) -> list[str]:
+    """Return the errors of a document, else its warnings."""
+    given = mistake.get("document")
+    if "changes" in mistake:
+        given = action(**mistake["changes"], **dict.fromkeys(mistake.get("without", ()), ...))
+    context = ParseContext("Europe/Paris", NOW, STEPS, celery=CeleryRules(("tasks.*",)))
+    try:
+        document = read_json(given) if isinstance(given, str) else given
+        return warnings_of(parse_action(document, context), KNOWN)
+    except InvalidAction as refused:
+        return [str(problem) for problem in refused.problems]
+    except InvalidJson as refused:
+        return [str(refused)]
+
+
+@pytest.mark.parametrize("mistake", [pytest.param(one, id=one["mistake"]) for one in MISTAKES])
+def test_a_mistake_is_answered(mistake: dict[str, Any]) -> None:
+    assert answered(mistake) == mistake["says"]
+
+
+def test_the_table_is_of_many_mistakes() -> None:
+    assert len({one["mistake"] for one in MISTAKES}) == len(MISTAKES) >= 120
+
+
+def record() -> None:
+    """Write what is answered now into the table."""
+    rows = [json.dumps({**one, "says": answered(one)}, ensure_ascii=False) for one in MISTAKES]
+    FILE.write_text("[\n  " + ",\n  ".join(rows) + "\n]\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    record()

@@ -1,0 +1,176 @@
+"""`beat_schedule` of a real Celery application, as `python -m minutehand beat` writes it."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from celery import Celery
+from celery.schedules import crontab, schedule
+
+from minutehand import beat
+from models.action import ParseContext
+from models.errors import InvalidDocument
+from moving.beat import entries_of
+from moving.outcomes import Outcome, outcomes
+from tasks.built_in import built_in_steps
+
+NOW = datetime(2026, 11, 22, 15, tzinfo=UTC)
+CONTEXT = ParseContext("UTC", NOW, built_in_steps(), created_at=NOW, celery=None)
+
+
+def written(schedule: object, **entry: Any) -> Any:
+    """Return what the application with this one entry writes."""
+    app = Celery("shop", set_as_current=False)
+    app.conf.update(
+        timezone="Europe/Paris",
+        task_default_queue="shop",
+        task_routes={"tasks.routed": {"queue": "orders"}},
+        beat_schedule={"it": {"task": "tasks.it", "schedule": schedule, **entry}},
+    )
+    return json.loads(json.dumps(beat.schedule_of(app)))
+
+
+def moved(schedule: object, cut_over_at: datetime | None = None, **entry: Any) -> Outcome:
+    found = entries_of(written(schedule, **entry), "beat.json")
+    (only,) = outcomes(found, CONTEXT, cut_over_at)
+    return only
+
+
+def document(*given: Any, **entry: Any) -> dict[str, Any]:
+    found = moved(*given, **entry).document
+    assert found is not None
+    return found
+
+
+def test_an_entry_becomes_an_action_with_its_arguments_and_queue() -> None:
+    found = moved(crontab("5", "0"), args=["Paris"], kwargs={"dry": False})
+
+    step = {"task": "tasks.it", "args": ["Paris"], "kwargs": {"dry": False}, "queue": "shop"}
+    assert found.kind == "same"
+    assert found.document == {
+        "name": "it",
+        "owner": "import:beat",
+        "operations": {"celery_task": step},
+        "when": {"cron_rule": "5 0 * * *", "timezone": "Europe/Paris"},
+        "policy": {"overlap": "allow"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("given", "when"),
+    [
+        pytest.param(900.0, {"every": "PT15M"}, id="seconds"),
+        pytest.param(timedelta(days=1), {"every": "P1D"}, id="timedelta"),
+        pytest.param(schedule(3600), {"every": "PT1H"}, id="schedule"),
+        pytest.param(
+            crontab(minute=[0, 30], hour=[8, 7]),
+            {"cron_rule": "0,30 7,8 * * *", "timezone": "Europe/Paris"},
+            id="lists",
+        ),
+    ],
+)
+def test_schedules(given: object, when: object) -> None:
+    assert when == document(given)["when"]
+
+
+def test_the_queue_is_where_the_router_sends_the_task() -> None:
+    step = document(60.0, task="tasks.routed")["operations"]["celery_task"]
+
+    assert step["queue"] == "orders"
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        pytest.param(0.5, "no whole number of seconds", id="half_a_second"),
+        pytest.param(10, "when.every", id="shorter_than_a_tick"),
+        pytest.param(crontab("0", "9", "1", "8-14"), "must both match", id="both_days"),
+    ],
+)
+def test_what_no_action_can_say_is_refused_with_a_way_out(given: object, why: str) -> None:
+    found = moved(given)
+
+    assert (found.kind, found.document) == ("cannot", None)
+    assert why in found.why
+    assert found.instead
+
+
+def test_a_solar_schedule_becomes_the_same_event_at_full_minutes() -> None:
+    made = written(60.0)
+    made["entries"][0]["schedule"] = {"solar": {"event": "sunset", "lat": 48.85, "lon": 2.35}}
+    (found,) = outcomes(entries_of(made, "beat.json"), CONTEXT)
+
+    assert found.kind == "differs"
+    assert found.document is not None
+    assert found.document["when"] == {"solar": "sunset", "lat": 48.85, "lon": 2.35}
+    assert found.remarks == ("its instants are those of the sun, at the nearest full minute",)
+
+
+def test_options_of_the_message_are_carried_over() -> None:
+    options = {"priority": 7, "headers": {"tenant": "a"}, "expires": timedelta(minutes=2)}
+    step = document(60.0, options=options)["operations"]["celery_task"]
+
+    assert {"priority": 7, "headers": {"tenant": "a"}, "expires": 120.0}.items() <= step.items()
+
+
+def test_arguments_that_json_cannot_hold_are_named() -> None:
+    found = moved(60.0, kwargs={"day": NOW})
+
+    assert found.kind == "cannot"
+    assert "kwargs.day: datetime.datetime(2026" in found.why
+
+
+def test_an_option_that_is_left_out_makes_it_differ() -> None:
+    found = moved(60.0, options={"time_limit": 30, "serializer": "json"})
+
+    assert (found.kind, found.remarks) == (
+        "differs",
+        ("the option time_limit 30 is not carried over",),
+    )
+
+
+def test_an_exchange_and_a_key_name_the_queue_that_is_bound_so() -> None:
+    options = {"exchange": "shop", "routing_key": "shop", "queue": "orders"}
+
+    assert document(60.0, options=options)["operations"]["celery_task"]["queue"] == "shop"
+
+
+def test_a_route_without_a_queue_is_refused() -> None:
+    found = moved(60.0, options={"exchange": "media", "routing_key": "video"})
+
+    assert found.kind == "cannot"
+    assert "exchange 'media', routing_key 'video'" in found.why
+
+
+@pytest.mark.parametrize(
+    ("given", "when"),
+    [
+        pytest.param(crontab("0", "4"), {"cron_rule": "0 4 * * *"}, id="cron"),
+        pytest.param(900.0, {"starting_at": "2026-12-01T03:00:00Z", "every": "PT15M"}, id="every"),
+    ],
+)
+def test_no_action_is_due_before_the_cut_over(given: object, when: dict[str, str]) -> None:
+    found = document(given, cut_over_at=datetime(2026, 12, 1, 3, tzinfo=UTC))
+
+    assert found["policy"]["starts_at"] == "2026-12-01T03:00:00Z"
+    assert when.items() <= found["when"].items()
+
+
+@pytest.mark.parametrize(
+    ("document", "path"),
+    [
+        pytest.param([], "document", id="a_list"),
+        pytest.param({"entries": []}, "minutehand_beat", id="not_ours"),
+        pytest.param(
+            {"minutehand_beat": 1, "celery": "5", "timezone": "UTC", "entries": [{"name": "a"}]},
+            "entries[0].task",
+            id="half_an_entry",
+        ),
+    ],
+)
+def test_another_document_is_refused(document: object, path: str) -> None:
+    with pytest.raises(InvalidDocument) as refused:
+        list(entries_of(document, "beat.json"))
+
+    assert path in [problem.path for problem in refused.value.problems]

@@ -1,0 +1,123 @@
+"""What becomes of another scheduler's entries: the report of an import."""
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Any, Literal
+
+from pydantic import Field
+
+from models.action import ParseContext
+from models.errors import Refused
+from models.values import format_instant, parse_instant
+from moving.entries import Entry
+from moving.entries import Refused as RefusedEntry
+from moving.outcomes import COMPARED, Outcome, outcomes
+from runtime.clock import utc_now
+from views.changes import Changes
+from views.installation import Installation
+from views.view import Instant, View
+
+
+class Moved(View):
+    """What becomes of one entry."""
+
+    name: str
+    where: str = Field(description="Its place: a file and entry, or a table and row.")
+    outcome: Literal["same", "differs", "cannot"]
+    occurrences: int | None = Field(
+        None, description="How many it has in two years as an action; null if not compared."
+    )
+    differing: int | None = Field(
+        None, description="How many instants of the two schedules differ; null if not compared."
+    )
+    first_differing_at: Instant | None = None
+    only_in: Literal["action", "original"] | None = Field(
+        None, description="Which of the two has the first differing instant."
+    )
+    remarks: tuple[str, ...] = Field((), description="What else differs.")
+    why: str = Field("", description="Why it cannot be an action.")
+    instead: str = Field("", description="What to do instead.")
+    document: dict[str, Any] | None = Field(None, description="The action.")
+
+
+class Import(View):
+    """What becomes of another scheduler's entries."""
+
+    entries: tuple[Moved, ...]
+    compared_from: Instant
+    compared_to: Instant
+    cut_over_at: Instant | None = None
+    tasks: tuple[str, ...] = Field((), description="What SCHED_CELERY_TASKS has to allow.")
+    changes: Changes | None = Field(None, description="What was stored, with --apply.")
+
+    @property
+    def documents(self) -> list[dict[str, Any]]:
+        """The actions' documents."""
+        return [one.document for one in self.entries if one.document is not None]
+
+    @property
+    def exit_code(self) -> int:
+        """1 if some entries cannot be actions."""
+        return int(any(one.outcome == "cannot" for one in self.entries))
+
+
+def imported(
+    installation: Installation,
+    entries: Iterable[Entry | RefusedEntry],
+    cut_over: str | None = None,
+) -> Import:
+    """Return what becomes of entries; nothing is stored, and no database is read."""
+    now = utc_now().replace(microsecond=0)
+    at = None if cut_over is None else cut_over_of(cut_over, now)
+    context = ParseContext(
+        default_zone="UTC",
+        now=now,
+        created_at=now,
+        steps=installation.registry.steps,
+        tick=timedelta(seconds=installation.settings.scheduler.tick_seconds),
+        # `action apply` checks what may be sent.
+        celery=None,
+    )
+    found = tuple(_moved(one) for one in outcomes(entries, context, at))
+    return Import(
+        entries=found,
+        compared_from=now,
+        compared_to=now + COMPARED,
+        cut_over_at=at,
+        tasks=tuple(sorted({task for one in found for task in _tasks(one.document)})),
+    )
+
+
+def cut_over_of(text: str, now: datetime) -> datetime:
+    """Return the instant of --cut-over, a full minute after `now`; raises Refused."""
+    try:
+        at = parse_instant(text, "UTC")
+    except ValueError as error:
+        raise Refused(f"--cut-over {text!r}: {error}") from None
+    if at <= now or at.second:
+        shown = format_instant(now)
+        raise Refused(f"--cut-over {text!r}: write a full minute after now (it is {shown})")
+    return at
+
+
+def _moved(one: Outcome) -> Moved:
+    found = one.difference
+    where = None if found is None or not found.count else found.is_here
+    return Moved(
+        name=one.name,
+        where=one.where,
+        outcome=one.kind,
+        occurrences=found.total if found else None,
+        differing=found.count if found else None,
+        first_differing_at=found.first_at if found else None,
+        only_in=None if where is None else "action" if where else "original",
+        remarks=one.remarks,
+        why=one.why,
+        instead=one.instead,
+        document=one.document,
+    )
+
+
+def _tasks(document: dict[str, Any] | None) -> Iterable[str]:
+    step = (document or {}).get("operations", {}).get("celery_task")
+    return [step["task"]] if step else []

@@ -1,0 +1,82 @@
+"""Actions for another scheduler, with what cannot be carried over."""
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from pydantic import Field
+
+from models.action import load_action
+from models.action.plan import CronTrigger
+from models.errors import InvalidAction
+from moving.outcomes import Kind
+from moving.to_beat import Exported, exported, text_of
+from runtime.clock import utc_now
+from views.installation import Installation
+from views.view import View
+
+Format = Literal["json", "beat"]
+
+
+class ExportedAction(View):
+    """What becomes of one action."""
+
+    name: str
+    outcome: Kind
+    remarks: tuple[str, ...] = Field((), description="What differs.")
+    why: str = Field("", description="Why it cannot be carried over.")
+    instead: str = Field("", description="What to do instead.")
+
+
+class Export(View):
+    """Actions as another scheduler has them."""
+
+    format: Format
+    zone: str | None = Field(description="The schedule's zone; null where each has its own.")
+    actions: tuple[ExportedAction, ...]
+    text: str = Field(description="The schedule, as a file of that format.")
+
+    @property
+    def exit_code(self) -> int:
+        """1 if some actions cannot be carried over."""
+        return int(any(one.outcome == "cannot" for one in self.actions))
+
+
+def export(
+    installation: Installation,
+    documents: Mapping[str, Any],
+    format: Format,
+    zone: str | None = None,
+) -> Export:
+    """Return stored documents, by their actions' names, in a format; no database is read."""
+    if format == "json":
+        text = json.dumps([*documents.values()], indent=2, ensure_ascii=False)
+        same = tuple(ExportedAction(name=name, outcome="same") for name in documents)
+        return Export(format=format, zone=None, actions=same, text=text)
+    steps, now = installation.registry.steps, utc_now().replace(microsecond=0)
+    found: list[Exported] = []
+    parsed = []
+    for name, document in documents.items():
+        try:
+            parsed.append(load_action(document, steps=steps))
+        except InvalidAction as error:
+            why = f"its document cannot be read: {error}"
+            found.append(Exported(name, "cannot", why=why, instead="correct it first"))
+    zone = zone or _most_common_zone(parsed)
+    found += [exported(one, zone, now) for one in parsed]
+    return Export(
+        format=format, zone=zone, actions=tuple(map(_shown, found)), text=text_of(found, zone)
+    )
+
+
+def _shown(one: Exported) -> ExportedAction:
+    return ExportedAction(
+        name=one.name, outcome=one.kind, remarks=one.remarks, why=one.why, instead=one.instead
+    )
+
+
+def _most_common_zone(actions: Sequence[Any]) -> str:
+    triggers = [one for action in actions for one in action.when.triggers(None)]
+    zones = Counter(one.zone for one in triggers if isinstance(one, CronTrigger))
+    return zones.most_common(1)[0][0] if zones else "UTC"
