@@ -11,6 +11,7 @@ import typer
 from cli.arguments import DryRun, Timeout, Wait, door, existing
 from cli.render import progress, show
 from cli.tree import group
+from cli.watching import Watch, shown_again
 from models.errors import Refused
 from views import actions
 
@@ -76,12 +77,17 @@ def list_actions(
     ] = False,
     unhealthy: Annotated[bool, typer.Option("--unhealthy", help="Only unhealthy actions.")] = False,
     owner: Annotated[str | None, typer.Option(help="Only actions of this owner.")] = None,
+    again: Watch = False,
 ) -> None:
     """List the actions of one small app or all."""
-    found = existing(context).ask(
-        actions.list_actions, all_apps=all_apps, unhealthy=unhealthy, owner=owner
-    )
-    show(context, found, all_apps=all_apps)
+    opened = existing(context)
+
+    def listed() -> actions.Actions:
+        return opened.ask(actions.list_actions, all_apps=all_apps, unhealthy=unhealthy, owner=owner)
+
+    if again:
+        shown_again(context, listed, all_apps=all_apps)
+    show(context, listed(), all_apps=all_apps)
 
 
 @commands.command("show")

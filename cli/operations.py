@@ -7,6 +7,7 @@ import typer
 from cli.arguments import Timeout, Wait, existing
 from cli.render import show
 from cli.tree import group
+from cli.watching import Watch, follow_log, shown_again, watch
 from models.operation import OperationState
 from views import operations
 
@@ -25,9 +26,17 @@ def list_operations(
     action: Annotated[str | None, typer.Option(help="Only of this action (name or uid).")] = None,
     state: Annotated[list[OperationState] | None, typer.Option(help="Only in this state.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="Most operations to list.")] = 20,
+    again: Watch = False,
 ) -> None:
     """List operations, the newest first."""
-    show(context, existing(context).ask(operations.list_operations, action, state or (), limit))
+    opened = existing(context)
+
+    def listed() -> operations.Operations:
+        return opened.ask(operations.list_operations, action, state or (), limit)
+
+    if again:
+        shown_again(context, listed)
+    show(context, listed())
 
 
 @commands.command("show")
@@ -43,9 +52,24 @@ def state(context: typer.Context, operation_id: Id) -> None:
 
 
 @commands.command("logs")
-def logs(context: typer.Context, operation_id: Id) -> None:
+def logs(
+    context: typer.Context,
+    operation_id: Id,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Show new lines as they come, until it ends.")
+    ] = False,
+) -> None:
     """Show the last 200 log lines of an operation's steps."""
-    show(context, existing(context).ask(operations.log, operation_id))
+    if follow:
+        follow_log(context, existing(context), operation_id)
+    else:
+        show(context, existing(context).ask(operations.log, operation_id))
+
+
+@commands.command("watch")
+def watch_operation(context: typer.Context, operation_id: Id) -> None:
+    """Show how an operation goes on, a line at each change, until it ends."""
+    watch(context, existing(context), operation_id)
 
 
 @commands.command("rerun")

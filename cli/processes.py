@@ -1,4 +1,4 @@
-"""The commands that start processes: `up`, `worker`, `web` and `agent`; and `migrate`."""
+"""The commands that start processes: `up`, `daemon`, `worker`, `web` and `agent`; and `migrate`."""
 
 from pathlib import Path
 from typing import Annotated
@@ -7,6 +7,7 @@ import typer
 
 from cli.arguments import here
 from cli.render import show
+from models.errors import Refused
 from views import installation as opened
 
 
@@ -23,6 +24,24 @@ def up(
     from processes.up import up as run
 
     run(here(context), load_demo=load_demo, run_now=run_now)
+
+
+def daemon(
+    context: typer.Context,
+    once: Annotated[bool, typer.Option("--once", help="Make one tick and exit.")] = False,
+    at: Annotated[
+        str | None,
+        typer.Option(help="The tick's now, for decisions only: 2026-11-23T06:00:30Z."),
+    ] = None,
+) -> None:
+    """Run the daemon, which records and sends what is due, once a minute."""
+    from processes.daemon import AT_ALONE, run
+    from views.finding import instant_of
+
+    if at is not None and not once:
+        raise Refused(AT_ALONE)
+    now = None if at is None else instant_of("--at", at, "UTC")
+    raise typer.Exit(run(here(context).home, once=once, at=now))
 
 
 def worker(

@@ -32,6 +32,7 @@ COMMANDS: Places = {
     "token": ("tokens:commands", "Tokens of the HTTP API."),
     "backfill": ("backfills:backfill", "Run a range of an action's past."),
     "up": ("processes:up", "Run broker, daemon, workers and the API here."),
+    "daemon": ("processes:daemon", "Run the daemon, which sends what is due."),
     "worker": ("processes:worker", "Run a Celery worker that executes operations."),
     "web": ("processes:web", "Serve the HTTP API."),
     "agent": ("processes:agent", "Serve a Celery worker that follows."),

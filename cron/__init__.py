@@ -1,9 +1,10 @@
-"""Cron rules and IANA time zones to instants: pure, independent of the rest of Minutehand."""
+"""Cron rules, IANA time zones and the sun to instants: pure, independent of all else."""
 
 from cron.daylight import ClockChange, clock_changes
 from cron.errors import InvalidRule
 from cron.rule import oversized_steps
 from cron.schedule import CronSchedule
+from cron.sun import SolarEvent, SolarSchedule
 from cron.words import in_words
 from cron.zone import tz_release
 
@@ -16,6 +17,8 @@ __all__ = [
     "ClockChange",
     "CronSchedule",
     "InvalidRule",
+    "SolarEvent",
+    "SolarSchedule",
     "clock_changes",
     "in_words",
     "oversized_steps",

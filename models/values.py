@@ -123,6 +123,13 @@ def parse_whole(value: object, *, least: int, most: int) -> int:
     return value
 
 
+def parse_degrees(value: object, *, most: int) -> float:
+    """Return the angle `value`, in [-most, most]."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= most:
+        raise ValueError(f"write degrees from {-most} to {most}, such as 48.85")
+    return float(value)
+
+
 def parse_queue(value: object) -> str:
     """Return the queue name `value`."""
     if isinstance(value, str) and QUEUE_PATTERN.fullmatch(value):

@@ -24,6 +24,8 @@ from runtime.supervisor import end_with_parent
 from scheduler.loop import Daemon
 from tasks.built_in import built_in_steps
 
+AT_ALONE = "--at needs --once: a daemon that runs on takes the database's clock"
+
 logger = logging.getLogger("minutehand.daemon")
 
 
@@ -32,14 +34,19 @@ def main(arguments: Sequence[str]) -> int:
     parser = _parser()
     options = parser.parse_args(arguments)
     if options.at is not None and not options.once:
-        parser.error("--at needs --once: a daemon that runs on takes the database's clock")
+        parser.error(AT_ALONE)
+    return run(options.home, once=options.once, at=options.at)
+
+
+def run(home: Path | None, *, once: bool = False, at: datetime | None = None) -> int:
+    """Run the daemon until SIGTERM or SIGINT, or for one tick at `at`; return the exit code."""
     os.umask(PRIVATE_UMASK)
     try:
-        settings = load_settings(options.home)
+        settings = load_settings(home)
         set_up_logs(settings.log, "scheduler")
         configure(settings)
         engine = make_engine(settings)
-        return _serve(Daemon(engine, settings, built_in_steps()), once=options.once, at=options.at)
+        return _serve(Daemon(engine, settings, built_in_steps()), once=once, at=at)
     except (InvalidSetting, SchedulerError) as error:
         _report(str(error))
         return 2

@@ -2,8 +2,10 @@
 
 import gc
 import logging
+import resource
 import signal
 import socket
+from contextlib import suppress
 from types import FrameType
 from typing import Any
 
@@ -24,6 +26,8 @@ logger = logging.getLogger("minutehand.web")
 STOP_WITHIN_S = 10
 # Idle connections of clients that went away without a word.
 KEEP_ALIVE_S = 75
+# The readers of operations, statuses and jobs.
+LOOPS = 3
 
 
 class _Server(uvicorn.Server):
@@ -51,6 +55,8 @@ def serve(
     set_up_logs(settings.log, "web")
     # Its words about the start and the stop; ours say more.
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
+    # A connection for each thread, and for each of the loops that look for many.
+    installation.connections = settings.web.threads + LOOPS
     app = make_app(installation)
     config = configuration(app, settings.web, below)
     with listening(host or settings.web.host, settings.web.port if port is None else port) as own:
@@ -62,10 +68,18 @@ def serve(
             # Until the server has its own handlers, and when it raises the signal again at its end.
             signal.signal(number, server.end_soon)
         end_with_parent()
+        _open_as_many_as_allowed()
         # What lives as long as the process need not be looked through again and again.
         gc.collect()
         gc.freeze()
         server.run(sockets=[own])
+
+
+def _open_as_many_as_allowed() -> None:
+    """Raise the limit of open files, which shells set low: each listener keeps one open."""
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    with suppress(ValueError, OSError):  # macOS allows less than it says.
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def configuration(app: FastAPI, settings: WebSettings, root_path: str) -> uvicorn.Config:

@@ -29,6 +29,7 @@ STATEMENT_TIMEOUT_S = 60
 # A frozen process loses its locks after this long; see docs/explanation/faults.md.
 IDLE_TRANSACTION_TIMEOUT_S = 30
 CONNECT_TIMEOUT_S = 5
+CONNECTIONS = 5
 # PostgreSQL's number of the type.
 TIMESTAMPTZ = 1184
 PING_AFTER_IDLE_S = 5.0
@@ -43,10 +44,15 @@ DATABASE_AWAY = (
 )
 
 
-def make_engine(settings: Settings) -> sa.Engine:
-    """Return an engine for the settings' database, not connected yet."""
+def make_engine(settings: Settings, connections: int = CONNECTIONS) -> sa.Engine:
+    """Return an engine for the settings' database, not connected yet.
+
+    It keeps up to `connections` to PostgreSQL open; more are closed after each use.
+    """
     url = settings.effective_database_url
-    return _sqlite_engine(url) if url.get_backend_name() == "sqlite" else _postgresql_engine(url)
+    if url.get_backend_name() == "sqlite":
+        return _sqlite_engine(url)
+    return _postgresql_engine(url, connections)
 
 
 @lru_cache(maxsize=1)
@@ -77,6 +83,20 @@ def reading(engine: sa.Engine) -> Iterator[sa.Connection]:
     """Yield a connection that writes nothing; each statement sees one snapshot."""
     with engine.connect().execution_options(**READ_ONLY) as connection, connection.begin():
         yield connection
+
+
+@contextmanager
+def glancing(engine: sa.Engine) -> Iterator[sa.Connection]:
+    """Yield a connection for statements that read a few rows each, without a transaction.
+
+    PostgreSQL is asked once a statement instead of three times. What streams needs `reading`.
+    """
+    if engine.dialect.name == "postgresql":
+        with engine.connect() as connection:
+            yield connection.execution_options(isolation_level="AUTOCOMMIT")
+    else:
+        with reading(engine) as connection:
+            yield connection
 
 
 @contextmanager
@@ -131,7 +151,7 @@ def _begin_sqlite(connection: sa.Connection) -> None:
     connection.exec_driver_sql("BEGIN" if is_reader else "BEGIN IMMEDIATE")
 
 
-def _postgresql_engine(url: sa.URL) -> sa.Engine:
+def _postgresql_engine(url: sa.URL, connections: int) -> sa.Engine:
     if url.drivername == "postgresql":
         url = url.set(drivername="postgresql+psycopg")
     options = " ".join(
@@ -155,7 +175,11 @@ def _postgresql_engine(url: sa.URL) -> sa.Engine:
         "options": options,
     }
     engine = sa.create_engine(
-        url, connect_args=arguments, pool_recycle=1800, json_deserializer=read_stored
+        url,
+        connect_args=arguments,
+        pool_size=connections,
+        pool_recycle=1800,
+        json_deserializer=read_stored,
     )
     event.listen(engine, "connect", _read_any_instant)
     event.listen(engine, "checkin", _note_use)

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from cron import CronSchedule
 from models.action import ScheduledActionModel, plan_of
-from models.action.plan import CronTrigger, Plan
+from models.action.plan import CronTrigger, Plan, SolarTrigger
 from models.action.schedule import ONE_SECOND, Schedule, count_union, schedules_of
 
 MOST_SENT = 1_000
@@ -19,7 +19,7 @@ OVERTAKEN = "overtaken"
 NO_UID = UUID(int=0)
 # No rule has an occurrence before it.
 BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
-# No cron rule has an occurrence from here on.
+# No cron rule and no event of the sun has an occurrence from here on.
 END = datetime(2200, 1, 1, tzinfo=UTC)
 
 
@@ -116,8 +116,8 @@ def occurrences_between(plan: Plan, uid: UUID, since: datetime, until: datetime)
 
 def is_known_to(plan: Plan, instant: datetime) -> bool:
     """Return whether `instant` lies in the years that all of the plan's rules cover."""
-    is_cron = any(isinstance(one, CronTrigger) for one in plan.triggers)
-    return not is_cron or BEGINNING < instant < END
+    has_years = any(isinstance(one, CronTrigger | SolarTrigger) for one in plan.triggers)
+    return not has_years or BEGINNING < instant < END
 
 
 def has_occurrence(plan: Plan, uid: UUID, instant: datetime) -> bool:

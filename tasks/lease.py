@@ -24,9 +24,11 @@ from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import running
 from models.store.operations.claims import Claim
 from models.store.operations.finish import Ending, end
+from models.store.operations.running import Story
 from runtime.clock import monotonic
 from runtime.config import WorkerSettings
 from runtime.sections import AlertSettings
+from tasks.log_lines import LogLines
 
 logger = logging.getLogger("minutehand.lease")
 
@@ -55,6 +57,8 @@ class SharedFlag:
 stopping = SharedFlag()
 
 CHECK_S = 0.2
+# The row is written at most so often for progress and for log lines.
+WRITE_EVERY_S = 1.0
 # How long an interrupted step has to return before its process is killed.
 LAST_WRITE_S = 1.0
 INTERRUPT = signal.SIGUSR2
@@ -84,6 +88,8 @@ class Lease:
     claim: Claim
     settings: WorkerSettings
     alerts: AlertSettings = NO_ALERTS
+    # What the steps logged: the heartbeat writes what they do not.
+    lines: LogLines = field(default_factory=LogLines)
     interruption: Interrupted | None = None
     lost: bool = False
     # Whether the running step saw that it should stop: its partial result then does not count.
@@ -146,20 +152,24 @@ class Lease:
             raise self.interruption
 
     def _keep(self) -> None:
-        next_beat = monotonic() + self.settings.heartbeat_s
+        last_beat = monotonic()
+        next_beat = last_beat + self.settings.heartbeat_s
         while not self._ended.wait(CHECK_S):
-            if monotonic() >= next_beat:
-                next_beat = monotonic() + self._beat()
+            may_write = self.lines.has_new and monotonic() >= last_beat + WRITE_EVERY_S
+            if may_write or monotonic() >= next_beat:
+                last_beat = monotonic()
+                next_beat = last_beat + self._beat()
             ending, grace_s = self._due_ending()
             if ending is not None:
                 self._end_step(ending, grace_s)
                 return
 
     def _beat(self) -> float:
-        """Renew the lease; return the seconds until the next renewal."""
+        """Renew the lease and write new log lines; return the seconds until the next renewal."""
         try:
-            with self.engine.begin() as connection:
+            with self.lines.being_written(waits=False) as lines, self.engine.begin() as connection:
                 is_cancelled = running.beat(connection, self.claim.id, self.claim.attempt)
+                running.write_lines(connection, self.claim.id, Story({}, lines))
         except LeaseLost:
             self.lost = True
         except sa.exc.SQLAlchemyError as error:

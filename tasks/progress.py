@@ -1,33 +1,31 @@
 """Write a running operation's progress and log lines to its row, at most once a second."""
 
 import logging
-from collections import deque
 from typing import Any
-from uuid import UUID
 
 import sqlalchemy as sa
 
 from models.store.operations import running
+from models.store.operations.claims import Claim
 from models.store.operations.eta import estimate
-from models.store.operations.running import MOST_LOG_LINES, Story
+from models.store.operations.running import Story
 from runtime.clock import monotonic, utc_now
 from runtime.db_retry import persist
+from tasks.lease import WRITE_EVERY_S
+from tasks.log_lines import Lines, LogLines
 from tasks.step_states import Script
-
-WRITE_EVERY_S = 1.0
 
 
 class Progress:
     """What the row of one running attempt shows: steps, phase, message, counts, log lines."""
 
-    def __init__(self, engine: sa.Engine, operation_id: UUID, attempt: int, script: Script) -> None:
+    def __init__(self, engine: sa.Engine, script: Script, claim: Claim, lines: LogLines) -> None:
         self.engine = engine
-        self.operation_id = operation_id
-        self.attempt = attempt
+        self.operation_id = claim.id
+        self.attempt = claim.attempt
         self.script = script
+        self.lines = lines
         self._values: dict[str, Any] = {}
-        self._lines: deque[dict[str, Any]] = deque(maxlen=MOST_LOG_LINES)
-        self._has_new_lines = False
         self._is_estimated = False
         self._written_at = monotonic()
 
@@ -49,11 +47,6 @@ class Progress:
             self._values["progress"] = self.script.progress(min(1.0, max(0.0, share)))
         self._write_if_old()
 
-    def log(self, line: dict[str, Any]) -> None:
-        """Keep a log line; it is written with the next progress, step or end."""
-        self._lines.append(line)
-        self._has_new_lines = True
-
     def begin_step(self, index: int) -> None:
         """Write that a step starts and how the previous one ended; raises LeaseLost."""
         self._values |= self.script.begin(index)
@@ -61,18 +54,20 @@ class Progress:
 
     def write(self) -> None:
         """Write what has changed, waiting for the database; raises LeaseLost."""
-        story = self.unwritten()
-        persist(
-            self.engine,
-            lambda connection: running.write(connection, self.operation_id, self.attempt, story),
-        )
-        self._has_new_lines = False
+        with self.lines.being_written(waits=True) as lines:
+            story = self._story(lines)
+            persist(
+                self.engine,
+                lambda opened: running.write(opened, self.operation_id, self.attempt, story),
+            )
         self._written_at = monotonic()
 
-    def unwritten(self) -> Story:
-        """Return the steps, the unwritten values and the new log lines."""
+    def last(self) -> Story:
+        """Return the steps, the unwritten values and all log lines, to be written at the end."""
+        return self._story(self.lines.all())
+
+    def _story(self, lines: Lines | None) -> Story:
         values, self._values = self._values, {}
-        lines = list(self._lines) if self._has_new_lines else None
         return Story({**values, "steps": self.script.stories}, lines)
 
     def _write_if_old(self) -> None:
@@ -89,15 +84,15 @@ class Progress:
 
 
 class LineHandler(logging.Handler):
-    """Passes the log records of one operation's steps to its progress."""
+    """Keeps the log records of one operation's steps."""
 
-    def __init__(self, progress: Progress) -> None:
+    def __init__(self, lines: LogLines) -> None:
         super().__init__(logging.INFO)
-        self.progress = progress
+        self.lines = lines
 
     def emit(self, record: logging.LogRecord) -> None:
         """Keep the record as a line: at, level, message."""
-        self.progress.log(
+        self.lines.append(
             {
                 "at": utc_now().isoformat(timespec="milliseconds"),
                 "level": record.levelname,

@@ -48,7 +48,7 @@ class Runner:
         self.registry = registry
         self.lease = lease
         self.script = script
-        self.progress = Progress(engine, lease.claim.id, lease.claim.attempt, script)
+        self.progress = Progress(engine, script, lease.claim, lease.lines)
         self.results: dict[str, Any] = {}
         self._running: int | None = None
         self._given: WorkContext | None = None
@@ -68,7 +68,7 @@ class Runner:
         """Run the steps; return how the attempt ends. Raises what a step raises."""
         action = self.script.action
         self._given = context = self._context(action)
-        handler = LineHandler(self.progress)
+        handler = LineHandler(self.lease.lines)
         logger = logging.getLogger(STEP_LOGGER)
         # The row keeps INFO lines, whatever the terminal's level is.
         logger.setLevel(logging.INFO)
@@ -79,12 +79,12 @@ class Runner:
             logger.removeHandler(handler)
 
     def story(self, ending: Ending) -> Story:
-        """Return what is not written yet, including the end of a step that was cut off."""
+        """Return what is to be written at the end, including the end of a step that was cut off."""
         if self._running is not None:
             self.script.cut_off(self._running, ending)
         elif self.script.announced is not None:
             self.script.take_back(self.script.announced)
-        return self.progress.unwritten()
+        return self.progress.last()
 
     def _run_all(self, steps: tuple[StepModel, ...], context: WorkContext) -> Ending:
         states = []

@@ -15,7 +15,7 @@ from models.errors import NotFound
 from models.store.schema import check_schema, current_revision
 from models.store.scope import WHOLE_INSTALLATION, Scope
 from runtime.config import Settings, load_settings
-from runtime.database import make_engine, reading
+from runtime.database import CONNECTIONS, make_engine, reading
 from small_apps.store import small_apps
 from views.view import View
 
@@ -48,6 +48,8 @@ class Installation:
     is_bound: bool = field(default=False, kw_only=True)
     # The author of changes; None for the account that runs this process.
     bearer: str | None = field(default=None, kw_only=True)
+    # How many connections to PostgreSQL are kept open for requests at once.
+    connections: int = field(default=CONNECTIONS, kw_only=True)
     # Warnings about how it was opened.
     notes: list[str] = field(default_factory=list, kw_only=True)
 
@@ -65,7 +67,7 @@ class Installation:
     @cached_property
     def engine(self) -> sa.Engine:
         """The database, with this release's schema; an embedded one is created if needed."""
-        engine = make_engine(self.settings)
+        engine = make_engine(self.settings, self.connections)
         with reading(engine) as connection:
             is_new_embedded = (
                 not self.settings.database_url.get_secret_value()

@@ -13,7 +13,7 @@ from models.errors import Refused
 from models.notices import shown_target
 from models.operation import Cause, OperationState
 from models.store import notices, operations
-from runtime.database import reading
+from runtime.database import glancing, reading
 from small_apps.store import small_apps
 from views.finding import find, instant_of, operation_id
 from views.installation import Installation
@@ -216,7 +216,7 @@ def rows_of(installation: Installation, ids: Sequence[UUID]) -> dict[UUID, Opera
 
 def state(installation: Installation, id: str) -> OperationStateView:
     """Return the state of an operation; never asks the broker."""
-    with reading(installation.engine) as connection:
+    with glancing(installation.engine) as connection:
         found = operations.get_operation_state(id, connection, installation.scope)
     return OperationStateView(id=id, state=found)
 

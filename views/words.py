@@ -1,9 +1,10 @@
 """Instants, durations and rules in words."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
-from cron import ClockChange, CronSchedule, clock_changes, in_words
+from cron import ClockChange, CronSchedule, SolarEvent, clock_changes, in_words
 from models.action.plan import (
     Broken,
     CronTrigger,
@@ -11,12 +12,24 @@ from models.action.plan import (
     EventTrigger,
     IntervalTrigger,
     Plan,
+    SolarTrigger,
     Trigger,
 )
 from scheduler.events import trigger_delay
 
 # How far ahead clock changes are shown.
 YEAR = timedelta(days=366)
+SOLAR: Mapping[SolarEvent, str] = {
+    SolarEvent.DAWN_ASTRONOMICAL: "astronomical dawn",
+    SolarEvent.DAWN_NAUTICAL: "nautical dawn",
+    SolarEvent.DAWN_CIVIL: "civil dawn",
+    SolarEvent.SUNRISE: "sunrise",
+    SolarEvent.SOLAR_NOON: "solar noon",
+    SolarEvent.SUNSET: "sunset",
+    SolarEvent.DUSK_CIVIL: "civil dusk",
+    SolarEvent.DUSK_NAUTICAL: "nautical dusk",
+    SolarEvent.DUSK_ASTRONOMICAL: "astronomical dusk",
+}
 _UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 
 
@@ -87,8 +100,16 @@ def _trigger(trigger: Trigger, zone: str) -> str:
         case IntervalTrigger():
             start = instant(trigger.starting_at)
             return f"every {span_in_words(trigger.every)} on a grid from {start}"
+        case SolarTrigger():
+            return f"at {SOLAR[trigger.event]} ({_place(trigger)})"
         case EventTrigger():
             return _event(trigger)
+
+
+def _place(trigger: SolarTrigger) -> str:
+    """Return a place: `48.85° N, 2.35° E`."""
+    north, east = "N" if trigger.lat >= 0 else "S", "E" if trigger.lon >= 0 else "W"
+    return f"{abs(trigger.lat):g}° {north}, {abs(trigger.lon):g}° {east}"
 
 
 def _event(trigger: EventTrigger) -> str:

@@ -13,7 +13,7 @@ from models.roles import PERMITS, Permission, TokenKind
 from models.store import tokens
 from models.store.tokens import Bearer
 from runtime.clock import monotonic
-from runtime.database import reading
+from runtime.database import glancing
 from views.finding import unknown_app
 from views.installation import Installation
 from web.problems import Forbidden, TooManyFailures, Unauthorized
@@ -146,7 +146,7 @@ def authenticated(request: Request, text: str, kind: TokenKind) -> Bearer:
 def bearer_of(request: Request, text: str, kind: TokenKind) -> Bearer | None:
     """Return the bearer of a valid secret of a kind, and note its use."""
     opened: Installation = request.app.state.installation
-    with reading(opened.engine) as connection:
+    with glancing(opened.engine) as connection:
         found = tokens.bearer_of(connection, text, kind)
     if found is None:
         return None

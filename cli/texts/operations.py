@@ -44,6 +44,18 @@ def _operation(one: Operation) -> Iterator[str]:
         yield f"  {notice.kind} notice to {notice.to}: {notice.state}{error}"
 
 
+def in_one_line(one: Operation) -> str:
+    """Return how an operation stands: `running, attempt 2: 450 of 1,000, importing orders`."""
+    head = f"{one.state}, attempt {one.attempt}" if (one.attempt or 1) > 1 else one.state
+    counted = None if one.processed is None else f"{one.processed:,}"
+    if counted and one.total is not None:
+        counted += f" of {one.total:,}"
+    eta = None if one.eta_at is None else f"until about {instant(one.eta_at)}"
+    parts = (one.reason, one.phase, counted, one.message, eta, one.error)
+    rest = ", ".join(part for part in parts if part)
+    return f"{head}: {rest}" if rest else head
+
+
 def _attempt(one: Attempt) -> str:
     ended = ""
     if one.finished_at is not None:

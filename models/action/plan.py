@@ -11,7 +11,7 @@ from typing import Literal
 
 from pydantic import AwareDatetime, TypeAdapter
 
-from cron import CronSchedule
+from cron import CronSchedule, SolarEvent
 from cron.zone import zone_named
 from models.action.recipients import RecipientFilterModel
 from models.celery_task import HandOver
@@ -74,7 +74,18 @@ class EventTrigger:
     kind: Literal["event"] = "event"
 
 
-Trigger = CronTrigger | DueDateTrigger | IntervalTrigger | EventTrigger
+@dataclass(frozen=True, slots=True)
+class SolarTrigger:
+    """Due at an event of the sun at a place: latitude and longitude in degrees."""
+
+    event: SolarEvent
+    lat: float
+    lon: float
+    look_back: timedelta
+    kind: Literal["solar"] = "solar"
+
+
+Trigger = CronTrigger | DueDateTrigger | IntervalTrigger | EventTrigger | SolarTrigger
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +249,8 @@ def _trigger_faults(trigger: Trigger) -> Iterator[str]:
             cron_schedule(trigger.rule, trigger.zone)
         case IntervalTrigger() if trigger.every <= timedelta(0) or trigger.jitter < timedelta(0):
             yield "an interval is not positive"
+        case SolarTrigger() if not (abs(trigger.lat) <= 90 and abs(trigger.lon) <= 180):
+            yield "a place is not on Earth"
         case EventTrigger():
             zone_named(trigger.zone or "UTC")
             if trigger.delay != format_span(timedelta(0)):

@@ -9,12 +9,14 @@ from datetime import datetime, timedelta
 from typing import Protocol
 from uuid import UUID
 
+from cron import SolarSchedule
 from models.action.plan import (
     CronTrigger,
     DueDateTrigger,
     EventTrigger,
     IntervalTrigger,
     Plan,
+    SolarTrigger,
     Trigger,
     cron_schedule,
 )
@@ -178,5 +180,7 @@ def _unbounded(trigger: Trigger, uid: UUID) -> Schedule:
         case IntervalTrigger():
             offset = jitter_offset(uid, trigger.jitter)
             return Grid(trigger.starting_at + offset, trigger.every, trigger.first_n)
+        case SolarTrigger():
+            return SolarSchedule(trigger.event, trigger.lat, trigger.lon)
         case EventTrigger():
             return Once(None)

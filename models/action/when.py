@@ -1,4 +1,4 @@
-"""The rule of an action: a cron rule, a due date, an interval, on an event, after an event."""
+"""The rule of an action: cron, a due date, an interval, the sun, on an event, after an event."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -17,8 +17,15 @@ from pydantic import (
 )
 from pydantic_core import InitErrorDetails
 
-from cron import CronSchedule, InvalidRule
-from models.action.plan import CronTrigger, DueDateTrigger, EventTrigger, IntervalTrigger, Trigger
+from cron import CronSchedule, InvalidRule, SolarEvent
+from models.action.plan import (
+    CronTrigger,
+    DueDateTrigger,
+    EventTrigger,
+    IntervalTrigger,
+    SolarTrigger,
+    Trigger,
+)
 from models.action.policy import AS_ISO, CRON_LOOK_BACK, DUE_DATE_LOOK_BACK, EVENT_LOOK_BACK
 from models.action.recipients import RecipientFilterModel
 from models.action.remedies import as_rule, shorter_than_a_tick
@@ -33,6 +40,8 @@ from models.values import (
     Zone,
     format_instant,
     has_offset,
+    one_of,
+    parse_degrees,
     parse_instant,
 )
 
@@ -171,19 +180,32 @@ class IntervalModel(Document):
         )
 
 
+class SolarModel(Document):
+    """Due at an event of the sun at a place; north and east are positive."""
+
+    solar: Annotated[SolarEvent, BeforeValidator(one_of(*SolarEvent))]
+    lat: Annotated[float, BeforeValidator(partial(parse_degrees, most=90))]
+    lon: Annotated[float, BeforeValidator(partial(parse_degrees, most=180))]
+
+    def trigger(self, look_back: timedelta | None) -> SolarTrigger:
+        """Return what the tick needs."""
+        return SolarTrigger(self.solar, self.lat, self.lon, look_back or CRON_LOOK_BACK)
+
+
 KINDS: Mapping[str, type[Document]] = {
     "cron_rule": CronModel,
     "due_date": DueDateModel,
     "every": IntervalModel,
+    "solar": SolarModel,
     "on": OnEventModel,
     "after": AfterEventModel,
 }
 ALONE = ("every", "on", "after")
-Rule = CronModel | DueDateModel | IntervalModel | OnEventModel | AfterEventModel
+Rule = CronModel | DueDateModel | IntervalModel | SolarModel | OnEventModel | AfterEventModel
 
 
 class WhenModel(BaseModel):
-    """The rule of an action: one object, or a list (union) of cron rules and due dates."""
+    """The rule of an action: one object, or a list, the union of its rules."""
 
     model_config = ConfigDict(frozen=True, defer_build=True)
 
@@ -249,7 +271,7 @@ def _event_trigger(
 
 def _read_list(values: list[object] | tuple[object, ...], info: ValidationInfo) -> list[Document]:
     if not values:
-        raise ValueError("is empty; write at least one cron rule or due date")
+        raise ValueError("is empty; write at least one rule")
     if len(values) > MOST_RULES:
         raise ValueError(f"has {len(values)} entries; write at most {MOST_RULES}")
     rules: list[Document] = []
@@ -267,7 +289,10 @@ def _read_list(values: list[object] | tuple[object, ...], info: ValidationInfo) 
 
 def _read_clock_rule(value: object, info: ValidationInfo) -> Document:
     if any(key in as_rule(value, in_list=True) for key in ALONE):
-        raise ValueError("a list holds cron rules and due dates only; make another action for this")
+        raise ValueError(
+            "a list holds cron rules, due dates and events of the sun only; "
+            "make another action for this"
+        )
     return _read_rule(value, info)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from uuid import UUID
 
 import httpx
+import psutil
 import pytest
 
 from models.operation import ENDED
@@ -64,6 +65,17 @@ def test_a_stop_ends_what_is_listened_to(installation: Installation) -> None:
 
     assert web.ended() == 0
     assert "Traceback" not in web.text()
+
+
+@pytest.mark.parametrize("store", ["sqlite"])
+def test_it_opens_as_many_files_as_the_system_allows(installation: Installation) -> None:
+    low = ["sh", "-c", 'ulimit -Sn 64; exec "$@"', "sh", *installation.command("web")]
+    web = installation.processes.start("web", low)
+    web.said("the API is at")
+
+    soft, hard = psutil.Process(web.pid).rlimit(psutil.RLIMIT_NOFILE)
+
+    assert soft == hard > 64
 
 
 @pytest.mark.parametrize("store", ["sqlite"])

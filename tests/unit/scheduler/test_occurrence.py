@@ -8,7 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.action.plan import CatchUp, CronTrigger, DueDateTrigger, IntervalTrigger, Plan, Trigger
+from cron import SolarEvent
+from models.action.plan import (
+    CatchUp,
+    CronTrigger,
+    DueDateTrigger,
+    IntervalTrigger,
+    Plan,
+    SolarTrigger,
+    Trigger,
+)
 from models.action.schedule import schedule_of
 from scheduler.occurrence import (
     MOST_MISSED_SHOWN,
@@ -201,6 +210,14 @@ TRIGGERS = st.one_of(
         first_n=st.sampled_from([0, 1]),
         look_back=st.sampled_from([5 * MINUTE, 60 * MINUTE]),
         jitter=st.sampled_from([timedelta(0), 3 * MINUTE]),
+    ),
+    st.builds(
+        SolarTrigger,
+        event=st.sampled_from([SolarEvent.DAWN_CIVIL, SolarEvent.SUNRISE, SolarEvent.SOLAR_NOON]),
+        lat=st.sampled_from([-33.9, 0.0, 51.5]),
+        # From Japan to Finland the sun rises in that night.
+        lon=st.integers(25, 140).map(float),
+        look_back=st.sampled_from([5 * MINUTE, 90 * MINUTE]),
     ),
 )
 NIGHT = datetime(2026, 10, 24, 22, 0, tzinfo=UTC)  # clocks go back in Europe at 01:00 UTC

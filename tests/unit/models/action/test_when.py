@@ -5,8 +5,9 @@ import pytest
 from dateutil.relativedelta import relativedelta
 from pydantic import ValidationError
 
+from cron import SolarEvent
 from models.action import ParseContext, parse_action, plan_of
-from models.action.plan import CronTrigger, DueDateTrigger, EventTrigger
+from models.action.plan import CronTrigger, DueDateTrigger, EventTrigger, SolarTrigger
 from models.action.recipients import RecipientFilterModel
 from models.action.when import WhenModel
 from models.events import AfterEventModel, OnEventModel
@@ -62,6 +63,23 @@ def test_a_list_is_a_union_in_its_order() -> None:
 
     assert [trigger.kind for trigger in when.triggers(None)] == ["due_date", "cron"]
     assert when.model_dump(mode="json") == document
+
+
+def test_the_sun_is_named_with_its_place() -> None:
+    document: Any = {"solar": "sunset", "lat": 48.85, "lon": -2}
+    when = read(document)
+
+    five = timedelta(minutes=5)
+    assert when.triggers(None) == (SolarTrigger(SolarEvent.SUNSET, 48.85, -2.0, five),)
+    assert when.model_dump(mode="json") == document
+
+
+def test_sunrise_and_sunset_may_be_in_one_list() -> None:
+    place = {"lat": 48.85, "lon": 2.35}
+
+    when = read([{"solar": "sunrise", **place}, {"solar": "sunset", **place}])
+
+    assert [trigger.kind for trigger in when.triggers(None)] == ["solar", "solar"]
 
 
 def test_a_list_of_one_stays_a_list() -> None:
@@ -151,7 +169,7 @@ def test_a_delay_of_months_is_stored_with_its_zone() -> None:
         ({"after": "a", "delay": 5}, "duration"),
         ({"on": "a", "after": "b", "delay": "P1D"}, "two kinds"),
         ({"on": "a", "every": 60}, "two kinds"),
-        ([{"on": "a"}], "cron rules and due dates only"),
+        ([{"on": "a"}], "events of the sun only"),
     ],
 )
 def test_wrong_events_are_refused(document: object, remedy: str) -> None:

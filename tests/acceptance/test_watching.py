@@ -1,0 +1,88 @@
+"""Commands that follow: an operation to its end, its log, and a list that is shown again."""
+
+import os
+import pty
+import signal
+import subprocess
+
+import pytest
+
+from tests.acceptance.crews import OurSteps
+from tests.acceptance.installation import Installation
+from tests.acceptance.processes import Process, until
+
+
+@pytest.fixture
+def store() -> str:
+    """The store."""
+    return "sqlite"
+
+
+def watching(installation: Installation, *command: str) -> Process:
+    return installation.processes.start("follows", installation.command(*command))
+
+
+def test_an_operation_is_followed_to_its_end_and_its_log_as_well(
+    installation: Installation,
+) -> None:
+    crew = OurSteps(installation)
+    id = crew.due()
+    watch = watching(installation, "operation", "watch", str(id))
+    as_json = watching(installation, "--json", "operation", "watch", str(id))
+    log = watching(installation, "operation", "logs", "-f", str(id))
+    watch.said("pending")
+    crew.send()
+    crew.worker()
+    crew.begins(id)
+    watch.said("running")
+    log.said("step trace_two of attempt 1")
+    crew.open()
+
+    assert (watch.ended(), as_json.ended(), log.ended()) == (0, 0, 0)
+    states = [line.split(":")[0].split(",")[0] for line in watch.text().splitlines()]
+    assert list(dict.fromkeys(states))[-2:] == ["running", "success"]
+    assert as_json.text().splitlines()[-1].startswith('{"id": ')
+    assert log.text().count("step trace_two of attempt 1") == 1
+
+
+def test_what_goes_wrong_ends_the_watch_with_its_reason(installation: Installation) -> None:
+    id = installation.operation(installation.action(policy={"time_limit": "PT1M"}))
+    watch = watching(installation, "operation", "watch", str(id))
+    watch.said("pending")
+
+    installation.cli("operation", "cancel", str(id))
+
+    assert watch.ended() == 1
+    assert watch.text().splitlines()[-1].startswith("cancelled: cancelled by ")
+
+
+def test_a_list_is_shown_again_on_a_terminal_until_ctrl_c(installation: Installation) -> None:
+    installation.action("first")
+    refused = installation.processes.run(installation.command("action", "list", "--watch"))
+    master, terminal = pty.openpty()
+    shown = b""
+    with subprocess.Popen(
+        installation.command("action", "list", "--watch"),
+        stdin=terminal,
+        stdout=terminal,
+        stderr=terminal,
+        env={**os.environ, **installation.processes.environment, "COLUMNS": "200"},
+        start_new_session=True,
+    ) as command:
+        os.close(terminal)
+
+        def has(text: bytes) -> bool:
+            nonlocal shown
+            shown += os.read(master, 65_536)
+            return text in shown
+
+        until(lambda: has(b"first"), "the list is shown")
+        installation.action("second")
+        until(lambda: has(b"second"), "the list is shown again")
+        command.send_signal(signal.SIGINT)
+        command.wait(30)
+    os.close(master)
+
+    assert refused.returncode == 2
+    assert "--watch needs a terminal" in refused.stderr
+    assert command.returncode == 128 + signal.SIGINT
