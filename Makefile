@@ -74,8 +74,8 @@ test-matrix: $(VENV)/.stamp-dev ## Install minutehand-client beside Celery 5.2 t
 	$(IN_MEMORY) $(BIN)/python -P -m pytest -q -rs -m matrix tests/packages
 
 lock: ## For maintainers: write the lock files anew (names, versions and hashes only)
-	uv pip compile -q --universal --generate-hashes --no-header --no-annotate --python-version 3.11 pyproject.toml -o requirements.lock
-	uv pip compile -q --universal --generate-hashes --no-header --no-annotate --python-version 3.11 --extra dev pyproject.toml -o requirements-dev.lock
+	uv pip compile -q --universal --generate-hashes --no-header --no-annotate --python-version 3.11 --no-emit-package minutehand-client pyproject.toml -o requirements.lock
+	uv pip compile -q --universal --generate-hashes --no-header --no-annotate --python-version 3.11 --extra dev --no-emit-package minutehand-client pyproject.toml -o requirements-dev.lock
 	printf 'openapi-python-client>=0.29.1,<0.30\nruamel-yaml\n' | uv pip compile -q --no-deps --universal --generate-hashes --no-header --no-annotate --python-version 3.11 - -o requirements-client.lock
 
 clean:

@@ -19,6 +19,7 @@ from models.store import ticks
 BUSY = 1_000
 # Of a thousand operations so many failed.
 FAILED = 3
+BATCH = 100_000
 
 
 def measure(stack: Stack, sizes: Sizes) -> list[Figure]:
@@ -36,16 +37,36 @@ def measure(stack: Stack, sizes: Sizes) -> list[Figure]:
 
 
 def _fill_operations(database: Database, number: int) -> None:
-    """Record operations of the last days, one each second, by one statement."""
+    """Record operations of the last days, one each second, by a statement for each batch."""
     is_postgresql = database.engine.dialect.name == "postgresql"
+    statement = sa.text(_recording(is_postgresql))
+    with database.engine.begin() as connection:
+        if is_postgresql:
+            # Neither triggers nor foreign keys: each would ask once for each row.
+            connection.execute(sa.text("SET LOCAL session_replication_role = replica"))
+            connection.execute(sa.text("SET LOCAL statement_timeout = 0"))
+        # By its key, so that no planner compares each operation with each action.
+        connection.execute(
+            sa.text("CREATE TEMPORARY TABLE busy (place INTEGER PRIMARY KEY, uid VARCHAR(36))")
+        )
+        chosen = "SELECT uid FROM actions ORDER BY uid LIMIT :busy"
+        ranked = f"SELECT row_number() OVER (ORDER BY uid) - 1, uid FROM ({chosen}) AS chosen"
+        connection.execute(sa.text(f"INSERT INTO busy {ranked}"), {"busy": BUSY})
+        for first in range(0, number, BATCH):
+            span = {"first": first + 1, "last": min(number, first + BATCH), "busy": BUSY}
+            connection.execute(statement, span)
+
+
+def _recording(is_postgresql: bool) -> str:
+    """Return the statement that records the operations of `first` to `last` seconds ago."""
     if is_postgresql:
-        numbers = "generate_series(1, :number) AS n(i)"
+        numbers = "generate_series(CAST(:first AS integer), CAST(:last AS integer)) AS n(i)"
         at, id = "statement_timestamp() - make_interval(secs => n.i)", "gen_random_uuid()"
-        place = "row_number() OVER (ORDER BY uid)"
+        uid = "CAST(busy.uid AS uuid)"
     else:
         numbers = (
-            "(WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < :number)"
-            " SELECT i FROM c) AS n"
+            "(WITH RECURSIVE c(i) AS (SELECT :first UNION ALL SELECT i + 1 FROM c"
+            " WHERE i < :last) SELECT i FROM c) AS n"
         )
         at = "strftime('%Y-%m-%d %H:%M:%f000', 'now', '-' || n.i || ' seconds')"
         part = "substr(x, {}, {})"
@@ -53,20 +74,18 @@ def _fill_operations(database: Database, number: int) -> None:
         id = " || '-' || ".join(part.format(*cut) for cut in cuts).replace(
             "x", "printf('%032x', n.i)"
         )
-        place = "row_number() OVER (ORDER BY uid)"
+        uid = "busy.uid"
     failed = f"n.i % 1000 < {FAILED}"
-    statement = (
+    return (
         "INSERT INTO operations (id, small_app_id, action_uid, revision, occurrence_at, state,"
         " cause, triggerer, queue, task, recorded_at, not_before, queued_at, first_started_at,"
         " started_at, finished_at, worker, error)"
-        f" SELECT {id}, 1, a.uid, 1, {at}, CASE WHEN {failed} THEN 'failed' ELSE 'success' END,"
+        f" SELECT {id}, 1, {uid}, 1, {at}, CASE WHEN {failed} THEN 'failed' ELSE 'success' END,"
         f" 'schedule', 'benchmarks', 'quick', 'run', {at}, {at}, {at}, {at}, {at}, {at}, 'w',"
         f" CASE WHEN {failed} THEN 'no' END"
-        f" FROM {numbers} JOIN (SELECT uid, {place} AS place FROM actions ORDER BY uid"
-        " LIMIT :busy) AS a ON a.place = n.i % :busy + 1"
+        # In this order: SQLite would make the numbers anew for each action.
+        f" FROM {numbers} CROSS JOIN busy WHERE busy.place = n.i % CAST(:busy AS integer)"
     )
-    with database.engine.begin() as connection:
-        connection.execute(sa.text(statement), {"number": number, "busy": BUSY})
 
 
 def _pages(database: Database, server: Server, uid: UUID, loads: int) -> list[Figure]:

@@ -79,7 +79,14 @@ def _hand_over(parameters: Mapping[str, Any]) -> tuple[HandOver, str | None]:
     return handed, read.queue
 
 
-@step(STEP, parameters=CeleryTaskParameters, alone=True, order=60, hand_over=_hand_over)
+@step(
+    STEP,
+    parameters=CeleryTaskParameters,
+    alone=True,
+    order=60,
+    hand_over=_hand_over,
+    example={"task": ""},
+)
 def run(_context: StepContext) -> None:
     """Refuse: the daemon sends the task to the application's workers, never to ours."""
     raise UnknownStep(f"this worker does not know the step {STEP!r}")

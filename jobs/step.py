@@ -36,7 +36,7 @@ def _job(parameters: Mapping[str, Any]) -> Job:
     return Job(read.url, read.meta)
 
 
-@step(JOB, parameters=JobParameters, alone=True, order=70, job=_job)
+@step(JOB, parameters=JobParameters, alone=True, order=70, job=_job, example={"url": ""})
 def run(_context: StepContext) -> None:
     """Refuse: workers of any language take the job over HTTP, never ours."""
     raise UnknownStep(f"this worker does not know the step {JOB!r}")

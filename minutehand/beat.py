@@ -134,9 +134,3 @@ def _field(schedule: Any, name: str) -> str:
     if isinstance(written, (str, int)):
         return str(written)
     return ",".join(str(one) for one in sorted(getattr(schedule, name)))
-
-
-if __name__ == "__main__":
-    # Run as a file, where the package itself cannot be installed: our other modules are not theirs.
-    sys.path.remove(os.path.dirname(os.path.abspath(__file__)))
-    sys.exit(main(sys.argv[1:]))

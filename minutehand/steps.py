@@ -137,7 +137,8 @@ class StepSpec:
     and may change: they run by `order`; `if_true` holds the parameters that a bare `true` stands
     for; `alone` allows no other step beside it; `hand_over` returns, from the parameters, the task
     to send in place of ours and its queue; `job` returns the job that a worker takes over HTTP in
-    place of a message; one that is not `available` is refused at save.
+    place of a message; one that is not `available` is refused at save;
+    `example` holds parameters to start from.
     """
 
     name: str
@@ -153,6 +154,7 @@ class StepSpec:
     hand_over: Callable[[Mapping[str, Any]], Any] | None = None
     job: Callable[[Mapping[str, Any]], Any] | None = None
     available: bool = True
+    example: Any = field(default_factory=dict)
 
     @property
     def is_built_in(self) -> bool:

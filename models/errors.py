@@ -11,8 +11,28 @@ from dataclasses import dataclass
 SHOWN_LENGTH = 80
 
 
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """What to do next, in the words of each door: a command, and what a page offers instead.
+
+    An empty one says nothing there.
+    """
+
+    command: str
+    page: str = ""
+
+
 class SchedulerError(Exception):
-    """The base of all errors that a user or an operator can act on."""
+    """The base of all errors that a user or an operator can act on.
+
+    Its text is the one for a command line and for programs; `on_page` is the one for a page. They
+    differ by the hint alone: the fact before it is put in words that every door understands.
+    """
+
+    def __init__(self, text: str = "", hint: Hint | None = None) -> None:
+        super().__init__(f"{text}; {hint.command}" if hint and hint.command else text)
+        self.fact = text
+        self.on_page = f"{text}; {hint.page}" if hint and hint.page else text
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,6 +42,8 @@ class Cause(StrEnum):
 # Requested by occurrence. Such operations wait for their turn, in order: no policy skips, drops or
 # replaces them.
 REQUESTED = frozenset({Cause.RERUN, Cause.RETRY, Cause.BACKFILL})
+# What did not go well; the condition of the index operations_troubled.
+TROUBLED = frozenset({OperationState.FAILED, OperationState.PARTIAL, OperationState.MISSED})
 # Recorded by a tick.
 TICKED = frozenset({Cause.SCHEDULE, Cause.EVENT})
 

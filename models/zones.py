@@ -24,6 +24,17 @@ def parse_zone(value: object) -> str:
         raise ValueError(f"is not a known zone; {remedy}") from None
 
 
+def offsets_of(zone: str, since: datetime, until: datetime) -> list[tuple[datetime, timedelta]]:
+    """Return the offsets of a zone in [since, until], each with the instant at which it ends."""
+    first, last = since.timestamp(), until.timestamp()
+    origin = int((_EPOCH.replace(tzinfo=None) - _WALL_ORIGIN).total_seconds())
+    return [
+        (_EPOCH + timedelta(seconds=one.end), timedelta(seconds=one.shift - origin))
+        for one in zone_named(zone).wildcard
+        if one.end > first and one.start <= last
+    ]
+
+
 def instant_of(wall: datetime, zone: str) -> datetime:
     """Return the UTC instant at which the clock of `zone` shows the naive time `wall`.
 

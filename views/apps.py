@@ -14,6 +14,7 @@ from minutehand.grants import EVERYTHING, Grants
 from models.errors import InvalidDocument, Outdated, Problem, Refused
 from models.limits import PREFIX
 from models.problems import listed
+from models.sql import read_clock
 from models.store import audit, operations
 from runtime.database import reading
 from runtime.references import SecretMissing
@@ -169,18 +170,20 @@ class DeletedApp(View):
 def list_apps(installation: Installation) -> Apps:
     """Return the small apps."""
     with reading(installation.engine) as connection:
-        return Apps(
-            tuple(
-                AppRow(
-                    name=app.name,
-                    zone=app.zone,
-                    owner=small_apps.document_of(connection, app.id).get("owner"),
-                    domains=tuple(small_apps.domain_names(connection, app.id)),
-                )
-                for app in small_apps.listed(connection)
-                if installation.may_see(app.name)
+        seen = [app for app in small_apps.listed(connection) if installation.may_see(app.name)]
+        owners = small_apps.owners(connection)
+        domains = small_apps.domains_by_app(connection)
+    return Apps(
+        tuple(
+            AppRow(
+                name=app.name,
+                zone=app.zone,
+                owner=owners.get(app.id),
+                domains=domains.get(app.id, ()),
             )
+            for app in seen
         )
+    )
 
 
 def show(installation: Installation, name: str) -> App:
@@ -214,8 +217,9 @@ def status(installation: Installation, name: str) -> DataStatus:
 def statuses(installation: Installation, names: Collection[str]) -> dict[str, DataStatus]:
     """Return the status of those small apps that exist, by name."""
     with reading(installation.engine) as connection:
+        now = read_clock(connection)
         return {
-            app.name: DataStatus(**app_status.status_of(connection, app.id))
+            app.name: DataStatus(**app_status.status_of(connection, app.id, now))
             for app in small_apps.listed(connection)
             if app.name in names
         }

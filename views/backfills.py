@@ -174,7 +174,7 @@ def _wanted(installation: Installation, asked: Range) -> tuple[dict[str, Any], W
     with reading(installation.engine) as connection:
         row = find(connection, installation, asked.action)
         zone = zone_of(row["plan"], app_of(connection, installation, row).zone)
-    ends = instant_of("--from", asked.first, zone), instant_of("--to", asked.last, zone)
+    ends = instant_of("the start", asked.first, zone), instant_of("the end", asked.last, zone)
     mode = Mode(asked.only) if asked.only else Mode.ALL
     pace = parse_pace(asked.pace) if asked.pace else None
     return row, Wanted(row["uid"], *ends, mode, pace)

@@ -10,7 +10,7 @@ from minutehand.steps import SmallApp
 from models.action import ScheduledActionModel
 from models.errors import InvalidAction, NotFound, Outdated, Problem, Refused
 from models.sql import read_clock
-from models.store.actions import deletion
+from models.store.actions import SEE_ACTIONS, deletion
 from models.store.people import users
 from runtime.database import reading
 from scheduler.changes import change
@@ -306,4 +306,4 @@ def delete_owned(installation: Installation, owner: str) -> DeletedActions:
 
 
 def _nothing(owner: str) -> NotFound:
-    return NotFound(f"no action has the owner {owner!r}; see `minutehand action list`")
+    return NotFound(f"no action has the owner {owner!r}", SEE_ACTIONS)

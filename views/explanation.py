@@ -54,7 +54,7 @@ def explain(
     """
     with reading(installation.engine) as connection:
         uid, zone = _found(connection, installation, action)
-        wanted = instant_of("INSTANT", at, zone)
+        wanted = instant_of("the instant", at, zone)
         found = explained(uid, wanted, connection, installation.settings, subject, built_in_steps())
     return Explanation(**{name: getattr(found, name) for name in found.__slots__}, zone=zone)
 

@@ -9,7 +9,7 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from minutehand.steps import SmallApp
-from models.errors import NotFound, Refused
+from models.errors import Hint, NotFound, Refused
 from models.problems import listed
 from models.store import actions, operations
 from models.store.actions import OVERDUE
@@ -40,8 +40,8 @@ def find(
         if not others:
             raise
         raise NotFound(
-            f"small app {app.name!r} has no action named {name!r}; it is in {listed(others)}:"
-            f" add --app {others[0]}"
+            f"small app {app.name!r} has no action named {name!r}; it is in {listed(others)}",
+            Hint(f"add --app {others[0]}", f"choose the small app {others[0]!r}"),
         ) from error
 
 
@@ -107,5 +107,8 @@ def operation_id(text: str) -> UUID:
         return UUID(text)
     except ValueError:
         raise NotFound(
-            f"{text!r} is not an operation's id; write one as `minutehand operation list` shows"
+            f"{text!r} is not an operation's id",
+            Hint(
+                "write one as `minutehand operation list` shows", "choose one from the list of runs"
+            ),
         ) from None

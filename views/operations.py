@@ -13,11 +13,15 @@ from models.errors import Refused
 from models.notices import shown_target
 from models.operation import Cause, OperationState
 from models.store import notices, operations
+from models.store.operations import pages
 from runtime.database import glancing, reading
 from small_apps.store import small_apps
 from views.finding import find, instant_of, operation_of
 from views.installation import Installation
 from views.view import Instant, Listing, View
+
+MOST_APPS = 100
+MOST_WORDS = 10
 
 
 class OperationRow(View):
@@ -80,6 +84,7 @@ class Filter(View):
     """Which operations to list; without a value, all."""
 
     action: str | None = None
+    words: str = Field("", description="Each is in the name of the action.")
     states: tuple[OperationState, ...] = ()
     causes: tuple[Cause, ...] = ()
     since: str | None = None
@@ -151,25 +156,32 @@ def list_operations(
 
 
 def page(
-    installation: Installation, wanted: Filter, limit: int, cursor: str | None
+    installation: Installation,
+    wanted: Filter,
+    limit: int,
+    cursor: str | None,
+    *,
+    all_apps: bool = False,
 ) -> OperationPage:
-    """Return a page of a small app's operations; raises NotFound and Refused.
+    """Return a page of the operations of a small app, or of all; raises NotFound and Refused.
 
     Rows that are recorded meanwhile stand before the first page, so that none is shown twice.
     """
     app = installation.small_app
     with reading(installation.engine) as connection:
         action = wanted.action
-        asked = operations.Wanted(
-            app.id,
+        apps = [one.id for one in small_apps.listed(connection)] if all_apps else [app.id]
+        asked = pages.Wanted(
+            apps[:MOST_APPS],
             find(connection, installation, action)["uid"] if action else None,
+            wanted.words.split()[:MOST_WORDS],
             wanted.states,
             wanted.causes,
             _read("since", wanted.since, app.zone),
             _read("until", wanted.until, app.zone),
             None if cursor is None else _place(cursor),
         )
-        rows = operations.page(connection, asked, limit + 1)
+        rows = pages.page(connection, asked, limit + 1)
     shown = rows[:limit]
     return OperationPage(
         items=readable(shown),

@@ -11,6 +11,7 @@ from pydantic import Field
 
 from models.sql import read_clock
 from models.store import actions, notices, operations, ticks
+from models.store.actions.status import perhaps_unhealthy
 from runtime.config import Settings
 from runtime.database import reading
 from runtime.web_settings import WebSettings
@@ -213,7 +214,7 @@ def daemon_in(connection: sa.Connection, settings: Settings, now: datetime) -> D
 
 def _unhealthy(connection: sa.Connection, settings: Settings) -> int:
     """Return the number of unhealthy actions; see `action list --unhealthy --all-apps`."""
-    rows = actions.perhaps_unhealthy(connection, settings.alert.overdue)
+    rows = perhaps_unhealthy(connection, settings.alert.overdue)
     after = settings.alert.after
     return sum(not health_in(row, after).is_healthy for row in rows)
 

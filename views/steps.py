@@ -20,6 +20,7 @@ class Step(View):
     sends: bool = Field(description="Whether it sends to recipients.")
     keys: tuple[str, ...] = Field(description="Its parameters.")
     parameters: dict[str, Any] | None = Field(description="JSON schema of its parameters.")
+    example: Any = Field(description="Parameters to start from.")
     module: str
     origin: str = Field(alias="from", description="Where it comes from.")
 
@@ -62,6 +63,7 @@ def _step(spec: StepSpec, registry: Registry) -> Step:
         sends=spec.sends,
         keys=tuple(known_keys(spec.parameters)),
         parameters=_schema(spec.parameters),
+        example=spec.example,
         module=module,
         origin=origin,
     )

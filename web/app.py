@@ -13,18 +13,21 @@ from runtime.config import Settings
 from views import apps
 from views.installation import Installation
 from views.operations import OperationRow, rows_of
+from views.overview import overview_of
+from views.overview.vitals import vitals_of
 from web import health
 from web.access import Failures
 from web.api import actions, installation, jobs, live, operations, people
 from web.api import apps as app_endpoints
+from web.dashboard import action, editing, mail, overview, sign_in, static_files
 from web.dashboard import actions as action_pages
 from web.dashboard import apps as app_pages
 from web.dashboard import health as health_page
 from web.dashboard import operations as operation_pages
-from web.dashboard import overview, sign_in, static_files
 from web.dashboard import sessions as session_pages
-from web.dashboard.errors import answer_error
-from web.dashboard.session import SignInNeeded, ask_to_sign_in
+from web.dashboard.errors import answer_error, answer_stale
+from web.dashboard.session import SignInNeeded, StaleForm
+from web.dashboard.sign_in import ask_to_sign_in
 from web.guards import BoundedBodies
 from web.handout import Handout
 from web.live import Live
@@ -51,8 +54,11 @@ ROUTERS = (
 PAGES = (
     overview.router,
     action_pages.router,
+    editing.router,
+    action.router,
     operation_pages.router,
     app_pages.router,
+    mail.router,
     health_page.router,
     session_pages.router,
     sign_in.router,
@@ -75,10 +81,12 @@ def make_app(opened: Installation) -> FastAPI:
     app.state.live_operations = Live("operation", lambda ids: _operations(opened, ids))
     app.state.live_statuses = Live("status", lambda names: _statuses(opened, names))
     app.state.handout = Handout(opened)
-    app.state.overviews = overview.Overviews()
+    app.state.overviews = overview.Kept(overview_of)
+    app.state.vitals = overview.Kept(vitals_of)
     app.openapi = lambda: openapi_of(app)  # type: ignore[method-assign]
     install(app, answer_error)
     app.add_exception_handler(SignInNeeded, ask_to_sign_in)
+    app.add_exception_handler(StaleForm, answer_stale)
     app.state.endpoints = [route for router in (*ROUTERS, *PAGES) for route in router.routes]
     app.router.routes.extend(app.state.endpoints)
     app.add_middleware(

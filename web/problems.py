@@ -89,6 +89,8 @@ class Described:
     detail: str
     problems: Sequence[Problem] = ()
     headers: Mapping[str, str] = field(default_factory=dict)
+    # The detail for the reader of a page, if it differs.
+    on_page: str = ""
 
 
 def answer(
@@ -157,7 +159,8 @@ def install(app: FastAPI, write: Callable[[Request, Described], Response]) -> No
 def _known_error(_request: Request, error: Exception) -> Described:
     status, kind, headers = next(KNOWN[one] for one in type(error).__mro__ if one in KNOWN)
     problems = error.problems if isinstance(error, InvalidDocument) else ()
-    return Described(status, kind, str(error), problems, headers)
+    on_page = error.on_page if isinstance(error, SchedulerError) else ""
+    return Described(status, kind, str(error), problems, headers, on_page)
 
 
 def _database_away(_request: Request, error: Exception) -> Described:

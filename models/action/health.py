@@ -21,8 +21,9 @@ def health_of(known: Mapping[str, Any], alert_after: int) -> Health:
     """Return the health of an action.
 
     `known` has active, set_aside, last_state, failures_in_row, troubles_in_row, overdue_since (an
-    instant: the oldest occurrence that did not start in time) and was_due (whether an operation was
-    recorded). A paused action is healthy: the pause is intended.
+    instant: the oldest occurrence that did not start in time), missed_at (its last occurrence, if
+    it was missed) and was_due (whether an operation was recorded). A paused action is healthy: the
+    pause is intended.
     """
     if known["set_aside"]:
         return Health(False, f"set aside: {known['set_aside']}")
@@ -46,6 +47,9 @@ def _failure(known: Mapping[str, Any], alert_after: int) -> str | None:
     failures = known["troubles_in_row"] or 0
     if failures >= alert_after:
         return f"failed or partial {_times(failures)}"
+    missed: datetime | None = known["missed_at"]
+    if missed is not None:
+        return f"missed: its occurrence of {format_instant(missed)} did not run"
     return None
 
 

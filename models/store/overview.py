@@ -1,20 +1,18 @@
 """What an overview shows of many actions; each query costs as much as what it finds."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.operation import TICKED, OperationState
+from models.column_types import UTCDateTime
+from models.operation import TICKED, TROUBLED, UNSTARTED, OperationState
 from models.sql import database_now, is_among, stands_in
 from models.store.notices.overdue import NEVER_STARTED
 from models.store.scope import Scope
 from models.tables import action_cursor, action_state, actions, operations, ticks
-
-# The condition of the index operations_troubled.
-TROUBLED = frozenset({OperationState.FAILED, OperationState.PARTIAL, OperationState.MISSED})
 
 
 def running(connection: sa.Connection, scope: Scope, limit: int) -> tuple[list[UUID], int]:
@@ -26,6 +24,39 @@ def running(connection: sa.Connection, scope: Scope, limit: int) -> tuple[list[U
         return list(found), len(found)
     count = connection.execute(sa.select(sa.func.count()).select_from(query.subquery()))
     return list(found), count.scalar_one()
+
+
+def queues(connection: sa.Connection) -> list[dict[str, Any]]:
+    """Return how many operations wait and run in each queue, and since when the oldest waits.
+
+    `beaten_at` is the oldest heartbeat of a running one: its lease ends some time after it.
+    """
+    waits = stands_in(operations.c.state, UNSTARTED)
+    runs = stands_in(operations.c.state, {OperationState.RUNNING})
+    zero, nothing = sa.literal(0), sa.null()
+    waiting = sa.select(
+        operations.c.queue,
+        sa.func.count().label("waiting"),
+        zero.label("running"),
+        sa.func.min(operations.c.recorded_at).label("oldest_at"),
+        sa.cast(nothing, UTCDateTime()).label("beaten_at"),
+    )
+    running = sa.select(
+        operations.c.queue,
+        zero,
+        sa.func.count(),
+        sa.cast(nothing, UTCDateTime()),
+        sa.func.min(operations.c.heartbeat_at),
+    )
+    both = sa.union_all(
+        waiting.where(waits).group_by(operations.c.queue),
+        running.where(runs).group_by(operations.c.queue),
+    )
+    found: dict[str, dict[str, Any]] = {}
+    for row in connection.execute(both).mappings():
+        known = found.setdefault(row["queue"], dict(row))
+        known |= {name: known[name] or row[name] for name in row}
+    return [found[name] for name in sorted(found)]
 
 
 def troubled(
@@ -98,20 +129,39 @@ def coming(
     connection: sa.Connection, scope: Scope, until: datetime, limit: int
 ) -> list[dict[str, Any]]:
     """Return up to `limit` actions with their next occurrence from now to `until`, in order."""
+    at = action_cursor.c.next_occurrence_at
+    # By the instant alone, as the index has them: names would be sorted for the whole hour.
+    query = _cursors(scope).where(at.between(database_now(), until)).order_by(at)
+    return [dict(row) for row in connection.execute(query.limit(limit)).mappings()]
+
+
+def unscheduled(connection: sa.Connection, scope: Scope, limit: int) -> list[dict[str, Any]]:
+    """Return up to `limit` actions whose next occurrence the next tick computes: new ones first."""
+    at = action_cursor.c.next_occurrence_at
+    query = _cursors(scope).where(at < database_now()).order_by(at)
+    return [dict(row) for row in connection.execute(query.limit(limit)).mappings()]
+
+
+def failing(connection: sa.Connection, scope: Scope, limit: int) -> list[UUID]:
+    """Return actions whose last run failed or was partial, the last ones first."""
+    state = action_state.c.last_state.in_((OperationState.FAILED, OperationState.PARTIAL))
     query = (
-        sa.select(
-            actions.c.uid,
-            actions.c.small_app_id,
-            actions.c.name,
-            action_cursor.c.next_occurrence_at,
-        )
-        .join(actions, actions.c.uid == action_cursor.c.action_uid)
-        .where(action_cursor.c.next_occurrence_at.between(database_now(), until))
-        .where(scope.has(actions.c.small_app_id))
-        .order_by(action_cursor.c.next_occurrence_at, actions.c.name)
-        .limit(limit)
+        sa.select(actions.c.uid)
+        .join(action_state, action_state.c.action_uid == actions.c.uid)
+        .where(state, action_state.c.subject == "", actions.c.active)
+        .where(actions.c.deleted_at.is_(None), scope.has(actions.c.small_app_id))
+        .order_by(action_state.c.failures_in_row.desc(), action_state.c.last_run_at.desc())
     )
-    return [dict(row) for row in connection.execute(query).mappings()]
+    return list(connection.execute(query.limit(limit)).scalars())
+
+
+def _cursors(scope: Scope) -> sa.Select[Any]:
+    shown = (actions.c.uid, actions.c.small_app_id, actions.c.name, actions.c.plan)
+    return (
+        sa.select(*shown, action_cursor.c.next_occurrence_at)
+        .join(actions, actions.c.uid == action_cursor.c.action_uid)
+        .where(scope.has(actions.c.small_app_id))
+    )
 
 
 def recently_ended(
@@ -136,15 +186,22 @@ def named(connection: sa.Connection, uids: Collection[UUID]) -> list[dict[str, A
 
 
 def counted(
-    connection: sa.Connection, uids: Collection[UUID], since: datetime, span: timedelta
+    connection: sa.Connection,
+    uids: Collection[UUID],
+    since: datetime,
+    span: timedelta,
+    offsets: Sequence[tuple[datetime, timedelta]] = (),
 ) -> list[dict[str, Any]]:
     """Return how many operations of each action are in each state, by spans of their occurrences.
 
-    `span` is the number of the span since 1970. `id` is one of its operations, as text.
+    `span` is the number of the span since 1970, on a clock that has each of `offsets` until its
+    instant, by default UTC. `id` is one of its operations, as text.
     """
-    seconds = int(span.total_seconds())
-    epoch = sa.cast(sa.extract("epoch", operations.c.occurrence_at), sa.BigInteger)
-    number = (epoch // seconds).label("span")
+    seconds, at = int(span.total_seconds()), operations.c.occurrence_at
+    epoch = sa.cast(sa.extract("epoch", at), sa.BigInteger)
+    shifts = [(at < end, sa.literal(int(shift.total_seconds()))) for end, shift in offsets]
+    shown = epoch + sa.case(*shifts, else_=shifts[-1][1]) if shifts else epoch
+    number = (shown // seconds).label("span")
     query = (
         sa.select(
             operations.c.action_uid,
@@ -158,34 +215,6 @@ def counted(
         .group_by(operations.c.action_uid, number, operations.c.state)
     )
     return [dict(row) for row in connection.execute(query).mappings()]
-
-
-def last_runs(connection: sa.Connection, uid: UUID, limit: int) -> list[dict[str, Any]]:
-    """Return id, occurrence, state and duration of an action's last runs, the oldest first."""
-    query = (
-        sa.select(
-            operations.c.id,
-            operations.c.occurrence_at,
-            operations.c.state,
-            operations.c.started_at,
-            operations.c.finished_at,
-        )
-        .where(operations.c.action_uid == uid)
-        .where(operations.c.started_at.is_not(None), operations.c.finished_at.is_not(None))
-        .order_by(operations.c.occurrence_at.desc())
-        .limit(limit)
-    )
-    return [
-        {
-            "id": row.id,
-            "at": row.occurrence_at,
-            "state": row.state,
-            "seconds": max(0.0, (row.finished_at - row.started_at).total_seconds()),
-        }
-        for row in reversed(connection.execute(query).all())
-        # An instant that cannot be read is null.
-        if row.occurrence_at and row.started_at and row.finished_at
-    ]
 
 
 def ticked(connection: sa.Connection, since: datetime) -> list[dict[str, Any]]:

@@ -44,7 +44,11 @@ class Bearer:
     @property
     def actor(self) -> str:
         """The author of what the bearer changes."""
-        return self.author if self.is_signed_on else f"{self.kind} {self.token_id}"
+        if self.is_signed_on:
+            return self.author
+        # A session ends; its token is known for longer, by `token list` and the audit trail.
+        opened_by = f" of token {self.parent}" if self.parent else ""
+        return f"{self.kind} {self.token_id}{opened_by}"
 
     @property
     def is_signed_on(self) -> bool:

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from broker.sending import send_reserved
 from models.action import ScheduledActionModel
 from models.action.plan import NOTHING_PLANNED, Plan
-from models.errors import InvalidAction, Outdated, Refused
+from models.errors import Hint, InvalidAction, Outdated, Refused
 from models.sql import read_clock
 from models.store import actions, audit
 from models.store.actions import cursors
@@ -299,7 +299,8 @@ def _refused(connection: sa.Connection, made: Sequence[Changed], author: ChangeC
 
     name = next(one.name for one in made if is_taken(one.name))
     return Refused(
-        f"an action named {name!r} exists already; use `minutehand action apply` to change it"
+        f"an action named {name!r} exists already",
+        Hint("use `minutehand action apply` to change it", "open it to change it"),
     )
 
 

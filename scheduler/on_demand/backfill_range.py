@@ -105,14 +105,14 @@ def check_range(wanted: Wanted, now: datetime, kept_for: timedelta) -> None:
     """
     earliest = next_minute(now - kept_for)
     if wanted.last > now:
-        last = format_instant(wanted.last)
-        raise Refused(f"--to {last} lies in the future; write {format_instant(now)} or earlier")
+        last, latest = format_instant(wanted.last), format_instant(now)
+        raise Refused(f"the range ends at {last}, in the future; write {latest} or earlier")
     if wanted.first > wanted.last:
         first, last = format_instant(wanted.first), format_instant(wanted.last)
-        raise Refused(f"--from {first} lies after --to {last}; write the earlier one first")
+        raise Refused(f"the range begins at {first}, after {last}; write the earlier one first")
     if wanted.first < earliest:
         raise Refused(
-            f"--from {format_instant(wanted.first)} is older than the retained history"
+            f"the range begins at {format_instant(wanted.first)}, before the retained history"
             f" (SCHED_RETENTION_OPERATIONS_DAYS, {kept_for.days}); write"
             f" {format_instant(earliest)} or later"
         )

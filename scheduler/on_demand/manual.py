@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from broker.in_use import settings_in_use
 from broker.sending import Sent, send_reserved
 from models.action.plan import Plan
-from models.errors import NotFound, Refused
+from models.errors import Hint, NotFound, Refused
 from models.fingerprint import fingerprint, keyed_run_id, str_to_uuid
 from models.limits import too_many_wait
 from models.operation import Cause, by_person
@@ -136,12 +136,15 @@ def _check_subject(
     trigger = plan.on_event
     if trigger is None:
         if subject is not None:
-            raise Refused(f"{row.name!r} is not due on events; run it without --user")
+            raise Refused(f"{row.name!r} is not due on events", Hint("run it without --user"))
         return
     if subject is None:
-        raise Refused(f"{row.name!r} is due on {trigger.event} and needs a user; add --user USER")
+        raise Refused(
+            f"{row.name!r} is due on {trigger.event} and needs a user",
+            Hint("add --user USER", "run it by the command line or the API, which take one"),
+        )
     user = users.find(connection, row.small_app_id, subject)
     if user is None:
-        raise NotFound(f"no user is named {subject!r}; see `minutehand user list`")
+        raise NotFound(f"no user is named {subject!r}", Hint("see `minutehand user list`"))
     if not trigger.subjects.counts(user):
         raise Refused(f"the recipients of {row.name!r} exclude {subject!r}; choose another user")

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from broker.sending import Sent, send_reserved
 from models.action.plan import Broken, Plan
-from models.errors import NotFound, Refused
+from models.errors import Hint, NotFound, Refused
 from models.operation import (
     RETRIABLE,
     UNSTARTED,
@@ -32,6 +32,10 @@ from scheduler.record import operation_row
 # The parts of a document that define what its steps do.
 WORK = ("operations", "recipients")
 MISSED = frozenset({OperationState.MISSED})
+OLDER_MISSED = Hint(
+    "run older missed occurrences with `minutehand backfill ACTION --from … --to …`",
+    "run older missed occurrences by a backfill on the page of their action",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +57,7 @@ def rerun(engine: sa.Engine, operation_id: UUID, scope: Scope, actor: str) -> tu
         return _repeat(engine, operation_id, scope, MISSED, actor)
     except NotFound as error:
         # Older missed occurrences have a span instead of rows.
-        hint = "run older missed occurrences with `minutehand backfill ACTION --from … --to …`"
-        raise NotFound(f"{error}; {hint}") from None
+        raise NotFound(error.fact, OLDER_MISSED) from None
 
 
 def retry(engine: sa.Engine, operation_id: UUID, scope: Scope, actor: str) -> tuple[Repeated, Sent]:
@@ -76,11 +79,11 @@ def _repeat(
         action = cursors.lock(connection, uid)
         row = operations.get(connection, id, scope)
         if row["state"] not in states:
-            raise Refused(_why_not(row, states))
+            raise _why_not(row, states)
         plan = runnable_plan(action)
         message = again(connection, action, plan, row, by_person(cause, actor))
         if message is None:
-            raise Refused(_why_not(operations.get(connection, id, scope), states))
+            raise _why_not(operations.get(connection, id, scope), states)
         repeated = Repeated(id, message.attempt, action.revision, row["revision"])
         audit.write(
             connection,
@@ -100,10 +103,11 @@ def runnable_plan(action: sa.Row[Any]) -> Plan:
         raise Refused(f"{action.name!r} is quarantined: {action.set_aside}; correct its document")
     plan: Plan | Broken = action.plan
     if isinstance(plan, Broken):
-        remedy = "run `minutehand action apply` with its document"
-        raise Refused(f"{action.name!r} cannot run: {plan.text}; {remedy}")
+        remedy = Hint("run `minutehand action apply` with its document", "correct its document")
+        raise Refused(f"{action.name!r} cannot run: {plan.text}", remedy)
     if not plan.active:
-        raise Refused(f"{action.name!r} is paused; run `minutehand action resume` first")
+        remedy = Hint("run `minutehand action resume` first", "resume it first")
+        raise Refused(f"{action.name!r} is paused", remedy)
     return plan
 
 
@@ -174,13 +178,16 @@ def _first_start(connection: sa.Connection, operation: Mapping[str, Any]) -> dat
     return max(starts, default=None)
 
 
-def _why_not(row: Mapping[str, Any], states: Collection[OperationState]) -> str:
+def _why_not(row: Mapping[str, Any], states: Collection[OperationState]) -> Refused:
     id, state = row["id"], row["state"]
     status = f"operation {id} is {state}"
     if state in UNSTARTED or state == OperationState.RUNNING:
-        return f"{status}; it has not ended"
+        return Refused(f"{status}; it has not ended")
     if state == OperationState.MISSED:
-        return f"{status}; use `minutehand operation rerun {id}`"
+        return Refused(status, Hint(f"use `minutehand operation rerun {id}`", "run it now instead"))
     if states is MISSED and state in RETRIABLE:
-        return f"{status}, not missed; use `minutehand operation retry {id}`"
-    return f"{status}; run its action with `minutehand action run`"
+        hint = Hint(f"use `minutehand operation retry {id}`", "retry it instead")
+        return Refused(f"{status}, not missed", hint)
+    return Refused(
+        status, Hint("run its action with `minutehand action run`", "run its action again")
+    )

@@ -29,7 +29,9 @@ _SHOWN: Sequence[sa.Column[Any]] = (
 )
 
 
-def status_of(connection: sa.Connection, small_app_id: int) -> dict[str, Any]:
+def status_of(
+    connection: sa.Connection, small_app_id: int, now: datetime | None = None
+) -> dict[str, Any]:
     """Return the status of the small app's data as JSON, but with datetime instants.
 
     `status` is `running` during a refresh, else `failed` if the last one did not succeed, else
@@ -39,7 +41,7 @@ def status_of(connection: sa.Connection, small_app_id: int) -> dict[str, Any]:
     running = _running(connection, small_app_id)
     last = _last_ended(connection, small_app_id)
     details = _details(last)
-    now = read_clock(connection)
+    now = now or read_clock(connection)
     return {
         "status": _status(running, last),
         "phase": running.phase if running else None,

@@ -214,6 +214,23 @@ def domain_names(connection: sa.Connection, small_app_id: int) -> list[str]:
     return list(connection.execute(names.order_by(domains.c.name)).scalars())
 
 
+def owners(connection: sa.Connection) -> dict[int, str | None]:
+    """Return the owner that each small app's document names, by the small app's id."""
+    query = sa.select(small_apps.c.id, small_apps.c.document)
+    found = connection.execute(query.where(small_apps.c.deleted_at.is_(None)))
+    return {row.id: json.loads(row.document).get("owner") for row in found}
+
+
+def domains_by_app(connection: sa.Connection) -> dict[int, tuple[str, ...]]:
+    """Return the names of the domains of all small apps, in order, by the small app's id."""
+    found: dict[int, tuple[str, ...]] = {}
+    for row in connection.execute(
+        sa.select(domains.c.small_app_id, domains.c.name).order_by(domains.c.name)
+    ):
+        found[row.small_app_id] = (*found.get(row.small_app_id, ()), row.name)
+    return found
+
+
 def templates_of(connection: sa.Connection, small_app_id: int) -> dict[str, dict[str, Any]]:
     """Return the small app's templates by name, each as `{"subject", "text", "html"}`."""
     rows = connection.execute(

@@ -165,15 +165,24 @@ def list_actions(
 
 def show(installation: Installation, name: str) -> Action:
     """Return an action of the small app with its rule, its last operations and backfills."""
-    alert = installation.settings.alert
     with reading(installation.engine) as connection:
-        row = find(connection, installation, name, alert.overdue)
-        app = app_of(connection, installation, row)
-        recent = operations.recent(connection, SHOWN, uid=row["uid"])
-        filled = backfills.of_action(connection, row["uid"], SHOWN)
-        now = read_clock(connection)
-        upcoming = upcoming_in(connection, row, now, app.zone)
-    summary = row_of(row, now, alert.after, app.name)
+        row = find(connection, installation, name, installation.settings.alert.overdue)
+        return shown_in(connection, installation, row, read_clock(connection))
+
+
+def shown_in(
+    connection: sa.Connection,
+    installation: Installation,
+    row: Mapping[str, Any],
+    now: datetime,
+    count: int = SHOWN,
+) -> Action:
+    """Return a stored action with all details and its next `count` occurrences."""
+    app = app_of(connection, installation, row)
+    recent = operations.recent(connection, SHOWN, uid=row["uid"])
+    filled = backfills.of_action(connection, row["uid"], SHOWN)
+    upcoming = upcoming_in(connection, row, now, app.zone, count)
+    summary = row_of(row, now, installation.settings.alert.after, app.name)
     return Action(
         **dict(summary),
         **dict(upcoming),
@@ -212,9 +221,9 @@ def row_of(
     standing = "set aside" if row["set_aside"] else "active" if row["active"] else "paused"
     following, if_resumed = row["next_occurrence_at"], None
     if standing == "paused":
-        following, if_resumed = None, _next_after(row, now)
+        following, if_resumed = None, next_of_plan(row, now)
     elif following is not None and following <= now:
-        following = _next_after(row, now)
+        following = next_of_plan(row, now)
     return ActionRow(
         **{key: row[key] for key in _STORED},
         **{key: row[key] or 0 for key in _COUNTED},
@@ -278,7 +287,8 @@ def upcoming_of(
     )
 
 
-def _next_after(row: Mapping[str, Any], now: datetime) -> datetime | None:
+def next_of_plan(row: Mapping[str, Any], now: datetime) -> datetime | None:
+    """Return the next occurrence of a stored action; None for a broken plan."""
     plan = row["plan"]
     if isinstance(plan, Broken):
         return None

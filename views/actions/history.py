@@ -2,16 +2,20 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import date, datetime, time, timedelta
 from typing import Any
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
+import sqlalchemy as sa
 from pydantic import Field
 
 from models.action.plan import Broken, Plan
 from models.operation import worst
 from models.sql import read_clock
 from models.store import overview
+from models.store.operations.durations import last_runs
+from models.zones import instant_of, offsets_of
 from runtime.database import reading
 from scheduler.occurrence import next_occurrences
 from views.finding import find
@@ -21,14 +25,16 @@ from views.view import Instant, View
 BACK = timedelta(days=333)
 AHEAD = timedelta(days=31)
 ONE_DAY = timedelta(days=1)
+FIRST_DATE = date(1970, 1, 1)
 MOST_COMING = 200
 MOST_RUNS = 100
 
 
 class Day(View):
-    """The operations of an action on one day of UTC."""
+    """The operations of an action on one day of a zone."""
 
     at: Instant = Field(description="Start of the day.")
+    date: str = Field(description="The day: `2026-11-23`.")
     state: str = Field(description="Their worst state.")
     counts: dict[str, int] = Field(description="How many are in each state.")
 
@@ -46,6 +52,7 @@ class ActionHistory(View):
     """What an action did in the last 333 days, and what comes in the next 31."""
 
     now: Instant
+    zone: str = Field(description="IANA zone of the days.")
     days: tuple[Day, ...] = Field(description="Days with operations, in order.")
     coming: dict[str, int] = Field(description="Occurrences to come by date, 200 at most.")
     runs: tuple[Run, ...] = Field(description="The last 100 that ended, the oldest first.")
@@ -54,20 +61,30 @@ class ActionHistory(View):
     limit_s: float | None = Field(description="Its time limit.")
 
 
-def history_of(installation: Installation, name: str) -> ActionHistory:
-    """Return what an action did; raises NotFound."""
+def history_of(installation: Installation, name: str, zone: str = "UTC") -> ActionHistory:
+    """Return what an action did, by days of a zone; raises NotFound."""
     with reading(installation.engine) as connection:
         row = find(connection, installation, name)
-        now = read_clock(connection)
-        counted = overview.counted(connection, [row["uid"]], now - BACK, ONE_DAY)
-        runs = [Run(**one) for one in overview.last_runs(connection, row["uid"], MOST_RUNS)]
+        return history_in(connection, row, read_clock(connection), zone)
+
+
+def history_in(
+    connection: sa.Connection, row: Mapping[str, Any], now: datetime, zone: str
+) -> ActionHistory:
+    """Return what a stored action did until now, by days of a zone."""
+    since = now - BACK
+    offsets = offsets_of(zone, since, now)
+    counted = overview.counted(connection, [row["uid"]], since, ONE_DAY, offsets)
+    uid = row["uid"]
+    runs = [Run(**one) for one in last_runs(connection, [uid], MOST_RUNS).get(uid, ())]
     seconds = sorted(one.seconds for one in runs)
     plan = row["plan"]
     limit = None if isinstance(plan, Broken) else plan.time_limit
     return ActionHistory(
         now=now,
-        days=tuple(_days(counted)),
-        coming=_coming(plan, row["uid"], now),
+        zone=zone,
+        days=tuple(_days(counted, zone)),
+        coming=_coming(plan, row["uid"], now, zone),
         runs=tuple(runs),
         median_s=_quantile(seconds, 0.5),
         p95_s=_quantile(seconds, 0.95),
@@ -75,20 +92,22 @@ def history_of(installation: Installation, name: str) -> ActionHistory:
     )
 
 
-def _days(rows: Iterable[Mapping[str, Any]]) -> Iterable[Day]:
+def _days(rows: Iterable[Mapping[str, Any]], zone: str) -> Iterable[Day]:
     days: dict[int, dict[str, int]] = {}
     for row in rows:
         days.setdefault(row["span"], {})[row["state"]] = row["count"]
     for number, counts in sorted(days.items()):
-        at = datetime.fromtimestamp(number * ONE_DAY.total_seconds(), UTC)
-        yield Day(at=at, state=worst(counts), counts=counts)
+        day = FIRST_DATE + number * ONE_DAY
+        at = instant_of(datetime.combine(day, time()), zone)
+        yield Day(at=at, date=day.isoformat(), state=worst(counts), counts=counts)
 
 
-def _coming(plan: Plan | Broken, uid: UUID, now: datetime) -> dict[str, int]:
+def _coming(plan: Plan | Broken, uid: UUID, now: datetime, zone: str) -> dict[str, int]:
     if isinstance(plan, Broken) or not plan.active:
         return {}
     found = next_occurrences(plan, uid, now, MOST_COMING)
-    return dict(Counter(at.date().isoformat() for at in found if at <= now + AHEAD))
+    known, until = ZoneInfo(zone), now + AHEAD
+    return dict(Counter(at.astimezone(known).date().isoformat() for at in found if at <= until))
 
 
 def _quantile(ascending: list[float], part: float) -> float | None:

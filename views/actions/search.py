@@ -13,6 +13,7 @@ from models.errors import Refused
 from models.sql import read_clock
 from models.store.actions import search as found_in
 from models.store.actions.search import Standing, Wanted
+from models.store.operations.durations import last_runs
 from runtime.database import reading
 from small_apps.store import small_apps
 from views.actions import ActionRow, row_of
@@ -58,10 +59,10 @@ def search(
         rows = found_in.page(connection, asked, limit + 1, alert.overdue)
         shown = rows[:limit]
         uids = [row["uid"] for row in shown if row["uid"] is not None]
-        durations = found_in.durations(connection, uids, MOST_DURATIONS)
+        runs = last_runs(connection, uids, MOST_DURATIONS)
         apps = {app.id: app for app in small_apps.listed(connection)}
         now = read_clock(connection)
-    found = (_found(row, now, alert.after, apps, durations.get(row["uid"], [])) for row in shown)
+    found = (_found(row, now, alert.after, apps, runs.get(row["uid"], [])) for row in shown)
     last = shown[-1] if len(rows) > limit else None
     return ActionPage(
         items=tuple(
@@ -76,7 +77,7 @@ def _found(
     now: datetime,
     alert_after: int,
     apps: Mapping[int, SmallApp],
-    durations: Sequence[float],
+    runs: Sequence[Mapping[str, Any]],
 ) -> FoundAction:
     app, plan = apps.get(row["small_app_id"]), row["plan"]
     zone = zone_of(plan, "UTC" if app is None else app.zone)
@@ -84,7 +85,7 @@ def _found(
         **dict(row_of(row, now, alert_after, None if app is None else app.name)),
         when=() if isinstance(plan, Broken) else rules_in_words(plan, zone),
         zone=zone,
-        durations_s=tuple(durations),
+        durations_s=tuple(run["seconds"] for run in runs),
     )
 
 

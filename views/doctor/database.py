@@ -15,6 +15,7 @@ from models.errors import SchedulerError
 from models.job import QUEUE_PREFIX, listed_queue
 from models.limits import PREFIX
 from models.store import actions, ticks
+from models.store.actions.status import perhaps_unhealthy
 from models.store.clocks import read_both
 from models.store.operations import backfills, turns
 from models.store.operations.handing import FOLLOWED_WITHIN
@@ -270,7 +271,7 @@ def _actions(connection: sa.Connection, settings: Settings) -> Iterator[Finding]
     for one in broken:
         remedy = f"correct it and `minutehand action apply` it: {one['set_aside']}"
         yield fault("actions", f"{one['name']!r} is set aside", remedy)
-    rows = actions.perhaps_unhealthy(connection, settings.alert.overdue)
+    rows = perhaps_unhealthy(connection, settings.alert.overdue)
     ill = [row for row in rows if not health_in(row, settings.alert.after).is_healthy]
     if len(ill) > len(broken):
         yield warning("actions", f"{len(ill)} unhealthy", ALERT_HINT)

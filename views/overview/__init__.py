@@ -1,6 +1,6 @@
 """The overview: whether all is well, what runs, what needs attention, what comes next."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -10,12 +10,14 @@ from pydantic import Field
 
 from models.problems import listed
 from models.sql import read_clock
-from models.store import actions, operations, overview, ticks
-from models.values import format_instant
+from models.store import overview, ticks
+from models.store.scope import Scope
 from runtime.database import reading
 from small_apps.store import small_apps
+from views.actions import next_of_plan
 from views.installation import Installation
 from views.operations import OperationRow, readable
+from views.overview.attention import Attention, attention_in, rows_of
 from views.overview.timeline import Timeline, timeline_of
 from views.status import Daemon, daemon_in
 from views.view import Instant, View
@@ -24,22 +26,8 @@ from views.words import lasting
 DAY = timedelta(days=1)
 SOON = timedelta(hours=1)
 SHOWN = 12
+MOST_UNSCHEDULED = 100
 START_DAEMON = "Start one: minutehand up, or python scheduler_server.py."
-
-
-class Attention(View):
-    """An action that needs a look, by its last operation that went wrong."""
-
-    app: str
-    action: str
-    uid: UUID
-    kind: str = Field(description="`failed`, `partial`, `missed`, `overdue` or `set aside`.")
-    reason: str = Field(description="What happened, in words.")
-    times: int = Field(description="How often, in the last 24 hours.")
-    at: Instant | None = Field(description="When it happened last.")
-    operation_id: UUID | None
-    remedy: str | None = Field(description="`retry`, `rerun` or `edit`; null for none.")
-    is_over: bool = Field(description="Whether a later run succeeded.")
 
 
 class Coming(View):
@@ -67,7 +55,9 @@ class Overview(View):
     daemon: Daemon | None = Field(description="Null before the first tick.")
     running: tuple[OverviewRun, ...] = Field(description="The longest first.")
     running_count: int
-    attention: tuple[Attention, ...] = Field(description="Of the last 24 hours; open ones first.")
+    attention: tuple[Attention, ...] = Field(
+        description="Those that are unhealthy, then those that recovered in 24 hours."
+    )
     coming: tuple[Coming, ...] = Field(description="Of the next hour, in order.")
     timeline: Timeline
 
@@ -86,10 +76,11 @@ def _overview(connection: sa.Connection, installation: Installation) -> Overview
         # What a tick did counts and names the actions of other small apps.
         daemon = daemon.model_copy(update={"report": {}})
     ids, count = overview.running(connection, scope, SHOWN)
-    attention = _attention(connection, installation, now, apps)
-    coming = overview.coming(connection, scope, now + SOON, SHOWN)
-    running = _rows(connection, ids)
+    attention = attention_in(connection, installation, now, apps)
+    coming = _coming(connection, scope, now)
+    running = rows_of(connection, ids)
     needs = [one for one in attention if not one.is_over]
+    attention = attention[:SHOWN]
     workers = ticks.live_workers(connection, timedelta(seconds=settings.worker.lease_s))
     is_waiting = any(one.kind == "overdue" for one in needs)
     tone, sentence, advice = _verdict(
@@ -97,7 +88,7 @@ def _overview(connection: sa.Connection, installation: Installation) -> Overview
     )
     lanes = dict.fromkeys(
         [*(one.uid for one in needs), *(row["action_uid"] for row in running)]
-        + [row["uid"] for row in coming]
+        + [row["uid"] for _, row in coming]
         + overview.recently_ended(connection, scope, now - DAY, 200)
     )
     return Overview(
@@ -114,9 +105,9 @@ def _overview(connection: sa.Connection, installation: Installation) -> Overview
                 app=apps.get(row["small_app_id"], ""),
                 action=row["name"],
                 uid=row["uid"],
-                at=row["next_occurrence_at"],
+                at=at,
             )
-            for row in coming
+            for at, row in coming
         ),
         timeline=timeline_of(
             connection,
@@ -129,72 +120,27 @@ def _overview(connection: sa.Connection, installation: Installation) -> Overview
     )
 
 
-def _rows(connection: sa.Connection, ids: Sequence[UUID]) -> list[dict[str, Any]]:
-    found = {row["id"]: row for row in (operations.by_ids(connection, ids) if ids else ())}
-    return [found[id] for id in ids if id in found]
+def _coming(
+    connection: sa.Connection, scope: Scope, now: datetime
+) -> list[tuple[datetime, dict[str, Any]]]:
+    """Return the actions that are due within the next hour, in order.
+
+    The next tick computes the occurrence of one that was just stored; here it is computed at once.
+    """
+    until = now + SOON
+    found = [
+        (row["next_occurrence_at"], row) for row in overview.coming(connection, scope, until, SHOWN)
+    ]
+    for row in overview.unscheduled(connection, scope, MOST_UNSCHEDULED):
+        at = next_of_plan(row, now)
+        if at is not None and at <= until:
+            found.append((at, row))
+    return sorted(found, key=lambda one: (one[0], one[1]["name"]))[:SHOWN]
 
 
 def _run(row: Mapping[str, Any], apps: Mapping[int, str]) -> OverviewRun:
     (shown,) = readable([row])
     return OverviewRun(**dict(shown), app=apps.get(row["small_app_id"], ""))
-
-
-def _attention(
-    connection: sa.Connection,
-    installation: Installation,
-    now: datetime,
-    apps: Mapping[int, str],
-) -> list[Attention]:
-    scope, late = installation.scope, installation.settings.alert.overdue
-    aside = [
-        Attention(
-            app=apps.get(row["small_app_id"], ""),
-            action=row["name"],
-            uid=row["uid"],
-            kind="set aside",
-            reason=row["set_aside"],
-            times=1,
-            at=row["updated_at"],
-            operation_id=None,
-            remedy="edit",
-            is_over=False,
-        )
-        for row in actions.set_aside_actions(connection, scope)[:SHOWN]
-        if row["uid"] is not None
-    ]
-    overdue = overview.overdue(connection, scope, late, SHOWN)
-    troubled = overview.troubled(connection, scope, now - DAY, SHOWN)
-    figures = {row["id"]: row for row in (*overdue, *troubled)}
-    rows = _rows(connection, list(figures))
-    seen: dict[UUID, Attention] = {one.uid: one for one in aside}
-    for row in rows:
-        seen.setdefault(row["action_uid"], _trouble(row, figures[row["id"]], apps))
-    return sorted(seen.values(), key=lambda one: one.is_over)
-
-
-def _trouble(
-    row: Mapping[str, Any], figures: Mapping[str, Any], apps: Mapping[int, str]
-) -> Attention:
-    kind, remedy, at = row["state"], None, row["finished_at"]
-    if kind in {"failed", "partial"}:
-        reason, remedy = row["error"] or row["reason"] or "it gave no reason", "retry"
-    elif kind == "missed":
-        reason, remedy = row["reason"] or "no daemon ran in time", "rerun"
-    else:
-        kind, at = "overdue", row["occurrence_at"]
-        reason = f"its occurrence of {format_instant(at)} has not started"
-    return Attention(
-        app=apps.get(row["small_app_id"], ""),
-        action=row["action_name"],
-        uid=row["action_uid"],
-        kind=kind,
-        reason=reason,
-        times=figures["times"],
-        at=at,
-        operation_id=row["id"],
-        remedy=remedy,
-        is_over=bool(figures.get("is_over", False)),
-    )
 
 
 def _verdict(
@@ -217,16 +163,22 @@ def _verdict(
         return "bad", "Operations wait, and no worker is there to take them.", advice
     if needs:
         tone = "bad" if any(one.kind in {"failed", "set aside"} for one in needs) else "warn"
-        count = "1 action needs" if len(needs) == 1 else f"{len(needs)} actions need"
-        return tone, f"{count} attention.", _named(needs)
+        return tone, _count(needs), _named(needs)
     tone = "busy" if running else "good"
     runs = {0: "Nothing runs now.", 1: "1 operation runs now."}
     return tone, "All is well.", runs.get(running, f"{running} operations run now.")
 
 
-def _named(needs: Iterable[Attention]) -> str:
+def _count(needs: Sequence[Attention]) -> str:
+    if len(needs) > SHOWN:
+        return f"More than {SHOWN} actions need attention."
+    count = "1 action needs" if len(needs) == 1 else f"{len(needs)} actions need"
+    return f"{count} attention."
+
+
+def _named(needs: Sequence[Attention]) -> str:
     """Return which actions have which trouble, in one sentence for each kind."""
     kinds: dict[str, list[str]] = {}
-    for one in needs:
+    for one in needs[:SHOWN]:
         kinds.setdefault(one.kind, []).append(one.action)
     return " ".join(f"{kind.capitalize()}: {listed(names)}." for kind, names in kinds.items())

@@ -14,9 +14,7 @@ from models.operation import worst
 from models.store import overview
 from models.store.actions import as_uid
 from runtime.config import Settings
-from runtime.database import reading
 from scheduler.occurrence import next_occurrences
-from views.installation import Installation
 from views.view import Instant, View
 
 BACK = timedelta(hours=24)
@@ -114,19 +112,15 @@ def timeline_of(
     )
 
 
-def ticks_of(installation: Installation, limit: int) -> tuple[Ticked, ...]:
-    """Return the last ticks, in order."""
-    with reading(installation.engine) as connection:
-        rows = overview.last_ticks(connection, limit)
-    return tuple(
-        Ticked(
+def ticked_of(rows: Iterable[Mapping[str, Any]]) -> Iterable[Ticked]:
+    """Return stored ticks, in their order."""
+    for row in rows:
+        yield Ticked(
             at=row["now"],
             lag_s=round((row["finished_at"] - row["now"]).total_seconds(), 3),
             duration_ms=row["duration_ms"],
             recorded=_recorded(row),
         )
-        for row in rows
-    )
 
 
 def _recorded(row: Mapping[str, Any]) -> int:

@@ -9,7 +9,7 @@ from fastapi.responses import HTMLResponse
 from views import apps, templates, users
 from web.dashboard.documents import pretty
 from web.dashboard.rendering import render
-from web.dashboard.session import Visitor, viewing
+from web.dashboard.session import Visitor, is_fragment, viewing
 
 router = APIRouter(include_in_schema=False)
 Viewer = Annotated[Visitor, viewing()]
@@ -34,13 +34,17 @@ def list_apps(request: Request, visitor: Viewer) -> HTMLResponse:
 
 @router.get("/apps/{app}")
 def show_app(request: Request, visitor: Viewer, app: str) -> HTMLResponse:
-    """Show a small app."""
+    """Show a small app; htmx asks for the status of its data alone."""
     opened = visitor.opened
+    if is_fragment(request):
+        live = {"data": apps.status(opened, app), "data_tone": _tone}
+        return render(request, "app_live.html", live)
     shown = apps.show(opened, app)
     grants = asdict(shown.grants)
     values = {
         "visitor": visitor,
         "shown": shown,
+        "data": shown.data,
         "people": users.list_users(opened).root[:MOST_PEOPLE],
         "templates": templates.list_templates(opened).root,
         "grants": [(kind, _names(given)) for kind, given in grants.items()],

@@ -204,8 +204,8 @@ class Calendar:
 
 def calendar(history: ActionHistory, page: str) -> Calendar:
     """Return the drawing of a year; a day leads to the runs of that day at `page`."""
-    known = {one.at.date(): one for one in history.days}
-    today = history.now.date()
+    known = {one.date: one for one in history.days}
+    today = history.now.astimezone(ZoneInfo(history.zone)).date()
     first = today - BACK
     monday = first - timedelta(days=first.weekday())
     last = today + AHEAD
@@ -217,7 +217,7 @@ def calendar(history: ActionHistory, page: str) -> Calendar:
         if row == 0 and at.month != month:
             month = at.month
             months.append(Label(x, 10, f"{at:%b}"))
-        days.append(_day(at, known.get(at), history, (x, y), page))
+        days.append(_day(at, known.get(at.isoformat()), history, (x, y), page))
         at += timedelta(days=1)
     weekdays = tuple(
         Label(24, 26 + row * CELL, f"{monday + timedelta(days=row):%a}") for row in (0, 2, 4, 6)
@@ -236,7 +236,7 @@ def _day(
             f"{count} {say(f'state.{state}')}" for state, count in sorted(known.counts.items())
         )
         until = at + timedelta(days=1)
-        href = f"{page}&since={at}T00:00:00Z&until={until}T00:00:00Z"
+        href = f"{page}&since={at}T00:00:00&until={until}T00:00:00"
         return Mark(x, y, size, size, tone(known.state), f"{at:%a} {at}: {counts}", href)
     coming = history.coming.get(at.isoformat(), 0)
     if coming:

@@ -1,12 +1,14 @@
 """Errors as people see them: a page for a request of the pages, problem details for the rest."""
 
 from http import HTTPStatus
+from typing import Any
 
 from fastapi import Request
 from fastapi.responses import Response
 
+from web.dashboard import drafts
 from web.dashboard.rendering import render
-from web.dashboard.session import is_fragment
+from web.dashboard.session import is_fragment, visitor_or_none
 from web.dashboard.texts import say, texts
 from web.problems import Described, as_json
 
@@ -14,14 +16,25 @@ from web.problems import Described, as_json
 OF_PROGRAMS = frozenset({"api", "healthz", "jobs", "metrics", "openapi.json", "readyz", "static"})
 
 
+def answer_stale(request: Request, error: Any) -> Response:
+    """Return the answer to a form of another session: a draft goes on, anything else is refused."""
+    app, fields = drafts.app_of(request), drafts.kept(error.visitor.form)
+    if app and fields:
+        return drafts.offer(request, app, fields, error.visitor.csrf, 403)
+    return answer_error(request, Described(403, "forbidden", str(error)))
+
+
 def answer_error(request: Request, error: Described) -> Response:
     """Return the answer for an error, as who asked can read it."""
     path = request.url.path.removeprefix(request.scope.get("root_path", ""))
     if path.removeprefix("/").partition("/")[0] in OF_PROGRAMS:
         return as_json(error)
+    # Of a request that got so far.
+    visitor = getattr(request.state, "visitor", None)
+    if visitor is None and error.status == HTTPStatus.NOT_FOUND:
+        visitor = visitor_or_none(request)
     values = {
-        # Of a request that got so far.
-        "visitor": getattr(request.state, "visitor", None),
+        "visitor": visitor,
         "title": _title(error.status),
         "detail": _sentence(error),
         "problems": error.problems,
@@ -34,8 +47,9 @@ def _sentence(error: Described) -> str:
     """Return what is wrong; a path without an endpoint has no words of ours yet."""
     if error.detail in {HTTPStatus.NOT_FOUND.phrase, HTTPStatus.METHOD_NOT_ALLOWED.phrase}:
         return say("errors.nothing_here")
-    first, _, _ = error.detail.partition(" ")
-    return error.detail[:1].upper() + error.detail[1:] if first.isalpha() else error.detail
+    detail = error.on_page or error.detail
+    first, _, _ = detail.partition(" ")
+    return detail[:1].upper() + detail[1:] if first.isalpha() else detail
 
 
 def _title(status: int) -> str:

@@ -7,17 +7,18 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
 
 from models.roles import Permission
-from views import audit, status
+from views import audit
 from views.doctor import environment
-from views.overview.timeline import Ticked, ticks_of
+from views.overview.timeline import Ticked
+from views.overview.vitals import TICKS
 from views.words import in_zone
 from web.dashboard.drawing import Mark
+from web.dashboard.overview import FRESH_S, KEPT_S
 from web.dashboard.rendering import Page, render
-from web.dashboard.session import Visitor, viewing
+from web.dashboard.session import Visitor, is_fragment, viewing
 from web.dashboard.texts import say
 
 router = APIRouter(include_in_schema=False)
-SHOWN = 120
 ENTRIES = 20
 SLOW_MS = 5_000
 WIDTH, HEIGHT = 1200, 90
@@ -29,13 +30,19 @@ def show_health(
     visitor: Annotated[Visitor, viewing(is_of_installation=True)],
     doctor: bool = False,
 ) -> HTMLResponse:
-    """Show the daemon, workers, ticks, findings and the audit trail."""
-    opened, is_admin = visitor.opened, visitor.may(Permission.ADMINISTER)
-    ticked = ticks_of(opened, SHOWN)
-    values = {
+    """Show the daemon, workers, queues, findings and the audit trail; htmx asks for what lives."""
+    opened, is_part = visitor.opened, is_fragment(request)
+    is_admin = visitor.may(Permission.ADMINISTER)
+    vitals = request.app.state.vitals.of(opened, KEPT_S if is_part else FRESH_S)
+    live = {
         "visitor": visitor,
-        "status": status.status(opened),
-        "ticks": list(_ticks(ticked, Page(request).zone)),
+        "vitals": vitals,
+        "ticks": list(_ticks(vitals.ticks, Page(request).zone)),
+    }
+    if is_part:
+        return render(request, "health_live.html", live)
+    values = {
+        **live,
         "report": environment.examine(opened).root if doctor and is_admin else (),
         "audit": audit.list_entries(opened, ENTRIES, None).items if is_admin else (),
     }
@@ -45,7 +52,7 @@ def show_health(
 def _ticks(ticked: Sequence[Ticked], zone: str) -> Iterator[Mark]:
     """Return a bar for each tick: as high as it was long."""
     most = max((one.duration_ms for one in ticked), default=0.0) or 1.0
-    step = WIDTH / SHOWN
+    step = WIDTH / TICKS
     for place, one in enumerate(ticked):
         height = round(max(2.0, (HEIGHT - 4) * one.duration_ms / most), 1)
         tip = say(

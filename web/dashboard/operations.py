@@ -16,7 +16,8 @@ from models.operation import ENDED, Cause, OperationState
 from models.roles import Permission
 from views import apps, operations, runs
 from web.dashboard import drawing
-from web.dashboard.rendering import render, render_part, see
+from web.dashboard.instants import in_zone
+from web.dashboard.rendering import Page, render, render_part, see
 from web.dashboard.session import Visitor, changing, viewing
 from web.dashboard.texts import say
 
@@ -32,20 +33,22 @@ class Asked(BaseModel):
     """The fields of the form above the list; an empty one admits all."""
 
     action: str = ""
+    name: str = ""
     state: str = ""
     cause: str = ""
     since: str = ""
     until: str = ""
     cursor: str | None = None
 
-    def filter(self) -> operations.Filter:
+    def filter(self, zone: str) -> operations.Filter:
         """Return what to list; a state or a cause that does not exist admits all."""
         return operations.Filter(
             action=self.action or None,
+            words=self.name,
             states=(OperationState(self.state),) if self.state in STATES else (),
             causes=(Cause(self.cause),) if self.cause in set(Cause) else (),
-            since=self.since or None,
-            until=self.until or None,
+            since=in_zone(self.since, zone) or None,
+            until=in_zone(self.until, zone) or None,
         )
 
 
@@ -53,12 +56,14 @@ class Asked(BaseModel):
 def list_operations(
     request: Request, visitor: Viewer, asked: Annotated[Asked, Query()]
 ) -> HTMLResponse:
-    """Show a page of a small app's operations."""
+    """Show a page of the operations of a small app, or of all that the visitor may see."""
     found, fault = None, ""
+    opened, wanted = visitor.opened, asked.filter(Page(request).zone)
+    all_apps = not opened.is_bound
     try:
-        found = operations.page(visitor.opened, asked.filter(), PAGE, asked.cursor)
+        found = operations.page(opened, wanted, PAGE, asked.cursor, all_apps=all_apps)
     except SchedulerError as error:
-        fault = str(error)
+        fault = error.on_page
     values = {
         "visitor": visitor,
         "found": found,
@@ -67,7 +72,7 @@ def list_operations(
         "states": list(OperationState),
         "causes": list(Cause),
         "apps": [one.name for one in apps.list_apps(visitor.whole).root],
-        "app": visitor.opened.app_name,
+        "app": opened.app_name if opened.is_bound else "",
     }
     return render(request, "operations.html", values, 404 if fault else 200)
 

@@ -1,6 +1,8 @@
 """Render pages: templates, texts, instants in the viewer's zone, and the headers of a page."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cache
 from hashlib import sha256
@@ -18,6 +20,7 @@ from markupsafe import Markup
 from models.values import format_instant
 from runtime.clock import utc_now
 from views.words import in_zone, lasting
+from web.dashboard.instants import as_field
 from web.dashboard.texts import say
 
 HERE = Path(__file__).parent
@@ -65,8 +68,8 @@ class Page:
         self.query = f"?{request.url.query}" if request.url.query else ""
         self.zone = _zone(request.cookies.get(ZONE_COOKIE))
         self.now = utc_now()
-        # What the change before this page did, told once.
-        self.notice = unquote(request.cookies.get(NOTICE_COOKIE, ""))
+        # Told once.
+        self.notice = _notice(request.cookies.get(NOTICE_COOKIE, ""))
 
     def url(self, path: str) -> str:
         """Return the URL of a path of ours, below the path that a proxy serves."""
@@ -92,6 +95,10 @@ class Page:
             self.relative(at),
             _short(at.astimezone(ZoneInfo(shown)), self.now.astimezone(ZoneInfo(shown))),
         )
+
+    def field(self, text: str) -> str:
+        """Return an instant that somebody wrote, for a field that shows the viewer's zone."""
+        return as_field(text, self.zone)
 
     def clock(self, at: datetime, zone: str) -> str:
         """Return an instant on the clock of a zone."""
@@ -125,7 +132,7 @@ def render(
     page = Page(request)
     text = _templates().get_template(template).render(page=page, **values)
     made = HTMLResponse(text, status, {**HEADERS, **(headers or {})})
-    if page.notice:
+    if page.notice.text:
         made.delete_cookie(NOTICE_COOKIE, path=page.url("/"))
     return made
 
@@ -135,7 +142,35 @@ def render_part(request: Request, template: str, values: Mapping[str, Any]) -> s
     return _templates().get_template(template).render(page=Page(request), **values)
 
 
-def see(request: Request, path: str, notice: str = "") -> RedirectResponse:
+@dataclass(frozen=True, slots=True)
+class Undo:
+    """A button beside a notice: where it posts, its label, and the fields that it sends."""
+
+    path: str
+    label: str
+    fields: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """What the change before this page did, and how to undo it."""
+
+    text: str = ""
+    undo: Undo | None = None
+
+
+def _notice(kept: str) -> Notice:
+    """Return the notice in a cookie; an empty one for a cookie that is not ours."""
+    try:
+        text, undo = json.loads(unquote(kept))
+        return Notice(str(text), Undo(*undo) if undo else None)
+    except (TypeError, ValueError):
+        return Notice()
+
+
+def see(
+    request: Request, path: str, notice: str = "", undo: Undo | None = None
+) -> RedirectResponse:
     """Return the answer to a change: see another page, which tells what was done."""
     root = request.scope.get("root_path", "")
     request.app.state.overviews.forget()
@@ -143,7 +178,7 @@ def see(request: Request, path: str, notice: str = "") -> RedirectResponse:
     if notice:
         made.set_cookie(
             NOTICE_COOKIE,
-            quote(notice),
+            quote(json.dumps([notice, undo and [undo.path, undo.label, undo.fields]])),
             max_age=60,
             path=f"{root}/",
             httponly=True,

@@ -10,11 +10,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Annotated, Any
-from urllib.parse import parse_qs, quote, urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 from fastapi import Depends, Request
-from fastapi.responses import RedirectResponse, Response
+from fastapi.responses import Response
 
+from models.errors import NotFound
 from models.roles import PERMITS, Permission, Role, TokenKind
 from runtime.visible import visible_line
 from views.installation import Installation
@@ -34,6 +35,14 @@ LONGEST_NAME = 200
 
 class SignInNeeded(Unauthorized):
     """The request has no open session."""
+
+
+class StaleForm(Forbidden):
+    """The form is of another session than the request; what it holds is not lost."""
+
+    def __init__(self, visitor: "Visitor") -> None:
+        super().__init__("the page is of another session; reload it, and try again")
+        self.visitor = visitor
 
 
 class Form:
@@ -108,7 +117,7 @@ def changing(permission: Permission, *, is_of_installation: bool = False) -> Any
         form = await read_form(request)
         sent = request.headers.get(CSRF_HEADER) or form.one(CSRF_FIELD)
         if not hmac.compare_digest(sent.encode(), visitor.csrf.encode()):
-            raise Forbidden("the page is of another session; reload it, and try again")
+            raise StaleForm(replace(visitor, form=form))
         return replace(visitor, form=form)
 
     return declared(resolve, Access(permission, is_of_installation))
@@ -126,6 +135,11 @@ async def read_form(request: Request) -> Form:
         return Form(parse_qs(text, keep_blank_values=True, max_num_fields=MOST_FIELDS))
     except ValueError:
         raise BodyTooLarge(f"the form has more than {MOST_FIELDS} fields") from None
+
+
+def csrf_of(secret: str) -> str:
+    """Return what the pages of a session send back with every change."""
+    return hmac.new(secret.encode(), b"csrf", sha256).hexdigest()
 
 
 def refuse_foreign(request: Request) -> None:
@@ -195,15 +209,6 @@ def is_fragment(request: Request) -> bool:
     return "HX-Request" in request.headers
 
 
-def ask_to_sign_in(request: Request, _error: Exception) -> Response:
-    """Answer a request without a session: sign in, and come back."""
-    root = request.scope.get("root_path", "")
-    place = f"{root}/sign-in?next={quote(_page_asked(request), safe='/')}"
-    if is_fragment(request):
-        return Response(status_code=401, headers={"HX-Redirect": place})
-    return RedirectResponse(place, 303)
-
-
 def _visitor(request: Request, permission: Permission, is_of_installation: bool) -> Visitor:
     secret = request.cookies.get(COOKIE, "")
     bearer = bearer_of(request, secret, TokenKind.SESSION)
@@ -212,7 +217,7 @@ def _visitor(request: Request, permission: Permission, is_of_installation: bool)
         raise SignInNeeded("sign in first")
     app = request.path_params.get("app") or request.query_params.get("app") or None
     whole = opened_for(request, bearer, bearer.app_name)
-    csrf = hmac.new(secret.encode(), b"csrf", sha256).hexdigest()
+    csrf = csrf_of(secret)
     visitor = Visitor(
         whole, whole, bearer.role, bearer.app_name, bearer.token_id, bearer.parent, csrf
     )
@@ -224,7 +229,14 @@ def _visitor(request: Request, permission: Permission, is_of_installation: bool)
     return replace(visitor, opened=opened_for(request, bearer, app))
 
 
-def _page_asked(request: Request) -> str:
+def visitor_or_none(request: Request) -> Visitor | None:
+    """Return who asks for something that is no page of ours, for the frame of the answer."""
+    with suppress(SignInNeeded, Forbidden, NotFound):
+        return _visitor(request, Permission.READ, False)
+    return None
+
+
+def page_asked(request: Request) -> str:
     """Return the path of the page that is, or was, open in the browser."""
     headers = request.headers
     asked = str(request.url)

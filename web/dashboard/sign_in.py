@@ -1,24 +1,31 @@
 """The pages that open and close a session."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Annotated
+from urllib.parse import quote
 
 from fastapi import APIRouter, Depends, Request
-from fastapi.responses import Response
+from fastapi.responses import RedirectResponse, Response
 
 from models.errors import Refused
 from models.roles import Permission, TokenKind
 from views import sessions, tokens
 from views.installation import Installation
 from web.access import authenticated, bearer_of
+from web.dashboard import drafts
 from web.dashboard.rendering import render, see
 from web.dashboard.session import (
     COOKIE,
     Form,
     Visitor,
     changing,
+    csrf_of,
     forget,
+    is_fragment,
     name_by_proxy,
     own_path,
+    page_asked,
     read_form,
     refuse_foreign,
     remember,
@@ -45,20 +52,20 @@ def sign_in_page(request: Request) -> Response:
     if name is not None and asked is not None:
         secret = sessions.open_for(opened, name, request.headers.get("User-Agent", ""))
         return remember(request, see(request, following), secret)
-    return _form(request, following)
+    return _form(request, Wanted(following))
 
 
 @router.post("/sign-in")
 def sign_in(request: Request, form: SentForm) -> Response:
     """Open a session by a token."""
     refuse_foreign(request)
-    following = own_path(form.one(NEXT, "/"))
+    asked = Wanted(own_path(form.one(NEXT, "/")), form.one("draft_of"), drafts.kept(form))
     try:
-        return _open(request, form.one("token").strip(), TokenKind.TOKEN, following)
+        return _open(request, form.one("token").strip(), TokenKind.TOKEN, asked)
     except Unauthorized:
-        return _form(request, following, say("sign_in.wrong"), 401)
+        return _form(request, asked, say("sign_in.wrong"), 401)
     except Refused as error:
-        return _form(request, following, str(error), 403)
+        return _form(request, asked, error.on_page, 403)
 
 
 @router.get("/sign-in/{link}")
@@ -72,9 +79,9 @@ def use_link(request: Request, link: str) -> Response:
     """Open a session by a link, once."""
     refuse_foreign(request)
     try:
-        return _open(request, link, TokenKind.LINK, "/")
+        return _open(request, link, TokenKind.LINK, Wanted())
     except Unauthorized:
-        return _form(request, "/", say("sign_in.used"), 401)
+        return _form(request, Wanted(), say("sign_in.used"), 401)
 
 
 @router.post("/sign-out")
@@ -84,20 +91,46 @@ def sign_out(request: Request, visitor: Annotated[Visitor, changing(Permission.R
     return forget(request, see(request, "/sign-in", say("sign_in.signed_out")))
 
 
-def _open(request: Request, text: str, kind: TokenKind, following: str) -> Response:
+async def ask_to_sign_in(request: Request, _error: Exception) -> Response:
+    """Answer a request without a session: sign in, and come back, with the draft that it sends."""
+    following = page_asked(request)
+    if app := drafts.app_of(request):
+        fields = drafts.kept(await read_form(request))
+        if fields:
+            return _form(request, Wanted(following, app, fields), say("draft.sign_in"), 401)
+    root = request.scope.get("root_path", "")
+    place = f"{root}/sign-in?{NEXT}={quote(following, safe='/')}"
+    if is_fragment(request):
+        return Response(status_code=401, headers={"HX-Redirect": place})
+    return RedirectResponse(place, 303)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Where to go on after signing in: a page, or a draft for a small app."""
+
+    following: str = "/"
+    app: str = ""
+    draft: Mapping[str, str] = field(default_factory=dict)
+
+
+def _open(request: Request, text: str, kind: TokenKind, asked: Wanted) -> Response:
     bearer = authenticated(request, text, kind)
     opened: Installation = request.app.state.installation
     browser = request.headers.get("User-Agent", "")
     secret = sessions.open_session(opened, bearer, browser)
     if secret is None:
         raise Unauthorized("the link was used")
-    return remember(request, see(request, following), secret)
+    if asked.app and asked.draft:
+        page = drafts.offer(request, asked.app, asked.draft, csrf_of(secret))
+        return remember(request, page, secret)
+    return remember(request, see(request, asked.following), secret)
 
 
-def _form(request: Request, following: str, error: str = "", status: int = 200) -> Response:
+def _form(request: Request, asked: Wanted, error: str = "", status: int = 200) -> Response:
     values = {
         "visitor": None,
-        "following": following,
+        "asked": asked,
         "error": error,
         "name": name_by_proxy(request),
     }

@@ -8,16 +8,16 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from models.column_types import UTCDateTime
-from models.errors import NotFound
-from models.operation import TICKED
-from models.sql import database_now, insert_all, stands_in
+from models.errors import Hint, NotFound
+from models.sql import insert_all
 from models.store.actions.cursors import UNSCHEDULED
-from models.store.notices.overdue import NEVER_STARTED
+from models.store.actions.status import listing
 from models.store.scope import WHOLE_INSTALLATION, Scope
 from models.stored import document_in
-from models.tables import action_cursor, action_state, actions, operations, revisions
+from models.tables import action_cursor, actions, revisions
 
 OVERDUE = timedelta(minutes=15)
+SEE_ACTIONS = Hint("see `minutehand action list`", "look for it among the actions")
 
 
 def insert(
@@ -140,7 +140,7 @@ def find(
         by_uid = (actions.c.uid == uid) & scope.has(actions.c.small_app_id)
         row = connection.execute(query.where(by_uid)).mappings().one_or_none()
     if row is None:
-        raise NotFound(f"no action is named {name_or_uid!r}; see `minutehand action list`")
+        raise NotFound(f"no action is named {name_or_uid!r}", SEE_ACTIONS)
     return dict(row)
 
 
@@ -170,23 +170,6 @@ def due_until(connection: sa.Connection, until: datetime, limit: int) -> Sequenc
         .limit(limit)
     )
     return connection.execute(query).all()
-
-
-def perhaps_unhealthy(connection: sa.Connection, overdue: timedelta) -> list[dict[str, Any]]:
-    """Return actions without a last success, overdue actions and quarantined actions."""
-    query = listing(overdue).where(actions.c.deleted_at.is_(None), may_be_unhealthy(overdue))
-    return [dict(row) for row in connection.execute(query).mappings()]
-
-
-def may_be_unhealthy(overdue: timedelta) -> sa.ColumnElement[bool]:
-    """Return the condition that a row of `listing` may be of an unhealthy action."""
-    return (
-        actions.c.set_aside.is_not(None)
-        | action_state.c.last_state.is_(None)
-        | (action_state.c.last_state != "success")
-        | action_state.c.overdue_alerted_at.is_not(None)
-        | actions.c.uid.in_(_late(overdue).with_only_columns(operations.c.action_uid))
-    )
 
 
 def set_aside_actions(
@@ -272,49 +255,3 @@ def as_uid(text: str) -> UUID | None:
         return UUID(text)
     except ValueError:
         return None
-
-
-def _expected() -> sa.Select[Any]:
-    return sa.select(operations).where(NEVER_STARTED, stands_in(operations.c.cause, TICKED))
-
-
-def _late(overdue: timedelta) -> sa.Select[Any]:
-    return _expected().where(operations.c.recorded_at < database_now(-overdue))
-
-
-def listing(overdue: timedelta) -> sa.Select[Any]:
-    """Return the query of actions with their cursors and their status."""
-    state = (action_state.c.action_uid == actions.c.uid) & (action_state.c.subject == "")
-    its_own = operations.c.action_uid == actions.c.uid
-    is_late = operations.c.recorded_at < database_now(-overdue)
-    # If each operation replaces the one before, none grows old.
-    late = _expected().where(its_own, is_late | action_state.c.overdue_alerted_at.is_not(None))
-    return (
-        sa.select(
-            actions,
-            action_cursor.c.next_occurrence_at,
-            action_cursor.c.watermark,
-            action_state.c.last_state,
-            action_state.c.last_run_at,
-            action_state.c.last_success_at,
-            action_state.c.run_number,
-            action_state.c.failures_in_row,
-            action_state.c.troubles_in_row,
-            late.with_only_columns(sa.func.min(operations.c.occurrence_at))
-            .correlate(actions, action_state)
-            .scalar_subquery()
-            .label("overdue_since"),
-            # Only for actions that never ran: others have a long history.
-            sa.case(
-                (
-                    action_state.c.last_state.is_(None),
-                    sa.exists()
-                    .where(its_own, operations.c.state.in_(("missed", "skipped", "dropped")))
-                    .correlate(actions),
-                ),
-                else_=sa.true(),
-            ).label("was_due"),
-        )
-        .join(action_cursor, action_cursor.c.action_uid == actions.c.uid)
-        .outerjoin(action_state, state)
-    )

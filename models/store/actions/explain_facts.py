@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from models.action.plan import Plan
 from models.errors import NotFound
 from models.store import ticks
-from models.store.actions import missed
+from models.store.actions import SEE_ACTIONS, missed
 from models.store.operations import attempts_of
 from models.tables import action_cursor, actions, missed_spans, operations, revisions
 
@@ -67,7 +67,7 @@ def known(
     """
     action = connection.execute(_ACTION, {"its_uid": uid}).mappings().one_or_none()
     if action is None:
-        raise NotFound(f"no action has the uid {uid}; see `minutehand action list`")
+        raise NotFound(f"no action has the uid {uid}", SEE_ACTIONS)
     return Known(
         action,
         _in_force(connection, uid, instant),

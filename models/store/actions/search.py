@@ -9,10 +9,10 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.sql import is_among, read_each
-from models.store.actions import listing, may_be_unhealthy
+from models.sql import is_among
+from models.store.actions.status import listing, may_be_unhealthy
 from models.store.scope import Scope
-from models.tables import action_state, actions, operations
+from models.tables import action_state, actions
 
 
 class Standing(StrEnum):
@@ -62,31 +62,6 @@ def page(
     uids = connection.execute(query.order_by(name, uid).limit(limit)).scalars().all()
     shown = listing(overdue).where(is_among(connection, uid, uids)).order_by(name, uid)
     return [dict(row) for row in connection.execute(shown).mappings()]
-
-
-def durations(
-    connection: sa.Connection, uids: Sequence[UUID], limit: int
-) -> dict[UUID, list[float]]:
-    """Return how many seconds the last runs of each action took, the oldest first."""
-    rows = read_each(
-        connection,
-        operations,
-        [{"uid": uid} for uid in uids],
-        {"uid": "action_uid"},
-        lambda given: (
-            sa.select(operations.c.action_uid, operations.c.started_at, operations.c.finished_at)
-            .where(operations.c.action_uid == given["uid"])
-            .where(operations.c.started_at.is_not(None), operations.c.finished_at.is_not(None))
-            .order_by(operations.c.occurrence_at.desc())
-            .limit(limit)
-        ),
-    )
-    found: dict[UUID, list[float]] = {}
-    for row in rows:
-        if row.started_at is not None and row.finished_at is not None:
-            seconds = max(0.0, (row.finished_at - row.started_at).total_seconds())
-            found.setdefault(row.action_uid, []).insert(0, seconds)
-    return found
 
 
 def _has(standing: Standing, overdue: timedelta) -> sa.ColumnElement[bool]:

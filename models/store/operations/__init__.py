@@ -1,22 +1,29 @@
 """Record and read operations."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.errors import NotFound
+from models.errors import Hint, NotFound
 from models.operation import REQUESTED, UNSTARTED, OperationState
 from models.sql import Columns, database_now, insert_all, is_among, stands_in
 from models.store.scope import WHOLE_INSTALLATION, Scope
-from models.tables import actions, attempts, missed_spans, operation_logs, operations
+from models.tables import (
+    actions,
+    attempts,
+    missed_spans,
+    operation_logs,
+    operations,
+    small_apps,
+)
 from runtime.database import default_engine, is_made, reading
 
 # How long a process has to send an operation that it recorded or reserved.
 RESERVED_FOR = timedelta(seconds=30)
+SEE_OPERATIONS = Hint("see `minutehand operation list`", "look for it among the runs")
 UNKNOWN = "unknown"
 # Why an unstarted operation was skipped: a newer one replaced it.
 OVERTAKEN = "overtaken"
@@ -108,12 +115,12 @@ def get_operation_state(
 def get(connection: sa.Connection, operation_id: UUID, scope: Scope) -> dict[str, Any]:
     """Return an operation of the scope with its action's name; raises NotFound."""
     row = connection.execute(
-        _with_action_name().where(
+        with_action_name().where(
             operations.c.id == operation_id, scope.has(operations.c.small_app_id)
         )
     ).one_or_none()
     if row is None:
-        raise NotFound(f"no operation has the id {operation_id}; see `minutehand operation list`")
+        raise NotFound(f"no operation has the id {operation_id}", SEE_OPERATIONS)
     return dict(row._mapping)
 
 
@@ -128,7 +135,7 @@ def beginning_with(connection: sa.Connection, digits: str, scope: Scope) -> list
 
 def by_ids(connection: sa.Connection, ids: Sequence[UUID]) -> list[dict[str, Any]]:
     """Return those operations of `ids` that exist, with their actions' names."""
-    query = _with_action_name().where(is_among(connection, operations.c.id, ids))
+    query = with_action_name().where(is_among(connection, operations.c.id, ids))
     return [dict(row._mapping) for row in connection.execute(query)]
 
 
@@ -141,7 +148,7 @@ def recent(
     states: Collection[str] = (),
 ) -> list[dict[str, Any]]:
     """Return the newest operations first, of one small app or action, in some states or all."""
-    query = _with_action_name().order_by(operations.c.occurrence_at.desc(), operations.c.id)
+    query = with_action_name().order_by(operations.c.occurrence_at.desc(), operations.c.id)
     if small_app_id is not None:
         query = query.where(operations.c.small_app_id == small_app_id)
     if uid is not None:
@@ -149,50 +156,6 @@ def recent(
     if states:
         query = query.where(operations.c.state.in_(states))
     return [dict(row._mapping) for row in connection.execute(query.limit(limit))]
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """Which operations of a small app to list; an empty field admits all.
-
-    Recorded in [since, until); `after` is the id of the last operation of the page before.
-    """
-
-    small_app_id: int
-    uid: UUID | None = None
-    states: Collection[str] = ()
-    causes: Collection[str] = ()
-    since: datetime | None = None
-    until: datetime | None = None
-    after: UUID | None = None
-
-
-def page(connection: sa.Connection, wanted: Wanted, limit: int) -> list[dict[str, Any]]:
-    """Return up to `limit` operations, the last recorded first, then by id."""
-    at, id = operations.c.recorded_at, operations.c.id
-    query = _with_action_name().where(operations.c.small_app_id == wanted.small_app_id)
-    if wanted.uid is not None:
-        query = query.where(operations.c.action_uid == wanted.uid)
-    if wanted.states:
-        query = query.where(operations.c.state.in_(wanted.states))
-    if wanted.causes:
-        query = query.where(operations.c.cause.in_(wanted.causes))
-    if wanted.since is not None:
-        query = query.where(at >= wanted.since)
-    if wanted.until is not None:
-        query = query.where(at < wanted.until)
-    if wanted.after is not None:
-        last = _recorded_at(wanted.small_app_id, wanted.after)
-        query = query.where((at < last) | ((at == last) & (id > wanted.after)))
-    ordered = query.order_by(at.desc(), id).limit(limit)
-    return [dict(row._mapping) for row in connection.execute(ordered)]
-
-
-def _recorded_at(small_app_id: int, id: UUID) -> sa.ScalarSelect[datetime]:
-    """Return when an operation was recorded, as it is stored: it may be an unreadable instant."""
-    one = operations.alias()
-    found = sa.select(one.c.recorded_at).where(one.c.id == id, one.c.small_app_id == small_app_id)
-    return found.scalar_subquery()
 
 
 def attempts_of(connection: sa.Connection, operation_id: UUID) -> list[dict[str, Any]]:
@@ -211,13 +174,16 @@ def counts_by_state(connection: sa.Connection, since: datetime) -> dict[str, int
     """Return the number of operations recorded since then, by state."""
     query = (
         sa.select(operations.c.state, sa.func.count())
+        # With all app ids, the index on recorded_at is used.
+        .where(operations.c.small_app_id.in_(sa.select(small_apps.c.id)))
         .where(operations.c.recorded_at >= since)
         .group_by(operations.c.state)
     )
     return {row[0]: row[1] for row in connection.execute(query)}
 
 
-def _with_action_name() -> sa.Select[Any]:
+def with_action_name() -> sa.Select[Any]:
+    """Return the query of operations with the names of their actions."""
     return sa.select(operations, actions.c.name.label("action_name")).join(
         actions, actions.c.uid == operations.c.action_uid
     )

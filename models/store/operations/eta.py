@@ -1,16 +1,20 @@
 """Estimate an operation's end by the durations of its action's last successes."""
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
+from statistics import median
 from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.eta import MOST_KNOWN, eta_of
 from models.operation import OperationState
 from models.tables import operations
 
 # How many operations are searched for successes.
 MOST_SEEN = 100
+# Fewer successes give no estimate; of more, only the newest count.
+LEAST_KNOWN = 3
+MOST_KNOWN = 10
 
 _recent = (
     sa.select(operations.c.state, operations.c.started_at, operations.c.finished_at)
@@ -38,3 +42,15 @@ def estimate(connection: sa.Connection, operation_id: UUID) -> datetime | None:
     spans = connection.execute(_DURATIONS, {"its_action": row.action_uid}).all()
     durations: list[timedelta] = [one.finished_at - one.started_at for one in spans]
     return eta_of(row.started_at, durations)
+
+
+def eta_of(started_at: datetime, durations: Sequence[timedelta]) -> datetime | None:
+    """Return the expected end; None before three earlier operations succeeded.
+
+    `durations` are those of successful operations, newest first. The median ignores a single one
+    that waited for a slow source.
+    """
+    known = [duration.total_seconds() for duration in durations[:MOST_KNOWN]]
+    if len(known) < LEAST_KNOWN:
+        return None
+    return started_at + timedelta(seconds=median(known))

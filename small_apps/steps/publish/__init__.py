@@ -53,7 +53,14 @@ class PublishParameters(Document):
         return []
 
 
-@step("publish", parameters=PublishParameters, heavy=True, order=20, if_true=EVERYTHING)
+@step(
+    "publish",
+    parameters=PublishParameters,
+    heavy=True,
+    order=20,
+    if_true=EVERYTHING,
+    example={"data": True},
+)
 def run(context: WorkContext) -> StepResult:
     from small_apps.steps.publish.work import run as work
 

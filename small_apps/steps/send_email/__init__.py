@@ -14,7 +14,7 @@ class SendEmailParameters(Document):
     template: Annotated[Name, NameOf("templates", "template", is_one=True)]
 
 
-@step("send_email", parameters=SendEmailParameters, sends=True, order=30)
+@step("send_email", parameters=SendEmailParameters, sends=True, order=30, example={"template": ""})
 def run(context: WorkContext) -> StepResult:
     from small_apps.steps.send_email.work import run as work
 

@@ -300,7 +300,7 @@ def test_an_action_of_another_small_app_is_found_there(call: Call, write: Write)
     for command in (("run",), ("show",), ("next",), ("pause",), ("delete",)):
         refused = call("action", *command, "team update")
         assert refused.code == 2
-        assert "no action named 'team update'; it is in \"shop\": add --app shop" in refused.err
+        assert "no action named 'team update'; it is in \"shop\"; add --app shop" in refused.err
 
 
 def test_the_actions_of_all_small_apps_are_listed(call: Call, write: Write) -> None:
@@ -525,7 +525,7 @@ def test_an_explanation_of_no_instant_is_refused(call: Call) -> None:
     refused = call("action", "explain", "weekly update", "monday")
 
     assert refused.code == 2
-    assert "INSTANT 'monday': is not an instant" in refused.err
+    assert "the instant 'monday': is not an instant" in refused.err
 
 
 def simulated(call: Call, *arguments: str) -> Result:

@@ -192,7 +192,7 @@ def test_a_wait_for_a_backfill_that_does_not_end_is_exit_code_1(
     ("options", "told"),
     [
         (["--to", "2026-01-01T00:00"], "--from is missing; write an instant"),
-        (["--from", "yesterday", "--to", "2026-01-01T00:00"], "--from 'yesterday': is not an"),
+        (["--from", "yesterday", "--to", "2026-01-01T00:00"], "the start 'yesterday': is not an"),
         (["--from", "2020-01-01T00:00Z", "--to", "2020-01-02T00:00Z"], "or later"),
         (["--from", "2026-01-01T00:00Z", "--to", "2190-01-02T00:00Z"], "in the future; write"),
         (["--from", "2020-01-01T00:00", "--to", "2020-01-02T00:00", "--pace", "x"], "--pace 'x'"),

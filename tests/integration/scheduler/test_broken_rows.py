@@ -22,7 +22,7 @@ from models.fingerprint import operation_id
 from models.operation import OperationState
 from models.sql import database_now
 from models.store import actions, ticks, tokens
-from models.store import operations as operations_store
+from models.store.operations import pages as operation_pages
 from models.store.operations.admission import NotClaimed
 from models.store.operations.claims import Claim, claim
 from models.store.operations.finish import Ending, end
@@ -172,8 +172,8 @@ class Furnished:
             assert shown["healthy"].last_state == "success"
             Tokens(tuple(Token(**row) for row in tokens.listed(connection, WHOLE_INSTALLATION)))
             assert tokens.bearer_of(connection, "mht_0_x") is None
-            wanted = operations_store.Wanted(1)
-            assert readable(operations_store.page(connection, wanted, 1000))
+            wanted = operation_pages.Wanted([1])
+            assert readable(operation_pages.page(connection, wanted, 1000))
             assert status_in(connection, self.settings).actions.total >= 1
             told = explain(self.healthy.uid, NOON, connection, self.settings, steps=STEPS)
             assert told.verdict == "success"

@@ -11,6 +11,7 @@ from models.action.health import health_of
 from models.operation import OperationState
 from models.sql import database_now, read_clock
 from models.store import actions, ticks
+from models.store.actions.status import perhaps_unhealthy
 from models.store.notices import overdue
 from models.store.operations.claims import claim
 from models.store.operations.finish import Ending, end
@@ -196,7 +197,7 @@ def test_what_is_overtaken_again_and_again_is_overdue(engine: sa.Engine, overlap
     assert (before, told(engine)) == ([], [("overdue", "ops@example.com")])
     with reading(engine) as connection:
         found = actions.find(connection, 1, action.name, WHOLE_INSTALLATION)
-        (unwell,) = actions.perhaps_unhealthy(connection, SOON.overdue)
+        (unwell,) = perhaps_unhealthy(connection, SOON.overdue)
     assert not health_of(found, 3).is_healthy
     assert "overdue" in health_of(unwell, 3).sentence
 

@@ -2,14 +2,18 @@
 
 from datetime import datetime, timedelta
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import httpx
 import pytest
+import sqlalchemy as sa
 
+from models.operation import OperationState
 from models.roles import Role
-from models.sql import read_clock
+from models.sql import read_clock, upsert_one
 from models.store import ticks
+from models.store.operations.finish import known_after
+from models.tables import action_state, operations
 from runtime.database import reading
 from tests.factories import update_operation
 from tests.integration.web.conftest import APP, NIGHTLY, Web
@@ -46,7 +50,28 @@ def ended(web: Web, action: str, state: str, **values: Any) -> UUID:
     )
     if state != "running":
         update_operation(web.engine, id, state=state, finished_at=now, **values)
+        _remember(web, id, state, now)
     return id
+
+
+def _remember(web: Web, id: UUID, state: str, now: datetime) -> None:
+    """Let the action know of its last run, as the worker does that ends it."""
+    with web.engine.begin() as connection:
+        uid = sa.select(operations.c.action_uid).where(operations.c.id == id).scalar_subquery()
+        known = known_after(OperationState(state), now)
+        key = {"action_uid": connection.execute(sa.select(uid)).scalar_one(), "subject": ""}
+        upsert_one(connection, action_state, {**key, **known}, [action_state.c.action_uid])
+
+
+def missed(web: Web) -> UUID:
+    """Let a tick record that `nightly` missed an occurrence."""
+    now = now_of(web)
+    with web.engine.begin() as connection:
+        row = connection.execute(sa.select(operations)).mappings().one()
+        late = {"state": "missed", "reason": "too late", "finished_at": now, "occurrence_at": now}
+        values = {**row, **late, "id": uuid4(), "cause": "schedule", "started_at": None}
+        connection.execute(sa.insert(operations).values(values))
+        return UUID(str(values["id"]))
 
 
 @pytest.fixture
@@ -83,6 +108,35 @@ def test_what_failed_is_named_with_its_remedy_until_a_later_run_succeeds(
     assert (one["operation_id"], one["remedy"], one["is_over"]) == (str(id), "retry", False)
     assert [lane["action"] for lane in shown["timeline"]["lanes"]] == ["nightly"]
     assert [bar["state"] for bar in shown["timeline"]["lanes"][0]["bars"]] == ["failed"]
+
+
+@pytest.mark.parametrize(
+    ("state", "needs"), [("failed", True), ("missed", True), ("partial", False)]
+)
+def test_the_overview_the_list_and_the_status_agree_on_what_needs_attention(
+    web: Web, client: httpx.Client, state: str, needs: bool
+) -> None:
+    tick(web)
+    ended(web, "nightly", "success")
+    id = missed(web) if state == "missed" else ended(web, "nightly", state, error="no")
+
+    (one,) = overview(client)["attention"]
+
+    assert (one["operation_id"], one["kind"], one["is_over"]) == (str(id), state, not needs)
+    assert names(client, standing="troubled") == (["nightly"] if needs else [])
+    listed = client.get("/api/actions", params={"unhealthy": True, "app": APP}).json()
+    assert [row["health"] for row in listed] == ([one["health"]] if needs else [])
+    assert client.get("/api/status").json()["actions"]["unhealthy"] == int(needs)
+
+
+def test_an_action_that_was_just_stored_is_seen_to_come(web: Web, client: httpx.Client) -> None:
+    soon = {**NIGHTLY, "name": "soon", "when": {"every": 600}}
+    client.post("/api/actions:apply", params={"app": APP}, json=[soon]).raise_for_status()
+
+    shown = overview(client)
+
+    assert [one["action"] for one in shown["coming"]] == ["soon"]
+    assert [lane["action"] for lane in shown["timeline"]["lanes"]] == ["soon"]
 
 
 def test_what_runs_is_shown_and_all_is_well(web: Web, client: httpx.Client) -> None:

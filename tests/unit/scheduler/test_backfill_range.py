@@ -55,8 +55,8 @@ def test_a_share_ends_when_enough_are_to_run() -> None:
 @pytest.mark.parametrize(
     ("first", "last", "told"),
     [
-        (NOON, NOON + 2 * MINUTE, "12:02:00Z lies in the future; write 2026-01-05T12:00:30Z or"),
-        (NOON, NOON - MINUTE, "--from 2026-01-05T12:00:00Z lies after --to 2026-01-05T11:59:00Z"),
+        (NOON, NOON + 2 * MINUTE, "12:02:00Z, in the future; write 2026-01-05T12:00:30Z or"),
+        (NOON, NOON - MINUTE, "begins at 2026-01-05T12:00:00Z, after 2026-01-05T11:59:00Z"),
         (NOON - KEPT, NOON, "write 2025-10-07T12:01:00Z or later"),
     ],
     ids=["future", "backwards", "older_than_kept"],

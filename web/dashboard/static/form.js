@@ -17,11 +17,21 @@
     } catch { return null; }
   };
 
+  // Seconds, or a duration of days, hours, minutes and seconds.
+  const secondsOf = (value) => {
+    if (Number.isInteger(value)) return value;
+    const parts = typeof value === "string" && value.match(/^P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)S)?)?$/);
+    return parts ? [86400, 3600, 60, 1].reduce((sum, size, at) => sum + size * Number(parts[at + 1] ?? 0), 0) : 0;
+  };
+
   // What a cron rule says, if the form can say it.
   const rhythmOf = (when) => {
-    if (Number.isInteger(when?.every) && when.every % 60 === 0 && when.every < 3600) {
-      return { rhythm: "minutes", every: String(when.every / 60) };
-    }
+    const seconds = secondsOf(when?.every);
+    const isPlain = seconds && Object.keys(when).every((key) => key === "every" || key === "timezone");
+    if (isPlain && seconds % 3600 === 0) return { rhythm: "hours", hours: String(seconds / 3600) };
+    if (isPlain && seconds % 60 === 0 && seconds < 3600) return { rhythm: "minutes", every: String(seconds / 60) };
+    if (typeof when?.on === "string") return { rhythm: "event", event: when.on, delay: "" };
+    if (typeof when?.after === "string") return { rhythm: "event", event: when.after, delay: when.delay ?? "" };
     if (typeof when?.cron_rule !== "string") return { rhythm: "own" };
     const rule = when.cron_rule.trim().toLowerCase();
     const [minute, hour, day, month, weekday, ...more] = rule.split(/\s+/);
@@ -49,9 +59,40 @@
     return 60 % number ? { every: number * 60 } : `*/${number} * * * *`;
   };
 
+  const eventOf = (event, delay) => {
+    if (!event) return null;
+    return delay ? { after: event, delay } : { on: event };
+  };
+
+  // Fields of a place in the document: `policy.retry.max_attempts`.
+  const placed = [...form.querySelectorAll("[data-path]")];
+  const at = (found, path) => path.split(".").reduce((place, key) => place?.[key], found);
+  const kinds = {
+    text: { show: (value) => value, read: (value) => value },
+    number: { show: (value) => value, read: (value) => (value === "" ? "" : Number(value)) },
+    list: { show: (value) => [].concat(value ?? []).join(", "), read: (value) => words(value) },
+    // Hooks of other kinds stay as they are.
+    mail: {
+      show: (value) => [].concat(value ?? []).map((one) => one?.mail).filter((one) => typeof one === "string").join(", "),
+      read: (value, before) => [
+        ...[].concat(before ?? []).filter((one) => typeof one?.mail !== "string"),
+        ...words(value).map((mail) => ({ mail })),
+      ],
+    },
+  };
+  const isEmpty = (value) => value === "" || value === undefined || (typeof value === "object" && !Object.keys(value).length);
+  const putAt = (place, [key, ...rest], value) => {
+    const made = { ...place };
+    made[key] = rest.length ? putAt(made[key], rest, value) : value;
+    if (isEmpty(made[key])) delete made[key];
+    return made;
+  };
+
   const ruleOf = () => {
     const [hour, minute] = (field("time").value || "07:00").split(":").map(Number);
     switch (field("rhythm").value) {
+      case "hours": return Number(field("hours").value) > 0 ? { every: Number(field("hours").value) * 3600 } : null;
+      case "event": return eventOf(field("event").value.trim(), field("delay").value.trim());
       case "minutes": return minutesOf(Number(field("every").value));
       case "hour": return `${minute} * * * *`;
       case "day": return `${minute} ${hour} * * *`;
@@ -70,10 +111,12 @@
     set("owner", found.owner);
     const known = rhythmOf(found.when);
     // While one writes a part of the rule, a wrong part does not change what one writes.
-    const isWriting = ["time", "every", "weekday", "day"].includes(document.activeElement?.name);
+    const isWriting = ["time", "every", "hours", "weekday", "day", "event", "delay"].includes(document.activeElement?.name);
     if (!isWriting) set("rhythm", known.rhythm);
     if (known.time) set("time", known.time);
     if (known.every) set("every", known.every);
+    if (known.hours) set("hours", known.hours);
+    if (known.event !== undefined) { set("event", known.event); set("delay", known.delay); }
     if (known.weekday) set("weekday", known.weekday);
     if (known.day) set("day", known.day);
     set("zone", found.when?.timezone);
@@ -81,6 +124,9 @@
     for (const one of steps) one.checked = one.dataset.step in operations && operations[one.dataset.step] !== false;
     set("groups", [].concat(found.recipients?.groups ?? []).join(", "));
     set("users", [].concat(found.recipients?.users ?? []).join(", "));
+    for (const one of placed) {
+      if (one !== document.activeElement) one.value = kinds[one.dataset.kind ?? "text"].show(at(found, one.dataset.path)) ?? "";
+    }
     shape();
   };
 
@@ -94,11 +140,17 @@
     const found = read();
     if (!found) return;
     const put = (place, key, value) => { if (value === "" || value === undefined) delete place[key]; else place[key] = value; };
-    if (changed.name === "name") found.name = changed.value;
+    if (changed.dataset.path) {
+      const path = changed.dataset.path.split(".");
+      const value = kinds[changed.dataset.kind ?? "text"].read(changed.value.trim(), at(found, changed.dataset.path));
+      Object.assign(found, putAt(found, path, value));
+      if (!putAt(found, path, value)[path[0]]) delete found[path[0]];
+    } else if (changed.name === "name") found.name = changed.value;
     else if (changed.name === "owner") put(found, "owner", changed.value);
     else if (changed.dataset.step) {
       found.operations = { ...found.operations };
-      if (changed.checked) found.operations[changed.dataset.step] = JSON.parse(changed.dataset.example);
+      const { step, template, example } = changed.dataset;
+      if (changed.checked) found.operations[step] = template ? { template } : JSON.parse(example);
       else delete found.operations[changed.dataset.step];
     } else if (changed.name === "groups" || changed.name === "users") {
       found.recipients = { ...found.recipients };

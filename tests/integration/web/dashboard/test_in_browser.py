@@ -1,5 +1,6 @@
 """The pages in a real Chromium: how they look, what one can do there, and what must not get in."""
 
+import json
 import re
 from collections.abc import Iterator
 from datetime import timedelta
@@ -108,7 +109,7 @@ def test_an_action_is_made_run_and_mended_without_leaving_the_browser(
         expect(page.locator("#meaning")).to_contain_text("at 09:30 on Monday to Friday")
         expect(page.locator("#meaning")).to_contain_text("It reaches 0 people now")
         page.click("button:text-is('Save')")
-        expect(page.locator(".notice")).to_have_text("greet buyers is saved.")
+        expect(page.locator(".notice span")).to_have_text("greet buyers is saved.")
 
         _run_and_cancel(page)
         _break_and_mend(page)
@@ -136,8 +137,52 @@ def _break_and_mend(page: Page) -> None:
     expect(page.locator(".error[role=alert]")).to_contain_text("It is not saved.")
     page.fill("#text", text.replace("30 9", "45 9"))
     page.click("button:text-is('Save')")
-    expect(page.locator(".notice")).to_have_text("greet buyers is now at revision 2.")
+    expect(page.locator(".notice span")).to_have_text("greet buyers is now at revision 2.")
     expect(page.locator("pre .new").first).to_contain_text("45 9 * * mon-fri")
+
+
+def _written(page: Page) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(page.input_value("#text"))
+    return found
+
+
+def test_the_form_writes_intervals_events_and_policies_in_step_with_the_document(
+    chromium: Chromium, web_on_sqlite: Web
+) -> None:
+    with chromium.tab(web_on_sqlite.url, web_on_sqlite.token()) as tab:
+        page = tab.page
+        page.goto("/apps/shop/new-action")
+        page.fill("[name=name]", "call back")
+        page.select_option("[name=rhythm]", "hours")
+        page.fill("[name=hours]", "6")
+        assert _written(page)["when"] == {"every": 21600}
+        page.select_option("[name=rhythm]", "event")
+        page.fill("[name=event]", "instance.user.created")
+        page.fill("[name=delay]", "P7D")
+        assert _written(page)["when"] == {"after": "instance.user.created", "delay": "P7D"}
+        page.fill("#text", page.input_value("#text").replace("P7D", "P9D"))
+        expect(page.locator("[name=delay]")).to_have_value("P9D")
+        _write_policies(page)
+        page.check("[data-step=maintenance]")
+        page.click("button:text-is('Save')")
+        expect(page.locator(".notice span")).to_have_text("call back is saved.")
+
+    assert tab.faults == []
+
+
+def _write_policies(page: Page) -> None:
+    page.click("summary:has-text('If it runs long')")
+    page.select_option("[data-path='policy.overlap']", "queue")
+    page.fill("[data-path='policy.retry.max_attempts']", "3")
+    page.fill("[data-path='hooks.on_failure']", "ann@example.com, bob@example.com")
+    assert _written(page)["policy"] == {"overlap": "queue", "retry": {"max_attempts": 3}}
+    mails = [{"mail": "ann@example.com"}, {"mail": "bob@example.com"}]
+    assert _written(page)["hooks"] == {"on_failure": mails}
+    page.fill("[data-path='policy.retry.max_attempts']", "")
+    page.select_option("[data-path='policy.overlap']", "")
+    # Its small app may reach no address outside.
+    page.fill("[data-path='hooks.on_failure']", "")
+    assert {"policy", "hooks"}.isdisjoint(_written(page))
 
 
 def _search(tab: Tab, words: str, count: int) -> None:
@@ -163,12 +208,12 @@ def test_several_actions_are_found_and_changed_at_once(
         _search(tab, "report 1", 15)
         page.check("[data-all]")
         page.click(".chosen >> text=Pause")
-        expect(page.locator(".notice")).to_have_text("15 actions are paused.")
+        expect(page.locator(".notice span")).to_have_text("15 actions are paused.")
         page.goto("/actions?standing=paused")
         expect(page.locator("tbody tr")).to_have_count(15)
         page.check("input[data-name='report 1']")
         page.click(".chosen >> text=Delete")
-        expect(page.locator(".notice")).to_have_text("Deleted.")
+        expect(page.locator(".notice span")).to_have_text("Deleted.")
 
     assert tab.faults == []
 
@@ -215,6 +260,6 @@ def test_without_a_script_every_page_is_read_and_changed(
         page.goto("/actions?q=nightly")
         page.click("[data-row] a.name")
         page.click("text=Pause")
-        expect(page.locator(".notice")).to_have_text("Paused.")
+        expect(page.locator(".notice span")).to_have_text("Paused.")
         page.click("text=Resume")
-        expect(page.locator(".notice")).to_have_text("Resumed.")
+        expect(page.locator(".notice span")).to_have_text("Resumed.")

@@ -29,7 +29,8 @@ def ids(web_on_sqlite: Web) -> dict[str, str]:
     """The ids that paths ask for: those of the small app `shop`."""
     shop = web_on_sqlite.opened.for_request(APP, is_bound=True, bearer="tests")
     operation = run(shop, "nightly", None, None)
-    return {"app": APP, "action": "nightly", "id": str(operation.id), "verb": "run"}
+    named = {"app": APP, "action": "nightly", "template": "hello", "verb": "run"}
+    return {**named, "id": str(operation.id)}
 
 
 def ask(browser: httpx.Client, route: APIRoute, ids: dict[str, str], **query: str) -> Answer:

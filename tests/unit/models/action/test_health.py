@@ -15,6 +15,7 @@ WELL = {
     "failures_in_row": 0,
     "troubles_in_row": 0,
     "overdue_since": None,
+    "missed_at": None,
     "was_due": True,
 }
 PARTIAL = {"last_state": "partial"}
@@ -45,6 +46,11 @@ PARTIAL = {"last_state": "partial"}
             {"overdue_since": NOON},
             Health(False, "overdue: its occurrence of 2027-01-04T12:00:00Z has not started"),
         ),
+        (
+            {"missed_at": NOON},
+            Health(False, "missed: its occurrence of 2027-01-04T12:00:00Z did not run"),
+        ),
+        ({"missed_at": NOON, "active": False}, Health(True, "paused")),
     ],
 )
 def test_health_has_a_reason(changes: dict[str, Any], expected: Health) -> None:

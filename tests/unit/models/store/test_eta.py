@@ -2,7 +2,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from models.eta import eta_of
+from models.store.operations.eta import eta_of
 
 START = datetime(2026, 11, 23, 6, 0, tzinfo=UTC)
 

@@ -1,0 +1,125 @@
+"""The status of actions as every list shows it: what a tick knows of them, and how they are."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from models.operation import TICKED, TROUBLED, OperationState
+from models.sql import database_now, is_among, stands_in
+from models.store.notices.overdue import NEVER_STARTED
+from models.tables import action_cursor, action_state, actions, operations
+
+# A missed occurrence needs attention for so long, if the action does nothing meanwhile.
+MISSED_MATTERS = timedelta(days=7)
+
+
+def listing(overdue: timedelta) -> sa.Select[Any]:
+    """Return the query of actions with their cursors and their status."""
+    state = (action_state.c.action_uid == actions.c.uid) & (action_state.c.subject == "")
+    its_own = operations.c.action_uid == actions.c.uid
+    is_late = operations.c.recorded_at < database_now(-overdue)
+    # If each operation replaces the one before, none grows old.
+    late = _expected().where(its_own, is_late | action_state.c.overdue_alerted_at.is_not(None))
+    return (
+        sa.select(
+            actions,
+            action_cursor.c.next_occurrence_at,
+            action_cursor.c.watermark,
+            action_state.c.last_state,
+            action_state.c.last_run_at,
+            action_state.c.last_success_at,
+            action_state.c.run_number,
+            action_state.c.failures_in_row,
+            action_state.c.troubles_in_row,
+            late.with_only_columns(sa.func.min(operations.c.occurrence_at))
+            .correlate(actions, action_state)
+            .scalar_subquery()
+            .label("overdue_since"),
+            _missed_at().label("missed_at"),
+            # Only for actions that never ran: others have a long history.
+            sa.case(
+                (action_state.c.last_state.is_(None), _was_due()),
+                else_=sa.true(),
+            ).label("was_due"),
+        )
+        .join(action_cursor, action_cursor.c.action_uid == actions.c.uid)
+        .outerjoin(action_state, state)
+    )
+
+
+def with_status(
+    connection: sa.Connection,
+    uids: Sequence[UUID],
+    overdue: timedelta,
+    *,
+    include_deleted: bool = False,
+) -> dict[UUID, dict[str, Any]]:
+    """Return those of the actions that exist, with their status."""
+    if not uids:
+        return {}
+    query = listing(overdue).where(is_among(connection, actions.c.uid, uids))
+    if not include_deleted:
+        query = query.where(actions.c.deleted_at.is_(None))
+    return {row["uid"]: dict(row) for row in connection.execute(query).mappings()}
+
+
+def perhaps_unhealthy(connection: sa.Connection, overdue: timedelta) -> list[dict[str, Any]]:
+    """Return every action that may be unhealthy, with its status: `health_of` decides."""
+    query = listing(overdue).where(actions.c.deleted_at.is_(None), may_be_unhealthy(overdue))
+    return [dict(row) for row in connection.execute(query).mappings()]
+
+
+def may_be_unhealthy(overdue: timedelta) -> sa.ColumnElement[bool]:
+    """Return the condition that a row of `listing` may be of an unhealthy action."""
+    late = _expected().where(operations.c.recorded_at < database_now(-overdue))
+    in_trouble = (
+        (action_state.c.last_state != "success")
+        | (action_state.c.last_state.is_(None) & _was_due())
+        | action_state.c.overdue_alerted_at.is_not(None)
+        | actions.c.uid.in_(late.with_only_columns(operations.c.action_uid))
+        | actions.c.uid.in_(sa.select(operations.c.action_uid).where(_was_missed()))
+    )
+    return actions.c.set_aside.is_not(None) | sa.and_(actions.c.active, in_trouble)
+
+
+def _expected() -> sa.Select[Any]:
+    return sa.select(operations).where(NEVER_STARTED, stands_in(operations.c.cause, TICKED))
+
+
+def _was_due() -> sa.ColumnElement[bool]:
+    """Return whether an operation of an action that never ran was recorded.
+
+    Not EXISTS: for that PostgreSQL reads the operations of all actions into a hash.
+    """
+    one = (
+        sa.select(operations.c.id)
+        .where(operations.c.action_uid == actions.c.uid)
+        .where(operations.c.state.in_(("missed", "skipped", "dropped")))
+        .limit(1)
+    )
+    return one.correlate(actions).scalar_subquery().is_not(None)
+
+
+def _missed_at() -> sa.ScalarSelect[Any]:
+    """Return the action's last occurrence if it was missed, else null."""
+    return (
+        sa.select(sa.case((_was_missed(), operations.c.occurrence_at)))
+        .where(operations.c.action_uid == actions.c.uid)
+        .where(operations.c.occurrence_at <= database_now())
+        .order_by(operations.c.occurrence_at.desc())
+        .limit(1)
+        .correlate(actions)
+        .scalar_subquery()
+    )
+
+
+def _was_missed() -> sa.ColumnElement[bool]:
+    # The first condition is that of the index operations_troubled.
+    return sa.and_(
+        stands_in(operations.c.state, TROUBLED),
+        operations.c.state == OperationState.MISSED,
+        operations.c.finished_at >= database_now(-MISSED_MATTERS),
+    )

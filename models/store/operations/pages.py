@@ -1,0 +1,94 @@
+"""Operations a page at a time, of one small app or of several."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from models.sql import is_among
+from models.store.operations import by_ids, with_action_name
+from models.tables import actions, operations
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which operations of some small apps to list; an empty field admits all.
+
+    Each of `words` is in the name of the action. Recorded in [since, until); `after` is the id of
+    the last operation of the page before.
+    """
+
+    small_app_ids: Sequence[int]
+    uid: UUID | None = None
+    words: Sequence[str] = ()
+    states: Collection[str] = ()
+    causes: Collection[str] = ()
+    since: datetime | None = None
+    until: datetime | None = None
+    after: UUID | None = None
+
+
+def page(connection: sa.Connection, wanted: Wanted, limit: int) -> list[dict[str, Any]]:
+    """Return up to `limit` operations, the last recorded first, then by id."""
+    at, id = operations.c.recorded_at, operations.c.id
+    if len(wanted.small_app_ids) != 1:
+        return _of_several(connection, wanted, limit)
+    query = _wanted(with_action_name(), connection, wanted, wanted.small_app_ids[0])
+    ordered = query.order_by(at.desc(), id).limit(limit)
+    return [dict(row._mapping) for row in connection.execute(ordered)]
+
+
+def _of_several(connection: sa.Connection, wanted: Wanted, limit: int) -> list[dict[str, Any]]:
+    """Return a page of several apps: each one's part is read by its index, then they are merged."""
+    if not wanted.small_app_ids:
+        return []
+    at, id = operations.c.recorded_at, operations.c.id
+    parts = [
+        _wanted(sa.select(id, at), connection, wanted, app_id)
+        .order_by(at.desc(), id)
+        .limit(limit)
+        .subquery(f"of_{app_id}")
+        for app_id in wanted.small_app_ids
+    ]
+    both = sa.union_all(*(sa.select(part) for part in parts)).subquery("both")
+    newest = sa.select(both.c.id).order_by(both.c.recorded_at.desc(), both.c.id).limit(limit)
+    ids = [one for one in connection.execute(newest).scalars() if isinstance(one, UUID)]
+    found = {row["id"]: row for row in by_ids(connection, ids)}
+    return [found[id] for id in ids if id in found]
+
+
+def _wanted(
+    query: sa.Select[Any], connection: sa.Connection, wanted: Wanted, app_id: int
+) -> sa.Select[Any]:
+    at, id = operations.c.recorded_at, operations.c.id
+    query = query.where(operations.c.small_app_id == app_id)
+    if wanted.uid is not None:
+        query = query.where(operations.c.action_uid == wanted.uid)
+    if wanted.words:
+        named = [actions.c.name.icontains(word, autoescape=True) for word in wanted.words]
+        uids = sa.select(actions.c.uid).where(actions.c.small_app_id == app_id, *named)
+        query = query.where(operations.c.action_uid.in_(uids))
+    if wanted.states:
+        query = query.where(operations.c.state.in_(wanted.states))
+    if wanted.causes:
+        query = query.where(operations.c.cause.in_(wanted.causes))
+    if wanted.since is not None:
+        query = query.where(at >= wanted.since)
+    if wanted.until is not None:
+        query = query.where(at < wanted.until)
+    if wanted.after is not None:
+        last = _recorded_at(connection, wanted.small_app_ids, wanted.after)
+        query = query.where((at < last) | ((at == last) & (id > wanted.after)))
+    return query
+
+
+def _recorded_at(
+    connection: sa.Connection, small_app_ids: Sequence[int], id: UUID
+) -> sa.ScalarSelect[datetime]:
+    """Return when an operation was recorded, as it is stored: it may be an unreadable instant."""
+    one = operations.alias()
+    is_one = is_among(connection, one.c.small_app_id, list(small_app_ids))
+    return sa.select(one.c.recorded_at).where(one.c.id == id, is_one).scalar_subquery()

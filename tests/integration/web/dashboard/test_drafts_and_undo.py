@@ -1,0 +1,157 @@
+"""What is not lost: a draft whose session ended, a change that one takes back, a deleted past."""
+
+import re
+from html import unescape
+
+import httpx
+import pytest
+
+from tests.integration.web.conftest import APP, Web
+from tests.integration.web.dashboard.conftest import Browse, csrf_of
+
+HIDDEN = re.compile(r'<input type="hidden" name="(\w+)" value="([^"]*)">')
+ANSWER = re.compile(r"<strong>.*?</p>")
+ACTION = f"/apps/{APP}/actions/nightly"
+DRAFT = '{"name": "mine", "oops'
+
+
+def fields(page: httpx.Response, form: str) -> dict[str, str]:
+    """Return the hidden fields of the form that posts to a path."""
+    _, _, rest = page.text.partition(f'action="{form}"')
+    found = HIDDEN.findall(rest.partition("</form>")[0])
+    return {name: unescape(value) for name, value in found}
+
+
+def named(web: Web) -> set[str]:
+    return {one["name"] for one in web.client().get("/api/actions", params={"app": APP}).json()}
+
+
+def test_a_draft_outlives_its_session(web_on_sqlite: Web, browse: Browse) -> None:
+    browser = browse(web_on_sqlite)
+    csrf = csrf_of(browser)
+    browser.cookies.clear()
+
+    asked = browser.post(f"/apps/{APP}/store", data={"csrf": csrf, "document": DRAFT})
+    kept = fields(asked, "/sign-in")
+    offered = browser.post("/sign-in", data={**kept, "token": web_on_sqlite.token()})
+    went_on = browser.post(f"/apps/{APP}/draft", data=fields(offered, f"/apps/{APP}/draft"))
+
+    assert (asked.status_code, offered.status_code, went_on.status_code) == (401, 200, 200)
+    assert "mine" in kept["document"]
+    assert "It is not saved yet." in went_on.text
+    assert f">{DRAFT}</textarea>" in unescape(went_on.text)
+
+
+def test_a_draft_of_another_session_is_offered_again_and_not_stored(
+    web_on_sqlite: Web, browse: Browse
+) -> None:
+    browser = browse(web_on_sqlite)
+    document = '{"name": "x", "when": {"every": 60}, "operations": {"maintenance": {}}}'
+
+    answer = browser.post(f"/apps/{APP}/store", data={"csrf": "0" * 64, "document": document})
+
+    assert answer.status_code == 403
+    assert fields(answer, f"/apps/{APP}/draft")["csrf"] == csrf_of(browser)
+    assert named(web_on_sqlite) == {"nightly", *NIGHTLY_DEFAULTS}
+    other = browser.post(f"{ACTION}/pause", data={"csrf": "0" * 64})
+    assert (other.status_code, "Your draft is kept" in other.text) == (403, False)
+
+
+NIGHTLY_DEFAULTS = {"maintenance"}
+
+
+@pytest.mark.parametrize(("verb", "back"), [("pause", "resume"), ("resume", "pause")])
+def test_a_change_is_taken_back_by_the_button_beside_its_notice(
+    web_on_sqlite: Web, browse: Browse, verb: str, back: str
+) -> None:
+    browser = browse(web_on_sqlite)
+    csrf = csrf_of(browser)
+    if verb == "resume":
+        browser.post(f"{ACTION}/pause", data={"csrf": csrf})
+        browser.get("/actions")
+    browser.post(f"{ACTION}/{verb}", data={"csrf": csrf})
+    page = browser.get(ACTION)
+    notice = page.text.partition('class="notice"')[2].partition("</div>")[0]
+
+    assert f'action="{ACTION}/{back}"' in notice
+    assert browser.post(f"{ACTION}/{back}", data={"csrf": csrf}).status_code == 303
+    shown = web_on_sqlite.client().get("/api/actions/nightly", params={"app": APP}).json()
+    assert shown["active"] is (verb == "pause")
+
+
+def test_several_changes_are_taken_back_together(web_on_sqlite: Web, browse: Browse) -> None:
+    browser = browse(web_on_sqlite)
+    client = web_on_sqlite.client()
+    uid = client.get("/api/actions/nightly", params={"app": APP}).json()["uid"]
+    data = {"csrf": csrf_of(browser), "verb": "pause", "uid": [uid]}
+
+    browser.post("/actions", data=data)
+    notice = browser.get("/actions").text.partition('class="notice"')[2]
+
+    assert f'name="uid" value="{uid}"' in notice.partition("</div>")[0]
+    assert 'name="verb" value="resume"' in notice.partition("</div>")[0]
+
+
+def test_a_deleted_action_keeps_its_page_and_can_be_created_again(
+    web_on_sqlite: Web, browse: Browse
+) -> None:
+    browser = browse(web_on_sqlite)
+    csrf = csrf_of(browser)
+    client = web_on_sqlite.client()
+    uid = client.get("/api/actions/nightly", params={"app": APP}).json()["uid"]
+
+    deleted = browser.post(f"{ACTION}/delete", data={"csrf": csrf})
+    listed = browser.get(deleted.headers["Location"])
+    page = browser.get(f"/apps/{APP}/actions/{uid}")
+
+    assert f"/apps/{APP}/actions/{uid}/restore" in listed.text
+    assert (page.status_code, browser.get(ACTION).status_code) == (200, 404)
+    assert "Its history stays; it never runs again." in page.text
+    assert "Run now" not in page.text
+    assert (
+        browser.post(f"/apps/{APP}/actions/{uid}/restore", data={"csrf": csrf}).status_code == 303
+    )
+    made = client.get("/api/actions/nightly", params={"app": APP}).json()
+    assert made["uid"] != uid
+    assert made["document"]["when"]["cron_rule"] == "0 3 * * *"
+
+
+def test_a_field_without_an_offset_is_read_in_the_viewers_zone(
+    web_on_sqlite: Web, browse: Browse
+) -> None:
+    browser = browse(web_on_sqlite)
+    browser.cookies.set("mh_zone", "Asia/Tokyo")
+
+    local = browser.get(ACTION, params={"at": "2026-07-01T10:00"}).text
+    written = browser.get(ACTION, params={"at": "2026-07-01T03:00:00+02:00"}).text
+    wrong = browser.get(ACTION, params={"at": "soon"}).text
+
+    assert ANSWER.findall(local) == ANSWER.findall(written) != []
+    assert 'value="2026-07-01T10:00:00"' in written
+    assert "the instant 'soon': is not an instant" in unescape(wrong)
+
+
+def test_a_message_names_what_the_page_offers_and_no_command(
+    web_on_sqlite: Web, browse: Browse
+) -> None:
+    browser = browse(web_on_sqlite)
+
+    unknown = browser.get(f"/apps/{APP}/actions/none").text
+    backwards = browser.get(
+        ACTION, params={"from": "2026-07-02T00:00", "to": "2026-07-01T00:00"}
+    ).text
+
+    assert "look for it among the actions" in unknown
+    assert "the range begins at" in backwards
+    for text in (unknown, backwards):
+        assert "`minutehand" not in text
+        assert "--from" not in text
+
+
+def test_a_page_of_an_error_has_the_navigation(web_on_sqlite: Web, browse: Browse) -> None:
+    browser = browse(web_on_sqlite)
+
+    for path in ("/nothing", f"/apps/{APP}/actions/none", "/operations/none"):
+        answer = browser.get(path)
+        assert (answer.status_code, "/actions" in answer.text) == (404, True)
+    assert "<nav" not in browse(web_on_sqlite, role=None).get("/nothing").text

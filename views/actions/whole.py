@@ -1,0 +1,74 @@
+"""One action with all that its page shows, deleted or not, found once."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from models.errors import NotFound
+from models.sql import read_clock
+from models.store import actions
+from models.store.actions import as_uid
+from models.store.actions.status import with_status
+from runtime.database import reading
+from views.actions import Action, Occurrence, Revision, Revisions, shown_in
+from views.actions.history import ActionHistory, history_in
+from views.finding import find
+from views.installation import Installation
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """An action, its next occurrences, its past by days of a zone, and its revisions."""
+
+    shown: Action
+    next: tuple[Occurrence, ...]
+    past: ActionHistory
+    revisions: Revisions
+    deleted_at: datetime | None
+
+
+def whole_of(installation: Installation, name: str, count: int, zone: str) -> Whole:
+    """Return an action with its next `count` occurrences; raises NotFound.
+
+    A deleted one is named by its uid: it has a past and nothing to come.
+    """
+    with reading(installation.engine) as connection:
+        row = _found(connection, installation, name)
+        now = read_clock(connection)
+        deleted_at: datetime | None = row["deleted_at"]
+        shown = shown_in(connection, installation, row, now, count)
+        past = history_in(connection, row, now, zone)
+        revisions = tuple(Revision(**one) for one in actions.revisions_of(connection, row["uid"]))
+    following = () if deleted_at else shown.next
+    return Whole(shown, following, past, Revisions(revisions), deleted_at)
+
+
+def uid_of(installation: Installation, name: str) -> UUID:
+    """Return the uid of an action; raises NotFound."""
+    with reading(installation.engine) as connection:
+        uid: UUID = find(connection, installation, name)["uid"]
+    return uid
+
+
+def last_document(installation: Installation, uid: str) -> dict[str, Any]:
+    """Return the last document of a deleted action of the request's small app; raises NotFound."""
+    with reading(installation.engine) as connection:
+        row = _found(connection, installation, uid)
+        document = actions.revision_document(connection, row["uid"], row["revision"])
+    if document is None or row["small_app_id"] != installation.small_app.id:
+        raise NotFound(f"nothing is kept of the action {uid}")
+    return document
+
+
+def _found(connection: sa.Connection, installation: Installation, name: str) -> dict[str, Any]:
+    overdue = installation.settings.alert.overdue
+    try:
+        return find(connection, installation, name, overdue)
+    except NotFound:
+        uid = as_uid(name)
+        if uid is None or not actions.is_known(connection, uid, installation.scope):
+            raise
+        return with_status(connection, [uid], overdue, include_deleted=True)[uid]

@@ -1,0 +1,108 @@
+"""What needs attention: the unhealthy actions, and those that recovered since yesterday."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import sqlalchemy as sa
+from pydantic import Field
+
+from models.operation import TROUBLED
+from models.store import actions, operations, overview
+from models.store.actions.status import MISSED_MATTERS, with_status
+from views.actions import health_in
+from views.installation import Installation
+from views.view import Instant, View
+
+DAY = timedelta(days=1)
+# Of each kind so many are looked at; `status` counts all.
+MOST = 48
+
+
+class Attention(View):
+    """An action that needs a look: it is unhealthy, or was in the last 24 hours."""
+
+    app: str
+    action: str
+    uid: UUID
+    kind: str = Field(description="`failed`, `partial`, `missed`, `overdue` or `set aside`.")
+    reason: str = Field(description="What happened, in words.")
+    times: int = Field(description="How often, in the last seven days.")
+    at: Instant | None = Field(description="When it happened last.")
+    operation_id: UUID | None
+    remedy: str | None = Field(description="`retry`, `rerun` or `edit`; null for none.")
+    is_over: bool = Field(description="Whether the action is healthy now, as lists show it.")
+    health: str = Field(description="One sentence on why it is healthy or not.")
+
+
+def attention_in(
+    connection: sa.Connection, installation: Installation, now: datetime, apps: Mapping[int, str]
+) -> list[Attention]:
+    """Return the unhealthy actions of the request's scope, then those that recovered in a day."""
+    scope, alert = installation.scope, installation.settings.alert
+    overdue = overview.overdue(connection, scope, alert.overdue, MOST)
+    troubled = overview.troubled(connection, scope, now - MISSED_MATTERS, MOST)
+    figures = {row["id"]: row for row in (*overdue, *troubled)}
+    last: dict[UUID, dict[str, Any]] = {}
+    for row in rows_of(connection, list(figures)):
+        last.setdefault(row["action_uid"], {**row, "times": figures[row["id"]]["times"]})
+    aside = [row["uid"] for row in actions.set_aside_actions(connection, scope)[:MOST]]
+    uids = dict.fromkeys([*filter(None, aside), *last, *overview.failing(connection, scope, MOST)])
+    known = with_status(connection, list(uids), alert.overdue)
+    found = (
+        _attention(known[uid], last.get(uid), alert.after, apps) for uid in uids if uid in known
+    )
+    shown = [one for one in found if not one.is_over or (one.at and one.at >= now - DAY)]
+    return sorted(shown, key=lambda one: one.is_over)
+
+
+def rows_of(connection: sa.Connection, ids: Sequence[UUID]) -> list[dict[str, Any]]:
+    """Return those of the operations that exist, in the order of their ids."""
+    found = {row["id"]: row for row in (operations.by_ids(connection, ids) if ids else ())}
+    return [found[id] for id in ids if id in found]
+
+
+def _attention(
+    action: Mapping[str, Any],
+    last: Mapping[str, Any] | None,
+    alert_after: int,
+    apps: Mapping[int, str],
+) -> Attention:
+    """Return an action with its last operation that did not go well, if there is one."""
+    health = health_in(action, alert_after)
+    common: dict[str, Any] = {
+        "app": apps.get(action["small_app_id"], ""),
+        "action": action["name"],
+        "uid": action["uid"],
+        "is_over": health.is_healthy,
+        "health": health.sentence,
+        "times": 1 if last is None else last["times"],
+    }
+    if action["set_aside"] or last is None:
+        return Attention(**common, **_without_operation(action, health.sentence))
+    kind, reason, remedy, at = _trouble(last, health.sentence)
+    return Attention(
+        **common, kind=kind, reason=reason, remedy=remedy, at=at, operation_id=last["id"]
+    )
+
+
+def _without_operation(action: Mapping[str, Any], sentence: str) -> dict[str, Any]:
+    is_aside = bool(action["set_aside"])
+    return {
+        "kind": "set aside" if is_aside else action["last_state"] or "overdue",
+        "reason": action["set_aside"] or sentence,
+        "remedy": "edit" if is_aside else None,
+        "at": action["updated_at"] if is_aside else action["last_run_at"],
+        "operation_id": None,
+    }
+
+
+def _trouble(row: Mapping[str, Any], sentence: str) -> tuple[str, str, str | None, datetime | None]:
+    """Return kind, reason, remedy and instant of an operation that did not go well."""
+    state, said = row["state"], row["error"] or row["reason"]
+    if state == "missed":
+        return state, said or "no daemon ran in time", "rerun", row["finished_at"]
+    if state in TROUBLED:
+        return state, said or "it gave no reason", "retry", row["finished_at"]
+    return "overdue", sentence, None, row["occurrence_at"]

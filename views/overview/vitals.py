@@ -1,0 +1,55 @@
+"""Whether the installation itself works: its daemon, its workers, its queues, its last ticks."""
+
+from datetime import timedelta
+
+from pydantic import Field
+
+from models.sql import read_clock
+from models.store import actions, operations, overview, ticks
+from runtime.database import reading
+from views.installation import Installation
+from views.overview.timeline import Ticked, ticked_of
+from views.status import DAY, Daemon, SetAside, Worker, daemon_in
+from views.view import Instant, View
+
+TICKS = 120
+
+
+class Queue(View):
+    """A queue with operations in it."""
+
+    queue: str
+    waiting: int = Field(description="Operations that no worker has started.")
+    running: int
+    oldest_at: Instant | None = Field(description="When the longest waiting one was recorded.")
+    beaten_at: Instant | None = Field(description="The oldest heartbeat of a running one.")
+
+
+class Vitals(View):
+    """What of an installation must live for its actions to run."""
+
+    daemon: Daemon | None = Field(description="Null before the first tick.")
+    workers: tuple[Worker, ...]
+    queues: tuple[Queue, ...] = Field(description="Those with operations, by name.")
+    ticks: tuple[Ticked, ...] = Field(description="The last 120, in order.")
+    set_aside: tuple[SetAside, ...]
+    day: dict[str, int] = Field(description="Operations of the last 24 hours, by state.")
+
+
+def vitals_of(installation: Installation) -> Vitals:
+    """Return the vitals of the whole installation."""
+    settings = installation.settings
+    with reading(installation.engine) as connection:
+        now = read_clock(connection)
+        live = ticks.live_workers(connection, timedelta(seconds=settings.worker.lease_s))
+        return Vitals(
+            daemon=daemon_in(connection, settings, now),
+            workers=tuple(Worker.of(row) for row in live),
+            queues=tuple(Queue(**row) for row in overview.queues(connection)),
+            ticks=tuple(ticked_of(overview.last_ticks(connection, TICKS))),
+            set_aside=tuple(
+                SetAside(uid=row["uid"], name=row["name"], reason=row["set_aside"])
+                for row in actions.set_aside_actions(connection)
+            ),
+            day=operations.counts_by_state(connection, now - DAY),
+        )

@@ -1,0 +1,126 @@
+"""The page of one action, and what can be done with it."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import HTMLResponse, RedirectResponse
+from pydantic import BaseModel, Field
+
+from models.errors import NotFound, SchedulerError
+from models.roles import Permission
+from views import backfills, changes, explanation
+from views.actions import whole
+from views.installation import Installation
+from web.dashboard import drawing
+from web.dashboard.actions import change, undo_of
+from web.dashboard.documents import difference, pretty
+from web.dashboard.instants import in_zone
+from web.dashboard.rendering import Page, Undo, render, see
+from web.dashboard.session import Visitor, changing, viewing
+from web.dashboard.texts import say
+
+router = APIRouter(include_in_schema=False)
+Viewer = Annotated[Visitor, viewing()]
+Operator = Annotated[Visitor, changing(Permission.OPERATE)]
+Editor = Annotated[Visitor, changing(Permission.EDIT)]
+NEXT = 10
+
+
+class Asked(BaseModel):
+    """What the page of an action is asked: why (not) at an instant; the plan of a backfill."""
+
+    at: str = ""
+    first: str = Field("", alias="from")
+    last: str = Field("", alias="to")
+
+    def in_zone(self, zone: str) -> "Asked":
+        """Return the same with instants of the viewer's zone."""
+        first, last = in_zone(self.first, zone), in_zone(self.last, zone)
+        return Asked(at=in_zone(self.at, zone), **{"from": first, "to": last})
+
+
+@router.get("/apps/{app}/actions/{action}")
+def show_action(
+    request: Request, visitor: Viewer, action: str, asked: Annotated[Asked, Query()]
+) -> HTMLResponse:
+    """Show an action, with the answer to "why (not) at …?" and the plan of a backfill if asked."""
+    opened = visitor.opened
+    zone = Page(request).zone
+    found = whole.whole_of(opened, action, NEXT, zone)
+    shown = found.shown
+    revisions = found.revisions.root
+    runs = f"/operations?app={opened.app_name}&action={shown.uid}"
+    values: dict[str, Any] = {
+        "visitor": visitor,
+        "app": opened.app_name,
+        "shown": shown,
+        "deleted_at": found.deleted_at,
+        "next": found.next,
+        "calendar": drawing.calendar(found.past, runs),
+        "durations": drawing.durations(found.past, zone),
+        "document": pretty(shown.document),
+        "revisions": [
+            (one, difference(before.document if before else {}, one.document))
+            for one, before in zip(revisions, [*revisions[1:], None], strict=True)
+        ],
+        "asked": asked,
+        **_answers(opened, str(shown.uid), asked.in_zone(zone)),
+    }
+    return render(request, "action.html", values)
+
+
+def _answers(opened: Installation, action: str, asked: Asked) -> dict[str, Any]:
+    """Return the explanation and the plan that are asked for, or why there is none."""
+    explained, planned, fault = None, None, ""
+    try:
+        if asked.at:
+            explained = explanation.explain(opened, action, asked.at)
+        if asked.first and asked.last:
+            whole_range = backfills.Range(action=action, first=asked.first, last=asked.last)
+            planned = backfills.plan(opened, whole_range)
+    except SchedulerError as error:
+        fault = error.on_page
+    return {"explained": explained, "planned": planned, "fault": fault}
+
+
+@router.post("/apps/{app}/actions/{action}/backfill")
+def start_backfill(request: Request, visitor: Operator, app: str, action: str) -> RedirectResponse:
+    """Run a range of an action's past."""
+    form, zone = visitor.form, Page(request).zone
+    asked = backfills.Range(
+        action=action,
+        first=in_zone(form.one("from"), zone),
+        last=in_zone(form.one("to"), zone),
+        only=form.one("only") or None,
+    )
+    backfills.start(visitor.opened, asked)
+    return see(request, f"/apps/{app}/actions/{action}", say("action.backfill_started"))
+
+
+@router.post("/apps/{app}/actions/{action}/delete")
+def delete_action(request: Request, visitor: Editor, app: str, action: str) -> RedirectResponse:
+    """Delete an action."""
+    uid = str(whole.uid_of(visitor.opened, action))
+    change(visitor.opened, uid, "delete")
+    undo = Undo(f"/apps/{app}/actions/{uid}/restore", say("change.restore"))
+    return see(request, "/actions", say("change.done_delete", count=1), undo)
+
+
+@router.post("/apps/{app}/actions/{action}/restore")
+def restore_action(request: Request, visitor: Editor, app: str, action: str) -> RedirectResponse:
+    """Create a deleted action again, by its last revision."""
+    done = changes.add(visitor.opened, [whole.last_document(visitor.opened, action)]).root[0]
+    told = say("change.restored", name=done.name)
+    return see(request, f"/apps/{app}/actions/{done.uid}", told)
+
+
+@router.post("/apps/{app}/actions/{action}/{verb}")
+def change_action(
+    request: Request, visitor: Operator, app: str, action: str, verb: str
+) -> RedirectResponse:
+    """Run, pause or resume an action."""
+    if verb == "delete":
+        raise NotFound(say("change.unknown", verb=verb))
+    here = f"/apps/{app}/actions/{action}"
+    path = change(visitor.opened, action, verb) or here
+    return see(request, path, say(f"change.done_{verb}", count=1), undo_of(verb, here))

@@ -1,0 +1,155 @@
+"""The form of an action: a document, its meaning, and what storing it would do."""
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import HTMLResponse, RedirectResponse
+
+from models.errors import InvalidDocument, Outdated, Refused, SchedulerError
+from models.json_text import read_json
+from models.roles import Permission
+from views import actions, change_plan, changes, steps, templates, users
+from web.dashboard.documents import pretty
+from web.dashboard.rendering import ZONES, render, see
+from web.dashboard.session import Form, Visitor, changing, viewing
+from web.dashboard.texts import say
+
+router = APIRouter(include_in_schema=False)
+Editor = Annotated[Visitor, changing(Permission.EDIT)]
+ReaderOfEditor = Annotated[Visitor, viewing(Permission.EDIT)]
+# The rules that the form can write; static/form.js knows them by these names.
+RHYTHMS = ("minutes", "hours", "hour", "day", "weekdays", "week", "month", "event", "own")
+WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+EVENTS = ("instance.user.activated", "instance.user.created", "instance.user.last_seen")
+# The fields of policies: the place in the document, what it holds, and its choices.
+POLICIES = (
+    ("policy.overlap", "text", ("skip", "queue", "allow", "replace")),
+    ("policy.catch_up", "text", ("latest", "all")),
+    ("policy.look_back", "text", ()),
+    ("policy.time_limit", "text", ()),
+    ("policy.retry.max_attempts", "number", ()),
+    ("policy.retry.backoff", "list", ()),
+    ("hooks.on_success", "mail", ()),
+    ("hooks.on_failure", "mail", ()),
+    ("hooks.alert_after", "number", ()),
+)
+# What is said of a document before it is read.
+NOTHING = {"faults": (), "meaning": None, "planned": None}
+NEW_ACTION = {
+    "name": "",
+    "when": {"cron_rule": "0 7 * * mon", "timezone": "UTC"},
+    "operations": {},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A document as it is written, why it was refused, and the revision that it was read from."""
+
+    text: str
+    error: SchedulerError | None = None
+    revision: str = ""
+    # Of the action; empty for a new one.
+    uid: str = ""
+    # Whether it comes from another session, and is not saved yet.
+    is_kept: bool = False
+
+    @classmethod
+    def of(cls, form: Form, error: SchedulerError | None = None, *, is_kept: bool = False) -> Any:
+        """Return the draft that a form holds."""
+        text, revision, uid = (form.one(name) for name in ("document", "revision", "uid"))
+        return cls(text, error, revision, uid, is_kept)
+
+
+# The second and third are addresses of a draft, should somebody go to them again.
+@router.get("/apps/{app}/new-action")
+@router.get("/apps/{app}/store")
+@router.get("/apps/{app}/draft")
+def new_action(request: Request, visitor: ReaderOfEditor, app: str) -> HTMLResponse:
+    """Show an empty document to fill in."""
+    return _edit(request, visitor, app, Draft(pretty(NEW_ACTION)))
+
+
+@router.get("/apps/{app}/actions/{action}/edit")
+def edit_action(request: Request, visitor: ReaderOfEditor, app: str, action: str) -> HTMLResponse:
+    """Show the document of an action to change it."""
+    shown = actions.show(visitor.opened, action)
+    return _edit(request, visitor, app, Draft(pretty(shown.document), uid=str(shown.uid)), shown)
+
+
+@router.post("/apps/{app}/draft")
+def continue_draft(request: Request, visitor: Editor, app: str) -> HTMLResponse:
+    """Show a draft that an ended session left."""
+    return _edit(request, visitor, app, Draft.of(visitor.form, is_kept=True))
+
+
+@router.post("/apps/{app}/check")
+def check_document(request: Request, visitor: Editor, app: str) -> HTMLResponse:
+    """Show what a document means and what storing it would do; nothing is stored."""
+    return render(request, "meaning.html", _meaning(visitor, app, visitor.form.one("document")))
+
+
+@router.post("/apps/{app}/store", response_model=None)
+def store_document(request: Request, visitor: Editor, app: str) -> HTMLResponse | RedirectResponse:
+    """Store a document: as a new action, or as the next revision of the one it was read from."""
+    draft: Draft = Draft.of(visitor.form)
+    try:
+        document = read_json(draft.text.encode())
+        if draft.uid:
+            read = int(draft.revision) if draft.revision.isdecimal() else None
+            done = changes.put(visitor.opened, draft.uid, document, read)
+        else:
+            (done,) = changes.add(visitor.opened, [document]).root
+    except (InvalidDocument, Outdated, Refused) as error:
+        return _edit(request, visitor, app, Draft.of(visitor.form, error))
+    told = say(f"edit.{done.change}", name=done.name, revision=done.revision)
+    return see(request, f"/apps/{app}/actions/{done.uid}", told)
+
+
+def _edit(
+    request: Request,
+    visitor: Visitor,
+    app: str,
+    draft: Draft,
+    shown: actions.Action | None = None,
+) -> HTMLResponse:
+    """Return the form; `shown` is the action as it is now, if it was read already."""
+    opened = visitor.opened
+    if shown is None and draft.uid:
+        shown = actions.show(opened, draft.uid)
+    values = {
+        "visitor": visitor,
+        "app": app,
+        "shown": shown,
+        "draft": draft,
+        "text": draft.text,
+        # A change that was made meanwhile is not overwritten by a second try.
+        "revision": draft.revision or (shown.revision if shown else ""),
+        "is_outdated": isinstance(draft.error, Outdated),
+        "has_faults": isinstance(draft.error, InvalidDocument),
+        "steps": steps.list_steps(opened).steps,
+        "template": next((one.name for one in templates.list_templates(opened).root), ""),
+        "groups": [one.name for one in users.list_groups(opened).root],
+        "zones": ZONES,
+        "rhythms": RHYTHMS,
+        "weekdays": WEEKDAYS,
+        "events": EVENTS,
+        "policies": POLICIES,
+    }
+    meaning = _meaning(visitor, app, draft.text) if draft.uid or draft.error else NOTHING
+    return render(request, "edit.html", {**meaning, **values}, 422 if draft.error else 200)
+
+
+def _meaning(visitor: Visitor, app: str, text: str) -> dict[str, Any]:
+    """Return what the page says of a document: its faults, or its meaning and what it changes."""
+    values: dict[str, Any] = {**NOTHING, "visitor": visitor, "app": app, "text": text}
+    try:
+        document = read_json(text.encode())
+        (meaning,) = changes.check(visitor.opened, [document]).root
+        (planned,) = change_plan.plan_changes(visitor.opened, [document]).actions
+    except InvalidDocument as error:
+        return {**values, "faults": error.problems}
+    except Refused as error:
+        return {**values, "faults": (error,)}
+    return {**values, "meaning": meaning, "planned": planned}

@@ -1,0 +1,61 @@
+"""The page of a mail template: how it looks to a person, and a test of it."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Request
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
+
+from models.errors import InvalidDocument, Refused
+from models.roles import Permission
+from views import templates
+from web.dashboard.rendering import POLICY, render, see
+from web.dashboard.session import Visitor, changing, viewing
+from web.dashboard.texts import say
+
+router = APIRouter(include_in_schema=False)
+Viewer = Annotated[Visitor, viewing()]
+Editor = Annotated[Visitor, changing(Permission.EDIT)]
+# The page shows the mail in a frame.
+FRAMED = f"{POLICY}; frame-src 'self'"
+# Of a mail: it styles itself, and neither loads nor runs anything.
+HEADERS = {
+    "Content-Security-Policy": "sandbox; default-src 'none'; style-src 'unsafe-inline';"
+    " img-src data:; frame-ancestors 'self'"
+}
+
+
+@router.get("/apps/{app}/templates/{template}")
+def show_template(
+    request: Request, visitor: Viewer, app: str, template: str, user: str = ""
+) -> HTMLResponse:
+    """Show a template with the values of a user, or with sample values."""
+    made, fault = None, ""
+    try:
+        made = templates.preview(visitor.opened, template, user or None)
+    except (InvalidDocument, Refused) as error:
+        fault = error.on_page
+    values = {
+        "visitor": visitor,
+        "app": app,
+        "template": template,
+        "user": user,
+        "made": made,
+        "fault": fault,
+    }
+    return render(request, "mail.html", values, headers={"Content-Security-Policy": FRAMED})
+
+
+@router.get("/apps/{app}/templates/{template}/html")
+def show_html(visitor: Viewer, template: str, user: str = "") -> Response:
+    """Return the HTML part alone, for the frame of the page."""
+    made = templates.preview(visitor.opened, template, user or None)
+    return HTMLResponse(templates.html_of(made), headers=HEADERS)
+
+
+@router.post("/apps/{app}/templates/{template}/send-test")
+def send_test(request: Request, visitor: Editor, app: str, template: str) -> RedirectResponse:
+    """Send a template to one address."""
+    to, user = visitor.form.one("to").strip(), visitor.form.one("user").strip()
+    done = templates.send_test(visitor.opened, template, to, user or None)
+    told = say("mail.sent", to=done.to, message=done.message)
+    return see(request, f"/apps/{app}/templates/{template}", told)
