@@ -8,7 +8,8 @@ A line `$ command` is run, the lines under it are what it prints. They are compa
 
 A ```json, ```python or ```yaml block after a paragraph with "as `NAME`" is saved as that file.
 `make up` starts `minutehand up --demo` in the background, `minutehand up` and `celery` themselves;
-each line that is shown has to come. `export` holds for what follows, with `$PWD` for the folder.
+each line that is shown has to come. `export` holds for what follows, until `unset`, with `$PWD` for
+the folder.
 `source …` does nothing: the commands are on the path already.
 """
 
@@ -120,7 +121,6 @@ class Terminal:
             (self.folder / name).symlink_to(ROOT / name)
         mine = {key: value for key, value in os.environ.items() if not key.startswith("SCHED_")}
         path = f"{Path(sys.executable).parent}{os.pathsep}{mine.get('PATH', '')}"
-        # Several pages run at once.
         # Several pages run at once, each with a port of its own for the one that pages show.
         self._port = str(free_port())
         web = {"SCHED_WEB_PORT": self._port}
@@ -140,6 +140,11 @@ class Terminal:
         if text.startswith("export "):
             for name in re.findall(r"(\w+)=", text):
                 self.environment[name] = self._output_of(f'{text}; printf %s "${name}"')
+            self._end_shell()
+        elif text.startswith("unset "):
+            for name in text.split()[1:]:
+                del self.environment[name]
+            self._end_shell()
         elif text.startswith(BACKGROUND):
             self._start(text, part.shown)
         else:
@@ -147,8 +152,7 @@ class Terminal:
 
     def close(self) -> None:
         """Stop what runs in the background as Ctrl-C does; it ends without an error."""
-        if self._shell is not None:
-            self._shell.communicate(timeout=TIMEOUT_S)
+        self._end_shell()
         codes = []
         # What was started last needs what was started before it.
         for child in reversed(self.children):
@@ -157,6 +161,12 @@ class Terminal:
             child.send_signal(signal.SIGTERM if is_celery else signal.SIGINT)
             codes.append(child.wait(TIMEOUT_S))
         assert codes == [0] * len(self.children), "a background command failed"
+
+    def _end_shell(self) -> None:
+        """End the process of the commands; the next one has the present environment."""
+        if self._shell is not None:
+            self._shell.communicate(timeout=TIMEOUT_S)
+            self._shell = None
 
     def _start(self, text: str, shown: tuple[str, ...]) -> None:
         """Start a command that goes on; wait until each shown line is among what it prints."""
