@@ -26,13 +26,17 @@ def list_operations(
     action: Annotated[str | None, typer.Option(help="Only of this action (name or uid).")] = None,
     state: Annotated[list[OperationState] | None, typer.Option(help="Only in this state.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="Most operations to list.")] = 20,
+    since: Annotated[
+        str | None,
+        typer.Option(help="Only of occurrences from then on: an instant, or P1D for a day back."),
+    ] = None,
     again: Watch = False,
 ) -> None:
     """List operations, the newest first."""
     opened = existing(context)
 
     def listed() -> operations.Operations:
-        return opened.ask(operations.list_operations, action, state or (), limit)
+        return opened.ask(operations.list_operations, action, state or (), limit, since)
 
     if again:
         shown_again(context, listed)

@@ -9,9 +9,11 @@ import sqlalchemy as sa
 from pydantic import Field
 
 from models.action.plan import Target
+from models.durations import parse_span
 from models.errors import Refused
 from models.notices import shown_target
 from models.operation import Cause, OperationState
+from models.sql import read_clock
 from models.store import notices, operations
 from models.store.operations import pages
 from runtime.database import glancing, reading
@@ -145,13 +147,23 @@ class Log(Listing[LogLine]):
 
 
 def list_operations(
-    installation: Installation, action: str | None, states: Sequence[OperationState], limit: int
+    installation: Installation,
+    action: str | None,
+    states: Sequence[OperationState],
+    limit: int,
+    since: str | None = None,
 ) -> Operations:
-    """Return a small app's newest operations, of one action or all, in some states or any."""
+    """Return a small app's newest operations, of one action or all, in some states or any.
+
+    With `since`, an instant or a duration back from now, only those of occurrences from then on.
+    """
     app = installation.small_app
     with reading(installation.engine) as connection:
         uid = find(connection, installation, action)["uid"] if action else None
-        rows = operations.recent(connection, limit, small_app_id=app.id, uid=uid, states=states)
+        begin = None if since is None else _beginning(connection, since, app.zone)
+        rows = operations.recent(
+            connection, limit, small_app_id=app.id, uid=uid, states=states, since=begin
+        )
     return Operations(readable(rows))
 
 
@@ -191,6 +203,16 @@ def page(
 
 def _read(name: str, text: str | None, zone: str) -> datetime | None:
     return None if text is None else instant_of(name, text, zone)
+
+
+def _beginning(connection: sa.Connection, text: str, zone: str) -> datetime:
+    """Return the instant that a user wrote, or that lies a duration back from now."""
+    if text.upper().startswith("P"):
+        try:
+            return read_clock(connection) - parse_span(text)
+        except ValueError as error:
+            raise Refused(f"since {text!r}: {error}") from None
+    return instant_of("since", text, zone)
 
 
 def _cursor(rows: Sequence[Mapping[str, Any]]) -> str | None:

@@ -45,9 +45,13 @@ def list_newest(
     action: str | None = None,
     state: Annotated[list[OperationState] | None, Query()] = None,
     limit: Annotated[int, Query(ge=1, le=10_000)] = 20,
+    since: Annotated[
+        str | None,
+        Query(description="Of occurrences from then on; a duration such as P1D is back from now."),
+    ] = None,
 ) -> operations.Operations:
     """List the operations of a small app's latest occurrences, the newest first."""
-    return operations.list_operations(opened, action, state or (), limit)
+    return operations.list_operations(opened, action, state or (), limit, since)
 
 
 @router.get("/operations/{id}")

@@ -146,8 +146,12 @@ def recent(
     small_app_id: int | None = None,
     uid: UUID | None = None,
     states: Collection[str] = (),
+    since: datetime | None = None,
 ) -> list[dict[str, Any]]:
-    """Return the newest operations first, of one small app or action, in some states or all."""
+    """Return the newest operations first, of one small app or action, in some states or all.
+
+    With `since`, only those of occurrences at or after it.
+    """
     query = with_action_name().order_by(operations.c.occurrence_at.desc(), operations.c.id)
     if small_app_id is not None:
         query = query.where(operations.c.small_app_id == small_app_id)
@@ -155,6 +159,8 @@ def recent(
         query = query.where(operations.c.action_uid == uid)
     if states:
         query = query.where(operations.c.state.in_(states))
+    if since is not None:
+        query = query.where(operations.c.occurrence_at >= since)
     return [dict(row._mapping) for row in connection.execute(query.limit(limit))]
 
 

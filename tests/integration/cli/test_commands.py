@@ -169,6 +169,19 @@ def test_a_manual_run_without_a_broker_is_recorded_and_stays_pending(
     assert call("operation", "state", shown[0]["id"]).out == "pending\n"
 
 
+def test_operations_are_listed_since_an_instant_or_a_duration(call: Call, write: Write) -> None:
+    call("action", "add", write(make_document()))
+    call("action", "run", "every minute")
+
+    def since(text: str) -> Result:
+        return call("operation", "list", "--since", text, "--json")
+
+    assert len(since("PT1H").json) == len(since("2026-01-01T00:00:00Z").json) == 1
+    assert since("2099-01-01T00:00").json == []
+    assert since("yesterday").code == since("PT").code == 2
+    assert "since 'yesterday': " in since("yesterday").err
+
+
 def test_waiting_in_vain_is_a_failure(call: Call, write: Write) -> None:
     call("action", "add", write(make_document()))
 
