@@ -101,7 +101,8 @@ def refuse_others(present: Actions, documents: Iterable[Mapping[str, Any]]) -> N
     if others:
         raise Refused(
             f"nothing is stored: {len(others)} of these names are those of actions that this import"
-            f" has not made ({listed(others)}); rename them on one side, or give the actions its owner"
+            f" has not made ({listed(others)}); rename one of each two, or give the actions its"
+            " owner"
         )
 
 

@@ -79,6 +79,34 @@ def test_what_is_refused(found: Mapping[str, Outcome], name: str, why: str) -> N
     assert found[name].instead
 
 
+@pytest.mark.parametrize(
+    ("changes", "every"),
+    [
+        pytest.param({"args": 5}, 1, id="arguments"),
+        pytest.param({"start_time": "0001-01-01T00:00:00+23:00"}, 1, id="before_all_time"),
+        pytest.param({"start_time": "9999-12-31T23:59:59.5"}, 1, id="after_all_time"),
+        pytest.param({}, "often", id="text"),
+        pytest.param({}, None, id="null"),
+        pytest.param({}, 10**30, id="for_ever"),
+    ],
+)
+def test_a_row_that_only_sqlite_takes_does_not_end_the_import(
+    changes: Mapping[str, object], every: object
+) -> None:
+    strange = {"id": 1, "name": "it", "task": "t", "enabled": 1, "interval_id": 1, **changes}
+    sound = {"id": 2, "name": "two", "task": "t", "enabled": 1, "interval_id": 2}
+    intervals = {
+        1: {"id": 1, "every": every, "period": "days"},
+        2: {"id": 2, "every": 1, "period": "days"},
+    }
+    read = Tables((strange, sound), {"interval_id": intervals})
+
+    one, other = outcomes(entries_of(read, NOW, "celery"), CONTEXT)
+
+    assert (one.kind, one.name) == ("cannot", "it")
+    assert (other.kind, other.name) == ("same", "two")
+
+
 def test_a_crontab_task(found: Mapping[str, Outcome]) -> None:
     headers = {"periodic_task_name": "daily"}
     step = {"args": ["Paris"], "kwargs": {"dry": False}, "queue": "orders", "headers": headers}
