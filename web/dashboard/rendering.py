@@ -191,7 +191,7 @@ def see(
     request.app.state.overviews.forget()
     made = RedirectResponse(f"{root}{path}", 303)
     if notice:
-        button = undo and [undo.path, undo.label, undo.fields]
+        button = [undo.path, undo.label, undo.fields] if undo else None
         made.set_cookie(
             NOTICE_COOKIE,
             quote(json.dumps([notice, button, _seal(button, _key(request))])),
