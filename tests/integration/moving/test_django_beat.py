@@ -1,6 +1,7 @@
 """The tables of django-celery-beat, made by Django itself, as entries."""
 
 import json
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -184,6 +185,19 @@ def test_a_database_that_cannot_be_read_is_refused_without_its_password(url: str
         pytest.fail("it was opened")
 
     assert "s3cret" not in str(refused.value)
+
+
+@pytest.mark.parametrize("name", ["shop.db", "shop#2.db"])
+def test_the_file_is_only_read(tmp_path: Path, name: str) -> None:
+    file = tmp_path / name
+    sqlite3.connect(file).execute("CREATE TABLE shops (id)").connection.close()
+
+    with foreign_database(f"sqlite:///{file}") as connection:
+        assert sa.inspect(connection).get_table_names() == ["shops"]
+        with pytest.raises(sa.exc.OperationalError, match="readonly"):
+            connection.execute(sa.text("INSERT INTO shops VALUES (1)"))
+
+    assert list(tmp_path.iterdir()) == [file]
 
 
 def test_another_database_is_refused(tmp_path: Path) -> None:
