@@ -491,7 +491,7 @@ def test_lines_end_with_a_newline_only(call: Call, write: Write) -> None:
         ("&a [*a]", "the anchor or alias 'a' is not allowed"),
         ("name: &a x\ntitle: *a", "the anchor or alias 'a' is not allowed"),
         ("[" * 5_000, "nested too deeply"),
-        ("? {}\n: 1", "is no YAML"),
+        ("? {}\n: 1", "is not YAML"),
     ],
 )
 def test_yaml_that_hangs_or_breaks_is_refused(
