@@ -27,7 +27,8 @@ def runs(row: Row, now: datetime, lease: timedelta) -> str:
     if row["cancel_requested_at"] is not None:
         text += f"; it was asked to end at {_at(row['cancel_requested_at'])}"
     if now - row["heartbeat_at"] > lease:
-        text += f"; its worker has been silent since {_at(row['heartbeat_at'])}: a tick takes it back"
+        silent = _at(row["heartbeat_at"])
+        text += f"; its worker has been silent since {silent}: a tick takes it back"
     return text + _attempts(row)
 
 
