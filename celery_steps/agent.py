@@ -41,6 +41,8 @@ T = TypeVar("T")
 WATCH_S = 0.5
 CHECK_S = 0.05
 QUIET_S = 1.0
+# Of a request, in bytes: a task's progress and end are the longest.
+LONGEST_LINE = 16 * 2**20
 
 
 class Agent:
@@ -133,7 +135,7 @@ class Session:
     def serve(self) -> None:
         """Answer until the connection closes; then put back or end an operation still held."""
         try:
-            for line in self.source:
+            while line := self.source.readline(LONGEST_LINE):
                 asked = json.loads(line)
                 # The number shows which request this answers.
                 answer = {**self._answer(asked), "n": asked.get("n")}
@@ -167,7 +169,7 @@ class Session:
     def _heard(self, asked: dict[str, Any]) -> dict[str, Any]:
         try:
             self.worker = described_worker(asked)
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
             reason = f"this release of the agent does not understand it ({text_of(error)})"
             return {"state": "refused", "reason": reason}
         self.agent.workers.heard(self.worker)

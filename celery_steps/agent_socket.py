@@ -5,7 +5,6 @@ import shutil
 import socket
 import socketserver
 import stat
-from contextlib import suppress
 from pathlib import Path
 
 from models.errors import Refused
@@ -24,7 +23,7 @@ def listening(
     check_folder(path.parent)
     _remove_stale(path)
     # The umask is the process's: no other thread makes files yet.
-    before = os.umask(0o117 if group else 0o177)
+    before = os.umask(0o177)
     try:
         server = Server(str(path), handler)
     except OSError as error:
@@ -34,8 +33,11 @@ def listening(
     if group is not None:
         try:
             shutil.chown(path, group=group)
+            # Only now: until then the socket has the group of this account.
+            path.chmod(0o660)
         except (LookupError, PermissionError) as error:
             server.server_close()
+            path.unlink(missing_ok=True)
             raise Refused(f"--group {group!r} cannot be given the socket: {error}") from None
     return server
 
@@ -63,5 +65,7 @@ def _remove_stale(path: Path) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         if probe.connect_ex(str(path)) == 0:
             raise Refused(f"another agent serves {path} already")
-    with suppress(FileNotFoundError):
-        path.unlink()
+    try:
+        path.unlink(missing_ok=True)
+    except PermissionError:
+        raise Refused(f"--socket {path} is another account's; name another path") from None

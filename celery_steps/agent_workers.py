@@ -17,6 +17,8 @@ logger = logging.getLogger("minutehand.agent")
 
 # A worker repeats what it follows every two seconds.
 HEARD_S = 10.0
+# What the table takes: all workers are recorded together, and none may keep the others out.
+LARGEST_PID = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +32,16 @@ class Worker:
 
 
 def described_worker(given: Mapping[str, Any]) -> Worker:
-    """Return the worker that a client describes; raises KeyError, TypeError or ValueError."""
+    """Return the worker that a client describes.
+
+    Raises KeyError, TypeError, ValueError or OverflowError.
+    """
     follows = tuple(str(name) for name in given["follows"])
     queues = ",".join(str(name) for name in given["queues"])
-    return Worker(str(given["name"]), queues, follows, int(given["pid"]))
+    pid = int(given["pid"])
+    if not 0 <= pid <= LARGEST_PID:
+        raise ValueError(f"pid {pid} is no process's")
+    return Worker(str(given["name"]), queues, follows, pid)
 
 
 class Workers:

@@ -26,6 +26,9 @@ OWN_HEADERS = frozenset(
         "root_id", "shadow", "stamped_headers", "stamps", "task", "timelimit",
     }
 )  # fmt: skip
+# What brokers and their clients obey: RabbitMQ sends a copy to each queue that CC and BCC name,
+# which no grant admits, and a receiver unpacks a body that `compression` names.
+OF_BROKERS = frozenset({"BCC", "CC", "compression"})
 
 
 def _arguments(value: object) -> object:
@@ -38,6 +41,9 @@ def _headers(headers: dict[str, JsonValue]) -> dict[str, JsonValue]:
     taken = sorted(OWN_HEADERS & set(headers))
     if taken:
         raise ValueError(f"{taken[0]!r} is a header of Celery's or Minutehand's own; rename it")
+    obeyed = sorted(OF_BROKERS & set(headers))
+    if obeyed:
+        raise ValueError(f"{obeyed[0]!r} is a header that brokers obey; rename it")
     return headers
 
 

@@ -14,7 +14,7 @@ from moving.entries import Entry, Refused
 from moving.foreign_database import foreign_database
 from runtime.clock import utc_now
 from runtime.visible import visible_line
-from views import changes, moving
+from views import actions, changes, moving
 from views.files import read_one
 
 # In bytes: more than ten thousand entries.
@@ -96,6 +96,10 @@ def _import(
         for line in report(made, is_stored=apply):
             sys.stderr.write(f"{visible_line(line)}\n")
     if apply and made.documents:
+        present = door(context).ask(
+            actions.list_actions, all_apps=False, unhealthy=False, owner=None
+        )
+        moving.refuse_others(present, made.documents)
         stored = door(context).ask(changes.apply, made.documents)
         made = made.model_copy(update={"changes": stored})
     show(context, made)

@@ -58,7 +58,8 @@ def find_agent(agent: str | os.PathLike[str] | None, environ: Mapping[str, str])
         # -P keeps the working directory out of the agent's module path.
         return Program((sys.executable, "-P", "-m", SERVER), is_foreign=False)
     on_path = shutil.which(SERVER, path=environ.get("PATH"))
-    if on_path is not None:
+    # A relative entry of PATH, or an empty one, is the directory that the worker happens to be in.
+    if on_path is not None and os.path.isabs(on_path):
         return Program((on_path,))
     raise NoAgent(
         "no agent: this environment has minutehand-client alone; install the server into an "

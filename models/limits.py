@@ -31,6 +31,14 @@ def sent_enough(messages: int) -> str:
     return f"waits: its small app sends at most {messages:,} messages a minute ({PREFIX}MESSAGES)"
 
 
+def tested_enough(messages: int) -> str:
+    """Return why a test mail is not sent."""
+    return (
+        f"the small app has sent its {messages:,} messages of this minute ({PREFIX}MESSAGES); "
+        "try again in the next one"
+    )
+
+
 def is_close(used: float, most: int) -> bool:
     """Return whether a limit is close or reached; 0 is none."""
     return most > 0 and used >= CLOSE * most

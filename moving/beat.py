@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field, JsonValue
 
 from models.document import Document, read_document
 from models.durations import format_span
-from models.errors import InvalidDocument
+from models.errors import InvalidDocument, Problem
 from models.parsing import Reading
 from models.values import Flag, parse_list, parse_text
 from moving.celery_fires import CrontabFires
@@ -18,6 +18,7 @@ from moving.entries import CannotMove, Entry, Refused
 
 VERSION = 1
 OWNER = "import:beat"
+LONGEST_S = timedelta(days=36_600).total_seconds()
 ROUNDED = "its instants are those of the sun, at the nearest full minute"
 
 Text = Annotated[str, BeforeValidator(parse_text)]
@@ -52,6 +53,9 @@ def entries_of(document: object, file: str) -> Iterator[Entry | Refused]:
     read, problems = read_document(BeatSchedule, document, Reading())
     if read is None or problems:
         raise InvalidDocument(problems)
+    if read.minutehand_beat != VERSION:
+        remedy = f"is another release's; write it with one that writes {VERSION}"
+        raise InvalidDocument([Problem("minutehand_beat", read.minutehand_beat, remedy)])
     for number, one in enumerate(read.entries):
         where = f"{file} entries[{number}]"
         try:
@@ -113,7 +117,9 @@ def solar_rule(event: object, lat: Any, lon: Any) -> dict[str, Any]:
 
 
 def every(seconds: float) -> dict[str, Any]:
-    """Return the rule of an interval; raises CannotMove for parts of a second."""
+    """Return the rule of an interval; raises CannotMove for parts of a second, and for ages."""
+    if seconds > LONGEST_S:
+        raise CannotMove(f"its interval of {seconds:g} s is too long", "write a shorter one")
     if seconds <= 0 or seconds != int(seconds):
         why = f"its interval of {seconds:g} s is not a whole number of seconds"
         raise CannotMove(why, "let one run of the task do the work of several")

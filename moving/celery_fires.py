@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from cron.zone import zone_named
+from cron.zone import canonical_name, zone_named
 from moving.celery_rules import Crontab, engine_of
 
 NOTHING = timedelta(0)
@@ -29,7 +29,8 @@ class CrontabFires:
         engine: Any = engine_of(self.crontab.fields)
         clock = SimpleNamespace(now=since)
         engine.app = SimpleNamespace(
-            timezone=ZoneInfo(self.crontab.zone), conf=SimpleNamespace(enable_utc=True)
+            timezone=ZoneInfo(canonical_name(self.crontab.zone)),
+            conf=SimpleNamespace(enable_utc=True),
         )
         engine.nowfun = lambda: clock.now
         changes = changes_between([self.crontab.zone], since - AROUND, until + AROUND)

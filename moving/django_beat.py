@@ -9,6 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from cron import CronSchedule
+from minutehand.error_text import text_of
 from models.errors import Refused as RefusedCommand
 from models.values import format_instant
 from moving.beat import ROUNDED, every, solar_rule
@@ -80,11 +81,15 @@ def entries_of(
 ) -> Iterator[Entry | Refused]:
     """Yield the periodic tasks; a task without a queue goes to `default_queue`."""
     for row in tables.tasks:
-        name, where = str(row["name"]), f"{TASKS} {row['id']}"
+        name, where = str(row.get("name")), f"{TASKS} {row['id']}"
         try:
             yield _entry(row, tables, now, default_queue)
         except CannotMove as error:
             yield Refused(name, where, error.why, error.instead)
+        except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+            # SQLite keeps any value in any column.
+            why = f"its rows hold what django-celery-beat does not write: {text_of(error)}"
+            yield Refused(name, where, why, "correct them, or write an action for it")
 
 
 def _entry(row: Row, tables: Tables, now: datetime, default_queue: str | None) -> Entry:

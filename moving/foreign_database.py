@@ -1,9 +1,11 @@
 """The database of another scheduler, which is only read."""
 
+import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import sqlalchemy as sa
 
@@ -47,6 +49,6 @@ def _engine(url: sa.URL) -> sa.Engine:
         if not path.is_file():
             raise Refused(f"there is no file {str(path)!r}; {REMEDY}")
         # Opened as a file that is only read: nothing is made or changed.
-        opened = f"sqlite:///file:{path.absolute()}?mode=ro&uri=true"
-        return sa.create_engine(opened)
+        opened = f"file:{quote(str(path.absolute()))}?mode=ro"
+        return sa.create_engine("sqlite://", creator=lambda: sqlite3.connect(opened, uri=True))
     raise Refused(f"{url.drivername} is not supported; {REMEDY}")

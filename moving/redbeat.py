@@ -25,6 +25,8 @@ def read_definitions(url: str, prefix: str = PREFIX) -> dict[str, str]:
     try:
         with redis.Redis.from_url(url, socket_timeout=TIMEOUT_S, decode_responses=True) as client:
             return dict(_definitions(client, prefix))
+    except UnicodeDecodeError:
+        raise RefusedCommand("Redis has keys that are no text; write RedBeat's prefix") from None
     except ValueError:
         raise RefusedCommand("the URL is not understood; write redis://HOST:PORT/0") from None
     except redis.RedisError as error:
@@ -87,7 +89,11 @@ def _options(options: Any, queue: str) -> Any:
 def _schedule(written: Mapping[str, Any]) -> dict[str, Any]:
     match written.get("__type__"):
         case "crontab":
-            return {"crontab": {name: value for name, value in written.items() if name[0] != "_"}}
+            return {
+                "crontab": {
+                    name: value for name, value in written.items() if not name.startswith("_")
+                }
+            }
         case "interval":
             return {"every_s": written.get("every"), "relative": bool(written.get("relative"))}
         case kind:

@@ -50,5 +50,5 @@ def _check(engine: sa.Engine, settings: Settings) -> None:
 def _worker(line: str) -> Worker:
     try:
         return described_worker(json.loads(line))
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, OverflowError):
         raise Refused("the agent is started by minutehand.follow(app) in a worker") from None

@@ -15,6 +15,9 @@ from tasks.lease import WRITE_EVERY_S
 from tasks.log_lines import Lines, LogLines
 from tasks.step_states import Script
 
+# In characters: the lease is renewed in the same transaction, and all lines must fit into a row.
+LONGEST_LINE = 10_000
+
 
 class Progress:
     """What the row of one running attempt shows: steps, phase, message, counts, log lines."""
@@ -91,11 +94,16 @@ class LineHandler(logging.Handler):
         self.lines = lines
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep the record as a line: at, level, message."""
-        self.lines.append(
-            {
-                "at": utc_now().isoformat(timespec="milliseconds"),
-                "level": record.levelname,
-                "message": record.getMessage(),
-            }
-        )
+        """Keep the record as a line: at, level, message.
+
+        As with any handler of Python's, a record that cannot be written does not fail its step.
+        """
+        try:
+            message = record.getMessage()
+        except Exception:  # a user's __str__, or a format without its values
+            self.handleError(record)
+            return
+        if len(message) > LONGEST_LINE:
+            message = f"{message[:LONGEST_LINE]}…"
+        at = utc_now().isoformat(timespec="milliseconds")
+        self.lines.append({"at": at, "level": record.levelname, "message": message})

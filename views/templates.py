@@ -10,9 +10,12 @@ from pydantic import Field
 
 from minutehand.steps import Recipient
 from models.errors import InvalidDocument, NotFound, Refused, SchedulerError
+from models.limits import tested_enough
 from models.problems import unknown_name
 from models.sql import read_clock
+from models.store import audit, usage
 from models.store.people import users
+from models.store.usage import Used
 from runtime.database import reading
 from small_apps.bounded.limits import OverLimit
 from small_apps.mail.checks import problems_of_template
@@ -190,7 +193,10 @@ def html_of(made: TemplatePreview) -> str:
 
 
 def send_test(installation: Installation, name: str, to: str, user: str | None) -> TriedMail:
-    """Send a template to one address; raises Refused and SchedulerError."""
+    """Send a template to one address; raises Refused and SchedulerError.
+
+    It counts towards the small app's messages a minute, and stands in the audit trail.
+    """
     made = _rendered(installation, name, user)
     settings = installation.settings
     with reading(installation.engine) as connection:
@@ -200,6 +206,7 @@ def send_test(installation: Installation, name: str, to: str, user: str | None) 
     envelope = Envelope(sender, to, None, message_id, now, settings.mail.reply_to, made.way_out)
     try:
         message = build_message(made.content, envelope)
+        _note_test(installation, name, to)
         with open_transport(settings) as transport:
             transport.send(message)
             return TriedMail(template=name, to=to, message=transport.told(1))
@@ -207,3 +214,21 @@ def send_test(installation: Installation, name: str, to: str, user: str | None) 
         raise Refused(f"--to {error}") from None
     except (MailRefused, MailServerFailed) as error:
         raise SchedulerError(f"the test mail was not accepted: {error}") from None
+
+
+def _note_test(installation: Installation, name: str, to: str) -> None:
+    """Count a test mail and write it to the audit trail; raises Refused beyond the limit.
+
+    Noted before it is sent: a mail may have arrived though its server's answer did not.
+    """
+    app, most = installation.small_app, installation.settings.limits.messages
+    with installation.engine.begin() as connection:
+        if not usage.spend(connection, app.id, Used.MESSAGES, 1, most):
+            raise Refused(tested_enough(most))
+        audit.write(
+            connection,
+            small_app_id=app.id,
+            actor=installation.actor,
+            verb="template.send_test",
+            objects={name: {"to": to}},
+        )

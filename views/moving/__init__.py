@@ -1,6 +1,6 @@
 """What becomes of another scheduler's entries: the report of an import."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
@@ -8,11 +8,13 @@ from pydantic import Field
 
 from models.action import ParseContext
 from models.errors import Refused
+from models.problems import listed
 from models.values import format_instant, parse_instant
 from moving.entries import Entry
 from moving.entries import Refused as RefusedEntry
 from moving.outcomes import COMPARED, Outcome, outcomes
 from runtime.clock import utc_now
+from views.actions import Actions
 from views.changes import Changes
 from views.installation import Installation
 from views.view import Instant, View
@@ -86,6 +88,22 @@ def imported(
         cut_over_at=at,
         tasks=tuple(sorted({task for one in found for task in _tasks(one.document)})),
     )
+
+
+def refuse_others(present: Actions, documents: Iterable[Mapping[str, Any]]) -> None:
+    """Raise Refused if a document would replace an action that no such import has made."""
+    owners = {one.name: one.owner for one in present.root}
+    others = [
+        one["name"]
+        for one in documents
+        if one["name"] in owners and owners[one["name"]] != one.get("owner")
+    ]
+    if others:
+        raise Refused(
+            f"nothing is stored: {len(others)} of these names are those of actions that this import"
+            f" has not made ({listed(others)}); rename one of each two, or give the actions its"
+            " owner"
+        )
 
 
 def cut_over_of(text: str, now: datetime) -> datetime:

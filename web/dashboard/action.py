@@ -10,7 +10,6 @@ from models.errors import NotFound, SchedulerError
 from models.roles import Permission
 from views import backfills, changes, explanation
 from views.actions import whole
-from views.installation import Installation
 from web.dashboard import drawing
 from web.dashboard.actions import change, undo_of
 from web.dashboard.documents import difference, pretty
@@ -64,18 +63,21 @@ def show_action(
             for one, before in zip(revisions, [*revisions[1:], None], strict=True)
         ],
         "asked": asked,
-        **_answers(opened, str(shown.uid), asked.in_zone(zone)),
+        **answers(visitor, str(shown.uid), asked.in_zone(zone)),
     }
     return render(request, "action.html", values)
 
 
-def _answers(opened: Installation, action: str, asked: Asked) -> dict[str, Any]:
-    """Return the explanation and the plan that are asked for, or why there is none."""
-    explained, planned, fault = None, None, ""
+def answers(visitor: Visitor, action: str, asked: Asked) -> dict[str, Any]:
+    """Return the explanation and the plan that are asked for, or why there is none.
+
+    A plan is made only for a visitor who may start it.
+    """
+    opened, explained, planned, fault = visitor.opened, None, None, ""
     try:
         if asked.at:
             explained = explanation.explain(opened, action, asked.at)
-        if asked.first and asked.last:
+        if asked.first and asked.last and visitor.may(Permission.OPERATE):
             whole_range = backfills.Range(action=action, first=asked.first, last=asked.last)
             planned = backfills.plan(opened, whole_range)
     except SchedulerError as error:

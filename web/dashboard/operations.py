@@ -64,14 +64,17 @@ def list_operations(
         found = operations.page(opened, wanted, PAGE, asked.cursor, all_apps=all_apps)
     except SchedulerError as error:
         fault = error.on_page
+    names = [one.name for one in apps.list_apps(visitor.whole).root]
     values = {
         "visitor": visitor,
         "found": found,
         "fault": fault,
         "asked": asked,
+        "first_apps": operations.MOST_APPS,
+        "is_part": all_apps and len(names) > operations.MOST_APPS,
         "states": list(OperationState),
         "causes": list(Cause),
-        "apps": [one.name for one in apps.list_apps(visitor.whole).root],
+        "apps": names,
         "app": opened.app_name if opened.is_bound else "",
     }
     return render(request, "operations.html", values, 404 if fault else 200)

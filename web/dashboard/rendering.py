@@ -1,5 +1,6 @@
 """Render pages: templates, texts, instants in the viewer's zone, and the headers of a page."""
 
+import hmac
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -69,7 +70,7 @@ class Page:
         self.zone = _zone(request.cookies.get(ZONE_COOKIE))
         self.now = utc_now()
         # Told once.
-        self.notice = _notice(request.cookies.get(NOTICE_COOKIE, ""))
+        self.notice = _notice(request.cookies.get(NOTICE_COOKIE, ""), _key(request))
 
     def url(self, path: str) -> str:
         """Return the URL of a path of ours, below the path that a proxy serves."""
@@ -159,13 +160,27 @@ class Notice:
     undo: Undo | None = None
 
 
-def _notice(kept: str) -> Notice:
-    """Return the notice in a cookie; an empty one for a cookie that is not ours."""
+def _notice(kept: str, key: bytes) -> Notice:
+    """Return the notice in a cookie; an empty one for a cookie that is not ours.
+
+    Any program on this host can set our cookies: only a button that this session made is shown.
+    """
     try:
-        text, undo = json.loads(unquote(kept))
-        return Notice(str(text), Undo(*undo) if undo else None)
-    except (TypeError, ValueError):
+        text, undo, seal = json.loads(unquote(kept))
+        is_ours = bool(key) and hmac.compare_digest(str(seal), _seal(undo, key))
+    except (RecursionError, TypeError, ValueError):
         return Notice()
+    return Notice(str(text), Undo(*undo) if undo and is_ours else None)
+
+
+def _key(request: Request) -> bytes:
+    """Return what seals the buttons of a session; empty without one."""
+    visitor = getattr(request.state, "visitor", None)
+    return b"" if visitor is None else visitor.csrf.encode()
+
+
+def _seal(undo: Sequence[Any] | None, key: bytes) -> str:
+    return hmac.new(key, b"undo" + json.dumps(undo).encode(), sha256).hexdigest()
 
 
 def see(
@@ -176,9 +191,10 @@ def see(
     request.app.state.overviews.forget()
     made = RedirectResponse(f"{root}{path}", 303)
     if notice:
+        button = [undo.path, undo.label, undo.fields] if undo else None
         made.set_cookie(
             NOTICE_COOKIE,
-            quote(json.dumps([notice, undo and [undo.path, undo.label, undo.fields]])),
+            quote(json.dumps([notice, button, _seal(button, _key(request))])),
             max_age=60,
             path=f"{root}/",
             httponly=True,

@@ -2,15 +2,17 @@
 
 import grp
 import os
+import socket
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
 
-from celery_steps.agent import Agent
+from celery_steps.agent import LONGEST_LINE, Agent
 from celery_steps.agent_socket import check_folder, listening
 from minutehand.agents import AgentBeside
 from models.errors import Refused
@@ -23,6 +25,7 @@ from tests.integration.celery_steps.test_agent import Asked, listens, make_sent
 from tests.servers import temporary_folder
 
 SHOP = {"name": "shop@host", "queues": ["shop"], "follows": [TASK], "pid": 4711}
+ENDLESS = b"x" * 65_536
 
 
 @pytest.fixture
@@ -115,6 +118,35 @@ def test_a_worker_that_the_agent_does_not_understand_is_refused(sidecar: Agent, 
     assert "this release of the agent does not understand it" in answer["reason"]
 
 
+@pytest.mark.parametrize("pid", [10**30, float("inf")])
+def test_a_worker_with_an_impossible_pid_keeps_no_other_off_the_record(
+    engine: sa.Engine, sidecar: Agent, path: Path, pid: float
+) -> None:
+    asked, other = Asked(path), beside(path, name="other@host")
+
+    assert asked.ask("worker", **{**SHOP, "pid": pid})["state"] == "refused"
+    other.start()
+
+    assert recorded(engine) == {"other@host": True}
+    asked.channel.close()
+    other.stop()
+
+
+def test_a_line_without_end_closes_its_connection(sidecar: Agent, path: Path) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as peer:
+        peer.settimeout(10)
+        peer.connect(str(path))
+        with suppress(BrokenPipeError, ConnectionResetError):
+            for _ in range(LONGEST_LINE // len(ENDLESS) + 1):
+                peer.sendall(ENDLESS)
+        try:
+            answer = peer.recv(1)
+        except ConnectionResetError:
+            answer = b""
+
+    assert answer == b""
+
+
 def test_only_the_agent_s_account_may_connect(sidecar: Agent, path: Path) -> None:
     assert path.stat().st_mode & 0o777 == 0o600
 
@@ -129,6 +161,8 @@ def test_a_group_may_connect_too(engine: sa.Engine, path: Path) -> None:
 def test_an_unknown_group_is_refused(path: Path) -> None:
     with pytest.raises(Refused, match="--group 'no-such-group' cannot be given the socket"):
         listening(path, object, "no-such-group")  # type: ignore[arg-type]
+
+    assert not path.exists()
 
 
 def test_a_file_in_its_place_is_kept(path: Path) -> None:

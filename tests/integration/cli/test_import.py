@@ -47,6 +47,19 @@ def test_applying_twice_is_the_same_as_once(call: Call, write: Write) -> None:
     assert (second.code, second.out) == (0, "created 0, changed 0, unchanged 2\n")
 
 
+def test_an_action_of_somebody_else_is_not_replaced(call: Call, write: Write) -> None:
+    file = write(schedule(close={"every_s": 900}, night=DAILY), "beat.json")
+    mine = {**call("import", "beat", file).json[0], "owner": "ann"}
+    call("action", "add", write(mine, "mine.json"))
+
+    refused = call("import", "beat", file, "--apply")
+
+    assert (refused.code, refused.out) == (2, "")
+    assert "nothing is stored: 1 of these names" in refused.err
+    assert call("--json", "action", "show", "close").json["document"]["owner"] == "ann"
+    assert call("action", "show", "night").code != 0
+
+
 def test_a_cut_over_is_stored_as_the_start_of_each_action(call: Call, write: Write) -> None:
     file = write(schedule(close={"every_s": 900}), "beat.json")
     made = call("--json", "import", "beat", file, "--apply", "--cut-over", "2199-01-01T03:00:00Z")

@@ -7,7 +7,11 @@ from email.policy import default
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
+from models.tables import audit
+from runtime.config import load_settings
+from runtime.database import make_engine, reading
 from tests.integration.cli.conftest import Call
 from tests.mail_server import MailServer, mail_server
 
@@ -154,6 +158,23 @@ def test_a_test_mail_goes_to_one_address_and_no_delivery_is_noted(
     assert (code, out) == (0, "sent 1 message by 127.0.0.1\n")
     assert smtp.recipients == ["eve@example.com"]
     assert smtp.took[0][1]["Subject"] == "Hello Ann Example"
+
+
+def test_a_test_mail_counts_and_stands_in_the_audit_trail(
+    shop: Call, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SCHED_LIMITS_MESSAGES", "1")
+    send = ("--app", "shop", "template", "send-test", "plain", "--to", "eve@example.com")
+    first, _out, _err = shop(*send)
+
+    # Should the minute end between the two, the third is refused.
+    _code, _out, err = max((shop(*send) for _ in range(2)), key=lambda answer: answer[0])
+    with reading(make_engine(load_settings(home, {}))) as connection:
+        rows = connection.execute(sa.select(audit.c.object, audit.c.details, audit.c.verb)).all()
+
+    assert first == 0
+    assert "has sent its 1 messages of this minute (SCHED_LIMITS_MESSAGES)" in err
+    assert ("plain", {"to": "eve@example.com"}, "template.send_test") in rows
 
 
 def test_a_test_mail_that_nobody_took_is_a_failure(

@@ -1,6 +1,7 @@
 """The tables of django-celery-beat, made by Django itself, as entries."""
 
 import json
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -77,6 +78,34 @@ def test_what_is_refused(found: Mapping[str, Outcome], name: str, why: str) -> N
     assert (found[name].kind, found[name].document) == ("cannot", None)
     assert why in found[name].why
     assert found[name].instead
+
+
+@pytest.mark.parametrize(
+    ("changes", "every"),
+    [
+        pytest.param({"args": 5}, 1, id="arguments"),
+        pytest.param({"start_time": "0001-01-01T00:00:00+23:00"}, 1, id="before_all_time"),
+        pytest.param({"start_time": "9999-12-31T23:59:59.5"}, 1, id="after_all_time"),
+        pytest.param({}, "often", id="text"),
+        pytest.param({}, None, id="null"),
+        pytest.param({}, 10**30, id="for_ever"),
+    ],
+)
+def test_a_row_that_only_sqlite_takes_does_not_end_the_import(
+    changes: Mapping[str, object], every: object
+) -> None:
+    strange = {"id": 1, "name": "it", "task": "t", "enabled": 1, "interval_id": 1, **changes}
+    sound = {"id": 2, "name": "two", "task": "t", "enabled": 1, "interval_id": 2}
+    intervals = {
+        1: {"id": 1, "every": every, "period": "days"},
+        2: {"id": 2, "every": 1, "period": "days"},
+    }
+    read = Tables((strange, sound), {"interval_id": intervals})
+
+    one, other = outcomes(entries_of(read, NOW, "celery"), CONTEXT)
+
+    assert (one.kind, one.name) == ("cannot", "it")
+    assert (other.kind, other.name) == ("same", "two")
 
 
 def test_a_crontab_task(found: Mapping[str, Outcome]) -> None:
@@ -156,6 +185,19 @@ def test_a_database_that_cannot_be_read_is_refused_without_its_password(url: str
         pytest.fail("it was opened")
 
     assert "s3cret" not in str(refused.value)
+
+
+@pytest.mark.parametrize("name", ["shop.db", "shop#2.db"])
+def test_the_file_is_only_read(tmp_path: Path, name: str) -> None:
+    file = tmp_path / name
+    sqlite3.connect(file).execute("CREATE TABLE shops (id)").connection.close()
+
+    with foreign_database(f"sqlite:///{file}") as connection:
+        assert sa.inspect(connection).get_table_names() == ["shops"]
+        with pytest.raises(sa.exc.OperationalError, match="readonly"):
+            connection.execute(sa.text("INSERT INTO shops VALUES (1)"))
+
+    assert list(tmp_path.iterdir()) == [file]
 
 
 def test_another_database_is_refused(tmp_path: Path) -> None:

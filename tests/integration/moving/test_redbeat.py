@@ -85,6 +85,16 @@ def test_entries_become_actions(app: Celery, broker: Broker) -> None:
             "is not RedBeat's: task; name",
             id="half_an_entry",
         ),
+        pytest.param(
+            '{"schedule": {"__type__": "crontab", "": "1"}, "name": "x"}',
+            "is not RedBeat's: task",
+            id="field_without_name",
+        ),
+        pytest.param(
+            '{"schedule": {"__type__": "interval", "every": 1e300}, "name": "x", "task": "t"}',
+            "is too long",
+            id="for_ever",
+        ),
     ],
 )
 def test_a_strange_definition_is_refused(definition: str, why: str) -> None:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from minutehand.agent_place import Place, Program, Socket, find_agent
+from minutehand import agent_place
+from minutehand.agent_place import NoAgent, Place, Program, Socket, find_agent
 from tests.servers import temporary_folder
 
 OPT = "/opt/minutehand/bin/minutehand"
@@ -52,3 +53,17 @@ def test_an_agent_elsewhere_does_not_get_this_environment_s_modules() -> None:
 
     assert Program((OPT,)).environment(environ) == {"SCHED_HOME": "/srv/home"}
     assert Program((OPT,), is_foreign=False).environment(environ) == environ
+
+
+@pytest.mark.parametrize("path", ["", ".", ":/usr/bin", "bin"])
+def test_no_program_of_the_working_directory_is_taken_by_chance(
+    path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(agent_place, "is_server_here", lambda: False)
+    for folder in (tmp_path, tmp_path / "bin"):
+        folder.mkdir(exist_ok=True)
+        (folder / "minutehand").touch(mode=0o755)
+
+    with pytest.raises(NoAgent):
+        find_agent(None, {"PATH": path})

@@ -174,3 +174,15 @@ def test_another_document_is_refused(document: object, path: str) -> None:
         list(entries_of(document, "beat.json"))
 
     assert path in [problem.path for problem in refused.value.problems]
+
+
+def test_a_file_of_another_release_is_refused() -> None:
+    with pytest.raises(InvalidDocument, match="is another release's"):
+        list(entries_of({**written(60.0), "minutehand_beat": 2}, "beat.json"))
+
+
+def test_a_zone_in_small_letters_is_compared_too() -> None:
+    made = {**written(crontab("5", "0")), "timezone": "europe/paris"}
+    (found,) = outcomes(entries_of(made, "beat.json"), CONTEXT)
+
+    assert (found.kind, found.difference and found.difference.total) == ("same", 730)

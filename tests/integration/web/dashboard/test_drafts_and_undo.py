@@ -1,13 +1,18 @@
 """What is not lost: a draft whose session ended, a change that one takes back, a deleted past."""
 
+import json
 import re
 from html import unescape
+from urllib.parse import quote
 
 import httpx
 import pytest
 
+from models.roles import Role
 from tests.integration.web.conftest import APP, Web
 from tests.integration.web.dashboard.conftest import Browse, csrf_of
+from web.dashboard.action import Asked, answers
+from web.dashboard.session import Visitor
 
 HIDDEN = re.compile(r'<input type="hidden" name="(\w+)" value="([^"]*)">')
 ANSWER = re.compile(r"<strong>.*?</p>")
@@ -77,6 +82,48 @@ def test_a_change_is_taken_back_by_the_button_beside_its_notice(
     assert browser.post(f"{ACTION}/{back}", data={"csrf": csrf}).status_code == 303
     shown = web_on_sqlite.client().get("/api/actions/nightly", params={"app": APP}).json()
     assert shown["active"] is (verb == "pause")
+
+
+@pytest.mark.parametrize(
+    "cookie",
+    [
+        pytest.param(["Done.", [f"{ACTION}/delete", "Go on", {}]], id="without_seal"),
+        pytest.param(["Done.", [f"{ACTION}/delete", "Go on", {}], "0" * 64], id="wrong_seal"),
+        pytest.param(["Done.", [f"{ACTION}/delete", "Go on", {}], "\u00e9"], id="strange_seal"),
+        pytest.param(["Done.", 7, {}], id="no_button"),
+    ],
+)
+def test_a_cookie_of_another_program_makes_no_button(
+    web_on_sqlite: Web, browse: Browse, cookie: object
+) -> None:
+    browser = browse(web_on_sqlite)
+    browser.cookies.set("mh_notice", quote(json.dumps(cookie)))
+
+    page = browser.get("/actions")
+
+    assert (page.status_code, f"{ACTION}/delete" in page.text) == (200, False)
+
+
+@pytest.mark.parametrize(("role", "plans"), [(Role.VIEWER, False), (Role.OPERATOR, True)])
+def test_who_may_not_backfill_makes_the_server_plan_none(
+    web_on_sqlite: Web, role: Role, plans: bool
+) -> None:
+    shop = web_on_sqlite.opened.for_request(APP, is_bound=True, bearer="tests")
+    visitor = Visitor(shop, shop, role, APP, "", None, "")
+    backwards = Asked(**{"from": "2026-07-02T00:00:00Z", "to": "2026-07-01T00:00:00Z"})
+
+    fault = answers(visitor, "nightly", backwards)["fault"]
+
+    assert ("the range begins at" in fault) is plans
+
+
+def test_a_draft_that_is_too_long_is_refused_without_a_session_too(
+    web_on_sqlite: Web, browse: Browse
+) -> None:
+    browser = browse(web_on_sqlite, role=None)
+    answer = browser.post(f"/apps/{APP}/store", data={"document": "x" * (2**20 + 1)})
+
+    assert answer.status_code == 413
 
 
 def test_several_changes_are_taken_back_together(web_on_sqlite: Web, browse: Browse) -> None:
