@@ -39,7 +39,7 @@ class KeepingConsumer(Consumer):
         _put_aside(message, f"the task {exc} is not known here")
 
     def on_unknown_message(self, _body: Any, message: Any) -> None:
-        _put_aside(message, "it is no message of a Celery task")
+        _put_aside(message, "it is not a message of a Celery task")
 
     def on_decode_error(self, message: Any, exc: Exception) -> None:
         _put_aside(message, f"it cannot be decoded: {exc}")

@@ -144,7 +144,7 @@ def resume(connection: sa.Connection, id: UUID, attempt: int) -> Held:
     counted = sa.select(operations.c.failures, operations.c.losses).where(operations.c.id == id)
     row = connection.execute(counted).one()
     if recorded is None or not recorded.steps:
-        raise LeaseLost(f"operation {id} attempt {attempt} is no followed Celery task")
+        raise LeaseLost(f"operation {id} attempt {attempt} is not a followed Celery task")
     step = recorded.steps[0]
     return Held(id, attempt, recorded.plan, row.failures, row.losses, step, has_started=True)
 

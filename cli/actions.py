@@ -57,7 +57,7 @@ def add(context: typer.Context, files: Files, verbose: Verbose = False) -> None:
 def apply(
     context: typer.Context, files: Files, dry_run: DryRun = False, verbose: Verbose = False
 ) -> None:
-    """Create actions, or make the documents the next revisions of existing ones."""
+    """Create actions, or store the documents as new revisions of existing ones."""
     from views import change_plan, changes
     from views.files import documents_in
 
@@ -136,16 +136,14 @@ def run(
     action: Optional = None,
     *,
     every: Annotated[
-        bool, typer.Option("--all", help="Run every active action of the small app.")
+        bool, typer.Option("--all", help="Run every enabled action of the small app.")
     ] = False,
     wait: Wait = False,
     timeout: Timeout = 3600.0,
     dry_run: DryRun = False,
-    user: Annotated[
-        str | None, typer.Option(help="For an action on events: the user to run it for.")
-    ] = None,
+    user: Annotated[str | None, typer.Option(help="The user to run an event action for.")] = None,
 ) -> None:
-    """Run an action now. If it is paused or already active, exit 2 and record nothing."""
+    """Run an action now. If it is paused or its last run has not ended, exit 2."""
     from cli.waiting import all_awaited, awaited
     from views import runs
 
@@ -195,7 +193,7 @@ def delete(
     context: typer.Context,
     action: Optional = None,
     owner: Owner = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask, also on a terminal.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
 ) -> None:
     """Delete an action: cancel unstarted operations, let a running one finish, keep history."""
     from views import changes

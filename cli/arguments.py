@@ -18,7 +18,7 @@ P = ParamSpec("P")
 Answer = TypeVar("Answer")
 
 Wait = Annotated[bool, typer.Option("--wait", help="Wait until it has ended.")]
-Timeout = Annotated[float, typer.Option(min=0, help="Longest wait in seconds.")]
+Timeout = Annotated[float, typer.Option(min=0, help="How long to wait, in seconds.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would change; store nothing.")]
 
 ONLY_HERE = "this command works only on the machine itself; leave out --url, or unset SCHED_URL"

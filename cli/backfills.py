@@ -26,7 +26,7 @@ def backfill(
     first: Annotated[str | None, typer.Option("--from", help="First instant of the range.")] = None,
     last: Annotated[str | None, typer.Option("--to", help="Last instant of the range.")] = None,
     only: Annotated[Only | None, typer.Option(help="Only these (default: both).")] = None,
-    pace: Annotated[str | None, typer.Option(help="Most per minute: 30/min.")] = None,
+    pace: Annotated[str | None, typer.Option(help="Highest rate: 30/min.")] = None,
     dry_run: DryRun = False,
     wait: Wait = False,
     timeout: Timeout = 3600.0,

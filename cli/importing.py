@@ -20,7 +20,7 @@ from views.files import read_one
 # In bytes: more than ten thousand entries.
 LONGEST = 8 * 1024 * 1024
 
-commands = group("Make actions of other schedulers' entries.")
+commands = group("Import the schedules of other schedulers.")
 
 Apply = Annotated[bool, typer.Option("--apply", help="Store the actions.")]
 CutOver = Annotated[
@@ -29,7 +29,7 @@ CutOver = Annotated[
 ]
 
 
-Queue = Annotated[str, typer.Option(help="Queue of tasks that name none: task_default_queue.")]
+Queue = Annotated[str, typer.Option(help="Queue of tasks without one: task_default_queue.")]
 
 
 @commands.command("beat")

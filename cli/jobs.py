@@ -24,7 +24,7 @@ def add(
         list[str] | None, typer.Option(help="NAME=VALUE for its worker; may be repeated.")
     ] = None,
 ) -> None:
-    """Store a job; one of the same URL gets this interval and meta."""
+    """Store a job, or change the interval and meta of the job with the same URL."""
     document = {"url": url, "interval_s": interval, "meta": _pairs(meta or [])}
     show(context, door(context).ask(jobs.add, jobs.new_job(document)))
 
@@ -42,7 +42,7 @@ def import_jobs(
 @commands.command("list")
 def list_jobs(
     context: typer.Context,
-    limit: Annotated[int | None, typer.Option(min=1, help="Most jobs to list.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="How many to list.")] = None,
 ) -> None:
     """List the jobs of the small app."""
     show(context, existing(context).ask(jobs.list_jobs, limit))

@@ -23,12 +23,12 @@ Ids = Annotated[list[str], typer.Argument(help="Ids of operations.", metavar="ID
 @commands.command("list")
 def list_operations(
     context: typer.Context,
-    action: Annotated[str | None, typer.Option(help="Only of this action (name or uid).")] = None,
+    action: Annotated[str | None, typer.Option(help="Only this action (name or uid).")] = None,
     state: Annotated[list[OperationState] | None, typer.Option(help="Only in this state.")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=10_000, help="Most operations to list.")] = 20,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many to list.")] = 20,
     since: Annotated[
         str | None,
-        typer.Option(help="Only of occurrences from then on: an instant, or P1D for a day back."),
+        typer.Option(help="Only occurrences since this instant; P1D means one day ago."),
     ] = None,
     again: Watch = False,
 ) -> None:
@@ -72,7 +72,7 @@ def logs(
 
 @commands.command("watch")
 def watch_operation(context: typer.Context, operation_id: Id) -> None:
-    """Show how an operation goes on, a line at each change, until it ends."""
+    """Follow an operation until it ends, with a line for each change."""
     watch(context, existing(context), operation_id)
 
 
@@ -80,7 +80,7 @@ def watch_operation(context: typer.Context, operation_id: Id) -> None:
 def rerun(
     context: typer.Context, operation_ids: Ids, wait: Wait = False, timeout: Timeout = 3600.0
 ) -> None:
-    """Run missed operations, in the current revision of their action."""
+    """Run missed operations under the current revision of their action."""
     from cli.waiting import all_awaited, each
     from views import runs
 
@@ -93,7 +93,7 @@ def rerun(
 def retry(
     context: typer.Context, operation_ids: Ids, wait: Wait = False, timeout: Timeout = 3600.0
 ) -> None:
-    """Retry failed, partial or cancelled operations, in the current revision of their action."""
+    """Retry failed, partial or cancelled operations under the current revision of their action."""
     from cli.waiting import all_awaited, each
     from views import runs
 

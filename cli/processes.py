@@ -17,7 +17,7 @@ def up(
         bool, typer.Option("--demo", help="Load the demo small app of examples/ first.")
     ] = False,
     run_now: Annotated[
-        bool, typer.Option("--run-now", help="Run every active action once after the start.")
+        bool, typer.Option("--run-now", help="Run every enabled action once after the start.")
     ] = False,
 ) -> None:
     """Run broker, daemon, workers and the HTTP API as children of this process."""
@@ -31,7 +31,7 @@ def daemon(
     once: Annotated[bool, typer.Option("--once", help="Make one tick and exit.")] = False,
     at: Annotated[
         str | None,
-        typer.Option(help="The tick's now, for decisions only: 2026-11-23T06:00:30Z."),
+        typer.Option(help="With --once: decide as of this instant: 2026-11-23T06:00:30Z."),
     ] = None,
 ) -> None:
     """Run the daemon, which records and sends what is due, once a minute."""
@@ -71,7 +71,7 @@ def web(
         typer.Option(help="Path below which a proxy serves it (default: web.root_path)."),
     ] = None,
 ) -> None:
-    """Serve the HTTP API."""
+    """Serve the HTTP API and the dashboard."""
     from processes.web import serve
 
     serve(here(context), host, port, root_path)
@@ -85,7 +85,7 @@ def agent(
         typer.Option(help="Group that may connect too (default: this account alone)."),
     ] = None,
 ) -> None:
-    """Serve Celery workers that follow. `minutehand.follow` starts it, or a sidecar runs it."""
+    """Run the agent of Celery workers that follow; `minutehand.follow` starts one too."""
     from processes.agent import run
 
     run(here(context).settings, socket, group)

@@ -12,7 +12,7 @@ from views.simulation import Asked, simulation
 
 def simulate(
     context: typer.Context,
-    files: Annotated[list[Path], typer.Argument(help="Files as `action add` takes them.")],
+    files: Annotated[list[Path], typer.Argument(help="Files of actions, as for `action add`.")],
     *,
     since: Annotated[str | None, typer.Option("--from", help="Start (default: now).")] = None,
     until: Annotated[str | None, typer.Option("--to", help="End (default: a week later).")] = None,
@@ -21,9 +21,11 @@ def simulate(
         typer.Option(help="FROM/TO: no ticks in [from, to); may be repeated."),
     ] = None,
     zone: Annotated[str, typer.Option(help="Zone of instants and rules without one.")] = "UTC",
-    limit: Annotated[int, typer.Option(min=0, help="Most lines of the timeline.")] = 100,
+    limit: Annotated[
+        int, typer.Option(min=0, help="How many lines of the timeline to show.")
+    ] = 100,
     check: Annotated[
-        bool, typer.Option("--check", help="Refuse if there are no expectations beside the files.")
+        bool, typer.Option("--check", help="Fail if there are no expectations beside the files.")
     ] = False,
 ) -> None:
     """Show what would be sent in [from, to), and check expectations. Uses no database."""

@@ -38,7 +38,7 @@ def preview(
     """Show a template with a user's values. Nothing is sent or stored."""
     opened = existing(context)
     if html is not None and text:
-        raise Refused("--html and --text exclude each other; choose one")
+        raise Refused("--html and --text cannot be combined; choose one")
     made = opened.ask(templates.preview, name, user)
     if html is None:
         show(context, made, text_alone=text)

@@ -10,7 +10,7 @@ from cli.tree import group as group_of
 from models.roles import Role
 from views import sessions, tokens
 
-commands = group_of("Tokens of the HTTP API.")
+commands = group_of("Tokens of the HTTP API, and links to the dashboard.")
 
 
 @commands.command("create")
@@ -21,7 +21,7 @@ def create(
         str | None, typer.Option(help="Lifetime, such as P90D (default: until it is revoked).")
     ] = None,
 ) -> None:
-    """Make a token, for one small app with --app, and print it once."""
+    """Create a token (with --app, for one small app) and print it once."""
     show(context, door(context).ask(tokens.create, role, expires))
 
 

@@ -26,7 +26,7 @@ def add(
     activated_at: Annotated[
         str | None, typer.Option(help="When the account was activated: an instant, or now.")
     ] = None,
-    inactive: Annotated[bool, typer.Option("--inactive", help="Not active.")] = False,
+    inactive: Annotated[bool, typer.Option("--inactive", help="Add the user as disabled.")] = False,
 ) -> None:
     """Store a new user. Raises the events created and activated."""
     new = users.NewUser(

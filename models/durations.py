@@ -66,7 +66,7 @@ def parse_delay(value: object) -> tuple[relativedelta, timedelta]:
     if months > LONGEST_MONTHS or exact > LONGEST:
         raise ValueError('is too long; write "P100Y" or less')
     if not months and not exact:
-        raise ValueError('is no delay; write {"on": …} for an action at the event itself')
+        raise ValueError('is not a delay; write {"on": …} for an action at the event itself')
     return relativedelta(months=months), exact
 
 

@@ -11,7 +11,7 @@ from models.problems import ROOT, path_of
 
 LONGEST_DOCUMENT = 256 * 1024
 DEEPEST = 32
-TOO_DEEP = f"is nested too deep; write at most {DEEPEST} levels"
+TOO_DEEP = f"is nested too deeply; write at most {DEEPEST} levels"
 LARGEST_NUMBER = 2**63 - 1
 # A text without its end matches too: otherwise each quote in it would be tried as a beginning.
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
@@ -33,7 +33,7 @@ _WIDE_NUMBER = re.compile(r"-?[0-9]{20,}")
 
 
 class InvalidJson(InvalidDocument, ValueError):
-    """A text is no JSON, or is refused JSON; `problems` says where."""
+    """A text is not JSON, or is refused JSON; `problems` says where."""
 
 
 def read_json(text: str | bytes, *, longest: int | None = LONGEST_DOCUMENT) -> object:
@@ -62,7 +62,7 @@ def read_json(text: str | bytes, *, longest: int | None = LONGEST_DOCUMENT) -> o
 
 
 def unstorable(value: object, loc: tuple[int | str, ...] = ()) -> Iterator[Problem]:
-    """Yield a problem for each part of `value` that is no JSON, or that no store can keep."""
+    """Yield a problem for each part of `value` that is not JSON, or that no store can keep."""
     if len(loc) > DEEPEST:
         yield Problem(path_of(loc), None, TOO_DEEP)
     elif isinstance(value, Mapping):
@@ -134,7 +134,7 @@ def _twice(key: str) -> Problem:
 
 
 def _no_constant(name: str) -> object:
-    raise _refused(ROOT, name, f"{name} is no JSON; write a number, or leave the key out")
+    raise _refused(ROOT, name, f"{name} is not JSON; write a number, or leave the key out")
 
 
 def _whole(digits: str) -> int:
@@ -171,13 +171,13 @@ def _remedy(text: str, error: json.JSONDecodeError) -> str:
     if at in _WRONG_QUOTES:
         return 'write texts and keys in double quotes: "name"'
     if not text[: error.pos].strip() and not _COMMENTED.match(text):
-        return "is no JSON; write an object in { } or a list in [ ]"
+        return "is not JSON; write an object in { } or a list in [ ]"
     if at in ("/", "#"):
         return "JSON has no comments; remove it"
     if not text[error.pos :].strip():
         return "the text ends too early; close every { and ["
     remedies = (remedy for start, remedy in _REMEDIES.items() if error.msg.startswith(start))
-    return f"is no JSON; {next(remedies, error.msg)}"
+    return f"is not JSON; {next(remedies, error.msg)}"
 
 
 def _at(text: str, position: int, remedy: str) -> InvalidJson:

@@ -8,27 +8,27 @@ CLOSE = 0.8
 def too_many(what: str, most: int, remedy: str) -> str:
     """Return the error of a change that gives a small app more than `most` domains or users."""
     return (
-        f"a small app may have {most:,} {what} ({PREFIX}{what.upper()}), and this would make it "
-        f"more; {remedy}, or raise the limit"
+        f"a small app may have at most {most:,} {what} ({PREFIX}{what.upper()}), and this would "
+        f"exceed it; {remedy}, or raise the limit"
     )
 
 
 def too_many_wait(most: int, remedy: str) -> str:
     """Return why no further operation of a small app is recorded to run."""
-    return f"{most:,} operations of its small app wait already ({PREFIX}WAITING); {remedy}"
+    return f"{most:,} operations of its small app are already waiting ({PREFIX}WAITING); {remedy}"
 
 
 def imported_enough(minutes: int) -> str:
     """Return why a refresh does not go on."""
     return (
-        f"the refreshes of this small app have taken their {minutes:,} minutes of today, in UTC "
+        f"the refreshes of this small app have used today's {minutes:,} minutes, in UTC "
         f"({PREFIX}IMPORT_MINUTES); refresh less often or fewer domains, or raise the limit"
     )
 
 
 def sent_enough(messages: int) -> str:
     """Return why a mail waits."""
-    return f"waits: its small app sends {messages:,} messages a minute at most ({PREFIX}MESSAGES)"
+    return f"waits: its small app sends at most {messages:,} messages a minute ({PREFIX}MESSAGES)"
 
 
 def tested_enough(messages: int) -> str:

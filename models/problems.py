@@ -292,7 +292,7 @@ def unknown_keys(model: type[BaseModel], raw: Mapping[str, object]) -> list[Init
 def null_values(model: type[BaseModel], raw: Mapping[str, object]) -> list[InitErrorDetails]:
     """Return a fault for each known key whose value is null."""
     needed = {one.alias or name for name, one in model.model_fields.items() if one.is_required()}
-    remedy = "null is no value here; leave the key out or write one"
+    remedy = "null is not allowed here; leave the key out or write one"
     return [
         line_error((key,), None, _needed(key) if key in needed else remedy)
         for key in known_keys(model)
@@ -302,4 +302,8 @@ def null_values(model: type[BaseModel], raw: Mapping[str, object]) -> list[InitE
 
 def _needed(key: str) -> str:
     example = EXAMPLES.get(key)
-    return f"null is no value here; write {example}" if example else "null is no value; write one"
+    return (
+        f"null is not allowed here; write {example}"
+        if example
+        else "null is not allowed; write a value"
+    )

@@ -166,7 +166,7 @@ def _csv_rows(text: str) -> list[object]:
     try:
         return [dict(_cells(row)) for row in reader]
     except csv.Error as error:
-        remedy = f"is no CSV ({error}); separate cells by commas, and quote with double quotes"
+        remedy = f"is not CSV ({error}); separate cells by commas, and quote with double quotes"
         raise InvalidUsers([Problem(f"line {reader.line_num}", None, remedy)]) from None
 
 

@@ -206,7 +206,9 @@ def parse_instant(value: object, zone: str, *, round_up: bool = False) -> dateti
         written = isoparse(value.upper())
         found = instant_of(written, zone) if written.tzinfo is None else written.astimezone(UTC)
     except (ValueError, OverflowError):
-        raise ValueError(f"is no date and time between 1970 and 2199; {INSTANT_EXAMPLE}") from None
+        raise ValueError(
+            f"is not a date and time between 1970 and 2199; {INSTANT_EXAMPLE}"
+        ) from None
     if not 1970 <= found.year < 2200:
         raise ValueError("is outside the years 1970 to 2199; write a date within them")
     if found.microsecond and not round_up:

@@ -101,7 +101,7 @@ def _interval(schedule: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(seconds, bool) or not isinstance(seconds, int | float):
         shown = schedule.get("other", schedule)
         raise CannotMove(
-            f"its schedule {shown!r} is none of crontab, interval and solar",
+            f"its schedule {shown!r} is not a crontab, an interval or solar",
             "write an action with a cron rule or an interval for it",
         )
     return every(seconds)
@@ -112,7 +112,7 @@ def solar_rule(event: object, lat: Any, lon: Any) -> dict[str, Any]:
     try:
         return {"solar": event, "lat": float(lat), "lon": float(lon)}
     except (TypeError, ValueError):
-        why = f"its place {lat!r}, {lon!r} is no latitude and longitude"
+        why = f"its place {lat!r}, {lon!r} is not a latitude and longitude"
         raise CannotMove(why, "write both as numbers") from None
 
 
@@ -121,6 +121,6 @@ def every(seconds: float) -> dict[str, Any]:
     if seconds > LONGEST_S:
         raise CannotMove(f"its interval of {seconds:g} s is too long", "write a shorter one")
     if seconds <= 0 or seconds != int(seconds):
-        why = f"its interval of {seconds:g} s is no whole number of seconds"
+        why = f"its interval of {seconds:g} s is not a whole number of seconds"
         raise CannotMove(why, "let one run of the task do the work of several")
     return {"every": format_span(timedelta(seconds=int(seconds)))}

@@ -37,7 +37,7 @@ PERIODS = {
     "microseconds": timedelta(microseconds=1),
 }
 SECOND = timedelta(seconds=1)
-NOTHING_TO_DO = "nothing is to be done"
+NOTHING_TO_DO = "there is nothing to do"
 
 Row = Mapping[str, Any]
 
@@ -130,11 +130,11 @@ def _json(row: Row, column: str, kind: type) -> Any:
             raise ValueError(f"has over {LONGEST_JSON} characters")
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
-        why = f"its {column} {text[:60]!r} are no JSON: {error}"
+        why = f"its {column} {text[:60]!r} are not JSON: {error}"
         raise CannotMove(why, "correct them; django-celery-beat disables such a task") from None
     if not isinstance(found, kind):
         wanted = "list" if kind is list else "object"
-        raise CannotMove(f"its {column} {text[:60]!r} are no {wanted}", f"write a JSON {wanted}")
+        raise CannotMove(f"its {column} {text[:60]!r} are not a {wanted}", f"write a JSON {wanted}")
     return found
 
 
@@ -154,7 +154,7 @@ def _instant(value: object) -> datetime | None:
     try:
         at = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
     except ValueError:
-        raise CannotMove(f"{value!r} is no instant", "correct it") from None
+        raise CannotMove(f"{value!r} is not an instant", "correct it") from None
     at = at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
     return at if not at.microsecond else at.replace(microsecond=0) + SECOND
 

@@ -60,7 +60,7 @@ def _entry(text: str, key: str, zone: str, queue: str) -> Entry:
     try:
         raw = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise CannotMove(f"its definition is no JSON: {error}", "save it again") from None
+        raise CannotMove(f"its definition is not JSON: {error}", "save it again") from None
     if not isinstance(raw, dict) or not isinstance(raw.get("schedule"), dict):
         raise CannotMove("its definition has no schedule", "save it again")
     entry = {
@@ -97,4 +97,6 @@ def _schedule(written: Mapping[str, Any]) -> dict[str, Any]:
         case "interval":
             return {"every_s": written.get("every"), "relative": bool(written.get("relative"))}
         case kind:
-            raise CannotMove(f"its schedule is a {kind}, which no rule of an action says", RULES)
+            raise CannotMove(
+                f"its schedule is a {kind}, which no rule of an action can express", RULES
+            )

@@ -88,7 +88,7 @@ def _entries(
 ) -> tuple[dict[str, str], tuple[str, ...]]:
     handed = plan.hand_over
     if handed is None:
-        raise CannotMove(f"it is no {STEP}: its steps run in Minutehand's workers", KEEP)
+        raise CannotMove(f"it is not a {STEP}: its steps run in Minutehand's workers", KEEP)
     if not plan.active:
         raise CannotMove("it is paused, and beat has no paused entries", "resume it first")
     if len(plan.triggers) > 1:
@@ -128,7 +128,7 @@ def _crontabs(
     found = difference(plan, fires, now, now + COMPARED)
     if not found.count:
         return entries, ()
-    return entries, (f"{found.count} instants of {found.total} in two years are others",)
+    return entries, (f"{found.count} instants of {found.total} in two years differ",)
 
 
 def _fields(rule: str) -> list[tuple[str, ...]]:

@@ -94,7 +94,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--home", type=Path, help="folder of all files (SCHED_HOME, .minutehand)")
     parser.add_argument("--once", action="store_true", help="make one tick and exit")
     parser.add_argument(
-        "--at", type=_instant, help="the tick's now, for decisions only: 2026-11-23T06:00:30Z"
+        "--at", type=_instant, help="with --once: decide as of this instant: 2026-11-23T06:00:30Z"
     )
     return parser
 

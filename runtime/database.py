@@ -71,7 +71,7 @@ def is_made(engine: sa.Engine) -> bool:
 
 
 def read_stored(text: str | bytes) -> Any:
-    """Return the value of a stored JSON text; None for a text that is no JSON."""
+    """Return the value of a stored JSON text; None for a text that is not JSON."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):

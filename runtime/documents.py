@@ -6,7 +6,7 @@ import yaml
 
 
 class InvalidYaml(ValueError):
-    """A text is no YAML, or uses anchors; the message says where and what to write."""
+    """A text is not YAML, or uses anchors; the message says where and what to write."""
 
 
 # A part of PyYAML's message, and what to write instead.

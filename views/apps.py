@@ -260,7 +260,7 @@ def _check_tag(connection: sa.Connection, name: str, expects: str | None) -> Non
     small_apps.lock(connection, known[name].id)
     now = tag_of(small_apps.document_of(connection, known[name].id))
     if expects not in {None, now}:
-        raise Outdated(f'small app "{name}" has another document by now; read it again')
+        raise Outdated(f'small app "{name}" was changed in the meantime; read it again')
 
 
 def granted(installation: Installation, name: str) -> GrantedTo:
@@ -330,7 +330,7 @@ def create(installation: Installation, document: Document) -> AppliedApp:
         name = models[0][1].name
         if small_apps.has_document(connection, name):
             raise Refused(
-                f'small app "{name}" is there already; use `minutehand app apply` to change it'
+                f'small app "{name}" already exists; use `minutehand app apply` to change it'
             )
         done = _apply(connection, installation, models)
     return _shown(installation, models, done)[0]
@@ -382,9 +382,9 @@ def _parsed(installation: Installation, documents: Sequence[Document]) -> list[L
         models.append((where, model))
         first = seen.setdefault(model.name, where)
         if first != where:
-            problems.append(Problem(f"{where}: name", model.name, f"stands in {first} already"))
+            problems.append(Problem(f"{where}: name", model.name, f"is already in {first}"))
         if not installation.may_see(model.name):
-            meant = f"is another small app than {installation.app_name!r}"
+            meant = f"is not the small app {installation.app_name!r}"
             problems.append(Problem(f"{where}: name", model.name, meant))
     if problems:
         raise InvalidDocument(problems)

@@ -199,7 +199,7 @@ def put(installation: Installation, name: str, document: object, expects: int | 
     except NotFound:
         return _create_named(installation, name, document, expects)
     if expects == 0:
-        raise Outdated(f"an action named {row['name']!r} exists already")
+        raise Outdated(f"an action named {row['name']!r} already exists")
     author = installation.author_in(app, expects)
     done = change.replace_document(installation.engine, row["uid"], document, author)
     return _result(installation, app, done)

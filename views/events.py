@@ -102,5 +102,5 @@ def _instant(text: str, zone: str, now: datetime) -> datetime:
     except ValueError as error:
         raise InvalidDocument([Problem("--at", text, str(error))]) from None
     if at > now:
-        raise Refused(f"--at {text} is to come (now is {instant(now)}); write one until now")
+        raise Refused(f"--at {text} is in the future (now is {instant(now)}); write one up to now")
     return at

@@ -104,4 +104,4 @@ def _read_yaml(text: str, file: Path) -> Any:
     try:
         return read_yaml(text)
     except InvalidYaml as error:
-        raise InvalidDocument([Problem(str(file), "", f"is no YAML: {error}")]) from None
+        raise InvalidDocument([Problem(str(file), "", f"is not YAML: {error}")]) from None

@@ -161,7 +161,7 @@ def existing(installation: Installation) -> Installation:
     if not installation.is_made:
         raise NotFound(
             f"there is no Minutehand in {installation.settings.home}; run `minutehand up`, or name"
-            " its folder by --home"
+            " its folder with --home"
         )
     return installation
 

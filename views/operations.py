@@ -224,7 +224,7 @@ def _place(cursor: str) -> UUID:
     try:
         return UUID(cursor)
     except ValueError:
-        raise Refused(f"cursor {cursor!r} is none; take `next` of the page before") from None
+        raise Refused(f"cursor {cursor!r} is not valid; use `next` of the previous page") from None
 
 
 def show(installation: Installation, id: str) -> Operation:

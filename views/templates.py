@@ -213,7 +213,7 @@ def send_test(installation: Installation, name: str, to: str, user: str | None) 
     except InvalidAddress as error:
         raise Refused(f"--to {error}") from None
     except (MailRefused, MailServerFailed) as error:
-        raise SchedulerError(f"the test mail was not taken: {error}") from None
+        raise SchedulerError(f"the test mail was not accepted: {error}") from None
 
 
 def _note_test(installation: Installation, name: str, to: str) -> None:

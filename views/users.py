@@ -88,10 +88,10 @@ def add(installation: Installation, new: NewUser) -> AddedUser:
         model = parse_user(row, app.zone)
         if model.activated_at is not None and model.activated_at > now:
             raise Refused(
-                f"--activated-at {new.activated_at} is to come; write an instant until now"
+                f"--activated-at {new.activated_at} is in the future; write an instant up to now"
             )
         if not users.add(connection, app.id, model):
-            raise Refused(f"user {new.id!r} is there already; use `minutehand user import`")
+            raise Refused(f"user {new.id!r} already exists; use `minutehand user import`")
         users.check_room(connection, app.id, installation.settings.limits.users)
         _audit(connection, installation, "user.add", model.id, None)
     return AddedUser(

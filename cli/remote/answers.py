@@ -53,8 +53,8 @@ def not_ours(response: httpx.Response) -> SchedulerError:
     """Return the error for an answer that no Minutehand gave."""
     kind = response.headers.get("content-type", "no type").partition(";")[0]
     return SchedulerError(
-        f"{_address(response)} answered {response.status_code} with {kind}, which is no answer of"
-        " Minutehand; check --url"
+        f"{_address(response)} answered {response.status_code} with {kind}, which is not an answer "
+        "of Minutehand; check --url"
     )
 
 

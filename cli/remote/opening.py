@@ -12,7 +12,7 @@ from cli.remote.server import Server
 from models.errors import Refused
 from views.files import read_text
 
-MISSING = "--url needs a token: set SCHED_TOKEN, or name a file by --token-file"
+MISSING = "--url needs a token: set SCHED_TOKEN, or name a file with --token-file"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +33,12 @@ def server_of(
     `--home` means this machine, whatever SCHED_URL is.
     """
     if named.home is not None and named.url is not None:
-        raise Refused("--home and --url exclude each other; choose one")
+        raise Refused("--home and --url cannot be combined; choose one")
     url = named.url or ("" if named.home is not None else environ.get("SCHED_URL", ""))
     if url:
         return Server(_address(url), _token(named, environ), app)
     if named.token is not None or named.token_file is not None:
-        raise Refused("--token and --token-file are for a server; name it by --url or SCHED_URL")
+        raise Refused("--token and --token-file are for a server; name it with --url or SCHED_URL")
     return None
 
 
@@ -64,13 +64,15 @@ def _address(text: str) -> str:
     except ValueError:
         is_address = False
     if not is_address or url.query or url.fragment:
-        raise Refused(f"--url {text!r} is no address; write one such as https://cron.example.com")
+        raise Refused(
+            f"--url {text!r} is not an address; write one such as https://cron.example.com"
+        )
     return url.geturl().rstrip("/").removesuffix("/api")
 
 
 def _token(named: Named, environ: Mapping[str, str]) -> str:
     if named.token is not None and named.token_file is not None:
-        raise Refused("--token and --token-file exclude each other; choose one")
+        raise Refused("--token and --token-file cannot be combined; choose one")
     if named.token_file is not None:
         text = read_text(named.token_file)
     else:
@@ -79,5 +81,5 @@ def _token(named: Named, environ: Mapping[str, str]) -> str:
     if not token:
         raise Refused(MISSING)
     if not re.fullmatch(r"[!-~]+", token):
-        raise Refused("the token has characters that no token has; copy it again")
+        raise Refused("the token has characters that a token cannot have; copy it again")
     return token

@@ -73,7 +73,7 @@ def _segment(value: object) -> str:
     """Return a value as one part of a path; raises Refused for one that would be more or less."""
     text = str(value)
     if text in {"", ".", ".."} or "/" in text:
-        raise Refused(f"{text!r} cannot stand in the address of a request; write the uid or id")
+        raise Refused(f"{text!r} cannot be part of a request's address; write the uid or id")
     return quote(text, safe="", errors="replace")
 
 

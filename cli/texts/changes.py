@@ -55,7 +55,7 @@ def _changed(one: Changed) -> Iterator[str]:
 
 def _switched(one: Switched) -> Iterator[str]:
     if one.change == "unchanged":
-        yield f"{one.name} is {'active' if one.active else 'paused'} already"
+        yield f"{one.name} is already {'active' if one.active else 'paused'}"
     else:
         yield f"{'resumed' if one.active else 'paused'} {one.name} ({one.uid})"
 

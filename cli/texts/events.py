@@ -12,7 +12,7 @@ def _sent(one: SentEvent) -> Iterator[str]:
         case "sent":
             yield f"sent {what} of {one.user}, {instant(one.at)}"
         case "known":
-            yield f"{what} is there already; nothing changed"
+            yield f"{what} already exists; nothing changed"
         case _:
             yield f"{what} of {one.user} is {instant(one.at)} already; nothing changed"
     for name in one.too_late_for:

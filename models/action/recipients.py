@@ -65,7 +65,7 @@ class RecipientFilterModel(Document):
         """Return the fault of both `only_` flags together."""
         if flag_of(raw.get("only_inactive_users")) and flag_of(raw.get("only_inactivated_users")):
             remedy = (
-                "cannot stand beside only_inactive_users; keep one of them, or make two actions"
+                "cannot be combined with only_inactive_users; keep one of them, or make two actions"
             )
             return [line_error(("only_inactivated_users",), raw["only_inactivated_users"], remedy)]
         return []

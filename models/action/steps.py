@@ -162,7 +162,9 @@ def _not_alone(steps: list[StepModel]) -> list[InitErrorDetails]:
     if len(steps) < 2:
         return []
     return [
-        line_error((step.name,), step.written, "stands alone; make another action for the rest")
+        line_error(
+            (step.name,), step.written, "must be the only step; make another action for the rest"
+        )
         for step in steps
         if step.spec is not None and step.spec.alone
     ]

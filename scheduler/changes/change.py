@@ -198,7 +198,7 @@ def set_active(engine: sa.Engine, uid: UUID, *, active: bool, author: ChangeCont
         by = replace(author, celery=None)
         try:
             if document is None:
-                raise Refused(f"the document of {row.name!r} cannot be read; apply a sound one")
+                raise Refused(f"the document of {row.name!r} cannot be read; apply a valid one")
             changed, messages = _edit(connection, uid, {**document, "active": active}, by)
         except Outdated:
             raise
@@ -299,7 +299,7 @@ def _refused(connection: sa.Connection, made: Sequence[Changed], author: ChangeC
 
     name = next(one.name for one in made if is_taken(one.name))
     return Refused(
-        f"an action named {name!r} exists already",
+        f"an action named {name!r} already exists",
         Hint("use `minutehand action apply` to change it", "open it to change it"),
     )
 

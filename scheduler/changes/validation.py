@@ -74,7 +74,7 @@ def revisions_of(
             revision = revision_of(document, context, author.name)
             first = seen.setdefault(revision.columns["name"], number)
             if first != number:
-                remedy = f"stands in document [{first}] already; give each its own name"
+                remedy = f"is already in document [{first}]; give each its own name"
                 raise InvalidAction([Problem("name", revision.columns["name"], remedy)])
             _check_look_back(revision.plan, author.kept_for)
             revisions.append(revision)

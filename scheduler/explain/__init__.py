@@ -146,7 +146,7 @@ def _gone(asked: Asked, revision: sa.RowMapping) -> Explanation | None:
     if deleted_at is not None and asked.instant > min(deleted_at, asked.known.action["watermark"]):
         return asked.answer(DELETED, f"the action was deleted at {format_instant(deleted_at)}")
     if ended_at is not None and asked.instant > ended_at:
-        text = f"nothing is due since {format_instant(ended_at)}: {revision['end_reason']}"
+        text = f"nothing has been due since {format_instant(ended_at)}: {revision['end_reason']}"
         return asked.answer(SET_ASIDE, text)
     return None
 

@@ -21,13 +21,14 @@ def ended(row: Row) -> str:
 
 def runs(row: Row, now: datetime, lease: timedelta) -> str:
     """Return the progress of a running operation, and whether its worker is silent for `lease`."""
-    text = f"runs since {_at(row['started_at'])} on {row['worker']}"
+    text = f"has been running since {_at(row['started_at'])} on {row['worker']}"
     step = next((one["name"] for one in row["steps"] or [] if one["state"] == "running"), None)
     text += f", step {step}" if step else ""
     if row["cancel_requested_at"] is not None:
         text += f"; it was asked to end at {_at(row['cancel_requested_at'])}"
     if now - row["heartbeat_at"] > lease:
-        text += f"; its worker is silent since {_at(row['heartbeat_at'])}: a tick takes it back"
+        silent = _at(row["heartbeat_at"])
+        text += f"; its worker has been silent since {silent}: a tick takes it back"
     return text + _attempts(row)
 
 
@@ -94,7 +95,7 @@ def _unheard(row: Row, status: Status) -> str:
 
 def _offered(row: Row, status: Status) -> str:
     queue = row["queue"]
-    waits = f"waits in queue {queue} since {_at(row['recorded_at'])} for a worker over HTTP"
+    waits = f"has waited in queue {queue} since {_at(row['recorded_at'])} for a worker over HTTP"
     if listened_queue(queue, JOB, is_handed_over=False) not in status.queues:
         return f"{waits}, but no worker asks for the jobs of queue {queue}; start one"
     return waits

@@ -148,7 +148,9 @@ def list_actions(
 ) -> Actions:
     """Return the actions of a small app, or of all."""
     if all_apps and installation.is_bound:
-        raise Refused(f"--app {installation.app_name} and --all-apps exclude each other")
+        raise Refused(
+            f"--app {installation.app_name} and --all-apps cannot be combined; choose one"
+        )
     alert = installation.settings.alert
     with reading(installation.engine) as connection:
         app_id = None if all_apps else installation.small_app.id

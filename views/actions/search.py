@@ -94,4 +94,4 @@ def _place(cursor: str) -> tuple[str, UUID]:
     try:
         return name, UUID(uid)
     except ValueError:
-        raise Refused(f"cursor {cursor!r} is none; take `next` of the page before") from None
+        raise Refused(f"cursor {cursor!r} is not valid; use `next` of the previous page") from None

@@ -59,7 +59,7 @@ def last_document(installation: Installation, uid: str) -> dict[str, Any]:
         row = _found(connection, installation, uid)
         document = actions.revision_document(connection, row["uid"], row["revision"])
     if document is None or row["small_app_id"] != installation.small_app.id:
-        raise NotFound(f"nothing is kept of the action {uid}")
+        raise NotFound(f"no record is left of the action {uid}")
     return document
 
 

@@ -136,7 +136,7 @@ def _system_release() -> str | None:
 
 
 def _daemon(connection: sa.Connection, settings: Settings, now: datetime) -> Finding:
-    remedy = "start `minutehand up`, or `python scheduler_server.py`"
+    remedy = "start `minutehand up`, or `minutehand daemon`"
     last = ticks.last(connection)
     if last is None:
         return fault("daemon", "has never ticked", remedy)
@@ -207,7 +207,7 @@ def _hooks(settings: Settings, plans: list[str]) -> Iterator[Finding]:
     alerts = settings.alert.webhook.get_secret_value()
     has_webhooks = bool(alerts) or any('"kind":"webhook"' in plan for plan in plans)
     if has_webhooks and not settings.hook.secret.get_secret_value():
-        yield warning("hooks", "webhooks go out unsigned", "set SCHED_HOOK_SECRET")
+        yield warning("hooks", "webhooks are not signed", "set SCHED_HOOK_SECRET")
     yield from unresolved_settings(settings)
     yield from unresolved("hooks", references_in(plans), settings.secrets)
 
@@ -228,7 +228,7 @@ def _celery_tasks(
     if wanted and not unfollowed:
         yield ok("celery tasks", f"{len(wanted)}, all followed by live workers")
     elif wanted:
-        text = f"no worker follows {', '.join(sorted(unfollowed))}: what becomes of it is unknown"
+        text = f"no worker follows {', '.join(sorted(unfollowed))}: the result is unknown"
         yield warning("celery tasks", text, "add `minutehand.follow(app)` to its application")
 
 

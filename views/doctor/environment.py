@@ -69,13 +69,15 @@ def _check_settings() -> Iterator[Finding]:
 
 def _check_home(home: Path) -> Iterator[Finding]:
     if not home.is_dir():
-        yield fault("home", f"{home} is not there", "run `minutehand up`, or name it by --home")
+        yield fault("home", f"{home} does not exist", "run `minutehand up`, or name it with --home")
         return
     try:
         with NamedTemporaryFile(dir=home, prefix=".doctor"):
             pass
     except OSError as error:
-        yield fault("home", f"{home} cannot be written: {error.strerror}", "give it to our account")
+        yield fault(
+            "home", f"{home} cannot be written: {error.strerror}", "let this account write to it"
+        )
         return
     unsafe = fault_of(home)
     if unsafe is not None:
@@ -110,7 +112,7 @@ def _check_broker(settings: Settings) -> Iterator[Finding]:
     if max(found.depths.values()) > MANY_MESSAGES:
         yield warning("broker", depths, "start more workers")
     else:
-        yield ok("broker", f"takes and gives messages; {depths}")
+        yield ok("broker", f"accepts and delivers messages; {depths}")
 
 
 def _foreign(found: probe.Probed) -> Iterator[Finding]:
@@ -132,7 +134,7 @@ def _check_celery_broker(settings: Settings) -> Iterator[Finding]:
         remedy = "check SCHED_CELERY_BROKER_URL, and whether it runs"
         yield fault("celery broker", str(error), remedy)
     else:
-        yield ok("celery broker", "takes and gives messages")
+        yield ok("celery broker", "accepts and delivers messages")
 
 
 def _check_mail(settings: Settings) -> Iterator[Finding]:

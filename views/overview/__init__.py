@@ -27,7 +27,7 @@ DAY = timedelta(days=1)
 SOON = timedelta(hours=1)
 SHOWN = 12
 MOST_UNSCHEDULED = 100
-START_DAEMON = "Start one: minutehand up, or python scheduler_server.py."
+START_DAEMON = "Start one: minutehand up, or minutehand daemon."
 
 
 class Coming(View):

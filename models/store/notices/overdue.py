@@ -141,7 +141,7 @@ def _reason(row: sa.Row[Any], listened: frozenset[str]) -> str:
     if row.turn == Turn.WAITS:
         return f"it waits for its turn: others of its small app are before it on queue {row.queue}"
     if is_unsent and row.task != JOB:
-        return "it could not be sent; is the broker there?"
+        return "it could not be sent; is the broker running?"
     return f"it waits in queue {row.queue}"
 
 

@@ -217,8 +217,8 @@ def test_users_beyond_the_limit_are_refused(
     imported = call("user", "import", write([{"id": "eve@example.com"}], "one.json"))
 
     error = (
-        "error: a small app may have 2 users (SCHED_LIMITS_USERS), and this would make it more; "
-        "remove some, or raise the limit\n"
+        "error: a small app may have at most 2 users (SCHED_LIMITS_USERS), and this would exceed "
+        "it; remove some, or raise the limit\n"
     )
     assert [(one.code, one.err) for one in (added, imported)] == [(2, error)] * 2
     assert len(call("user", "list").out.splitlines()) == 3

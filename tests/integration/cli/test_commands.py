@@ -136,7 +136,7 @@ def test_pause_and_resume_are_revisions(call: Call, write: Write) -> None:
     assert (paused["standing"], paused["next_occurrence_at"]) == ("paused", None)
     assert paused["next_if_resumed_at"] is not None
     assert "paused; if it is resumed now, it runs at" in call("action", "next", "every minute").out
-    assert "paused already" in call("action", "pause", "every minute").out
+    assert "already paused" in call("action", "pause", "every minute").out
     assert call("action", "run", "every minute").code == 2
     assert call("action", "resume", "every minute").code == 0
     assert call("action", "show", "every minute", "--json").json["revision"] == 3
@@ -492,7 +492,7 @@ def test_lines_end_with_a_newline_only(call: Call, write: Write) -> None:
         ("&a [*a]", "the anchor or alias 'a' is not allowed"),
         ("name: &a x\ntitle: *a", "the anchor or alias 'a' is not allowed"),
         ("[" * 5_000, "nested too deeply"),
-        ("? {}\n: 1", "is no YAML"),
+        ("? {}\n: 1", "is not YAML"),
     ],
 )
 def test_yaml_that_hangs_or_breaks_is_refused(

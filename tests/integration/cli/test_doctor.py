@@ -91,7 +91,7 @@ def test_a_sound_installation_has_no_fault(
     }  # fmt: skip
     assert (
         found["broker"][0]["text"]
-        == "takes and gives messages; 0 in quick, 0 in heavy, 0 in default"
+        == "accepts and delivers messages; 0 in quick, 0 in heavy, 0 in default"
     )
     assert server.took == []
 

@@ -154,9 +154,9 @@ def test_a_server_that_is_away_is_one_line(ask: Ask) -> None:
     [
         pytest.param(
             200, {"Content-Type": "text/html"}, b"<p>Hello", 1,
-            "answered 200 with text/html, which is no answer of Minutehand", id="no_json",
+            "answered 200 with text/html, which is not an answer of Minutehand", id="no_json",
         ),
-        pytest.param(200, {}, b'{"a": 1}', 1, "is no answer of Minutehand", id="other_json"),
+        pytest.param(200, {}, b'{"a": 1}', 1, "is not an answer of Minutehand", id="other_json"),
         pytest.param(502, {}, b"away", 1, "answered 502", id="proxy"),
         pytest.param(404, {}, b'{"type": 3}', 1, "answered 404", id="other_problem"),
         pytest.param(
@@ -199,7 +199,7 @@ def test_rows_that_are_none_are_one_line(ask: Ask) -> None:
         failed = ask("--url", url, "--app", "shop", "app", "data", "shop", "sales")
 
     assert (failed.code, failed.out) == (1, '{"a": 1}\n')
-    assert "is no answer of Minutehand" in failed.err
+    assert "is not an answer of Minutehand" in failed.err
 
 
 def test_a_newer_server_may_say_more(ask: Ask) -> None:
@@ -233,7 +233,7 @@ def test_a_name_that_an_address_cannot_hold_is_refused(ask: Ask) -> None:
 
         assert refused.code == 2
         assert refused.err == (
-            f"error: {name!r} cannot stand in the address of a request; write the uid or id\n"
+            f"error: {name!r} cannot be part of a request's address; write the uid or id\n"
         )
 
 
@@ -317,12 +317,12 @@ def test_another_home_folder_means_this_machine(
     ("named", "told"),
     [
         pytest.param(Named(url="https://x.example", home=Path()), "--home and --url", id="home"),
-        pytest.param(Named(url="x.example"), "is no address; write one such as", id="no_scheme"),
-        pytest.param(Named(url="https://x.example?a=b"), "is no address", id="query"),
-        pytest.param(Named(url="https://[x"), "is no address", id="broken"),
+        pytest.param(Named(url="x.example"), "is not an address; write one", id="no_scheme"),
+        pytest.param(Named(url="https://x.example?a=b"), "is not an address", id="query"),
+        pytest.param(Named(url="https://[x"), "is not an address", id="broken"),
         pytest.param(Named(url="https://a:b@x.example"), "holds a user or a password", id="user"),
         pytest.param(Named(url="https://x.example"), "needs a token", id="no_token"),
-        pytest.param(Named(url="https://x.example", token="a b"), "no token has", id="characters"),
+        pytest.param(Named(url="https://x.example", token="a b"), "token cannot have", id="odd"),
         pytest.param(Named(token="mht_x"), "are for a server", id="no_url"),
         pytest.param(
             Named(url="https://x.example", token_file=Path("/nowhere")),

@@ -51,9 +51,12 @@ def test_who_never_activated_the_account_is_warned_about(call: Call) -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("user", "add", "ann@example.com"), "is there already"),
+        (("user", "add", "ann@example.com"), "already exists"),
         (("user", "add", "zoe"), "email: is required"),
-        (("user", "add", "zoe@example.com", "--activated-at", "2199-01-01T00:00:00Z"), "to come"),
+        (
+            ("user", "add", "zoe@example.com", "--activated-at", "2199-01-01T00:00:00Z"),
+            "the future",
+        ),
         (("user", "add", "zoe@example.com", "--activated-at", "soon"), "activated_at 'soon'"),
         (("event", "send", "order.paid"), "--user"),
         (("event", "send", "order.paid", "--user", "zoe"), "no user is named 'zoe'"),
@@ -68,7 +71,7 @@ def test_who_never_activated_the_account_is_warned_about(call: Call) -> None:
         (("event", "send", "a", "--user", "ann@example.com", "--at", "soon"), "--at 'soon'"),
         (
             ("event", "send", "a", "--user", "ann@example.com", "--at", "2199-01-01T00:00:00Z"),
-            "to come",
+            "in the future",
         ),
     ],
 )
@@ -88,7 +91,7 @@ def test_an_event_with_an_id_counts_once(call: Call, ann: str) -> None:
     made = [call(*send, "--json").json for _ in range(2)]
 
     assert first.out.startswith("sent order.paid 17 of ann@example.com, 20")
-    assert (again.code, again.out) == (0, "order.paid 17 is there already; nothing changed\n")
+    assert (again.code, again.out) == (0, "order.paid 17 already exists; nothing changed\n")
     assert [one["change"] for one in made] == ["sent", "sent"]
     assert made[0]["id"] != made[1]["id"]
 

@@ -73,7 +73,7 @@ def test_a_small_app_that_was_only_granted_something_is_added_once(
     again = call("app", "add", file)
 
     assert (added.code, again.code) == (0, 2)
-    assert "is there already" in again.err
+    assert "already exists" in again.err
     assert call("app", "grant", "shop", "--json").json["grants"]["env"] == ["SHOP_*"]
 
 

@@ -106,7 +106,7 @@ def test_an_export_of_beat_is_what_was_imported(call: Call, write: Write) -> Non
     assert "'night': {\n        'task': 'shop.close'," in made.out
     assert made.err.splitlines() == [
         "differs  close: beat's grid begins when it starts",
-        "differs  night: 4 instants of 730 in two years are others",
+        "differs  night: 4 instants of 730 in two years differ",
         "same 0, differs 2, cannot 0",
     ]
 

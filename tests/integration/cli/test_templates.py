@@ -186,7 +186,7 @@ def test_a_test_mail_that_nobody_took_is_a_failure(
     code, _out, err = shop("--app=shop", "template", "send-test", "plain", "--to=eve@example.com")
 
     assert code == 1
-    assert err == "error: the test mail was not taken: 550 nobody here\n"
+    assert err == "error: the test mail was not accepted: 550 nobody here\n"
 
 
 def test_without_a_server_a_test_mail_is_a_file(shop: Call, home: Path) -> None:

@@ -66,12 +66,12 @@ def test_each_kind_of_outcome(found: Mapping[str, Outcome]) -> None:
     ("name", "why"),
     [
         pytest.param("second monday", "must both match in Celery", id="both_days"),
-        pytest.param("half a second", "0.5 s is no whole number", id="half_a_second"),
+        pytest.param("half a second", "0.5 s is not a whole number", id="half_a_second"),
         pytest.param("expired", "it expired at 2020-01-01T00:00:00Z", id="expired"),
         pytest.param("last christmas", "its time is past (2019-12-24", id="past"),
         pytest.param("has run", "it runs once, and has run", id="has_run"),
         pytest.param("routed", "exchange 'media', routing_key 'video'", id="no_queue"),
-        pytest.param("broken", "its args '[' are no JSON", id="broken"),
+        pytest.param("broken", "its args '[' are not JSON", id="broken"),
     ],
 )
 def test_what_is_refused(found: Mapping[str, Outcome], name: str, why: str) -> None:

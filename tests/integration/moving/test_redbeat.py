@@ -76,8 +76,8 @@ def test_entries_become_actions(app: Celery, broker: Broker) -> None:
 @pytest.mark.parametrize(
     ("definition", "why"),
     [
-        pytest.param("[", "is no JSON", id="no_json"),
-        pytest.param("[" * 100_000, "is no JSON", id="deep"),
+        pytest.param("[", "is not JSON", id="no_json"),
+        pytest.param("[" * 100_000, "is not JSON", id="deep"),
         pytest.param("[]", "has no schedule", id="a_list"),
         pytest.param('{"schedule": {"__type__": "weekday"}}', "is a weekday", id="kind"),
         pytest.param(

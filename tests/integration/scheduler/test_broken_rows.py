@@ -400,7 +400,7 @@ def test_an_action_without_a_document_is_paused_repaired_and_deleted(
         connection.execute(its.values(document=document))
 
     change.set_active(engine, broken.uid, active=False, author=author())
-    with pytest.raises(Refused, match="cannot be read; apply a sound one"):
+    with pytest.raises(Refused, match="cannot be read; apply a valid one"):
         change.set_active(engine, broken.uid, active=True, author=author())
     change.apply_all(engine, [make_document(name="broken")], author())
 

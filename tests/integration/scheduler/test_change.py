@@ -133,7 +133,7 @@ def test_all_or_none_are_stored(engine: sa.Engine) -> None:
 def test_a_name_is_taken_once(engine: sa.Engine) -> None:
     make_action(engine)
 
-    with pytest.raises(Refused, match="exists already"):
+    with pytest.raises(Refused, match="already exists"):
         create_all(engine, [make_document()], author())
 
 
@@ -237,7 +237,7 @@ def test_a_pause_by_sql_counts_from_its_own_instant(engine: sa.Engine) -> None:
 def test_one_name_twice_is_refused(engine: sa.Engine) -> None:
     make_action(engine)
 
-    with pytest.raises(InvalidAction, match=r"stands in document \[0\] already"):
+    with pytest.raises(InvalidAction, match=r"is already in document \[0\]"):
         apply_all(engine, [make_document(), make_document()], author())
 
 

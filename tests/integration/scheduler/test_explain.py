@@ -184,7 +184,7 @@ def test_one_that_runs_tells_its_worker_and_a_silence(engine: sa.Engine, why: Wh
 
     assert "on worker-7" in why(action, SEVEN).text
     update_operation(engine, id, heartbeat_at=database_now(timedelta(minutes=-2)))
-    assert "its worker is silent since" in why(action, SEVEN).text
+    assert "its worker has been silent since" in why(action, SEVEN).text
 
 
 @pytest.mark.parametrize(

@@ -70,8 +70,8 @@ def test_the_last_one_within_the_limit_waits_and_the_next_is_missed(engine: sa.E
     assert sorted(states(engine, one)[0] for one in due) == ["missed", "queued"]
     (row,) = [row for one in due for row in rows_of(engine, one) if row["state"] == "missed"]
     assert row["reason"] == (
-        "3 operations of its small app wait already (SCHED_LIMITS_WAITING); raise the limit or "
-        "start more workers, then rerun it"
+        "3 operations of its small app are already waiting (SCHED_LIMITS_WAITING); "
+        "raise the limit or start more workers, then rerun it"
     )
 
 
@@ -110,7 +110,9 @@ def test_a_manual_run_is_refused(engine: sa.Engine) -> None:
     action = make_action(engine, policy=FREELY)
     manual.run_now(engine, action.uid, "tests")
 
-    with pytest.raises(Refused, match=r"3 operations of its small app wait already \(SCHED_LIM"):
+    with pytest.raises(
+        Refused, match=r"3 operations of its small app are already waiting \(SCHED_LIM"
+    ):
         manual.run_now(engine, action.uid, "tests")
     assert len(rows_of(engine, action)) == 1
 

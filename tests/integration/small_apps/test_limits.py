@@ -51,8 +51,8 @@ def test_a_document_has_as_many_domains_as_the_limit_says(engine: sa.Engine) -> 
     with pytest.raises(InvalidDocument) as refusal:
         applied(engine, limits, domains=first(3))
     assert str(refusal.value) == (
-        "it: domains: a small app may have 2 domains (SCHED_LIMITS_DOMAINS), and this would make "
-        "it more; leave some out, or raise the limit"
+        "it: domains: a small app may have at most 2 domains (SCHED_LIMITS_DOMAINS), and this "
+        "would exceed it; leave some out, or raise the limit"
     )
 
 
@@ -69,7 +69,7 @@ def test_a_document_has_as_many_users_as_the_limit_says(engine: sa.Engine) -> No
     limits = LimitSettings(users=2)
 
     assert applied(engine, limits, users=people(2)) == "changed"
-    with pytest.raises(InvalidDocument, match=r"a small app may have 2 users \(SCHED_LIMITS_USERS"):
+    with pytest.raises(InvalidDocument, match=r"may have at most 2 users \(SCHED_LIMITS_USERS"):
         applied(engine, limits, users=people(3))
     assert applied(engine, limits, users=people(2), title="Shop") == "changed"
 
@@ -88,7 +88,7 @@ def test_a_refresh_runs_while_minutes_are_left(work: Work, spent: timedelta, run
         refresh.run(context)
     assert failure.value.permanent
     assert str(failure.value) == (
-        "the refreshes of this small app have taken their 2 minutes of today, in UTC "
+        "the refreshes of this small app have used today's 2 minutes, in UTC "
         "(SCHED_LIMITS_IMPORT_MINUTES); refresh less often or fewer domains, or raise the limit"
     )
 
@@ -135,7 +135,7 @@ def test_beyond_its_rate_an_app_s_mail_waits_for_the_next_minute(work: Work) -> 
 
     assert len(asked) == 3
     assert recorded == ["the last one"]
-    waits = "waits: its small app sends 2 messages a minute at most (SCHED_LIMITS_MESSAGES)"
+    waits = "waits: its small app sends at most 2 messages a minute (SCHED_LIMITS_MESSAGES)"
     assert waits in {message for _, _, message in work.progress.reports}
 
 

@@ -74,7 +74,7 @@ def test_with_a_worker_the_reason_is_another(engine: sa.Engine) -> None:
     with engine.begin() as connection:
         ticks.worker_seen(connection, ticks.Seen("quick@here:1", "quick,default", 1))
 
-    assert alert(engine) == [(action.name, "it could not be sent; is the broker there?")]
+    assert alert(engine) == [(action.name, "it could not be sent; is the broker running?")]
 
 
 def test_one_that_waits_for_its_turn_says_so(engine: sa.Engine) -> None:

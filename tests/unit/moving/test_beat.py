@@ -83,7 +83,7 @@ def test_the_queue_is_where_the_router_sends_the_task() -> None:
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        pytest.param(0.5, "no whole number of seconds", id="half_a_second"),
+        pytest.param(0.5, "not a whole number of seconds", id="half_a_second"),
         pytest.param(10, "when.every", id="shorter_than_a_tick"),
         pytest.param(crontab("0", "9", "1", "8-14"), "must both match", id="both_days"),
     ],

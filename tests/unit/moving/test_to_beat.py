@@ -110,7 +110,7 @@ def test_an_interval_and_what_beat_does_with_it() -> None:
 def test_instants_that_are_others_where_the_clocks_change_are_counted() -> None:
     found = moved({"cron_rule": "30 2 * * *", "timezone": "Europe/Paris"}, zone="Europe/Paris")
 
-    assert found.remarks == ("4 instants of 730 in two years are others",)
+    assert found.remarks == ("4 instants of 730 in two years differ",)
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,9 @@ def test_what_beat_does_not_do_is_said(policy: dict[str, Any], said: str) -> Non
     ("change", "why"),
     [
         pytest.param({"active": False}, "it is paused", id="paused"),
-        pytest.param({"operations": {"maintenance": True}}, "it is no celery_task", id="own_step"),
+        pytest.param(
+            {"operations": {"maintenance": True}}, "it is not a celery_task", id="own_step"
+        ),
         pytest.param({"when": {"due_date": "2090-01-01T00:00:00Z"}}, "single instants", id="once"),
         pytest.param({"when": {"on": "instance.user.created"}}, "no events", id="event"),
         pytest.param(

@@ -75,7 +75,7 @@ def read(call: Call) -> Any:
 
 
 def mistake(_call: Call) -> Any:
-    """Return what is no JSON."""
+    """Return what is not JSON."""
     return {1j}
 
 

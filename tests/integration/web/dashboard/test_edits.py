@@ -37,7 +37,7 @@ def test_a_change_made_meanwhile_is_overwritten_only_when_asked(
     again = save(dict(FIELDS.findall(refused.text)), 5)
 
     assert (refused.status_code, again.status_code) == (422, 422)
-    assert "Somebody changed the action while you edited it." in again.text
+    assert "The action was changed while you edited it." in again.text
     wanted = OVERWRITE.search(again.text)
     assert wanted is not None
     assert save({**second, "revision": wanted[1]}, 5).status_code == 303

@@ -89,7 +89,7 @@ def test_a_celery_task_allows_no_other_step() -> None:
     step = {"task": "t"}
 
     assert read({"celery_task": step, "refresh": "false"})
-    with pytest.raises(ValidationError, match="stands alone"):
+    with pytest.raises(ValidationError, match="must be the only step"):
         read({"celery_task": step, "refresh": True})
 
 
@@ -97,7 +97,7 @@ def test_a_job_allows_no_other_step() -> None:
     step = {"url": "https://example.com/feed"}
 
     assert read({"job": step, "refresh": "false"})
-    with pytest.raises(ValidationError, match="stands alone"):
+    with pytest.raises(ValidationError, match="must be the only step"):
         read({"job": step, "refresh": True})
 
 

@@ -55,7 +55,7 @@ def test_flags_keep_their_users(flags: list[str], kept: list[Person]) -> None:
 
 
 def test_the_two_only_flags_together_are_refused() -> None:
-    with pytest.raises(ValidationError, match="cannot stand beside only_inactive_users"):
+    with pytest.raises(ValidationError, match="cannot be combined with only_inactive_users"):
         RecipientFilterModel.model_validate({ONLY_INACTIVE: "true", ONLY_INACTIVATED: True})
 
 

@@ -164,7 +164,7 @@ def test_a_delay_of_months_is_stored_with_its_zone() -> None:
         ({"on": 5}, "event's name"),
         ({"on": "a", "delay": "P1D"}, "is not a known key"),
         ({"after": "a"}, "is required"),
-        ({"after": "a", "delay": "PT0S"}, "no delay"),
+        ({"after": "a", "delay": "PT0S"}, "not a delay"),
         ({"after": "a", "delay": "-P1D"}, "negative"),
         ({"after": "a", "delay": 5}, "duration"),
         ({"on": "a", "after": "b", "delay": "P1D"}, "two kinds"),
