@@ -134,7 +134,8 @@ def _json(row: Row, column: str, kind: type) -> Any:
         raise CannotMove(why, "correct them; django-celery-beat disables such a task") from None
     if not isinstance(found, kind):
         wanted = "list" if kind is list else "object"
-        raise CannotMove(f"its {column} {text[:60]!r} are not a {wanted}", f"write a JSON {wanted}")
+        why = f"its {column} {text[:60]!r} must be a JSON {wanted}"
+        raise CannotMove(why, f"write a JSON {wanted}")
     return found
 
 

@@ -330,7 +330,7 @@ def test_another_home_folder_means_this_machine(
         ),
         pytest.param(
             Named(url="https://x.example", token="mht_x", token_file=Path("x")),
-            "--token and --token-file exclude", id="both",
+            "--token and --token-file cannot", id="both",
         ),
     ],
 )  # fmt: skip
