@@ -81,10 +81,10 @@ class Agent:
         self.workers.record()
         with listening(path, Handler, self.group) as server:
             threading.Thread(target=server.serve_forever, daemon=True).start()
-            threading.Thread(target=self._keep_recording, daemon=True).start()
-            logger.info("agent serves %s", path)
-            self._wait_for_the_end()
-            self._wait_for_sessions()
+            with self._recording():
+                logger.info("agent serves %s", path)
+                self._wait_for_the_end()
+                self._wait_for_sessions()
             server.shutdown()
         path.unlink(missing_ok=True)
         self.workers.record_stop()
@@ -116,9 +116,22 @@ class Agent:
             with self._lock:
                 self._sessions -= 1
 
-    def _keep_recording(self) -> None:
-        while not self.stop.wait(self.settings.worker.heartbeat_s):
-            self.workers.record()
+    @contextmanager
+    def _recording(self) -> Iterator[None]:
+        """Record the workers again and again during the block, and never after it."""
+        ended = threading.Event()
+
+        def keep_recording() -> None:
+            while not ended.wait(self.settings.worker.heartbeat_s):
+                self.workers.record()
+
+        recording = threading.Thread(target=keep_recording, daemon=True)
+        recording.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            recording.join()
 
 
 class Session:

@@ -11,6 +11,9 @@ from tests.acceptance.crews import OurSteps
 from tests.acceptance.installation import Installation
 from tests.acceptance.processes import Process, until
 
+# Whoever runs the tests in the background may ignore Ctrl-C, and what they start then does too.
+DEFAULT_SIGINT = ["env", "--default-signal=INT"]
+
 
 @pytest.fixture
 def store() -> str:
@@ -62,7 +65,7 @@ def test_a_list_is_shown_again_on_a_terminal_until_ctrl_c(installation: Installa
     master, terminal = pty.openpty()
     shown = b""
     with subprocess.Popen(
-        installation.command("action", "list", "--watch"),
+        [*DEFAULT_SIGINT, *installation.command("action", "list", "--watch")],
         stdin=terminal,
         stdout=terminal,
         stderr=terminal,

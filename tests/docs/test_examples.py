@@ -1,11 +1,13 @@
 """Every command that README, tutorial and how-to show is run, and prints what they say."""
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.docs.console import ROOT, Command, Terminal, parts_of, pattern_of
+from tests.servers import temporary_folder
 
 PAGES = [
     ROOT / "README.md",
@@ -21,10 +23,15 @@ WITH_COMMANDS = [
 
 
 @pytest.fixture
-def terminal(tmp_path: Path) -> Iterator[Terminal]:
-    terminal = Terminal(tmp_path)
+def terminal() -> Iterator[Terminal]:
+    """A terminal in a short folder: pages name the broker's socket in it."""
+    folder = temporary_folder()
+    terminal = Terminal(folder)
     yield terminal
-    terminal.close()
+    try:
+        terminal.close()
+    finally:
+        shutil.rmtree(folder)
 
 
 @pytest.mark.parametrize("page", WITH_COMMANDS)

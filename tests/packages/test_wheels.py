@@ -11,8 +11,17 @@ from tests.packages.environments import ROOT, Environment, Wheels
 
 OWN = ("tasks", "models", "cli", "mail", "cron", "scheduler", "runtime", "broker", "web")
 ROOMS = {
-    *("broker", "celery_steps", "cli", "cron", "jobs", "migrations", "models", "processes"),
-    *("runtime", "scheduler", "scheduler_server.py", "small_apps", "tasks", "views", "web"),
+    *("broker", "celery_steps", "cli", "cron", "jobs", "migrations", "models", "moving"),
+    *(
+        "processes",
+        "runtime",
+        "scheduler",
+        "scheduler_server.py",
+        "small_apps",
+        "tasks",
+        "views",
+        "web",
+    ),
 }
 
 

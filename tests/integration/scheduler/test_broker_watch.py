@@ -225,7 +225,9 @@ def rabbit(rabbitmq: RabbitMQ, home_of: Callable[[str], Settings]) -> Iterator[O
     settings = home_of("sqlite").model_copy(update={"broker_url": SecretStr(rabbitmq.url)})
     configure(settings)
     with rabbitmq.channel() as channel:
-        channel.queue_delete("minutehand.quick")
+        # Other tests on this node left theirs.
+        for queue in ("minutehand.quick", "default"):
+            channel.queue_delete(queue)
     engine = make_engine(settings)
     yield OnRabbitMQ(engine, rabbitmq)
     disconnect()

@@ -288,6 +288,6 @@ def test_one_that_is_killed_on_the_way_is_finished_by_asking_again(
     rest = count_left(engine)
     assert rest % deletion.AT_ONCE == 0
 
-    done = subprocess.run(words, env=environment, check=False, capture_output=True, timeout=120)
+    done = subprocess.run(words, env=environment, check=False, capture_output=True, timeout=240)
 
     assert (done.returncode, count_left(engine)) == ((0, 0) if rest else (2, 0))
