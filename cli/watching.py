@@ -33,6 +33,8 @@ def watch(context: typer.Context, door: Door, id: str) -> None:
     as_json = of(context).as_json
     for one in changes(door, id):
         print_line(json_text(one, None) if as_json else in_one_line(one), is_safe=as_json)
+        # In a pipe, what comes now must not wait for more.
+        sys.stdout.flush()
     if one.state not in WENT_WELL:
         raise typer.Exit(1)
 
@@ -48,6 +50,7 @@ def follow_log(context: typer.Context, door: Door, id: str) -> None:
         new = added(seen, log)
         for line in new:
             show(context, Log((line,)))
+        sys.stdout.flush()
         seen = log
 
 
