@@ -12,7 +12,7 @@ import typer
 from cli.arguments import DryRun, Timeout, Wait, door, existing
 from cli.render import progress, show
 from cli.tree import group
-from cli.watching import Watch, shown_again
+from cli.watching import Watch, show_asked
 from models.errors import Refused
 from views import actions
 
@@ -86,9 +86,7 @@ def list_actions(
     def listed() -> actions.Actions:
         return opened.ask(actions.list_actions, all_apps=all_apps, unhealthy=unhealthy, owner=owner)
 
-    if again:
-        shown_again(context, listed, all_apps=all_apps)
-    show(context, listed(), all_apps=all_apps)
+    show_asked(context, listed, again=again, all_apps=all_apps)
 
 
 @commands.command("show")

@@ -7,7 +7,7 @@ import typer
 from cli.arguments import Timeout, Wait, existing
 from cli.render import show
 from cli.tree import group
-from cli.watching import Watch, follow_log, shown_again, watch
+from cli.watching import Watch, follow_log, show_asked, watch
 from models.operation import OperationState
 from views import operations
 
@@ -38,9 +38,7 @@ def list_operations(
     def listed() -> operations.Operations:
         return opened.ask(operations.list_operations, action, state or (), limit, since)
 
-    if again:
-        shown_again(context, listed)
-    show(context, listed())
+    show_asked(context, listed, again=again)
 
 
 @commands.command("show")

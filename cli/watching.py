@@ -86,11 +86,16 @@ def added(before: Sequence["LogLine"], now: Sequence["LogLine"]) -> Sequence["Lo
     return now
 
 
-def shown_again(context: typer.Context, ask: Callable[[], "Shown"], **options: object) -> None:
-    """Show what `ask` returns every two seconds, on a cleared terminal.
+def show_asked(
+    context: typer.Context, ask: Callable[[], "Shown"], *, again: bool, **options: object
+) -> None:
+    """Show what `ask` returns: once, or with `again` every two seconds on a cleared terminal.
 
-    Raises Refused in a pipe.
+    Raises Refused for `again` in a pipe.
     """
+    if not again:
+        show(context, ask(), **options)
+        return
     if not is_terminal(sys.stdout):
         raise Refused("--watch needs a terminal; leave it out, or repeat the command in a loop")
     pause = Event()

@@ -9,13 +9,14 @@ from pydantic import Field
 from models.action import ParseContext
 from models.errors import Refused
 from models.problems import listed
-from models.values import format_instant, parse_instant
+from models.values import format_instant
 from moving.entries import Entry
 from moving.entries import Refused as RefusedEntry
 from moving.outcomes import COMPARED, Outcome, outcomes
 from runtime.clock import utc_now
 from views.actions import Actions
 from views.changes import Changes
+from views.finding import instant_of
 from views.installation import Installation
 from views.view import Instant, View
 
@@ -108,10 +109,7 @@ def refuse_others(present: Actions, documents: Iterable[Mapping[str, Any]]) -> N
 
 def cut_over_of(text: str, now: datetime) -> datetime:
     """Return the instant of --cut-over, a full minute after `now`; raises Refused."""
-    try:
-        at = parse_instant(text, "UTC")
-    except ValueError as error:
-        raise Refused(f"--cut-over {text!r}: {error}") from None
+    at = instant_of("--cut-over", text, "UTC")
     if at <= now or at.second:
         shown = format_instant(now)
         raise Refused(f"--cut-over {text!r}: write a full minute after now (it is {shown})")

@@ -1,12 +1,14 @@
 """The form of an action: a document, its meaning, and what storing it would do."""
 
-from dataclasses import dataclass
-from typing import Annotated, Any
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Self, get_args
 
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, RedirectResponse
 
+from models.action.plan import CatchUp, Overlap
 from models.errors import InvalidDocument, Outdated, Refused, SchedulerError
+from models.events import EVENTS
 from models.json_text import read_json
 from models.roles import Permission
 from views import actions, change_plan, changes, steps, templates, users
@@ -21,11 +23,10 @@ ReaderOfEditor = Annotated[Visitor, viewing(Permission.EDIT)]
 # The rules that the form can write; static/form.js knows them by these names.
 RHYTHMS = ("minutes", "hours", "hour", "day", "weekdays", "week", "month", "event", "own")
 WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
-EVENTS = ("instance.user.activated", "instance.user.created", "instance.user.last_seen")
 # The fields of policies: the place in the document, what it holds, and its choices.
 POLICIES = (
-    ("policy.overlap", "text", ("skip", "queue", "allow", "replace")),
-    ("policy.catch_up", "text", ("latest", "all")),
+    ("policy.overlap", "text", get_args(Overlap)),
+    ("policy.catch_up", "text", get_args(CatchUp)),
     ("policy.look_back", "text", ()),
     ("policy.time_limit", "text", ()),
     ("policy.retry.max_attempts", "number", ()),
@@ -56,10 +57,10 @@ class Draft:
     is_kept: bool = False
 
     @classmethod
-    def of(cls, form: Form, error: SchedulerError | None = None, *, is_kept: bool = False) -> Any:
+    def of(cls, form: Form, *, is_kept: bool = False) -> Self:
         """Return the draft that a form holds."""
         text, revision, uid = (form.one(name) for name in ("document", "revision", "uid"))
-        return cls(text, error, revision, uid, is_kept)
+        return cls(text, None, revision, uid, is_kept)
 
 
 # The second and third are addresses of a draft, should somebody go to them again.
@@ -93,7 +94,7 @@ def check_document(request: Request, visitor: Editor, app: str) -> HTMLResponse:
 @router.post("/apps/{app}/store", response_model=None)
 def store_document(request: Request, visitor: Editor, app: str) -> HTMLResponse | RedirectResponse:
     """Store a document: as a new action, or as the next revision of the one it was read from."""
-    draft: Draft = Draft.of(visitor.form)
+    draft = Draft.of(visitor.form)
     try:
         document = read_json(draft.text.encode())
         if draft.uid:
@@ -102,7 +103,7 @@ def store_document(request: Request, visitor: Editor, app: str) -> HTMLResponse 
         else:
             (done,) = changes.add(visitor.opened, [document]).root
     except (InvalidDocument, Outdated, Refused) as error:
-        return _edit(request, visitor, app, Draft.of(visitor.form, error))
+        return _edit(request, visitor, app, replace(draft, error=error))
     told = say(f"edit.{done.change}", name=done.name, revision=done.revision)
     return see(request, f"/apps/{app}/actions/{done.uid}", told)
 

@@ -60,8 +60,10 @@ def listens(path: Path) -> bool:
         return opened.connect_ex(str(path)) == 0
 
 
-def serving(engine: sa.Engine, settings: Settings, path: Path) -> Iterator[Agent]:
-    agent = Agent(engine, settings, WORKER)
+def serving(
+    engine: sa.Engine, settings: Settings, path: Path, worker: Worker | None = WORKER
+) -> Iterator[Agent]:
+    agent = Agent(engine, settings, worker)
     # One that a failed test leaves behind must not keep the others from ending.
     thread = threading.Thread(target=agent.serve, args=(path,), daemon=True)
     thread.start()

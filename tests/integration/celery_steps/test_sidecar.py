@@ -21,7 +21,7 @@ from runtime.clock import wait_for
 from runtime.config import Settings
 from runtime.database import reading
 from tests.celery_messages import TASK
-from tests.integration.celery_steps.test_agent import Asked, listens, make_sent
+from tests.integration.celery_steps.test_agent import Asked, listens, make_sent, serving
 from tests.servers import temporary_folder
 
 SHOP = {"name": "shop@host", "queues": ["shop"], "follows": [TASK], "pid": 4711}
@@ -35,13 +35,7 @@ def path() -> Path:
 
 @pytest.fixture
 def sidecar(engine: sa.Engine, settings: Settings, path: Path) -> Iterator[Agent]:
-    agent = Agent(engine, settings, None)
-    thread = threading.Thread(target=agent.serve, args=(path,), daemon=True)
-    thread.start()
-    assert wait_for(lambda: listens(path), 10)
-    yield agent
-    agent.stop.set()
-    thread.join()
+    yield from serving(engine, settings, path, None)
 
 
 def recorded(engine: sa.Engine) -> dict[str, bool]:

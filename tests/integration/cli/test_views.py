@@ -159,24 +159,10 @@ def filled(
             sa.text("SELECT strftime('%Y-%m-%dT%H:00:00Z', 'now', '-3 hours')")
         ).scalar_one()
     call_here("backfill", "filled", "--from", hour, "--to", hour)
-    ids = {"pending": call_here("action", "run", "nightly", "--json").json["id"]}
-    with engine.begin() as connection:
-        mine = sa.select(operations).where(operations.c.id == UUID(ids["pending"]))
-        row = dict(connection.execute(mine).mappings().one())
-        for state in ("missed", "failed"):
-            ids[state] = str(uuid4())
-            told = {"error": HOSTILE, "reason": HOSTILE, "finished_at": row["recorded_at"]}
-            ended = row | told | {"id": UUID(ids[state]), "state": state}
-            connection.execute(sa.insert(operations).values(ended))
-    with engine.begin() as connection:
-        lines = [{"at": hour, "level": "INFO", "message": HOSTILE}]
-        connection.execute(
-            sa.insert(operation_logs).values(operation_id=UUID(ids["pending"]), lines=lines)
-        )
+    pending = call_here("action", "run", "nightly", "--json").json["id"]
     found = {
-        "id": ids["pending"],
-        "missed": ids["missed"],
-        "failed": ids["failed"],
+        "id": pending,
+        **_ended(engine, UUID(pending)),
         "hour": hour,
         "new": write(make_document(name="new", when=HOURLY), "new.json"),
         "app": write({"name": "new-app"}, "app.json"),
@@ -189,6 +175,20 @@ def filled(
         "jobs": write([{"url": "https://example.com/c"}], "jobs.json"),
     }
     return lambda text: text.format(**found)
+
+
+def _ended(engine: sa.Engine, pending: UUID) -> dict[str, str]:
+    """Record operations that ended as a pending one did not, and its log; return their ids."""
+    ids = {state: uuid4() for state in ("missed", "failed")}
+    with engine.begin() as connection:
+        mine = sa.select(operations).where(operations.c.id == pending)
+        row = dict(connection.execute(mine).mappings().one())
+        told = {"error": HOSTILE, "reason": HOSTILE, "finished_at": row["recorded_at"]}
+        ended = [row | told | {"id": id, "state": state} for state, id in ids.items()]
+        connection.execute(sa.insert(operations), ended)
+        lines = [{"at": row["recorded_at"].isoformat(), "level": "INFO", "message": HOSTILE}]
+        connection.execute(sa.insert(operation_logs).values(operation_id=pending, lines=lines))
+    return {state: str(id) for state, id in ids.items()}
 
 
 def _django(home: Path) -> str:
