@@ -166,6 +166,8 @@ class Session:
         match asked["verb"]:
             case "worker":
                 return self._heard(asked)
+            case "claim" | "resume" if self.held is not None:
+                return {"state": "refused", "reason": f"this connection holds {self.held.id}"}
             case "claim" | "resume" | "discarded" as verb:
                 first = {"claim": self._claim, "resume": self._resume, "discarded": self._discarded}
                 return first[verb](asked)
