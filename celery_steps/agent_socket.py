@@ -12,7 +12,6 @@ from typing import Any
 
 from models.errors import Refused
 
-
 logger = logging.getLogger("minutehand.agent")
 
 # Each running task holds one connection, and each connection has a thread.
