@@ -159,10 +159,12 @@ def _address(request: Request) -> str:
 
 def bearer_of(request: Request, text: str, kind: TokenKind) -> Bearer | None:
     """Return the bearer of a valid secret of a kind, and note its use."""
-    return bearers_of(request.app.state.installation, kind, [text]).get(text)
+    return bearers_of(request.app.state.installation, [text], kind).get(text)
 
 
-def bearers_of(opened: Installation, kind: TokenKind, texts: Collection[str]) -> dict[str, Bearer]:
+def bearers_of(
+    opened: Installation, texts: Collection[str], kind: TokenKind = TokenKind.TOKEN
+) -> dict[str, Bearer]:
     """Return the bearers of the valid secrets among `texts`, and note their use."""
     with glancing(opened.engine) as connection:
         found = tokens.bearers_of(connection, texts, kind)

@@ -1,9 +1,8 @@
 """The application: its endpoints, its limits and its headers."""
 
 import asyncio
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
-from functools import partial
 from operator import itemgetter
 from uuid import UUID
 
@@ -11,7 +10,6 @@ import anyio.to_thread
 from fastapi import FastAPI
 from fastapi.middleware.cors import CORSMiddleware
 
-from models.roles import TokenKind
 from runtime.config import Settings
 from views import apps
 from views.installation import Installation
@@ -36,7 +34,7 @@ from web.handout import Handout
 from web.live import Live
 from web.problems import install
 from web.schema import openapi_of
-from web.together import Together
+from web.together import Key, Together, Value
 
 HEADERS = {
     "Cache-Control": "no-store",
@@ -82,10 +80,10 @@ def make_app(opened: Installation) -> FastAPI:
     )
     app.state.installation = opened
     app.state.failures = Failures(settings.web.failures)
-    app.state.bearers = Together(partial(bearers_of, opened, TokenKind.TOKEN), lambda _: None)
-    app.state.states = Together(partial(operations.read_states, opened), itemgetter(0))
-    app.state.shown = Together(partial(operations.read_shown, opened), itemgetter(0, 1))
-    app.state.statuses = Together(partial(app_endpoints.read_status, opened), str)
+    app.state.bearers = Together(_reading(app, bearers_of), lambda _: None)
+    app.state.states = Together(_reading(app, operations.read_states), itemgetter(0))
+    app.state.shown = Together(_reading(app, operations.read_shown), itemgetter(0, 1))
+    app.state.statuses = Together(_reading(app, app_endpoints.read_status), str)
     app.state.live_operations = Live("operation", lambda ids: _operations(opened, ids))
     app.state.live_statuses = Live("status", lambda names: _statuses(opened, names))
     app.state.handout = Handout(opened)
@@ -102,6 +100,12 @@ def make_app(opened: Installation) -> FastAPI:
     )
     _allow_origins(app, settings)
     return app
+
+
+def _reading(
+    app: FastAPI, read: Callable[[Installation, Collection[Key]], Mapping[Key, Value]]
+) -> Callable[[Collection[Key]], Mapping[Key, Value]]:
+    return lambda keys: read(app.state.installation, keys)
 
 
 def stop_streams(app: FastAPI) -> None:
