@@ -82,6 +82,50 @@ def redbeat(
     _import(context, entries, apply=apply, cut_over=cut_over)
 
 
+@commands.command("apscheduler")
+def apscheduler(
+    context: typer.Context,
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="URL|FILE",
+            help="The job store's database, or a file of `python -m minutehand apscheduler`.",
+        ),
+    ],
+    *,
+    table: Annotated[str, typer.Option(help="The job store's table.")] = "apscheduler_jobs",
+    tasks: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Functions that are Celery tasks, or a pattern; may be repeated (default:"
+            " SCHED_CELERY_TASKS).",
+            metavar="NAME",
+        ),
+    ] = None,
+    python: Annotated[
+        str | None,
+        typer.Option(help="Run functions that are no Celery tasks as commands of this Python."),
+    ] = None,
+    queue: Queue = "celery",
+    apply: Apply = False,
+    cut_over: CutOver = None,
+) -> None:
+    """Import the jobs of APScheduler 3. Prints the actions, and a report."""
+    from models.celery_task import CeleryRules
+    from moving.apscheduler_jobs import Work, entries_of, stored_jobs, written_jobs
+
+    if "://" in source:
+        with foreign_database(source) as connection:
+            jobs, where = iter([*stored_jobs(connection, table)]), table
+    else:
+        file = Path(source)
+        jobs, where = written_jobs(read_one(file, LONGEST)), file.name
+    allowed = CeleryRules(tuple(tasks or of(context).settings.celery.tasks))
+    work = Work(allowed.allows, queue, python)
+    entries = entries_of(jobs, where, work, utc_now())
+    _import(context, entries, apply=apply, cut_over=cut_over)
+
+
 def _import(
     context: typer.Context,
     entries: Iterable[Entry | Refused],

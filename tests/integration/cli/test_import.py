@@ -121,3 +121,28 @@ def test_an_export_as_json_can_be_applied_again(call: Call, write: Write) -> Non
         ("close", "unchanged"),
         ("night", "unchanged"),
     }
+
+
+@pytest.mark.only_here
+def test_jobs_of_apscheduler(call: Call, write: Write) -> None:
+    job = {
+        "id": "close",
+        "name": "close",
+        "func": "shop:close",
+        "trigger": {
+            "type": "cron",
+            "fields": {"hour": "7", "minute": "30", "second": "0"},
+            "timezone": "Europe/Paris",
+        },
+    }
+    jobs = [job, {**job, "id": "report", "func": "os:getcwd"}]
+    file = write({"minutehand_apscheduler": 1, "apscheduler": "3.11.3", "jobs": jobs}, "jobs.json")
+    made = call("import", "apscheduler", file)
+
+    assert made.code == 1
+    assert made.json[0]["operations"] == {"celery_task": {"task": "shop.close"}}
+    close, report, *_ = made.err.splitlines()
+    assert close == "same     close (jobs.json close)"
+    assert report.startswith("cannot   report (jobs.json report): it calls os:getcwd in the")
+    missing = call("import", "apscheduler", "sqlite:////nowhere/jobs.db")
+    assert (missing.code, missing.err[:7]) == (2, "error: ")

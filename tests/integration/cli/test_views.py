@@ -125,6 +125,7 @@ CASES: list[tuple[str, tuple[str, ...], Kind]] = [
     ("backfill", BACKFILL[1:], StartedBackfill),
     ("backfill", ("filled", "--cancel"), CancelledBackfills),
     ("import beat", ("{beat}",), Import),
+    ("import apscheduler", ("{apscheduler}",), Import),
     ("export", ("--owner", "shop"), Export),
     ("import redbeat", ("{redis}",), Import),
     ("import django-celery-beat", ("sqlite:///{django}",), Import),
