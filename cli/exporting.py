@@ -1,7 +1,7 @@
 """`minutehand export`: actions for another scheduler, with a report of what is lost."""
 
 import sys
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
@@ -14,12 +14,11 @@ from views.moving import exports
 
 def export(
     context: typer.Context,
-    format: Annotated[
-        Literal["json", "beat"], typer.Option("--format", help="What to print.")
-    ] = "json",
+    format: Annotated[exports.Format, typer.Option("--format", help="What to print.")] = "json",
     owner: Annotated[str | None, typer.Option(help="Only actions of this owner.")] = None,
     zone: Annotated[
-        str | None, typer.Option(help="The schedule's zone (default: that of most actions).")
+        str | None,
+        typer.Option(help="Zone of a schedule for beat (default: that of most actions)."),
     ] = None,
 ) -> None:
     """Print the actions of a small app for another scheduler, and a report."""

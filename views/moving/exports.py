@@ -2,21 +2,24 @@
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from typing import Any, Literal
 
 from pydantic import Field
 
-from models.action import load_action
+from models.action import ScheduledActionModel, load_action
 from models.action.plan import CronTrigger
 from models.errors import InvalidAction
+from moving import to_apscheduler, to_beat
+from moving.exported import Exported
 from moving.outcomes import Kind
-from moving.to_beat import Exported, exported, text_of
 from runtime.clock import utc_now
 from views.installation import Installation
 from views.view import View
 
-Format = Literal["json", "beat"]
+Format = Literal["json", "beat", "apscheduler"]
+Write = tuple[Callable[[ScheduledActionModel], Exported], Callable[[Sequence[Exported]], str]]
 
 
 class ExportedAction(View):
@@ -63,11 +66,26 @@ def export(
         except InvalidAction as error:
             why = f"its document cannot be read: {error}"
             found.append(Exported(name, "cannot", why=why, instead="correct it first"))
-    zone = zone or _most_common_zone(parsed)
-    found += [exported(one, zone, now) for one in parsed]
-    return Export(
-        format=format, zone=zone, actions=tuple(map(_shown, found)), text=text_of(found, zone)
-    )
+    if format == "beat":
+        zone = zone or _most_common_zone(parsed)
+    exported, text_of = _writers(zone or "UTC", now)[format]
+    found += map(exported, parsed)
+    actions = tuple(map(_shown, found))
+    return Export(format=format, zone=zone, actions=actions, text=text_of(found))
+
+
+def _writers(zone: str, now: datetime) -> Mapping[Format, Write]:
+    """Return what writes an action, and then the file, by format."""
+    return {
+        "beat": (
+            lambda action: to_beat.exported(action, zone, now),
+            lambda found: to_beat.text_of(found, zone),
+        ),
+        "apscheduler": (
+            lambda action: to_apscheduler.exported(action, now),
+            to_apscheduler.text_of,
+        ),
+    }
 
 
 def _shown(one: Exported) -> ExportedAction:

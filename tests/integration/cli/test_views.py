@@ -51,6 +51,7 @@ from views.view import Listing, View
 Kind = type[View] | type[Listing[Any]]
 HOSTILE = "a\x1b[2J\x9b\u202e\x07"
 HOURLY = {"cron_rule": "0 * * * *", "timezone": "UTC"}
+APSCHEDULER = {"minutehand_apscheduler": 1, "apscheduler": "3.11.3", "jobs": []}
 BEAT = {
     "minutehand_beat": 1,
     "celery": "5.7.0",
@@ -171,6 +172,7 @@ def filled(
         "token": call_here("token", "create", "--role", "viewer", "--json").json["id"],
         "job": call_here("job", "add", "--url", "https://example.com/b", "--json").json["id"],
         "beat": write(BEAT, "beat.json"),
+        "apscheduler": write(APSCHEDULER, "apscheduler.json"),
         "django": _django(home),
         "redis": broker.url,
         "jobs": write([{"url": "https://example.com/c"}], "jobs.json"),
