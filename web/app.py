@@ -3,12 +3,15 @@
 import asyncio
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
+from functools import partial
+from operator import itemgetter
 from uuid import UUID
 
 import anyio.to_thread
 from fastapi import FastAPI
 from fastapi.middleware.cors import CORSMiddleware
 
+from models.roles import TokenKind
 from runtime.config import Settings
 from views import apps
 from views.installation import Installation
@@ -16,7 +19,7 @@ from views.operations import OperationRow, rows_of
 from views.overview import overview_of
 from views.overview.vitals import vitals_of
 from web import health
-from web.access import Failures
+from web.access import Failures, bearers_of
 from web.api import actions, installation, jobs, live, operations, people
 from web.api import apps as app_endpoints
 from web.dashboard import action, editing, mail, overview, sign_in, static_files
@@ -33,6 +36,7 @@ from web.handout import Handout
 from web.live import Live
 from web.problems import install
 from web.schema import openapi_of
+from web.together import Together
 
 HEADERS = {
     "Cache-Control": "no-store",
@@ -78,6 +82,10 @@ def make_app(opened: Installation) -> FastAPI:
     )
     app.state.installation = opened
     app.state.failures = Failures(settings.web.failures)
+    app.state.bearers = Together(partial(bearers_of, opened, TokenKind.TOKEN), lambda _: None)
+    app.state.states = Together(partial(operations.read_states, opened), itemgetter(0))
+    app.state.shown = Together(partial(operations.read_shown, opened), itemgetter(0, 1))
+    app.state.statuses = Together(partial(app_endpoints.read_status, opened), str)
     app.state.live_operations = Live("operation", lambda ids: _operations(opened, ids))
     app.state.live_statuses = Live("status", lambda names: _statuses(opened, names))
     app.state.handout = Handout(opened)
