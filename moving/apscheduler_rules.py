@@ -9,6 +9,7 @@ from typing import Any
 from models.values import format_instant
 from moving.beat import every
 from moving.celery_rules import Crontab, ranges_of
+from moving.cron_text import RULES, values_in
 from moving.entries import CannotMove
 
 SECOND = timedelta(seconds=1)
@@ -22,9 +23,7 @@ FIELDS: Mapping[str, tuple[int, int, str]] = {
     "month": (1, 12, "month_of_year"),
     "day_of_week": (0, 6, "day_of_week"),
 }
-_EXPRESSION = re.compile(r"(?:\*|(\d{1,4})(?:-(\d{1,4}))?)(?:/(\d{1,4}))?", re.ASCII)
 _POSITION = re.compile(rf"({'|'.join(POSITIONS)}) ({'|'.join(WEEKDAYS)})")
-RULES = "write an action with a cron rule or an interval for it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +89,13 @@ def _crontab_fields(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         if name == "day" and positions:
             yield celery, _weeks(positions, len(days))
         elif name == "day_of_week":
-            values = _values(name, text, low, high)
+            values = values_in(name, text, low, high)
             if positions:
                 values &= {WEEKDAYS.index(positions[0][2])}
             yield celery, "*" if len(values) == 7 else ranges_of({(day + 1) % 7 for day in values})
         else:
             # A field that is one step stays as it is written.
-            values = _values(name, text, low, high)
+            values = values_in(name, text, low, high)
             yield celery, text if text.startswith("*") and "," not in text else ranges_of(values)
 
 
@@ -108,23 +107,6 @@ def _weeks(positions: Sequence[re.Match[str]], parts: int) -> str:
     return ranges_of(
         {day for week in weeks for day in range(7 * week + 1, 7 * week + 8) if day < 32}
     )
-
-
-def _values(name: str, text: str, low: int, high: int) -> set[int]:
-    return {value for part in text.split(",") for value in _of_part(name, part.strip(), low, high)}
-
-
-def _of_part(name: str, part: str, low: int, high: int) -> range:
-    found = _EXPRESSION.fullmatch(part)
-    if found is None:
-        raise CannotMove(f"its {name} {part[:60]!r} is no part of a cron rule", RULES)
-    first, last, step = (None if one is None else int(one) for one in found.groups())
-    if first is None:
-        return range(low, high + 1, step or 1)
-    end = last if last is not None else high if step else first
-    if not low <= first <= end <= high or step == 0:
-        raise CannotMove(f"its {name} {part[:60]!r} is not within {low} to {high}", RULES)
-    return range(first, end + 1, step or 1)
 
 
 def _interval(trigger: Mapping[str, Any], now: datetime) -> Rule:

@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
@@ -11,15 +12,26 @@ from pydantic import Field
 from models.action import ScheduledActionModel, load_action
 from models.action.plan import CronTrigger
 from models.errors import InvalidAction
-from moving import to_apscheduler, to_beat
+from moving import to_apscheduler, to_beat, to_kubernetes, to_systemd
 from moving.exported import Exported
 from moving.outcomes import Kind
 from runtime.clock import utc_now
 from views.installation import Installation
 from views.view import View
 
-Format = Literal["json", "beat", "apscheduler"]
+Format = Literal["json", "beat", "apscheduler", "kubernetes", "systemd"]
 Write = tuple[Callable[[ScheduledActionModel], Exported], Callable[[Sequence[Exported]], str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where programs run: an image, and the Celery application that sends tasks."""
+
+    image: str | None = None
+    celery_app: str | None = None
+
+
+ANYWHERE = Place()
 
 
 class ExportedAction(View):
@@ -51,6 +63,7 @@ def export(
     documents: Mapping[str, Any],
     format: Format,
     zone: str | None = None,
+    place: Place = ANYWHERE,
 ) -> Export:
     """Return stored documents, by their actions' names, in a format; no database is read."""
     if format == "json":
@@ -68,13 +81,13 @@ def export(
             found.append(Exported(name, "cannot", why=why, instead="correct it first"))
     if format == "beat":
         zone = zone or _most_common_zone(parsed)
-    exported, text_of = _writers(zone or "UTC", now)[format]
+    exported, text_of = _writers(zone or "UTC", now, place)[format]
     found += map(exported, parsed)
     actions = tuple(map(_shown, found))
     return Export(format=format, zone=zone, actions=actions, text=text_of(found))
 
 
-def _writers(zone: str, now: datetime) -> Mapping[Format, Write]:
+def _writers(zone: str, now: datetime, place: Place) -> Mapping[Format, Write]:
     """Return what writes an action, and then the file, by format."""
     return {
         "beat": (
@@ -84,6 +97,14 @@ def _writers(zone: str, now: datetime) -> Mapping[Format, Write]:
         "apscheduler": (
             lambda action: to_apscheduler.exported(action, now),
             to_apscheduler.text_of,
+        ),
+        "kubernetes": (
+            lambda action: to_kubernetes.exported(action, now, place.image, place.celery_app),
+            to_kubernetes.text_of,
+        ),
+        "systemd": (
+            lambda action: to_systemd.exported(action, now, place.celery_app),
+            to_systemd.text_of,
         ),
     }
 
