@@ -55,6 +55,7 @@ class GrantChanges(BaseModel):
     tasks: tuple[str, ...] | None = None
     queues: tuple[str, ...] | None = None
     steps: tuple[str, ...] | None = None
+    commands: tuple[str, ...] | None = None
 
 
 @router.get("/apps")

@@ -68,6 +68,7 @@ WITHOUT_VIEW = {
     "agent",
     "app data",
     "completion",
+    "exec",
     "operation watch",
 }
 # What has no endpoint.
