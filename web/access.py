@@ -1,7 +1,7 @@
 """Who asks, and what they may do: each endpoint names its permission by one of these."""
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Annotated, Any
@@ -151,10 +151,18 @@ def bearer_of(request: Request, text: str, kind: TokenKind) -> Bearer | None:
     if found is None:
         return None
     bearer, is_stale = found
+    # For a stream, which ends with its token or session.
+    request.state.token_id = bearer.token_id
     if is_stale:
         with opened.engine.begin() as connection:
             tokens.note_use(connection, bearer.token_id)
     return bearer
+
+
+def still_valid(opened: Installation, token_ids: Collection[str]) -> set[str]:
+    """Return those of the tokens and sessions that open their doors now."""
+    with glancing(opened.engine) as connection:
+        return tokens.valid(connection, token_ids)
 
 
 def require(bearer: Bearer, permission: Permission) -> None:

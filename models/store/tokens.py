@@ -1,7 +1,7 @@
 """Store tokens of the HTTP API, sessions of the pages and links; only a hash of each is kept."""
 
 import hmac
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from models.errors import NotFound
 from models.roles import Role, TokenKind
-from models.sql import database_now
+from models.sql import database_now, is_among
 from models.store.scope import Scope
 from models.tables import small_apps, tokens
 
@@ -122,7 +122,6 @@ def _bearer(kind: TokenKind) -> sa.Select[Any]:
         tokens.c.last_used_at < database_now(-USED_WITHIN)
     )
     query = _valid(
-        kind,
         tokens.c.id,
         tokens.c.role,
         tokens.c.hash,
@@ -132,7 +131,13 @@ def _bearer(kind: TokenKind) -> sa.Select[Any]:
         small_apps.c.name.label("app_name"),
         is_stale.label("is_stale"),
     )
-    return query.where(tokens.c.id == sa.bindparam("its_id"))
+    return query.where(tokens.c.kind == kind, tokens.c.id == sa.bindparam("its_id"))
+
+
+def valid(connection: sa.Connection, ids: Collection[str]) -> set[str]:
+    """Return those of `ids` that are of valid tokens, sessions or links."""
+    query = _valid(tokens.c.id).where(is_among(connection, tokens.c.id, list(ids)))
+    return set(connection.execute(query).scalars())
 
 
 def note_use(connection: sa.Connection, id: str) -> None:
@@ -163,7 +168,7 @@ def listed(connection: sa.Connection, scope: Scope) -> Sequence[sa.RowMapping]:
 
 def open_sessions(connection: sa.Connection, scope: Scope) -> Sequence[sa.RowMapping]:
     """Return the sessions of the scope that are open, the newest first, without hashes."""
-    query = _shown(_valid(TokenKind.SESSION, *_SHOWN), TokenKind.SESSION, scope)
+    query = _shown(_valid(*_SHOWN), TokenKind.SESSION, scope)
     return connection.execute(query).mappings().all()
 
 
@@ -198,7 +203,7 @@ def _shown(query: sa.Select[Any], kind: TokenKind, scope: Scope) -> sa.Select[An
     )
 
 
-def _valid(kind: TokenKind, *columns: sa.ColumnElement[Any]) -> sa.Select[Any]:
+def _valid(*columns: sa.ColumnElement[Any]) -> sa.Select[Any]:
     """Return the query of what opens its door now: it, its parent and its small app are there."""
     has_app = tokens.c.small_app_id.is_(None) | (
         small_apps.c.name.is_not(None) & small_apps.c.deleted_at.is_(None)
@@ -208,7 +213,7 @@ def _valid(kind: TokenKind, *columns: sa.ColumnElement[Any]) -> sa.Select[Any]:
         sa.select(*columns)
         .outerjoin(small_apps, _OF_APP)
         .outerjoin(_parents, _parents.c.id == tokens.c.parent)
-        .where(tokens.c.kind == kind, _lives(tokens), has_app, has_parent)
+        .where(_lives(tokens), has_app, has_parent)
     )
 
 
