@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from cli.arguments import DryRun, Timeout, Wait, door, existing
+from cli.arguments import AllApps, DryRun, Timeout, Wait, door, existing
 from cli.render import progress, show
 from cli.tree import group
 from cli.watching import Watch, show_asked
@@ -73,9 +73,7 @@ def apply(
 @commands.command("list")
 def list_actions(
     context: typer.Context,
-    all_apps: Annotated[
-        bool, typer.Option("--all-apps", help="Show all small apps, instead of --app.")
-    ] = False,
+    all_apps: AllApps = False,
     unhealthy: Annotated[bool, typer.Option("--unhealthy", help="Only unhealthy actions.")] = False,
     owner: Annotated[str | None, typer.Option(help="Only actions of this owner.")] = None,
     again: Watch = False,

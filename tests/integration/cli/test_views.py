@@ -19,7 +19,9 @@ from tests.factories import make_document
 from tests.integration.cli.conftest import Call, Write
 from tests.servers import Broker
 from views.actions import Action, Actions, Occurrences
-from views.apps import App, AppliedApp, AppliedApps, Apps, DeletedApp, GrantedTo, HookSecret
+from views.apps import App, Apps
+from views.apps.changes import AppliedApp, AppliedApps, DeletedApp
+from views.apps.grants import GrantedTo, HookSecret
 from views.backfills import BackfillPlan, CancelledBackfills, StartedBackfill
 from views.change_plan import ChangePlan
 from views.changes import (
