@@ -9,8 +9,8 @@ from typing import Annotated
 
 import typer
 
-from cli.arguments import DryRun, Timeout, Wait, door, existing
-from cli.render import progress, show
+from cli.arguments import DryRun, Timeout, Wait, door, existing, of
+from cli.render import print_lines, progress, show, text_of
 from cli.tree import group
 from cli.watching import Watch, show_asked
 from models.errors import Refused
@@ -25,6 +25,7 @@ Files = Annotated[list[Path], typer.Argument(help="JSON or JSON Lines files; - i
 Name = Annotated[str, typer.Argument(help="Name or uid of an action.", metavar="ACTION")]
 Optional = Annotated[str | None, typer.Argument(help="Name or uid.", metavar="ACTION")]
 Owner = Annotated[str | None, typer.Option(help="All actions of this owner.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
 Verbose = Annotated[bool, typer.Option("--verbose", help="Show each action's next occurrences.")]
 
 
@@ -68,6 +69,40 @@ def apply(
     with progress("validating") as watch:
         made = door(context).ask(changes.apply, documents, details=verbose, watch=watch)
     show(context, made)
+
+
+@commands.command("edit")
+def edit(context: typer.Context, action: Name, yes: Yes = False) -> None:
+    """Edit an action in $VISUAL or $EDITOR; show the plan of changes and ask before storing it.
+
+    A faulty document goes back to the editor. If nothing is stored, the draft is kept.
+    """
+    from cli import editing
+    from views.change_plan import ChangePlan
+
+    is_asking = not yes
+    if is_asking and not sys.stdin.isatty():
+        raise Refused("there is no terminal to ask on; write --yes to store without asking")
+
+    def agreed(plan: ChangePlan) -> None:
+        if not of(context).as_json:
+            print_lines(text_of(plan))
+        if is_asking:
+            typer.confirm("store this?", abort=True, err=True)
+
+    show(context, editing.edit(existing(context), action, agreed, is_repeatable=is_asking))
+
+
+@commands.command("rename")
+def rename(
+    context: typer.Context,
+    action: Name,
+    to: Annotated[str, typer.Argument(help="The new name.", metavar="NEW")],
+) -> None:
+    """Give an action another name; its uid, its history and what is due stay."""
+    from views import changes
+
+    show(context, existing(context).ask(changes.rename, action, to))
 
 
 @commands.command("list")
@@ -191,7 +226,7 @@ def delete(
     context: typer.Context,
     action: Optional = None,
     owner: Owner = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
+    yes: Yes = False,
 ) -> None:
     """Delete an action: cancel unstarted operations, let a running one finish, keep history."""
     from views import changes

@@ -4,11 +4,13 @@ from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
+import sqlalchemy as sa
 from pydantic import Field
 
 from models.sql import read_clock
 from runtime.database import reading
 from scheduler.changes import plan
+from views.finding import app_of, find
 from views.installation import Installation
 from views.view import Instant, View
 from views.words import YEAR, daylight_notes, zone_of
@@ -59,10 +61,29 @@ class ChangePlan(View):
 def plan_changes(installation: Installation, documents: Sequence[object]) -> ChangePlan:
     """Return what applying the documents would do now."""
     with reading(installation.engine) as connection:
-        now = read_clock(connection)
         planned = plan.plan_changes(connection, documents, installation.author)
-        load = plan.load(connection, planned, now)
-    zone = installation.small_app.zone
+        return _plan(connection, planned, installation.small_app.zone)
+
+
+def plan_put(installation: Installation, name: str, document: object) -> ChangePlan:
+    """Return what making the document the next revision of an action would do now.
+
+    The document may rename the action. Raises NotFound, InvalidAction, and Refused for a taken
+    name.
+    """
+    with reading(installation.engine) as connection:
+        row = find(connection, installation, name)
+        app = app_of(connection, installation, row)
+        author = installation.author_in(app)
+        planned = plan.plan_replacement(connection, row["uid"], document, author)
+        return _plan(connection, [planned], app.zone)
+
+
+def _plan(
+    connection: sa.Connection, planned: Sequence[plan.PlannedChange], zone: str
+) -> ChangePlan:
+    now = read_clock(connection)
+    load = plan.load(connection, planned, now)
     busiest = BusiestMinute(
         before=_busy(load.before), after=_busy(load.after), is_whole=load.is_whole
     )

@@ -63,6 +63,12 @@ class Switched(Changed):
     active: bool = Field(description="Whether it is enabled now.")
 
 
+class Renamed(Changed):
+    """An action that was given another name."""
+
+    old_name: str
+
+
 class NotSwitched(View):
     """An action that could not be paused or resumed."""
 
@@ -228,6 +234,20 @@ def _result(installation: Installation, app: SmallApp, done: change.Changed) -> 
         revision=done.revision,
         warnings=warnings[0] if warnings else (),
     )
+
+
+def rename(installation: Installation, name: str, to: str, expects: int | None = None) -> Renamed:
+    """Give an action another name; its uid, history and watermark stay.
+
+    Raises InvalidAction, Refused for a taken name, and Outdated for another revision.
+    """
+    installation.publish()
+    with reading(installation.engine) as connection:
+        row = find(connection, installation, name)
+        app = app_of(connection, installation, row)
+    author = installation.author_in(app, expects)
+    done = change.rename(installation.engine, row["uid"], to, author)
+    return Renamed(old_name=row["name"], **dict(_result(installation, app, done)))
 
 
 def pause(installation: Installation, name: str, expects: int | None = None) -> Switched:

@@ -10,6 +10,7 @@ from views.changes import (
     Checked,
     DeletedAction,
     DeletedActions,
+    Renamed,
     Switched,
     SwitchedAll,
 )
@@ -53,6 +54,13 @@ def _changed(one: Changed) -> Iterator[str]:
     yield f"{one.change} {one.name} ({one.uid}), revision {one.revision}"
 
 
+def _renamed(one: Renamed) -> Iterator[str]:
+    if one.change == "unchanged":
+        yield f"{one.name} has that name already"
+    else:
+        yield f"renamed {one.old_name} to {one.name} ({one.uid}), revision {one.revision}"
+
+
 def _switched(one: Switched) -> Iterator[str]:
     if one.change == "unchanged":
         yield f"{one.name} is already {'active' if one.active else 'paused'}"
@@ -83,6 +91,7 @@ FORMS = {
     Changes: _changes,
     Changed: _changed,
     Checked: _checked,
+    Renamed: _renamed,
     Switched: _switched,
     SwitchedAll: _switched_all,
     DeletedAction: _deleted,

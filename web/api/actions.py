@@ -212,6 +212,23 @@ def plan_run(opened: Operator, action: str, user: str | None = None) -> runs.Run
     return runs.plan(opened, action, user)
 
 
+@router.post("/actions/{action}:preview", openapi_extra=ACTION)
+def preview_action(opened: Editor, action: str, body: Body) -> change_plan.ChangePlan:
+    """Return what making the document the action's next revision would do; nothing is stored."""
+    return change_plan.plan_put(opened, action, document(body))
+
+
+@router.post("/actions/{action}:rename")
+def rename_action(
+    opened: Editor,
+    action: str,
+    to: Annotated[str, Query(description="The new name.")],
+    if_match: IfMatch = None,
+) -> changes.Renamed:
+    """Give an action another name; its uid and its history stay."""
+    return changes.rename(opened, action, to, revision_in(expected_tag(if_match)))
+
+
 @router.post("/actions/{action}:pause")
 def pause_action(opened: Operator, action: str, if_match: IfMatch = None) -> changes.Switched:
     """Pause an action."""

@@ -27,6 +27,7 @@ from views.changes import (
     Checked,
     DeletedAction,
     DeletedActions,
+    Renamed,
     Switched,
     SwitchedAll,
 )
@@ -57,13 +58,14 @@ BEAT = {
     "timezone": "UTC",
     "entries": [{"name": "it", "task": "shop.it", "schedule": {"every_s": 60}}],
 }
-# They stand up processes, hand out rows as they are or a script, or follow; `status --check` prints
-# nothing.
+# They stand up processes or an editor, hand out rows as they are or a script, or follow; `status
+# --check` prints nothing.
 WITHOUT_VIEW = {
     "up",
     "daemon",
     "worker",
     "web",
+    "action edit",
     "agent",
     "app data",
     "completion",
@@ -79,6 +81,7 @@ CASES: list[tuple[str, tuple[str, ...], Kind]] = [
     ("action add", ("{new}",), Changes),
     ("action apply", ("{new}",), Changes),
     ("action apply", ("{new}", "--dry-run"), ChangePlan),
+    ("action rename", ("nightly", "by night"), Renamed),
     ("action list", (), Actions),
     ("action show", ("nightly",), Action),
     ("action next", ("nightly",), Occurrences),
