@@ -28,7 +28,8 @@ def _changes(made: Changes, *, summary: bool = True) -> Iterator[str]:
             yield from described(one.upcoming, one.warnings)
     if summary:
         counts = Counter(one.change for one in made.root)
-        yield ", ".join(f"{kind} {counts[kind]}" for kind in KINDS)
+        shown = [*KINDS, *(["deleted"] if counts["deleted"] else [])]
+        yield ", ".join(f"{kind} {counts[kind]}" for kind in shown)
         yield from _warnings(made)
 
 
