@@ -106,6 +106,9 @@ ENDPOINTS: Mapping[str, Endpoint] = {
     "templates.send_test": _post("/api/apps/{app}/templates/{name}:send-test"),
     "users.list_users": _get("/api/apps/{app}/users"),
     "users.add": _send("/api/apps/{app}/users", Body.VALUE, "new"),
+    "users.show": _get("/api/apps/{app}/users/{id}"),
+    "users.update": Endpoint("PATCH", "/api/apps/{app}/users/{id}", Body.VALUE, ("changed",)),
+    "users.delete": _delete("/api/apps/{app}/users/{id}"),
     "users.import_rows": _send(
         "/api/apps/{app}/users:import", Body.VALUE, "rows", raises_events="events"
     ),

@@ -112,7 +112,7 @@ def test_each_owner_has_a_set_of_its_own(call: Call, fill: Fill) -> None:
     pruned = call("action", "apply", folder, "--prune", "--owner", "shop", "--yes", "--json")
 
     assert taken.code == 2
-    assert "actions of these names have other owners ('a of shop')" in taken.err
+    assert 'actions of these names have other owners ("a of shop")' in taken.err
     assert [(one["name"], one["change"]) for one in pruned.json] == [
         ("a", "unchanged"), ("b", "deleted"),
     ]  # fmt: skip

@@ -42,11 +42,12 @@ from views.operations import Log, Operation, Operations, OperationStateView
 from views.runs import CancelledAll, Ran, RanAll, RepeatedAll, RunPlan
 from views.sessions import NewLink
 from views.simulation import Simulation
+from views.starting import Started
 from views.status import Status
 from views.steps import Steps
 from views.templates import TemplatePreview, Templates, TriedMail
 from views.tokens import NewToken, RevokedToken, Tokens
-from views.users import AddedUser, ImportedUsers, Users
+from views.users import AddedUser, DeletedUser, ImportedUsers, User, Users
 from views.view import Listing, View
 
 Kind = type[View] | type[Listing[Any]]
@@ -72,7 +73,7 @@ WITHOUT_VIEW = {
     "operation watch",
 }
 # What has no endpoint.
-ONLY_HERE = {"app hook-secret", "migrate", "simulate", "token link"}
+ONLY_HERE = {"app hook-secret", "init", "migrate", "simulate", "token link"}
 # No daemon ticks here; one of all actions is active already.
 ENDS_WITH_1: dict[Kind, int] = {Report: 1, RanAll: 1}
 BACKFILL = ("backfill", "nightly", "--from", "{hour}", "--to", "{hour}")
@@ -112,6 +113,9 @@ CASES: list[tuple[str, tuple[str, ...], Kind]] = [
     ("template preview", ("hello",), TemplatePreview),
     ("template send-test", ("hello", "--to", "ann@example.com"), TriedMail),
     ("user add", ("zoe@example.com",), AddedUser),
+    ("user show", ("ann@example.com",), User),
+    ("user update", ("ann@example.com", "--name", "Ann"), User),
+    ("user delete", ("ann@example.com",), DeletedUser),
     ("user list", (), Users),
     ("user import", ("{users}",), ImportedUsers),
     ("event send", ("order.paid", "--user", "ann@example.com"), SentEvent),
@@ -131,6 +135,7 @@ CASES: list[tuple[str, tuple[str, ...], Kind]] = [
     ("export", ("--owner", "shop"), Export),
     ("import redbeat", ("{redis}",), Import),
     ("import django-celery-beat", ("sqlite:///{django}",), Import),
+    ("init", (), Started),
     ("migrate", (), Migrated),
     ("status", (), Status),
     ("simulate", ("{new}",), Simulation),
@@ -144,6 +149,7 @@ def filled(
 ) -> Callable[[str], str]:
     """Fill an installation with one of each, hostile texts among them; return what fills in."""
     monkeypatch.setenv("SCHED_HOOK_SECRET", "s3cret")
+    monkeypatch.chdir(home.parent)
     whole = {
         "name": "default",
         "templates": {"hello": {"subject": "Hi", "text": "Hello {{ recipient.name }}"}},
