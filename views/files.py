@@ -1,14 +1,17 @@
 """Read documents from files: one JSON object, a list of them, or JSON Lines; `-` is stdin."""
 
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from models.errors import InvalidDocument, Problem
+from models.errors import InvalidDocument, Problem, Refused
 from models.json_text import LONGEST_DOCUMENT, InvalidJson, read_json
 
+# What a simulation of a file expects stands beside it.
+EXPECTATIONS = ".expect.json"
 # A document with its place: a file, or empty for the body of a request.
 Document = tuple[str, object]
 
@@ -83,6 +86,51 @@ def read_all(
         except InvalidDocument as error:
             problems += error.problems
     return documents, problems
+
+
+def files_in(paths: Sequence[Path], ending: str = ".json") -> list[Path]:
+    """Return the paths, each folder replaced by its files; raises Refused for an empty one.
+
+    A folder is read with those below it. Hidden files, and what simulations expect, are left out.
+    """
+    found: list[Path] = []
+    for path in paths:
+        if not path.is_dir():
+            found.append(path)
+            continue
+        inside = sorted(one for one in path.rglob(f"*{ending}") if _is_document(one, path))
+        if not inside:
+            raise Refused(f"the folder {path} holds no *{ending} file; name another one")
+        found += inside
+    return found
+
+
+def _is_document(file: Path, folder: Path) -> bool:
+    is_hidden = any(part.startswith(".") for part in file.relative_to(folder).parts)
+    return not is_hidden and not file.name.endswith(EXPECTATIONS) and file.is_file()
+
+
+@contextmanager
+def naming_each(places: Sequence[str]) -> Iterator[None]:
+    """Put places into an InvalidDocument that names documents by their number, as `[1]`."""
+
+    def place(found: re.Match[str]) -> str:
+        number = int(found[1])
+        return places[number] + ":" * found[0].startswith("[") if number < len(places) else found[0]
+
+    try:
+        yield
+    except InvalidDocument as error:
+        raise InvalidDocument(
+            [
+                Problem(
+                    re.sub(r"^\[(\d+)\]", place, one.path),
+                    one.value,
+                    re.sub(r"document \[(\d+)\]", place, one.remedy),
+                )
+                for one in error.problems
+            ]
+        ) from None
 
 
 @contextmanager

@@ -144,6 +144,7 @@ class Installation:
             rules_of(self.settings),
             grants,
             expects,
+            self.settings.commands,
         )
 
     def remover_in(self, app: SmallApp, expects: int | None = None) -> "ChangeContext":

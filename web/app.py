@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from operator import itemgetter
 from uuid import UUID
 
@@ -17,7 +18,7 @@ from views.operations import OperationRow, rows_of
 from views.overview import overview_of
 from views.overview.vitals import vitals_of
 from web import health
-from web.access import Failures, bearers_of
+from web.access import Failures, bearers_of, still_valid
 from web.api import actions, installation, jobs, live, operations, people
 from web.api import apps as app_endpoints
 from web.dashboard import action, editing, mail, overview, sign_in, static_files
@@ -71,6 +72,7 @@ PAGES = (
 def make_app(opened: Installation) -> FastAPI:
     """Return the application of an installation."""
     settings = opened.settings
+    valid_of = partial(still_valid, opened)
     app = FastAPI(
         title="Minutehand",
         version="1",
@@ -84,8 +86,8 @@ def make_app(opened: Installation) -> FastAPI:
     app.state.states = Together(_reading(app, operations.read_states), itemgetter(0))
     app.state.shown = Together(_reading(app, operations.read_shown), itemgetter(0, 1))
     app.state.statuses = Together(_reading(app, app_endpoints.read_status), str)
-    app.state.live_operations = Live("operation", lambda ids: _operations(opened, ids))
-    app.state.live_statuses = Live("status", lambda names: _statuses(opened, names))
+    app.state.live_operations = Live("operation", partial(_operations, opened), valid_of)
+    app.state.live_statuses = Live("status", partial(_statuses, opened), valid_of)
     app.state.handout = Handout(opened)
     app.state.overviews = overview.Kept(overview_of)
     app.state.vitals = overview.Kept(vitals_of)
