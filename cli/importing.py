@@ -112,7 +112,7 @@ def apscheduler(
 ) -> None:
     """Import the jobs of APScheduler 3. Prints the actions, and a report."""
     from models.celery_task import CeleryRules
-    from moving.apscheduler_jobs import Work, entries_of, stored_jobs, written_jobs
+    from moving.apscheduler.jobs import Work, entries_of, stored_jobs, written_jobs
 
     if "://" in source:
         with foreign_database(source) as connection:

@@ -12,7 +12,8 @@ from pydantic import Field
 from models.action import ScheduledActionModel, load_action
 from models.action.plan import CronTrigger
 from models.errors import InvalidAction
-from moving import to_apscheduler, to_beat, to_kubernetes, to_systemd
+from moving import to_beat, to_kubernetes, to_systemd
+from moving.apscheduler import exporting as to_apscheduler
 from moving.exported import Exported
 from moving.outcomes import Kind
 from runtime.clock import utc_now

@@ -176,3 +176,24 @@ def test_manifests_and_timers_are_read_from_files(call: Call, write: Write, tmp_
     assert (refused.code, refused.err) == (
         2, "error: pod.yaml has no CronJob; name a file with `kind: CronJob`\n",
     )  # fmt: skip
+
+
+def test_a_timer_is_stored_once_its_program_is_allowed(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timer = tmp_path / "backup.timer"
+    timer.write_text("[Timer]\nOnCalendar=*-*-* 07:30\n")
+    timer.with_suffix(".service").write_text("[Service]\nExecStart=/srv/backup.sh --full\n")
+
+    refused = call("import", "systemd", str(timer), "--apply")
+    monkeypatch.setenv("SCHED_COMMANDS", "/srv/*")
+    stored = call("import", "systemd", str(timer), "--apply")
+    shown = call("import", "systemd", str(timer))
+
+    assert (refused.code, "SCHED_COMMANDS allows no program" in refused.err) == (2, True)
+    assert (stored.code, stored.out) == (0, "created 1, changed 0, unchanged 0\n")
+    assert shown.err.splitlines() == [
+        "same     backup (backup.timer)",
+        "same 1, differs 0, cannot 0",
+        "SCHED_COMMANDS has to allow: /srv/backup.sh",
+    ]

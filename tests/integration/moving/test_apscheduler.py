@@ -3,6 +3,8 @@
 import json
 import pickle
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
@@ -21,16 +23,16 @@ from celery import Celery
 from minutehand.apscheduler import jobs_of
 from models.action import ParseContext
 from models.errors import InvalidDocument, Refused
-from moving import apscheduler_jobs
-from moving.apscheduler_jobs import Work, entries_of, stored_jobs, written_jobs
-from moving.apscheduler_pickle import job_of
+from moving.apscheduler import jobs as apscheduler_jobs
+from moving.apscheduler.jobs import Work, entries_of, stored_jobs, written_jobs
+from moving.apscheduler.pickled import job_of
 from moving.entries import CannotMove
 from moving.foreign_database import foreign_database
 from moving.outcomes import Outcome, outcomes
 from tasks.built_in import built_in_steps
 
 NOW = datetime(2026, 11, 22, 15, tzinfo=UTC)
-CONTEXT = ParseContext("UTC", NOW, built_in_steps(), created_at=NOW, celery=None)
+CONTEXT = ParseContext("UTC", NOW, built_in_steps(), created_at=NOW, celery=None, commands=None)
 WORK = Work(lambda name: fnmatchcase(name, "builtins.*"), "shop")
 PARIS = "Europe/Paris"
 app = Celery("shop", set_as_current=False)
@@ -217,14 +219,14 @@ def test_without_the_engine_nothing_is_called_the_same(
 def test_a_python_runs_functions_that_are_no_tasks(store: str) -> None:
     work = Work(lambda _name: False, "shop", "/opt/shop/bin/python")
     with foreign_database(store) as connection:
-        (made,) = (
-            one
-            for one in entries_of(stored_jobs(connection), "apscheduler_jobs", work, NOW)
-            if one.name == "a command"
-        )
+        entries = entries_of(stored_jobs(connection), "apscheduler_jobs", work, NOW)
+        made = {one.name: one for one in outcomes(entries, CONTEXT)}["a command"]
 
-    run = getattr(made, "operations", {})["command"]["run"]
+    assert (made.kind, made.document is None) == ("same", False)
+    run = (made.document or {})["operations"]["command"]["run"]
     assert (run[0], run[3:]) == ("/opt/shop/bin/python", ["os.path:join", '["a"]', "{}"])
+    done = subprocess.run([sys.executable, *run[1:]], check=False, capture_output=True)
+    assert done.returncode == 0, done.stderr
 
 
 class Hostile:

@@ -1,5 +1,6 @@
 """Differences of instants between Celery's own engine and an action."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -15,11 +16,11 @@ AUTUMN = datetime(2027, 10, 31, 1, tzinfo=UTC)
 
 
 def compared(
-    fields: str, zone: str = "Europe/Paris", rule: str = "", days: int = 730
+    fields: str, zone: str = "Europe/Paris", rule: str = "", days: int = 730, **bounds: datetime
 ) -> Difference:
     crontab = Crontab(tuple(fields.split()), zone)
     trigger = CronTrigger(rule or crontab.rule, zone, timedelta(minutes=5))
-    plan = Plan(False, (trigger,), False, "default")
+    plan = replace(Plan(False, (trigger,), False, "default"), **bounds)
     return difference(plan, CrontabFires(crontab), NOW, NOW + timedelta(days=days))
 
 
@@ -54,3 +55,9 @@ def test_another_rule_is_noticed() -> None:
 
     # Either field of days is enough for cron: six days of December, and three Mondays more.
     assert Difference(10, 11, datetime(2026, 11, 23, 8, tzinfo=UTC), True) == found
+
+
+def test_instants_outside_the_bounds_of_both_are_not_compared() -> None:
+    found = compared("30 7 * * *", starts_at=SPRING, ends_at=AUTUMN)
+
+    assert Difference(0, (AUTUMN - SPRING).days) == found

@@ -1,6 +1,5 @@
 """CronJobs of Kubernetes as entries."""
 
-from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -14,7 +13,7 @@ from runtime.documents import read_yaml_documents
 from tasks.built_in import built_in_steps
 
 NOW = datetime(2026, 11, 22, 15, tzinfo=UTC)
-CONTEXT = ParseContext("UTC", NOW, built_in_steps(), created_at=NOW, celery=None)
+CONTEXT = ParseContext("UTC", NOW, built_in_steps(), created_at=NOW, celery=None, commands=None)
 BACKUP = """
 apiVersion: batch/v1
 kind: CronJob
@@ -63,10 +62,8 @@ def entry(text: str = BACKUP, **changes: str) -> Entry:
     return made
 
 
-def compared(made: Entry) -> Outcome:
-    """Return what becomes of its instants: another step stands for the command."""
-    plain = replace(made, operations={"maintenance": True}, remarks=())
-    (one,) = outcomes([plain], CONTEXT)
+def moved(made: Entry) -> Outcome:
+    (one,) = outcomes([made], CONTEXT)
     return one
 
 
@@ -93,6 +90,12 @@ def test_a_cron_job_becomes_an_action_with_its_command() -> None:
         "it runs on a worker's machine, not in the image shop:7",
         "its variable TOKEN is left out: its value is not in the manifest",
     )
+
+
+def test_the_action_can_be_stored() -> None:
+    made = moved(entry())
+
+    assert (made.kind, made.document) == ("differs", entry().document)
 
 
 def test_several_documents_and_lists_are_read() -> None:
@@ -144,8 +147,8 @@ def test_other_ways_to_write_a_schedule(schedule: str, when: object) -> None:
 
 
 def test_instants_that_differ_where_the_clocks_change_are_counted() -> None:
-    night = compared(entry(schedule='"30 2 * * *"')).difference
-    day = compared(entry(schedule='"30 7 * * *"')).difference
+    night = moved(entry(schedule='"30 2 * * *"')).difference
+    day = moved(entry(schedule='"30 7 * * *"')).difference
 
     # Kubernetes skips the night in March, and runs twice in that of October.
     assert night is not None

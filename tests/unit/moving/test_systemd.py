@@ -9,9 +9,12 @@ from pathlib import Path
 import pytest
 
 from cron import CronSchedule
+from models.action import ParseContext
 from moving.entries import Entry, Refused
+from moving.outcomes import outcomes
 from moving.systemd import entries_of
 from moving.wall_fires import WallFires
+from tasks.built_in import built_in_steps
 
 NOW = datetime(2027, 3, 20, 15, tzinfo=UTC)
 SERVICE = """
@@ -55,6 +58,16 @@ def test_a_timer_becomes_an_action_with_the_command_of_its_service() -> None:
         "its RandomizedDelaySec of 5min is left out",
         "User 'shop' of its service is left out",
     )
+
+
+def test_the_action_can_be_stored() -> None:
+    steps = built_in_steps()
+    context = ParseContext("UTC", NOW, steps, created_at=NOW, celery=None, commands=None)
+    (made,) = outcomes([entry("daily", "Persistent=true")], context)
+
+    assert (made.kind, made.remarks) == ("differs", ("User 'shop' of its service is left out",))
+    assert made.difference is not None
+    assert made.difference.count == 0
 
 
 CALENDARS = [

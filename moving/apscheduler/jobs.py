@@ -17,9 +17,9 @@ from models.errors import InvalidDocument, Problem
 from models.errors import Refused as RefusedCommand
 from models.parsing import Reading
 from models.values import Flag, format_instant, parse_list, parse_text
-from moving.apscheduler_fires import NOT_COMPARED, TriggerFires, is_engine_here
-from moving.apscheduler_pickle import job_of
-from moving.apscheduler_rules import rule_of
+from moving.apscheduler.fires import NOT_COMPARED, TriggerFires, is_engine_here
+from moving.apscheduler.pickled import job_of
+from moving.apscheduler.rules import rule_of
 from moving.celery_work import work_of
 from moving.entries import CannotMove, Entry, Refused
 

@@ -1,0 +1,1 @@
+"""Jobs of APScheduler 3: read as data, compared with its own triggers, and written."""
