@@ -126,6 +126,7 @@ CASES: list[tuple[str, tuple[str, ...], Kind]] = [
     ("backfill", BACKFILL[1:], StartedBackfill),
     ("backfill", ("filled", "--cancel"), CancelledBackfills),
     ("import beat", ("{beat}",), Import),
+    ("import crontab", ("{crontab}",), Import),
     ("export", ("--owner", "shop"), Export),
     ("import redbeat", ("{redis}",), Import),
     ("import django-celery-beat", ("sqlite:///{django}",), Import),
@@ -161,6 +162,7 @@ def filled(
         ).scalar_one()
     call_here("backfill", "filled", "--from", hour, "--to", hour)
     pending = call_here("action", "run", "nightly", "--json").json["id"]
+    (home / "crontab").write_text("15 2 * * * /srv/backup\n")
     found = {
         "id": pending,
         **_ended(engine, UUID(pending)),
@@ -171,6 +173,7 @@ def filled(
         "token": call_here("token", "create", "--role", "viewer", "--json").json["id"],
         "job": call_here("job", "add", "--url", "https://example.com/b", "--json").json["id"],
         "beat": write(BEAT, "beat.json"),
+        "crontab": str(home / "crontab"),
         "django": _django(home),
         "redis": broker.url,
         "jobs": write([{"url": "https://example.com/c"}], "jobs.json"),

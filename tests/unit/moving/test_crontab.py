@@ -1,0 +1,188 @@
+"""Lines of crontabs: what becomes of them, and thirty of them against cron's own loop."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from models.action import ParseContext, parse_action, plan_of
+from moving.crontab import AT_BOOT, OF_MAIL, POLICY, entries_of, is_system_form
+from moving.outcomes import Outcome, outcomes
+from scheduler.occurrence import occurrences_between
+from tests.factories import STEPS
+from tests.unit.cron import debian
+
+NOW = datetime(2026, 11, 22, 15, tzinfo=UTC)
+CONTEXT = ParseContext("UTC", NOW, STEPS, created_at=NOW, celery=None, commands=None)
+THIRTY = (Path(__file__).parent / "thirty.crontab").read_text()
+PARIS = "Europe/Paris"
+DAYS = 3 * 86_400
+NICKNAMES = {
+    "@hourly": "0 * * * *", "@daily": "0 0 * * *", "@weekly": "0 0 * * 0",
+    "@monthly": "0 0 1 * *", "@yearly": "0 0 1 1 *",
+}  # fmt: skip
+
+
+def moved(text: str, *, is_system: bool = False) -> list[Outcome]:
+    return list(outcomes(entries_of(text, "tab", PARIS, is_system=is_system), CONTEXT))
+
+
+def only(text: str, *, is_system: bool = False) -> Any:
+    (found,) = moved(text, is_system=is_system)
+    return found
+
+
+def step(text: str) -> Any:
+    return only(text).document["operations"]["command"]
+
+
+def test_a_plain_line_becomes_a_program_with_crons_own_policy() -> None:
+    found = only("15 2 * * * /srv/backup.sh --full")
+
+    assert (found.kind, found.where) == ("same", "tab:1")
+    assert found.document == {
+        "name": "/srv/backup.sh --full",
+        "owner": "import:crontab",
+        "operations": {"command": {"run": ["/srv/backup.sh", "--full"]}},
+        "when": {"cron_rule": "15 2 * * *", "timezone": PARIS},
+        "policy": POLICY,
+    }
+
+
+@pytest.mark.parametrize(
+    ("line", "command"),
+    [
+        ("* * * * * backup", {"shell": "backup"}),
+        ("* * * * * /bin/a | /bin/b", {"shell": "/bin/a | /bin/b"}),
+        ("* * * * * /bin/a $HOME", {"shell": "/bin/a $HOME"}),
+        ("* * * * * /bin/date +\\%F", {"run": ["/bin/date", "+%F"]}),
+        ("* * * * * cat%a%b \\% c", {"shell": "cat", "input": "a\nb % c\n"}),
+        ("A = 'x y'\n* * * * * /bin/a", {"run": ["/bin/a"], "env": {"A": "x y"}}),
+        ("PATH=/opt\n* * * * * /bin/a", {"shell": "/bin/a", "env": {"PATH": "/opt"}}),
+        (
+            "PATH=/usr/bin:/bin\n* * * * * /bin/a",
+            {"run": ["/bin/a"], "env": {"PATH": "/usr/bin:/bin"}},
+        ),
+        ("HOME=/srv\n* * * * * a", {"shell": "a", "env": {"HOME": "/srv"}, "cwd": "/srv"}),
+    ],
+)
+def test_a_command_keeps_its_shell_input_and_settings(line: str, command: object) -> None:
+    assert step(line) == command
+
+
+def test_mailto_becomes_a_hook_and_says_what_differs() -> None:
+    found = only("MAILTO=ann@shop.example,root\n0 1 * * * /bin/a")
+
+    assert found.document["hooks"] == {"on_failure": [{"mail": "ann@shop.example"}]}
+    assert found.remarks[0] == OF_MAIL
+    assert "root is a mailbox of the machine" in found.remarks[1]
+    assert only('MAILTO=""\n0 1 * * * /bin/a').kind == "same"
+
+
+@pytest.mark.parametrize(
+    ("line", "why", "instead"),
+    [
+        ("@reboot /bin/a", AT_BOOT, "start it as a service"),
+        ("0~59 1 * * * /bin/a", "at random", "write one value of each range"),
+        ("CRON_TZ=Europe/Pariss\n0 1 * * * /bin/a", "Pariss", "crontab"),
+        ("61 * * * * /bin/a", "61", "crontab"),
+        ("0 0 31 2 * /bin/a", "never", "crontab"),
+        ("* * * * * root /bin/a", "begins with the account root", "--system"),
+        ("nonsense", "neither a setting nor five fields", "minute hour day month weekday command"),
+    ],
+)
+def test_what_cannot_move_says_what_to_do_instead(line: str, why: str, instead: str) -> None:
+    found = only(line)
+
+    assert found.kind == "cannot"
+    assert why in found.why
+    assert instead in found.instead
+
+
+def test_a_system_crontab_has_accounts() -> None:
+    text = "# m h dom mon dow user\tcommand\n17 *\t* * *\troot    cd / && run-parts /etc/x\n"
+
+    found = only(text, is_system=True)
+
+    assert found.remarks == ("it ran as root: run a worker as that account",)
+    assert found.document["operations"]["command"] == {"shell": "cd / && run-parts /etc/x"}
+    assert is_system_form(text, "/tmp/x")
+    assert is_system_form("", "/etc/cron.d/x")
+    assert not is_system_form("# m h  dom mon dow   command\n", "/tmp/x")
+
+
+def test_each_line_has_a_name_of_its_own() -> None:
+    text = "0 1 * * * /bin/a\n0 2 * * * /bin/a\n0 2 * * * /bin/a\n0 3 * * * - \n"
+
+    assert [one.name for one in moved(text)] == [
+        "/bin/a at 0 1 * * *", "/bin/a at 0 2 * * *", "/bin/a at 0 2 * * * (2)", "command",
+    ]  # fmt: skip
+
+
+def test_thirty_lines_are_due_when_cron_runs_them_over_two_years() -> None:
+    lines = list(zones_of(THIRTY))
+    clocks = {zone: Clock(zone) for zone in (PARIS, "America/New_York", "UTC")}
+
+    found = moved(THIRTY)
+
+    assert [one.kind for one in found].count("cannot") == 0
+    assert len(found) == len(lines) == 30
+    for one, (rule, zone) in zip(found, lines, strict=True):
+        plan = plan_of(parse_action(one.document, CONTEXT))
+        for start, end, expected in clocks[zone].runs(rule):
+            here = occurrences_between(plan, UUID(int=0), instant(start - 1), instant(end - 1))
+            assert [int(at.timestamp()) for at in here] == expected, one.name
+    assert found == moved(THIRTY)
+
+
+def zones_of(text: str) -> Any:
+    """Yield the rule and zone of each line, read independently."""
+    zone = PARIS
+    for line in text.splitlines():
+        zone = line.partition("=")[2] if line.startswith("CRON_TZ") else zone
+        if line and (line[0] in "*-@" or line[0].isdigit()):
+            words = line.removeprefix("-").split()
+            yield NICKNAMES.get(words[0]) or " ".join(words[:5]), zone
+
+
+class Clock:
+    """Two years of a zone: spans on one offset, and the days around each change of the clock."""
+
+    def __init__(self, zone: str) -> None:
+        first, last = (int(at.timestamp()) for at in (NOW, NOW + timedelta(days=730)))
+        changes = list(debian.changes(zone, first, last))
+        self.near = [
+            (
+                one.second - DAYS,
+                one.second + DAYS,
+                debian.wakeups(one, one.second - DAYS, one.second + DAYS),
+            )
+            for one in changes
+        ]
+        starts = [first, *(end for _, end, _ in self.near)]
+        ends = [*(start for start, _, _ in self.near), last]
+        place = debian.wheel_zone(zone)
+        self.far = [
+            (*span, debian.offset(place, span[0])) for span in zip(starts, ends, strict=True)
+        ]
+
+    def runs(self, rule: str) -> Iterator[tuple[int, int, list[int]]]:
+        """Yield spans [start, end) with the seconds at which cron runs a rule."""
+        for start, end, seen in self.near:
+            yield start, end, debian.occurrences(rule, seen)
+        is_often = len(debian.fields(rule).times) > 50
+        for start, last, shift in self.far:
+            # Every day of a rule that runs seldom, ten days of one that runs often.
+            end = start + 10 * 86_400 if is_often else last
+            days = range((start + shift) // 86_400, (end + shift) // 86_400 + 1)
+            times = [60 * time - shift for time in sorted(debian.fields(rule).times)]
+            matching = [86_400 * day for day in days if debian.day_matches(rule, day)]
+            runs = (day + time for day in matching for time in times)
+            yield start, end, [at for at in runs if start <= at < end]
+
+
+def instant(second: int) -> datetime:
+    return datetime.fromtimestamp(second, UTC)
