@@ -130,7 +130,7 @@ async def _bearer(
         raise Unauthorized("send a token as `Authorization: Bearer …`")
     _failures(request).check(_address(request))
     found = await request.app.state.bearers.get(credentials.credentials)
-    bearer = _known(request, found, TokenKind.TOKEN)
+    bearer = _known(request, _noted(request, found), TokenKind.TOKEN)
     require(bearer, permission)
     return bearer
 
@@ -159,10 +159,18 @@ def _address(request: Request) -> str:
 
 def bearer_of(request: Request, text: str, kind: TokenKind) -> Bearer | None:
     """Return the bearer of a valid secret of a kind, and note its use."""
-    return bearers_of(request.app.state.installation, kind, [text]).get(text)
+    return _noted(request, bearers_of(request.app.state.installation, [text], kind).get(text))
 
 
-def bearers_of(opened: Installation, kind: TokenKind, texts: Collection[str]) -> dict[str, Bearer]:
+def _noted(request: Request, bearer: Bearer | None) -> Bearer | None:
+    # For a stream, which ends with its token or session.
+    request.state.token_id = None if bearer is None else bearer.token_id
+    return bearer
+
+
+def bearers_of(
+    opened: Installation, texts: Collection[str], kind: TokenKind = TokenKind.TOKEN
+) -> dict[str, Bearer]:
     """Return the bearers of the valid secrets among `texts`, and note their use."""
     with glancing(opened.engine) as connection:
         found = tokens.bearers_of(connection, texts, kind)
@@ -171,6 +179,12 @@ def bearers_of(opened: Installation, kind: TokenKind, texts: Collection[str]) ->
         with opened.engine.begin() as connection:
             tokens.note_use(connection, stale)
     return {text: bearer for text, (bearer, _) in found.items()}
+
+
+def still_valid(opened: Installation, token_ids: Collection[str]) -> set[str]:
+    """Return those of the tokens and sessions that open their doors now."""
+    with glancing(opened.engine) as connection:
+        return tokens.valid(connection, token_ids)
 
 
 def require(bearer: Bearer, permission: Permission) -> None:

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from models.errors import NotFound
 from models.roles import Role, TokenKind
-from models.sql import database_now
+from models.sql import database_now, is_among
 from models.store.scope import Scope
 from models.tables import small_apps, tokens
 
@@ -139,7 +139,6 @@ def _bearers(kind: TokenKind) -> sa.Select[Any]:
         tokens.c.last_used_at < database_now(-USED_WITHIN)
     )
     query = _valid(
-        kind,
         tokens.c.id,
         tokens.c.role,
         tokens.c.hash,
@@ -149,7 +148,14 @@ def _bearers(kind: TokenKind) -> sa.Select[Any]:
         small_apps.c.name.label("app_name"),
         is_stale.label("is_stale"),
     )
-    return query.where(tokens.c.id.in_(sa.bindparam("ids", expanding=True)))
+    its = tokens.c.id.in_(sa.bindparam("ids", expanding=True))
+    return query.where(tokens.c.kind == kind, its)
+
+
+def valid(connection: sa.Connection, ids: Collection[str]) -> set[str]:
+    """Return those of `ids` that are of valid tokens, sessions or links."""
+    query = _valid(tokens.c.id).where(is_among(connection, tokens.c.id, list(ids)))
+    return set(connection.execute(query).scalars())
 
 
 def note_use(connection: sa.Connection, ids: Collection[str]) -> None:
@@ -180,7 +186,7 @@ def listed(connection: sa.Connection, scope: Scope) -> Sequence[sa.RowMapping]:
 
 def open_sessions(connection: sa.Connection, scope: Scope) -> Sequence[sa.RowMapping]:
     """Return the sessions of the scope that are open, the newest first, without hashes."""
-    query = _shown(_valid(TokenKind.SESSION, *_SHOWN), TokenKind.SESSION, scope)
+    query = _shown(_valid(*_SHOWN), TokenKind.SESSION, scope)
     return connection.execute(query).mappings().all()
 
 
@@ -215,7 +221,7 @@ def _shown(query: sa.Select[Any], kind: TokenKind, scope: Scope) -> sa.Select[An
     )
 
 
-def _valid(kind: TokenKind, *columns: sa.ColumnElement[Any]) -> sa.Select[Any]:
+def _valid(*columns: sa.ColumnElement[Any]) -> sa.Select[Any]:
     """Return the query of what opens its door now: it, its parent and its small app are there."""
     has_app = tokens.c.small_app_id.is_(None) | (
         small_apps.c.name.is_not(None) & small_apps.c.deleted_at.is_(None)
@@ -225,7 +231,7 @@ def _valid(kind: TokenKind, *columns: sa.ColumnElement[Any]) -> sa.Select[Any]:
         sa.select(*columns)
         .outerjoin(small_apps, _OF_APP)
         .outerjoin(_parents, _parents.c.id == tokens.c.parent)
-        .where(tokens.c.kind == kind, _lives(tokens), has_app, has_parent)
+        .where(_lives(tokens), has_app, has_parent)
     )
 
 

@@ -30,8 +30,9 @@ def list_operations(
     until: Annotated[str | None, Query(description="Recorded before then.")] = None,
     limit: Limit = 50,
     cursor: str | None = None,
+    all_apps: bool = False,
 ) -> operations.OperationPage:
-    """Return a page of a small app's operations, the last recorded first."""
+    """Return a page of the operations of a small app, or of the first 100; last recorded first."""
     wanted = operations.Filter(
         action=action,
         states=tuple(state or ()),
@@ -39,7 +40,7 @@ def list_operations(
         since=since,
         until=until,
     )
-    return operations.page(opened, wanted, limit, cursor)
+    return operations.page(opened, wanted, limit, cursor, all_apps=all_apps)
 
 
 @router.get("/operations:newest")
@@ -52,9 +53,11 @@ def list_newest(
         str | None,
         Query(description="Of occurrences from then on; a duration such as P1D is back from now."),
     ] = None,
+    all_apps: bool = False,
 ) -> operations.Operations:
-    """List the operations of a small app's latest occurrences, the newest first."""
-    return operations.list_operations(opened, action, state or (), limit, since)
+    """List the operations of the latest occurrences of a small app, or of all; newest first."""
+    wanted = (action, state or (), limit, since)
+    return operations.list_operations(opened, *wanted, all_apps=all_apps)
 
 
 @router.get("/operations/{id}")

@@ -127,9 +127,7 @@ def _uuid(id: UUID | str) -> UUID | None:
 def get(connection: sa.Connection, operation_id: UUID, scope: Scope) -> dict[str, Any]:
     """Return an operation of the scope with its action's name; raises NotFound."""
     row = connection.execute(
-        with_action_name().where(
-            operations.c.id == operation_id, scope.has(operations.c.small_app_id)
-        )
+        with_names().where(operations.c.id == operation_id, scope.has(operations.c.small_app_id))
     ).one_or_none()
     if row is None:
         raise NotFound(f"no operation has the id {operation_id}", SEE_OPERATIONS)
@@ -147,7 +145,7 @@ def beginning_with(connection: sa.Connection, digits: str, scope: Scope) -> list
 
 def by_ids(connection: sa.Connection, ids: Sequence[UUID]) -> list[dict[str, Any]]:
     """Return those operations of `ids` that exist, with their actions' names."""
-    query = with_action_name().where(is_among(connection, operations.c.id, ids))
+    query = with_names().where(is_among(connection, operations.c.id, ids))
     return [dict(row._mapping) for row in connection.execute(query)]
 
 
@@ -164,7 +162,7 @@ def recent(
 
     With `since`, only those of occurrences at or after it.
     """
-    query = with_action_name().order_by(operations.c.occurrence_at.desc(), operations.c.id)
+    query = with_names().order_by(operations.c.occurrence_at.desc(), operations.c.id)
     if small_app_id is not None:
         query = query.where(operations.c.small_app_id == small_app_id)
     if uid is not None:
@@ -200,8 +198,15 @@ def counts_by_state(connection: sa.Connection, since: datetime) -> dict[str, int
     return {row[0]: row[1] for row in connection.execute(query)}
 
 
-def with_action_name() -> sa.Select[Any]:
-    """Return the query of operations with the names of their actions."""
-    return sa.select(operations, actions.c.name.label("action_name")).join(
-        actions, actions.c.uid == operations.c.action_uid
+def with_names() -> sa.Select[Any]:
+    """Return the query of operations with their action's name, and their app's name and zone."""
+    names = (
+        actions.c.name.label("action_name"),
+        small_apps.c.name.label("app"),
+        small_apps.c.zone.label("zone"),
+    )
+    return (
+        sa.select(operations, *names)
+        .join(actions, actions.c.uid == operations.c.action_uid)
+        .join(small_apps, small_apps.c.id == operations.c.small_app_id)
     )
