@@ -9,7 +9,10 @@ from uuid import UUID
 import pytest
 
 from models.action import ParseContext, parse_action, plan_of
+from models.action.plan import Plan
 from moving.crontab import AT_BOOT, OF_MAIL, POLICY, entries_of, is_system_form
+from moving.crontab.export import exported, text_of
+from moving.exported import Exported
 from moving.outcomes import Outcome, outcomes
 from scheduler.occurrence import occurrences_between
 from tests.factories import STEPS
@@ -19,6 +22,11 @@ NOW = datetime(2026, 11, 22, 15, tzinfo=UTC)
 CONTEXT = ParseContext("UTC", NOW, STEPS, created_at=NOW, celery=None, commands=None)
 THIRTY = (Path(__file__).parent / "thirty.crontab").read_text()
 PARIS = "Europe/Paris"
+BACKUP = {
+    "name": "backup",
+    "operations": {"command": {"run": ["/bin/a"]}},
+    "when": {"cron_rule": "0 1 * * *", "timezone": "UTC"},
+}
 DAYS = 3 * 86_400
 NICKNAMES = {
     "@hourly": "0 * * * *", "@daily": "0 0 * * *", "@weekly": "0 0 * * 0",
@@ -131,11 +139,98 @@ def test_thirty_lines_are_due_when_cron_runs_them_over_two_years() -> None:
     assert [one.kind for one in found].count("cannot") == 0
     assert len(found) == len(lines) == 30
     for one, (rule, zone) in zip(found, lines, strict=True):
-        plan = plan_of(parse_action(one.document, CONTEXT))
+        assert one.document is not None
+        plan = planned(one.document)
         for start, end, expected in clocks[zone].runs(rule):
             here = occurrences_between(plan, UUID(int=0), instant(start - 1), instant(end - 1))
             assert [int(at.timestamp()) for at in here] == expected, one.name
     assert found == moved(THIRTY)
+
+
+def exports(*documents: dict[str, Any]) -> tuple[list[Exported], str]:
+    found = [exported(parse_action(one, CONTEXT), NOW, None) for one in documents]
+    return found, text_of(found)
+
+
+def planned(document: dict[str, Any]) -> Plan:
+    return plan_of(parse_action(document, CONTEXT))
+
+
+def test_an_export_is_the_same_crontab_again() -> None:
+    documents = [one.document for one in moved(THIRTY) if one.document is not None]
+
+    found, text = exports(*documents)
+    again = moved(text)
+
+    assert {remark for one in found for remark in one.remarks} == {
+        "MAILTO: cron mails all output, not failures alone"
+    }
+    assert [one.kind for one in again].count("cannot") == 0
+    assert text.count("CRON_TZ=") == 3
+    for before, after in zip(documents, again, strict=True):
+        assert after.document is not None
+        assert planned(after.document).has_same_occurrences(planned(before))
+        assert after.document.get("hooks") == before.get("hooks")
+        assert after.document["operations"]["command"].get("input") == before["operations"][
+            "command"
+        ].get("input")
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        (
+            {"operations": {"command": {"run": ["/bin/a", "50% off"]}}},
+            "0 1 * * * /bin/a '50\\% off'",
+        ),
+        (
+            {"operations": {"command": {"shell": "a|b", "env": {"A": "x y"}, "cwd": "/srv"}}},
+            "0 1 * * * export A='x y'; cd /srv || exit; a|b",
+        ),
+        (
+            {"when": {"every": "PT15M", "starting_at": "2026-11-22T00:05:00Z"}},
+            "5,20,35,50 * * * * /bin/a",
+        ),
+    ],
+)
+def test_an_action_becomes_a_line(changes: dict[str, Any], line: str) -> None:
+    _, text = exports({**BACKUP, **changes})
+
+    assert text.splitlines()[-1] == line
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"operations": {"maintenance": True}}, "its steps (maintenance) are no program"),
+        ({"active": False}, "it is paused"),
+        ({"operations": {"command": {"shell": "a\nb"}}}, "its command has several lines"),
+        ({"operations": {"command": {"shell": "a" * 999}}}, "longer than cron's 998 bytes"),
+        ({"when": {"every": "PT7M"}}, "does not divide an hour"),
+        ({"when": {"every": "PT90S"}}, "is not at full minutes"),
+        ({"when": {"due_date": "2027-01-01T00:00:00Z"}}, "not due by the clock of a cron rule"),
+    ],
+)
+def test_what_no_line_can_say_is_named(changes: dict[str, Any], why: str) -> None:
+    (found,), _ = exports({**BACKUP, **changes})
+
+    assert found.kind == "cannot"
+    assert why in found.why
+    assert found.instead
+
+
+def test_what_cron_does_not_do_is_named() -> None:
+    policy = {"retry": {"max_attempts": 3}, "catch_up": "all"}
+    hooks = {"on_failure": [{"webhook": "https://example.com/x"}]}
+    (found,), _ = exports({**BACKUP, "policy": policy, "hooks": hooks})
+
+    assert found.remarks == (
+        "cron sends whether or not the last run has ended (overlap skip)",
+        "cron does not catch up",
+        "cron does not retry",
+        "cron has no time limit",
+        "hooks on success and webhooks are left out",
+    )
 
 
 def zones_of(text: str) -> Any:
