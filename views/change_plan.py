@@ -6,9 +6,9 @@ from uuid import UUID
 
 from pydantic import Field
 
-from models.sql import read_clock
 from runtime.database import reading
 from scheduler.changes import plan
+from views.changes import Author, author_now
 from views.installation import Installation
 from views.view import Instant, View
 from views.words import YEAR, daylight_notes, zone_of
@@ -56,11 +56,16 @@ class ChangePlan(View):
     busiest_minute: BusiestMinute
 
 
-def plan_changes(installation: Installation, documents: Sequence[object]) -> ChangePlan:
-    """Return what applying the documents would do now."""
+def plan_changes(
+    installation: Installation, documents: Sequence[object], at: Author | None = None
+) -> ChangePlan:
+    """Return what applying the documents would do now.
+
+    `at` is who asks, and when, if that was read already.
+    """
+    author, now = at or author_now(installation)
     with reading(installation.engine) as connection:
-        now = read_clock(connection)
-        planned = plan.plan_changes(connection, documents, installation.author)
+        planned = plan.plan_changes(connection, documents, author, now)
         load = plan.load(connection, planned, now)
     zone = installation.small_app.zone
     busiest = BusiestMinute(

@@ -11,7 +11,6 @@ import sqlalchemy as sa
 from minutehand.steps import Steps
 from models.action.plan import Plan
 from models.fingerprint import str_to_uuid
-from models.sql import read_clock
 from models.store import actions
 from scheduler.changes.change import Change, rows_named
 from scheduler.changes.pending import edit_of
@@ -60,14 +59,13 @@ class Load:
 
 
 def plan_changes(
-    connection: sa.Connection, documents: Sequence[object], author: ChangeContext
+    connection: sa.Connection, documents: Sequence[object], author: ChangeContext, now: datetime
 ) -> list[PlannedChange]:
-    """Return what `apply_all` would do now, one for each document.
+    """Return what `apply_all` would do at `now`, one for each document.
 
     Raises InvalidDocument with all problems of all documents.
     """
     rows = rows_named(connection, documents, author, locks=False)
-    now = read_clock(connection)
     revisions = revisions_of(documents, contexts_of(connection, rows, author, now), author)
     pairs = zip(rows, revisions, strict=True)
     return [
