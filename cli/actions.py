@@ -5,19 +5,24 @@ Commands import what only they need: loading everything takes longer than most o
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.arguments import AllApps, DryRun, Timeout, Wait, door, existing
-from cli.render import progress, show
+from cli.arguments import AllApps, DryRun, Timeout, Wait, door, existing, of
+from cli.render import print_lines, progress, show, text_of
 from cli.tree import group
 from cli.watching import Watch, show_asked
 from models.errors import Refused
 from views import actions
 
+if TYPE_CHECKING:
+    from views.change_plan import ChangePlan
+
 commands = group("Scheduled actions: what to do, when, for whom.")
 
+# The owner whose actions `apply --prune` keeps to the files.
+PRUNES = "apply"
 # For more documents `add` shows details only with --verbose.
 FEW = 10
 
@@ -25,6 +30,7 @@ Files = Annotated[list[Path], typer.Argument(help="JSON or JSON Lines files; - i
 Name = Annotated[str, typer.Argument(help="Name or uid of an action.", metavar="ACTION")]
 Optional = Annotated[str | None, typer.Argument(help="Name or uid.", metavar="ACTION")]
 Owner = Annotated[str | None, typer.Option(help="All actions of this owner.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
 Verbose = Annotated[bool, typer.Option("--verbose", help="Show each action's next occurrences.")]
 
 
@@ -55,19 +61,90 @@ def add(context: typer.Context, files: Files, verbose: Verbose = False) -> None:
 
 @commands.command("apply")
 def apply(
-    context: typer.Context, files: Files, dry_run: DryRun = False, verbose: Verbose = False
+    context: typer.Context,
+    files: Annotated[
+        list[Path],
+        typer.Argument(help="JSON or JSON Lines files, or folders of *.json; - is stdin."),
+    ],
+    *,
+    dry_run: DryRun = False,
+    verbose: Verbose = False,
+    prune: Annotated[
+        bool, typer.Option("--prune", help="Delete what earlier runs stored and no file names.")
+    ] = False,
+    owner: Annotated[
+        str | None, typer.Option(help=f"With --prune: whose actions they are ({PRUNES}).")
+    ] = None,
+    yes: Yes = False,
 ) -> None:
     """Create actions, or store the documents as new revisions of existing ones."""
     from views import change_plan, changes
-    from views.files import documents_in
+    from views.files import files_in, naming_each, read_documents
 
-    documents = documents_in(files)
-    if dry_run:
-        show(context, door(context).ask(change_plan.plan_changes, documents))
-        return
-    with progress("validating") as watch:
-        made = door(context).ask(changes.apply, documents, details=verbose, watch=watch)
+    if owner and not prune:
+        raise Refused("--owner is for --prune; write the owner of an action into its document")
+    whose = (owner or PRUNES) if prune else None
+    located = [one for file in files_in(files) for one in read_documents(file)]
+    documents, opened = [one for _, one in located], door(context)
+    places = [place for place, _ in located]
+    if dry_run or prune:
+        with naming_each(places):
+            plan = opened.ask(change_plan.plan_changes, documents, whose)
+        if dry_run:
+            show(context, plan)
+            return
+        _agree_to_prune(context, plan, is_sure=yes)
+    with naming_each(places), progress("validating") as watch:
+        made = opened.ask(changes.apply, documents, details=verbose, prune=whose, watch=watch)
     show(context, made)
+
+
+def _agree_to_prune(context: typer.Context, plan: "ChangePlan", *, is_sure: bool) -> None:
+    """Show what would be deleted and ask; raises Refused without a terminal, Abort for a no."""
+    if is_sure or not plan.pruned:
+        return
+    if not sys.stdin.isatty():
+        names = ", ".join(one.name for one in plan.pruned[:FEW])
+        raise Refused(
+            f"--prune would delete {len(plan.pruned)} actions ({names}); see --dry-run, and write"
+            " --yes to delete them"
+        )
+    if not of(context).as_json:
+        print_lines(text_of(plan))
+    typer.confirm(f"delete {len(plan.pruned)} actions?", abort=True, err=True)
+
+
+@commands.command("edit")
+def edit(context: typer.Context, action: Name, yes: Yes = False) -> None:
+    """Edit an action in $VISUAL or $EDITOR; show the plan of changes and ask before storing it.
+
+    A faulty document goes back to the editor. If nothing is stored, the draft is kept.
+    """
+    from cli import editing
+
+    is_asking = not yes
+    if is_asking and not sys.stdin.isatty():
+        raise Refused("there is no terminal to ask on; write --yes to store without asking")
+
+    def agreed(plan: "ChangePlan") -> None:
+        if not of(context).as_json:
+            print_lines(text_of(plan))
+        if is_asking:
+            typer.confirm("store this?", abort=True, err=True)
+
+    show(context, editing.edit(existing(context), action, agreed, is_repeatable=is_asking))
+
+
+@commands.command("rename")
+def rename(
+    context: typer.Context,
+    action: Name,
+    to: Annotated[str, typer.Argument(help="The new name.", metavar="NEW")],
+) -> None:
+    """Give an action another name; its uid, its history and what is due stay."""
+    from views import changes
+
+    show(context, existing(context).ask(changes.rename, action, to))
 
 
 @commands.command("list")
@@ -189,7 +266,7 @@ def delete(
     context: typer.Context,
     action: Optional = None,
     owner: Owner = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
+    yes: Yes = False,
 ) -> None:
     """Delete an action: cancel unstarted operations, let a running one finish, keep history."""
     from views import changes

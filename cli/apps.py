@@ -61,9 +61,9 @@ def show_app(context: typer.Context, name: Name) -> None:
     show(context, existing(context).ask(apps.show, name))
 
 
-def _granting(what: str) -> Any:
+def _granting(what: str, *names: str) -> Any:
     """Return the option of one kind of grants."""
-    return typer.Option(help=f"{what}; repeat for more, '' for none.", show_default=False)
+    return typer.Option(*names, help=f"{what}; repeat for more, '' for none.", show_default=False)
 
 
 Given = list[str] | None
@@ -81,8 +81,11 @@ def grant(  # noqa: PLR0917 - typer passes them by name
     tasks: Annotated[Given, _granting("Task of your Celery application, or a pattern")] = None,
     queues: Annotated[Given, _granting("Queue beside quick, heavy and default")] = None,
     steps: Annotated[Given, _granting("Step of your own, or a pattern")] = None,
+    programs: Annotated[
+        Given, _granting("Program of the step `command`, a pattern, or shell", "--commands")
+    ] = None,
     everything: Annotated[
-        bool, typer.Option("--all", help="Grant all that the settings allow.")
+        bool, typer.Option("--all", help="Grant all that the settings allow, but no commands.")
     ] = False,
 ) -> None:
     """Set what a small app may reach; without options, show it.
@@ -92,7 +95,7 @@ def grant(  # noqa: PLR0917 - typer passes them by name
     """
     kinds = {
         "files": files, "connections": connections, "readers": readers, "env": env, "mail": mail,
-        "tasks": tasks, "queues": queues, "steps": steps,
+        "tasks": tasks, "queues": queues, "steps": steps, "commands": programs,
     }  # fmt: skip
     lists = {kind: names for kind, names in kinds.items() if names is not None}
     opened = existing(context)

@@ -14,7 +14,7 @@ from views import installation as opened
 def up(
     context: typer.Context,
     load_demo: Annotated[
-        bool, typer.Option("--demo", help="Load the demo small app of examples/ first.")
+        bool, typer.Option("--demo", help="Load the demo small app first.")
     ] = False,
     run_now: Annotated[
         bool, typer.Option("--run-now", help="Run every enabled action once after the start.")

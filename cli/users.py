@@ -15,17 +15,22 @@ from views.files import naming, read_text
 commands = group_of("Users of a small app.")
 
 
+Id = Annotated[str, typer.Argument(help="The user's id.", metavar="ID")]
+Email = Annotated[str | None, typer.Option(help="Address (default: the id).")]
+Activated = Annotated[
+    str | None, typer.Option(help="When the account was activated: an instant, or now.")
+]
+
+
 @commands.command("add")
 def add(
     context: typer.Context,
-    id: Annotated[str, typer.Argument(help="The user's id.", metavar="ID")],
+    id: Id,
     *,
-    email: Annotated[str | None, typer.Option(help="Address (default: the id).")] = None,
+    email: Email = None,
     name: Annotated[str | None, typer.Option(help="Name.")] = None,
     group: Annotated[list[str] | None, typer.Option(help="Group; may be repeated.")] = None,
-    activated_at: Annotated[
-        str | None, typer.Option(help="When the account was activated: an instant, or now.")
-    ] = None,
+    activated_at: Activated = None,
     inactive: Annotated[bool, typer.Option("--inactive", help="Add the user as disabled.")] = False,
 ) -> None:
     """Store a new user. Raises the events created and activated."""
@@ -60,3 +65,38 @@ def import_users(
 def list_users(context: typer.Context) -> None:
     """List the users of the small app."""
     show(context, existing(context).ask(users.list_users))
+
+
+@commands.command("show")
+def show_user(context: typer.Context, id: Id) -> None:
+    """Show a user."""
+    show(context, existing(context).ask(users.show, id))
+
+
+@commands.command("update")
+def update(
+    context: typer.Context,
+    id: Id,
+    *,
+    email: Annotated[str | None, typer.Option(help="Address.")] = None,
+    name: Annotated[str | None, typer.Option(help="Name.")] = None,
+    group: Annotated[
+        list[str] | None, typer.Option(help="All groups: repeat for more, '' for none.")
+    ] = None,
+    activated_at: Activated = None,
+    active: Annotated[
+        bool | None, typer.Option("--active/--inactive", help="Enable or disable the user.")
+    ] = None,
+) -> None:
+    """Change a user; what is not named stays. Raises the event activated with --activated-at."""
+    groups = None if group is None else tuple(filter(None, group))
+    changed = users.ChangedUser(
+        email=email, name=name, groups=groups, activated_at=activated_at, active=active
+    )
+    show(context, existing(context).ask(users.update, id, changed))
+
+
+@commands.command("delete")
+def delete(context: typer.Context, id: Id) -> None:
+    """Delete a user. Operations about the user stay."""
+    show(context, existing(context).ask(users.delete, id))

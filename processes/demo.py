@@ -1,4 +1,4 @@
-"""The demo small app of `examples/`, loaded by `minutehand up --demo`."""
+"""The demo small app, loaded by `minutehand up --demo`."""
 
 import logging
 import shutil
@@ -17,7 +17,8 @@ from views.installation import Installation
 
 logger = logging.getLogger("minutehand.demo")
 
-FOLDER = Path(__file__).resolve().parent.parent / "examples" / "demo"
+# A link to examples/demo, so that the package has the files.
+FOLDER = Path(__file__).with_name("demo_files")
 
 
 def load(installation: Installation) -> None:

@@ -2,13 +2,18 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
+import sqlalchemy as sa
 from pydantic import Field
 
+from models.sql import read_clock
 from runtime.database import reading
 from scheduler.changes import plan
+from views import pruning
 from views.changes import Author, author_now
+from views.finding import app_of, find
 from views.installation import Installation
 from views.view import Instant, View
 from views.words import YEAR, daylight_notes, zone_of
@@ -34,6 +39,14 @@ class PlannedChange(View):
     zone: str = Field(description="IANA zone of the new rule, else the small app's.")
 
 
+class Pruned(View):
+    """An action that applying documents would delete."""
+
+    name: str
+    uid: UUID
+    revision: int
+
+
 class BusyMinute(View):
     """A minute and the number of operations it sends."""
 
@@ -53,21 +66,50 @@ class ChangePlan(View):
     """What applying documents would do."""
 
     actions: tuple[PlannedChange, ...]
+    pruned: tuple[Pruned, ...] = Field((), description="The actions that it would delete.")
     busiest_minute: BusiestMinute
 
 
 def plan_changes(
-    installation: Installation, documents: Sequence[object], at: Author | None = None
+    installation: Installation,
+    documents: Sequence[object],
+    prune: str | None = None,
+    at: Author | None = None,
 ) -> ChangePlan:
-    """Return what applying the documents would do now.
+    """Return what applying the documents would do now; see `changes.apply` for `prune`.
 
     `at` is who asks, and when, if that was read already.
     """
     author, now = at or author_now(installation)
     with reading(installation.engine) as connection:
+        gone: Sequence[sa.Row[Any]] = ()
+        if prune is not None:
+            documents = pruning.owned(connection, installation, documents, prune)
+            gone = pruning.beside(connection, installation, documents, prune)
         planned = plan.plan_changes(connection, documents, author, now)
-        load = plan.load(connection, planned, now)
-    zone = installation.small_app.zone
+        made = _plan(connection, planned, installation.small_app.zone, now)
+    return made.model_copy(update={"pruned": tuple(Pruned.of(one._mapping) for one in gone)})
+
+
+def plan_put(installation: Installation, name: str, document: object) -> ChangePlan:
+    """Return what making the document the next revision of an action would do now.
+
+    The document may rename the action. Raises NotFound, InvalidAction, and Refused for a taken
+    name.
+    """
+    with reading(installation.engine) as connection:
+        row = find(connection, installation, name)
+        app = app_of(connection, installation, row)
+        author = installation.author_in(app)
+        now = read_clock(connection)
+        planned = plan.plan_replacement(connection, row["uid"], document, author, now)
+        return _plan(connection, [planned], app.zone, now)
+
+
+def _plan(
+    connection: sa.Connection, planned: Sequence[plan.PlannedChange], zone: str, now: datetime
+) -> ChangePlan:
+    load = plan.load(connection, planned, now)
     busiest = BusiestMinute(
         before=_busy(load.before), after=_busy(load.after), is_whole=load.is_whole
     )

@@ -18,6 +18,7 @@ from scheduler.changes import change
 from scheduler.changes.change import StoreAll
 from scheduler.changes.deletion import delete_all
 from scheduler.changes.validation import ChangeContext, Watch, context_of, revisions_of, unwatched
+from views import pruning
 from views.actions import Described, Reach, Upcoming, upcoming_of
 from views.finding import app_of, find
 from views.installation import Installation
@@ -39,7 +40,9 @@ class Changed(View):
 
     uid: UUID
     name: str
-    change: str = Field(description="`created`, `changed` or `unchanged`.")
+    change: str = Field(
+        description="`created`, `changed` or `unchanged`; `deleted` where one is pruned."
+    )
     revision: int = Field(description="The action's revision now.")
     warnings: tuple[str, ...] = Field((), description="What its admin should check.")
 
@@ -64,6 +67,12 @@ class Switched(Changed):
     """An action that was paused or resumed."""
 
     active: bool = Field(description="Whether it is enabled now.")
+
+
+class Renamed(Changed):
+    """An action that was given another name."""
+
+    old_name: str
 
 
 class NotSwitched(View):
@@ -156,10 +165,22 @@ def apply(
     documents: Sequence[object],
     *,
     details: bool = False,
+    prune: str | None = None,
     watch: Watch = unwatched,
 ) -> Changes:
-    """Create actions, or make documents their next revisions, all or none; see `add`."""
-    return _store(installation, documents, change.apply_all, watch, details=details)
+    """Create actions, or make documents their next revisions, all or none; see `add`.
+
+    With `prune`, an owner, documents without an owner get it, and its actions that no document
+    names are deleted. Then it raises Refused for a name of another owner's action.
+    """
+    if prune is None:
+        return _store(installation, documents, change.apply_all, watch, details=details)
+    with reading(installation.engine) as connection:
+        mine = pruning.owned(connection, installation, documents, prune)
+    made = _store(installation, mine, change.apply_all, watch, details=details)
+    gone = pruning.prune(installation, mine, prune)
+    own = {"change": "deleted", "warnings": (), "upcoming": None}
+    return Changes((*made.root, *(Stored.of(one._mapping, **own) for one in gone)))
 
 
 def _store(
@@ -241,6 +262,20 @@ def _result(installation: Installation, app: SmallApp, done: change.Changed) -> 
         revision=done.revision,
         warnings=warnings[0] if warnings else (),
     )
+
+
+def rename(installation: Installation, name: str, to: str, expects: int | None = None) -> Renamed:
+    """Give an action another name; its uid, history and watermark stay.
+
+    Raises InvalidAction, Refused for a taken name, and Outdated for another revision.
+    """
+    installation.publish()
+    with reading(installation.engine) as connection:
+        row = find(connection, installation, name)
+        app = app_of(connection, installation, row)
+    author = installation.author_in(app, expects)
+    done = change.rename(installation.engine, row["uid"], to, author)
+    return Renamed(old_name=row["name"], **dict(_result(installation, app, done)))
 
 
 def pause(installation: Installation, name: str, expects: int | None = None) -> Switched:

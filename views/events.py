@@ -14,6 +14,7 @@ from models.sql import read_clock
 from models.store.people import events, users
 from models.values import parse_instant
 from scheduler.events.preview import too_late_for
+from views.finding import unknown_user
 from views.installation import Installation
 from views.view import Instant, View
 from views.words import instant
@@ -55,7 +56,7 @@ def send(
         now = read_clock(connection)
         happened_at = now if at is None else _instant(at, app.zone, now)
         if users.find(connection, app.id, user) is None:
-            raise NotFound(f"no user is named {user!r}; see `minutehand user list`")
+            raise unknown_user(connection, installation, user)
         if name in EVENTS:
             values = _move(connection, app.id, name, user, happened_at)
         else:

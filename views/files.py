@@ -1,14 +1,17 @@
 """Read documents from files: one JSON object, a list of them, or JSON Lines; `-` is stdin."""
 
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from models.errors import InvalidDocument, Problem
+from models.errors import InvalidDocument, Problem, Refused
 from models.json_text import LONGEST_DOCUMENT, InvalidJson, read_json
 
+# What a simulation of a file expects stands beside it.
+EXPECTATIONS = ".expect.json"
 # A document with its place: a file, or empty for the body of a request.
 Document = tuple[str, object]
 
@@ -56,6 +59,16 @@ def read_one(file: Path, longest: int) -> object:
     return _read(read_text(file, longest), str(file), longest)
 
 
+def read_manifests(file: Path, longest: int) -> list[object]:
+    """Return the values of a YAML file of at most `longest` characters; raises InvalidDocument."""
+    text = read_text(file, longest)
+    if len(text) > longest:
+        remedy = f"is longer than {longest} characters; split it"
+        raise InvalidDocument([Problem(str(file), None, remedy)])
+    found: list[object] = _read_yaml(text, file, is_many=True)
+    return found
+
+
 def documents_in(files: Sequence[Path]) -> list[object]:
     """Return the documents of all files, in order; raises InvalidDocument."""
     return [document for file in files for _, document in read_documents(file)]
@@ -73,6 +86,51 @@ def read_all(
         except InvalidDocument as error:
             problems += error.problems
     return documents, problems
+
+
+def files_in(paths: Sequence[Path], ending: str = ".json") -> list[Path]:
+    """Return the paths, each folder replaced by its files; raises Refused for an empty one.
+
+    A folder is read with those below it. Hidden files, and what simulations expect, are left out.
+    """
+    found: list[Path] = []
+    for path in paths:
+        if not path.is_dir():
+            found.append(path)
+            continue
+        inside = sorted(one for one in path.rglob(f"*{ending}") if _is_document(one, path))
+        if not inside:
+            raise Refused(f"the folder {path} holds no *{ending} file; name another one")
+        found += inside
+    return found
+
+
+def _is_document(file: Path, folder: Path) -> bool:
+    is_hidden = any(part.startswith(".") for part in file.relative_to(folder).parts)
+    return not is_hidden and not file.name.endswith(EXPECTATIONS) and file.is_file()
+
+
+@contextmanager
+def naming_each(places: Sequence[str]) -> Iterator[None]:
+    """Put places into an InvalidDocument that names documents by their number, as `[1]`."""
+
+    def place(found: re.Match[str]) -> str:
+        number = int(found[1])
+        return places[number] + ":" * found[0].startswith("[") if number < len(places) else found[0]
+
+    try:
+        yield
+    except InvalidDocument as error:
+        raise InvalidDocument(
+            [
+                Problem(
+                    re.sub(r"^\[(\d+)\]", place, one.path),
+                    one.value,
+                    re.sub(r"document \[(\d+)\]", place, one.remedy),
+                )
+                for one in error.problems
+            ]
+        ) from None
 
 
 @contextmanager
@@ -98,10 +156,10 @@ def _read(text: str, where: str, longest: int) -> object:
         raise located(where, error) from None
 
 
-def _read_yaml(text: str, file: Path) -> Any:
-    from runtime.documents import InvalidYaml, read_yaml
+def _read_yaml(text: str, file: Path, *, is_many: bool = False) -> Any:
+    from runtime.documents import InvalidYaml, read_yaml, read_yaml_documents
 
     try:
-        return read_yaml(text)
+        return read_yaml_documents(text) if is_many else read_yaml(text)
     except InvalidYaml as error:
         raise InvalidDocument([Problem(str(file), "", f"is not YAML: {error}")]) from None

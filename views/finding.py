@@ -22,6 +22,31 @@ from views.installation import Installation
 MOST_NAMED = 5
 
 
+def named_elsewhere(
+    connection: sa.Connection, installation: Installation, thing: str, name: str
+) -> NotFound | None:
+    """Return the error for an action or user whom only other small apps have, else None.
+
+    None also for a request that may not see them.
+    """
+    if installation.is_bound:
+        return None
+    others = app_overview.apps_with(connection, thing, name, MOST_NAMED)
+    if not others:
+        return None
+    return NotFound(
+        f"small app {installation.app_name!r} has no {thing} named {name!r};"
+        f" it is in {listed(others)}",
+        Hint(f"add --app {others[0]}", f"choose the small app {others[0]!r}"),
+    )
+
+
+def unknown_user(connection: sa.Connection, installation: Installation, id: str) -> NotFound:
+    """Return the error for a user whom the request's small app does not have."""
+    elsewhere = named_elsewhere(connection, installation, "user", id)
+    return elsewhere or NotFound(f"no user is named {id!r}", Hint("see `minutehand user list`"))
+
+
 def find(
     connection: sa.Connection, installation: Installation, name: str, overdue: timedelta = OVERDUE
 ) -> dict[str, Any]:
@@ -34,15 +59,7 @@ def find(
     try:
         return actions.find(connection, app.id, name, installation.scope, overdue)
     except NotFound as error:
-        if installation.is_bound:
-            raise
-        others = app_overview.apps_with_action(connection, name, MOST_NAMED)
-        if not others:
-            raise
-        raise NotFound(
-            f"small app {app.name!r} has no action named {name!r}; it is in {listed(others)}",
-            Hint(f"add --app {others[0]}", f"choose the small app {others[0]!r}"),
-        ) from error
+        raise named_elsewhere(connection, installation, "action", name) or error from error
 
 
 def document_of(row: Mapping[str, Any]) -> Any:

@@ -9,6 +9,7 @@ from pydantic import Field
 from broker.sending import Sent
 from models.action import load_action
 from models.action.plan import sound
+from models.errors import NotFound
 from models.operation import OperationState
 from models.sql import read_clock
 from models.store import operations
@@ -18,7 +19,7 @@ from scheduler.on_demand import cancel as cancelling
 from scheduler.on_demand import manual, restart
 from scheduler.on_demand.restart import Repeated as Restarted
 from tasks.built_in import built_in_steps
-from views.finding import app_of, document_of, find, operation_of
+from views.finding import app_of, document_of, find, named_elsewhere, operation_of
 from views.installation import Installation
 from views.unsent import why_unsent
 from views.view import Instant, Listing, View
@@ -155,7 +156,11 @@ def run(
     with reading(engine) as connection:
         row = find(connection, installation, name)
     installation.publish()
-    id, sent = manual.run_now(engine, row["uid"], installation.actor, user, key)
+    try:
+        id, sent = manual.run_now(engine, row["uid"], installation.actor, user, key)
+    except NotFound as error:
+        with reading(engine) as connection:
+            raise named_elsewhere(connection, installation, "user", user or "") or error from error
     with reading(engine) as connection:
         stored = operations.get(connection, id, installation.scope)
     return Ran(

@@ -17,7 +17,7 @@ from scheduler.simulate import SENT, Fate, Simulated, Timetable, busiest, simula
 from scheduler.simulate.assertions import differences
 from scheduler.simulate.expectations import parse_expectations
 from views.change_plan import BusyMinute
-from views.files import located, read_documents, read_text
+from views.files import EXPECTATIONS, located, read_documents, read_text
 from views.installation import Installation
 from views.view import Instant, View
 from views.words import daylight_notes, instant, zone_of
@@ -25,7 +25,6 @@ from views.words import daylight_notes, instant, zone_of
 SECOND = timedelta(seconds=1)
 WEEK = timedelta(days=7)
 MOST_BUSY = 5
-EXPECTATIONS = ".expect.json"
 
 
 class SimulatedFate(View):
@@ -165,8 +164,9 @@ def _actions(
         created_at=begin,
         steps=installation.registry.steps,
         tick=timedelta(seconds=installation.settings.scheduler.tick_seconds),
-        # Nothing is sent.
+        # Nothing is sent or run.
         celery=None,
+        commands=None,
     )
     actions: dict[str, Simulated] = {}
     problems: list[Problem] = []

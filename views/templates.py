@@ -33,6 +33,7 @@ from small_apps.mail.templates import InvalidTemplate, MailTemplate
 from small_apps.mail.transport import open_transport
 from small_apps.mail.values import Occasion, own_values, sample_of, shared_values
 from small_apps.store import small_apps
+from views.finding import named_elsewhere
 from views.installation import Installation
 from views.view import Listing, View
 
@@ -168,7 +169,8 @@ def _recipient(installation: Installation, id: str) -> Recipient:
         if found is not None:
             return users.as_recipient(found)
         known = users.user_ids(connection, app_id)
-    raise NotFound(f'user "{id}" {unknown_name("user", id, sorted(known))}')
+        elsewhere = named_elsewhere(connection, installation, "user", id)
+    raise elsewhere or NotFound(f'user "{id}" {unknown_name("user", id, sorted(known))}')
 
 
 def _occasion(installation: Installation, settings: Mapping[str, Any]) -> Occasion:

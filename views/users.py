@@ -10,8 +10,9 @@ from models.errors import Refused
 from models.sql import read_clock
 from models.store import audit
 from models.store.people import users
-from models.users import parse_user, parse_users
+from models.users import UserModel, parse_user, parse_users
 from runtime.database import reading
+from views.finding import unknown_user
 from views.installation import Installation
 from views.view import Instant, Listing, View
 from views.words import instant
@@ -75,6 +76,24 @@ class NewUser(View):
     active: bool = Field(True, strict=True)
 
 
+class ChangedUser(View):
+    """What changes of a user; without a field it stays. Instants as for a new user."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    email: str | None = None
+    name: str | None = None
+    groups: tuple[str, ...] | None = Field(None, description="All of the user's groups.")
+    activated_at: str | None = Field(None, description="An instant, or `now`.")
+    active: bool | None = Field(None, strict=True)
+
+
+class DeletedUser(View):
+    """A user that was deleted; operations about the user stay."""
+
+    id: str
+
+
 def add(installation: Installation, new: NewUser) -> AddedUser:
     """Store a new user, which raises the events created and activated."""
     app = installation.small_app
@@ -82,16 +101,9 @@ def add(installation: Installation, new: NewUser) -> AddedUser:
     row |= {"email": new.email} if new.email is not None else {}
     row |= {"name": new.name} if new.name is not None else {}
     with installation.engine.begin() as connection:
-        now = read_clock(connection)
-        if new.activated_at is not None:
-            row["activated_at"] = instant(now) if new.activated_at == "now" else new.activated_at
-        model = parse_user(row, app.zone)
-        if model.activated_at is not None and model.activated_at > now:
-            raise Refused(
-                f"--activated-at {new.activated_at} is in the future; write an instant up to now"
-            )
+        model = _model(connection, row, new.activated_at, app.zone)
         if not users.add(connection, app.id, model):
-            raise Refused(f"user {new.id!r} already exists; use `minutehand user import`")
+            raise Refused(f"user {new.id!r} already exists; use `minutehand user update`")
         users.check_room(connection, app.id, installation.settings.limits.users)
         _audit(connection, installation, "user.add", model.id, None)
     return AddedUser(
@@ -100,6 +112,56 @@ def add(installation: Installation, new: NewUser) -> AddedUser:
         groups=tuple(model.groups),
         is_activated=model.activated_at is not None,
     )
+
+
+def _model(
+    connection: sa.Connection, row: dict[str, Any], activated_at: str | None, zone: str
+) -> UserModel:
+    """Return a user, activated at an instant up to now if one is given; raises Refused."""
+    now = read_clock(connection)
+    if activated_at is not None:
+        row = row | {"activated_at": instant(now) if activated_at == "now" else activated_at}
+    model = parse_user(row, zone)
+    if model.activated_at is not None and model.activated_at > now:
+        raise Refused(f"--activated-at {activated_at} is in the future; write an instant up to now")
+    return model
+
+
+def show(installation: Installation, id: str) -> User:
+    """Return a user; raises NotFound."""
+    with reading(installation.engine) as connection:
+        return _shown(_found(connection, installation, id))
+
+
+def update(installation: Installation, id: str, changed: ChangedUser) -> User:
+    """Change a user; a new `activated_at` raises the event. Raises NotFound and InvalidDocument."""
+    given = changed.model_dump(exclude_none=True)
+    if not given:
+        raise Refused("nothing is to be changed; name what, such as --email")
+    app, activated_at = installation.small_app, given.pop("activated_at", None)
+    with installation.engine.begin() as connection:
+        old = _found(connection, installation, id)
+        row = {"id": id, "email": old.email, **given}
+        model = _model(connection, row, activated_at, app.zone)
+        users.import_users(connection, app.id, [model], raises_events=True)
+        _audit(connection, installation, "user.update", id, None)
+        return _shown(_found(connection, installation, id))
+
+
+def delete(installation: Installation, id: str) -> DeletedUser:
+    """Delete a user, with the memberships in groups; raises NotFound."""
+    with installation.engine.begin() as connection:
+        _found(connection, installation, id)
+        users.remove(connection, installation.small_app.id, [id], [])
+        _audit(connection, installation, "user.delete", id, None)
+    return DeletedUser(id=id)
+
+
+def _found(connection: sa.Connection, installation: Installation, id: str) -> users.User:
+    found = users.find(connection, installation.small_app.id, id)
+    if found is None:
+        raise unknown_user(connection, installation, id)
+    return found
 
 
 def import_rows(

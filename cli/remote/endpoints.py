@@ -1,8 +1,8 @@
 """The endpoint of each function of `views/` that commands call.
 
-An argument is a part of the path, the body, or the query parameter of its name. `{app}` in a path
-that is no argument is the small app of the command. The functions are named, not imported: a
-command loads only those that it calls.
+An argument is a part of the path, the body, or the query parameter of its name; the revision that a
+change `expects` is the header If-Match. `{app}` in a path that is no argument is the small app of
+the command. The functions are named, not imported: a command loads only those that it calls.
 """
 
 from collections.abc import Mapping
@@ -67,6 +67,9 @@ ENDPOINTS: Mapping[str, Endpoint] = {
     "changes.check": _store("/api/actions:validate"),
     "changes.add": _store("/api/actions:add"),
     "changes.apply": _store("/api/actions:apply"),
+    "changes.put": Endpoint("PUT", "/api/actions/{name}", Body.VALUE, ("document",)),
+    "changes.rename": _post("/api/actions/{name}:rename"),
+    "change_plan.plan_put": _send("/api/actions/{name}:preview", Body.VALUE, "document"),
     "change_plan.plan_changes": _store("/api/actions:preview"),
     "changes.delete": _delete("/api/actions/{name}"),
     "changes.delete_owned": _delete("/api/actions"),
@@ -103,6 +106,9 @@ ENDPOINTS: Mapping[str, Endpoint] = {
     "templates.send_test": _post("/api/apps/{app}/templates/{name}:send-test"),
     "users.list_users": _get("/api/apps/{app}/users"),
     "users.add": _send("/api/apps/{app}/users", Body.VALUE, "new"),
+    "users.show": _get("/api/apps/{app}/users/{id}"),
+    "users.update": Endpoint("PATCH", "/api/apps/{app}/users/{id}", Body.VALUE, ("changed",)),
+    "users.delete": _delete("/api/apps/{app}/users/{id}"),
     "users.import_rows": _send(
         "/api/apps/{app}/users:import", Body.VALUE, "rows", raises_events="events"
     ),

@@ -14,6 +14,8 @@ from cli.remote.endpoints import ENDPOINTS, Body, Endpoint
 from models.errors import Refused
 
 JSON_LINES = "application/jsonl"
+# The argument that is a header.
+EXPECTS = "expects"
 _PART = re.compile(r"\{(\w+)\}")
 
 
@@ -25,7 +27,7 @@ class Request:
     path: str
     params: Sequence[tuple[str, str]]
     content: bytes | None = None
-    content_type: str = "application/json"
+    headers: Mapping[str, str] = field(default_factory=dict)
     places: Sequence[str] = field(default=())
 
 
@@ -49,13 +51,19 @@ def request_of(endpoint: Endpoint, given: Mapping[str, Any], app: str | None) ->
     rest = {
         endpoint.names.get(name, name): value
         for name, value in arguments.items()
-        if name not in {*in_path, *endpoint.fields, *endpoint.unsent}
+        if name not in {*in_path, *endpoint.fields, *endpoint.unsent, EXPECTS}
     }
     if app is not None and not endpoint.path.startswith("/api/apps/{"):
         rest["app"] = app
     content, places = _body(endpoint, arguments)
+    headers = _headers(endpoint, content, arguments.get(EXPECTS))
+    return Request(endpoint.method, path, _params(rest), content, headers, places)
+
+
+def _headers(endpoint: Endpoint, content: bytes | None, expects: object) -> dict[str, str]:
     kind = JSON_LINES if endpoint.body is Body.LINES else "application/json"
-    return Request(endpoint.method, path, _params(rest), content, kind, places)
+    headers = {} if content is None else {"Content-Type": kind}
+    return headers if expects is None else headers | {"If-Match": f'"{expects}"'}
 
 
 def _with_fields(endpoint: Endpoint, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -111,14 +111,13 @@ class Server:
     @contextmanager
     def _sent(self, request: Request) -> Iterator[httpx.Response]:
         """Send a request; raises ServerAway, also while the answer is read."""
-        headers = {} if request.content is None else {"Content-Type": request.content_type}
         try:
             with self._http.stream(
                 request.method,
                 request.path,
                 params=list(request.params),
                 content=request.content,
-                headers=headers,
+                headers=request.headers,
             ) as response:
                 yield response
         except (httpx.RequestError, httpx.StreamError, httpx.InvalidURL) as error:

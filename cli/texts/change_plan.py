@@ -12,6 +12,8 @@ WORDS = {"created": "would create", "changed": "would change", "unchanged": "wou
 def _plan(plan: ChangePlan) -> Iterator[str]:
     for one in plan.actions:
         yield from _change(one)
+    for gone in plan.pruned:
+        yield f"would delete {gone.name} ({gone.uid})"
     yield _load(plan.busiest_minute)
 
 

@@ -10,6 +10,7 @@ from views.changes import (
     Checked,
     DeletedAction,
     DeletedActions,
+    Renamed,
     Switched,
     SwitchedAll,
 )
@@ -27,7 +28,8 @@ def _changes(made: Changes, *, summary: bool = True) -> Iterator[str]:
             yield from described(one.upcoming, one.warnings)
     if summary:
         counts = Counter(one.change for one in made.root)
-        yield ", ".join(f"{kind} {counts[kind]}" for kind in KINDS)
+        shown = [*KINDS, *(["deleted"] if counts["deleted"] else [])]
+        yield ", ".join(f"{kind} {counts[kind]}" for kind in shown)
         yield from _warnings(made)
 
 
@@ -51,6 +53,13 @@ def _checked(made: Checked) -> Iterator[str]:
 
 def _changed(one: Changed) -> Iterator[str]:
     yield f"{one.change} {one.name} ({one.uid}), revision {one.revision}"
+
+
+def _renamed(one: Renamed) -> Iterator[str]:
+    if one.change == "unchanged":
+        yield f"{one.name} has that name already"
+    else:
+        yield f"renamed {one.old_name} to {one.name} ({one.uid}), revision {one.revision}"
 
 
 def _switched(one: Switched) -> Iterator[str]:
@@ -83,6 +92,7 @@ FORMS = {
     Changes: _changes,
     Changed: _changed,
     Checked: _checked,
+    Renamed: _renamed,
     Switched: _switched,
     SwitchedAll: _switched_all,
     DeletedAction: _deleted,

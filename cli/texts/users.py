@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from cli.render import Line, Table, cell
-from views.users import AddedUser, ImportedUsers, User, Users
+from views.users import AddedUser, DeletedUser, ImportedUsers, User, Users
 
 HEADINGS = ("ID", "EMAIL", "STANDING", "GROUPS", "CREATED", "LAST SEEN")
 
@@ -18,6 +18,14 @@ def _row(user: User) -> list[str]:
         standing += ", never activated"
     found = (user.id, user.email, standing, user.groups, user.created_at, user.last_seen_at)
     return [cell(value) for value in found]
+
+
+def _user(one: User) -> Iterator[Line]:
+    yield from _users(Users((one,)))
+
+
+def _deleted(one: DeletedUser) -> Iterator[str]:
+    yield f"deleted user {one.id}"
 
 
 def _added(one: AddedUser) -> Iterator[str]:
@@ -38,4 +46,10 @@ def _never_activated(count: int) -> Iterator[str]:
         )
 
 
-FORMS = {Users: _users, AddedUser: _added, ImportedUsers: _imported}
+FORMS = {
+    Users: _users,
+    User: _user,
+    DeletedUser: _deleted,
+    AddedUser: _added,
+    ImportedUsers: _imported,
+}

@@ -51,8 +51,10 @@ __all__ = [
     "Changed",
     "StoreAll",
     "apply_all",
+    "check_name",
     "create_all",
     "delete",
+    "rename",
     "replace_document",
     "rows_named",
     "set_active",
@@ -189,17 +191,36 @@ def replace_document(
     return changed
 
 
+def rename(engine: sa.Engine, uid: UUID, name: str, author: ChangeContext) -> Changed:
+    """Give an action another name by a new revision; its uid, watermark and history stay.
+
+    Ids of operations are made of the uid, so no occurrence is lost or runs twice. Raises
+    InvalidAction, Refused for a taken name or a deleted action, and Outdated.
+    """
+    with engine.begin() as connection:
+        document = _document_of(cursors.lock(connection, uid))
+        # Celery rules were checked when it was saved, and are checked again when it is sent.
+        by = replace(author, celery=None)
+        changed, messages = _edit(connection, uid, {**document, "name": name}, by)
+    send_reserved(engine, messages)
+    return changed
+
+
+def _document_of(row: Stored) -> dict[str, object]:
+    document = document_in(row.document)
+    if document is None:
+        raise Refused(f"the document of {row.name!r} cannot be read; apply a valid one")
+    return document
+
+
 def set_active(engine: sa.Engine, uid: UUID, *, active: bool, author: ChangeContext) -> Changed:
     """Pause or resume an action by a new revision."""
     with engine.begin() as connection:
         row = cursors.lock(connection, uid)
-        document = document_in(row.document)
-        # Celery rules were checked when it was saved, and are checked again when it is sent.
         by = replace(author, celery=None)
         try:
-            if document is None:
-                raise Refused(f"the document of {row.name!r} cannot be read; apply a valid one")
-            changed, messages = _edit(connection, uid, {**document, "active": active}, by)
+            document = {**_document_of(row), "active": active}
+            changed, messages = _edit(connection, uid, document, by)
         except Outdated:
             raise
         except (InvalidAction, Refused) as error:
@@ -247,8 +268,7 @@ def _revise(
     if row.set_aside is None and revision.columns["document_hash"] == row.document_hash:
         unchanged = _changed(uid, revision, Change.UNCHANGED, row.revision)
         return unchanged, recorded.messages
-    if name != row.name and actions.uid_named(connection, row.small_app_id, name):
-        raise Refused(f"another action is named {name!r}; choose another name")
+    check_name(connection, row, name)
     row = not_ahead(connection, row, now)
     if row.set_aside is None:
         recorded += decide_until(connection, row, now)
@@ -257,6 +277,12 @@ def _revise(
     restart(connection, row, revision, now)
     _audit(connection, author, "change", {uid: name})
     return _changed(uid, revision, Change.CHANGED, number), recorded.messages
+
+
+def check_name(connection: sa.Connection, row: Stored, name: str) -> None:
+    """Raise Refused if another action of the small app has the name that `row` is to get."""
+    if name != row.name and actions.uid_named(connection, row.small_app_id, name):
+        raise Refused(f"another action is named {name!r}; choose another name")
 
 
 def _changed(uid: UUID, made: Revision, what: Change, number: int) -> Changed:

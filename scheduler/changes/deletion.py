@@ -87,6 +87,22 @@ def delete_all(engine: sa.Engine, author: ChangeContext, owner: str | None = Non
     raise Refused(f"some actions of {author.small_app.name!r} cannot be deleted; try again")
 
 
+def delete_each(engine: sa.Engine, uids: Sequence[UUID], author: ChangeContext) -> Deleted:
+    """Delete these actions; one that is deleted already is left out."""
+    names: list[str] = []
+    cancelled = 0
+    for start in range(0, len(uids), AT_ONCE):
+        # See `delete_all` for what a second try deletes.
+        for _ in range(MOST_IN_VAIN):
+            with engine.begin() as connection:
+                some = _delete(connection, uids[start : start + AT_ONCE], author)
+            names += some.names
+            cancelled += some.cancelled
+            if len(names) == min(start + AT_ONCE, len(uids)):
+                break
+    return Deleted(tuple(names), cancelled)
+
+
 def delete_app(engine: sa.Engine, author: ChangeContext) -> Deleted:
     """Delete the author's small app with all of its actions; history, people and data stay.
 

@@ -12,7 +12,8 @@ from minutehand.steps import Steps
 from models.action.plan import Plan
 from models.fingerprint import str_to_uuid
 from models.store import actions
-from scheduler.changes.change import Change, rows_named
+from models.store.actions import cursors
+from scheduler.changes.change import Change, check_name, rows_named
 from scheduler.changes.pending import edit_of
 from scheduler.changes.revisions import Revision, action_ref
 from scheduler.changes.validation import ChangeContext, Stored, contexts_of, revisions_of
@@ -66,6 +67,27 @@ def plan_changes(
     Raises InvalidDocument with all problems of all documents.
     """
     rows = rows_named(connection, documents, author, locks=False)
+    return _planned(connection, rows, documents, author, now)
+
+
+def plan_replacement(
+    connection: sa.Connection, uid: UUID, document: object, author: ChangeContext, now: datetime
+) -> PlannedChange:
+    """Return what `replace_document` would do at `now`; raises its errors, but for Outdated."""
+    row = cursors.read(connection, uid)
+    (planned,) = _planned(connection, [row], [document], author, now)
+    if row is not None:
+        check_name(connection, row, planned.name)
+    return planned
+
+
+def _planned(
+    connection: sa.Connection,
+    rows: Sequence[Stored | None],
+    documents: Sequence[object],
+    author: ChangeContext,
+    now: datetime,
+) -> list[PlannedChange]:
     revisions = revisions_of(documents, contexts_of(connection, rows, author, now), author)
     pairs = zip(rows, revisions, strict=True)
     return [

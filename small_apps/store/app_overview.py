@@ -59,12 +59,17 @@ def active_names(connection: sa.Connection, small_app_id: int, limit: int) -> li
     return list(connection.execute(query.order_by(actions.c.name).limit(limit)).scalars())
 
 
-def apps_with_action(connection: sa.Connection, name: str, limit: int) -> list[str]:
-    """Return up to `limit` small apps that have an action of this name, by name."""
-    query = sa.select(small_apps.c.name).join(actions, actions.c.small_app_id == small_apps.c.id)
-    there = actions.c.deleted_at.is_(None) & small_apps.c.deleted_at.is_(None)
-    found = query.where(actions.c.name == name, there).order_by(small_apps.c.name).limit(limit)
-    return list(connection.execute(found).scalars())
+def apps_with(connection: sa.Connection, thing: str, name: str, limit: int) -> list[str]:
+    """Return up to `limit` small apps that have an `action` or `user` of this name, by name."""
+    if thing == "action":
+        mine = sa.select(actions.c.small_app_id).where(
+            actions.c.name == name, actions.c.deleted_at.is_(None)
+        )
+    else:
+        mine = sa.select(users.c.small_app_id).where(users.c.id == name)
+    there = small_apps.c.deleted_at.is_(None) & small_apps.c.id.in_(mine)
+    query = sa.select(small_apps.c.name).where(there).order_by(small_apps.c.name)
+    return list(connection.execute(query.limit(limit)).scalars())
 
 
 def action_with(

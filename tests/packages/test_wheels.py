@@ -1,6 +1,7 @@
 """What is published: two distributions, each installed into an empty environment and used."""
 
 import ast
+import json
 import zipfile
 from pathlib import Path
 
@@ -47,7 +48,7 @@ def test_the_server_has_the_rest_and_requires_the_same_client(wheels: Wheels) ->
 
 
 def test_all_files_beside_the_code_are_in_the_server(wheels: Wheels) -> None:
-    kinds = {".html", ".txt", ".js", ".css", ".svg", ".toml"}
+    kinds = {".html", ".txt", ".js", ".css", ".svg", ".toml", ".yaml"}
     with zipfile.ZipFile(wheels.server) as opened:
         packed = {name for name in opened.namelist() if ".dist-info/" not in name}
     here = {
@@ -131,6 +132,31 @@ def test_the_command_runs_from_its_own_environment_in_any_folder(
 
     assert made.returncode == 0, made.stderr
     assert '"celery_task"' in shown.stdout, shown.stderr
+
+
+def test_the_demo_is_loaded_without_the_repository(server: Environment, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    code = f"""
+from pathlib import Path
+from processes.demo import load
+from views.installation import Installation
+load(Installation(Path({str(home)!r})))
+"""
+    done = server.python(code, tmp_path)
+    command = [
+        str(server.bin / "minutehand"),
+        "--home",
+        str(home),
+        "--app",
+        "demo",
+        "action",
+        "list",
+    ]
+    listed = server.run([*command, "--json"], tmp_path)
+
+    assert done.returncode == 0, done.stderr
+    assert {"weekly update", "every minute"} <= {one["name"] for one in json.loads(listed.stdout)}
+    assert (home / "data" / "demo" / "a.csv").is_file()
 
 
 def test_without_the_server_the_module_says_what_to_install(

@@ -44,7 +44,8 @@ def grant(
     """Change what a small app may reach, and return it; an unknown app is created, in UTC.
 
     `changes` replace the lists of their kinds; with `all_`, all that the settings allow is granted
-    first. Its documents are checked when they are next saved, and its operations when they run.
+    first, but no commands. Its documents are checked when they are next saved, and its operations
+    when they run.
     Raises InvalidSmallApp for a name that no small app can have, and NotFound for an unknown one
     without changes.
     """
@@ -53,7 +54,10 @@ def grant(
             small_apps.ensure(connection, parse_small_app({"name": name}))
         app = find_app(connection, installation, name)
         small_apps.lock(connection, app.id)
-        before = EVERYTHING if all_ else small_apps.grants_of(connection, app.id)
+        before = small_apps.grants_of(connection, app.id)
+        if all_:
+            # A program has to be named: it runs as the worker's account.
+            before = replace(EVERYTHING, commands=before.commands)
         # An empty text grants nothing of its kind.
         lists = {kind: tuple(filter(None, names)) for kind, names in changes.items() if names}
         grants = replace(before, **lists)

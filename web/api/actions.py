@@ -43,6 +43,13 @@ Key = Annotated[
 ]
 Owner = Annotated[str, Query(description="The owning application or person.")]
 Details = Annotated[bool, Query(description="Include the next occurrences of each.")]
+Prune = Annotated[
+    str | None,
+    Query(
+        min_length=1,
+        description="An owner; its actions that no document names are deleted.",
+    ),
+]
 First = Annotated[str, Query(alias="from", description="First instant of the range.")]
 Last = Annotated[str, Query(alias="to", description="Last instant of the range.")]
 Only = Annotated[
@@ -97,18 +104,22 @@ def validate_actions(
 
 @router.post("/actions:preview", openapi_extra=ACTIONS)
 def preview_actions(
-    opened: Editor, body: Body, content_type: ContentType = None
+    opened: Editor, body: Body, prune: Prune = None, content_type: ContentType = None
 ) -> change_plan.ChangePlan:
     """Return what applying documents would do now; nothing is stored."""
-    return change_plan.plan_changes(opened, documents(body, content_type))
+    return change_plan.plan_changes(opened, documents(body, content_type), prune)
 
 
 @router.post("/actions:apply", openapi_extra=ACTIONS)
 def apply_actions(
-    opened: Editor, body: Body, details: Details = False, content_type: ContentType = None
+    opened: Editor,
+    body: Body,
+    details: Details = False,
+    prune: Prune = None,
+    content_type: ContentType = None,
 ) -> changes.Changes:
     """Create or change actions to their documents, all or none."""
-    return changes.apply(opened, documents(body, content_type), details=details)
+    return changes.apply(opened, documents(body, content_type), details=details, prune=prune)
 
 
 @router.post("/actions:add", openapi_extra=ACTIONS, status_code=201)
@@ -210,6 +221,23 @@ def run_action(
 def plan_run(opened: Operator, action: str, user: str | None = None) -> runs.RunPlan:
     """Return what running an action now would do."""
     return runs.plan(opened, action, user)
+
+
+@router.post("/actions/{action}:preview", openapi_extra=ACTION)
+def preview_action(opened: Editor, action: str, body: Body) -> change_plan.ChangePlan:
+    """Return what making the document the action's next revision would do; nothing is stored."""
+    return change_plan.plan_put(opened, action, document(body))
+
+
+@router.post("/actions/{action}:rename")
+def rename_action(
+    opened: Editor,
+    action: str,
+    to: Annotated[str, Query(description="The new name.")],
+    if_match: IfMatch = None,
+) -> changes.Renamed:
+    """Give an action another name; its uid and its history stay."""
+    return changes.rename(opened, action, to, revision_in(expected_tag(if_match)))
 
 
 @router.post("/actions/{action}:pause")

@@ -1,9 +1,9 @@
 """Endpoints of small apps (tenants): documents, status, grants, data and templates."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Annotated
 
-from fastapi import Query, Response
+from fastapi import Query, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict
 
@@ -56,6 +56,7 @@ class GrantChanges(BaseModel):
     tasks: tuple[str, ...] | None = None
     queues: tuple[str, ...] | None = None
     steps: tuple[str, ...] | None = None
+    commands: tuple[str, ...] | None = None
 
 
 @router.get("/apps")
@@ -109,9 +110,15 @@ def delete_app(opened: Admin, app: str, force: bool = False) -> changes.DeletedA
 
 
 @router.get("/apps/{app}/status")
-def show_status(opened: Reader, app: str) -> apps.DataStatus:
+async def show_status(request: Request, opened: Reader) -> apps.DataStatus:
     """Return the status of a small app's data."""
-    return apps.status(opened, app)
+    status: apps.DataStatus = await request.app.state.statuses.get(opened.app_name)
+    return status
+
+
+def read_status(opened: Installation, names: Collection[str]) -> dict[str, apps.DataStatus]:
+    """Return the status of each small app for those who asked at the same time."""
+    return {name: apps.status(opened, name) for name in names}
 
 
 @router.get("/apps/{app}/grants")

@@ -1,8 +1,9 @@
 """Endpoints of operations, the runs of actions."""
 
+from collections.abc import Collection
 from typing import Annotated
 
-from fastapi import Query
+from fastapi import Query, Request
 
 from models.operation import Cause, OperationState
 from models.roles import Permission
@@ -15,6 +16,8 @@ router = endpoints("operations", "/api")
 Reader = Annotated[Installation, in_app(Permission.READ)]
 Operator = Annotated[Installation, in_app(Permission.OPERATE)]
 Limit = Annotated[int, Query(ge=1, le=1000)]
+# The small app in which an operation is looked for, None for all, and its id.
+Asked = tuple[str | None, str]
 
 
 @router.get("/operations")
@@ -58,15 +61,37 @@ def list_newest(
 
 
 @router.get("/operations/{id}")
-def show_operation(opened: Reader, id: str) -> operations.Operation:
+async def show_operation(request: Request, opened: Reader, id: str) -> operations.Operation:
     """Show an operation with its attempts and notices."""
-    return operations.show(opened, id)
+    shown: operations.Operation = await request.app.state.shown.get(_asked(opened, id))
+    return shown
 
 
 @router.get("/operations/{id}/state")
-def get_operation_state(opened: Reader, id: str) -> operations.OperationStateView:
+async def get_operation_state(
+    request: Request, opened: Reader, id: str
+) -> operations.OperationStateView:
     """Return the state of an operation, `unknown` if it does not exist."""
-    return operations.state(opened, id)
+    state: operations.OperationStateView = await request.app.state.states.get(_asked(opened, id))
+    return state
+
+
+def read_shown(opened: Installation, asked: Collection[Asked]) -> dict[Asked, operations.Operation]:
+    """Return each operation for those who asked for it at the same time; raises NotFound."""
+    return {(app, id): operations.show(opened.seen_in(app), id) for app, id in asked}
+
+
+def read_states(
+    opened: Installation, asked: Collection[Asked]
+) -> dict[Asked, operations.OperationStateView]:
+    """Return the states that are asked for in one small app, or in the installation."""
+    (app,) = {app for app, _ in asked}
+    found = operations.states(opened.seen_in(app), [id for _, id in asked])
+    return {(app, id): state for id, state in found.items()}
+
+
+def _asked(opened: Installation, id: str) -> Asked:
+    return (opened.app_name if opened.is_bound else None), id
 
 
 @router.get("/operations/{id}/logs")

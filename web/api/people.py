@@ -43,6 +43,24 @@ def import_users(
     return users.import_rows(opened, rows, raises_events=events)
 
 
+@router.get("/users/{user}")
+def show_user(opened: Reader, user: str) -> users.User:
+    """Show a user."""
+    return users.show(opened, user)
+
+
+@router.patch("/users/{user}", openapi_extra=reads_model(users.ChangedUser))
+def update_user(opened: Editor, user: str, body: Body) -> users.User:
+    """Change a user; fields that are left out stay."""
+    return users.update(opened, user, value_of(body, users.ChangedUser))
+
+
+@router.delete("/users/{user}")
+def delete_user(opened: Editor, user: str) -> users.DeletedUser:
+    """Delete a user; operations about the user stay."""
+    return users.delete(opened, user)
+
+
 @router.get("/groups")
 def list_groups(opened: Reader) -> users.Groups:
     """List the groups of a small app with the number of their members."""

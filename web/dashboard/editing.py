@@ -150,7 +150,7 @@ def _meaning(visitor: Visitor, app: str, text: str) -> dict[str, Any]:
         document = read_json(text.encode())
         at = changes.author_now(visitor.opened)
         (meaning,) = changes.check(visitor.opened, [document], at).root
-        (planned,) = change_plan.plan_changes(visitor.opened, [document], at).actions
+        (planned,) = change_plan.plan_changes(visitor.opened, [document], at=at).actions
     except InvalidDocument as error:
         return {**values, "faults": error.problems}
     except Refused as error:

@@ -24,6 +24,7 @@ _COLUMNS = (
     action_cursor,
     actions.c.small_app_id,
     actions.c.name,
+    actions.c.owner,
     actions.c.plan,
     actions.c.document,
     actions.c.document_hash,

@@ -1,7 +1,8 @@
 """Delete actions softly."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 import sqlalchemy as sa
@@ -29,6 +30,19 @@ def mark_deleted(connection: sa.Connection, uids: Sequence[UUID], now: datetime)
         .where(revisions.c.number == newest.scalar_subquery(), revisions.c.ended_at.is_(None))
         .values(ended_at=now, end_reason="deleted")
     )
+
+
+def owned_beside(
+    connection: sa.Connection, small_app_id: int, owner: str, names: Collection[str]
+) -> list[sa.Row[Any]]:
+    """Return uid, name and revision of an owner's actions in a small app, but those of `names`."""
+    query = sa.select(actions.c.uid, actions.c.name, actions.c.revision).where(
+        actions.c.small_app_id == small_app_id,
+        actions.c.deleted_at.is_(None),
+        actions.c.owner == owner,
+    )
+    rows: Sequence[Any] = connection.execute(query.order_by(actions.c.name)).all()
+    return [row for row in rows if row.name not in names]
 
 
 def of_owner(

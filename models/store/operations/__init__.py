@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 import sqlalchemy as sa
@@ -20,6 +20,8 @@ from models.tables import (
     small_apps,
 )
 from runtime.database import default_engine, is_made, reading
+
+Id = TypeVar("Id", bound=UUID | str)
 
 # How long a process has to send an operation that it recorded or reserved.
 RESERVED_FOR = timedelta(seconds=30)
@@ -95,21 +97,31 @@ def get_operation_state(
     Reads only the database: that of `connection`, or of this process's settings. If an embedded
     database was never created, no operation is known.
     """
-    try:
-        wanted = operation_id if isinstance(operation_id, UUID) else UUID(str(operation_id))
-    except ValueError:
-        return UNKNOWN
-    query = sa.select(operations.c.state).where(
-        operations.c.id == wanted, scope.has(operations.c.small_app_id)
-    )
     if connection is not None:
-        state = connection.execute(query).scalar_one_or_none()
-    elif is_made(engine := default_engine()):
-        with reading(engine) as opened:
-            state = opened.execute(query).scalar_one_or_none()
-    else:
-        state = None
-    return UNKNOWN if state is None else OperationState(state)
+        return states_of(connection, [operation_id], scope)[operation_id]
+    if not is_made(engine := default_engine()):
+        return UNKNOWN
+    with reading(engine) as opened:
+        return states_of(opened, [operation_id], scope)[operation_id]
+
+
+def states_of(
+    connection: sa.Connection, ids: Collection[Id], scope: Scope
+) -> dict[Id, OperationState | str]:
+    """Return the state of each operation, or `unknown`, as `get_operation_state` does."""
+    wanted = {id: uid for id in ids if (uid := _uuid(id)) is not None}
+    query = sa.select(operations.c.id, operations.c.state).where(
+        operations.c.id.in_(set(wanted.values())), scope.has(operations.c.small_app_id)
+    )
+    found = {row.id: OperationState(row.state) for row in connection.execute(query)}
+    return {id: found.get(wanted.get(id), UNKNOWN) for id in ids}
+
+
+def _uuid(id: UUID | str) -> UUID | None:
+    try:
+        return id if isinstance(id, UUID) else UUID(str(id))
+    except ValueError:
+        return None
 
 
 def get(connection: sa.Connection, operation_id: UUID, scope: Scope) -> dict[str, Any]:

@@ -31,6 +31,7 @@ TOKEN = "mht_of-tests"
 Ask = Callable[..., Result]
 # What stands up processes, or looks at this machine alone.
 ONLY_HERE = [
+    ("init",),
     ("up",),
     ("worker",),
     ("web",),

@@ -12,7 +12,7 @@ from models.tables import users as users_table
 from runtime.config import load_settings
 from runtime.database import make_engine
 from tests.factories import make_document
-from tests.integration.cli.conftest import Call
+from tests.integration.cli.conftest import Call, Write
 
 AFTER_SEEN = {"after": "instance.user.last_seen", "delay": "P1Y2M7DT30S"}
 
@@ -39,6 +39,91 @@ def test_a_user_is_added_with_what_was_given(call: Call) -> None:
     }  # fmt: skip
     assert row["activated_at"] == "2026-01-05T09:00:00Z"
     assert "inactive" in table.out
+
+
+def test_a_user_is_shown_changed_and_deleted(call: Call, ann: str) -> None:
+    before = call("user", "show", ann, "--json").json
+    call("user", "update", ann, "--group", "board", "--group", "shop")
+
+    changed = call("user", "update", ann, "--name", "Ann", "--inactive", "--json").json
+    left = call("user", "update", ann, "--group", "", "--active", "--json").json
+    deleted = call("user", "delete", ann)
+
+    told = {"name": "Ann", "active": False, "groups": ["board", "shop"]}
+    assert changed == before | told
+    assert left == before | {"name": "Ann"}
+    assert deleted.out == f"deleted user {ann}\n"
+    for command in (("show",), ("update", "--name", "x"), ("delete",)):
+        gone = call("user", command[0], ann, *command[1:])
+        assert (gone.code, gone.err) == (
+            2,
+            f"error: no user is named {ann!r}; see `minutehand user list`\n",
+        )
+
+
+def test_an_update_activates_a_user_by_an_event(call: Call, write: Write) -> None:
+    when = {"after": "instance.user.activated", "delay": "P7D"}
+    call("action", "add", write(make_document(name="welcome", when=when)))
+    call("user", "add", "ben@example.com")
+
+    updated = call("user", "update", "ben@example.com", "--activated-at", "now", "--json")
+
+    assert updated.json["activated_at"] is not None
+    (due,) = call("action", "next", "welcome", "--json").json
+    assert due["subject"] == "ben@example.com"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ((), "nothing is to be changed; name what, such as --email"),
+        (("--email", "nobody"), "email 'nobody'"),
+        (("--activated-at", "2199-01-01T00:00:00Z"), "the future"),
+        (("--group", "all"), "everybody is in"),
+    ],
+)
+def test_a_wrong_update_changes_nothing(
+    call: Call, ann: str, arguments: tuple[str, ...], told: str
+) -> None:
+    before = call("user", "list", "--json").json
+
+    refused = call("user", "update", ann, *arguments)
+
+    assert refused.code == 2
+    assert told in refused.err
+    assert call("user", "list", "--json").json == before
+
+
+@pytest.mark.only_here
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("user", "show", "zoe@example.com"),
+        ("user", "update", "zoe@example.com", "--name", "Zoe"),
+        ("user", "delete", "zoe@example.com"),
+        ("event", "send", "order.paid", "--user", "zoe@example.com"),
+        ("action", "run", "welcome", "--user", "zoe@example.com"),
+        ("template", "preview", "hello", "--user", "zoe@example.com"),
+    ],
+    ids=" ".join,
+)
+def test_a_user_of_another_small_app_is_named_with_it(
+    call_here: Call, call: Call, write: Write, command: tuple[str, ...]
+) -> None:
+    hello = {"hello": {"subject": "Hi", "text": "Hello"}}
+    call_here("app", "apply", write({"name": "default", "templates": hello}, "default.json"))
+    call_here("app", "add", write({"name": "shop"}, "shop.json"))
+    call_here("--app", "shop", "user", "add", "zoe@example.com")
+    on = make_document(name="welcome", when={"on": "instance.user.activated"})
+    call_here("action", "add", write(on))
+
+    refused = call(*command)
+
+    assert refused.code == 2
+    assert refused.err == (
+        "error: small app 'default' has no user named 'zoe@example.com'; it is in \"shop\";"
+        " add --app shop\n"
+    )
 
 
 def test_who_never_activated_the_account_is_warned_about(call: Call) -> None:

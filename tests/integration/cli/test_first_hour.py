@@ -1,6 +1,7 @@
 """What eases the first hour: the version, completion, and short ids."""
 
 import os
+import re
 import subprocess
 from importlib.metadata import version
 from pathlib import Path
@@ -70,3 +71,59 @@ def test_an_operation_is_found_by_the_beginning_of_its_id(call: Call, tmp_path: 
 
 def test_too_short_a_beginning_is_no_id(call: Call) -> None:
     assert "'abc' is not an operation's id" in call("operation", "show", "abc").err
+
+
+def optional(file: str) -> str:
+    """Return a file of `init` with all of its options switched on."""
+    return re.sub(r"^#(?=[a-z_]+:)", "", Path(file).read_text(), flags=re.M)
+
+
+@pytest.fixture
+def begun(call_here: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder in which `init` was called, without any installation."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SCHED_HOME", "new home")
+    made = call_here("init")
+    assert (made.code, made.err) == (0, "")
+    assert made.out.splitlines()[:2] == [
+        "wrote hello.yaml",
+        f"wrote {tmp_path / 'new home' / 'config.yaml'}",
+    ]
+    return tmp_path
+
+
+@pytest.mark.only_here
+def test_what_init_writes_is_accepted(begun: Path, call: Call) -> None:
+    checked = call("action", "check", "hello.yaml", "--json")
+    applied = call("action", "apply", "hello.yaml", "--json")
+    Path("hello.yaml").write_text(optional("hello.yaml"))
+    whole = call("action", "apply", "hello.yaml", "--json")
+
+    assert [one["warnings"] for one in checked.json] == [[]]
+    assert applied.json[0]["change"] == "created"
+    assert whole.json[0]["change"] == "changed", whole.err
+    document = call("action", "show", "hello", "--json").json["document"]
+    assert {"active", "policy", "hooks"} <= document.keys()
+
+
+@pytest.mark.only_here
+def test_the_settings_of_init_are_those_of_the_program(begun: Path) -> None:
+    folder = begun / "new home"
+    plain = load_settings(folder, {})
+    (folder / "config.yaml").write_text(optional(str(folder / "config.yaml")))
+
+    changed = load_settings(folder, {})
+
+    assert plain == load_settings(folder.parent, {}).model_copy(update={"home": plain.home})
+    assert changed.worker.quick == 4
+    assert changed.celery.tasks == ("shop.tasks.*",)
+
+
+@pytest.mark.only_here
+def test_init_overwrites_nothing(begun: Path, call: Call) -> None:
+    Path("hello.yaml").write_text("mine")
+
+    again = call("init", "--json")
+
+    assert [one["is_new"] for one in again.json] == [False, False]
+    assert Path("hello.yaml").read_text() == "mine"

@@ -300,3 +300,50 @@ def test_whatever_the_clock_does_each_occurrence_has_one_outcome(
         any(one["first_at"] <= at <= one["last_at"] for one, _ in spans) for at in without_row
     )
     assert said <= {"pending", "queued", "missed", "skipped"}
+
+
+@hypothesis_settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    when=whens(minutes_later),
+    moves=st.lists(
+        st.tuples(st.integers(0, 7_200_000).map(lambda ms: ms / 1000), st.booleans()), max_size=6
+    ),
+)
+@example(when=EVERY_MINUTE, moves=[(60.0, False), (0.0, True), (59.999, False), (0.001, False)])
+def test_a_rename_at_any_instant_loses_and_doubles_nothing(
+    lived: tuple[sa.Engine, VirtualClock, Settings], when: Any, moves: list[tuple[float, bool]]
+) -> None:
+    engine, clock, _ = lived
+    clock.set(SEVEN)
+    with engine.begin() as connection:
+        connection.execute(sa.delete(installation))
+        connection.execute(sa.update(actions).values(name=actions.c.uid))
+    policy = {"catch_up": "all", "look_back": "P2D", "overlap": "allow"}
+    action = make_action(engine, name="old", when=when, policy=policy)
+    run_tick(engine, clock, SEVEN)
+    now = SEVEN
+    for number, (seconds, is_tick) in enumerate(moves):
+        now += timedelta(seconds=seconds)
+        clock.set(now)
+        if is_tick:
+            run_tick(engine, clock, now)
+        else:
+            change.rename(engine, action.uid, f"new {number}", author())
+    run_tick(engine, clock, now + MINUTE)
+
+    rows = rows_of(engine, action)
+    wanted = list(occurrences_between(action.plan, action.uid, SEVEN, now + MINUTE))
+    revision = revision_of(engine, action)
+    change.delete(engine, action.uid, author())
+    assert [(row["id"], row["occurrence_at"]) for row in rows] == [
+        (operation_id(action.uid, at), at) for at in wanted
+    ]
+    assert revision == 1 + sum(not is_tick for _, is_tick in moves)
+
+
+def revision_of(engine: sa.Engine, action: Changed) -> int:
+    with reading(engine) as connection:
+        query = sa.select(actions.c.revision).where(actions.c.uid == action.uid)
+        return int(connection.execute(query).scalar_one())

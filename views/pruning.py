@@ -1,0 +1,58 @@
+"""Keep an owner's actions to a set of documents: what the owner has beside them is deleted."""
+
+from collections.abc import Sequence
+from typing import Any, TypeGuard
+
+import sqlalchemy as sa
+
+from models.errors import Refused
+from models.problems import listed
+from models.store.actions import deletion
+from runtime.database import reading
+from scheduler.changes.change import rows_named
+from scheduler.changes.deletion import delete_each
+from views.installation import Installation
+
+
+def owned(
+    connection: sa.Connection, installation: Installation, documents: Sequence[object], owner: str
+) -> list[object]:
+    """Return the documents; those without an owner get this one.
+
+    Raises Refused if one of these would take over an action of another owner.
+    """
+    rows = rows_named(connection, documents, installation.author, locks=False)
+    pairs = zip(documents, rows, strict=True)
+    others = [
+        f"{row.name} of {row.owner}"
+        for document, row in pairs
+        if row is not None and _lacks_owner(document) and row.owner not in {None, owner}
+    ]
+    if others:
+        raise Refused(
+            f"nothing is stored: actions of these names have other owners ({listed(others)}); write"
+            " the owner into the document, or give it another name"
+        )
+    return [{**one, "owner": owner} if _lacks_owner(one) else one for one in documents]
+
+
+def beside(
+    connection: sa.Connection, installation: Installation, documents: Sequence[object], owner: str
+) -> list[sa.Row[Any]]:
+    """Return uid, name and revision of the owner's actions that no document names."""
+    given = [one.get("name") for one in documents if isinstance(one, dict)]
+    names = {name for name in given if isinstance(name, str)}
+    return deletion.owned_beside(connection, installation.small_app.id, owner, names)
+
+
+def prune(installation: Installation, documents: Sequence[object], owner: str) -> list[sa.Row[Any]]:
+    """Delete the owner's actions that no document names; return them as `beside` does."""
+    with reading(installation.engine) as connection:
+        found = beside(connection, installation, documents, owner)
+    author = installation.remover_in(installation.small_app)
+    done = delete_each(installation.engine, [one.uid for one in found], author)
+    return [one for one in found if one.name in done.names]
+
+
+def _lacks_owner(document: object) -> TypeGuard[dict[str, object]]:
+    return isinstance(document, dict) and document.get("owner") is None
