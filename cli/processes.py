@@ -11,6 +11,14 @@ from models.errors import Refused
 from views import installation as opened
 
 
+def init(context: typer.Context) -> None:
+    """Write a commented action into this folder, and settings into the home folder.
+
+    No file is overwritten.
+    """
+    show(context, opened.start(here(context), Path()))
+
+
 def up(
     context: typer.Context,
     load_demo: Annotated[

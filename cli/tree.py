@@ -33,7 +33,7 @@ COMMANDS: Places = {
     "backfill": ("backfills:backfill", "Run a range of an action's past."),
     "import": ("importing:commands", "Import the schedules of other schedulers."),
     "export": ("exporting:export", "Print actions for another scheduler."),
-    "init": ("starting:init", "Write a commented action and settings to begin with."),
+    "init": ("processes:init", "Write a commented action and settings to begin with."),
     "up": ("processes:up", "Run broker, daemon, workers and the API here."),
     "daemon": ("processes:daemon", "Run the daemon, which sends what is due."),
     "worker": ("processes:worker", "Run a Celery worker that executes operations."),
