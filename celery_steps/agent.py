@@ -164,11 +164,16 @@ class Session:
 
     def _answer(self, asked: dict[str, Any]) -> dict[str, Any]:
         match asked["verb"]:
-            case "worker":
-                return self._heard(asked)
-            case "claim" | "resume" | "discarded" as verb:
-                first = {"claim": self._claim, "resume": self._resume, "discarded": self._discarded}
-                return first[verb](asked)
+            case "claim" | "resume" if self.held is not None:
+                return {"state": "refused", "reason": f"this connection holds {self.held.id}"}
+            case "worker" | "claim" | "resume" | "discarded" as verb:
+                answers = {
+                    "worker": self._heard,
+                    "claim": self._claim,
+                    "resume": self._resume,
+                    "discarded": self._discarded,
+                }
+                return answers[verb](asked)
             case "started" if self.held is not None:
                 self.held.has_started = True
                 self.held.killed_at = asked.get("killed_at")

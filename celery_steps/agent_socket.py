@@ -1,19 +1,48 @@
 """The socket of an agent: made so that only its account, or one group, can connect."""
 
+import logging
 import os
 import shutil
 import socket
 import socketserver
 import stat
+import threading
 from pathlib import Path
+from typing import Any
 
 from models.errors import Refused
 
+logger = logging.getLogger("minutehand.agent")
+
+# Each running task holds one connection, and each connection has a thread.
+MOST_CONNECTIONS = 2_000
+
 
 class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
+    """Serves each connection in a thread, and closes at once those beyond MOST_CONNECTIONS."""
+
     daemon_threads = True
     # All threads of a pool may connect at once.
     request_queue_size = 1024
+
+    def __init__(self, path: str, handler: type[socketserver.BaseRequestHandler]) -> None:
+        self._free = threading.BoundedSemaphore(MOST_CONNECTIONS)
+        super().__init__(path, handler)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Start a thread for `request`, or close it if too many are open."""
+        if not self._free.acquire(blocking=False):
+            logger.warning("%d connections are open: another one is closed", MOST_CONNECTIONS)
+            self.shutdown_request(request)
+            return
+        super().process_request(request, client_address)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """Serve `request`, then make room for another."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._free.release()
 
 
 def listening(
@@ -45,14 +74,25 @@ def listening(
 def check_folder(folder: Path) -> None:
     """Refuse a folder in which another account could replace the socket."""
     try:
-        mode = folder.stat().st_mode
+        its = folder.stat()
     except OSError as error:
         raise Refused(f"--socket: {folder} cannot be used: {error.strerror}") from None
-    if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
+    if its.st_uid not in (0, os.geteuid()):
         raise Refused(
-            f"--socket: every account may write in {folder}; run chmod o-w {folder}, or use "
-            "another folder"
+            f"--socket: {folder} belongs to the account {its.st_uid}, which could replace the "
+            "socket; use a folder of your own"
         )
+    if its.st_mode & stat.S_ISVTX:
+        return
+    if its.st_mode & stat.S_IWOTH:
+        who, mend = "every account", "o-w"
+    elif its.st_mode & stat.S_IWGRP and its.st_gid not in (0, os.getegid()):
+        who, mend = f"the group {its.st_gid}", "g-w"
+    else:
+        return
+    raise Refused(
+        f"--socket: {who} may write in {folder}; run chmod {mend} {folder}, or use another folder"
+    )
 
 
 def _remove_stale(path: Path) -> None:

@@ -12,6 +12,7 @@ from cli.render import show
 from cli.tree import group
 from models.errors import InvalidDocument, Problem, Refused
 from views import apps
+from views.apps import changes, grants
 from views.files import Document, read_all, read_documents
 
 commands = group("Small apps: tenants with data, users and actions.")
@@ -29,12 +30,12 @@ def add(
 
     `default`, and a small app that was only granted something, are taken once they have a document.
     """
-    documents = read_documents(file, apps.LONGEST_APP)
+    documents = read_documents(file, changes.LONGEST_APP)
     if len(documents) != 1:
         raise Refused(
             f"{file} holds {len(documents)} documents; write one small app, or use `app apply`"
         )
-    show(context, door(context).ask(apps.create, documents[0]))
+    show(context, door(context).ask(changes.create, documents[0]))
 
 
 @commands.command("apply")
@@ -44,7 +45,7 @@ def apply(
     dry_run: DryRun = False,
 ) -> None:
     """Create small apps, or update them to their documents; all or none."""
-    documents, unread = read_all(files, apps.LONGEST_APP)
+    documents, unread = read_all(files, changes.LONGEST_APP)
     show(context, _applied(door(context), documents, unread, dry_run=dry_run), dry_run=dry_run)
 
 
@@ -60,9 +61,9 @@ def show_app(context: typer.Context, name: Name) -> None:
     show(context, existing(context).ask(apps.show, name))
 
 
-def _granting(what: str) -> Any:
+def _granting(what: str, *names: str) -> Any:
     """Return the option of one kind of grants."""
-    return typer.Option(help=f"{what}; repeat for more, '' for none.", show_default=False)
+    return typer.Option(*names, help=f"{what}; repeat for more, '' for none.", show_default=False)
 
 
 Given = list[str] | None
@@ -80,8 +81,11 @@ def grant(  # noqa: PLR0917 - typer passes them by name
     tasks: Annotated[Given, _granting("Task of your Celery application, or a pattern")] = None,
     queues: Annotated[Given, _granting("Queue beside quick, heavy and default")] = None,
     steps: Annotated[Given, _granting("Step of your own, or a pattern")] = None,
+    programs: Annotated[
+        Given, _granting("Program of the step `command`, a pattern, or shell", "--commands")
+    ] = None,
     everything: Annotated[
-        bool, typer.Option("--all", help="Grant all that the settings allow.")
+        bool, typer.Option("--all", help="Grant all that the settings allow, but no commands.")
     ] = False,
 ) -> None:
     """Set what a small app may reach; without options, show it.
@@ -91,20 +95,20 @@ def grant(  # noqa: PLR0917 - typer passes them by name
     """
     kinds = {
         "files": files, "connections": connections, "readers": readers, "env": env, "mail": mail,
-        "tasks": tasks, "queues": queues, "steps": steps,
+        "tasks": tasks, "queues": queues, "steps": steps, "commands": programs,
     }  # fmt: skip
-    changes = {kind: names for kind, names in kinds.items() if names is not None}
+    lists = {kind: names for kind, names in kinds.items() if names is not None}
     opened = existing(context)
-    if changes or everything:
-        show(context, opened.ask(apps.grant, name, changes, all_=everything))
+    if lists or everything:
+        show(context, opened.ask(grants.grant, name, lists, all_=everything))
     else:
-        show(context, opened.ask(apps.granted, name))
+        show(context, opened.ask(grants.granted, name))
 
 
 @commands.command("hook-secret")
 def hook_secret(context: typer.Context, name: Name) -> None:
     """Print the secret that signs the webhooks of a small app, for their receivers."""
-    show(context, apps.hook_secret(existing_here(context), name))
+    show(context, grants.hook_secret(existing_here(context), name))
 
 
 @commands.command("delete")
@@ -114,16 +118,16 @@ def delete(
     yes: Annotated[bool, typer.Option("--yes", help="Also delete active actions.")] = False,
 ) -> None:
     """Delete a small app and all of its actions; history, users and data stay."""
-    show(context, existing(context).ask(apps.delete, name, is_sure=yes))
+    show(context, existing(context).ask(changes.delete, name, is_sure=yes))
 
 
 def _applied(
     opened: Door, documents: Sequence[Document], unread: Sequence[Problem], *, dry_run: bool
-) -> apps.AppliedApps:
+) -> changes.AppliedApps:
     """Apply documents; with unreadable files store nothing, and raise the problems of all."""
     problems = list(unread)
     try:
-        done = opened.ask(apps.apply, documents, dry_run=dry_run or bool(unread))
+        done = opened.ask(changes.apply, documents, dry_run=dry_run or bool(unread))
     except InvalidDocument as error:
         problems += error.problems
     if problems:

@@ -19,6 +19,9 @@ Answer = TypeVar("Answer")
 
 Wait = Annotated[bool, typer.Option("--wait", help="Wait until it has ended.")]
 Timeout = Annotated[float, typer.Option(min=0, help="How long to wait, in seconds.")]
+AllApps = Annotated[
+    bool, typer.Option("--all-apps", "-A", help="Show all small apps, instead of --app.")
+]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would change; store nothing.")]
 
 ONLY_HERE = "this command works only on the machine itself; leave out --url, or unset SCHED_URL"

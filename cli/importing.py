@@ -15,7 +15,7 @@ from moving.foreign_database import foreign_database
 from runtime.clock import utc_now
 from runtime.visible import visible_line
 from views import actions, changes, moving
-from views.files import read_one
+from views.files import read_documents, read_manifests, read_one, read_text
 
 # In bytes: more than ten thousand entries.
 LONGEST = 8 * 1024 * 1024
@@ -79,6 +79,106 @@ def redbeat(
     from moving.redbeat import entries_of, read_definitions
 
     entries = entries_of(read_definitions(url, prefix), zone, queue)
+    _import(context, entries, apply=apply, cut_over=cut_over)
+
+
+@commands.command("apscheduler")
+def apscheduler(
+    context: typer.Context,
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="URL|FILE",
+            help="The job store's database, or a file of `python -m minutehand apscheduler`.",
+        ),
+    ],
+    *,
+    table: Annotated[str, typer.Option(help="The job store's table.")] = "apscheduler_jobs",
+    tasks: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Functions that are Celery tasks, or a pattern; may be repeated (default:"
+            " SCHED_CELERY_TASKS).",
+            metavar="NAME",
+        ),
+    ] = None,
+    python: Annotated[
+        str | None,
+        typer.Option(help="Run functions that are no Celery tasks as commands of this Python."),
+    ] = None,
+    queue: Queue = "celery",
+    apply: Apply = False,
+    cut_over: CutOver = None,
+) -> None:
+    """Import the jobs of APScheduler 3. Prints the actions, and a report."""
+    from models.celery_task import CeleryRules
+    from moving.apscheduler_jobs import Work, entries_of, stored_jobs, written_jobs
+
+    if "://" in source:
+        with foreign_database(source) as connection:
+            jobs, where = iter([*stored_jobs(connection, table)]), table
+    else:
+        file = Path(source)
+        jobs, where = written_jobs(read_one(file, LONGEST)), file.name
+    allowed = CeleryRules(tuple(tasks or of(context).settings.celery.tasks))
+    work = Work(allowed.allows, queue, python)
+    entries = entries_of(jobs, where, work, utc_now())
+    _import(context, entries, apply=apply, cut_over=cut_over)
+
+
+Zone = Annotated[str, typer.Option(help="Zone of entries that name none.")]
+
+
+@commands.command("kubernetes")
+def kubernetes(
+    context: typer.Context,
+    file: Annotated[Path, typer.Argument(help="YAML with CronJobs, also as a List; - is stdin.")],
+    *,
+    zone: Zone = "UTC",
+    apply: Apply = False,
+    cut_over: CutOver = None,
+) -> None:
+    """Import the CronJobs of Kubernetes. Prints the actions, and a report."""
+    from moving.kubernetes import entries_of
+
+    entries = entries_of(read_manifests(file, LONGEST), zone, file.name)
+    _import(context, entries, apply=apply, cut_over=cut_over)
+
+
+@commands.command("systemd")
+def systemd(
+    context: typer.Context,
+    files: Annotated[
+        list[Path], typer.Argument(help="Timers; their services are beside them.", metavar="FILE…")
+    ],
+    *,
+    zone: Zone = "UTC",
+    apply: Apply = False,
+    cut_over: CutOver = None,
+) -> None:
+    """Import timers of systemd. Prints the actions, and a report."""
+    from moving.systemd import entries_of, service_of, unit_of
+
+    units = []
+    for file in files:
+        timer = read_text(file, LONGEST)
+        service = file.parent / Path(service_of(file.stem, unit_of(timer))).name
+        units.append((file, timer, read_text(service, LONGEST) if service.is_file() else None))
+    _import(context, entries_of(units, zone), apply=apply, cut_over=cut_over)
+
+
+@commands.command("jobs")
+def import_jobs(
+    context: typer.Context,
+    file: Annotated[Path, typer.Argument(help="JSON list of url, interval_s and meta.")],
+    apply: Apply = False,
+    cut_over: CutOver = None,
+) -> None:
+    """Import a list of jobs for workers in any language. Prints the actions, and a report."""
+    from views.jobs import LONGEST_IMPORT
+    from views.moving.jobs import entries_of
+
+    entries = entries_of(read_documents(file, LONGEST_IMPORT))
     _import(context, entries, apply=apply, cut_over=cut_over)
 
 

@@ -17,7 +17,7 @@ from cli.completion import know_shells
 from cli.render import print_error, print_line
 from cli.tree import Tree, hoisted
 from models.errors import InvalidDocument, NotFound, Refused, SchedulerError
-from runtime.folders import PRIVATE_UMASK
+from runtime.folders import work_privately
 from runtime.log_lines import LineFormatter
 
 FAILED = 1
@@ -85,7 +85,7 @@ def _globals(
 
 
 def run(arguments: Sequence[str]) -> int:
-    os.umask(PRIVATE_UMASK)
+    work_privately()
     know_shells()
     _quiet_logs()
     for stream in (sys.stdout, sys.stderr):

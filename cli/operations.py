@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from cli.arguments import Timeout, Wait, existing
+from cli.arguments import AllApps, Timeout, Wait, existing
 from cli.render import show
 from cli.tree import group
 from cli.watching import Watch, follow_log, show_asked, watch
@@ -21,10 +21,11 @@ Ids = Annotated[list[str], typer.Argument(help="Ids of operations.", metavar="ID
 
 
 @commands.command("list")
-def list_operations(
+def list_operations(  # noqa: PLR0917 - typer passes them by name
     context: typer.Context,
     action: Annotated[str | None, typer.Option(help="Only this action (name or uid).")] = None,
     state: Annotated[list[OperationState] | None, typer.Option(help="Only in this state.")] = None,
+    all_apps: AllApps = False,
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many to list.")] = 20,
     since: Annotated[
         str | None,
@@ -32,13 +33,14 @@ def list_operations(
     ] = None,
     again: Watch = False,
 ) -> None:
-    """List operations, the newest first."""
+    """List the operations of one small app or all, the newest first."""
     opened = existing(context)
 
     def listed() -> operations.Operations:
-        return opened.ask(operations.list_operations, action, state or (), limit, since)
+        wanted = (action, state or (), limit, since)
+        return opened.ask(operations.list_operations, *wanted, all_apps=all_apps)
 
-    show_asked(context, listed, again=again)
+    show_asked(context, listed, again=again, all_apps=all_apps)
 
 
 @commands.command("show")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import sys
+from importlib import import_module
 from pathlib import Path
 
 from minutehand.agent_place import is_server_here
@@ -18,14 +19,15 @@ CLIENT_ALONE = (
     "error: this environment has minutehand-client alone; the command is part of the server: run "
     "pip install minutehand, in an environment of its own"
 )
+# Commands that write another scheduler's entries for `minutehand import`.
+WRITERS = (["beat"], ["apscheduler"])
 
 
 def main() -> None:
-    if sys.argv[1:2] == ["beat"]:
-        # In the environment of a Celery application, which has nothing else of ours.
-        from minutehand import beat
-
-        sys.exit(beat.main(sys.argv[2:]))
+    if sys.argv[1:2] in WRITERS:
+        # In the environment of an application, which has nothing else of ours.
+        writer = import_module(f"minutehand.{sys.argv[1]}")
+        sys.exit(writer.main(sys.argv[2:]))
     # What a start makes stays: to look for garbage after every 700 objects, as is Python's default,
     # takes a seventh of a command's time.
     gc.set_threshold(50_000)

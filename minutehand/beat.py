@@ -73,13 +73,13 @@ def _zone(app: Any) -> str:
 def _entry(app: Any, name: str, entry: Any) -> Dict[str, Any]:  # noqa: UP006
     options = _routed(app, entry["task"], dict(entry.get("options") or {}))
     unsaid: List[str] = []  # noqa: UP006
-    said = {
-        "args": _said("args", list(entry.get("args") or ()), unsaid),
-        "kwargs": _said("kwargs", dict(entry.get("kwargs") or {}), unsaid),
-        "options": _said("options", options, unsaid),
+    parts = {
+        "args": said("args", list(entry.get("args") or ()), unsaid),
+        "kwargs": said("kwargs", dict(entry.get("kwargs") or {}), unsaid),
+        "options": said("options", options, unsaid),
     }
     schedule = _schedule(entry["schedule"], bool(entry.get("relative")))
-    return {"name": name, "task": entry["task"], **said, "schedule": schedule, "unsaid": unsaid}
+    return {"name": name, "task": entry["task"], **parts, "schedule": schedule, "unsaid": unsaid}
 
 
 def _routed(app: Any, task: str, options: Dict[str, Any]) -> Dict[str, Any]:  # noqa: UP006
@@ -100,12 +100,12 @@ def _routed(app: Any, task: str, options: Dict[str, Any]) -> Dict[str, Any]:  # 
     return {**merged, "exchange": exchange, "routing_key": key}
 
 
-def _said(part: str, value: Any, unsaid: List[str]) -> Any:  # noqa: UP006
+def said(part: str, value: Any, unsaid: List[str]) -> Any:  # noqa: UP006
     """Return a value as JSON holds it; add what JSON cannot hold to `unsaid`."""
     if isinstance(value, dict):
-        return {str(key): _said(f"{part}.{key}", one, unsaid) for key, one in value.items()}
+        return {str(key): said(f"{part}.{key}", one, unsaid) for key, one in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_said(f"{part}[{number}]", one, unsaid) for number, one in enumerate(value)]
+        return [said(f"{part}[{number}]", one, unsaid) for number, one in enumerate(value)]
     if value is None or isinstance(value, (str, int, float, bool)):
         return value
     if part == "options.expires" and isinstance(value, dt.timedelta):

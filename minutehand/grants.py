@@ -9,7 +9,9 @@ from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 from typing import Literal
 
-Kind = Literal["files", "connections", "readers", "env", "mail", "tasks", "queues", "steps"]
+Kind = Literal[
+    "files", "connections", "readers", "env", "mail", "tasks", "queues", "steps", "commands"
+]
 ALL = "*"
 
 
@@ -19,7 +21,8 @@ class Grants:
 
     Each list holds names or patterns (`shop.*`): folders beneath the data root, connections,
     readers, variables and files of secrets, addresses of hooks, tasks of the Celery application,
-    queues beside `quick`, `heavy` and `default`, and steps that are not built in.
+    queues beside `quick`, `heavy` and `default`, steps that are not built in, and programs of the
+    step `command` (`shell` is any line of shell).
     """
 
     files: tuple[str, ...] = ()
@@ -30,6 +33,7 @@ class Grants:
     tasks: tuple[str, ...] = ()
     queues: tuple[str, ...] = ()
     steps: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
 
     def allows(self, kind: Kind, name: str) -> bool:
         """Return whether the app may reach `name`."""

@@ -41,10 +41,16 @@ class StepResult:
 
 
 class StepFailed(Exception):
-    """Raise it to fail a step with a readable message; `permanent`: a retry cannot help."""
+    """Raise it to fail a step with a readable message; `permanent`: a retry cannot help.
 
-    def __init__(self, message: str, *, permanent: bool = False) -> None:
+    `details` are the step's figures, as in a StepResult.
+    """
+
+    def __init__(
+        self, message: str, *, permanent: bool = False, details: dict[str, Any] | None = None
+    ) -> None:
         self.permanent = permanent
+        self.details = details or {}
         super().__init__(message)
 
 
@@ -137,7 +143,8 @@ class StepSpec:
     and may change: they run by `order`; `if_true` holds the parameters that a bare `true` stands
     for; `alone` allows no other step beside it; `hand_over` returns, from the parameters, the task
     to send in place of ours and its queue; `job` returns the job that a worker takes over HTTP in
-    place of a message; one that is not `available` is refused at save;
+    place of a message; `reaches` yields, from the parameters, the kinds and names of what has to be
+    granted; one that is not `available` is refused at save;
     `example` holds parameters to start from.
     """
 
@@ -153,6 +160,7 @@ class StepSpec:
     alone: bool = False
     hand_over: Callable[[Mapping[str, Any]], Any] | None = None
     job: Callable[[Mapping[str, Any]], Any] | None = None
+    reaches: Callable[[Mapping[str, Any]], Any] | None = None
     available: bool = True
     example: Any = field(default_factory=dict)
 

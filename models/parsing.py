@@ -51,6 +51,8 @@ class ParseContext:
     celery: CeleryRules | None = NO_TASKS
     # What the small app may reach; checked again at run.
     grants: Grants = EVERYTHING
+    # Programs that the settings allow; None leaves that check to the worker.
+    commands: tuple[str, ...] | None = ()
 
 
 @dataclass(frozen=True, slots=True)

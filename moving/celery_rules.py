@@ -95,9 +95,9 @@ def _days(day: tuple[set[int], str], weekday: tuple[set[int], str]) -> tuple[str
     if 0 in weekday[0]:
         return days, ",".join([SUNDAY, *_rest(weekday[0] - {0})])
     raise CannotMove(
-        f"day_of_month {days} and day_of_week {weekdays} must both match in Celery, and a cron rule"
-        " would run when one of them does",
-        f"write the rule with day of week * and let the task return unless the weekday is"
+        f"day_of_month {days} and day_of_week {weekdays} must both match, and a cron rule would run"
+        " when one of them does",
+        f"write the rule with day of week * and let the work end at once unless the weekday is"
         f" {weekdays}",
     )
 

@@ -1,20 +1,18 @@
 """Actions as a `beat_schedule` of Celery, exactly or with what is lost."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from pprint import pformat
 
-from celery_steps.celery_task import STEP
 from cron.fields import DAY, FIELDS, WEEKDAY
 from models.action import ScheduledActionModel, plan_of
 from models.action.plan import CronTrigger, DueDateTrigger, IntervalTrigger, Plan, SolarTrigger
 from models.celery_task import HandOver
 from moving.celery_fires import CrontabFires
 from moving.celery_rules import NAMES, Crontab, all_of, ranges_of, values_of
-from moving.comparison import difference
 from moving.entries import CannotMove
-from moving.outcomes import COMPARED, Kind
+from moving.exported import KEEP, Exported, compared, lost, options_of, task_of
 
 HEADER = '''"""The schedule of Minutehand's actions, for celery beat.
 
@@ -27,23 +25,10 @@ timezone = {zone!r}
 beat_schedule = {{
 {entries}}}
 '''
-KEEP = "keep it in Minutehand"
 WEEKDAYS = " (weekdays)"
 SCHEDULE = "'schedule': "
 # Of celery.schedules.
 CLASSES = {"crontab", "schedule", "solar"}
-
-
-@dataclass(frozen=True, slots=True)
-class Exported:
-    """What becomes of an action: the entries of beat's schedule by name, and what differs."""
-
-    name: str
-    kind: Kind
-    entries: Mapping[str, str] = field(default_factory=dict)
-    remarks: tuple[str, ...] = ()
-    why: str = ""
-    instead: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +44,11 @@ class _Both:
 
 def exported(action: ScheduledActionModel, zone: str, now: datetime) -> Exported:
     """Return an action as entries of a schedule in that zone, compared over two years."""
-    plan = plan_of(action)
     try:
-        entries, more = _entries(action.name, plan, zone, now)
+        entries, more = _entries(action.name, plan_of(action), zone, now)
     except CannotMove as error:
-        return Exported(action.name, "cannot", why=error.why, instead=error.instead)
-    remarks = (*more, *_lost(action, plan))
-    return Exported(action.name, "differs" if remarks else "same", entries, remarks)
+        return Exported.refused(action.name, error)
+    return Exported.made(action.name, entries, (*more, *lost(action, "beat")))
 
 
 def text_of(found: Sequence[Exported], zone: str) -> str:
@@ -86,9 +69,7 @@ def _classes(entries: Iterable[str]) -> list[str]:
 def _entries(
     name: str, plan: Plan, zone: str, now: datetime
 ) -> tuple[dict[str, str], tuple[str, ...]]:
-    handed = plan.hand_over
-    if handed is None:
-        raise CannotMove(f"it is not a {STEP}: its steps run in Minutehand's workers", KEEP)
+    handed = task_of(plan)
     if not plan.active:
         raise CannotMove("it is paused, and beat has no paused entries", "resume it first")
     if len(plan.triggers) > 1:
@@ -116,22 +97,18 @@ def _crontabs(
     if trigger.zone != zone:
         why = f"its zone is {trigger.zone}, and that of the schedule {zone}"
         raise CannotMove(why, f"export it apart, with --zone {trigger.zone}")
-    crontabs = [Crontab(fields, zone) for fields in _fields(trigger.rule)]
+    crontabs = [Crontab(fields, zone) for fields in crontabs_of(trigger.rule)]
     names = (name, name + WEEKDAYS)
-    handed = plan.hand_over
-    assert handed is not None  # noqa: S101 - the caller has looked
+    handed = task_of(plan)
     entries = {
         its: _entry(handed, plan.queue, _written(one.fields))
         for its, one in zip(names, crontabs, strict=False)
     }
     fires = _Both(tuple(map(CrontabFires, crontabs)))
-    found = difference(plan, fires, now, now + COMPARED)
-    if not found.count:
-        return entries, ()
-    return entries, (f"{found.count} instants of {found.total} in two years differ",)
+    return entries, compared(plan, fires, now)
 
 
-def _fields(rule: str) -> list[tuple[str, ...]]:
+def crontabs_of(rule: str) -> list[tuple[str, ...]]:
     """Return one crontab with the days of a rule, or two where either day is enough for it.
 
     The second has the weekdays that are no day of the first: no instant is in both.
@@ -159,35 +136,9 @@ def _written(fields: Sequence[str]) -> str:
 
 
 def _entry(handed: HandOver, queue: str, schedule: str) -> str:
-    expires = None if handed.expires is None else handed.expires.total_seconds()
-    options = {"priority": handed.priority, "headers": handed.headers, "expires": expires}
-    given = {
-        "queue": queue,
-        **{name: one for name, one in options.items() if one not in (None, {})},
-    }
     parts = {"task": handed.task, "args": list(handed.args), "kwargs": handed.kwargs}
     written = "".join(
         f"        {name!r}: {pformat(value, width=10_000, sort_dicts=False)},\n"
-        for name, value in {**parts, "options": given}.items()
+        for name, value in {**parts, "options": options_of(handed, queue)}.items()
     )
     return f"{{\n{written}        {SCHEDULE}{schedule},\n    }}"
-
-
-def _lost(action: ScheduledActionModel, plan: Plan) -> Iterator[str]:
-    """Yield what beat does not do."""
-    policy = action.policy
-    facts = {
-        f"beat sends whether or not the last run has ended (overlap {plan.overlap})": (
-            plan.overlap != "allow"
-        ),
-        "beat does not catch up": plan.catch_up == "all",
-        "beat does not retry": plan.max_attempts > 1,
-        "beat has no time limits": policy.time_limit is not None,
-        "starts_at and ends_at are left out": bool(plan.starts_at or plan.ends_at),
-        "hooks are left out": bool(plan.hooks and (plan.hooks.on_success or plan.hooks.on_failure)),
-        "jitter and tolerance are left out": any(
-            isinstance(one, IntervalTrigger) and (one.jitter or one.tolerance)
-            for one in plan.triggers
-        ),
-    }
-    yield from (text for text, is_so in facts.items() if is_so)

@@ -167,6 +167,9 @@ class Settings(Section):
         description="folder of file sources; `data` in the home folder by default",
     )
     step_modules: Names = Field((), description="Python modules that register steps, by commas")
+    commands: Names = Field(
+        (), description="programs that the step `command` may run, or the word shell; by commas"
+    )
     scheduler: SchedulerSettings = SchedulerSettings()
     worker: WorkerSettings = WorkerSettings()
     mail: MailSettings = MailSettings()

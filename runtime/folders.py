@@ -9,6 +9,20 @@ PRIVATE_UMASK = 0o077
 PRIVATE = 0o700
 
 
+# What the process that started this one had.
+_umasks: list[int] = []
+
+
+def work_privately() -> None:
+    """Let this process make files that other accounts cannot read."""
+    _umasks.append(os.umask(PRIVATE_UMASK))
+
+
+def caller_umask() -> int:
+    """Return the umask for a program that this process runs for its caller."""
+    return _umasks[-1] if _umasks else PRIVATE_UMASK
+
+
 def make_private(folder: Path) -> None:
     """Create `folder` private to this account; an existing one stays unchanged."""
     folder.mkdir(mode=PRIVATE, parents=True, exist_ok=True)

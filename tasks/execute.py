@@ -29,7 +29,7 @@ from runtime.sections import AlertSettings
 from tasks.engines import engine_of
 from tasks.lease import Interrupted, Lease
 from tasks.registry import Registry, registry_of
-from tasks.runner import Runner
+from tasks.runner import Runner, json_of
 from tasks.step_states import Script
 
 logger = logging.getLogger("minutehand.worker")
@@ -167,6 +167,7 @@ def ending_of(runner: Runner, error: BaseException) -> Ending:
     claimed = runner.lease.claim
     match error:
         case StepFailed():
+            runner.failed_with = json_of(error.details)
             return failed(claimed, str(error), permanent=error.permanent)
         case SchedulerError():
             # An unknown step or an invalid document: a retry cannot help.

@@ -8,9 +8,9 @@ from typing import Any
 import sqlalchemy as sa
 from pydantic import ValidationError
 
-from minutehand.grants import not_granted
 from minutehand.steps import NoParameters, Recipient, StepFailed, StepOutcome, StepResult
 from models.action import ScheduledActionModel
+from models.action.granted import refused_to
 from models.action.steps import StepModel
 from models.operation import Cause, OperationState, StepState
 from models.problems import problems_of
@@ -50,6 +50,8 @@ class Runner:
         self.script = script
         self.progress = Progress(engine, script, lease.claim, lease.lines)
         self.results: dict[str, Any] = {}
+        # The figures of the step that failed.
+        self.failed_with: dict[str, Any] = {}
         self._running: int | None = None
         self._given: WorkContext | None = None
 
@@ -81,7 +83,7 @@ class Runner:
     def story(self, ending: Ending) -> Story:
         """Return what is to be written at the end, including the end of a step that was cut off."""
         if self._running is not None:
-            self.script.cut_off(self._running, ending)
+            self.script.cut_off(self._running, ending, self.failed_with)
         elif self.script.announced is not None:
             self.script.take_back(self.script.announced)
         return self.progress.last()
@@ -125,9 +127,9 @@ class Runner:
         return result
 
     def _check_granted(self, step: StepModel) -> None:
-        grants = self.lease.claim.grants
-        if step.is_of_users and not grants.allows("steps", step.name):
-            raise StepFailed(f"step {step.name} {not_granted('steps', step.name)}", permanent=True)
+        for name, why in refused_to(step, self.lease.claim.grants, self.settings.commands):
+            what = step.name if name == step.name else f"{step.name}: {name!r}"
+            raise StepFailed(f"step {what} {why}", permanent=True)
 
     def _equip(self, step: StepModel, context: WorkContext) -> None:
         """Set the step's parameters and the settings of its small app."""
@@ -200,7 +202,13 @@ def _result_of(name: str, returned: object) -> StepResult:
         advice = "return success or partial, or raise StepFailed"
         text = f"step {name} returned outcome {result.outcome!r}; {advice}"
         raise StepFailed(text, permanent=True) from None
-    written = json.dumps(result.details or {}, default=str, skipkeys=True)
+    message = "" if result.message is None else str(result.message)
+    return StepResult(message, outcome, json_of(result.details))
+
+
+def json_of(details: dict[str, Any] | None) -> dict[str, Any]:
+    """Return a step's figures as JSON that each store can keep."""
+    written = json.dumps(details or {}, default=str, skipkeys=True)
     # PostgreSQL's JSON has no NaN.
-    details = json.loads(written, parse_constant=str)
-    return StepResult("" if result.message is None else str(result.message), outcome, details)
+    read: dict[str, Any] = json.loads(written, parse_constant=str)
+    return read

@@ -62,11 +62,12 @@ class Script:
         """Record how a step ended: `message`, `details` or `error`."""
         self._change(index, state=state, finished_at=utc_now().isoformat(), **story)
 
-    def cut_off(self, index: int, ending: Ending) -> None:
-        """Record that a step was cut off when its attempt ended."""
+    def cut_off(self, index: int, ending: Ending, details: dict[str, Any]) -> None:
+        """Record that a step was cut off when its attempt ended, with its figures, if any."""
         is_put_back = ending.state is OperationState.PENDING and not ending.is_failure
         state = StepState.WAITING if is_put_back else StepState.FAILED
-        self.end(index, state, error=ending.error or ending.reason)
+        figures = {"details": details} if details else {}
+        self.end(index, state, error=ending.error or ending.reason, **figures)
 
     def take_back(self, index: int) -> None:
         """Record that a step that was announced never started."""

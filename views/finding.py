@@ -77,6 +77,14 @@ def app_of(
     return app if its_own == app.id else small_apps.by_id(connection, its_own)
 
 
+def check_all_apps(installation: Installation, all_apps: bool) -> None:
+    """Raise Refused for all small apps in a request that is bound to one."""
+    if all_apps and installation.is_bound:
+        raise Refused(
+            f"--app {installation.app_name} and --all-apps cannot be combined; choose one"
+        )
+
+
 def find_app(connection: sa.Connection, installation: Installation, name: str) -> SmallApp:
     """Return the small app of that name; raises NotFound, also for one outside the scope."""
     if not installation.may_see(name):

@@ -115,6 +115,10 @@ class Installation:
         made.__dict__.update(shared)
         return made
 
+    def seen_in(self, app_name: str | None) -> "Installation":
+        """Return this installation as one small app sees it, or whole."""
+        return self if app_name is None else self.for_request(app_name, is_bound=True, bearer="")
+
     def may_see(self, app_name: str) -> bool:
         """Return whether the request may see a small app."""
         return not self.is_bound or app_name == self.app_name
@@ -149,6 +153,7 @@ class Installation:
             rules_of(self.settings),
             grants,
             expects,
+            self.settings.commands,
         )
 
     def remover_in(self, app: SmallApp, expects: int | None = None) -> "ChangeContext":

@@ -1,6 +1,6 @@
 """Views of operations, the runs of actions."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -18,7 +18,7 @@ from models.store import notices, operations
 from models.store.operations import pages
 from runtime.database import glancing, reading
 from small_apps.store import small_apps
-from views.finding import find, instant_of, operation_of
+from views.finding import check_all_apps, find, instant_of, operation_of
 from views.installation import Installation
 from views.view import Instant, Listing, View
 
@@ -30,6 +30,7 @@ class OperationRow(View):
     """An operation: one run of an action, for one occurrence."""
 
     id: UUID
+    app: str = Field(description="Its small app.")
     action_uid: UUID
     action_name: str
     revision: int | None = Field(description="The action's revision that it runs.")
@@ -121,7 +122,6 @@ class Notice(View):
 class Operation(OperationRow):
     """An operation with its attempts and its notices."""
 
-    app: str = Field(description="Its small app.")
     zone: str = Field(description="IANA zone of its small app.")
     attempts: tuple[Attempt, ...]
     notices: tuple[Notice, ...]
@@ -152,17 +152,25 @@ def list_operations(
     states: Sequence[OperationState],
     limit: int,
     since: str | None = None,
+    *,
+    all_apps: bool = False,
 ) -> Operations:
-    """Return a small app's newest operations, of one action or all, in some states or any.
+    """Return the newest operations of a small app, or of all, in some states or any.
 
     With `since`, an instant or a duration back from now, only those of occurrences from then on.
     """
+    check_all_apps(installation, all_apps)
     app = installation.small_app
     with reading(installation.engine) as connection:
         uid = find(connection, installation, action)["uid"] if action else None
         begin = None if since is None else _beginning(connection, since, app.zone)
         rows = operations.recent(
-            connection, limit, small_app_id=app.id, uid=uid, states=states, since=begin
+            connection,
+            limit,
+            small_app_id=None if all_apps else app.id,
+            uid=uid,
+            states=states,
+            since=begin,
         )
     return Operations(readable(rows))
 
@@ -179,6 +187,7 @@ def page(
 
     Rows that are recorded meanwhile stand before the first page, so that none is shown twice.
     """
+    check_all_apps(installation, all_apps)
     app = installation.small_app
     with reading(installation.engine) as connection:
         action = wanted.action
@@ -233,11 +242,9 @@ def show(installation: Installation, id: str) -> Operation:
         row = operations.get(
             connection, operation_of(connection, id, installation.scope), installation.scope
         )
-        app = small_apps.by_id(connection, row["small_app_id"])
         return Operation(
             **OperationRow.values_of(row),
-            app=app.name,
-            zone=app.zone,
+            zone=row["zone"],
             attempts=tuple(Attempt(**one) for one in _attempts(connection, row["id"])),
             notices=tuple(_notice(one) for one in notices.of_operation(connection, row["id"])),
         )
@@ -252,9 +259,14 @@ def rows_of(installation: Installation, ids: Sequence[UUID]) -> dict[UUID, Opera
 
 def state(installation: Installation, id: str) -> OperationStateView:
     """Return the state of an operation; never asks the broker."""
+    return states(installation, [id])[id]
+
+
+def states(installation: Installation, ids: Collection[str]) -> dict[str, OperationStateView]:
+    """Return the state of each operation, as `state` does."""
     with glancing(installation.engine) as connection:
-        found = operations.get_operation_state(id, connection, installation.scope)
-    return OperationStateView(id=id, state=found)
+        found = operations.states_of(connection, ids, installation.scope)
+    return {id: OperationStateView(id=id, state=one) for id, one in found.items()}
 
 
 def log(installation: Installation, id: str) -> Log:

@@ -164,8 +164,9 @@ def _actions(
         created_at=begin,
         steps=installation.registry.steps,
         tick=timedelta(seconds=installation.settings.scheduler.tick_seconds),
-        # Nothing is sent.
+        # Nothing is sent or run.
         celery=None,
+        commands=None,
     )
     actions: dict[str, Simulated] = {}
     problems: list[Problem] = []

@@ -1,7 +1,7 @@
 """Who asks, and what they may do: each endpoint names its permission by one of these."""
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Annotated, Any
@@ -84,8 +84,8 @@ def declared(resolve: Resolve, access: Access) -> Any:
 def of_app(permission: Permission) -> Any:
     """Return the dependency of an endpoint whose path names a small app."""
 
-    def resolve(request: Request, credentials: Credentials, app: str) -> Installation:
-        return opened_for(request, _bearer(request, credentials, permission), app)
+    async def resolve(request: Request, credentials: Credentials, app: str) -> Installation:
+        return opened_for(request, await _bearer(request, credentials, permission), app)
 
     return declared(resolve, Access(permission))
 
@@ -93,8 +93,10 @@ def of_app(permission: Permission) -> Any:
 def in_app(permission: Permission) -> Any:
     """Return the dependency of an endpoint that takes `?app=`."""
 
-    def resolve(request: Request, credentials: Credentials, app: AppQuery = None) -> Installation:
-        return opened_for(request, _bearer(request, credentials, permission), app)
+    async def resolve(
+        request: Request, credentials: Credentials, app: AppQuery = None
+    ) -> Installation:
+        return opened_for(request, await _bearer(request, credentials, permission), app)
 
     return declared(resolve, Access(permission))
 
@@ -102,8 +104,8 @@ def in_app(permission: Permission) -> Any:
 def by_id(permission: Permission) -> Any:
     """Return the dependency of an endpoint whose path has an id, unique in the installation."""
 
-    def resolve(request: Request, credentials: Credentials) -> Installation:
-        return opened_for(request, _bearer(request, credentials, permission), None)
+    async def resolve(request: Request, credentials: Credentials) -> Installation:
+        return opened_for(request, await _bearer(request, credentials, permission), None)
 
     return declared(resolve, Access(permission))
 
@@ -111,8 +113,8 @@ def by_id(permission: Permission) -> Any:
 def of_installation(permission: Permission) -> Any:
     """Return the dependency of an endpoint that concerns the whole installation."""
 
-    def resolve(request: Request, credentials: Credentials) -> Installation:
-        bearer = _bearer(request, credentials, permission)
+    async def resolve(request: Request, credentials: Credentials) -> Installation:
+        bearer = await _bearer(request, credentials, permission)
         if bearer.app_name is not None:
             raise Forbidden("this needs a token of the installation, not of one small app")
         return opened_for(request, bearer, None)
@@ -120,41 +122,69 @@ def of_installation(permission: Permission) -> Any:
     return declared(resolve, Access(permission, is_of_installation=True))
 
 
-def _bearer(
+async def _bearer(
     request: Request, credentials: HTTPAuthorizationCredentials | None, permission: Permission
 ) -> Bearer:
     """Return the bearer of the request's token; raises what the answer is to be."""
     if credentials is None:
         raise Unauthorized("send a token as `Authorization: Bearer …`")
-    bearer = authenticated(request, credentials.credentials, TokenKind.TOKEN)
+    _failures(request).check(_address(request))
+    found = await request.app.state.bearers.get(credentials.credentials)
+    bearer = _known(request, _noted(request, found), TokenKind.TOKEN)
     require(bearer, permission)
     return bearer
 
 
 def authenticated(request: Request, text: str, kind: TokenKind) -> Bearer:
     """Return the bearer of a token or link; raises Unauthorized, or TooManyFailures."""
-    failures: Failures = request.app.state.failures
-    address = request.client.host if request.client else ""
-    failures.check(address)
-    bearer = bearer_of(request, text, kind)
+    _failures(request).check(_address(request))
+    return _known(request, bearer_of(request, text, kind), kind)
+
+
+def _known(request: Request, bearer: Bearer | None, kind: TokenKind) -> Bearer:
     if bearer is None:
-        failures.note(address)
+        _failures(request).note(_address(request))
         raise Unauthorized(f"the {kind} is unknown, expired or revoked")
     return bearer
 
 
+def _failures(request: Request) -> Failures:
+    failures: Failures = request.app.state.failures
+    return failures
+
+
+def _address(request: Request) -> str:
+    return request.client.host if request.client else ""
+
+
 def bearer_of(request: Request, text: str, kind: TokenKind) -> Bearer | None:
     """Return the bearer of a valid secret of a kind, and note its use."""
-    opened: Installation = request.app.state.installation
-    with glancing(opened.engine) as connection:
-        found = tokens.bearer_of(connection, text, kind)
-    if found is None:
-        return None
-    bearer, is_stale = found
-    if is_stale:
-        with opened.engine.begin() as connection:
-            tokens.note_use(connection, bearer.token_id)
+    return _noted(request, bearers_of(request.app.state.installation, [text], kind).get(text))
+
+
+def _noted(request: Request, bearer: Bearer | None) -> Bearer | None:
+    # For a stream, which ends with its token or session.
+    request.state.token_id = None if bearer is None else bearer.token_id
     return bearer
+
+
+def bearers_of(
+    opened: Installation, texts: Collection[str], kind: TokenKind = TokenKind.TOKEN
+) -> dict[str, Bearer]:
+    """Return the bearers of the valid secrets among `texts`, and note their use."""
+    with glancing(opened.engine) as connection:
+        found = tokens.bearers_of(connection, texts, kind)
+    stale = [bearer.token_id for bearer, is_stale in found.values() if is_stale]
+    if stale:
+        with opened.engine.begin() as connection:
+            tokens.note_use(connection, stale)
+    return {text: bearer for text, (bearer, _) in found.items()}
+
+
+def still_valid(opened: Installation, token_ids: Collection[str]) -> set[str]:
+    """Return those of the tokens and sessions that open their doors now."""
+    with glancing(opened.engine) as connection:
+        return tokens.valid(connection, token_ids)
 
 
 def require(bearer: Bearer, permission: Permission) -> None:

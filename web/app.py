@@ -1,8 +1,10 @@
 """The application: its endpoints, its limits and its headers."""
 
 import asyncio
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
+from operator import itemgetter
 from uuid import UUID
 
 import anyio.to_thread
@@ -16,7 +18,7 @@ from views.operations import OperationRow, rows_of
 from views.overview import overview_of
 from views.overview.vitals import vitals_of
 from web import health
-from web.access import Failures
+from web.access import Failures, bearers_of, still_valid
 from web.api import actions, installation, jobs, live, operations, people
 from web.api import apps as app_endpoints
 from web.dashboard import action, editing, mail, overview, sign_in, static_files
@@ -33,6 +35,7 @@ from web.handout import Handout
 from web.live import Live
 from web.problems import install
 from web.schema import openapi_of
+from web.together import Key, Together, Value
 
 HEADERS = {
     "Cache-Control": "no-store",
@@ -69,6 +72,7 @@ PAGES = (
 def make_app(opened: Installation) -> FastAPI:
     """Return the application of an installation."""
     settings = opened.settings
+    valid_of = partial(still_valid, opened)
     app = FastAPI(
         title="Minutehand",
         version="1",
@@ -78,8 +82,12 @@ def make_app(opened: Installation) -> FastAPI:
     )
     app.state.installation = opened
     app.state.failures = Failures(settings.web.failures)
-    app.state.live_operations = Live("operation", lambda ids: _operations(opened, ids))
-    app.state.live_statuses = Live("status", lambda names: _statuses(opened, names))
+    app.state.bearers = Together(_reading(app, bearers_of), lambda _: None)
+    app.state.states = Together(_reading(app, operations.read_states), itemgetter(0))
+    app.state.shown = Together(_reading(app, operations.read_shown), itemgetter(0, 1))
+    app.state.statuses = Together(_reading(app, app_endpoints.read_status), str)
+    app.state.live_operations = Live("operation", partial(_operations, opened), valid_of)
+    app.state.live_statuses = Live("status", partial(_statuses, opened), valid_of)
     app.state.handout = Handout(opened)
     app.state.overviews = overview.Kept(overview_of)
     app.state.vitals = overview.Kept(vitals_of)
@@ -94,6 +102,12 @@ def make_app(opened: Installation) -> FastAPI:
     )
     _allow_origins(app, settings)
     return app
+
+
+def _reading(
+    app: FastAPI, read: Callable[[Installation, Collection[Key]], Mapping[Key, Value]]
+) -> Callable[[Collection[Key]], Mapping[Key, Value]]:
+    return lambda keys: read(app.state.installation, keys)
 
 
 def stop_streams(app: FastAPI) -> None:

@@ -10,10 +10,14 @@ from typing import Generic, TypeVar
 import anyio.to_thread
 from fastapi.sse import ServerSentEvent
 
+from runtime.clock import monotonic
 from views.view import View, json_text
 from web.looks import Looks
 
 INTERVAL_S = 0.5
+# How often the tokens and sessions of all listeners are looked up, in one statement.
+VALIDITY_S = 2.0
+UNAUTHORIZED = "unauthorized"
 Key = TypeVar("Key")
 
 
@@ -23,6 +27,9 @@ class _Listener(Generic[Key]):
 
     key: Key
     version: str
+    # Of the token or session that the request came with.
+    token_id: str
+    is_refused: bool = False
     wake: asyncio.Event = field(default_factory=asyncio.Event)
 
 
@@ -32,11 +39,19 @@ class Live(Generic[Key]):
     A version is a hash of what is shown, and the id of its event: a listener that comes back with
     `Last-Event-ID` gets the present version only if it is another one. Versions that come and go
     between two looks are not sent: a listener learns the state, not each step to it.
+    A stream ends soon after its token or session has expired or was revoked.
     """
 
-    def __init__(self, name: str, read: Callable[[Collection[Key]], Mapping[Key, View]]) -> None:
+    def __init__(
+        self,
+        name: str,
+        read: Callable[[Collection[Key]], Mapping[Key, View]],
+        still_valid: Callable[[Collection[str]], Collection[str]],
+    ) -> None:
         self._name = name
         self._read = read
+        self._still_valid = still_valid
+        self._looked_up_at = 0.0
         self._watched: Counter[Key] = Counter()
         self._seen: dict[Key, tuple[str, str]] = {}
         self._listeners: set[_Listener[Key]] = set()
@@ -50,14 +65,19 @@ class Live(Generic[Key]):
         for listener in self._listeners:
             listener.wake.set()
 
-    async def listen(self, key: Key, version: str | None) -> AsyncIterator[ServerSentEvent]:
-        """Yield the versions of a thing, the present one first unless it is `version`."""
-        listener = _Listener(key, version or "")
+    async def listen(
+        self, key: Key, version: str | None, token_id: str
+    ) -> AsyncIterator[ServerSentEvent]:
+        """Yield the versions of a thing, the present one first unless it is `version`.
+
+        The last event is `stopping`, or `unauthorized` once the token or session is not valid.
+        """
+        listener = _Listener(key, version or "", token_id)
         self._listeners.add(listener)
         self._watched[key] += 1
         self.looks.wake()
         try:
-            while not self.looks.stopped:
+            while not self.looks.stopped and not listener.is_refused:
                 seen = self._seen.get(key)
                 if seen is not None and seen[0] != listener.version:
                     listener.version = seen[0]
@@ -65,7 +85,8 @@ class Live(Generic[Key]):
                 else:
                     await listener.wake.wait()
                     listener.wake.clear()
-            yield ServerSentEvent(event="stopping", raw_data="{}")
+            last = UNAUTHORIZED if listener.is_refused else "stopping"
+            yield ServerSentEvent(event=last, raw_data="{}")
         finally:
             self._listeners.discard(listener)
             self._watched[key] -= 1
@@ -85,4 +106,16 @@ class Live(Generic[Key]):
             seen = self._seen.get(listener.key)
             if seen is not None and seen[0] != listener.version:
                 listener.wake.set()
+        await self._refuse_the_invalid()
         return False
+
+    async def _refuse_the_invalid(self) -> None:
+        if monotonic() - self._looked_up_at < VALIDITY_S:
+            return
+        asked = {listener.token_id for listener in self._listeners}
+        valid = await anyio.to_thread.run_sync(self._still_valid, asked)
+        self._looked_up_at = monotonic()
+        for listener in self._listeners:
+            if listener.token_id in asked and listener.token_id not in valid:
+                listener.is_refused = True
+                listener.wake.set()

@@ -93,11 +93,11 @@ ENDPOINTS: Mapping[str, Endpoint] = {
     "operations.log": _get("/api/operations/{id}/logs"),
     "apps.list_apps": _get("/api/apps"),
     "apps.show": _get("/api/apps/{name}"),
-    "apps.create": _send("/api/apps", Body.VALUE, "document"),
-    "apps.apply": _store("/api/apps:apply"),
-    "apps.delete": _delete("/api/apps/{name}", is_sure="force"),
-    "apps.granted": _get("/api/apps/{name}/grants"),
-    "apps.grant": Endpoint(
+    "apps.changes.create": _send("/api/apps", Body.VALUE, "document"),
+    "apps.changes.apply": _store("/api/apps:apply"),
+    "apps.changes.delete": _delete("/api/apps/{name}", is_sure="force"),
+    "apps.grants.granted": _get("/api/apps/{name}/grants"),
+    "apps.grants.grant": Endpoint(
         "PATCH", "/api/apps/{name}/grants", Body.VALUE, ("changes",), {"all_": "everything"}
     ),
     "data.open_rows": _get("/api/apps/{app}/data/{domain}", is_staged="staging"),

@@ -6,16 +6,9 @@ from dataclasses import asdict
 
 from cli.render import Line, rows_of
 from minutehand.grants import EVERYTHING, Grants
-from views.apps import (
-    App,
-    AppliedApp,
-    AppliedApps,
-    Apps,
-    DataStatus,
-    DeletedApp,
-    GrantedTo,
-    HookSecret,
-)
+from views.apps import App, Apps, DataStatus
+from views.apps.changes import AppliedApp, AppliedApps, DeletedApp
+from views.apps.grants import GrantedTo, HookSecret
 from views.words import both_clocks, instant
 
 COLUMNS = {"name": "NAME", "zone": "ZONE", "owner": "OWNER", "domains": "DOMAINS"}

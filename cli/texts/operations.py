@@ -23,8 +23,8 @@ SHOWN = (
 )  # fmt: skip
 
 
-def _list(listed: Operations) -> Iterator[Line]:
-    yield rows_of(listed.root, COLUMNS)
+def _list(listed: Operations, *, all_apps: bool = False) -> Iterator[Line]:
+    yield rows_of(listed.root, {"app": "APP", **COLUMNS} if all_apps else COLUMNS)
 
 
 def _operation(one: Operation) -> Iterator[str]:

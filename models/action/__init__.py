@@ -89,7 +89,8 @@ def parse_action(document: object, context: ParseContext) -> ScheduledActionMode
         if spec.hand_over is not None and context.celery is not None:
             problems += refusals(document, context.celery.granted(context.grants), name)
     if action is not None:
-        problems += problems_of_steps(action.operations, action.policy.queue, context.grants)
+        queue = action.policy.queue
+        problems += problems_of_steps(action.operations, queue, context.grants, context.commands)
         problems += problems_of_hooks(action.hooks, context.grants)
     if action is None or problems:
         raise InvalidAction(problems)

@@ -1,10 +1,11 @@
 """What an action names that the installation did not grant to its small app."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from minutehand.grants import Grants, Kind, not_granted
 from models.action.hooks import HooksModel
-from models.action.steps import OperationModel
+from models.action.steps import OperationModel, StepModel
+from models.commands import why_not_allowed
 from models.errors import Problem
 from models.references import is_reference
 
@@ -13,16 +14,38 @@ FREE_QUEUES = frozenset({"quick", "heavy", "default"})
 
 
 def problems_of_steps(
-    operations: OperationModel, queue: str | None, grants: Grants
+    operations: OperationModel,
+    queue: str | None,
+    grants: Grants,
+    commands: Sequence[str] | None,
 ) -> Iterator[Problem]:
-    """Yield the problems of steps that are not granted, and of a queue of our workers."""
+    """Yield the problems of steps and of a queue of our workers: what is not granted or allowed.
+
+    `commands` are the programs that the setting allows; None leaves that check to the worker.
+    """
     for step in operations.steps:
-        if step.is_of_users and not grants.allows("steps", step.name):
-            yield _problem(f"operations.{step.name}", "steps", step.name)
+        for name, why in refused_to(step, grants, commands):
+            yield Problem(f"operations.{step.name}", name, why)
     hands_over = any(step.spec is not None and step.spec.hand_over for step in operations.steps)
     is_free = queue is None or queue in FREE_QUEUES or hands_over
     if not is_free and not grants.allows("queues", str(queue)):
         yield _problem("policy.queue", "queues", str(queue))
+
+
+def refused_to(
+    step: StepModel, grants: Grants, commands: Sequence[str] | None
+) -> Iterator[tuple[str, str]]:
+    """Yield what a step may not reach, and why; asked at save and at run."""
+    if step.is_of_users and not grants.allows("steps", step.name):
+        yield step.name, not_granted("steps", step.name)
+    reaches = step.spec.reaches if step.spec is not None else None
+    for kind, name in reaches(step.parameters) if reaches is not None else ():
+        is_checked = kind == "commands" and commands is not None
+        why = why_not_allowed(name, commands or ()) if is_checked else None
+        if why is None and not grants.allows(kind, name):
+            why = not_granted(kind, name)
+        if why is not None:
+            yield name, why
 
 
 def problems_of_hooks(hooks: HooksModel, grants: Grants) -> Iterator[Problem]:

@@ -17,13 +17,14 @@ EVENT_LOOK_BACK = timedelta(minutes=5)
 # For a task of another application, which has its own limits: longer than any task, and readable by
 # the last release.
 NO_TIME_LIMIT = timedelta(days=36_500)
+SHORTEST_LOOK_BACK, LONGEST_LOOK_BACK = timedelta(minutes=1), timedelta(days=366)
 WEEK_S = 7 * 86_400
 MOST_BACKOFFS = 100
 
 AS_ISO = PlainSerializer(format_span, return_type=str)
 LookBack = Annotated[
     timedelta,
-    BeforeValidator(partial(parse_span, least=timedelta(minutes=1), most=timedelta(days=366))),
+    BeforeValidator(partial(parse_span, least=SHORTEST_LOOK_BACK, most=LONGEST_LOOK_BACK)),
     AS_ISO,
 ]
 WithinAWeek = Annotated[

@@ -1,7 +1,7 @@
 """Store tokens of the HTTP API, sessions of the pages and links; only a hash of each is kept."""
 
 import hmac
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from models.errors import NotFound
 from models.roles import Role, TokenKind
-from models.sql import database_now
+from models.sql import database_now, is_among
 from models.store.scope import Scope
 from models.tables import small_apps, tokens
 
@@ -103,26 +103,42 @@ def bearer_of(
     """Return the bearer of a token of a kind, and whether its use is to be noted.
 
     None if the token is unknown, wrong, of another kind, expired or revoked, if the token that it
-    comes from is, or if its small app is deleted. The time that this takes says nothing of the
-    secret.
+    comes from is, or if its small app is deleted.
     """
-    row = connection.execute(_bearer(kind), {"its_id": _id_in(text, kind)}).one_or_none()
-    is_right = hmac.compare_digest(_hash(text), _NO_HASH if row is None else row.hash)
-    if row is None or not is_right:
-        return None
+    return bearers_of(connection, [text], kind).get(text)
+
+
+def bearers_of(
+    connection: sa.Connection, texts: Collection[str], kind: TokenKind
+) -> dict[str, tuple[Bearer, bool]]:
+    """Return the bearers of those tokens of a kind that are valid, as `bearer_of` does.
+
+    The time that this takes says nothing of the secrets.
+    """
+    ids = {text: _id_in(text, kind) for text in texts}
+    rows = connection.execute(_bearers(kind), {"ids": list(set(ids.values()))}).all()
+    by_id = {row.id: row for row in rows}
+    found = {}
+    for text, id in ids.items():
+        row = by_id.get(id)
+        is_right = hmac.compare_digest(_hash(text), _NO_HASH if row is None else row.hash)
+        if row is not None and is_right:
+            found[text] = (_bearer(row, kind), row.is_stale)
+    return found
+
+
+def _bearer(row: sa.Row[Any], kind: TokenKind) -> Bearer:
     role, app = Role(row.role), row.app_name
-    bearer = Bearer(row.id, role, app, row.small_app_id, row.parent, kind, row.created_by)
-    return bearer, row.is_stale
+    return Bearer(row.id, role, app, row.small_app_id, row.parent, kind, row.created_by)
 
 
 @cache
-def _bearer(kind: TokenKind) -> sa.Select[Any]:
-    """Return the statement that finds a token; it is made once, for each request runs it."""
+def _bearers(kind: TokenKind) -> sa.Select[Any]:
+    """Return the statement that finds tokens; it is made once, for each request runs it."""
     is_stale = tokens.c.last_used_at.is_(None) | (
         tokens.c.last_used_at < database_now(-USED_WITHIN)
     )
     query = _valid(
-        kind,
         tokens.c.id,
         tokens.c.role,
         tokens.c.hash,
@@ -132,12 +148,19 @@ def _bearer(kind: TokenKind) -> sa.Select[Any]:
         small_apps.c.name.label("app_name"),
         is_stale.label("is_stale"),
     )
-    return query.where(tokens.c.id == sa.bindparam("its_id"))
+    its = tokens.c.id.in_(sa.bindparam("ids", expanding=True))
+    return query.where(tokens.c.kind == kind, its)
 
 
-def note_use(connection: sa.Connection, id: str) -> None:
-    """Record that a token was used now."""
-    used = sa.update(tokens).where(tokens.c.id == id)
+def valid(connection: sa.Connection, ids: Collection[str]) -> set[str]:
+    """Return those of `ids` that are of valid tokens, sessions or links."""
+    query = _valid(tokens.c.id).where(is_among(connection, tokens.c.id, list(ids)))
+    return set(connection.execute(query).scalars())
+
+
+def note_use(connection: sa.Connection, ids: Collection[str]) -> None:
+    """Record that tokens were used now."""
+    used = sa.update(tokens).where(tokens.c.id.in_(ids))
     connection.execute(used.values(last_used_at=database_now()))
 
 
@@ -163,7 +186,7 @@ def listed(connection: sa.Connection, scope: Scope) -> Sequence[sa.RowMapping]:
 
 def open_sessions(connection: sa.Connection, scope: Scope) -> Sequence[sa.RowMapping]:
     """Return the sessions of the scope that are open, the newest first, without hashes."""
-    query = _shown(_valid(TokenKind.SESSION, *_SHOWN), TokenKind.SESSION, scope)
+    query = _shown(_valid(*_SHOWN), TokenKind.SESSION, scope)
     return connection.execute(query).mappings().all()
 
 
@@ -198,7 +221,7 @@ def _shown(query: sa.Select[Any], kind: TokenKind, scope: Scope) -> sa.Select[An
     )
 
 
-def _valid(kind: TokenKind, *columns: sa.ColumnElement[Any]) -> sa.Select[Any]:
+def _valid(*columns: sa.ColumnElement[Any]) -> sa.Select[Any]:
     """Return the query of what opens its door now: it, its parent and its small app are there."""
     has_app = tokens.c.small_app_id.is_(None) | (
         small_apps.c.name.is_not(None) & small_apps.c.deleted_at.is_(None)
@@ -208,7 +231,7 @@ def _valid(kind: TokenKind, *columns: sa.ColumnElement[Any]) -> sa.Select[Any]:
         sa.select(*columns)
         .outerjoin(small_apps, _OF_APP)
         .outerjoin(_parents, _parents.c.id == tokens.c.parent)
-        .where(tokens.c.kind == kind, _lives(tokens), has_app, has_parent)
+        .where(_lives(tokens), has_app, has_parent)
     )
 
 

@@ -264,8 +264,9 @@ def _edited(
         previous=actions.revision_document(connection, row.action_uid, row.revision),
         steps=_steps_of_edit(document, steps),
         tick=LEAST_TICK,
-        # The sender checks which tasks are allowed.
+        # The sender checks which tasks are allowed, the worker which programs.
         celery=None,
+        commands=None,
     )
     return document, context
 

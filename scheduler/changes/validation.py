@@ -28,8 +28,9 @@ Stored = sa.Row[Any]
 class ChangeContext:
     """The author of a change, the small app, the known steps, and relevant settings.
 
-    `kept_for` is the retention of operations (None: forever), `celery` the allowed tasks, `grants`
-    what the small app may reach. With `expects`, the change is made to that revision alone.
+    `kept_for` is the retention of operations (None: forever), `celery` the allowed tasks,
+    `commands` the allowed programs, `grants` what the small app may reach. With `expects`, the
+    change is made to that revision alone.
     """
 
     name: str
@@ -40,6 +41,7 @@ class ChangeContext:
     celery: CeleryRules | None = NO_TASKS
     grants: Grants = EVERYTHING
     expects: int | None = None
+    commands: tuple[str, ...] | None = ()
 
 
 def check_revision(row: Stored, author: ChangeContext) -> None:
@@ -120,6 +122,7 @@ def context_of(
         tick=author.tick,
         celery=author.celery,
         grants=author.grants,
+        commands=author.commands,
     )
 
 

@@ -4,6 +4,6 @@ Declarations are light, so that each process can read them; the work is imported
 Steps do not import each other.
 """
 
-from small_apps.steps import maintenance, publish, refresh, send_email, send_execsum
+from small_apps.steps import command, maintenance, publish, refresh, send_email, send_execsum
 
-__all__ = ["maintenance", "publish", "refresh", "send_email", "send_execsum"]
+__all__ = ["command", "maintenance", "publish", "refresh", "send_email", "send_execsum"]

@@ -16,6 +16,7 @@ from models.action.recipients import RecipientFilterModel
 from models.action.when import KINDS
 from models.celery_task import CeleryRules
 from models.problems import known_keys
+from small_apps.steps.command import CommandParameters
 from small_apps.steps.publish import PublishParameters
 from small_apps.steps.refresh import RefreshParameters
 from tests.factories import STEPS
@@ -25,11 +26,15 @@ TEXT = PAGE.read_text(encoding="utf-8")
 EXAMPLES: list[Any] = [json.loads(block) for block in re.findall(r"```json\n(.*?)```", TEXT, re.S)]
 ACTIONS = [example for example in EXAMPLES if {"name", "operations"} <= example.keys()]
 CONTEXT = ParseContext(
-    "Europe/Paris", datetime(2026, 11, 21, tzinfo=UTC), celery=CeleryRules(("shop.*",)), steps=STEPS
+    "Europe/Paris",
+    datetime(2026, 11, 21, tzinfo=UTC),
+    celery=CeleryRules(("shop.*",)),
+    steps=STEPS,
+    commands=("/srv/*",),
 )
 MODELS = [
     ScheduledActionModel, RefreshParameters, PublishParameters, CeleryTaskParameters, JobParameters,
-    RecipientFilterModel, PolicyModel, RetryModel, HooksModel, *KINDS.values(),
+    CommandParameters, RecipientFilterModel, PolicyModel, RetryModel, HooksModel, *KINDS.values(),
 ]  # fmt: skip
 
 

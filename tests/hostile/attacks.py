@@ -12,6 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import process_time
 from typing import Any
+from unittest.mock import patch
 
 import httpx
 import pytest
@@ -94,6 +95,25 @@ def _task(stage: Stage) -> str:
     stage.call("app", "grant", "shop", "--tasks", "shop.*")
     others = {"celery_task": {"task": "bakery.close"}}
     return refused(stage.add("shop", name="task", operations=others), "--tasks bakery.close")
+
+
+def _command(stage: Stage) -> str:
+    programs: list[dict[str, Any]] = [{"run": ["/bin/sh", "-c", "id"]}, {"shell": "id"}]
+    for program in programs:
+        refused(stage.add("shop", name="c", operations={"command": program}), "SCHED_COMMANDS")
+    with patch.dict(os.environ, {"SCHED_COMMANDS": "*"}):
+        stage.call("app", "grant", "third", "--all")
+        shell = {"command": {"shell": "id"}}
+        said = refused(stage.add("third", name="c", operations=shell), "--commands shell")
+        stage.call("app", "grant", "third", "--commands", "/opt/*", "--env", "")
+        programs = [
+            {"run": ["/opt/../bin/sh"]}, {"run": ["./sh"], "cwd": "/bin"},
+            {"run": ["/opt/x"], "env": {"LD_PRELOAD": "/tmp/x.so"}},
+            {"run": ["/opt/x"], "env": {"TOKEN": "env:BAKERY_URL"}},
+        ]  # fmt: skip
+        for program in programs:
+            refused(stage.add("third", name="c", operations={"command": program}))
+    return said
 
 
 def _secret_for_another_host(_: Stage) -> str:
@@ -356,6 +376,12 @@ ATTACKS = [
         ("test_a_token_of_another_small_app_learns_nothing",
          "test_each_role_may_do_what_the_table_says",
          "test_an_editor_cannot_grant_or_make_small_apps"), _asks_over_http,
+    ),
+    Attack(
+        "A12", "a command that is not allowed or granted, by another path, variable or folder",
+        "it is refused, also to an app that is granted everything, and does not run",
+        ("test_a_program_has_to_be_allowed_and_granted_at_save_and_at_run",
+         "test_a_variable_that_replaces_the_program_is_refused"), _command,
     ),
     Attack(
         "B1", "239 hostile files: bombs in CSV, JSON, Parquet and gzip, endless cells, thousands "

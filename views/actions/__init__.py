@@ -10,7 +10,6 @@ from pydantic import Field
 
 from models.action.health import Health, health_of
 from models.action.plan import Broken, Plan, hooks_of
-from models.errors import Refused
 from models.sql import read_clock
 from models.store import actions, operations
 from models.store.operations import backfills
@@ -19,7 +18,7 @@ from scheduler.events.preview import next_due
 from scheduler.occurrence import next_occurrences
 from small_apps.store import small_apps
 from views.backfills import Backfill, backfill_of
-from views.finding import app_of, document_of, find
+from views.finding import app_of, check_all_apps, document_of, find
 from views.installation import Installation
 from views.view import Instant, Listing, View
 from views.words import YEAR, daylight_notes, in_zone, rules_in_words, zone_of
@@ -147,10 +146,7 @@ def list_actions(
     owner: str | None = None,
 ) -> Actions:
     """Return the actions of a small app, or of all."""
-    if all_apps and installation.is_bound:
-        raise Refused(
-            f"--app {installation.app_name} and --all-apps cannot be combined; choose one"
-        )
+    check_all_apps(installation, all_apps)
     alert = installation.settings.alert
     with reading(installation.engine) as connection:
         app_id = None if all_apps else installation.small_app.id

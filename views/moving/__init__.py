@@ -78,8 +78,9 @@ def imported(
         created_at=now,
         steps=installation.registry.steps,
         tick=timedelta(seconds=installation.settings.scheduler.tick_seconds),
-        # `action apply` checks what may be sent.
+        # `action apply` checks what may be sent and run.
         celery=None,
+        commands=None,
     )
     found = tuple(_moved(one) for one in outcomes(entries, context, at))
     return Import(

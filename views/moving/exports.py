@@ -2,21 +2,36 @@
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Literal
 
 from pydantic import Field
 
-from models.action import load_action
+from models.action import ScheduledActionModel, load_action
 from models.action.plan import CronTrigger
 from models.errors import InvalidAction
+from moving import to_apscheduler, to_beat, to_kubernetes, to_systemd
+from moving.exported import Exported
 from moving.outcomes import Kind
-from moving.to_beat import Exported, exported, text_of
 from runtime.clock import utc_now
 from views.installation import Installation
 from views.view import View
 
-Format = Literal["json", "beat"]
+Format = Literal["json", "beat", "apscheduler", "kubernetes", "systemd"]
+Write = tuple[Callable[[ScheduledActionModel], Exported], Callable[[Sequence[Exported]], str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where programs run: an image, and the Celery application that sends tasks."""
+
+    image: str | None = None
+    celery_app: str | None = None
+
+
+ANYWHERE = Place()
 
 
 class ExportedAction(View):
@@ -48,6 +63,7 @@ def export(
     documents: Mapping[str, Any],
     format: Format,
     zone: str | None = None,
+    place: Place = ANYWHERE,
 ) -> Export:
     """Return stored documents, by their actions' names, in a format; no database is read."""
     if format == "json":
@@ -63,11 +79,34 @@ def export(
         except InvalidAction as error:
             why = f"its document cannot be read: {error}"
             found.append(Exported(name, "cannot", why=why, instead="correct it first"))
-    zone = zone or _most_common_zone(parsed)
-    found += [exported(one, zone, now) for one in parsed]
-    return Export(
-        format=format, zone=zone, actions=tuple(map(_shown, found)), text=text_of(found, zone)
-    )
+    if format == "beat":
+        zone = zone or _most_common_zone(parsed)
+    exported, text_of = _writers(zone or "UTC", now, place)[format]
+    found += map(exported, parsed)
+    actions = tuple(map(_shown, found))
+    return Export(format=format, zone=zone, actions=actions, text=text_of(found))
+
+
+def _writers(zone: str, now: datetime, place: Place) -> Mapping[Format, Write]:
+    """Return what writes an action, and then the file, by format."""
+    return {
+        "beat": (
+            lambda action: to_beat.exported(action, zone, now),
+            lambda found: to_beat.text_of(found, zone),
+        ),
+        "apscheduler": (
+            lambda action: to_apscheduler.exported(action, now),
+            to_apscheduler.text_of,
+        ),
+        "kubernetes": (
+            lambda action: to_kubernetes.exported(action, now, place.image, place.celery_app),
+            to_kubernetes.text_of,
+        ),
+        "systemd": (
+            lambda action: to_systemd.exported(action, now, place.celery_app),
+            to_systemd.text_of,
+        ),
+    }
 
 
 def _shown(one: Exported) -> ExportedAction:

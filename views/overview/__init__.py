@@ -1,6 +1,6 @@
 """The overview: whether all is well, what runs, what needs attention, what comes next."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -39,12 +39,6 @@ class Coming(View):
     at: Instant
 
 
-class OverviewRun(OperationRow):
-    """A running operation and its small app."""
-
-    app: str
-
-
 class Overview(View):
     """The state of an installation, or of one small app, at a glance."""
 
@@ -53,7 +47,7 @@ class Overview(View):
     sentence: str = Field(description="Whether all is well.")
     advice: str = Field(description="What to do, or what there is.")
     daemon: Daemon | None = Field(description="Null before the first tick.")
-    running: tuple[OverviewRun, ...] = Field(description="The longest first.")
+    running: tuple[OperationRow, ...] = Field(description="The longest first.")
     running_count: int
     attention: tuple[Attention, ...] = Field(
         description="Those that are unhealthy, then those that recovered in 24 hours."
@@ -97,7 +91,7 @@ def _overview(connection: sa.Connection, installation: Installation) -> Overview
         sentence=sentence,
         advice=advice,
         daemon=daemon,
-        running=tuple(_run(row, apps) for row in running),
+        running=readable(running),
         running_count=count,
         attention=tuple(attention),
         coming=tuple(
@@ -136,11 +130,6 @@ def _coming(
         if at is not None and at <= until:
             found.append((at, row))
     return sorted(found, key=lambda one: (one[0], one[1]["name"]))[:SHOWN]
-
-
-def _run(row: Mapping[str, Any], apps: Mapping[int, str]) -> OverviewRun:
-    (shown,) = readable([row])
-    return OverviewRun(**dict(shown), app=apps.get(row["small_app_id"], ""))
 
 
 def _verdict(

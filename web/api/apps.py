@@ -1,14 +1,15 @@
 """Endpoints of small apps (tenants): documents, status, grants, data and templates."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Annotated
 
-from fastapi import Query, Response
+from fastapi import Query, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict
 
 from models.roles import Permission
 from views import apps, data, templates
+from views.apps import changes, grants
 from views.installation import Installation
 from web.access import in_app, of_app, of_installation
 from web.bodies import (
@@ -55,6 +56,7 @@ class GrantChanges(BaseModel):
     tasks: tuple[str, ...] | None = None
     queues: tuple[str, ...] | None = None
     steps: tuple[str, ...] | None = None
+    commands: tuple[str, ...] | None = None
 
 
 @router.get("/apps")
@@ -64,18 +66,18 @@ def list_apps(opened: Annotated[Installation, in_app(Permission.READ)]) -> apps.
 
 
 @router.post("/apps", status_code=201, openapi_extra=APP)
-def create_app(opened: EditorOfAny, body: Body) -> apps.AppliedApp:
+def create_app(opened: EditorOfAny, body: Body) -> changes.AppliedApp:
     """Create a small app; 409 if its name is taken."""
-    return apps.create(opened, ("", document(body, LONGEST)))
+    return changes.create(opened, ("", document(body, LONGEST)))
 
 
 @router.post("/apps:apply", openapi_extra=APPS)
 def apply_apps(
     opened: EditorOfAny, body: Body, dry_run: bool = False, content_type: ContentType = None
-) -> apps.AppliedApps:
+) -> changes.AppliedApps:
     """Create small apps, or make the documents theirs, all or none."""
     read = with_places(documents(body, content_type, LONGEST))
-    return apps.apply(opened, read, dry_run=dry_run)
+    return changes.apply(opened, read, dry_run=dry_run)
 
 
 @router.get("/apps/{app}")
@@ -94,40 +96,46 @@ def put_app(
     if_match: IfMatch = None,
     if_none_match: IfNoneMatch = None,
     dry_run: bool = False,
-) -> apps.AppliedApp:
+) -> changes.AppliedApp:
     """Make the document the small app's; a token of the installation may create a new one."""
     expects = required_tag(if_match, if_none_match)
     read = document(body, LONGEST)
-    return apps.put(opened, app, read, expects, dry_run=dry_run)
+    return changes.put(opened, app, read, expects, dry_run=dry_run)
 
 
 @router.delete("/apps/{app}")
-def delete_app(opened: Admin, app: str, force: bool = False) -> apps.DeletedApp:
+def delete_app(opened: Admin, app: str, force: bool = False) -> changes.DeletedApp:
     """Delete a small app with its actions; 409 if it has active ones, without `force`."""
-    return apps.delete(opened, app, is_sure=force)
+    return changes.delete(opened, app, is_sure=force)
 
 
 @router.get("/apps/{app}/status")
-def show_status(opened: Reader, app: str) -> apps.DataStatus:
+async def show_status(request: Request, opened: Reader) -> apps.DataStatus:
     """Return the status of a small app's data."""
-    return apps.status(opened, app)
+    status: apps.DataStatus = await request.app.state.statuses.get(opened.app_name)
+    return status
+
+
+def read_status(opened: Installation, names: Collection[str]) -> dict[str, apps.DataStatus]:
+    """Return the status of each small app for those who asked at the same time."""
+    return {name: apps.status(opened, name) for name in names}
 
 
 @router.get("/apps/{app}/grants")
-def show_grants(opened: Reader, app: str) -> apps.GrantedTo:
+def show_grants(opened: Reader, app: str) -> grants.GrantedTo:
     """Return what a small app may reach."""
-    return apps.granted(opened, app)
+    return grants.granted(opened, app)
 
 
 @router.patch("/apps/{app}/grants", openapi_extra=reads_model(GrantChanges))
 def change_grants(
     opened: Admin, app: str, body: Body, everything: Everything = False
-) -> apps.GrantedTo:
+) -> grants.GrantedTo:
     """Change what a small app may reach."""
     given = value_of(body, GrantChanges).model_dump(exclude_none=True)
     # An empty text takes all of its kind away.
     lists = {kind: names or ("",) for kind, names in given.items()}
-    return apps.grant(opened, app, lists, all_=everything)
+    return grants.grant(opened, app, lists, all_=everything)
 
 
 @router.get(

@@ -33,7 +33,9 @@ async def operation_events(
     request: Request, uid: Annotated[UUID, Depends(_operation)], last_event_id: LastId = None
 ) -> AsyncIterator[ServerSentEvent]:
     """Stream an operation as it changes, as events `operation`."""
-    async for event in request.app.state.live_operations.listen(uid, last_event_id):
+    async for event in request.app.state.live_operations.listen(
+        uid, last_event_id, request.state.token_id
+    ):
         yield event
 
 
@@ -42,5 +44,7 @@ async def status_events(
     request: Request, name: Annotated[str, Depends(_app)], last_event_id: LastId = None
 ) -> AsyncIterator[ServerSentEvent]:
     """Stream the status of a small app's data as it changes, as events `status`."""
-    async for event in request.app.state.live_statuses.listen(name, last_event_id):
+    async for event in request.app.state.live_statuses.listen(
+        name, last_event_id, request.state.token_id
+    ):
         yield event

@@ -1,8 +1,9 @@
 """Endpoints of operations, the runs of actions."""
 
+from collections.abc import Collection
 from typing import Annotated
 
-from fastapi import Query
+from fastapi import Query, Request
 
 from models.operation import Cause, OperationState
 from models.roles import Permission
@@ -15,6 +16,8 @@ router = endpoints("operations", "/api")
 Reader = Annotated[Installation, in_app(Permission.READ)]
 Operator = Annotated[Installation, in_app(Permission.OPERATE)]
 Limit = Annotated[int, Query(ge=1, le=1000)]
+# The small app in which an operation is looked for, None for all, and its id.
+Asked = tuple[str | None, str]
 
 
 @router.get("/operations")
@@ -27,8 +30,9 @@ def list_operations(
     until: Annotated[str | None, Query(description="Recorded before then.")] = None,
     limit: Limit = 50,
     cursor: str | None = None,
+    all_apps: bool = False,
 ) -> operations.OperationPage:
-    """Return a page of a small app's operations, the last recorded first."""
+    """Return a page of the operations of a small app, or of the first 100; last recorded first."""
     wanted = operations.Filter(
         action=action,
         states=tuple(state or ()),
@@ -36,7 +40,7 @@ def list_operations(
         since=since,
         until=until,
     )
-    return operations.page(opened, wanted, limit, cursor)
+    return operations.page(opened, wanted, limit, cursor, all_apps=all_apps)
 
 
 @router.get("/operations:newest")
@@ -49,21 +53,45 @@ def list_newest(
         str | None,
         Query(description="Of occurrences from then on; a duration such as P1D is back from now."),
     ] = None,
+    all_apps: bool = False,
 ) -> operations.Operations:
-    """List the operations of a small app's latest occurrences, the newest first."""
-    return operations.list_operations(opened, action, state or (), limit, since)
+    """List the operations of the latest occurrences of a small app, or of all; newest first."""
+    wanted = (action, state or (), limit, since)
+    return operations.list_operations(opened, *wanted, all_apps=all_apps)
 
 
 @router.get("/operations/{id}")
-def show_operation(opened: Reader, id: str) -> operations.Operation:
+async def show_operation(request: Request, opened: Reader, id: str) -> operations.Operation:
     """Show an operation with its attempts and notices."""
-    return operations.show(opened, id)
+    shown: operations.Operation = await request.app.state.shown.get(_asked(opened, id))
+    return shown
 
 
 @router.get("/operations/{id}/state")
-def get_operation_state(opened: Reader, id: str) -> operations.OperationStateView:
+async def get_operation_state(
+    request: Request, opened: Reader, id: str
+) -> operations.OperationStateView:
     """Return the state of an operation, `unknown` if it does not exist."""
-    return operations.state(opened, id)
+    state: operations.OperationStateView = await request.app.state.states.get(_asked(opened, id))
+    return state
+
+
+def read_shown(opened: Installation, asked: Collection[Asked]) -> dict[Asked, operations.Operation]:
+    """Return each operation for those who asked for it at the same time; raises NotFound."""
+    return {(app, id): operations.show(opened.seen_in(app), id) for app, id in asked}
+
+
+def read_states(
+    opened: Installation, asked: Collection[Asked]
+) -> dict[Asked, operations.OperationStateView]:
+    """Return the states that are asked for in one small app, or in the installation."""
+    (app,) = {app for app, _ in asked}
+    found = operations.states(opened.seen_in(app), [id for _, id in asked])
+    return {(app, id): state for id, state in found.items()}
+
+
+def _asked(opened: Installation, id: str) -> Asked:
+    return (opened.app_name if opened.is_bound else None), id
 
 
 @router.get("/operations/{id}/logs")

@@ -20,6 +20,7 @@ from web.dashboard.instants import in_zone
 from web.dashboard.rendering import Page, render, render_part, see
 from web.dashboard.session import Visitor, changing, viewing
 from web.dashboard.texts import say
+from web.live import UNAUTHORIZED
 
 router = APIRouter(include_in_schema=False)
 Viewer = Annotated[Visitor, viewing()]
@@ -75,6 +76,7 @@ def list_operations(
         "states": list(OperationState),
         "causes": list(Cause),
         "apps": names,
+        "names_apps": all_apps and len(names) > 1,
         "app": opened.app_name if opened.is_bound else "",
     }
     return render(request, "operations.html", values, 404 if fault else 200)
@@ -96,7 +98,12 @@ async def watch_operation(
     request: Request, visitor: Viewer, uid: Annotated[UUID, Depends(_uid)]
 ) -> AsyncIterator[ServerSentEvent]:
     """Send the live part of the page whenever the operation changes, up to its end."""
-    async for event in request.app.state.live_operations.listen(uid, None):
+    live = request.app.state.live_operations
+    async for event in live.listen(uid, None, visitor.session_id):
+        if event.event == UNAUTHORIZED:
+            following = {"following": f"/operations/{uid}"}
+            yield ServerSentEvent(raw_data=render_part(request, "session_over.html", following))
+            yield ServerSentEvent(event="over", raw_data="")
         if event.id is None:
             return
         values = await anyio.to_thread.run_sync(_values, visitor, str(uid))

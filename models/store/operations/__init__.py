@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 import sqlalchemy as sa
@@ -20,6 +20,8 @@ from models.tables import (
     small_apps,
 )
 from runtime.database import default_engine, is_made, reading
+
+Id = TypeVar("Id", bound=UUID | str)
 
 # How long a process has to send an operation that it recorded or reserved.
 RESERVED_FOR = timedelta(seconds=30)
@@ -95,29 +97,37 @@ def get_operation_state(
     Reads only the database: that of `connection`, or of this process's settings. If an embedded
     database was never created, no operation is known.
     """
-    try:
-        wanted = operation_id if isinstance(operation_id, UUID) else UUID(str(operation_id))
-    except ValueError:
-        return UNKNOWN
-    query = sa.select(operations.c.state).where(
-        operations.c.id == wanted, scope.has(operations.c.small_app_id)
-    )
     if connection is not None:
-        state = connection.execute(query).scalar_one_or_none()
-    elif is_made(engine := default_engine()):
-        with reading(engine) as opened:
-            state = opened.execute(query).scalar_one_or_none()
-    else:
-        state = None
-    return UNKNOWN if state is None else OperationState(state)
+        return states_of(connection, [operation_id], scope)[operation_id]
+    if not is_made(engine := default_engine()):
+        return UNKNOWN
+    with reading(engine) as opened:
+        return states_of(opened, [operation_id], scope)[operation_id]
+
+
+def states_of(
+    connection: sa.Connection, ids: Collection[Id], scope: Scope
+) -> dict[Id, OperationState | str]:
+    """Return the state of each operation, or `unknown`, as `get_operation_state` does."""
+    wanted = {id: uid for id in ids if (uid := _uuid(id)) is not None}
+    query = sa.select(operations.c.id, operations.c.state).where(
+        operations.c.id.in_(set(wanted.values())), scope.has(operations.c.small_app_id)
+    )
+    found = {row.id: OperationState(row.state) for row in connection.execute(query)}
+    return {id: found.get(wanted.get(id), UNKNOWN) for id in ids}
+
+
+def _uuid(id: UUID | str) -> UUID | None:
+    try:
+        return id if isinstance(id, UUID) else UUID(str(id))
+    except ValueError:
+        return None
 
 
 def get(connection: sa.Connection, operation_id: UUID, scope: Scope) -> dict[str, Any]:
     """Return an operation of the scope with its action's name; raises NotFound."""
     row = connection.execute(
-        with_action_name().where(
-            operations.c.id == operation_id, scope.has(operations.c.small_app_id)
-        )
+        with_names().where(operations.c.id == operation_id, scope.has(operations.c.small_app_id))
     ).one_or_none()
     if row is None:
         raise NotFound(f"no operation has the id {operation_id}", SEE_OPERATIONS)
@@ -135,7 +145,7 @@ def beginning_with(connection: sa.Connection, digits: str, scope: Scope) -> list
 
 def by_ids(connection: sa.Connection, ids: Sequence[UUID]) -> list[dict[str, Any]]:
     """Return those operations of `ids` that exist, with their actions' names."""
-    query = with_action_name().where(is_among(connection, operations.c.id, ids))
+    query = with_names().where(is_among(connection, operations.c.id, ids))
     return [dict(row._mapping) for row in connection.execute(query)]
 
 
@@ -152,7 +162,7 @@ def recent(
 
     With `since`, only those of occurrences at or after it.
     """
-    query = with_action_name().order_by(operations.c.occurrence_at.desc(), operations.c.id)
+    query = with_names().order_by(operations.c.occurrence_at.desc(), operations.c.id)
     if small_app_id is not None:
         query = query.where(operations.c.small_app_id == small_app_id)
     if uid is not None:
@@ -188,8 +198,15 @@ def counts_by_state(connection: sa.Connection, since: datetime) -> dict[str, int
     return {row[0]: row[1] for row in connection.execute(query)}
 
 
-def with_action_name() -> sa.Select[Any]:
-    """Return the query of operations with the names of their actions."""
-    return sa.select(operations, actions.c.name.label("action_name")).join(
-        actions, actions.c.uid == operations.c.action_uid
+def with_names() -> sa.Select[Any]:
+    """Return the query of operations with their action's name, and their app's name and zone."""
+    names = (
+        actions.c.name.label("action_name"),
+        small_apps.c.name.label("app"),
+        small_apps.c.zone.label("zone"),
+    )
+    return (
+        sa.select(operations, *names)
+        .join(actions, actions.c.uid == operations.c.action_uid)
+        .join(small_apps, small_apps.c.id == operations.c.small_app_id)
     )

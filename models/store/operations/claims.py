@@ -166,6 +166,19 @@ def _start(
     return connection.execute(_START, given).one_or_none()
 
 
+def start_foreign(
+    connection: sa.Connection, id: UUID, worker: str, steps: list[dict[str, Any]]
+) -> None:
+    """Start the first attempt of an operation that another scheduler began, paused or not.
+
+    The caller recorded it in the same transaction.
+    """
+    started = move(OperationState.RUNNING, operations.c.id == id, worker=worker, steps=steps)
+    row = connection.execute(started.returning(operations.c.started_at)).one()
+    begun = {"operation_id": id, "attempt": 1, "worker": worker, "started_at": row.started_at}
+    connection.execute(_ATTEMPT, begun | {"state": OperationState.RUNNING})
+
+
 def _claimed(
     connection: sa.Connection, recorded: Recorded, attempt: int, worker: str, row: sa.Row[Any]
 ) -> Claim:

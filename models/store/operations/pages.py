@@ -9,7 +9,7 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from models.sql import is_among
-from models.store.operations import by_ids, with_action_name
+from models.store.operations import by_ids, with_names
 from models.tables import actions, operations
 
 
@@ -36,7 +36,7 @@ def page(connection: sa.Connection, wanted: Wanted, limit: int) -> list[dict[str
     at, id = operations.c.recorded_at, operations.c.id
     if len(wanted.small_app_ids) != 1:
         return _of_several(connection, wanted, limit)
-    query = _wanted(with_action_name(), connection, wanted, wanted.small_app_ids[0])
+    query = _wanted(with_names(), connection, wanted, wanted.small_app_ids[0])
     ordered = query.order_by(at.desc(), id).limit(limit)
     return [dict(row._mapping) for row in connection.execute(ordered)]
 

@@ -105,6 +105,21 @@ def becomes(engine: sa.Engine, id: UUID, state: str) -> dict[str, Any]:
     return row_of(engine, id)
 
 
+def test_one_connection_holds_one_operation(
+    engine: sa.Engine, settings: Settings, task: Asked
+) -> None:
+    first = make_sent(engine, settings)
+    second = make_sent(engine, settings, name="the other")
+    task.start(first)
+
+    asked = task.claim(second)
+
+    assert asked == {"state": "refused", "reason": f"this connection holds {first}"}
+    assert row_of(engine, second)["state"] == "queued"
+    assert task.ask("end", outcome="success", progress={}) == {"state": "success"}
+    assert row_of(engine, first)["state"] == "success"
+
+
 def test_a_task_claims_begins_reports_and_ends(
     engine: sa.Engine, settings: Settings, task: Asked
 ) -> None:

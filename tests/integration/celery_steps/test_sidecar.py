@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from celery_steps import agent_socket
 from celery_steps.agent import LONGEST_LINE, Agent
 from celery_steps.agent_socket import check_folder, listening
 from minutehand.agents import AgentBeside
@@ -182,3 +183,56 @@ def test_a_folder_in_which_all_may_write_is_refused(tmp_path: Path) -> None:
         check_folder(open_to_all)
     open_to_all.chmod(0o1777)
     check_folder(open_to_all)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
+def test_a_folder_that_another_account_or_group_may_change_is_refused(tmp_path: Path) -> None:
+    theirs = tmp_path / "theirs"
+    theirs.mkdir()
+    os.chown(theirs, 65_534, 0)
+    with pytest.raises(Refused, match="belongs to the account 65534, which could replace"):
+        check_folder(theirs)
+
+    os.chown(theirs, 0, 65_534)
+    theirs.chmod(0o775)
+    with pytest.raises(Refused, match=f"the group 65534 may write in .*chmod g-w {theirs}"):
+        check_folder(theirs)
+    theirs.chmod(0o755)
+    check_folder(theirs)
+
+
+def test_connections_are_bounded_and_one_that_closes_makes_room(
+    monkeypatch: pytest.MonkeyPatch, engine: sa.Engine, settings: Settings, path: Path
+) -> None:
+    monkeypatch.setattr(agent_socket, "MOST_CONNECTIONS", 2)
+
+    for _ in serving(engine, settings, path, None):
+        # The probe of `serving` may still have its place.
+        assert wait_for(lambda: answers(path) and not answers_beside(path), 10)
+        assert wait_for(lambda: answers(path), 10)
+
+
+def answers(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as opened:
+        opened.connect(str(path))
+        return is_answered(opened)
+
+
+def answers_beside(path: Path) -> bool:
+    """Whether a connection is answered while two others are open."""
+    with (
+        socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as first,
+        socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as second,
+    ):
+        for one in (first, second):
+            one.connect(str(path))
+            is_answered(one)
+        return answers(path)
+
+
+def is_answered(opened: socket.socket) -> bool:
+    try:
+        opened.sendall(b'{"verb": "beat", "n": 1}\n')
+        return opened.recv(1024) != b""
+    except OSError:
+        return False

@@ -414,6 +414,23 @@ def test_the_actions_of_all_small_apps_are_listed(call: Call, write: Write) -> N
     ]
 
 
+def test_the_operations_of_all_small_apps_name_their_app(call: Call, write: Write) -> None:
+    call("app", "add", write({"name": "shop"}, "shop.json"))
+    for app, name in (("shop", "theirs"), ("default", "mine")):
+        call("--app", app, "action", "add", write(make_document(name=name)))
+        call("--app", app, "action", "run", name)
+
+    one, all_ = call("operation", "list"), call("operation", "list", "-A")
+    listed = call("operation", "list", "--all-apps", "--json").json
+
+    assert one.out.startswith("ID ")
+    assert all_.out.startswith("APP      ID ")
+    assert {(row["app"], row["action_name"]) for row in listed} == {
+        ("shop", "theirs"),
+        ("default", "mine"),
+    }
+
+
 def test_a_daemon_that_was_stopped_does_not_tick(call: Call, tmp_path: Path) -> None:
     engine = make_engine(load_settings(tmp_path / "home", {}))
     with engine.begin() as connection:

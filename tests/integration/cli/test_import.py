@@ -1,6 +1,7 @@
 """`minutehand import …`: actions out of other schedulers' entries."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -121,3 +122,57 @@ def test_an_export_as_json_can_be_applied_again(call: Call, write: Write) -> Non
         ("close", "unchanged"),
         ("night", "unchanged"),
     }
+
+
+@pytest.mark.only_here
+def test_jobs_of_apscheduler(call: Call, write: Write) -> None:
+    job = {
+        "id": "close",
+        "name": "close",
+        "func": "shop:close",
+        "trigger": {
+            "type": "cron",
+            "fields": {"hour": "7", "minute": "30", "second": "0"},
+            "timezone": "Europe/Paris",
+        },
+    }
+    jobs = [job, {**job, "id": "report", "func": "os:getcwd"}]
+    file = write({"minutehand_apscheduler": 1, "apscheduler": "3.11.3", "jobs": jobs}, "jobs.json")
+    made = call("import", "apscheduler", file)
+
+    assert made.code == 1
+    assert made.json[0]["operations"] == {"celery_task": {"task": "shop.close"}}
+    close, report, *_ = made.err.splitlines()
+    assert close == "same     close (jobs.json close)"
+    assert report.startswith("cannot   report (jobs.json report): it calls os:getcwd in the")
+    missing = call("import", "apscheduler", "sqlite:////nowhere/jobs.db")
+    assert (missing.code, missing.err[:7]) == (2, "error: ")
+
+
+def test_jobs_of_a_list_keep_their_grid(call: Call, write: Write) -> None:
+    jobs = [{"url": f"https://example.com/{n}", "interval_s": 300} for n in "abc"]
+    file = write([*jobs, {"url": "https://example.com/d", "interval_s": 0}], "jobs.json")
+    first, second = (call("import", "jobs", file, "--apply") for _ in range(2))
+
+    assert (first.code, first.out) == (1, "created 3, changed 0, unchanged 0\n")
+    assert (second.code, second.out) == (1, "created 0, changed 0, unchanged 3\n")
+    assert "cannot   https://example.com/d (" in first.err
+    starts = [one["when"]["starting_at"][-4:-1] for one in call("import", "jobs", file).json]
+    assert starts == [":01", ":41", ":21"] or len(set(starts)) == 3
+
+
+@pytest.mark.only_here
+def test_manifests_and_timers_are_read_from_files(call: Call, write: Write, tmp_path: Path) -> None:
+    text = "kind: CronJob\nmetadata: {name: a}\nspec: {schedule: '0 9 * *'}\n---\nkind: Pod\n"
+    manifest, timer = tmp_path / "jobs.yaml", tmp_path / "backup.timer"
+    manifest.write_text(text)
+    timer.write_text("[Timer]\nOnCalendar=daily\n")
+    made = call("import", "kubernetes", str(manifest)), call("import", "systemd", str(timer))
+
+    assert [one.code for one in made] == [1, 1]
+    assert "a (jobs.yaml CronJob 1): its schedule '0 9 * *' has 4 fields" in made[0].err
+    assert "backup (backup.timer): its service file is not beside it" in made[1].err
+    refused = call("import", "kubernetes", write({"kind": "Pod"}, "pod.yaml"))
+    assert (refused.code, refused.err) == (
+        2, "error: pod.yaml has no CronJob; name a file with `kind: CronJob`\n",
+    )  # fmt: skip

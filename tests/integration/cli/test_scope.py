@@ -33,6 +33,7 @@ BY_ID = [
     ("app", "apply", "{document}"),
     ("app", "add", "{document}"),
     ("action", "list", "--all-apps"),
+    ("operation", "list", "--all-apps"),
 ]
 
 

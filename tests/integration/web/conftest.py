@@ -15,7 +15,8 @@ from models.roles import Role
 from runtime.config import Settings
 from runtime.web_settings import WorkSettings
 from tests.web_server import serving
-from views import apps, changes, tokens
+from views import changes, tokens
+from views.apps import changes as app_changes
 from views.installation import Installation
 from web.app import make_app
 
@@ -117,7 +118,7 @@ def desk(settings: Settings, serve: Serve, pop_timeout_s: float) -> Web:
 
 def with_shop(web: Web) -> Web:
     """Store the small app and its action."""
-    apps.create(web.opened, ("", SHOP))
+    app_changes.create(web.opened, ("", SHOP))
     shop = web.opened.for_request(APP, is_bound=True, bearer="tests")
     changes.add(shop, [NIGHTLY])
     return web

@@ -29,7 +29,7 @@ from tests.factories import author, make_app, make_operation, row_of, update_ope
 from tests.integration.web.conftest import Serve, Web
 from tests.integration.web.jobs import NOON, URL, make_due, make_job
 from tests.servers import Broker
-from views import apps
+from views.apps import changes
 
 LEASE = timedelta(seconds=45)
 ID = id_of(URL)
@@ -328,7 +328,7 @@ def test_an_unknown_lease_or_job_is_404(desk: Web) -> None:
 
 @pytest.mark.parametrize("pop_timeout_s", [0.5])
 def test_a_token_of_another_app_neither_gets_nor_reports_a_job(desk: Web) -> None:
-    apps.create(desk.opened, ("", {"name": "other", "zone": "UTC"}))
+    changes.create(desk.opened, ("", {"name": "other", "zone": "UTC"}))
     id = make_due(desk.engine, make_job(desk.engine))
     stranger, own = desk.client(Role.WORKER, "other"), desk.client(Role.WORKER, "default")
 

@@ -2,12 +2,17 @@
 
 import json
 from collections.abc import Iterator
+from typing import Any
 from uuid import UUID
 
 import httpx
+import pytest
+import sqlalchemy as sa
 
 from models.roles import Role
+from models.sql import database_now
 from models.store.operations.claims import claim
+from models.tables import tokens
 from tests.integration.web.conftest import APP, Web
 
 
@@ -73,3 +78,27 @@ def test_what_does_not_exist_has_no_events(web_on_sqlite: Web) -> None:
 
     assert client.get(f"/api/operations/{UUID(int=1)}/events").status_code == 404
     assert client.get("/api/apps/default/status/events").status_code == 404
+
+
+@pytest.mark.parametrize(
+    "ending",
+    [
+        pytest.param({"revoked_at": database_now()}, id="revoked"),
+        pytest.param({"expires_at": database_now()}, id="expired"),
+    ],
+)
+def test_a_stream_ends_with_its_token(web: Web, ending: dict[str, Any]) -> None:
+    kept, lost = web.client(Role.VIEWER, APP), web.client(Role.VIEWER, APP)
+    id = web.client(Role.OPERATOR, APP).post("/api/actions/nightly:run").json()["id"]
+    path = f"/api/operations/{id}/events"
+    with kept.stream("GET", path) as stays, lost.stream("GET", path) as ends:
+        still, came = events(stays), events(ends)
+        next(still), next(came)
+        token = lost.headers["Authorization"].split("_")[1]
+        with web.opened.engine.begin() as connection:
+            connection.execute(sa.update(tokens).where(tokens.c.id == token).values(ending))
+
+        assert [name for name, _, _ in came] == ["unauthorized"]
+        assert lost.get(path).status_code == 401
+        web.client(Role.OPERATOR, APP).post(f"/api/operations/{id}:cancel")
+        assert next(still)[2]["state"] == "cancelled"

@@ -39,7 +39,7 @@ def test_days_that_must_both_match_are_refused_where_a_rule_would_take_either() 
     with pytest.raises(CannotMove, match="8-14 and day_of_week 1 must both match") as refused:
         rule("0", "9", "8-14", "*", "1")
 
-    assert "let the task return unless the weekday is 1" in refused.value.instead
+    assert "let the work end at once unless the weekday is 1" in refused.value.instead
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,8 @@ from celery.schedules import crontab, schedule
 
 from cron import CronSchedule
 from models.action import ParseContext, parse_action
-from moving.to_beat import Exported, exported, text_of
+from moving.exported import Exported
+from moving.to_beat import exported, text_of
 from tasks.built_in import built_in_steps
 
 NOW = datetime(2026, 11, 22, 15, tzinfo=UTC)

@@ -44,7 +44,8 @@ def test_the_built_in_steps_are_declared_in_the_order_in_which_they_run() -> Non
     declared = [spec.name for spec in STEPS.values() if spec.available]
 
     assert declared == [
-        "refresh", "publish", "send_email", "send_execsum", "maintenance", "celery_task", "job",
+        "command", "refresh", "publish", "send_email", "send_execsum", "maintenance", "celery_task",
+        "job",
     ]  # fmt: skip
 
 

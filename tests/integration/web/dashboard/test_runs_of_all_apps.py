@@ -1,10 +1,14 @@
 """The list of runs of all small apps."""
 
+import re
+
 import pytest
 
 from tests.integration.web.conftest import APP, Web
 from tests.integration.web.dashboard.conftest import Browse
 from views import operations
+from views.apps import changes
+from views.runs import run
 
 FIRST = "runs of the first 1 small apps"
 
@@ -20,3 +24,20 @@ def test_small_apps_that_are_left_out_are_mentioned(
     assert FIRST in everything.get("/operations").text
     assert FIRST not in everything.get("/operations", params={"app": APP}).text
     assert FIRST not in bound.get("/operations").text
+
+
+def test_the_list_and_the_api_name_the_small_app_of_each_run(
+    web_on_sqlite: Web, browse: Browse
+) -> None:
+    changes.create(web_on_sqlite.opened, ("", {"name": "other", "zone": "UTC"}))
+    run(web_on_sqlite.opened.for_request(APP, is_bound=True, bearer="tests"), "nightly")
+    everything, bound = browse(web_on_sqlite), browse(web_on_sqlite, app=APP)
+    cell = re.compile(r"<td>shop</td>")
+    api = web_on_sqlite.client()
+
+    assert cell.search(everything.get("/operations").text)
+    assert not cell.search(everything.get("/operations", params={"app": APP}).text)
+    assert not cell.search(bound.get("/operations").text)
+    for path in ("/api/operations:newest", "/api/operations"):
+        assert APP in api.get(path, params={"all_apps": True}).text
+        assert APP not in api.get(path).text

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.arguments import DryRun, Timeout, Wait, door, existing, of
+from cli.arguments import AllApps, DryRun, Timeout, Wait, door, existing, of
 from cli.render import print_lines, progress, show, text_of
 from cli.tree import group
 from cli.watching import Watch, show_asked
@@ -122,7 +122,7 @@ def edit(context: typer.Context, action: Name, yes: Yes = False) -> None:
 
     A faulty document goes back to the editor. If nothing is stored, the draft is kept.
     """
-    from cli import editing
+    from cli.actions import editing
 
     is_asking = not yes
     if is_asking and not sys.stdin.isatty():
@@ -152,9 +152,7 @@ def rename(
 @commands.command("list")
 def list_actions(
     context: typer.Context,
-    all_apps: Annotated[
-        bool, typer.Option("--all-apps", help="Show all small apps, instead of --app.")
-    ] = False,
+    all_apps: AllApps = False,
     unhealthy: Annotated[bool, typer.Option("--unhealthy", help="Only unhealthy actions.")] = False,
     owner: Annotated[str | None, typer.Option(help="Only actions of this owner.")] = None,
     again: Watch = False,

@@ -1,0 +1,246 @@
+"""Jobs of APScheduler 3: as `python -m minutehand apscheduler` writes them, or from its table."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Annotated, Any
+
+import sqlalchemy as sa
+from pydantic import BeforeValidator, Field, JsonValue
+
+from models.action.policy import LONGEST_LOOK_BACK, SHORTEST_LOOK_BACK
+from models.document import Document, read_document
+from models.durations import format_span
+from models.errors import InvalidDocument, Problem
+from models.errors import Refused as RefusedCommand
+from models.parsing import Reading
+from models.values import Flag, format_instant, parse_list, parse_text
+from moving.apscheduler_fires import NOT_COMPARED, TriggerFires, is_engine_here
+from moving.apscheduler_pickle import job_of
+from moving.apscheduler_rules import rule_of
+from moving.celery_work import work_of
+from moving.entries import CannotMove, Entry, Refused
+
+VERSION = 1
+OWNER = "import:apscheduler"
+TABLE = "apscheduler_jobs"
+MOST_ROWS = 100_000
+LONGEST_PICKLE = 1_000_000
+COMMAND = "command"
+# Calls a function by its reference, as APScheduler does.
+CALL = (
+    "import importlib, json, operator, sys; m, _, f = sys.argv[1].partition(':'); "
+    "operator.attrgetter(f)(importlib.import_module(m))"
+    "(*json.loads(sys.argv[2]), **json.loads(sys.argv[3]))"
+)
+
+Text = Annotated[str, BeforeValidator(parse_text)]
+Items = Annotated[tuple[JsonValue, ...], BeforeValidator(parse_list)]
+
+
+# A field called `kwargs` collides with the **kwargs that mypy's plugin gives to __init__.
+class Job(Document):  # type: ignore[no-redef]
+    """One job; `unsaid` are the parts that JSON cannot hold."""
+
+    id: Text
+    name: Text
+    func: Text
+    args: Items = ()
+    kwargs: dict[str, JsonValue] = Field(default_factory=dict)
+    trigger: dict[str, JsonValue]
+    misfire_grace_time: int | None = None
+    coalesce: Flag = True
+    max_instances: int = 1
+    paused: Flag = False
+    unsaid: Items = ()
+
+
+class Jobs(Document):
+    """The jobs of one scheduler."""
+
+    minutehand_apscheduler: int
+    apscheduler: Text
+    jobs: tuple[Job, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What the functions of jobs become.
+
+    `allows` says which names are tasks that may be sent; `python` runs the other functions.
+    """
+
+    allows: Callable[[str], bool]
+    queue: str = "celery"
+    python: str | None = None
+
+
+def written_jobs(document: object) -> Iterator[Job | Refused]:
+    """Yield the jobs of a file; raises InvalidDocument."""
+    read, problems = read_document(Jobs, document, Reading())
+    if read is None or problems:
+        raise InvalidDocument(problems)
+    if read.minutehand_apscheduler != VERSION:
+        remedy = f"is another release's; write it with one that writes {VERSION}"
+        raise InvalidDocument(
+            [Problem("minutehand_apscheduler", read.minutehand_apscheduler, remedy)]
+        )
+    yield from read.jobs
+
+
+def stored_jobs(connection: sa.Connection, table: str = TABLE) -> Iterator[Job | Refused]:
+    """Yield the jobs of an SQLAlchemyJobStore; raises Refused for a database without them."""
+    if not sa.inspect(connection).has_table(table):
+        remedy = "name the job store's database, and its `tablename` with --table"
+        raise RefusedCommand(f"the database has no table {table!r}; {remedy}")
+    its: sa.ColumnClause[Any] = sa.column("id")
+    state: sa.ColumnClause[Any] = sa.column("job_state")
+    found = sa.select(its, state).select_from(sa.table(table)).order_by(its)
+    rows = connection.execute(found.limit(MOST_ROWS + 1)).all()
+    if len(rows) > MOST_ROWS:
+        raise RefusedCommand(f"the table {table} has more than {MOST_ROWS} rows")
+    for id, pickled in rows:
+        try:
+            yield _stored_job(pickled)
+        except CannotMove as error:
+            yield Refused(str(id), f"{table} {id}", error.why, error.instead)
+
+
+def _stored_job(pickled: object) -> Job:
+    if not isinstance(pickled, bytes | memoryview) or len(pickled) > LONGEST_PICKLE:
+        why = f"its state is no pickle of at most {LONGEST_PICKLE} bytes"
+        raise CannotMove(why, "let APScheduler save it again")
+    read, problems = read_document(Job, job_of(bytes(pickled)), Reading())
+    if read is None or problems:
+        parts = "; ".join(dict.fromkeys(problem.path for problem in problems))
+        raise CannotMove(f"it is not APScheduler's: {parts}", "let APScheduler save it again")
+    return read
+
+
+def entries_of(
+    jobs: Iterator[Job | Refused], where: str, work: Work, now: datetime
+) -> Iterator[Entry | Refused]:
+    """Yield the entries of jobs; `where` names their file or table."""
+    for job in jobs:
+        if isinstance(job, Refused):
+            yield job
+            continue
+        place = f"{where} {job.id}"
+        try:
+            yield _entry(job, place, work, now)
+        except CannotMove as error:
+            yield Refused(job.id, place, error.why, error.instead)
+
+
+def _entry(job: Job, where: str, work: Work, now: datetime) -> Entry:
+    if job.unsaid:
+        parts = "; ".join(map(str, job.unsaid))
+        raise CannotMove(f"JSON cannot hold {parts}", "pass texts and numbers to the function")
+    rule = rule_of(job.trigger, now)
+    operations, policy, remarks = _work(job, work)
+    bounds = {"starts_at": rule.starts_at, "ends_at": rule.ends_at}
+    is_compared = is_engine_here()
+    return Entry(
+        # The id is unique in the job store, the name need not be.
+        name=job.id,
+        where=where,
+        description="" if job.name in {job.id, job.func} else job.name,
+        owner=OWNER,
+        active=not job.paused,
+        operations=operations,
+        when=rule.when,
+        policy={
+            **policy,
+            **_late(job),
+            **{key: format_instant(at) for key, at in bounds.items() if at is not None},
+        },
+        remarks=(*remarks, *rule.remarks, *(() if is_compared else (NOT_COMPARED,))),
+        fires=TriggerFires(job.trigger) if is_compared else None,
+    )
+
+
+def _late(job: Job) -> dict[str, str]:
+    """Return how late a run may begin, and which of several late ones do."""
+    grace = LONGEST_LOOK_BACK
+    if job.misfire_grace_time is not None and job.misfire_grace_time < grace.total_seconds():
+        grace = max(timedelta(seconds=job.misfire_grace_time), SHORTEST_LOOK_BACK)
+    found = {"look_back": format_span(grace)}
+    return found if job.coalesce else {**found, "catch_up": "all"}
+
+
+Operations = tuple[dict[str, Any], dict[str, Any], tuple[str, ...]]
+
+
+def _work(job: Job, work: Work) -> Operations:
+    """Return the operations of a job, the overlap of its runs, and what else differs."""
+    module, _, function = job.func.partition(":")
+    owner, _, method = f"{module}.{function}".rpartition(".")
+    if method in SENDERS:
+        task, args, kwargs, options = SENDERS[method](owner, job)
+        operations, remarks = work_of(task, args, kwargs, {"queue": work.queue, **options})
+        # The function that sends ends at once: the next run never finds it running.
+        return operations, {"overlap": "allow"}, remarks
+    overlap, remarks = _overlap(job)
+    name = f"{module}.{function}"
+    if work.allows(name):
+        operations, more = work_of(name, job.args, job.kwargs, {"queue": work.queue})
+        return operations, overlap, (*remarks, *more)
+    if work.python is not None:
+        run = [work.python, "-c", CALL, job.func, *map(json.dumps, (job.args, job.kwargs))]
+        return {COMMAND: {"run": run}}, overlap, remarks
+    why = f"it calls {job.func} in the scheduler's process, which is no Celery task here"
+    instead = f"make it one and allow {name!r} in SCHED_CELERY_TASKS, or run it with --python PATH"
+    raise CannotMove(why, instead)
+
+
+def _overlap(job: Job) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return whether runs may overlap, and what differs."""
+    if job.max_instances > 1:
+        remark = f"APScheduler runs at most {job.max_instances} at once, the action any number"
+        return {"overlap": "allow"}, (remark,)
+    if job.coalesce:
+        return {}, ()
+    # APScheduler runs the late ones of a job one after the other.
+    remark = "a run that is due during the last one waits, and APScheduler skips it"
+    return {"overlap": "queue"}, (remark,)
+
+
+Sent = tuple[str, list[Any], dict[str, Any], dict[str, Any]]
+
+
+def _call(job: Job, names: tuple[str, ...]) -> dict[str, Any]:
+    """Return the arguments of a call by their names; raises CannotMove for too many."""
+    if len(job.args) > len(names):
+        shown = ", ".join(names)
+        raise CannotMove(f"{job.func} has over {len(names)} arguments", f"name those after {shown}")
+    return {**dict(zip(names, job.args, strict=False)), **job.kwargs}
+
+
+def _sent(task: object, given: dict[str, Any], job: Job) -> Sent:
+    args, kwargs = given.pop("args", None) or [], given.pop("kwargs", None) or {}
+    if not isinstance(task, str) or not isinstance(args, list) or not isinstance(kwargs, dict):
+        why = f"the arguments of {job.func} are no name, list and object"
+        raise CannotMove(why, "write the task's name, its args and its kwargs")
+    return task, args, kwargs, given
+
+
+def _send_task(_owner: str, job: Job) -> Sent:
+    given = _call(job, ("name", "args", "kwargs"))
+    return _sent(given.pop("name", None), given, job)
+
+
+def _apply_async(owner: str, job: Job) -> Sent:
+    return _sent(owner, _call(job, ("args", "kwargs")), job)
+
+
+def _delay(owner: str, job: Job) -> Sent:
+    return owner, list(job.args), dict(job.kwargs), {}
+
+
+# Functions of Celery that send a task.
+SENDERS: Mapping[str, Callable[[str, Job], Sent]] = {
+    "send_task": _send_task,
+    "apply_async": _apply_async,
+    "delay": _delay,
+}

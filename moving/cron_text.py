@@ -1,0 +1,46 @@
+"""Fields of other schedulers' cron rules as sets of values."""
+
+import re
+from collections.abc import Mapping
+
+from moving.entries import CannotMove
+
+RULES = "write an action with a cron rule or an interval for it"
+_PART = re.compile(r"(?:\*|(\w{1,9})(?:(?:-|\.\.)(\w{1,9}))?)(?:/(\d{1,4}))?", re.ASCII)
+
+
+def values_in(
+    name: str, text: str, low: int, high: int, names: Mapping[str, int] | None = None
+) -> set[int]:
+    """Return the values of a field: numbers, names, ranges and steps, separated by commas.
+
+    `n/step` goes on to the highest value. Raises CannotMove for anything else.
+    """
+    return {
+        value
+        for part in text.lower().split(",")
+        for value in _of_part(name, part.strip(), (low, high), names or {})
+    }
+
+
+def _of_part(name: str, part: str, bounds: tuple[int, int], names: Mapping[str, int]) -> range:
+    found = _PART.fullmatch(part)
+    low, high = bounds
+    if found is None:
+        raise CannotMove(f"its {name} {part[:60]!r} is no part of a cron rule", RULES)
+    first, last, step = (_number(one, names) for one in found.groups())
+    if step == 0 or -1 in (first, last):
+        raise CannotMove(f"its {name} {part[:60]!r} is no part of a cron rule", RULES)
+    if first is None:
+        return range(low, high + 1, step or 1)
+    end = last if last is not None else high if step else first
+    if not low <= first <= end <= high:
+        raise CannotMove(f"its {name} {part[:60]!r} is not within {low} to {high}", RULES)
+    return range(first, end + 1, step or 1)
+
+
+def _number(text: str | None, names: Mapping[str, int]) -> int | None:
+    """Return a number or that of a name, -1 for another word."""
+    if text is None:
+        return None
+    return int(text) if text.isdigit() else names.get(text, -1)

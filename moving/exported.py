@@ -1,0 +1,85 @@
+"""What becomes of an action in another scheduler."""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from models.action import ScheduledActionModel, plan_of
+from models.action.plan import IntervalTrigger, Plan
+from models.celery_task import HandOver
+from moving.comparison import difference
+from moving.entries import CannotMove, Fires
+from moving.outcomes import COMPARED, Kind
+
+KEEP = "keep it in Minutehand"
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """What becomes of an action: the other scheduler's entries by name, and what differs."""
+
+    name: str
+    kind: Kind
+    entries: Mapping[str, str] = field(default_factory=dict)
+    remarks: tuple[str, ...] = ()
+    why: str = ""
+    instead: str = ""
+
+    @classmethod
+    def refused(cls, name: str, error: CannotMove) -> "Exported":
+        """Return what becomes of an action that the other scheduler cannot have."""
+        return cls(name, "cannot", why=error.why, instead=error.instead)
+
+    @classmethod
+    def made(cls, name: str, entries: Mapping[str, str], remarks: tuple[str, ...]) -> "Exported":
+        """Return what becomes of an action, which is the same if nothing is remarked."""
+        return cls(name, "differs" if remarks else "same", entries, remarks)
+
+
+def compared(plan: Plan, fires: Fires, now: datetime) -> tuple[str, ...]:
+    """Return what differs in the instants of two years."""
+    found = difference(plan, fires, now, now + COMPARED)
+    if not found.count:
+        return ()
+    return (f"{found.count} instants of {found.total} in two years differ",)
+
+
+def task_of(plan: Plan) -> HandOver:
+    """Return the Celery task of a plan; raises CannotMove if it has none."""
+    if plan.hand_over is None:
+        raise CannotMove("it is not a celery_task: its steps run in Minutehand's workers", KEEP)
+    return plan.hand_over
+
+
+def options_of(handed: HandOver, queue: str) -> dict[str, object]:
+    """Return Celery's options of a message."""
+    expires = None if handed.expires is None else handed.expires.total_seconds()
+    options = {"priority": handed.priority, "headers": handed.headers, "expires": expires}
+    return {"queue": queue, **{name: one for name, one in options.items() if one not in (None, {})}}
+
+
+def lost(action: ScheduledActionModel, other: str, *, keeps: Collection[str] = ()) -> Iterator[str]:
+    """Yield what the other scheduler does not do, unless it `keeps` that."""
+    policy, plan = action.policy, plan_of(action)
+    facts = {
+        "overlap": (
+            plan.overlap != "allow",
+            f"{other} sends whether or not the last run has ended (overlap {plan.overlap})",
+        ),
+        "catch_up": (plan.catch_up == "all", f"{other} does not catch up"),
+        "retry": (plan.max_attempts > 1, f"{other} does not retry"),
+        "time_limit": (policy.time_limit is not None, f"{other} has no time limits"),
+        "bounds": (bool(plan.starts_at or plan.ends_at), "starts_at and ends_at are left out"),
+        "hooks": (
+            bool(plan.hooks and (plan.hooks.on_success or plan.hooks.on_failure)),
+            "hooks are left out",
+        ),
+        "jitter": (
+            any(
+                isinstance(one, IntervalTrigger) and (one.jitter or one.tolerance)
+                for one in plan.triggers
+            ),
+            "jitter and tolerance are left out",
+        ),
+    }
+    yield from (text for name, (is_so, text) in facts.items() if is_so and name not in keeps)

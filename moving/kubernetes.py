@@ -1,0 +1,248 @@
+"""CronJobs of Kubernetes, as entries."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+from cron import CronSchedule, InvalidRule
+from cron.fields import DAY, FIELDS, MONTH, WEEKDAY, Field
+from models.action.policy import LONGEST_LOOK_BACK, SHORTEST_LOOK_BACK
+from models.durations import format_span
+from models.errors import Refused as RefusedCommand
+from moving.celery_rules import all_of, ranges_of
+from moving.cron_text import RULES, values_in
+from moving.entries import CannotMove, Entry, Refused
+from moving.wall_fires import WallFires
+
+OWNER = "import:kubernetes"
+COMMAND = "command"
+OVERLAPS = {"Allow": "allow", "Forbid": "skip", "Replace": "replace"}
+# The policy has no longer limit; a CronJob without one has none.
+LONGEST_RUN = timedelta(days=7)
+# As Kubernetes waits before it starts a failed pod again, up to six minutes.
+BACKOFF = ["PT10S", "PT20S", "PT40S", "PT1M20S", "PT2M40S", "PT5M20S", "PT6M"]
+RETRIES = 6
+NICKNAMES = {
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+    "@monthly": "0 0 1 * *",
+    "@weekly": "0 0 * * 0",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@hourly": "0 * * * *",
+}
+_ZONED = re.compile(r"(?:CRON_)?TZ=(\S+)\s+(.*)", re.ASCII)
+_REFERENCE = re.compile(r"(\$?)\$\(([^()]+)\)")
+
+
+def entries_of(documents: Sequence[Any], zone: str, file: str) -> Iterator[Entry | Refused]:
+    """Yield the CronJobs of YAML documents; raises Refused if there are none.
+
+    `zone` is that of the cluster's controller, for those without `timeZone`.
+    """
+    found = [one for document in documents for one in _cron_jobs(document)]
+    if not found:
+        raise RefusedCommand(f"{file} has no CronJob; name a file with `kind: CronJob`")
+    for number, one in enumerate(found):
+        meta = _mapping(one, "metadata")
+        place = (meta.get("namespace"), meta.get("name") or f"CronJob {number + 1}")
+        name = "/".join(str(part) for part in place if part not in (None, "default"))
+        where = f"{file} CronJob {number + 1}"
+        try:
+            yield _entry(name, where, _mapping(one, "spec"), zone)
+        except CannotMove as error:
+            yield Refused(name, where, error.why, error.instead)
+
+
+def _cron_jobs(document: Any) -> Iterator[Mapping[str, Any]]:
+    if not isinstance(document, Mapping):
+        return
+    if document.get("kind") == "CronJob":
+        yield document
+    elif isinstance(items := document.get("items"), list):
+        for one in items:
+            yield from _cron_jobs(one)
+
+
+def _mapping(parent: Any, key: str) -> Mapping[str, Any]:
+    """Return an object of a manifest, empty if it is absent; raises CannotMove for another."""
+    found = parent.get(key) if isinstance(parent, Mapping) else None
+    if found is None:
+        return {}
+    if not isinstance(found, Mapping):
+        raise CannotMove(f"its {key} {str(found)[:60]!r} is no object", "correct the manifest")
+    return found
+
+
+def _entry(name: str, where: str, spec: Mapping[str, Any], zone: str) -> Entry:
+    job = _mapping(_mapping(spec, "jobTemplate"), "spec")
+    when, fires = _when(str(spec.get("schedule") or ""), str(spec.get("timeZone") or zone))
+    command, remarks = _command(job)
+    if fires is None:
+        remarks += ("its grid begins when the action is stored",)
+    return Entry(
+        name=name,
+        where=where,
+        owner=OWNER,
+        active=spec.get("suspend") is not True,
+        operations={COMMAND: command},
+        when=when,
+        policy={**_late(spec), **_limits(job)},
+        remarks=remarks,
+        fires=fires,
+    )
+
+
+def _when(schedule: str, zone: str) -> tuple[dict[str, str], WallFires | None]:
+    zoned = _ZONED.fullmatch(schedule.strip())
+    if zoned:
+        zone, schedule = zoned[1], zoned[2]
+    if schedule.startswith("@every "):
+        return {"every": format_span(_go_duration(schedule[7:].strip()))}, None
+    rule = rule_of(NICKNAMES.get(schedule.strip(), schedule))
+    try:
+        CronSchedule(rule, zone)
+    except InvalidRule as error:
+        raise CannotMove(str(error), "correct the manifest") from None
+    return {"cron_rule": rule, "timezone": zone}, WallFires(rule, zone)
+
+
+def _go_duration(text: str) -> timedelta:
+    found = re.fullmatch(r"(?:(\d{1,6})h)?(?:(\d{1,6})m)?(?:(\d{1,6})s)?", text, re.ASCII)
+    parts = [int(one or 0) for one in found.groups()] if found else []
+    if not any(parts):
+        raise CannotMove(f"its interval {text[:60]!r} is no whole number of seconds", RULES)
+    return timedelta(hours=parts[0], minutes=parts[1], seconds=parts[2])
+
+
+def rule_of(text: str) -> str:
+    """Return the cron rule with the days and times of a schedule; raises CannotMove.
+
+    Only a day that is `*` leaves the decision to the other field of days: `*/2` does not, as it
+    does in cron rules here.
+    """
+    fields = text.replace("?", "*").split()
+    if len(fields) != len(FIELDS):
+        raise CannotMove(f"its schedule {text[:60]!r} has {len(fields)} fields, not 5", RULES)
+    return " ".join(_field(*pair) for pair in zip(FIELDS, fields, strict=True))
+
+
+def _field(field: Field, text: str) -> str:
+    names = field.names if field in (MONTH, WEEKDAY) else {}
+    high = 6 if field is WEEKDAY else field.high
+    values = values_in(field.name, text, field.low, high, names)
+    if field in (DAY, WEEKDAY):
+        is_any = any(part in {"*", "*/1"} for part in text.split(","))
+        return "*" if is_any else ranges_of(values)
+    is_step = text.startswith("*") and "," not in text
+    return "*" if values == all_of(field) else text if is_step else ranges_of(values)
+
+
+def _late(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Return whether runs overlap, and how late one may start."""
+    overlap = OVERLAPS.get(str(spec.get("concurrencyPolicy") or "Allow"))
+    if overlap is None:
+        shown = str(spec["concurrencyPolicy"])[:60]
+        raise CannotMove(f"its concurrencyPolicy {shown!r} is unknown", "correct the manifest")
+    deadline = _whole(spec, "startingDeadlineSeconds")
+    span = LONGEST_LOOK_BACK if deadline is None else timedelta(seconds=deadline)
+    look_back = min(max(span, SHORTEST_LOOK_BACK), LONGEST_LOOK_BACK)
+    return {"overlap": overlap, "look_back": format_span(look_back)}
+
+
+def _limits(job: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the time limit and the retries of a job."""
+    for name in ("completions", "parallelism"):
+        if _whole(job, name) not in (None, 1):
+            raise CannotMove(f"its {name} is {job[name]}", "make an action of each part")
+    limit = _whole(job, "activeDeadlineSeconds")
+    span = LONGEST_RUN if limit is None else min(timedelta(seconds=limit), LONGEST_RUN)
+    retries = _whole(job, "backoffLimit")
+    attempts = min((RETRIES if retries is None else retries) + 1, 100)
+    retry = {"max_attempts": attempts, "backoff": BACKOFF[: min(attempts - 1, len(BACKOFF))]}
+    return {"time_limit": format_span(span), **({"retry": retry} if attempts > 1 else {})}
+
+
+def _whole(parent: Mapping[str, Any], key: str) -> int | None:
+    value = parent.get(key)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 10**9:
+        raise CannotMove(f"its {key} {str(value)[:60]!r} is no number", "correct the manifest")
+    return value
+
+
+def _command(job: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return the step `command` of a job's container, and what it leaves out."""
+    pod = _mapping(_mapping(job, "template"), "spec")
+    containers = pod.get("containers")
+    if not isinstance(containers, list) or len(containers) != 1 or pod.get("initContainers"):
+        why = "its pod has not one container alone, and the step command runs one program"
+        raise CannotMove(why, "write a script that runs all of them in turn")
+    (container,) = containers
+    variables, left_out = _environment(container)
+    env = {name: value for name, value in variables.items() if value is not None}
+    run = [
+        _expanded(one, variables) for key in ("command", "args") for one in _texts(container, key)
+    ]
+    if not _texts(container, "command"):
+        image = _text_of(container, "image")
+        why = f"it runs the entry point of the image {image!r}, which the manifest does not name"
+        raise CannotMove(why, "write its `command`")
+    found: dict[str, Any] = {"run": run}
+    if isinstance(folder := _mapping({"it": container}, "it").get("workingDir"), str):
+        found["cwd"] = folder
+    if env:
+        found["env"] = env
+    image = _text_of(container, "image")
+    return found, (f"it runs on a worker's machine, not in the image {image}", *left_out)
+
+
+def _environment(container: Any) -> tuple[dict[str, str | None], tuple[str, ...]]:
+    """Return the variables of a container, None for those of secrets, and what is left out."""
+    written = _mapping({"it": container}, "it")
+    found: dict[str, str | None] = {}
+    left_out = []
+    for one in written.get("env") or ():
+        name, value = _text_of(one, "name"), one.get("value") if isinstance(one, Mapping) else None
+        if isinstance(value, str) and not value.startswith(("env:", "file:")):
+            found[name] = _expanded(value, found)
+        else:
+            found[name] = None
+            left_out.append(f"its variable {name} is left out: its value is not in the manifest")
+    if written.get("envFrom"):
+        left_out.append("the variables of its envFrom are left out")
+    if written.get("volumeMounts"):
+        left_out.append("its volumes are left out")
+    return found, tuple(left_out)
+
+
+def _texts(container: Any, key: str) -> list[str]:
+    found = _mapping({"it": container}, "it").get(key) or []
+    if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+        raise CannotMove(f"its {key} is no list of texts", "correct the manifest")
+    return found
+
+
+def _text_of(parent: Any, key: str) -> str:
+    return str(_mapping({"it": parent}, "it").get(key) or "?")[:200]
+
+
+def _expanded(text: str, env: Mapping[str, str | None]) -> str:
+    """Return a text with its variables, as Kubernetes writes $(NAME), and $$(NAME) for no variable.
+
+    One that is None has a value that the manifest does not name.
+    """
+
+    def value(found: re.Match[str]) -> str:
+        name = found[2]
+        if found[1] or name not in env:
+            return f"$({name})"
+        known = env[name]
+        if known is None:
+            why = f"its command needs the variable {name[:60]}, which is not in the manifest"
+            raise CannotMove(why, "write its value as `value`")
+        return known
+
+    return _REFERENCE.sub(value, text)

@@ -1,0 +1,128 @@
+"""What schedulers of programs run for an action, and the cron rules that they take."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from cron.fields import DAY, FIELDS, WEEKDAY
+from models.action import ScheduledActionModel
+from models.action.plan import CronTrigger, IntervalTrigger, Plan, Trigger
+from models.celery_task import HandOver
+from models.durations import format_span
+from moving.celery_rules import all_of, ranges_of, values_of
+from moving.entries import CannotMove
+from moving.exported import KEEP
+
+COMMAND = "command"
+HOUR_MINUTES, DAY_HOURS = 60, 24
+MINUTE = timedelta(minutes=1)
+SECRETS = ("env:", "file:")
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A program with its arguments, and what of the action it does not have."""
+
+    run: tuple[str, ...]
+    cwd: str | None = None
+    env: Mapping[str, str] = field(default_factory=dict)
+    remarks: tuple[str, ...] = ()
+
+
+def program_of(action: ScheduledActionModel, plan: Plan, celery_app: str | None) -> Program:
+    """Return the program of an action's only step; raises CannotMove if it has none."""
+    if plan.hand_over is not None:
+        return _call(plan.hand_over, plan.queue, celery_app)
+    steps = action.operations.steps
+    if [one.name for one in steps] != [COMMAND]:
+        named = ", ".join(one.name for one in steps)
+        raise CannotMove(f"its steps ({named}) are no program", KEEP)
+    written: Any = steps[0].written
+    if not isinstance(written, Mapping):
+        raise CannotMove("its command cannot be read", "correct it first")
+    shell = written.get("shell")
+    run = ("/bin/sh", "-c", shell) if shell else tuple(written.get("run") or ())
+    env = dict(written.get("env") or {})
+    secret = [name for name, value in env.items() if str(value).startswith(SECRETS)]
+    remarks = [f"the variable {name} is left out: it refers to a secret" for name in secret]
+    if written.get("input"):
+        remarks.append("its input is left out")
+    kept = {name: value for name, value in env.items() if name not in secret}
+    return Program(run, written.get("cwd"), kept, tuple(remarks))
+
+
+def _call(handed: HandOver, queue: str, celery_app: str | None) -> Program:
+    if celery_app is None:
+        why = f"it sends the Celery task {handed.task}"
+        raise CannotMove(why, "name the application, as for celery -A, with --celery-app")
+    run = ["celery", "-A", celery_app, "call", handed.task, "--queue", queue]
+    if handed.args:
+        run += ["--args", json.dumps(handed.args)]
+    if handed.kwargs:
+        run += ["--kwargs", json.dumps(handed.kwargs)]
+    if handed.expires is not None:
+        run += ["--expires", str(int(handed.expires.total_seconds()))]
+    remarks = [
+        f"the {name} of its message is left out"
+        for name, value in (("priority", handed.priority), ("headers", handed.headers))
+        if value not in (None, {})
+    ]
+    return Program(tuple(run), remarks=tuple(remarks))
+
+
+def crontab_of(trigger: Trigger) -> tuple[str, str]:
+    """Return the rule and zone of a trigger; raises CannotMove for other than those of a clock."""
+    match trigger:
+        case CronTrigger(rule=rule, zone=zone):
+            return rule, zone
+        case IntervalTrigger():
+            return _of_interval(trigger), "UTC"
+        case _:
+            raise CannotMove("it is not due by the clock of a cron rule", KEEP)
+
+
+def _of_interval(trigger: IntervalTrigger) -> str:
+    """Return the rule of a grid; raises CannotMove for one that no rule has, never rounds."""
+    every, first = trigger.every, trigger.starting_at
+    shown = format_span(every)
+    if every % MINUTE or first.second or first.microsecond:
+        why = f"its interval of {shown} from {first:%H:%M:%S} is not at full minutes"
+        raise CannotMove(why, KEEP)
+    minutes = every // MINUTE
+    hours, rest = divmod(minutes, HOUR_MINUTES)
+    if minutes < HOUR_MINUTES and HOUR_MINUTES % minutes == 0:
+        values = range(first.minute % minutes, HOUR_MINUTES, minutes)
+        return f"{_stepped(values, minutes)} * * * *"
+    if not rest and hours <= DAY_HOURS and DAY_HOURS % hours == 0:
+        values = range(first.hour % hours, DAY_HOURS, hours)
+        return f"{first.minute} {_stepped(values, hours)} * * *"
+    why = f"its interval of {shown} is no cron rule: it does not divide an hour or a day"
+    raise CannotMove(why, f"{KEEP}, or choose one that does, such as PT30M or PT6H")
+
+
+def _stepped(values: range, step: int) -> str:
+    if values[0] == 0 and len(values) > 1:
+        return "*" if step == 1 else f"*/{step}"
+    return ranges_of(set(values))
+
+
+def either_day(rule: str) -> tuple[str, str, str, str, str]:
+    """Return the fields of a rule for schedulers that run on either day, unless one is `*`.
+
+    Raises CannotMove for a rule whose days must both match.
+    """
+    texts = dict(zip(FIELDS, rule.split(" "), strict=True))
+    minute, hour, day, month, weekday = (
+        "*" if values == all_of(one) else ranges_of(values)
+        for one, text in texts.items()
+        if (values := values_of(one, text)) is not None
+    )
+    both = texts[DAY].startswith("*") or texts[WEEKDAY].startswith("*")
+    if both and "*" not in (day, weekday):
+        why = f"day of month {day} and weekday {weekday} must both match, and there either would do"
+        raise CannotMove(why, KEEP)
+    if not both and "*" in (day, weekday):
+        day = weekday = "*"
+    return minute, hour, day, month, weekday

@@ -1,0 +1,104 @@
+"""Run a program in the foreground for another scheduler, and put the run on record.
+
+Whatever the database does, the program runs: what cannot be recorded is a warning.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from models.errors import LeaseLost
+from runtime.clock import monotonic
+from views.foreground import Recorded
+
+FORWARDED = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+# A terminal sends these to the program itself.
+OF_TERMINALS = (signal.SIGINT, signal.SIGQUIT)
+NOT_FOUND, NOT_EXECUTABLE = 127, 126
+SIGNALLED = 128
+LAST_BEAT_S = 10.0
+
+Warn = Callable[[str], None]
+
+
+@dataclass
+class Foreground:
+    """One program, its heartbeat and the signals that pass through."""
+
+    program: Sequence[str]
+    recorded: Recorded | None
+    warn: Warn
+    was_cancelled: bool = False
+    _ended: threading.Event = field(default_factory=threading.Event)
+    _process: subprocess.Popen[bytes] | None = None
+
+    def run(self, umask: int) -> int:
+        """Run the program to its end; return the exit code to end with."""
+        began = monotonic()
+        # Before the start: an early signal reaches the program too.
+        previous = {number: signal.signal(number, self._forward) for number in _passed_on()}
+        try:
+            code = self._run(umask)
+        finally:
+            for number, handler in previous.items():
+                signal.signal(number, handler)
+        self._record_end(code, monotonic() - began)
+        return SIGNALLED - code if code < 0 else code
+
+    def _run(self, umask: int) -> int:
+        environment = dict(os.environ)
+        if self.recorded is not None:
+            environment["MINUTEHAND_OPERATION_ID"] = str(self.recorded.id)
+        try:
+            self._process = subprocess.Popen(self.program, env=environment, umask=umask)
+        except OSError as error:
+            self.warn(f"{self.program[0]}: {error.strerror}")
+            return NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE
+        beats = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
+        beats.start()
+        code = self._process.wait()
+        self._ended.set()
+        beats.join(LAST_BEAT_S)
+        return code
+
+    def _forward(self, number: int, _frame: Any) -> None:
+        if self._process is not None:
+            self._process.send_signal(number)
+
+    def _beat(self) -> None:
+        recorded = self.recorded
+        while recorded is not None:
+            if self._ended.wait(recorded.installation.settings.worker.heartbeat_s):
+                return
+            try:
+                if recorded.beat() and not self.was_cancelled:
+                    self.was_cancelled = True
+                    self._forward(signal.SIGTERM, None)
+            except LeaseLost:
+                return
+            except Exception:  # noqa: S112 - the end is recorded, or warned of
+                continue
+
+    def _record_end(self, code: int, duration_s: float) -> None:
+        if self.recorded is None:
+            return
+        try:
+            self.recorded.end(code, duration_s, was_cancelled=self.was_cancelled)
+        except Exception as error:  # the program has run, whatever the database says
+            self.warn(f"the end of this run is not recorded: {first_line(error)}")
+
+
+def _passed_on() -> tuple[signal.Signals, ...]:
+    # Ctrl-C reaches the program without us; we only outlive it.
+    return (*FORWARDED, *(() if sys.stdin is not None and sys.stdin.isatty() else OF_TERMINALS))
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of what an error says."""
+    found = str(getattr(error, "orig", None) or error).strip().splitlines()
+    return found[0] if found else type(error).__name__

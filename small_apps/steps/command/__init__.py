@@ -1,0 +1,118 @@
+"""The step `command`: runs a program, or a line of shell, on the worker's machine."""
+
+import re
+from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
+from posixpath import isabs, join, normpath
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic_core import InitErrorDetails
+
+from minutehand.grants import Kind
+from minutehand.steps import StepResult, step
+from models.commands import SHELL
+from models.document import Document
+from models.parsing import Reading
+from models.problems import line_error
+from models.references import is_reference, parse_reference
+from models.values import AS_LIST, Text, parse_list
+from small_apps.step_context import WorkContext
+
+STEP = "command"
+_VARIABLE = re.compile("[A-Za-z_][A-Za-z0-9_]*")
+OWN_PREFIX = "MINUTEHAND_"
+# Variables that turn an allowed program into another one. The shell may run anything anyway.
+REPLACING = (
+    "LD_*", "DYLD_*", "PATH", "ENV", "BASH_*", "SHELLOPTS", "PS4", "IFS", "GCONV_PATH", "PYTHON*",
+    "PERL*", "RUBY*", "NODE_*", "JAVA_*", "_JAVA_*", "JDK_*", "GIT_*", "LESSOPEN", "EDITOR",
+    "VISUAL", "PAGER",
+)  # fmt: skip
+
+
+def _program(run: tuple[str, ...]) -> tuple[str, ...]:
+    if not run or not run[0].strip():
+        raise ValueError('is empty; write the program and its arguments: ["./backup.sh", "--full"]')
+    return run
+
+
+def _folder(path: str) -> str:
+    if not isabs(path):
+        raise ValueError("is not a whole path; write one that begins with /")
+    return normpath(path)
+
+
+def _variables(env: dict[str, str]) -> dict[str, str]:
+    for name, value in env.items():
+        if not _VARIABLE.fullmatch(name):
+            raise ValueError(f"{name!r} is no name of a variable; write letters, digits and _")
+        if name.startswith(OWN_PREFIX):
+            raise ValueError(f"{name} is a variable of Minutehand's own; rename it")
+        if is_reference(value):
+            parse_reference(value)
+    return env
+
+
+class CommandParameters(Document):
+    """A program with its arguments, or a line of shell, and what it gets."""
+
+    example = '{"run": ["/usr/bin/true"]}'
+
+    run: Annotated[
+        tuple[Text, ...] | None, BeforeValidator(parse_list), AfterValidator(_program), AS_LIST
+    ] = None
+    shell: Text | None = None
+    cwd: Annotated[Text, AfterValidator(_folder)] | None = None
+    env: Annotated[dict[str, Text], AfterValidator(_variables)] = Field(default_factory=dict)
+    input: Text | None = None
+
+    @classmethod
+    def contradictions(cls, raw: Mapping[str, Any], _reading: Reading, /) -> list[InitErrorDetails]:
+        """Return the faults of not exactly one command, and of variables that replace it."""
+        if "shell" in raw and not str(raw["shell"]).strip():
+            return [line_error(("shell",), raw["shell"], "is empty; write the line to run")]
+        if "run" in raw and "shell" in raw:
+            return [line_error(("shell",), raw["shell"], 'stands beside "run"; write one of them')]
+        if "run" not in raw and "shell" not in raw:
+            remedy = 'write "run": ["program", "argument"], or "shell": "a line of shell"'
+            return [line_error((), dict(raw), remedy)]
+        env = raw.get("env") if "run" in raw else None
+        names = env if isinstance(env, Mapping) else {}
+        return [
+            line_error(("env", name), value, 'may run another program; use "shell" to set it')
+            for name, value in names.items()
+            if any(fnmatchcase(str(name), pattern) for pattern in REPLACING)
+        ]
+
+    @property
+    def program(self) -> str:
+        """What runs, as it is allowed and granted: a path, a name in PATH, or `shell`."""
+        if self.run is None:
+            return SHELL
+        name = self.run[0]
+        if "/" not in name:
+            return name
+        path = normpath(join(self.cwd or "", name))
+        return path if isabs(path) else f"./{path}"
+
+
+def reaches(parameters: Mapping[str, Any]) -> Iterator[tuple[Kind, str]]:
+    """Yield what the command reaches beyond its small app: its program, and secrets."""
+    read = CommandParameters.model_validate(parameters)
+    yield "commands", read.program
+    for value in read.env.values():
+        if is_reference(value):
+            yield "env", value.removeprefix("env:")
+
+
+@step(
+    STEP,
+    parameters=CommandParameters,
+    order=5,
+    reaches=reaches,
+    example={"run": ["./backup.sh"]},
+)
+def run(context: WorkContext) -> StepResult:
+    from small_apps.steps.command.work import run as work
+
+    return work(context)

@@ -1,0 +1,76 @@
+"""The output of a program as log lines: as it comes, and never more than is worth reading."""
+
+import codecs
+import logging
+from collections import deque
+from collections.abc import Collection
+
+from runtime.clock import monotonic
+from runtime.references import hidden
+
+# As many as an operation keeps; more within one write are counted only.
+MOST_LINES = 200
+LONGEST_LINE = 2_000
+WRITE_EVERY_S = 0.5
+
+Logger = logging.Logger | logging.LoggerAdapter[logging.Logger]
+
+
+class Output:
+    """Lines of one stream, logged in turn; `last` is the last that is not empty."""
+
+    def __init__(self, logger: Logger, level: int, secrets: Collection[str] = ()) -> None:
+        self._logger = logger
+        self._level = level
+        self._secrets = secrets
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._lines: deque[str] = deque(maxlen=MOST_LINES)
+        self._left_out = 0
+        self._begun = ""
+        self._written_at = monotonic() - WRITE_EVERY_S
+        self.last = ""
+        self.size = 0
+
+    def take(self, piece: bytes) -> None:
+        """Take what the program wrote."""
+        self.size += len(piece)
+        *lines, rest = self._decoder.decode(piece).split("\n")
+        if lines:
+            self._keep(self._begun + lines[0])
+            self._left_out += max(0, len(lines) - 1 - MOST_LINES)
+            for line in lines[1:][-MOST_LINES:]:
+                self._keep(line)
+            self._begun = ""
+        # The rest of a line without end is dropped.
+        self._begun = (self._begun + rest)[: LONGEST_LINE + 1]
+
+    def write_if_old(self) -> None:
+        """Log what was taken, if the last write is old enough."""
+        if monotonic() >= self._written_at + WRITE_EVERY_S:
+            self._write()
+
+    def end(self) -> None:
+        """Log what is left, also a last line without its end."""
+        if self._begun:
+            self._keep(self._begun)
+            self._begun = ""
+        self._write()
+
+    def _write(self) -> None:
+        self._written_at = monotonic()
+        if self._left_out:
+            self._logger.log(self._level, "(%d lines are left out here)", self._left_out)
+        for line in self._lines:
+            self._logger.log(self._level, "%s", line)
+        self._lines.clear()
+        self._left_out = 0
+
+    def _keep(self, line: str) -> None:
+        line = line.rstrip("\r").replace("\0", "\N{REPLACEMENT CHARACTER}")
+        if len(line) > LONGEST_LINE:
+            line = line[:LONGEST_LINE] + "…"
+        line = hidden(line, self._secrets)
+        self._left_out += len(self._lines) == MOST_LINES
+        self._lines.append(line)
+        if line.strip():
+            self.last = line

@@ -1,0 +1,321 @@
+"""Jobs of a real APScheduler 3: read in its process, and from its table without its classes."""
+
+import json
+import pickle
+import sqlite3
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytz
+from apscheduler.jobstores.sqlalchemy import SQLAlchemyJobStore
+from apscheduler.schedulers.background import BackgroundScheduler
+from apscheduler.triggers.combining import AndTrigger, OrTrigger
+from apscheduler.triggers.cron import CronTrigger
+from apscheduler.triggers.interval import IntervalTrigger
+from celery import Celery
+
+from minutehand.apscheduler import jobs_of
+from models.action import ParseContext
+from models.errors import InvalidDocument, Refused
+from moving import apscheduler_jobs
+from moving.apscheduler_jobs import Work, entries_of, stored_jobs, written_jobs
+from moving.apscheduler_pickle import job_of
+from moving.entries import CannotMove
+from moving.foreign_database import foreign_database
+from moving.outcomes import Outcome, outcomes
+from tasks.built_in import built_in_steps
+
+NOW = datetime(2026, 11, 22, 15, tzinfo=UTC)
+CONTEXT = ParseContext("UTC", NOW, built_in_steps(), created_at=NOW, celery=None)
+WORK = Work(lambda name: fnmatchcase(name, "builtins.*"), "shop")
+PARIS = "Europe/Paris"
+app = Celery("shop", set_as_current=False)
+
+
+def cron(**fields: Any) -> CronTrigger:
+    return CronTrigger(timezone=fields.pop("zone", PARIS), **fields)
+
+
+def fill(scheduler: Any) -> None:  # noqa: PLR0915 - a table
+    """Add one job of each kind: the functions are those of a module that is there."""
+
+    def add(id: str, trigger: Any, func: str = "builtins:print", **rest: Any) -> None:
+        scheduler.add_job(func, trigger, id=id, **rest)
+
+    quarter = IntervalTrigger(minutes=15, start_date=datetime(2026, 1, 1, tzinfo=UTC))
+    daily = cron(hour=7, minute=30)
+    add("daily", daily, args=["[1]"], name="The report", misfire_grace_time=3600)
+    add("pytz", cron(hour=7, minute=30, zone=pytz.timezone(PARIS)))
+    add("work days", cron(day_of_week="mon-fri", hour="9,17"))
+    add("first monday", cron(day="1st mon", hour=9))
+    add("every quarter", cron(minute="*/15", zone="UTC"))
+    add("summer", cron(month="6-8", day="*/2", hour=4, zone="Asia/Tokyo"))
+    add("at night", cron(hour=2, minute=30))
+    add("often", quarter, coalesce=False, max_instances=3)
+    add("in turn", quarter, coalesce=False)
+    add("once", "date", run_date=datetime(2190, 12, 24, 18, tzinfo=UTC))
+    add("either", OrTrigger([daily, cron(day="1", hour=0)]))
+    add("bounded", cron(hour=7, start_date="2030-01-01", end_date="2031-01-01"))
+    add("paused", daily, next_run_time=None, misfire_grace_time=None)
+    add("jitter", cron(hour=7, jitter=30))
+    add("sent", daily, f"{__name__}:app.send_task", args=["shop.close", ["Paris"]])
+    add("a command", daily, "os.path:join", args=["a"])
+    add("each second", cron(second="*"))
+    add("second monday", cron(day="2nd mon", hour=9))
+    add("last day", cron(day="last"))
+    add("odd", IntervalTrigger(seconds=90.5))
+    add("both", AndTrigger([daily, cron(day="1", hour=7, minute=30)]))
+    add("an instant", daily, args=[NOW])
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The URL of a job store that a real scheduler has filled."""
+    url = f"sqlite:///{tmp_path_factory.mktemp('store')}/jobs.db"
+    scheduler = BackgroundScheduler(jobstores={"default": SQLAlchemyJobStore(url)}, timezone="UTC")
+    scheduler.start(paused=True)
+    fill(scheduler)
+    scheduler.shutdown()
+    return url
+
+
+@pytest.fixture(scope="module")
+def found(store: str) -> dict[str, Outcome]:
+    with foreign_database(store) as connection:
+        jobs = [*stored_jobs(connection)]
+    entries = entries_of(iter(jobs), "apscheduler_jobs", WORK, NOW)
+    return {one.name: one for one in outcomes(entries, CONTEXT)}
+
+
+def document(found: Mapping[str, Outcome], name: str) -> dict[str, Any]:
+    made = found[name].document
+    assert made is not None, found[name]
+    return made
+
+
+def test_each_kind_of_outcome(found: Mapping[str, Outcome]) -> None:
+    def names(kind: str) -> set[str]:
+        return {name for name, one in found.items() if one.kind == kind}
+
+    assert names("same") == {
+        "daily", "pytz", "work days", "first monday", "every quarter", "summer", "once", "either",
+        "bounded", "paused", "sent",
+    }  # fmt: skip
+    assert names("differs") == {"at night", "often", "in turn", "jitter"}
+
+
+def test_a_job_becomes_an_action(found: Mapping[str, Outcome]) -> None:
+    assert document(found, "daily") == {
+        "name": "daily",
+        "description": "The report",
+        "owner": "import:apscheduler",
+        "operations": {"celery_task": {"task": "builtins.print", "args": ["[1]"], "queue": "shop"}},
+        "when": {"cron_rule": "30 7 * * *", "timezone": PARIS},
+        "policy": {"look_back": "PT1H"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "when"),
+    [
+        ("work days", {"cron_rule": "0 9,17 * * 1-5", "timezone": PARIS}),
+        ("first monday", {"cron_rule": "0 9 */31,2-7 * 1", "timezone": PARIS}),
+        ("every quarter", {"cron_rule": "*/15 * * * *", "timezone": "UTC"}),
+        ("often", {"every": "PT15M", "starting_at": "2026-01-01T00:00:00Z"}),
+        ("once", {"due_date": "2190-12-24T18:00:00Z"}),
+        (
+            "either",
+            [
+                {"cron_rule": "30 7 * * *", "timezone": PARIS},
+                {"cron_rule": "0 0 1 * *", "timezone": PARIS},
+            ],
+        ),
+    ],
+)
+def test_rules(found: Mapping[str, Outcome], name: str, when: object) -> None:
+    assert document(found, name)["when"] == when
+
+
+@pytest.mark.parametrize(
+    ("name", "policy"),
+    [
+        ("pytz", {"look_back": "PT1M"}),
+        ("often", {"look_back": "PT1M", "catch_up": "all", "overlap": "allow"}),
+        ("in turn", {"look_back": "PT1M", "catch_up": "all", "overlap": "queue"}),
+        ("paused", {"look_back": "P366D"}),
+        (
+            "bounded",
+            {
+                "look_back": "PT1M",
+                "starts_at": "2029-12-31T23:00:00Z",
+                "ends_at": "2030-12-31T23:00:01Z",
+            },
+        ),
+    ],
+)
+def test_policies(found: Mapping[str, Outcome], name: str, policy: object) -> None:
+    assert document(found, name)["policy"] == policy
+
+
+def test_a_call_that_sends_a_task_is_that_task(found: Mapping[str, Outcome]) -> None:
+    made = document(found, "sent")
+
+    step = {"task": "shop.close", "args": ["Paris"], "queue": "shop"}
+    assert made["operations"] == {"celery_task": step}
+    assert made["policy"]["overlap"] == "allow"
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("a command", "it calls os.path:join in the scheduler's process"),
+        ("each second", "its second '*' is not 0"),
+        ("second monday", "must both match"),
+        ("last day", "its day 'last' is no part of a cron rule"),
+        ("odd", "its interval of 90.5 s is not a whole number"),
+        ("both", "its trigger 'and' is no rule"),
+        ("an instant", "JSON cannot hold args[0]: datetime.datetime(2026"),
+    ],
+)
+def test_what_is_refused(found: Mapping[str, Outcome], name: str, why: str) -> None:
+    assert (found[name].kind, found[name].document) == ("cannot", None)
+    assert why in found[name].why
+    assert found[name].instead
+
+
+def test_the_scheduler_itself_writes_the_same(found: Mapping[str, Outcome]) -> None:
+    scheduler = BackgroundScheduler(timezone="UTC")
+    fill(scheduler)
+    made = json.loads(json.dumps(jobs_of(scheduler)))
+    entries = entries_of(written_jobs(made), "apscheduler_jobs", WORK, NOW)
+
+    assert {one.name: one for one in outcomes(entries, CONTEXT)} == found
+
+
+def test_instants_that_differ_are_counted(found: Mapping[str, Outcome]) -> None:
+    difference = found["at night"].difference
+
+    assert difference is not None
+    assert (difference.count, difference.total) == (6, 730)
+
+
+def test_without_the_engine_nothing_is_called_the_same(
+    store: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(apscheduler_jobs, "is_engine_here", lambda: False)
+    with foreign_database(store) as connection:
+        entries = entries_of(stored_jobs(connection), "apscheduler_jobs", WORK, NOW)
+        kinds = {one.kind for one in outcomes(entries, CONTEXT)}
+
+    assert kinds == {"differs", "cannot"}
+
+
+def test_a_python_runs_functions_that_are_no_tasks(store: str) -> None:
+    work = Work(lambda _name: False, "shop", "/opt/shop/bin/python")
+    with foreign_database(store) as connection:
+        (made,) = (
+            one
+            for one in entries_of(stored_jobs(connection), "apscheduler_jobs", work, NOW)
+            if one.name == "a command"
+        )
+
+    run = getattr(made, "operations", {})["command"]["run"]
+    assert (run[0], run[3:]) == ("/opt/shop/bin/python", ["os.path:join", '["a"]', "{}"])
+
+
+class Hostile:
+    """Removes a file, if a pickle of it is loaded."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        import os
+
+        return os.unlink, (str(self.file),)
+
+
+def bombs(file: Path) -> Iterator[tuple[bytes, str]]:
+    many: Any = ["x"]
+    for _ in range(60):
+        many = [many, many]
+    endless: list[Any] = []
+    endless.append(endless)
+    job: dict[str, Any] = {"id": "it", "name": "it", "func": "a:b", "kwargs": {}, "trigger": None}
+    yield pickle.dumps(Hostile(file)), "unlink"
+    yield pickle.dumps({**job, "args": [Hostile(file)]}), "unlink"
+    yield pickle.dumps({**job, "args": many}), "parts"
+    yield pickle.dumps({**job, "args": endless}), "parts"
+    yield pickle.dumps({**job, "args": [1 << 70_000]}), "64 bits"
+    # Memory for 2³¹ entries of the memo, and for a text of 2⁶² bytes.
+    yield b"\x80\x02Nr\xff\xff\xff\x7f.", "not read"
+    yield b"\x80\x04\x8d" + (1 << 62).to_bytes(8, "little") + b"x.", "not read"
+    yield b"\x80\x02cbuiltins\ngetattr\ncbuiltins\ngetattr\nX\x01\x00\x00\x001\x86R.", "getattr"
+    yield b"\x80\x02cbuiltins\neval\nX\x01\x00\x00\x001\x85R.", "builtins.eval"
+    yield b"", "not read"
+
+
+def test_a_hostile_pickle_is_refused_and_does_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "still there"
+    file.touch()
+
+    for pickled, why in bombs(file):
+        with pytest.raises(CannotMove, match=why):
+            job_of(pickled)
+
+    assert file.exists()
+
+
+def test_a_row_that_is_no_job_does_not_end_the_import(tmp_path: Path) -> None:
+    file = tmp_path / "jobs.db"
+    with sqlite3.connect(file) as connection:
+        connection.execute("CREATE TABLE jobs (id, next_run_time, job_state)")
+        rows = [("a", None, b"x"), ("b", None, "text"), ("c", None, None)]
+        connection.executemany("INSERT INTO jobs VALUES (?, ?, ?)", rows)
+    connection.close()
+
+    with foreign_database(f"sqlite:///{file}") as opened:
+        kinds = [type(one).__name__ for one in stored_jobs(opened, "jobs")]
+        with pytest.raises(Refused, match="has no table 'apscheduler_jobs'"):
+            next(stored_jobs(opened))
+
+    assert kinds == ["Refused", "Refused", "Refused"]
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        pytest.param([], id="a_list"),
+        pytest.param({"minutehand_apscheduler": 2, "apscheduler": "3", "jobs": []}, id="later"),
+    ],
+)
+def test_another_document_is_refused(document: object) -> None:
+    with pytest.raises(InvalidDocument):
+        list(written_jobs(document))
+
+
+def test_random_crontabs_are_due_when_apscheduler_fires() -> None:
+    from random import Random
+
+    random = Random(13)
+
+    def field(low: int, high: int) -> str:
+        first = random.randint(low, high)
+        last = random.randint(first, high)
+        step = random.randint(1, max((last - first) // 2, 1))
+        ranged = f"{first}-{last}" if step >= last - first else f"{first}-{last}/{step}"
+        return random.choice(["*", "*/3", str(first), ranged])
+
+    scheduler = BackgroundScheduler(timezone="UTC")
+    for number in range(40):
+        fields = {"minute": (0, 59), "hour": (0, 23), "day_of_week": (0, 6), "month": (1, 12)}
+        texts = {name: field(*bounds) for name, bounds in fields.items()}
+        scheduler.add_job("builtins:print", cron(**texts, zone="UTC"), id=str(number))
+    made = jobs_of(scheduler)
+
+    entries = entries_of(written_jobs(made), "jobs.json", WORK, NOW)
+    assert {one.kind for one in outcomes(entries, CONTEXT)} == {"same"}

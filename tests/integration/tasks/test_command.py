@@ -1,0 +1,273 @@
+"""The step `command`: real programs under a worker's code, and what is left of them: nothing."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from minutehand.grants import EVERYTHING
+from models.errors import InvalidAction
+from models.store.operations import log_lines
+from models.tables import operations
+from runtime.config import Settings
+from runtime.database import reading
+from scheduler.changes.change import create_all
+from small_apps.store import small_apps
+from tasks.execute import run_attempt
+from tasks.registry import Registry
+from tests.acceptance.processes import until
+from tests.factories import DEFAULT_APP, author, make_document, make_operation, row_of
+
+NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
+ALL = ("*",)
+# Ignores TERM, and so does its child; both write that they live.
+STUBBORN = (
+    "trap '' TERM; (while :; do sleep 0.1; echo child >> {0}/child; done) & "
+    "while :; do sleep 0.1; echo parent >> {0}/parent; done"
+)
+
+Run = Callable[..., dict[str, Any]]
+
+
+def made(engine: sa.Engine, parameters: dict[str, Any], **changes: Any) -> Any:
+    document = make_document(operations={"command": parameters}, **changes)
+    allowed = replace(author(), commands=ALL)
+    return make_operation(engine, create_all(engine, [document], allowed)[0], NOON)
+
+
+@pytest.fixture
+def settings(home_of: Callable[[str], Settings]) -> Settings:
+    """The store makes no difference to programs."""
+    return home_of("sqlite").model_copy(update={"commands": ALL})
+
+
+@pytest.fixture
+def run(engine: sa.Engine, settings: Settings) -> Run:
+    def run_it(parameters: dict[str, Any], **changes: Any) -> dict[str, Any]:
+        operation = made(engine, parameters, **changes)
+        run_attempt(engine, settings, Registry(), (operation, 1), "tests")
+        with reading(engine) as connection:
+            return {**row_of(engine, operation), "log": log_lines(connection, operation)}
+
+    return run_it
+
+
+def lines(row: dict[str, Any]) -> list[tuple[str, str]]:
+    return [(one["level"], one["message"]) for one in row["log"]]
+
+
+def test_output_comes_into_the_log_and_the_exit_code_into_the_result(run: Run) -> None:
+    row = run({"shell": "echo out; echo err >&2; printf 'no \\0 end'", "cwd": "/"})
+
+    assert row["state"] == "success"
+    assert set(lines(row)) == {("INFO", "out"), ("WARNING", "err"), ("INFO", "no \ufffd end")}
+    assert row["result"]["command"]["exit_code"] == 0
+    assert row["steps"][0]["message"] == "exit code 0"
+
+
+@pytest.mark.parametrize(
+    ("shell", "state", "error"),
+    [
+        ("echo so; echo bad >&2; exit 3", "failed", "exit code 3: bad"),
+        ("exit 75", "pending", "exit code 75 (try again)"),
+        ("kill -9 $$", "failed", "ended by SIGKILL"),
+    ],
+)
+def test_a_failed_program_fails_for_good_unless_it_asks_for_another_try(
+    run: Run, shell: str, state: str, error: str
+) -> None:
+    row = run({"shell": shell}, policy={"retry": {"max_attempts": 2}})
+
+    assert (row["state"], row["error"]) == (state, error)
+    assert row["steps"][0]["details"]["exit_code"] != 0
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error"),
+    [
+        ({"run": ["/no/such", "x"]}, "cannot start: /no/such: No such file or directory"),
+        ({"run": ["/bin/true"], "cwd": "/no"}, "cannot start: /no: No such file or directory"),
+        ({"run": ["no-such-program"]}, "'no-such-program' is not in the worker's PATH"),
+        ({"run": ["/bin/true"], "env": {"A": "env:NOT_SET"}}, "env:NOT_SET is not set"),
+    ],
+)
+def test_what_cannot_start_says_why(run: Run, parameters: dict[str, Any], error: str) -> None:
+    row = run(parameters)
+
+    assert row["state"] == "failed"
+    assert error in row["error"]
+
+
+def test_the_environment_is_clean(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SCHED_DATABASE_URL", "postgresql://secret")
+    monkeypatch.setenv("TOKEN", "secret")
+    monkeypatch.setenv("LANG", "C.UTF-8")
+    code = "import json, os; print(json.dumps(dict(os.environ)))"
+
+    row = run({"run": [sys.executable, "-c", code], "env": {"STAGE": "test"}})
+
+    found = json.loads(row["log"][0]["message"])
+    own = {"HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "TMPDIR", "TZ", "USER"}
+    assert set(found) - own == {
+        "MINUTEHAND_ATTEMPT", "MINUTEHAND_OCCURRENCE_AT", "MINUTEHAND_OPERATION_ID", "STAGE",
+    }  # fmt: skip
+    assert found["MINUTEHAND_OPERATION_ID"] == str(row["id"])
+    assert found["MINUTEHAND_OCCURRENCE_AT"] == "2027-01-04T12:00:00Z"
+
+
+def test_a_secret_reaches_the_program_and_no_log(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BACKUP_TOKEN", "s3cret")
+    line = 'test "$TOKEN" = s3cret && echo "with $TOKEN"'
+
+    row = run({"shell": line, "env": {"TOKEN": "env:BACKUP_TOKEN"}})
+
+    assert lines(row) == [("INFO", "with ***")]
+
+
+def test_input_reaches_the_program(run: Run) -> None:
+    row = run({"run": ["cat"], "input": "one\ntwo\n"})
+
+    assert lines(row) == [("INFO", "one"), ("INFO", "two")]
+
+
+def test_a_flood_of_output_is_read_to_its_end_and_kept_in_bounds(run: Run) -> None:
+    row = run({"shell": "yes minutehand | head -c 100000000; echo; printf '%0100000d' 1; echo end"})
+
+    assert row["state"] == "success"
+    assert row["result"]["command"]["output_bytes"] > 100_000_000
+    assert len(row["log"]) <= 200
+    assert lines(row)[-1][1].startswith("0000")
+    assert max(len(text) for _, text in lines(row)) < 3_000
+
+
+def test_what_a_program_leaves_in_its_group_ends_with_it(run: Run, tmp_path: Path) -> None:
+    row = run({"shell": f"sleep 600 & echo $! > {tmp_path}/pid"})
+
+    assert row["state"] == "success"
+    assert not is_alive(int((tmp_path / "pid").read_text()))
+
+
+def test_the_time_limit_ends_the_whole_group(run: Run, tmp_path: Path) -> None:
+    row = run({"shell": STUBBORN.format(tmp_path)}, policy={"time_limit": "PT1S"})
+
+    assert (row["state"], row["error"]) == ("failed", "time limit: the program was ended")
+    assert is_still(tmp_path)
+
+
+def test_a_cancel_ends_the_whole_group(
+    engine: sa.Engine, settings: Settings, tmp_path: Path
+) -> None:
+    operation = made(engine, {"shell": STUBBORN.format(tmp_path)})
+    beating = settings.worker.model_copy(update={"heartbeat_s": 0.2})
+    settings = settings.model_copy(update={"worker": beating})
+
+    def cancel() -> None:
+        until((tmp_path / "child").exists, "the program runs")
+        with engine.begin() as connection:
+            asked = sa.update(operations).where(operations.c.id == operation)
+            connection.execute(asked.values(cancel_requested_at=NOON))
+
+    canceller = threading.Thread(target=cancel)
+    canceller.start()
+    run_attempt(engine, settings, Registry(), (operation, 1), "tests")
+    canceller.join()
+
+    assert row_of(engine, operation)["state"] == "cancelled"
+    assert is_still(tmp_path)
+
+
+WORKER = """
+import sys
+from pathlib import Path
+from uuid import UUID
+from runtime.config import load_settings
+from runtime.database import make_engine
+from tasks.execute import run_attempt
+from tasks.registry import Registry
+settings = load_settings(Path(sys.argv[1]))
+run_attempt(make_engine(settings), settings, Registry(), (UUID(sys.argv[2]), 1), "tests")
+"""
+
+
+@pytest.mark.parametrize("killed", ["worker", "supervisor"])
+def test_a_killed_worker_leaves_no_child(
+    engine: sa.Engine, settings: Settings, tmp_path: Path, killed: str
+) -> None:
+    operation = made(engine, {"shell": STUBBORN.format(tmp_path)})
+    environment = {**os.environ, "SCHED_COMMANDS": "shell"}
+    command = [sys.executable, "-P", "-c", WORKER, str(settings.home), str(operation)]
+    with subprocess.Popen(command, env=environment) as worker:
+        until((tmp_path / "child").exists, "the program runs")
+        pid = worker.pid if killed == "worker" else children_of(worker.pid)[0]
+        os.kill(pid, signal.SIGKILL)
+        worker.wait(30)
+
+    assert is_still(tmp_path)
+
+
+def children_of(pid: int) -> list[int]:
+    return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def is_still(folder: Path) -> bool:
+    """Whether no process writes into the folder any more."""
+    sizes = {"": -1}
+
+    def same() -> bool:
+        nonlocal sizes
+        before, sizes = sizes, {one.name: one.stat().st_size for one in folder.iterdir()}
+        threading.Event().wait(0.3)
+        return before == sizes
+
+    until(same, "the group has ended")
+    return True
+
+
+@pytest.mark.parametrize(
+    ("allowed", "granted", "parameters", "why"),
+    [
+        ((), ALL, {"run": ["/bin/true"]}, "SCHED_COMMANDS allows no program"),
+        (("/opt/*",), ALL, {"run": ["/bin/true"]}, "SCHED_COMMANDS allows /opt/* only"),
+        (("/opt/*",), ALL, {"run": ["/opt/../bin/true"]}, "add '/bin/true', or a pattern"),
+        (("/opt/x",), ALL, {"run": ["./x"], "cwd": "/tmp"}, "add '/tmp/x', or a pattern"),
+        (("true",), ALL, {"shell": "true"}, "add the word shell, for any command"),
+        (ALL, (), {"run": ["true"]}, "minutehand app grant APP --commands true"),
+    ],
+)
+def test_a_program_has_to_be_allowed_and_granted_at_save_and_at_run(
+    engine: sa.Engine,
+    settings: Settings,
+    allowed: tuple[str, ...],
+    granted: tuple[str, ...],
+    parameters: dict[str, Any],
+    why: str,
+) -> None:
+    operation = made(engine, parameters)
+    grants = replace(EVERYTHING, commands=granted)
+    with engine.begin() as connection:
+        small_apps.set_grants(connection, DEFAULT_APP.id, grants)
+    settings = settings.model_copy(update={"commands": allowed})
+    run_attempt(engine, settings, Registry(), (operation, 1), "tests")
+
+    assert why in row_of(engine, operation)["error"]
+    saving = replace(author(), commands=allowed, grants=grants)
+    with pytest.raises(InvalidAction) as refused:
+        create_all(engine, [make_document(name="b", operations={"command": parameters})], saving)
+    assert why in str(refused.value)

@@ -1,0 +1,185 @@
+"""CronJobs of Kubernetes as entries."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from models.action import ParseContext
+from models.errors import Refused as RefusedCommand
+from moving.entries import Entry, Refused
+from moving.kubernetes import entries_of, rule_of
+from moving.outcomes import Outcome, outcomes
+from runtime.documents import read_yaml_documents
+from tasks.built_in import built_in_steps
+
+NOW = datetime(2026, 11, 22, 15, tzinfo=UTC)
+CONTEXT = ParseContext("UTC", NOW, built_in_steps(), created_at=NOW, celery=None)
+BACKUP = """
+apiVersion: batch/v1
+kind: CronJob
+metadata: {name: backup, namespace: shop}
+spec:
+  schedule: "30 2 * * 1-5"
+  timeZone: Europe/Paris
+  concurrencyPolicy: Forbid
+  startingDeadlineSeconds: 200
+  suspend: true
+  jobTemplate:
+    spec:
+      activeDeadlineSeconds: 600
+      backoffLimit: 2
+      template:
+        spec:
+          containers:
+          - name: it
+            image: shop:7
+            workingDir: /srv
+            command: ["./backup.sh"]
+            args: ["--to", "$(PLACE)"]
+            env: [{name: PLACE, value: /backups}, {name: TOKEN, valueFrom: {secretKeyRef: {}}}]
+"""
+LIST = f"""
+apiVersion: v1
+kind: Service
+---
+apiVersion: v1
+kind: List
+items:
+- {BACKUP.strip().replace(chr(10), chr(10) + "  ")}
+"""
+
+
+def found(text: str) -> Entry | Refused:
+    (one,) = entries_of(read_yaml_documents(text), "UTC", "jobs.yaml")
+    return one
+
+
+def entry(text: str = BACKUP, **changes: str) -> Entry:
+    for old, new in changes.items():
+        text = text.replace({"schedule": '"30 2 * * 1-5"'}.get(old, old), new)
+    made = found(text)
+    assert isinstance(made, Entry), made
+    return made
+
+
+def compared(made: Entry) -> Outcome:
+    """Return what becomes of its instants: another step stands for the command."""
+    plain = replace(made, operations={"maintenance": True}, remarks=())
+    (one,) = outcomes([plain], CONTEXT)
+    return one
+
+
+def test_a_cron_job_becomes_an_action_with_its_command() -> None:
+    made = entry()
+
+    command = {
+        "run": ["./backup.sh", "--to", "/backups"], "cwd": "/srv", "env": {"PLACE": "/backups"},
+    }  # fmt: skip
+    assert made.document == {
+        "name": "shop/backup",
+        "owner": "import:kubernetes",
+        "active": False,
+        "operations": {"command": command},
+        "when": {"cron_rule": "30 2 * * 1-5", "timezone": "Europe/Paris"},
+        "policy": {
+            "overlap": "skip",
+            "look_back": "PT3M20S",
+            "time_limit": "PT10M",
+            "retry": {"max_attempts": 3, "backoff": ["PT10S", "PT20S"]},
+        },
+    }
+    assert made.remarks == (
+        "it runs on a worker's machine, not in the image shop:7",
+        "its variable TOKEN is left out: its value is not in the manifest",
+    )
+
+
+def test_several_documents_and_lists_are_read() -> None:
+    assert entry(LIST).document == entry().document
+
+
+def test_what_a_manifest_leaves_out_is_what_kubernetes_does() -> None:
+    lines = [
+        line
+        for line in BACKUP.splitlines()
+        if not any(
+            key in line
+            for key in ("Deadline", "timeZone", "concurrency", "suspend", "backoffLimit")
+        )
+    ]
+    made = entry("\n".join(lines))
+
+    assert (made.active, made.when) == (True, {"cron_rule": "30 2 * * 1-5", "timezone": "UTC"})
+    policy = dict(made.policy)
+    assert policy.pop("retry")["max_attempts"] == 7
+    assert policy == {"overlap": "allow", "look_back": "P366D", "time_limit": "P7D"}
+
+
+@pytest.mark.parametrize(
+    ("schedule", "rule"),
+    [
+        ("0 9 * * MON-FRI", "0 9 * * 1-5"),
+        ("*/15 * ? * *", "*/15 * * * *"),
+        ("5/20 0-23 1 jan 0", "5,25,45 * 1 1 0"),
+        # Either day is enough: a step does not leave the decision to the weekday.
+        ("0 9 */10 * 1", "0 9 1,11,21,31 * 1"),
+        ("0 9 */1 * 1", "0 9 * * 1"),
+    ],
+)
+def test_a_schedule_has_the_days_and_times_of_its_rule(schedule: str, rule: str) -> None:
+    assert rule_of(schedule) == rule
+
+
+@pytest.mark.parametrize(
+    ("schedule", "when"),
+    [
+        ('"@daily"', {"cron_rule": "0 0 * * *", "timezone": "Europe/Paris"}),
+        ('"CRON_TZ=Asia/Tokyo 0 9 * * *"', {"cron_rule": "0 9 * * *", "timezone": "Asia/Tokyo"}),
+        ('"@every 1h30m"', {"every": "PT1H30M"}),
+    ],
+)
+def test_other_ways_to_write_a_schedule(schedule: str, when: object) -> None:
+    assert entry(schedule=schedule).when == when
+
+
+def test_instants_that_differ_where_the_clocks_change_are_counted() -> None:
+    night = compared(entry(schedule='"30 2 * * *"')).difference
+    day = compared(entry(schedule='"30 7 * * *"')).difference
+
+    # Kubernetes skips the night in March, and runs twice in that of October.
+    assert night is not None
+    assert (night.count, night.total) == (4, 730)
+    assert day is not None
+    assert day.count == 0
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        ("schedule", '"0 9 * *"', "has 4 fields, not 5"),
+        ("schedule", '"0 9 * * 7"', "is not within 0 to 6"),
+        ("schedule", '"0 9 L * *"', "its day of month 'l' is no part"),
+        ("Europe/Paris", "Europe/Pariss", "'Europe/Pariss'"),
+        ("Forbid", "Never", "concurrencyPolicy 'Never' is unknown"),
+        ("backoffLimit: 2", "backoffLimit: -1", "backoffLimit '-1' is no number"),
+        ("backoffLimit: 2", "parallelism: 2", "its parallelism is 2"),
+        ('            command: ["./backup.sh"]\n', "", "entry point of the image 'shop:7'"),
+        ("$(PLACE)", "$(TOKEN)", "needs the variable TOKEN"),
+        ("          - name: it\n", "          - {}\n          - name: it\n", "not one container"),
+        ("spec:\n  schedule", "spec: 5\nother:\n  schedule", "its spec '5' is no object"),
+    ],
+)
+def test_what_no_action_can_say_is_refused(old: str, new: str, why: str) -> None:
+    text = BACKUP.replace({"schedule": '"30 2 * * 1-5"'}.get(old, old), new)
+    made = found(text)
+
+    assert isinstance(made, Refused), made
+    assert why in made.why
+    assert made.instead
+
+
+@pytest.mark.parametrize("text", ["", "kind: Pod", "- 1", "a: &a [1]\nb: *a"])
+def test_a_file_without_cron_jobs_is_refused(text: str) -> None:
+    with pytest.raises((RefusedCommand, ValueError), match=r"no CronJob|anchor"):
+        found(text)

@@ -1,0 +1,143 @@
+"""Timers of systemd as entries, held against `systemd-analyze calendar` where it is installed."""
+
+import re
+import shutil
+import subprocess
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from cron import CronSchedule
+from moving.entries import Entry, Refused
+from moving.systemd import entries_of
+from moving.wall_fires import WallFires
+
+NOW = datetime(2027, 3, 20, 15, tzinfo=UTC)
+SERVICE = """
+[Service]
+Type=oneshot
+WorkingDirectory=/srv
+Environment="PLACE=/the backups" STAGE=live
+User=shop
+TimeoutStartSec=1h 30min
+ExecStart=/srv/backup.sh --to "/the \
+backups"
+"""
+
+
+def found(calendar: str, more: str = "", service: str | None = SERVICE) -> Entry | Refused:
+    timer = f"[Unit]\nDescription=Back up.\n\n[Timer]\n# daily\nOnCalendar={calendar}\n{more}"
+    (one,) = entries_of([(Path("backup.timer"), timer, service)], "Europe/Paris")
+    return one
+
+
+def entry(*given: str) -> Entry:
+    made = found(*given)
+    assert isinstance(made, Entry), made
+    return made
+
+
+def test_a_timer_becomes_an_action_with_the_command_of_its_service() -> None:
+    made = entry("Mon..Fri 02:30", "Persistent=true\nRandomizedDelaySec=5min")
+
+    env = {"PLACE": "/the backups", "STAGE": "live"}
+    run = ["/srv/backup.sh", "--to", "/the backups"]
+    assert made.document == {
+        "name": "backup",
+        "description": "Back up.",
+        "owner": "import:systemd",
+        "operations": {"command": {"run": run, "cwd": "/srv", "env": env}},
+        "when": {"cron_rule": "30 2 * * 1-5", "timezone": "Europe/Paris"},
+        "policy": {"look_back": "P366D", "time_limit": "PT1H30M"},
+    }
+    assert made.remarks == (
+        "its RandomizedDelaySec of 5min is left out",
+        "User 'shop' of its service is left out",
+    )
+
+
+CALENDARS = [
+    ("daily", "0 0 * * *"),
+    ("weekly", "0 0 * * 1"),
+    ("quarterly", "0 0 1 1,4,7,10 *"),
+    ("Sat,Sun 10:00", "0 10 * * 0,6"),
+    ("*:0/15", "*/15 * * * *"),
+    ("*-*-* 09..17:00", "0 9-17 * * *"),
+    ("*-*-1,15 06:30:00", "30 6 1,15 * *"),
+    ("Mon *-*-1..7 12:00", "0 12 */31,2-7 * 1"),
+    ("2/3:10", "10 2,5,8,11,14,17,20,23 * * *"),
+    ("*-02-29 00:00", "0 0 29 2 *"),
+    ("02:30", "30 2 * * *"),
+]
+
+
+@pytest.mark.parametrize(("calendar", "rule"), CALENDARS)
+def test_a_calendar_has_the_instants_of_its_rule(calendar: str, rule: str) -> None:
+    made = entry(calendar)
+
+    assert made.when == {"cron_rule": rule, "timezone": "Europe/Paris"}
+    if shutil.which("systemd-analyze"):
+        fires = WallFires(rule, "Europe/Paris", once=True).between(
+            NOW, datetime(2033, 1, 1, tzinfo=UTC)
+        )
+        twelve = list(fires)[:12]
+        assert instants(calendar, len(twelve)) == twelve
+
+
+def instants(calendar: str, number: int) -> list[datetime]:
+    """Return when systemd elapses next, on a machine in Paris."""
+    command = (
+        "systemd-analyze",
+        "calendar",
+        f"--iterations={number}",
+        f"--base-time={NOW:%F %T} UTC",
+    )
+    ran = subprocess.run(
+        [*command, calendar], capture_output=True, text=True, check=True, timeout=20,
+        env={"TZ": "Europe/Paris", "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"},
+    )  # fmt: skip
+    texts = re.findall(r"\(in UTC\): \w+ (\S+ \S+) UTC", ran.stdout)
+    return [datetime.fromisoformat(f"{text}+00:00") for text in texts]
+
+
+def test_a_zone_and_short_look_back() -> None:
+    made = entry("*-*-* 09:00:00 Asia/Tokyo", "AccuracySec=10min")
+
+    assert made.when == {"cron_rule": "0 9 * * *", "timezone": "Asia/Tokyo"}
+    assert made.policy["look_back"] == "PT10M"
+
+
+def test_a_night_that_the_clocks_skip_is_left_out_by_systemd() -> None:
+    fires = entry("02:30").fires
+    assert fires is not None
+    until = datetime(2027, 11, 30, tzinfo=UTC)
+
+    here = set(CronSchedule("30 2 * * *", "Europe/Paris").between(NOW, until))
+    assert here ^ set(fires.between(NOW, until)) == {datetime(2027, 3, 28, 1, tzinfo=UTC)}
+
+
+@pytest.mark.parametrize(
+    ("calendar", "more", "service", "why"),
+    [
+        ("2030-01-01", "", SERVICE, "names a year"),
+        ("*-*~01", "", SERVICE, "counts from the end of the month"),
+        ("*:*:0/10", "", SERVICE, "is not at full minutes"),
+        ("Mon *-*-8..14", "", SERVICE, "must both match"),
+        ("now and then", "", SERVICE, "has the part 'now'"),
+        ("daily", "OnBootSec=5min", SERVICE, "its OnBootSec counts from a start"),
+        ("", "", SERVICE, "it has no OnCalendar"),
+        ("daily", "", None, "its service file is not beside it"),
+        ("daily", "", "[Service]\nExecStart=/a\nExecStart=/b", "2 ExecStart"),
+        ("daily", "", "[Service]\nExecStart=/a %n", "has prefixes, specifiers"),
+        ("daily", "", "[Service]\nExecStart=/a 'b", "quotes are not closed"),
+    ],
+)
+def test_what_no_action_can_say_is_refused(
+    calendar: str, more: str, service: str | None, why: str
+) -> None:
+    made = found(calendar, more, service)
+
+    assert isinstance(made, Refused), made
+    assert why in made.why
+    assert made.instead

@@ -1,0 +1,178 @@
+"""Views of small apps (tenants): in a list, with status and document."""
+
+import json
+from collections.abc import Collection, Mapping
+from hashlib import sha256
+from typing import Any
+from uuid import UUID
+
+from pydantic import Field
+
+from minutehand.grants import Grants
+from models.limits import PREFIX
+from models.sql import read_clock
+from models.store import operations
+from runtime.database import reading
+from small_apps.store import app_limits, app_overview, app_status, small_apps
+from views.finding import find_app
+from views.installation import Installation
+from views.view import Instant, Listing, View
+
+RECENT = 5
+
+
+class AppRow(View):
+    """A small app in a list."""
+
+    name: str
+    zone: str = Field(description="IANA zone of rules and instants that name none.")
+    owner: str | None
+    domains: tuple[str, ...]
+
+
+class Apps(Listing[AppRow]):
+    """All small apps, by name."""
+
+
+class Domain(View):
+    """A domain of data: rows that were refreshed, and rows that readers see."""
+
+    name: str
+    staged_rows: int | None
+    refreshed_at: Instant | None
+    published_rows: int | None
+    published_at: Instant | None
+
+
+class ActionsOfApp(View):
+    """How many actions a small app has."""
+
+    total: int
+    active: int
+
+
+class NextOfApp(View):
+    """The action that is due first by the clock."""
+
+    action: str
+    at: Instant
+
+
+class DataStatus(View):
+    """The status of a small app's data."""
+
+    status: str = Field(description="`running`, `ready`, `failed`, or `empty` before a refresh.")
+    phase: str | None
+    message: str | None
+    blocking_maintenance: bool
+    next_run_at: Instant | None
+    data_updated_at: Instant | None
+    last_error: str | None
+    run_type: Any
+    rewritten: Any
+    reused: Any
+    eta: Instant | None = Field(description="Estimated end of the refresh.")
+    started_at: Instant | None = Field(description="Start of the refresh that runs.")
+    elapsed_s: float | None = Field(description="How long it has run.")
+    eta_s: float | None = Field(description="How long it will take yet, estimated.")
+
+
+class OperationOfApp(View):
+    """One of a small app's last operations."""
+
+    id: UUID
+    action_name: str
+    occurrence_at: Instant
+    state: str
+    error: str | None
+
+
+class LimitOfApp(View):
+    """A limit that a small app is close to, or has reached."""
+
+    setting: str = Field(description="The variable that sets it.")
+    used: int = Field(description="Minutes today, messages this minute, or a count.")
+    most: int
+
+
+class App(View):
+    """A small app: its document, status and last operations."""
+
+    name: str
+    zone: str
+    grants: Grants = Field(description="What it may reach: names or patterns by kind.")
+    document: dict[str, Any] = Field(description="As it is stored.")
+    document_tag: str = Field(description="Names the document: another one has another tag.")
+    domains: tuple[Domain, ...]
+    actions: ActionsOfApp
+    next: NextOfApp | None
+    running: int = Field(description="Operations that run now.")
+    users: int
+    groups: int
+    limits: tuple[LimitOfApp, ...] = Field(description="Those that are close or reached.")
+    data: DataStatus
+    operations: tuple[OperationOfApp, ...]
+
+
+def list_apps(installation: Installation) -> Apps:
+    """Return the small apps."""
+    with reading(installation.engine) as connection:
+        seen = [app for app in small_apps.listed(connection) if installation.may_see(app.name)]
+        owners = small_apps.owners(connection)
+        domains = small_apps.domains_by_app(connection)
+    return Apps(
+        tuple(
+            AppRow(
+                name=app.name,
+                zone=app.zone,
+                owner=owners.get(app.id),
+                domains=domains.get(app.id, ()),
+            )
+            for app in seen
+        )
+    )
+
+
+def show(installation: Installation, name: str) -> App:
+    """Return a small app; raises NotFound."""
+    with reading(installation.engine) as connection:
+        app = find_app(connection, installation, name)
+        recent = operations.recent(connection, RECENT, small_app_id=app.id)
+        return App(
+            name=app.name,
+            zone=app.zone,
+            grants=small_apps.grants_of(connection, app.id),
+            document=(document := small_apps.document_of(connection, app.id)),
+            document_tag=tag_of(document),
+            **app_overview.overview(connection, app.id),
+            limits=tuple(
+                LimitOfApp(setting=PREFIX + use.limit.upper(), used=use.used, most=use.most)
+                for use in app_limits.close(connection, installation.settings.limits, app.id)
+            ),
+            data=DataStatus(**app_status.status_of(connection, app.id)),
+            operations=tuple(OperationOfApp.of(row) for row in recent),
+        )
+
+
+def status(installation: Installation, name: str) -> DataStatus:
+    """Return the status of a small app's data; raises NotFound."""
+    with reading(installation.engine) as connection:
+        app = find_app(connection, installation, name)
+        return DataStatus(**app_status.status_of(connection, app.id))
+
+
+def statuses(installation: Installation, names: Collection[str]) -> dict[str, DataStatus]:
+    """Return the status of those small apps that exist, by name."""
+    with reading(installation.engine) as connection:
+        now = read_clock(connection)
+        return {
+            app.name: DataStatus(**app_status.status_of(connection, app.id, now))
+            for app in small_apps.listed(connection)
+            if app.name in names
+        }
+
+
+def tag_of(document: Mapping[str, Any]) -> str:
+    """Return what names a document: equal documents have equal tags."""
+    text = json.dumps(document, ensure_ascii=False, sort_keys=True)
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]

@@ -1,0 +1,178 @@
+"""Create, replace and delete small apps."""
+
+from collections.abc import Sequence
+
+import sqlalchemy as sa
+from pydantic import Field
+
+from models.errors import InvalidDocument, Outdated, Problem, Refused
+from models.problems import listed
+from runtime.database import reading
+from scheduler.changes.default_actions import give_maintenance
+from scheduler.changes.deletion import delete_app
+from scheduler.changes.validation import ChangeContext
+from small_apps.document import DEFAULT_APP, SmallAppModel
+from small_apps.store import app_apply, app_overview, small_apps
+from tasks.built_in import built_in_steps
+from views.apps import tag_of
+from views.files import Document, located
+from views.finding import find_app
+from views.installation import Installation
+from views.view import Listing, View
+from views.warnings import app_warnings
+
+MOST_NAMED = 12
+# A small app is longer than an action, because it includes mails and people.
+LONGEST_APP = 64 * 2**20
+
+Located = tuple[str, SmallAppModel]
+
+
+class AppliedApp(View):
+    """The result of applying a small app's document."""
+
+    name: str
+    zone: str
+    change: str = Field(description="`created`, `changed` or `unchanged`.")
+    changes: tuple[str, ...] = Field(description="What changed, in words.")
+    warnings: tuple[str, ...] = Field(description="What its admin should check.")
+
+
+class AppliedApps(Listing[AppliedApp]):
+    """The result of each document, in order."""
+
+
+class DeletedApp(View):
+    """A small app that was deleted; history, users and data stay."""
+
+    name: str
+    actions: int = Field(description="Actions that were deleted with it.")
+    cancelled: int = Field(description="Unstarted operations that were cancelled.")
+
+
+def create(installation: Installation, document: Document) -> AppliedApp:
+    """Store a new small app; raises Refused for a name that is taken.
+
+    `default`, and a small app that was only granted something, are taken once they have a document.
+    """
+    models = _parsed(installation, [document])
+    with installation.engine.begin() as connection:
+        name = models[0][1].name
+        if small_apps.has_document(connection, name):
+            raise Refused(
+                f'small app "{name}" already exists; use `minutehand app apply` to change it'
+            )
+        done = _apply(connection, installation, models)
+    return _shown(installation, models, done)[0]
+
+
+def apply(
+    installation: Installation, documents: Sequence[Document], *, dry_run: bool
+) -> AppliedApps:
+    """Create small apps, or update them to their documents, all or none."""
+    models = _parsed(installation, documents)
+    with installation.engine.connect() as connection, connection.begin() as transaction:
+        done = _apply(connection, installation, models)
+        if dry_run:
+            transaction.rollback()
+    return AppliedApps(_shown(installation, models, done))
+
+
+def put(
+    installation: Installation, name: str, document: object, expects: str | None, *, dry_run: bool
+) -> AppliedApp:
+    """Make a document the small app's, or create the small app if the request may.
+
+    `expects` is the tag of the document that is replaced: empty for a new small app, None for any.
+    Raises InvalidDocument, NotFound, and Outdated for another document.
+    """
+    models = _parsed(installation, [("", document)])
+    if models[0][1].name != name:
+        remedy = f"is not the name in the address, {name!r}; write the same"
+        raise InvalidDocument([Problem("name", models[0][1].name, remedy)])
+    with installation.engine.connect() as connection, connection.begin() as transaction:
+        _check_tag(connection, name, expects)
+        done = _apply(connection, installation, models)
+        if dry_run:
+            transaction.rollback()
+    return _shown(installation, models, done)[0]
+
+
+def delete(installation: Installation, name: str, *, is_sure: bool) -> DeletedApp:
+    """Delete a small app with its actions; raises Refused for active ones unless `is_sure`."""
+    if name == DEFAULT_APP:
+        raise Refused(f'small app "{DEFAULT_APP}" cannot be deleted; delete its actions')
+    with reading(installation.engine) as connection:
+        app = find_app(connection, installation, name)
+        ended = app_overview.active_names(connection, app.id, MOST_NAMED + 1)
+    if ended and not is_sure:
+        raise Refused(f'small app "{name}" has active actions: {listed(ended)}; add --yes')
+    deleted = delete_app(
+        installation.engine, ChangeContext(installation.actor, app, built_in_steps())
+    )
+    return DeletedApp(name=name, actions=len(deleted.names), cancelled=deleted.cancelled)
+
+
+def _check_tag(connection: sa.Connection, name: str, expects: str | None) -> None:
+    known = {app.name: app for app in small_apps.listed(connection)}
+    if name not in known:
+        if expects:
+            raise Outdated(f'small app "{name}" is unknown; another request may have deleted it')
+        return
+    small_apps.lock(connection, known[name].id)
+    now = tag_of(small_apps.document_of(connection, known[name].id))
+    if expects not in {None, now}:
+        raise Outdated(f'small app "{name}" was changed in the meantime; read it again')
+
+
+def _parsed(installation: Installation, documents: Sequence[Document]) -> list[Located]:
+    """Return the models of all documents with their places; raises all problems at once.
+
+    A document of a small app outside the request's scope is a problem.
+    """
+    from small_apps.mail.checks import checked_small_app
+
+    problems: list[Problem] = []
+    models: list[Located] = []
+    seen: dict[str, str] = {}
+    for where, document in documents:
+        try:
+            model = checked_small_app(document)
+        except InvalidDocument as error:
+            problems += located(where, error).problems
+            continue
+        models.append((where, model))
+        first = seen.setdefault(model.name, where)
+        if first != where:
+            problems.append(Problem(f"{where}: name", model.name, f"is already in {first}"))
+        if not installation.may_see(model.name):
+            meant = f"is not the small app {installation.app_name!r}"
+            problems.append(Problem(f"{where}: name", model.name, meant))
+    if problems:
+        raise InvalidDocument(problems)
+    return models
+
+
+def _apply(
+    connection: sa.Connection, installation: Installation, models: Sequence[Located]
+) -> list[app_apply.AppliedApp]:
+    limits = installation.settings.limits
+    done = app_apply.apply_all(connection, models, installation.actor, limits)
+    for one in done:
+        give_maintenance(connection, one.app, built_in_steps())
+    return done
+
+
+def _shown(
+    installation: Installation, models: Sequence[Located], done: Sequence[app_apply.AppliedApp]
+) -> tuple[AppliedApp, ...]:
+    return tuple(
+        AppliedApp(
+            name=one.app.name,
+            zone=one.app.zone,
+            change=one.change,
+            changes=tuple(one.changes),
+            warnings=app_warnings(installation, model),
+        )
+        for (_, model), one in zip(models, done, strict=True)
+    )

@@ -1,0 +1,92 @@
+"""What small apps may reach, and the secrets of their webhooks."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+
+from pydantic import Field
+
+from minutehand.grants import EVERYTHING, Grants
+from models.errors import Refused
+from models.store import audit
+from runtime.database import reading
+from runtime.references import SecretMissing
+from small_apps.document import parse_small_app
+from small_apps.store import small_apps
+from views.finding import find_app
+from views.installation import Installation
+from views.view import View
+
+
+class GrantedTo(View):
+    """What a small app may reach."""
+
+    name: str
+    grants: Grants = Field(description="Names or patterns by kind; `*` is all that settings allow.")
+
+
+class HookSecret(View):
+    """The secret that signs a small app's webhooks; its receivers need it."""
+
+    name: str
+    secret: str = Field(description="Derived from SCHED_HOOK_SECRET and the app's name.")
+
+
+def granted(installation: Installation, name: str) -> GrantedTo:
+    """Return what a small app may reach; raises NotFound."""
+    with reading(installation.engine) as connection:
+        app = find_app(connection, installation, name)
+        return GrantedTo(name=name, grants=small_apps.grants_of(connection, app.id))
+
+
+def grant(
+    installation: Installation, name: str, changes: Mapping[str, Sequence[str]], *, all_: bool
+) -> GrantedTo:
+    """Change what a small app may reach, and return it; an unknown app is created, in UTC.
+
+    `changes` replace the lists of their kinds; with `all_`, all that the settings allow is granted
+    first, but no commands. Its documents are checked when they are next saved, and its operations
+    when they run.
+    Raises InvalidSmallApp for a name that no small app can have, and NotFound for an unknown one
+    without changes.
+    """
+    with installation.engine.begin() as connection:
+        if (all_ or changes) and not installation.is_bound:
+            small_apps.ensure(connection, parse_small_app({"name": name}))
+        app = find_app(connection, installation, name)
+        small_apps.lock(connection, app.id)
+        before = small_apps.grants_of(connection, app.id)
+        if all_:
+            # A program has to be named: it runs as the worker's account.
+            before = replace(EVERYTHING, commands=before.commands)
+        # An empty text grants nothing of its kind.
+        lists = {kind: tuple(filter(None, names)) for kind, names in changes.items() if names}
+        grants = replace(before, **lists)
+        if all_ or lists:
+            small_apps.set_grants(connection, app.id, grants)
+            details = {app.name: asdict(grants)}
+            audit.write(
+                connection,
+                small_app_id=app.id,
+                actor=installation.actor,
+                verb="app.granted",
+                objects=details,
+            )
+    return GrantedTo(name=name, grants=grants)
+
+
+def hook_secret(installation: Installation, name: str) -> HookSecret:
+    """Return the secret of a small app's webhooks.
+
+    Raises NotFound, and Refused without a secret or if a reference to one leads nowhere.
+    """
+    from tasks.notices.signing import secrets_of
+
+    with reading(installation.engine) as connection:
+        find_app(connection, installation, name)
+    try:
+        found = secrets_of(installation.settings.hook, name)
+    except SecretMissing as error:
+        raise Refused(f"SCHED_HOOK_SECRET: {error}") from None
+    if not found:
+        raise Refused("webhooks are not signed; set SCHED_HOOK_SECRET")
+    return HookSecret(name=name, secret=found[0])

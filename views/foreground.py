@@ -1,0 +1,121 @@
+"""Runs that another scheduler starts, and that `minutehand exec` puts on record."""
+
+import os
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from secrets import token_hex
+from typing import Any
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from models.action.plan import NOTHING_PLANNED, Plan
+from models.errors import NotFound
+from models.fingerprint import fingerprint, str_to_uuid
+from models.operation import Cause, CausedBy, OperationState, StepState
+from models.sql import read_clock
+from models.store import operations
+from models.store.actions import cursors
+from models.store.operations import running
+from models.store.operations.claims import start_foreign
+from models.store.operations.finish import Ending, end
+from models.store.operations.running import Story
+from runtime.clock import utc_now
+from runtime.database import reading
+from scheduler.changes.change import create_all
+from scheduler.changes.revisions import action_ref
+from scheduler.record import operation_row
+from views.finding import find
+from views.installation import Installation
+
+STEP = OWNER = "exec"
+# An action needs a rule; another scheduler starts this one.
+NEVER = "2199-12-31T00:00:00Z"
+
+
+@dataclass
+class Recorded:
+    """A run on record: an operation that this process holds."""
+
+    installation: Installation
+    id: UUID
+    steps: list[dict[str, Any]]
+
+    def beat(self) -> bool:
+        """Renew the lease; return whether a cancel was requested. Raises LeaseLost."""
+        with self.installation.engine.begin() as connection:
+            return running.beat(connection, self.id, 1)
+
+    def end(self, code: int, duration_s: float, *, was_cancelled: bool) -> None:
+        """Record how the program ended. Raises LeaseLost."""
+        error = None if code == 0 else how_ended(code)
+        details = {"exit_code": code, "duration_s": round(duration_s, 3)}
+        state = StepState.FAILED if code else StepState.SUCCESS
+        story = {**self.steps[0], "state": state, "finished_at": utc_now().isoformat()}
+        story |= {"details": details} | ({"error": error} if error else {})
+        ending = Ending(OperationState.SUCCESS, result={STEP: details})
+        if code and was_cancelled:
+            ending = replace(ending, state=OperationState.CANCELLED, reason="cancelled")
+        elif code:
+            ending = Ending(OperationState.FAILED, error=error, is_failure=True)
+        alerts = self.installation.settings.alert
+        with self.installation.engine.begin() as connection:
+            end(connection, self.id, 1, ending, Story({"steps": [story]}), alerts)
+
+
+def how_ended(code: int) -> str:
+    """Return an exit code in words; a negative one is a signal."""
+    return f"exit code {code}" if code > 0 else f"ended by signal {-code}"
+
+
+def begin(installation: Installation, name: str, program: Sequence[str], folder: str) -> Recorded:
+    """Record a run of the action `name`, which begins now; a new name makes a paused action."""
+    try:
+        uid = _uid(installation, name)
+    except NotFound:
+        _make(installation, name, program, folder)
+        uid = _uid(installation, name)
+    worker = f"{STEP}@{socket.gethostname()}:{os.getpid()}"
+    by = CausedBy(Cause.MANUAL, f"Run by {installation.actor} with `minutehand exec`")
+    story = {
+        "name": STEP,
+        "state": StepState.RUNNING,
+        "started_at": utc_now().isoformat(),
+        # If this process is lost, no worker may begin the program again.
+        "repeatable": False,
+    }
+    with installation.engine.begin() as connection:
+        row = cursors.lock(connection, uid)
+        now = read_clock(connection).replace(microsecond=0)
+        plan = row.plan if isinstance(row.plan, Plan) else NOTHING_PLANNED
+        id = str_to_uuid(fingerprint(uid, now, manual=token_hex(8)))
+        operation = operation_row(action_ref(row), plan, id, now, by)
+        # The other scheduler decides about overlaps.
+        operations.record(connection, [operation | {"overlap_key": None}])
+        start_foreign(connection, id, worker, [story])
+    return Recorded(installation, id, [story])
+
+
+def _uid(installation: Installation, name: str) -> UUID:
+    with reading(installation.engine) as connection:
+        uid: UUID = find(connection, installation, name)["uid"]
+        return uid
+
+
+def _make(installation: Installation, name: str, program: Sequence[str], folder: str) -> None:
+    document = {
+        "name": name,
+        "active": False,
+        "owner": OWNER,
+        "description": "Another scheduler starts it; `minutehand exec` records its runs.",
+        "operations": {"command": {"run": list(program), "cwd": folder}},
+        "when": {"due_date": NEVER},
+    }
+    # A worker checks what it runs, if the action is ever resumed.
+    author = replace(installation.author, commands=None)
+    try:
+        create_all(installation.engine, [document], author)
+    except sa.exc.IntegrityError:
+        # Another first run has made it meanwhile.
+        return

@@ -1,0 +1,41 @@
+"""A list of jobs of another scheduler, `{url, interval_s, meta?}`, as entries."""
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+
+from models.errors import InvalidDocument
+from moving.entries import Entry, Refused
+from views.files import Document
+from views.jobs import NewJob, document_of, first_runs, new_job
+
+OWNER = "import:jobs"
+# First runs are counted from here, so that importing a file again changes nothing.
+GRID = datetime(2000, 1, 1, tzinfo=UTC)
+
+
+def entries_of(documents: Sequence[Document]) -> Iterator[Entry | Refused]:
+    """Yield the jobs; those of one interval are spread evenly over it."""
+    jobs: list[tuple[str, NewJob]] = []
+    for where, value in documents:
+        try:
+            jobs.append((where, new_job(value)))
+        except InvalidDocument as error:
+            yield _refused(where, value, error)
+    begins = first_runs([job for _, job in jobs], GRID)
+    for (where, job), first in zip(jobs, begins, strict=True):
+        made = document_of(job, None, first)
+        yield Entry(
+            name=made["name"],
+            where=where,
+            description=job.url,
+            owner=OWNER,
+            operations=made["operations"],
+            when=made["when"],
+        )
+
+
+def _refused(where: str, value: object, error: InvalidDocument) -> Refused:
+    url = value.get("url") if isinstance(value, dict) else None
+    why = "; ".join(f"{one.path} {one.value!r}" for one in error.problems)
+    instead = "; ".join(one.remedy for one in error.problems)
+    return Refused(str(url or where), where, why, instead)
