@@ -4,6 +4,7 @@ Each is carried out against real code: by commands and operations on the install
 by the tests that make it. The table in docs/explanation/security.md is made from this list.
 """
 
+import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -13,6 +14,7 @@ from tempfile import TemporaryDirectory
 from time import process_time
 from typing import Any
 from unittest.mock import patch
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -27,7 +29,10 @@ from tests.hostile import test_servers as servers
 from tests.hostile.bounds import read_in_bounds
 from tests.hostile.corpus import corpus
 from tests.hostile.stage import APPS, Stage, failed, refused
+from tests.integration.celery_steps import test_sidecar as sidecar
+from tests.integration.celery_steps.test_agent import ANSWER_S, Asked, serving
 from tests.integration.cli import test_scope as scope
+from tests.integration.moving import test_django_beat as imports
 from tests.integration.small_apps import test_downloads as downloads
 from tests.unit.models import test_celery_task as celery_tasks
 from tests.unit.runtime import test_references as references
@@ -113,6 +118,15 @@ def _command(stage: Stage) -> str:
         ]  # fmt: skip
         for program in programs:
             refused(stage.add("third", name="c", operations={"command": program}))
+    return said
+
+
+def _headers_for_the_broker(stage: Stage) -> str:
+    stage.call("app", "grant", "shop", "--tasks", "shop.*")
+    for name in ("BCC", "CC"):
+        task = {"task": "shop.sell", "headers": {name: ["bakery"]}}
+        said = refused(stage.add("shop", name="copy", operations={"celery_task": task}))
+        assert "is a header that brokers obey" in said
     return said
 
 
@@ -283,6 +297,46 @@ def _broken_items(stage: Stage) -> str:
     return f"{len(inputs)} items and {len(on_broker.ITEMS)} to a running worker, which lives"
 
 
+def _agent_s_peers(stage: Stage) -> str:
+    path = stage.folder / "agent.sock"
+    engine, settings = stage.installation.engine, stage.installation.settings
+    for agent in serving(engine, settings, path, None):
+        sidecar.test_a_line_without_end_closes_its_connection(agent, path)
+        with closing(Asked(path).channel) as peer:
+            told = peer.ask({"verb": "worker", **sidecar.SHOP, "pid": 10**30}, ANSWER_S)
+        assert told["state"] == "refused", told
+    with pytest.MonkeyPatch.context() as patched:
+        sidecar.test_connections_are_bounded_and_one_that_closes_makes_room(
+            patched, engine, settings, path
+        )
+    return "its connection is closed, and the others are served"
+
+
+def _strange_rows(_: Stage) -> str:
+    changes: list[dict[str, Any]] = [{"args": 5}, {"start_time": "9999-12-31T23:59:59.5"}]
+    for strange in changes:
+        imports.test_a_row_that_only_sqlite_takes_does_not_end_the_import(strange, 10**30)
+    return "it is reported, and the other rows are imported"
+
+
+def _planted_cookie(stage: Stage) -> str:
+    """Plant the cookie that another program of the host may set."""
+    web, address = start_web(stage.installation)
+    try:
+        token = stage.installation.cli("token", "create", "--role", "admin")["token"]
+        with httpx.Client(base_url=address, follow_redirects=True, timeout=60) as browser:
+            assert browser.post("/sign-in", data={"token": token}).status_code == 200
+            path = "/actions/secret/delete?app=bakery"
+            planted = ["Done.", [path, "Go on", {}], "0" * 64]
+            browser.cookies.set("mh_notice", quote(json.dumps(planted)))
+            page = browser.get("/actions")
+            assert page.status_code == 200, page.text
+            assert path not in page.text, "the page has its button"
+    finally:
+        web.kill()
+    return "its button is not shown"
+
+
 def _remote_control(stage: Stage) -> str:
     for attack in (
         on_broker.test_no_control_command_reaches_our_workers,
@@ -384,6 +438,10 @@ ATTACKS = [
          "test_a_variable_that_replaces_the_program_is_refused"), _command,
     ),
     Attack(
+        "A13", "headers of a task's message that make the broker copy it into other queues",
+        "they are refused", ("test_a_mistake_is_answered",), _headers_for_the_broker,
+    ),
+    Attack(
         "B1", "239 hostile files: bombs in CSV, JSON, Parquet and gzip, endless cells, thousands "
         "of columns", "no child exceeds its memory or time; the worker goes on",
         ("test_no_small_file_exceeds_the_limits",
@@ -423,6 +481,20 @@ ATTACKS = [
          "test_no_broken_broadcast_disturbs_a_worker"), _remote_control,
     ),
     Attack(
+        "B8", "a peer of an agent's socket that sends no end of a line, a process id that no table "
+        "takes, or opens thousands of connections",
+        "its connection is closed, and workers go on",
+        ("test_a_line_without_end_closes_its_connection",
+         "test_a_worker_with_an_impossible_pid_keeps_no_other_off_the_record",
+         "test_connections_are_bounded_and_one_that_closes_makes_room",
+         "test_one_connection_holds_one_operation"), _agent_s_peers,
+    ),
+    Attack(
+        "B9", "a row of another scheduler's database that no library could have written",
+        "the row is reported, and the others are imported",
+        ("test_a_row_that_only_sqlite_takes_does_not_end_the_import",), _strange_rows,
+    ),
+    Attack(
         "C1", "an encoded word in a name or subject that holds headers, recipients or a body",
         "the mail has its own headers alone, or is not sent",
         ("test_a_name_or_a_subject_adds_nothing",
@@ -454,5 +526,10 @@ ATTACKS = [
     Attack(
         "C6", "a secret URL that is broken in every way", "no error shows a part of it",
         ("test_a_secret_url_never_shows",), _secret_url,
+    ),
+    Attack(
+        "C7", "a cookie with a button, set by another program of the same host",
+        "no page shows the button", ("test_a_cookie_of_another_program_makes_no_button",),
+        _planted_cookie,
     ),
 ]  # fmt: skip

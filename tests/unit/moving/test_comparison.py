@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ AUTUMN = datetime(2027, 10, 31, 1, tzinfo=UTC)
 
 
 def compared(
-    fields: str, zone: str = "Europe/Paris", rule: str = "", days: int = 730, **bounds: datetime
+    fields: str, zone: str = "Europe/Paris", rule: str = "", days: int = 730, **bounds: Any
 ) -> Difference:
     crontab = Crontab(tuple(fields.split()), zone)
     trigger = CronTrigger(rule or crontab.rule, zone, timedelta(minutes=5))
