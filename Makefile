@@ -11,7 +11,7 @@ PYTEST = env -u PYTHONDONTWRITEBYTECODE $(IN_MEMORY) $(BIN)/python -P -m pytest 
 
 LOCKS = requirements.lock requirements-dev.lock requirements-client.lock
 
-.PHONY: setup setup-dev up test test-quick chaos fuzz attack audit lint types contracts check bench dist test-matrix lock clean
+.PHONY: setup setup-dev up test test-stores test-quick chaos fuzz attack audit lint types contracts check bench dist test-matrix lock clean
 
 setup: $(VENV)/.stamp
 setup-dev: $(VENV)/.stamp-dev
@@ -39,6 +39,9 @@ up: $(VENV)/.stamp ## Run everything here, with the demo small app; Ctrl-C stops
 
 test: $(VENV)/.stamp-dev ## Pass every test, against a real PostgreSQL, Redis and SMTP server
 	$(PYTEST) -n 4
+
+test-stores: $(VENV)/.stamp-dev ## Pass each test of processes on both stores, of which `make test` uses one
+	$(PYTEST) -n 4 --both-stores tests/acceptance
 
 test-quick: $(VENV)/.stamp-dev ## Pass what needs no server but SQLite, in less than a minute
 	$(PYTEST) -n 2 --quick tests/unit tests/integration/store tests/integration/scheduler

@@ -19,6 +19,14 @@ if TYPE_CHECKING:
     from views.moving.foreign_runs import Recorded
 
 
+def init(context: typer.Context) -> None:
+    """Write a commented action into this folder, and settings into the home folder.
+
+    No file is overwritten.
+    """
+    show(context, opened.start(here(context), Path()))
+
+
 def up(
     context: typer.Context,
     load_demo: Annotated[

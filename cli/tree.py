@@ -34,7 +34,7 @@ COMMANDS: Places = {
     "import": ("importing:commands", "Import the schedules of other schedulers."),
     "export": ("exporting:export", "Print actions for another scheduler."),
     "exec": ("processes:execute", "Run a program for another scheduler, on record."),
-    "init": ("starting:init", "Write a commented action and settings to begin with."),
+    "init": ("processes:init", "Write a commented action and settings to begin with."),
     "up": ("processes:up", "Run broker, daemon, workers and the API here."),
     "daemon": ("processes:daemon", "Run the daemon, which sends what is due."),
     "worker": ("processes:worker", "Run a Celery worker that executes operations."),

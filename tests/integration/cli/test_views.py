@@ -36,7 +36,7 @@ from views.changes import (
 from views.doctor.report import Report
 from views.events import SentEvent
 from views.explanation import Explanation
-from views.installation import Migrated
+from views.installation import Migrated, Started
 from views.jobs import AddedJob, DeletedJob, ImportedJobs, Jobs
 from views.moving import Import
 from views.moving.exports import Export
@@ -44,7 +44,6 @@ from views.operations import Log, Operation, Operations, OperationStateView
 from views.runs import CancelledAll, Ran, RanAll, RepeatedAll, RunPlan
 from views.sessions import NewLink
 from views.simulation import Simulation
-from views.starting import Started
 from views.status import Status
 from views.steps import Steps
 from views.templates import TemplatePreview, Templates, TriedMail
