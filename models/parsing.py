@@ -82,6 +82,8 @@ def reading_of(info: ValidationInfo) -> Reading:
 
 # What other schedulers call our keys; the first that is known at its place is meant.
 _MEANT: Mapping[str, tuple[str, ...]] = {
+    "bash": ("command",), "exec": ("command",), "program": ("command",), "script": ("command",),
+    "sh": ("command",), "shell": ("command",), "subprocess": ("command",),
     "addresses": ("users",), "arguments": ("args",), "autoretry": ("retry",),
     "backofflimit": ("retry",), "catchup": ("catch_up",), "clocked": ("due_date",),
     "coalesce": ("catch_up",), "comment": ("description",), "concurrency": ("overlap",),
@@ -107,7 +109,15 @@ _BELOW: Mapping[str, tuple[str, ...]] = {
     "policy": ("retry", "overlap", "time_limit", "catch_up", "look_back", "queue", "starts_at"),
     "recipients": ("users", "groups"),
     "hooks": ("on_success", "on_failure"),
-    "operations": ("celery_task", "refresh", "publish", "send_email", "send_execsum", "job"),
+    "operations": (
+        "command",
+        "celery_task",
+        "refresh",
+        "publish",
+        "send_email",
+        "send_execsum",
+        "job",
+    ),
 }
 
 

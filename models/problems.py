@@ -146,7 +146,8 @@ def unknown_name(what: str, name: object, known: Iterable[str], hint: str = "") 
     place = place_of(name, names) if what == "key" else None
     if place is not None:
         return f'is not a key here; write it in "{place}"'
-    near = (meant_by(name, names) if what == "key" else None) or nearest(name, names)
+    is_meant = what in {"key", "step"}
+    near = (meant_by(name, names) if is_meant else None) or nearest(name, names)
     if near is not None:
         return f'is not a known {what}; did you mean "{near}"?'
     if not names:

@@ -25,7 +25,8 @@ from tests.integration.cli.test_apps import FAR
 from tests.servers import Broker, free_port, temporary_folder
 
 APPS = ("shop", "bakery")
-SALARY = "7777"
+# Not within the digits of an id.
+SALARY = "7777.75"
 ENVIRONMENT = {
     # What the installation allows; each app has its own folder alone.
     "SCHED_SECRETS_ENV": "*",

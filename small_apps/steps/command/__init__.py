@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
+from json import dumps
 from posixpath import isabs, join, normpath
 from typing import Annotated, Any
 
@@ -44,7 +45,15 @@ def replaces_program(variable: str, value: object) -> bool:
 def _program(run: tuple[str, ...]) -> tuple[str, ...]:
     if not run or not run[0].strip():
         raise ValueError('is empty; write the program and its arguments: ["./backup.sh", "--full"]')
+    if len(run) == 1 and " " in run[0]:
+        raise ValueError(f'is one text; write {dumps(run[0].split())}, or use "shell"')
     return run
+
+
+def _words(value: object) -> object:
+    if isinstance(value, str) and value.strip():
+        raise ValueError(f'write a list: {dumps(value.split())}, or use "shell"')
+    return parse_list(value)
 
 
 def _folder(path: str) -> str:
@@ -70,7 +79,7 @@ class CommandParameters(Document):
     example = '{"run": ["/usr/bin/true"]}'
 
     run: Annotated[
-        tuple[Text, ...] | None, BeforeValidator(parse_list), AfterValidator(_program), AS_LIST
+        tuple[Text, ...] | None, BeforeValidator(_words), AfterValidator(_program), AS_LIST
     ] = None
     shell: Text | None = None
     cwd: Annotated[Text, AfterValidator(_folder)] | None = None

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import sqlalchemy as sa
 
 from cli.main import run
 from models.tables import operations
-from runtime.config import load_settings
+from runtime.config import Settings, load_settings
 from runtime.database import make_engine, reading
 from tests.acceptance.processes import until
 
@@ -40,7 +41,16 @@ def recorded(home: Path) -> list[dict[str, Any]]:
     return found
 
 
-def test_a_run_passes_everything_through_and_is_on_record(home: Path) -> None:
+@pytest.mark.parametrize("store", ["sqlite", "postgresql"])
+def test_a_run_passes_everything_through_and_is_on_record(
+    home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    home_of: Callable[[str], Settings],
+    store: str,
+) -> None:
+    if store == "postgresql":
+        url = home_of(store).database_url.get_secret_value()
+        monkeypatch.setenv("SCHED_DATABASE_URL", url)
     line = "umask; cat; echo $MINUTEHAND_OPERATION_ID; echo no >&2; exit 3"
 
     failed = executed("sh", "-c", line, text="in\n")

@@ -23,6 +23,7 @@ from runtime.config import Settings
 from runtime.database import reading
 from scheduler.changes.change import create_all
 from small_apps.store import small_apps
+from tasks import lease
 from tasks.execute import run_attempt
 from tasks.registry import Registry
 from tests.acceptance.processes import until
@@ -183,6 +184,28 @@ def test_a_cancel_ends_the_whole_group(
     canceller.join()
 
     assert row_of(engine, operation)["state"] == "cancelled"
+    assert is_still(tmp_path)
+
+
+def test_a_stopping_worker_ends_the_group_before_it_gives_the_operation_back(
+    engine: sa.Engine, settings: Settings, tmp_path: Path
+) -> None:
+    operation = made(engine, {"shell": STUBBORN.format(tmp_path)})
+
+    def stop() -> None:
+        until((tmp_path / "child").exists, "the program runs")
+        lease.stopping.set()
+
+    stopper = threading.Thread(target=stop)
+    stopper.start()
+    try:
+        run_attempt(engine, settings, Registry(), (operation, 1), "tests")
+    finally:
+        stopper.join()
+        lease.stopping.clear()
+
+    row = row_of(engine, operation)
+    assert (row["state"], row["attempt"]) == ("pending", 2)
     assert is_still(tmp_path)
 
 
