@@ -33,7 +33,7 @@ COMMANDS: Places = {
     "backfill": ("backfills:backfill", "Run a range of an action's past."),
     "import": ("importing:commands", "Import the schedules of other schedulers."),
     "export": ("exporting:export", "Print actions for another scheduler."),
-    "exec": ("executing:execute", "Run a program for another scheduler, on record."),
+    "exec": ("processes:execute", "Run a program for another scheduler, on record."),
     "init": ("processes:init", "Write a commented action and settings to begin with."),
     "up": ("processes:up", "Run broker, daemon, workers and the API here."),
     "daemon": ("processes:daemon", "Run the daemon, which sends what is due."),

@@ -24,6 +24,15 @@ ARGUMENTS = [
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 ]
 SERIOUS = {"serious", "critical"}
+# In a chart all is drawn to scale; what only a screen reader reads takes no room.
+CUT_OFF = """
+() => [...document.querySelectorAll("body *")]
+  .filter((one) => !one.closest(".sr, svg, iframe, input") && one.checkVisibility())
+  .filter((one) => ["hidden", "clip"].includes(getComputedStyle(one).overflowX))
+  .filter((one) => one.scrollWidth > one.clientWidth + 1)
+  .map((one) => [location.pathname, one.scrollWidth, one.clientWidth, one.outerHTML.slice(0, 200)])
+  .map((one) => one.join(" "))
+"""
 
 
 def chromium_path() -> str:
@@ -72,6 +81,11 @@ class Tab:
         """Return whether the page must be scrolled sideways."""
         wide: bool = self.page.evaluate("document.documentElement.scrollWidth > innerWidth")
         return wide
+
+    def lost(self) -> list[str]:
+        """Return what is cut off: elements wider than they may be, which nothing scrolls."""
+        found: list[str] = self.page.evaluate(CUT_OFF)
+        return found
 
 
 @dataclass

@@ -11,7 +11,7 @@ from pydantic import Field
 from models.sql import read_clock
 from runtime.database import reading
 from scheduler.changes import plan
-from views.changes import pruning
+from views.changes import Author, author_now, pruning
 from views.finding import app_of, find
 from views.installation import Installation
 from views.view import Instant, View
@@ -70,16 +70,23 @@ class ChangePlan(View):
 
 
 def plan_changes(
-    installation: Installation, documents: Sequence[object], prune: str | None = None
+    installation: Installation,
+    documents: Sequence[object],
+    prune: str | None = None,
+    at: Author | None = None,
 ) -> ChangePlan:
-    """Return what applying the documents would do now; see `changes.apply` for `prune`."""
+    """Return what applying the documents would do now; see `changes.apply` for `prune`.
+
+    `at` is who asks, and when, if that was read already.
+    """
+    author, now = at or author_now(installation)
     with reading(installation.engine) as connection:
         gone: Sequence[sa.Row[Any]] = ()
         if prune is not None:
             documents = pruning.owned(connection, installation, documents, prune)
             gone = pruning.beside(connection, installation, documents, prune)
-        planned = plan.plan_changes(connection, documents, installation.author)
-        made = _plan(connection, planned, installation.small_app.zone)
+        planned = plan.plan_changes(connection, documents, author, now)
+        made = _plan(connection, planned, installation.small_app.zone, now)
     return made.model_copy(update={"pruned": tuple(Pruned.of(one._mapping) for one in gone)})
 
 
@@ -93,14 +100,14 @@ def plan_put(installation: Installation, name: str, document: object) -> ChangeP
         row = find(connection, installation, name)
         app = app_of(connection, installation, row)
         author = installation.author_in(app)
-        planned = plan.plan_replacement(connection, row["uid"], document, author)
-        return _plan(connection, [planned], app.zone)
+        now = read_clock(connection)
+        planned = plan.plan_replacement(connection, row["uid"], document, author, now)
+        return _plan(connection, [planned], app.zone, now)
 
 
 def _plan(
-    connection: sa.Connection, planned: Sequence[plan.PlannedChange], zone: str
+    connection: sa.Connection, planned: Sequence[plan.PlannedChange], zone: str, now: datetime
 ) -> ChangePlan:
-    now = read_clock(connection)
     load = plan.load(connection, planned, now)
     busiest = BusiestMinute(
         before=_busy(load.before), after=_busy(load.after), is_whole=load.is_whole

@@ -89,6 +89,8 @@ def find_app(connection: sa.Connection, installation: Installation, name: str) -
     """Return the small app of that name; raises NotFound, also for one outside the scope."""
     if not installation.may_see(name):
         raise unknown_app(name)
+    if name == installation.app_name:
+        return installation.small_app
     return small_apps.get(connection, name)
 
 

@@ -16,7 +16,7 @@ from models.store.people import users
 from models.store.people.users import User
 from small_apps.document import SmallAppModel
 from small_apps.document.sources import warnings_of_domains
-from small_apps.store import app_documents, small_apps
+from small_apps.store import app_overview
 from views.installation import Installation
 
 Keeps = Callable[[RecipientFilterModel], int]
@@ -26,15 +26,15 @@ def action_warnings(
     connection: sa.Connection, app: SmallApp, models: Sequence[ScheduledActionModel]
 ) -> list[tuple[str, ...]]:
     """Return the warnings of each action, reading the small app once."""
-    documents = app_documents.names_of(connection, app.id)
     people = users.listed(connection, app.id)
+    names = app_overview.names_in(connection, app.id)
     known = KnownNames(
         users=frozenset(user.id for user in people),
-        groups=users.group_names(connection, app.id),
-        domains=small_apps.domain_names(connection, app.id),
-        templates=small_apps.templates_of(connection, app.id),
-        design=documents["design"],
-        permissions=documents["permissions"],
+        groups=names["groups"],
+        domains=names["domains"],
+        templates=names["templates"],
+        design=names["design"],
+        permissions=names["permissions"],
     )
     keeps = _keeping(people)
     return [

@@ -25,13 +25,17 @@ def spent(connection: sa.Connection, small_app_id: int, what: Used) -> int:
     return connection.execute(query).scalar_one_or_none() or 0
 
 
-def all_spent(connection: sa.Connection, what: Used) -> dict[int, int]:
-    """Return how much each small app has used in the present day or minute, by its id."""
-    at = _begin(what, read_clock(connection))
-    query = sa.select(app_usage.c.small_app_id, app_usage.c.amount).where(
-        app_usage.c.what == what.value, app_usage.c.starts_at == at
-    )
-    return {row.small_app_id: row.amount or 0 for row in connection.execute(query)}
+def all_spent(connection: sa.Connection, now: datetime) -> dict[Used, dict[int, int]]:
+    """Return how much each small app has used in the day or minute of `now`, by its id."""
+    in_it = [
+        (app_usage.c.what == what.value) & (app_usage.c.starts_at == _begin(what, now))
+        for what in Used
+    ]
+    query = sa.select(app_usage.c.what, app_usage.c.small_app_id, app_usage.c.amount)
+    found: dict[Used, dict[int, int]] = {what: {} for what in Used}
+    for row in connection.execute(query.where(sa.or_(*in_it))):
+        found[Used(row.what)][row.small_app_id] = row.amount or 0
+    return found
 
 
 def spend(

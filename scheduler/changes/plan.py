@@ -11,7 +11,6 @@ import sqlalchemy as sa
 from minutehand.steps import Steps
 from models.action.plan import Plan
 from models.fingerprint import str_to_uuid
-from models.sql import read_clock
 from models.store import actions
 from models.store.actions import cursors
 from scheduler.changes.change import Change, check_name, rows_named
@@ -61,22 +60,22 @@ class Load:
 
 
 def plan_changes(
-    connection: sa.Connection, documents: Sequence[object], author: ChangeContext
+    connection: sa.Connection, documents: Sequence[object], author: ChangeContext, now: datetime
 ) -> list[PlannedChange]:
-    """Return what `apply_all` would do now, one for each document.
+    """Return what `apply_all` would do at `now`, one for each document.
 
     Raises InvalidDocument with all problems of all documents.
     """
     rows = rows_named(connection, documents, author, locks=False)
-    return _planned(connection, rows, documents, author)
+    return _planned(connection, rows, documents, author, now)
 
 
 def plan_replacement(
-    connection: sa.Connection, uid: UUID, document: object, author: ChangeContext
+    connection: sa.Connection, uid: UUID, document: object, author: ChangeContext, now: datetime
 ) -> PlannedChange:
-    """Return what `replace_document` would do now; raises its errors, but for Outdated."""
+    """Return what `replace_document` would do at `now`; raises its errors, but for Outdated."""
     row = cursors.read(connection, uid)
-    (planned,) = _planned(connection, [row], [document], author)
+    (planned,) = _planned(connection, [row], [document], author, now)
     if row is not None:
         check_name(connection, row, planned.name)
     return planned
@@ -87,8 +86,8 @@ def _planned(
     rows: Sequence[Stored | None],
     documents: Sequence[object],
     author: ChangeContext,
+    now: datetime,
 ) -> list[PlannedChange]:
-    now = read_clock(connection)
     revisions = revisions_of(documents, contexts_of(connection, rows, author, now), author)
     pairs = zip(rows, revisions, strict=True)
     return [

@@ -1,6 +1,8 @@
 """How much small apps use of their limits now."""
 
 from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -25,18 +27,19 @@ class Use:
 
 
 def close(
-    connection: sa.Connection, limits: LimitSettings, small_app_id: int | None = None
+    connection: sa.Connection,
+    limits: LimitSettings,
+    now: datetime,
+    small_app_id: int | None = None,
 ) -> list[Use]:
     """Return the limits that small apps, or this one, are close to or have reached."""
+    spent = usage.all_spent(connection, now)
     counts = {
-        "domains": _counted(connection, domains, small_app_id),
-        "users": _counted(connection, users, small_app_id),
-        "waiting": waiting.counted(connection),
+        **_counted(connection, small_app_id),
         "import_minutes": {
-            app: amount // MINUTE_MS
-            for app, amount in usage.all_spent(connection, Used.IMPORT_MS).items()
+            app: amount // MINUTE_MS for app, amount in spent[Used.IMPORT_MS].items()
         },
-        "messages": usage.all_spent(connection, Used.MESSAGES),
+        "messages": spent[Used.MESSAGES],
     }
     return [
         Use(app, limit, count, getattr(limits, limit))
@@ -46,11 +49,21 @@ def close(
     ]
 
 
-def _counted(
-    connection: sa.Connection, table: sa.Table, small_app_id: int | None
-) -> dict[int, int]:
+def _counted(connection: sa.Connection, small_app_id: int | None) -> dict[str, dict[int, int]]:
+    """Return how many domains, users and waiting operations each small app has, by the limit."""
+    waits = waiting.counting().subquery()
+    parts = [
+        _counting("domains", domains, small_app_id),
+        _counting("users", users, small_app_id),
+        sa.select(sa.literal("waiting"), waits.c.app, waits.c.number),
+    ]
+    found: dict[str, dict[int, int]] = {"domains": {}, "users": {}, "waiting": {}}
+    for limit, app, number in connection.execute(sa.union_all(*parts)):
+        found[limit][app] = number
+    return found
+
+
+def _counting(limit: str, table: sa.Table, small_app_id: int | None) -> sa.Select[Any]:
     app = table.c.small_app_id
-    query = sa.select(app, sa.func.count()).group_by(app)
-    if small_app_id is not None:
-        query = query.where(app == small_app_id)
-    return {row[0]: row[1] for row in connection.execute(query)}
+    query = sa.select(sa.literal(limit), app, sa.func.count()).group_by(app)
+    return query if small_app_id is None else query.where(app == small_app_id)

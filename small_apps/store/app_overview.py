@@ -1,5 +1,6 @@
 """The overview of a small app: its domains, actions and people."""
 
+import json
 from typing import Any
 
 import sqlalchemy as sa
@@ -9,27 +10,42 @@ from models.sql import stands_in
 from models.store.actions.cursors import UNSCHEDULED
 from models.tables import (
     action_cursor,
+    action_state,
     actions,
+    app_documents,
     domains,
     groups,
     operations,
     small_apps,
     snapshots,
+    templates,
     users,
 )
 from small_apps.document import GIVEN
+from small_apps.document.staged import KINDS
 
 
 def overview(connection: sa.Connection, small_app_id: int) -> dict[str, Any]:
-    """Return the overview of a small app as JSON."""
+    """Return the overview of a small app as JSON, with its document and its grants."""
     return {
-        "domains": _domains(connection, small_app_id),
-        "actions": _actions(connection, small_app_id),
+        **_row(connection, small_app_id),
+        "domains": domains_of(connection, small_app_id),
         "next": _next(connection, small_app_id),
-        "running": _running(connection, small_app_id),
-        "users": _count(connection, users, small_app_id),
-        "groups": _count(connection, groups, small_app_id),
     }
+
+
+def names_in(connection: sa.Connection, small_app_id: int) -> dict[str, list[str]]:
+    """Return the names of a small app's groups, domains, templates and documents, by kind."""
+    tables = {"groups": groups, "domains": domains, "templates": templates}
+    columns = [(sa.literal(kind), table) for kind, table in tables.items()]
+    parts = [
+        sa.select(kind.label("kind"), table.c.name).where(table.c.small_app_id == small_app_id)
+        for kind, table in (*columns, (app_documents.c.kind, app_documents))
+    ]
+    found: dict[str, list[str]] = {kind: [] for kind in (*tables, *KINDS)}
+    for row in connection.execute(sa.union_all(*parts).order_by("name")):
+        found[row.kind].append(row.name)
+    return found
 
 
 def active_names(connection: sa.Connection, small_app_id: int, limit: int) -> list[str]:
@@ -56,7 +72,25 @@ def apps_with(connection: sa.Connection, thing: str, name: str, limit: int) -> l
     return list(connection.execute(query.limit(limit)).scalars())
 
 
-def _domains(connection: sa.Connection, small_app_id: int) -> list[dict[str, Any]]:
+def action_with(
+    connection: sa.Connection, small_app_id: int, step: str
+) -> tuple[str | None, dict[str, Any]]:
+    """Return the first action by name that has a step, and its checkpoint; None and {} for none."""
+    query = (
+        sa.select(actions.c.name, actions.c.document, action_state.c.checkpoint)
+        .outerjoin(action_state, action_state.c.action_uid == actions.c.uid)
+        .where(actions.c.small_app_id == small_app_id, actions.c.deleted_at.is_(None))
+        .where(actions.c.document.contains(f'"{step}"'))
+        .order_by(actions.c.active.desc(), actions.c.name)
+    )
+    for row in connection.execute(query):
+        if step in (json.loads(row.document).get("operations") or {}):
+            return row.name, row.checkpoint or {}
+    return None, {}
+
+
+def domains_of(connection: sa.Connection, small_app_id: int) -> list[dict[str, Any]]:
+    """Return the small app's domains, by name, with what is staged and published of each."""
     staged, published = snapshots.alias("staged"), snapshots.alias("published")
     query = (
         sa.select(
@@ -74,16 +108,6 @@ def _domains(connection: sa.Connection, small_app_id: int) -> list[dict[str, Any
     return [dict(row) for row in connection.execute(query).mappings()]
 
 
-def _actions(connection: sa.Connection, small_app_id: int) -> dict[str, int]:
-    is_active = sa.cast(actions.c.active, sa.Integer)
-    row = connection.execute(
-        sa.select(sa.func.count(), sa.func.coalesce(sa.func.sum(is_active), 0)).where(
-            actions.c.small_app_id == small_app_id, actions.c.deleted_at.is_(None)
-        )
-    ).one()
-    return {"total": row[0], "active": row[1]}
-
-
 def _next(connection: sa.Connection, small_app_id: int) -> dict[str, Any] | None:
     """Return the clock action that is due next, among those that a tick has scheduled."""
     query = (
@@ -98,14 +122,24 @@ def _next(connection: sa.Connection, small_app_id: int) -> dict[str, Any] | None
     return None if row is None else dict(row)
 
 
-def _running(connection: sa.Connection, small_app_id: int) -> int:
+def _row(connection: sa.Connection, small_app_id: int) -> dict[str, Any]:
+    """Return the stored document, the grants, and how many there are of what."""
+    there = actions.c.deleted_at.is_(None)
     is_running = stands_in(operations.c.state, {OperationState.RUNNING})
-    return _count(connection, operations, small_app_id, is_running)
+    query = sa.select(
+        small_apps.c.document,
+        small_apps.c.grants,
+        _count(actions, there).label("total"),
+        _count(actions, there, actions.c.active).label("active"),
+        _count(operations, is_running).label("running"),
+        _count(users).label("users"),
+        _count(groups).label("groups"),
+    ).where(small_apps.c.id == small_app_id)
+    row = dict(connection.execute(query).mappings().one())
+    counts = {"total": row.pop("total"), "active": row.pop("active")}
+    return {**row, "actions": counts, "document": json.loads(row["document"])}
 
 
-def _count(
-    connection: sa.Connection, table: sa.Table, small_app_id: int, *where: sa.ColumnElement[bool]
-) -> int:
+def _count(table: sa.Table, *where: sa.ColumnElement[bool]) -> sa.ScalarSelect[int]:
     query = sa.select(sa.func.count()).select_from(table)
-    of_app = query.where(table.c.small_app_id == small_app_id, *where)
-    return int(connection.execute(of_app).scalar_one())
+    return query.where(table.c.small_app_id == small_apps.c.id, *where).scalar_subquery()

@@ -1,7 +1,8 @@
 """The status of a small app's data."""
 
 import json
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -10,7 +11,7 @@ import sqlalchemy as sa
 from models.operation import DONE, ENDED, OperationState
 from models.sql import read_clock, stands_in
 from models.store.actions.cursors import UNSCHEDULED
-from models.tables import action_cursor, actions, domains, operations, snapshots
+from models.tables import action_cursor, actions, domains, operations, small_apps, snapshots
 
 STEP = "refresh"
 # The phase in which the data may be about to change.
@@ -18,6 +19,8 @@ BLOCKING = "import"
 MOST_SEEN = 200
 
 _SHOWN: Sequence[sa.Column[Any]] = (
+    operations.c.small_app_id,
+    operations.c.recorded_at,
     operations.c.state,
     operations.c.phase,
     operations.c.message,
@@ -29,26 +32,36 @@ _SHOWN: Sequence[sa.Column[Any]] = (
 )
 
 
-def status_of(
-    connection: sa.Connection, small_app_id: int, now: datetime | None = None
-) -> dict[str, Any]:
-    """Return the status of the small app's data as JSON, but with datetime instants.
+def status_of(connection: sa.Connection, small_app_id: int) -> dict[str, Any]:
+    """Return the status of the small app's data; see `statuses_of`."""
+    return statuses_of(connection, [small_app_id], read_clock(connection))[small_app_id]
+
+
+def statuses_of(
+    connection: sa.Connection, small_app_ids: Collection[int], now: datetime
+) -> dict[int, dict[str, Any]]:
+    """Return the status of each small app's data as JSON, but with datetime instants.
 
     `status` is `running` during a refresh, else `failed` if the last one did not succeed, else
     `ready`; `empty` before the first. `blocking_maintenance` is true only in the phase `import`.
     `run_type`, `rewritten` and `reused` are those of the last refresh that ended.
     """
-    running = _running(connection, small_app_id)
-    last = _last_ended(connection, small_app_id)
+    if not small_app_ids:
+        return {}
+    runs = _runs(connection, small_app_ids)
+    data = _data(connection, small_app_ids)
+    return {id: {**_status_in(runs.get(id, []), now), **data[id]} for id in small_app_ids}
+
+
+def _status_in(runs: Sequence[sa.Row[Any]], now: datetime) -> dict[str, Any]:
+    running = _running([row for row in runs if row.state == OperationState.RUNNING])
+    last = next((row for row in runs if row.state in ENDED and _step(row) is not None), None)
     details = _details(last)
-    now = now or read_clock(connection)
     return {
         "status": _status(running, last),
         "phase": running.phase if running else None,
         "message": running.message if running else None,
         "blocking_maintenance": bool(running and running.phase == BLOCKING),
-        "next_run_at": _next_run_at(connection, small_app_id),
-        "data_updated_at": _data_updated_at(connection, small_app_id),
         "last_error": _error(last),
         "run_type": details.get("run_type"),
         "rewritten": details.get("rewritten", []),
@@ -66,32 +79,37 @@ def _seconds(since: datetime | None, until: datetime | None) -> float | None:
     return max(0.0, round((until - since).total_seconds(), 3))
 
 
-def _running(connection: sa.Connection, small_app_id: int) -> sa.Row[Any] | None:
+def _runs(
+    connection: sa.Connection, small_app_ids: Collection[int]
+) -> dict[int, list[sa.Row[Any]]]:
+    """Return the running operations of each small app, and its last ended ones, newest first."""
+    parts = [part for id in small_app_ids for part in (_running_of(id), _last_ended_of(id))]
+    query = sa.union_all(*(sa.select(part.subquery()) for part in parts))
+    found: dict[int, list[sa.Row[Any]]] = defaultdict(list)
+    for row in connection.execute(query.order_by(sa.desc("recorded_at"))):
+        found[row.small_app_id].append(row)
+    return found
+
+
+def _running_of(small_app_id: int) -> sa.Select[Any]:
+    of_app = sa.select(*_SHOWN).where(operations.c.small_app_id == small_app_id)
+    return of_app.where(stands_in(operations.c.state, {OperationState.RUNNING}))
+
+
+def _last_ended_of(small_app_id: int) -> sa.Select[Any]:
+    of_app = sa.select(*_SHOWN).where(operations.c.small_app_id == small_app_id)
+    ended = of_app.where(operations.c.state.in_(ENDED), operations.c.steps.is_not(None))
+    return ended.order_by(operations.c.recorded_at.desc()).limit(MOST_SEEN)
+
+
+def _running(found: Sequence[sa.Row[Any]]) -> sa.Row[Any] | None:
     """Return the operation that is refreshing; of several, one that imports."""
-    found = connection.execute(
-        sa.select(*_SHOWN)
-        .where(stands_in(operations.c.state, {OperationState.RUNNING}))
-        .where(operations.c.small_app_id == small_app_id)
-        .order_by(operations.c.started_at)
-    ).all()
-    refreshing = [row for row in found if _refreshes_now(row)]
+    refreshing = [row for row in reversed(found) if _refreshes_now(row)]
     return next((row for row in refreshing if row.phase == BLOCKING), next(iter(refreshing), None))
 
 
 def _refreshes_now(row: sa.Row[Any]) -> bool:
     return any(one["name"] == STEP and one["state"] == "running" for one in row.steps or ())
-
-
-def _last_ended(connection: sa.Connection, small_app_id: int) -> sa.Row[Any] | None:
-    """Return the last ended operation that began a refresh, among the recent ones."""
-    found = connection.execute(
-        sa.select(*_SHOWN)
-        .where(operations.c.small_app_id == small_app_id)
-        .where(operations.c.state.in_(ENDED), operations.c.steps.is_not(None))
-        .order_by(operations.c.recorded_at.desc())
-        .limit(MOST_SEEN)
-    )
-    return next((row for row in found if _step(row) is not None), None)
 
 
 def _step(row: sa.Row[Any]) -> dict[str, Any] | None:
@@ -123,28 +141,39 @@ def _error(last: sa.Row[Any] | None) -> str | None:
     return last.error or text or None
 
 
-def _next_run_at(connection: sa.Connection, small_app_id: int) -> datetime | None:
-    found = connection.execute(
-        sa.select(actions.c.document, action_cursor.c.next_occurrence_at)
+def _data(
+    connection: sa.Connection, small_app_ids: Collection[int]
+) -> dict[int, dict[str, datetime | None]]:
+    """Return when each small app refreshes next, and the import instant of its newest data."""
+    published = (
+        sa.select(sa.func.max(snapshots.c.created_at))
+        .join(domains, domains.c.production_id == snapshots.c.id)
+        .where(domains.c.small_app_id == small_apps.c.id)
+        .scalar_subquery()
+    )
+    refreshing = (
+        sa.select(actions.c.small_app_id, actions.c.document, action_cursor.c.next_occurrence_at)
         .join(action_cursor, action_cursor.c.action_uid == actions.c.uid)
-        .where(actions.c.small_app_id == small_app_id)
+        .where(actions.c.small_app_id.in_(small_app_ids))
         .where(actions.c.active, actions.c.deleted_at.is_(None))
         .where(action_cursor.c.next_occurrence_at > UNSCHEDULED)
         .where(actions.c.document.contains(f'"{STEP}"'))
-        .order_by(action_cursor.c.next_occurrence_at)
+        .subquery()
     )
-    return next((row.next_occurrence_at for row in found if _refreshes(row.document)), None)
+    at = refreshing.c.next_occurrence_at
+    query = (
+        sa.select(small_apps.c.id, published.label("published"), refreshing.c.document, at)
+        .outerjoin(refreshing, refreshing.c.small_app_id == small_apps.c.id)
+        .where(small_apps.c.id.in_(small_app_ids))
+        .order_by(at)
+    )
+    found: dict[int, dict[str, datetime | None]] = {}
+    for row in connection.execute(query):
+        of_app = found.setdefault(row.id, {"next_run_at": None, "data_updated_at": row.published})
+        if of_app["next_run_at"] is None and row.document and _refreshes(row.document):
+            of_app["next_run_at"] = row.next_occurrence_at
+    return found
 
 
 def _refreshes(document: str) -> bool:
     return bool(json.loads(document).get("operations", {}).get(STEP))
-
-
-def _data_updated_at(connection: sa.Connection, small_app_id: int) -> datetime | None:
-    """Return the import instant of the newest data in production."""
-    shown: datetime | None = connection.execute(
-        sa.select(sa.func.max(snapshots.c.created_at))
-        .join(domains, domains.c.production_id == snapshots.c.id)
-        .where(domains.c.small_app_id == small_app_id)
-    ).scalar_one()
-    return shown

@@ -208,12 +208,6 @@ def mark_deleted(connection: sa.Connection, small_app_id: int) -> bool:
     return True
 
 
-def domain_names(connection: sa.Connection, small_app_id: int) -> list[str]:
-    """Return the names of the small app's domains, in order."""
-    names = sa.select(domains.c.name).where(domains.c.small_app_id == small_app_id)
-    return list(connection.execute(names.order_by(domains.c.name)).scalars())
-
-
 def owners(connection: sa.Connection) -> dict[int, str | None]:
     """Return the owner that each small app's document names, by the small app's id."""
     query = sa.select(small_apps.c.id, small_apps.c.document)

@@ -123,6 +123,15 @@ class Action(ActionRow, Upcoming):
     backfills: tuple[Backfill, ...]
 
 
+class StoredAction(View):
+    """An action's document, as it is edited."""
+
+    uid: UUID
+    name: str
+    revision: int | None
+    document: Any = Field(description="As stored; a text if it is broken.")
+
+
 class Revision(View):
     """One revision of an action."""
 
@@ -166,6 +175,13 @@ def show(installation: Installation, name: str) -> Action:
     with reading(installation.engine) as connection:
         row = find(connection, installation, name, installation.settings.alert.overdue)
         return shown_in(connection, installation, row, read_clock(connection))
+
+
+def stored(installation: Installation, name: str) -> StoredAction:
+    """Return an action's document; raises NotFound."""
+    with reading(installation.engine) as connection:
+        row = find(connection, installation, name)
+    return StoredAction.of(row, document=document_of(row))
 
 
 def shown_in(

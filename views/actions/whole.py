@@ -15,7 +15,8 @@ from models.store.actions.status import with_status
 from runtime.database import reading
 from views.actions import Action, Occurrence, Revision, Revisions, shown_in
 from views.actions.history import ActionHistory, history_in
-from views.finding import find
+from views.changes import Stored, add
+from views.finding import app_of, find
 from views.installation import Installation
 
 
@@ -53,14 +54,19 @@ def uid_of(installation: Installation, name: str) -> UUID:
     return uid
 
 
-def last_document(installation: Installation, uid: str) -> dict[str, Any]:
-    """Return the last document of a deleted action of the request's small app; raises NotFound."""
+def restore(installation: Installation, uid: str) -> Stored:
+    """Create a deleted action again, by its last document, in its small app.
+
+    Raises NotFound, and Refused if its name is taken.
+    """
     with reading(installation.engine) as connection:
         row = _found(connection, installation, uid)
+        app = app_of(connection, installation, row)
         document = actions.revision_document(connection, row["uid"], row["revision"])
-    if document is None or row["small_app_id"] != installation.small_app.id:
+    if document is None:
         raise NotFound(f"no record is left of the action {uid}")
-    return document
+    there = installation.for_request(app.name, is_bound=True, bearer=installation.actor)
+    return add(there, [document]).root[0]
 
 
 def _found(connection: sa.Connection, installation: Installation, name: str) -> dict[str, Any]:

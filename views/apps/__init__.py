@@ -77,6 +77,13 @@ class DataStatus(View):
     eta_s: float | None = Field(description="How long it will take yet, estimated.")
 
 
+class DataOfApp(View):
+    """The data of a small app: its domains, and their status."""
+
+    domains: tuple[Domain, ...]
+    data: DataStatus
+
+
 class OperationOfApp(View):
     """One of a small app's last operations."""
 
@@ -93,6 +100,13 @@ class LimitOfApp(View):
     setting: str = Field(description="The variable that sets it.")
     used: int = Field(description="Minutes today, messages this minute, or a count.")
     most: int
+
+
+class NamesOfApp(View):
+    """What a small app's documents may name."""
+
+    groups: tuple[str, ...]
+    templates: tuple[str, ...]
 
 
 class App(View):
@@ -137,21 +151,27 @@ def show(installation: Installation, name: str) -> App:
     """Return a small app; raises NotFound."""
     with reading(installation.engine) as connection:
         app = find_app(connection, installation, name)
+        now = read_clock(connection)
         recent = operations.recent(connection, RECENT, small_app_id=app.id)
+        overview = app_overview.overview(connection, app.id)
         return App(
             name=app.name,
             zone=app.zone,
-            grants=small_apps.grants_of(connection, app.id),
-            document=(document := small_apps.document_of(connection, app.id)),
-            document_tag=tag_of(document),
-            **app_overview.overview(connection, app.id),
+            document_tag=tag_of(overview["document"]),
+            **overview,
             limits=tuple(
                 LimitOfApp(setting=PREFIX + use.limit.upper(), used=use.used, most=use.most)
-                for use in app_limits.close(connection, installation.settings.limits, app.id)
+                for use in app_limits.close(connection, installation.settings.limits, now, app.id)
             ),
-            data=DataStatus(**app_status.status_of(connection, app.id)),
+            data=DataStatus(**app_status.statuses_of(connection, [app.id], now)[app.id]),
             operations=tuple(OperationOfApp.of(row) for row in recent),
         )
+
+
+def names(installation: Installation) -> NamesOfApp:
+    """Return what the request's small app may be asked for by name, in order."""
+    with reading(installation.engine) as connection:
+        return NamesOfApp.of(app_overview.names_in(connection, installation.small_app.id))
 
 
 def status(installation: Installation, name: str) -> DataStatus:
@@ -161,15 +181,23 @@ def status(installation: Installation, name: str) -> DataStatus:
         return DataStatus(**app_status.status_of(connection, app.id))
 
 
+def data_of(installation: Installation, name: str) -> DataOfApp:
+    """Return the domains of a small app, and the status of their data; raises NotFound."""
+    with reading(installation.engine) as connection:
+        app = find_app(connection, installation, name)
+        domains = app_overview.domains_of(connection, app.id)
+        return DataOfApp(
+            domains=tuple(Domain(**one) for one in domains),
+            data=DataStatus(**app_status.status_of(connection, app.id)),
+        )
+
+
 def statuses(installation: Installation, names: Collection[str]) -> dict[str, DataStatus]:
     """Return the status of those small apps that exist, by name."""
     with reading(installation.engine) as connection:
-        now = read_clock(connection)
-        return {
-            app.name: DataStatus(**app_status.status_of(connection, app.id, now))
-            for app in small_apps.listed(connection)
-            if app.name in names
-        }
+        apps = {app.id: app.name for app in small_apps.listed(connection) if app.name in names}
+        found = app_status.statuses_of(connection, apps, read_clock(connection))
+    return {apps[id]: DataStatus(**status) for id, status in found.items()}
 
 
 def tag_of(document: Mapping[str, Any]) -> str:

@@ -1,6 +1,7 @@
 """Check, store, pause, resume and delete actions."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from uuid import UUID
 
 import sqlalchemy as sa
@@ -30,6 +31,8 @@ NO_UID = UUID(int=0)
 # Of more documents, whom each reaches is not said.
 FEW = 10
 SHOWN = 10
+
+Author = tuple[ChangeContext, datetime]
 
 
 class Changed(View):
@@ -104,11 +107,15 @@ class DeletedActions(View):
     cancelled: int = Field(description="Operations that had not started, and never will.")
 
 
-def check(installation: Installation, documents: Sequence[object]) -> Checked:
-    """Return the meaning of documents; raises InvalidDocument with all their problems."""
-    app, author = installation.small_app, installation.author
-    with reading(installation.engine) as connection:
-        now = read_clock(connection)
+def check(
+    installation: Installation, documents: Sequence[object], at: Author | None = None
+) -> Checked:
+    """Return the meaning of documents; raises InvalidDocument with all their problems.
+
+    `at` is who asks, and when, if that was read already.
+    """
+    app = installation.small_app
+    author, now = at or author_now(installation)
     contexts = [context_of(None, author, now)] * len(documents)
     made = revisions_of(documents, contexts, author)
     with reading(installation.engine) as connection:
@@ -124,6 +131,12 @@ def check(installation: Installation, documents: Sequence[object]) -> Checked:
             for one, found, whom, when in zip(made, warnings, reach, upcoming, strict=True)
         )
     )
+
+
+def author_now(installation: Installation) -> Author:
+    """Return the context of a change in the request's small app, and the database's clock."""
+    with reading(installation.engine) as connection:
+        return installation.author, read_clock(connection)
 
 
 def _reach(connection: sa.Connection, app: SmallApp, model: ScheduledActionModel) -> Reach | None:

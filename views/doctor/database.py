@@ -14,6 +14,7 @@ from models.action.plan import Plan, read_plan
 from models.errors import SchedulerError
 from models.job import QUEUE_PREFIX, listed_queue
 from models.limits import PREFIX
+from models.sql import read_clock
 from models.store import actions, ticks
 from models.store.actions.status import perhaps_unhealthy
 from models.store.clocks import read_both
@@ -246,7 +247,7 @@ def _shared_queues(connection: sa.Connection, settings: Settings) -> Iterator[Fi
 
 
 def _limits(connection: sa.Connection, settings: Settings) -> Iterator[Finding]:
-    found = app_limits.close(connection, settings.limits)
+    found = app_limits.close(connection, settings.limits, read_clock(connection))
     names = {app.id: app.name for app in small_apps.listed(connection)} if found else {}
     for use in found:
         name, setting = names.get(use.small_app_id, "-"), PREFIX + use.limit.upper()

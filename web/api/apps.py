@@ -8,7 +8,7 @@ from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict
 
 from models.roles import Permission
-from views import apps, data, templates
+from views import apps, data, summary, templates
 from views.apps import changes, grants
 from views.installation import Installation
 from web.access import in_app, of_app, of_installation
@@ -163,6 +163,12 @@ def read_data(opened: Reader, app: str, domain: str, staging: bool = False) -> S
             rows.__exit__(None, None, None)
 
     return StreamingResponse(lines(), media_type=JSON_LINES)
+
+
+@router.get("/apps/{app}/summary")
+def preview_summary(opened: Reader) -> summary.SummaryPreview:
+    """Render the executive summary of a small app as it would be mailed now; nothing is sent."""
+    return summary.preview(opened)
 
 
 @router.get("/apps/{app}/templates")

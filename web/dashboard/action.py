@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 
 from models.errors import NotFound, SchedulerError
 from models.roles import Permission
-from views import backfills, changes, explanation
+from views import backfills, explanation
 from views.actions import whole
 from web.dashboard import drawing
 from web.dashboard.actions import change, undo_of
@@ -111,7 +111,7 @@ def delete_action(request: Request, visitor: Editor, app: str, action: str) -> R
 @router.post("/apps/{app}/actions/{action}/restore")
 def restore_action(request: Request, visitor: Editor, app: str, action: str) -> RedirectResponse:
     """Create a deleted action again, by its last revision."""
-    done = changes.add(visitor.opened, [whole.last_document(visitor.opened, action)]).root[0]
+    done = whole.restore(visitor.opened, action)
     told = say("change.restored", name=done.name)
     return see(request, f"/apps/{app}/actions/{done.uid}", told)
 

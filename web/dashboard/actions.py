@@ -9,7 +9,7 @@ from models.errors import NotFound, Refused
 from models.roles import Permission
 from models.store.actions.search import Standing
 from views import apps, changes, runs
-from views.actions import search
+from views.actions import search, whole
 from views.installation import Installation
 from web.dashboard import drawing
 from web.dashboard.rendering import Undo, render, see
@@ -21,9 +21,10 @@ Viewer = Annotated[Visitor, viewing()]
 Operator = Annotated[Visitor, changing(Permission.OPERATE)]
 PAGE = 50
 MOST_CHOSEN = 500
-VERBS = ("run", "pause", "resume", "delete")
+VERBS = ("run", "pause", "resume", "delete", "restore")
+EDITING = ("delete", "restore")
 # What undoes what.
-UNDONE_BY = {"pause": "resume", "resume": "pause"}
+UNDONE_BY = {"pause": "resume", "resume": "pause", "delete": "restore"}
 # More do not fit into the cookie of a notice.
 MOST_UNDONE = 50
 
@@ -59,11 +60,11 @@ def list_actions(
 
 @router.post("/actions")
 def change_several(request: Request, visitor: Operator) -> RedirectResponse:
-    """Run, pause, resume or delete the chosen actions; a refused one does not stop the others."""
+    """Change the chosen actions, by one of `VERBS`; a refused one does not stop the others."""
     verb, uids = visitor.form.one("verb"), visitor.form.all("uid")[:MOST_CHOSEN]
     if verb not in VERBS:
         raise Refused(say("change.unknown", verb=verb))
-    if verb == "delete" and not visitor.may(Permission.EDIT):
+    if verb in EDITING and not visitor.may(Permission.EDIT):
         raise Refused(say("change.not_permitted"))
     refusals, done = [], []
     for uid in uids:
@@ -88,7 +89,8 @@ def _undo_of_several(verb: str, uids: list[str]) -> Undo | None:
     back = UNDONE_BY.get(verb)
     if back is None or not 0 < len(uids) <= MOST_UNDONE:
         return None
-    return Undo("/actions", say(f"change.{back}"), {"verb": [back], "uid": uids})
+    label = "restore_all" if back == "restore" and len(uids) > 1 else back
+    return Undo("/actions", say(f"change.{label}"), {"verb": [back], "uid": uids})
 
 
 def change(opened: Installation, name: str, verb: str) -> str:
@@ -103,6 +105,8 @@ def change(opened: Installation, name: str, verb: str) -> str:
         case "delete":
             changes.delete(opened, name)
             return "/actions"
+        case "restore":
+            whole.restore(opened, name)
         case _:
             raise NotFound(say("change.unknown", verb=verb))
     return ""

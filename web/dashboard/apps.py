@@ -37,7 +37,8 @@ def show_app(request: Request, visitor: Viewer, app: str) -> HTMLResponse:
     """Show a small app; htmx asks for the status of its data alone."""
     opened = visitor.opened
     if is_fragment(request):
-        live = {"data": apps.status(opened, app), "data_tone": _tone}
+        found = apps.data_of(opened, app)
+        live = {"data": found.data, "domains": found.domains, "data_tone": _tone}
         return render(request, "app_live.html", live)
     shown = apps.show(opened, app)
     grants = asdict(shown.grants)
@@ -45,8 +46,9 @@ def show_app(request: Request, visitor: Viewer, app: str) -> HTMLResponse:
         "visitor": visitor,
         "shown": shown,
         "data": shown.data,
+        "domains": shown.domains,
         "people": users.list_users(opened).root[:MOST_PEOPLE],
-        "templates": templates.list_templates(opened).root,
+        "templates": templates.list_templates(opened, shown.document.get("settings", {})).root,
         "grants": [(kind, _names(given)) for kind, given in grants.items()],
         "document": pretty(shown.document),
         "data_tone": _tone,

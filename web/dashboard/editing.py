@@ -11,7 +11,7 @@ from models.errors import InvalidDocument, Outdated, Refused, SchedulerError
 from models.events import EVENTS
 from models.json_text import read_json
 from models.roles import Permission
-from views import actions, change_plan, changes, steps, templates, users
+from views import actions, apps, change_plan, changes, steps
 from web.dashboard.documents import pretty
 from web.dashboard.rendering import ZONES, render, see
 from web.dashboard.session import Form, Visitor, changing, viewing
@@ -75,7 +75,7 @@ def new_action(request: Request, visitor: ReaderOfEditor, app: str) -> HTMLRespo
 @router.get("/apps/{app}/actions/{action}/edit")
 def edit_action(request: Request, visitor: ReaderOfEditor, app: str, action: str) -> HTMLResponse:
     """Show the document of an action to change it."""
-    shown = actions.show(visitor.opened, action)
+    shown = actions.stored(visitor.opened, action)
     return _edit(request, visitor, app, Draft(pretty(shown.document), uid=str(shown.uid)), shown)
 
 
@@ -113,12 +113,13 @@ def _edit(
     visitor: Visitor,
     app: str,
     draft: Draft,
-    shown: actions.Action | None = None,
+    shown: actions.StoredAction | None = None,
 ) -> HTMLResponse:
     """Return the form; `shown` is the action as it is now, if it was read already."""
     opened = visitor.opened
     if shown is None and draft.uid:
-        shown = actions.show(opened, draft.uid)
+        shown = actions.stored(opened, draft.uid)
+    names = apps.names(opened)
     values = {
         "visitor": visitor,
         "app": app,
@@ -130,8 +131,8 @@ def _edit(
         "is_outdated": isinstance(draft.error, Outdated),
         "has_faults": isinstance(draft.error, InvalidDocument),
         "steps": steps.list_steps(opened).steps,
-        "template": next((one.name for one in templates.list_templates(opened).root), ""),
-        "groups": [one.name for one in users.list_groups(opened).root],
+        "template": next(iter(names.templates), ""),
+        "groups": names.groups,
         "zones": ZONES,
         "rhythms": RHYTHMS,
         "weekdays": WEEKDAYS,
@@ -147,8 +148,9 @@ def _meaning(visitor: Visitor, app: str, text: str) -> dict[str, Any]:
     values: dict[str, Any] = {**NOTHING, "visitor": visitor, "app": app, "text": text}
     try:
         document = read_json(text.encode())
-        (meaning,) = changes.check(visitor.opened, [document]).root
-        (planned,) = change_plan.plan_changes(visitor.opened, [document]).actions
+        at = changes.author_now(visitor.opened)
+        (meaning,) = changes.check(visitor.opened, [document], at).root
+        (planned,) = change_plan.plan_changes(visitor.opened, [document], at=at).actions
     except InvalidDocument as error:
         return {**values, "faults": error.problems}
     except Refused as error:

@@ -1,4 +1,4 @@
-"""The page of a mail template: how it looks to a person, and a test of it."""
+"""Pages of mails: a template as it looks to a person, a test of it, the executive summary."""
 
 from typing import Annotated
 
@@ -7,7 +7,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from models.errors import InvalidDocument, Refused
 from models.roles import Permission
-from views import templates
+from views import summary, templates
 from web.dashboard.rendering import POLICY, render, see
 from web.dashboard.session import Visitor, changing, viewing
 from web.dashboard.texts import say
@@ -50,6 +50,19 @@ def show_html(visitor: Viewer, template: str, user: str = "") -> Response:
     """Return the HTML part alone, for the frame of the page."""
     made = templates.preview(visitor.opened, template, user or None)
     return HTMLResponse(templates.html_of(made), headers=HEADERS)
+
+
+@router.get("/apps/{app}/summary")
+def show_summary(request: Request, visitor: Viewer, app: str) -> HTMLResponse:
+    """Show the executive summary as it would be mailed now."""
+    values = {"visitor": visitor, "app": app, "made": summary.preview(visitor.opened)}
+    return render(request, "summary.html", values, headers={"Content-Security-Policy": FRAMED})
+
+
+@router.get("/apps/{app}/summary/html")
+def show_summary_html(visitor: Viewer) -> Response:
+    """Return the HTML part of the summary alone, for the frame of the page."""
+    return HTMLResponse(summary.preview(visitor.opened).html, headers=HEADERS)
 
 
 @router.post("/apps/{app}/templates/{template}/send-test")

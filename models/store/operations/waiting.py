@@ -40,10 +40,14 @@ def within(
 
 def counted(connection: sa.Connection) -> dict[int, int]:
     """Return how many operations of each small app wait to start."""
+    return {row.app: row.number for row in connection.execute(counting())}
+
+
+def counting() -> sa.Select[Any]:
+    """Return the query of `app` and the `number` of its operations that wait to start."""
     # Not the column itself: SQLite would read all operations in the order of an index on it.
     app = (operations.c.small_app_id + 0).label("app")
-    query = sa.select(app, sa.func.count()).where(_IS_UNSTARTED).group_by(app)
-    return {row[0]: row[1] for row in connection.execute(query)}
+    return sa.select(app, sa.func.count().label("number")).where(_IS_UNSTARTED).group_by(app)
 
 
 def _total(connection: sa.Connection, most: int) -> int:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from models.sql import read_clock
 from models.store.people import events, users
 from models.tables import actions, missed_spans
 from models.users import parse_users
@@ -86,8 +87,8 @@ def test_a_dry_run_takes_an_edit_by_sql_into_account(
     document = make_document(name="one", when={"cron_rule": "0 5 * * *"}, policy=LOOK_BACK)
 
     with reading(engine) as connection:
-        (foreseen,) = plan_changes(connection, [document], author())
-        (same,) = plan_changes(connection, [edited], author())
+        (foreseen,) = plan_changes(connection, [document], author(), read_clock(connection))
+        (same,) = plan_changes(connection, [edited], author(), read_clock(connection))
     (changed,) = change.apply_all(engine, [document], author())
 
     sent = [row["occurrence_at"] for row in rows_of(engine, action) if row["id"] not in before]
@@ -115,7 +116,7 @@ def test_a_dry_run_foretells_what_events_make_due(engine: sa.Engine, clock: Virt
 
     paused = make_document(**on_paid, active=False)
     with reading(engine) as connection:
-        (foreseen,) = plan_changes(connection, [paused], author())
+        (foreseen,) = plan_changes(connection, [paused], author(), read_clock(connection))
     change.apply_all(engine, [paused], author())
 
     rows = rows_of(engine, action)

@@ -8,6 +8,7 @@ import pytest
 import sqlalchemy as sa
 
 from models.errors import InvalidAction
+from models.sql import read_clock
 from models.tables import actions, metadata
 from runtime.database import reading
 from scheduler.changes import change
@@ -28,7 +29,7 @@ LEASE = timedelta(seconds=45)
 
 def plan(engine: sa.Engine, *documents: object) -> list[PlannedChange]:
     with reading(engine) as connection:
-        return plan_changes(connection, documents, author())
+        return plan_changes(connection, documents, author(), read_clock(connection))
 
 
 def tables(engine: sa.Engine) -> dict[str, list[Any]]:

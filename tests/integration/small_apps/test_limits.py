@@ -7,6 +7,7 @@ import sqlalchemy as sa
 
 from minutehand.steps import StepFailed
 from models.errors import InvalidDocument
+from models.sql import read_clock
 from models.store import usage
 from models.store.usage import Used
 from models.tables import app_usage
@@ -111,7 +112,8 @@ def test_mails_of_an_app_are_counted(work: Work) -> None:
     )
 
     with reading(work.engine) as connection:
-        assert usage.all_spent(connection, Used.MESSAGES) == {work.app.id: 2}
+        found = usage.all_spent(connection, read_clock(connection))
+    assert found[Used.MESSAGES] == {work.app.id: 2}
 
 
 def test_beyond_its_rate_an_app_s_mail_waits_for_the_next_minute(work: Work) -> None:
@@ -159,8 +161,9 @@ def test_limits_that_are_close_are_named(work: Work) -> None:
     limits = LimitSettings(domains=5, waiting=1, import_minutes=10, messages=9)
 
     with reading(work.engine) as connection:
-        found = app_limits.close(connection, limits, work.app.id)
-        none = app_limits.close(connection, LimitSettings(domains=0), work.app.id)
+        now = read_clock(connection)
+        found = app_limits.close(connection, limits, now, work.app.id)
+        none = app_limits.close(connection, LimitSettings(domains=0), now, work.app.id)
 
     # Seven of nine messages are not close.
     assert [(one.limit, one.used, one.most) for one in found] == [

@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 import sqlalchemy as sa
 
+from models.sql import read_clock
 from models.store import usage
 from models.store.usage import Used
 from models.tables import app_usage
@@ -46,7 +47,8 @@ def test_each_app_has_its_own(engine: sa.Engine) -> None:
 
     assert spend(engine, 5, most=10, app=other.id) == 5
     with reading(engine) as connection:
-        assert usage.all_spent(connection, Used.IMPORT_MS) == {1: 10, other.id: 5}
+        found = usage.all_spent(connection, read_clock(connection))
+    assert found[Used.IMPORT_MS] == {1: 10, other.id: 5}
 
 
 def test_a_new_day_begins_anew(engine: sa.Engine) -> None:

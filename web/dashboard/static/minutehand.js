@@ -55,7 +55,8 @@
     const asks = event.submitter?.dataset.asks;
     if (asks && !event.submitter.dataset.sure) {
       const names = [...document.querySelectorAll("input[name=uid]:checked")].map((one) => one.dataset.name);
-      if (!window.confirm([asks, ...names.slice(0, 20)].join("\n"))) event.preventDefault();
+      const more = names.length > 20 ? [event.submitter.dataset.more.replace("{count}", names.length - 20)] : [];
+      if (!window.confirm([asks, ...names.slice(0, 20), ...more].join("\n"))) event.preventDefault();
     }
   });
 
@@ -98,13 +99,28 @@
   });
   count();
   // A chart that is wider than the screen begins at the present.
-  const scrollToNow = () => document.querySelectorAll(".scroll:has(svg)").forEach((box) => {
+  const scrollToNow = () => document.querySelectorAll(".scroll:has(svg:not(.way))").forEach((box) => {
     const now = box.querySelector(".now");
     const spare = box.scrollWidth - box.clientWidth;
     if (spare > 0) box.scrollLeft = now ? spare * now.getAttribute("x1") / 1200 : spare;
   });
   scrollToNow();
-  document.addEventListener("htmx:after:swap", scrollToNow);
+  // What the reader folded stays folded when the live part comes anew, and keeps the focus.
+  let folded = false;
+  let focused = false;
+  const stays = () => document.querySelector("details[data-stays]");
+  document.addEventListener("click", (event) => {
+    const one = event.target.closest("details[data-stays] > summary");
+    if (one) folded = one.parentElement.open;
+  });
+  document.addEventListener("htmx:before:swap", () => { focused = stays()?.contains(document.activeElement) ?? false; });
+  document.addEventListener("htmx:after:swap", () => {
+    scrollToNow();
+    const one = stays();
+    if (one && folded) one.open = false;
+    if (one && focused) one.querySelector("summary").focus();
+    if (!one) folded = false;
+  });
 
   let dirty = false;
   document.addEventListener("input", (event) => { dirty ||= Boolean(event.target.closest("form[data-guard]")); });

@@ -1,7 +1,9 @@
 """send_execsum, on both stores, with a real SMTP server."""
 
+import json
 from email.message import EmailMessage
 from typing import Any
+from uuid import UUID
 
 import pytest
 import sqlalchemy as sa
@@ -9,13 +11,16 @@ from pydantic import SecretStr
 
 from minutehand.steps import StepResult
 from models.document import NoParameters
-from models.sql import database_now
+from models.sql import database_now, upsert
+from models.tables import action_state, actions, operations
 from models.tables import deliveries as table
 from small_apps.steps import publish, refresh, send_execsum
 from small_apps.steps.publish import PublishParameters
 from small_apps.steps.refresh import RefreshParameters
 from tests.integration.small_apps.steps.conftest import ANN, Work, text_of
 from tests.mail_server import MailServer
+from views.installation import Installation
+from views.summary import preview
 
 
 @pytest.fixture
@@ -99,6 +104,37 @@ def test_from_the_second_summary_on_each_domain_has_a_chart(
     assert f'src="cid:{name}"' in page
     assert 'alt="amount in the last 2 summaries: from 6.50 to 16.50"' in page
     assert len(message.as_bytes()) < 60_000
+
+
+def test_a_preview_is_what_would_be_mailed_and_sends_nothing(
+    published: Work, smtp: MailServer
+) -> None:
+    _summarise(published, smtp)
+    _publish(published, "id,amount\n1,2.50\n2,4\n3,10\n")
+    uid = published.operation(state="success", finished_at=database_now())
+    with published.engine.begin() as connection:
+        action = sa.select(operations.c.action_uid).where(operations.c.id == uid)
+        uid = connection.execute(action).scalar_one()
+        document = json.dumps({"operations": {"send_execsum": {}}})
+        its = sa.update(actions).where(actions.c.uid == uid)
+        connection.execute(its.values(document=document, name="report"))
+        upsert(connection, action_state, [_state(uid, published.checkpoint)])
+    installation = Installation(app_name="shop")
+    installation.__dict__.update(engine=published.engine, settings=published.settings)
+
+    made = preview(installation)
+    sent = len(smtp.took)
+    _result, message = _summarise(published, smtp)
+
+    assert (made.action, sent) == ("report", 1)
+    assert made.text.splitlines()[2:] == text_of(message).splitlines()[2:]
+    assert 'src="data:image/png;base64,' in made.html
+    assert "cid:" not in made.html
+
+
+def _state(uid: UUID, checkpoint: dict[str, Any]) -> dict[str, Any]:
+    counts = dict.fromkeys(("run_number", "failures_in_row", "troubles_in_row"), 0)
+    return {"action_uid": uid, "subject": "", "checkpoint": checkpoint, **counts}
 
 
 def test_the_summary_shows_failures_since_the_last_one(published: Work, smtp: MailServer) -> None:

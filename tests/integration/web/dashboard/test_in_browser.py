@@ -25,6 +25,9 @@ EVERY_PAGE = (
     "/operations?app=shop",
     "/apps",
     "/apps/shop",
+    "/apps/shop/new-action",
+    "/apps/shop/summary",
+    "/apps/shop/templates/hello",
     "/health",
     "/sessions",
 )
@@ -93,6 +96,22 @@ def test_every_page_is_sound(
 
     assert HOSTILE in shown
     assert tab.faults == []
+
+
+@pytest.mark.parametrize(("width", "text"), [(360, "100%"), (1280, "200%"), (720, "200%")])
+def test_no_page_loses_what_it_shows(
+    chromium: Chromium, web_on_sqlite: Web, hostile: dict[str, str], width: int, text: str
+) -> None:
+    pages = (*EVERY_PAGE, hostile["action"], f"{hostile['action']}/edit", hostile["operation"])
+    with chromium.tab(web_on_sqlite.url, web_on_sqlite.token(), width) as tab:
+        wide, lost = [], []
+        for path in pages:
+            tab.page.goto(path)
+            tab.page.evaluate("size => { document.documentElement.style.fontSize = size }", text)
+            wide += [path] if tab.is_wider_than_the_screen() else []
+            lost += tab.lost()
+
+    assert (wide, lost) == ([], [])
 
 
 def test_an_action_is_made_run_and_mended_without_leaving_the_browser(
@@ -211,9 +230,14 @@ def test_several_actions_are_found_and_changed_at_once(
         expect(page.locator(".notice span")).to_have_text("15 actions are paused.")
         page.goto("/actions?standing=paused")
         expect(page.locator("tbody tr")).to_have_count(15)
-        page.check("input[data-name='report 1']")
-        page.click(".chosen >> text=Delete")
-        expect(page.locator(".notice span")).to_have_text("Deleted.")
+        page.check("[data-all]")
+        with page.expect_event("dialog") as asked:
+            page.click(".chosen >> text=Delete")
+        assert asked.value.message.splitlines()[1:4] == ["report 1", "report 10", "report 11"]
+        expect(page.locator(".notice span")).to_have_text("15 actions are deleted.")
+        page.click(".notice >> text=Create them again")
+        expect(page.locator(".notice span")).to_have_text(re.compile("15 actions were created"))
+        _search(tab, "report 1", 15)
 
     assert tab.faults == []
 

@@ -1,0 +1,65 @@
+"""The executive summary as a mail: what production holds now, written with its charts."""
+
+from datetime import timedelta
+from hashlib import sha256
+from pathlib import Path
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+import sqlalchemy as sa
+
+from minutehand.steps import SmallApp
+from models.sql import read_clock
+from runtime.database import reading
+from small_apps.mail.message import Content, Image
+from small_apps.store import small_apps, snapshots
+from small_apps.store.failures import failures_since
+from small_apps.summary import Summary, summarise
+from small_apps.summary.charts import columns_png, load_matplotlib
+from small_apps.summary.history import Past, Point
+from small_apps.summary.page import MOST_CARDS, in_order, render_html, render_text
+
+STEP = "send_execsum"
+# The period of failures in the first summary.
+FIRST_LOOK_BACK = timedelta(days=7)
+
+
+def summary_of(
+    engine: sa.Engine, app: SmallApp, past: Past, operation_id: UUID
+) -> tuple[Summary, dict[str, object]]:
+    """Return the summary as of now, and its values for the next comparison.
+
+    Failures of the operation itself, which is writing it, are ignored.
+    """
+    with reading(engine) as connection:
+        now = read_clock(connection)
+        document = small_apps.document_of(connection, app.id)
+        domains = snapshots.domains_of(connection, app.id)
+        watched = past.last_at or now - FIRST_LOOK_BACK
+        failures = failures_since(connection, app.id, watched, operation_id)
+    parts, kept = summarise(domains, past, now)
+    title = document.get("title") or app.name
+    summary = Summary(title, now, app.zone, parts, past.last_at, watched, tuple(failures))
+    return summary, kept
+
+
+def content_of(summary: Summary, home: Path) -> Content:
+    """Return a summary as the content of a mail, its charts as images."""
+    pictures: dict[str, str] = {}
+    images: list[Image] = []
+    zone = ZoneInfo(summary.zone)
+    for part in in_order(summary)[:MOST_CARDS]:
+        if part.trend is None:
+            continue
+        load_matplotlib(home)
+        png = columns_png([Point(at.astimezone(zone), value) for at, value in part.trend.points])
+        if png is not None:
+            name = f"chart-{len(images) + 1}.{sha256(png).hexdigest()[:12]}@minutehand"
+            pictures[part.name] = name
+            images.append(Image(name, png))
+    return Content(
+        subject=f"{summary.title}: summary of {summary.local_time}",
+        text=render_text(summary),
+        html=render_html(summary, pictures),
+        images=tuple(images),
+    )

@@ -1,0 +1,90 @@
+"""The page of a small app in a real Chromium: its data while an import runs, and its mails."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from uuid import UUID
+
+import pytest
+from playwright.sync_api import expect
+
+from models.sql import read_clock
+from runtime.database import reading
+from tests import browser
+from tests.browser import Chromium
+from tests.factories import update_operation
+from tests.integration.web.conftest import APP, Web
+from views.apps import changes, grants
+from views.runs import run
+
+SOURCE = {"source": {"file": "sales.csv"}}
+# What the eye and the mouse meet in the middle of an element.
+SEEN_AT = """
+(one) => {
+  const { x, y, width, height } = one.getBoundingClientRect();
+  return document.elementFromPoint(x + width / 2, y + height / 2).closest(".cover, td").className;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Chromium]:
+    with browser.started() as found:
+        yield found
+
+
+@pytest.fixture
+def importing(web_on_sqlite: Web) -> UUID:
+    """An operation that imports into a small app with one domain."""
+    opened = web_on_sqlite.opened
+    grants.grant(opened, APP, {}, all_=True)
+    changes.apply(opened, [("", {"name": APP, "domains": {"sales": SOURCE}})], dry_run=False)
+    id = run(opened.for_request(APP, is_bound=True, bearer="tests"), "nightly").id
+    with reading(opened.engine) as connection:
+        now = read_clock(connection)
+    minute = timedelta(minutes=1)
+    values = {"state": "running", "heartbeat_at": now, "worker": "w", "phase": "import"}
+    times = {"started_at": now - minute, "first_started_at": now - minute, "eta_at": now + minute}
+    steps = [{"name": "refresh", "state": "running"}]
+    update_operation(opened.engine, id, **values, **times, steps=steps)
+    return id
+
+
+def test_an_import_covers_the_data_and_traps_nobody(
+    chromium: Chromium, web_on_sqlite: Web, importing: UUID
+) -> None:
+    with chromium.tab(web_on_sqlite.url, web_on_sqlite.token(), reduced_motion="reduce") as tab:
+        page = tab.page
+        page.goto(f"/apps/{APP}")
+        cover, table = page.locator("details.cover"), page.locator("td.name:text-is('sales')")
+        expect(cover).to_contain_text("ends in")
+        assert table.evaluate(SEEN_AT) == "cover"
+        assert tab.serious() == []
+        page.focus("details.cover > summary")
+        page.keyboard.press("Enter")
+        assert table.evaluate(SEEN_AT) != "cover"
+        with page.expect_response(lambda answer: "hx-request" in answer.request.headers):
+            pass
+        expect(cover).not_to_have_attribute("open", "")
+        expect(page.locator("details.cover > summary")).to_be_focused()
+        page.keyboard.press("Tab")
+        expect(page.locator("details.cover > summary")).not_to_be_focused()
+        ended = {"state": "failed", "finished_at": None}
+        update_operation(web_on_sqlite.engine, importing, **ended)
+        expect(cover).to_have_count(0, timeout=30_000)
+
+    assert tab.faults == []
+
+
+def test_the_executive_summary_is_shown_and_not_sent(
+    chromium: Chromium, web_on_sqlite: Web, importing: UUID
+) -> None:
+    with chromium.tab(web_on_sqlite.url, web_on_sqlite.token()) as tab:
+        tab.page.goto(f"/apps/{APP}")
+        tab.page.click("main a:text-is('Executive summary')")
+        mail = tab.page.frame_locator("iframe.mail")
+        expect(mail.locator("body")).to_contain_text("nothing published yet")
+        assert mail.locator(".page").evaluate("one => one.offsetWidth") == 600
+        expect(tab.page.locator("main")).to_contain_text("No action mails it")
+        assert not tab.is_wider_than_the_screen()
+
+    assert tab.faults == []

@@ -1,0 +1,44 @@
+"""The executive summary of a small app, as it would be mailed now; nothing is sent."""
+
+from base64 import b64encode
+from uuid import UUID
+
+from pydantic import Field
+
+from runtime.database import reading
+from small_apps.store import app_overview
+from views.installation import Installation
+from views.view import View
+
+# No operation writes a preview.
+NONE = UUID(int=0)
+
+
+class SummaryPreview(View):
+    """The executive summary as it would be mailed now."""
+
+    action: str | None = Field(
+        description="The action that mails it, and whose last one it is compared with."
+    )
+    subject: str
+    text: str
+    html: str = Field(description="With its charts as `data:` addresses.")
+
+
+def preview(installation: Installation) -> SummaryPreview:
+    """Return the executive summary of the request's small app."""
+    # Loading the charts takes longer than all else that this process does.
+    from small_apps.summary.history import Past
+    from small_apps.summary.mail import STEP, content_of, summary_of
+
+    app = installation.small_app
+    with reading(installation.engine) as connection:
+        action, checkpoint = app_overview.action_with(connection, app.id, STEP)
+    past = Past.of_checkpoint(checkpoint.get(STEP) or {}, str(NONE))
+    summary, _ = summary_of(installation.engine, app, past, NONE)
+    content = content_of(summary, installation.settings.home)
+    html = content.html or ""
+    for image in content.images:
+        address = f"data:image/png;base64,{b64encode(image.png).decode()}"
+        html = html.replace(f"cid:{image.name}", address)
+    return SummaryPreview(action=action, subject=content.subject, text=content.text, html=html)
