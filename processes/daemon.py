@@ -18,7 +18,7 @@ from models.errors import SchedulerError
 from models.store import ticks
 from runtime.config import InvalidSetting, load_settings
 from runtime.database import make_engine
-from runtime.folders import PRIVATE_UMASK
+from runtime.folders import PRIVATE_UMASK, make_home
 from runtime.logs import set_up_logs
 from runtime.supervisor import end_with_parent
 from scheduler.loop import Daemon
@@ -44,6 +44,7 @@ def run(home: Path | None, *, once: bool = False, at: datetime | None = None) ->
     try:
         settings = load_settings(home)
         set_up_logs(settings.log, "scheduler")
+        make_home(settings.home)
         configure(settings)
         engine = make_engine(settings)
         return _serve(Daemon(engine, settings, built_in_steps()), once=once, at=at)

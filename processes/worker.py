@@ -25,6 +25,7 @@ from models.store import ticks
 from models.store.clocks import read_both
 from runtime.config import Settings
 from runtime.database import make_engine
+from runtime.folders import make_home
 from runtime.logs import set_up_logs
 from runtime.skew import SkewWatch
 from runtime.supervisor import STOPS_WITHIN_S, end_with_parent
@@ -133,6 +134,7 @@ def run(settings: Settings, queues: str, concurrency: int | None) -> int:
     queues = parse_queues(queues)
     name = queues.replace(",", "-")
     set_up_logs(settings.log, name)
+    make_home(settings.home)
     end_with_parent(settings.worker.stop_grace_s + STOPS_WITHIN_S)
     own = {HEAVY: settings.worker.heavy, DEFAULT: settings.worker.default}
     return serve(settings, queues, concurrency or own.get(queues, settings.worker.quick), name)

@@ -1,8 +1,11 @@
 """Folders private to this account."""
 
+import logging
 import os
 import stat
 from pathlib import Path
+
+logger = logging.getLogger("minutehand.home")
 
 # Files of this process hold documents, data and mail: other accounts must not read them.
 PRIVATE_UMASK = 0o077
@@ -21,6 +24,13 @@ def work_privately() -> None:
 def caller_umask() -> int:
     """Return the umask for a program that this process runs for its caller."""
     return _umasks[-1] if _umasks else PRIVATE_UMASK
+
+
+def make_home(home: Path) -> None:
+    """Create a home folder, and log that it is new."""
+    if not home.exists():
+        logger.info("made the home folder %s; --home names another", home)
+    make_private(home)
 
 
 def make_private(folder: Path) -> None:

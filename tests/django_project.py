@@ -4,10 +4,19 @@ Run as a process of its own, because Django has one configuration a process.
 """
 
 import json
+import re
+import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from html import unescape
+from pathlib import Path
 from wsgiref.simple_server import WSGIRequestHandler, make_server
 
+import httpx
+
 PASSWORD = "correct horse"
+ACTIONS = "/admin/minutehand/action/"
 # The permissions of each member of the staff; `admin` has all.
 STAFF = {
     "viewer": ["view_action"],
@@ -33,7 +42,7 @@ def main(given: str) -> None:
         SECRET_KEY="of a test",
         DEBUG=False,
         ALLOWED_HOSTS=["127.0.0.1"],
-        ROOT_URLCONF="tests.django_project",
+        ROOT_URLCONF="django_project",
         INSTALLED_APPS=[
             "django.contrib.admin", "django.contrib.auth", "django.contrib.contenttypes",
             "django.contrib.sessions", "django.contrib.messages", "minutehand.django",
@@ -91,6 +100,42 @@ def __getattr__(name: str) -> object:
     from django.urls import path
 
     return [path("admin/", admin.site.urls)]
+
+
+class Browser:
+    """A member of the staff who is signed in, and follows redirects."""
+
+    def __init__(self, url: str, name: str) -> None:
+        self.http = httpx.Client(base_url=url, follow_redirects=True, timeout=60)
+        self.post("/admin/login/", username=name, password=PASSWORD, next=ACTIONS)
+
+    def get(self, path: str, **params: str) -> httpx.Response:
+        return self.http.get(path, params=params)
+
+    def post(self, path: str, **fields: str) -> httpx.Response:
+        """Send a form as the page of its address shows it."""
+        page = self.http.get(path if path.endswith(("login/", "add/", "change/")) else ACTIONS)
+        token = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', page.text)
+        given = {"csrfmiddlewaretoken": token[1] if token else self.http.cookies["csrftoken"]}
+        return self.http.post(path, data=given | fields, headers={"Referer": str(page.url)})
+
+
+@contextmanager
+def project(folder: Path, python: str = sys.executable, **settings: str) -> Iterator[str]:
+    """Serve a Django project by a Python that has Django and minutehand; yield its address."""
+    database = {"ENGINE": "django.db.backends.sqlite3", "NAME": str(folder / "django.db")}
+    given = json.dumps({"DATABASES": {"default": database}, **settings})
+    command = [python, __file__, given]
+    with subprocess.Popen(command, cwd=folder, env={}, stdout=subprocess.PIPE, text=True) as served:
+        assert served.stdout is not None
+        try:
+            yield f"http://127.0.0.1:{int(served.stdout.readline())}"
+        finally:
+            served.terminate()
+
+
+def text_of(page: httpx.Response) -> str:
+    return unescape(re.sub(r"\s+", " ", page.text))
 
 
 if __name__ == "__main__":

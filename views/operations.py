@@ -42,6 +42,9 @@ class OperationRow(View):
     reason: str | None = Field(description="Why it is in this state, if there is a reason.")
     cause: str = Field(description="`schedule`, `event`, `manual`, `rerun`, `retry` or `backfill`.")
     triggerer: str = Field(description="Who or what caused it, as text.")
+    notify: bool | None = Field(
+        description="Whether `publish` mails about new data; null if the user did not say."
+    )
     queue: str
     attempt: int | None = Field(description="Counts from 1.")
     failures: int = Field(description="Attempts that failed.")

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from release.dist import build_all
-from tests.packages.environments import ROOT, Environment, Wheels
+from tests import django_project
+from tests.packages.environments import ROOT, Environment, Wheels, make_environment
+from tests.servers import free_port
 
 OWN = ("tasks", "models", "cli", "mail", "cron", "scheduler", "runtime", "broker", "web")
 ROOMS = {
@@ -105,6 +107,34 @@ print([name for name in {sorted(ROOMS - {"scheduler_server.py"})!r} if find_spec
     done = application.python(code, tmp_path)
 
     assert done.stdout == "[]\n", done.stderr
+
+
+def test_the_pages_of_django_s_admin_are_in_the_client(
+    application: Environment, tmp_path: Path
+) -> None:
+    with django_project.project(tmp_path, str(application.bin / "python")) as url:
+        page = django_project.Browser(url, "admin").get(django_project.ACTIONS)
+
+    assert "set MINUTEHAND_URL and MINUTEHAND_TOKEN" in django_project.text_of(page)
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize("django", ["3.2.25", "4.2.16"])
+def test_the_pages_work_with_older_releases_of_django(
+    wheels: Wheels, tmp_path: Path, django: str
+) -> None:
+    made = make_environment(tmp_path / "env")
+    made.install(str(wheels.client))
+    made.install(f"django=={django}", "httpx", is_offline=False)
+    nowhere = {"MINUTEHAND_URL": f"http://127.0.0.1:{free_port()}", "MINUTEHAND_TOKEN": "mht_x"}
+
+    with django_project.project(tmp_path, str(made.bin / "python"), **nowhere) as url:
+        admin = django_project.Browser(url, "admin")
+        listed = admin.get(django_project.ACTIONS)
+        refused = admin.post(f"{django_project.ACTIONS}add/", document="{")
+
+    assert "The server does not answer" in django_project.text_of(listed)
+    assert "The document is not JSON" in django_project.text_of(refused)
 
 
 def test_a_worker_without_any_agent_says_what_to_install(

@@ -2,11 +2,7 @@
 
 import json
 import re
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -15,46 +11,9 @@ import pytest
 
 from minutehand import actions
 from models.roles import Role
-from tests.django_project import PASSWORD
+from tests.django_project import ACTIONS, Browser, project, text_of
 from tests.integration.web.conftest import APP, NIGHTLY, Web
 from tests.servers import free_port
-
-ROOT = Path(__file__).parents[3]
-ACTIONS = "/admin/minutehand/action/"
-
-
-class Browser:
-    """A member of the staff who is signed in, and follows redirects."""
-
-    def __init__(self, url: str, name: str) -> None:
-        self.http = httpx.Client(base_url=url, follow_redirects=True, timeout=60)
-        self.post("/admin/login/", username=name, password=PASSWORD, next=ACTIONS)
-
-    def get(self, path: str, **params: str) -> httpx.Response:
-        return self.http.get(path, params=params)
-
-    def post(self, path: str, **fields: str) -> httpx.Response:
-        """Send a form as the page of its address shows it."""
-        page = self.http.get(path if path.endswith(("login/", "add/", "change/")) else ACTIONS)
-        token = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', page.text)
-        given = {"csrfmiddlewaretoken": token[1] if token else self.http.cookies["csrftoken"]}
-        return self.http.post(path, data=given | fields, headers={"Referer": str(page.url)})
-
-
-@contextmanager
-def project(folder: Path, **settings: str) -> Iterator[str]:
-    """Serve a Django project; yield its address."""
-    database = {"ENGINE": "django.db.backends.sqlite3", "NAME": str(folder / "django.db")}
-    given = json.dumps({"DATABASES": {"default": database}, **settings})
-    command = [sys.executable, "-P", "-m", "tests.django_project", given]
-    with subprocess.Popen(
-        command, cwd=ROOT, env={"PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE, text=True
-    ) as served:
-        assert served.stdout is not None
-        try:
-            yield f"http://127.0.0.1:{int(served.stdout.readline())}"
-        finally:
-            served.terminate()
 
 
 @pytest.fixture
@@ -69,10 +28,6 @@ def staff(web_on_sqlite: Web, tmp_path: Path) -> Iterator[Callable[[str], Browse
 def shown(web: Web, name: str = "nightly") -> dict[str, Any]:
     found: dict[str, Any] = web.client(Role.VIEWER, APP).get(f"/api/actions/{name}").json()
     return found
-
-
-def text_of(page: httpx.Response) -> str:
-    return unescape(re.sub(r"\s+", " ", page.text))
 
 
 def test_the_admin_lists_edits_explains_and_deletes(
