@@ -9,7 +9,9 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 IN_MEMORY = $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 4000000 {print "TMPDIR=/dev/shm"}')
 PYTEST = env -u PYTHONDONTWRITEBYTECODE $(IN_MEMORY) $(BIN)/python -P -m pytest -q
 
-.PHONY: setup setup-dev up test test-quick chaos fuzz attack lint types contracts check bench dist test-matrix lock clean
+LOCKS = requirements.lock requirements-dev.lock requirements-client.lock
+
+.PHONY: setup setup-dev up test test-stores test-quick chaos fuzz attack audit lint types contracts check bench dist test-matrix lock clean
 
 setup: $(VENV)/.stamp
 setup-dev: $(VENV)/.stamp-dev
@@ -38,6 +40,9 @@ up: $(VENV)/.stamp ## Run everything here, with the demo small app; Ctrl-C stops
 test: $(VENV)/.stamp-dev ## Pass every test, against a real PostgreSQL, Redis and SMTP server
 	$(PYTEST) -n 4
 
+test-stores: $(VENV)/.stamp-dev ## Pass each test of processes on both stores, of which `make test` uses one
+	$(PYTEST) -n 4 --both-stores tests/acceptance
+
 test-quick: $(VENV)/.stamp-dev ## Pass what needs no server but SQLite, in less than a minute
 	$(PYTEST) -n 2 --quick tests/unit tests/integration/store tests/integration/scheduler
 
@@ -58,6 +63,11 @@ lint: $(VENV)/.stamp-dev
 types: $(VENV)/.stamp-dev
 	$(BIN)/mypy
 
+audit: ## Look for the locked versions among the known vulnerabilities; needs the network
+	@test -x $(VENV)-audit/bin/python || $(PY) -m venv $(VENV)-audit
+	@$(VENV)-audit/bin/python -m pip --disable-pip-version-check -q install --require-hashes -r requirements-audit.lock
+	$(VENV)-audit/bin/pip-audit --vulnerability-service osv --disable-pip --require-hashes $(LOCKS:%=-r %)
+
 contracts: $(VENV)/.stamp-dev
 	$(BIN)/lint-imports
 
@@ -77,6 +87,7 @@ lock: ## For maintainers: write the lock files anew (names, versions and hashes 
 	uv pip compile -q --universal --generate-hashes --no-header --no-annotate --python-version 3.11 --no-emit-package minutehand-client pyproject.toml -o requirements.lock
 	uv pip compile -q --universal --generate-hashes --no-header --no-annotate --python-version 3.11 --extra dev --no-emit-package minutehand-client pyproject.toml -o requirements-dev.lock
 	printf 'openapi-python-client>=0.29.1,<0.30\nruamel-yaml\n' | uv pip compile -q --no-deps --universal --generate-hashes --no-header --no-annotate --python-version 3.11 - -o requirements-client.lock
+	echo pip-audit | uv pip compile -q --universal --generate-hashes --no-header --no-annotate --python-version 3.11 - -o requirements-audit.lock
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info client/*.egg-info client/build .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(VENV)-audit build dist *.egg-info client/*.egg-info client/build .mypy_cache .ruff_cache .pytest_cache

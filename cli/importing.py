@@ -10,6 +10,7 @@ import typer
 from cli.arguments import door, of
 from cli.render import show
 from cli.tree import group
+from models.errors import Refused as TooLong
 from moving.entries import Entry, Refused
 from moving.foreign_database import foreign_database
 from runtime.clock import utc_now
@@ -79,6 +80,32 @@ def redbeat(
     from moving.redbeat import entries_of, read_definitions
 
     entries = entries_of(read_definitions(url, prefix), zone, queue)
+    _import(context, entries, apply=apply, cut_over=cut_over)
+
+
+@commands.command("crontab")
+def crontab(
+    context: typer.Context,
+    file: Annotated[Path, typer.Argument(help="A crontab; - is stdin.", allow_dash=True)],
+    *,
+    system: Annotated[
+        bool, typer.Option(help="Each line names an account, as in /etc/crontab.")
+    ] = False,
+    zone: Annotated[
+        str | None, typer.Option(help="Zone of lines without CRON_TZ (default: the machine's).")
+    ] = None,
+    apply: Apply = False,
+    cut_over: CutOver = None,
+) -> None:
+    """Import the lines of a crontab. Prints the actions, and a report."""
+    from moving.crontab import entries_of, is_system_form
+    from runtime.local_zone import local_zone
+
+    text = read_text(file, LONGEST)
+    if len(text) > LONGEST:
+        raise TooLong(f"{file} has more than {LONGEST:,} characters; import a shorter one")
+    is_system = system or is_system_form(text, str(file.absolute()))
+    entries = entries_of(text, file.name, zone or local_zone(), is_system=is_system)
     _import(context, entries, apply=apply, cut_over=cut_over)
 
 

@@ -1,14 +1,30 @@
-"""The commands that start processes: `up`, `daemon`, `worker`, `web` and `agent`; and `migrate`."""
+"""Commands that run processes: `up`, `daemon`, `worker`, `web`, `agent`, `exec`; and `migrate`."""
 
+import os
+import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.arguments import here
+from cli.arguments import existing_here, here
 from cli.render import show
 from models.errors import Refused
+from runtime.folders import caller_umask
+from runtime.visible import visible_line
 from views import installation as opened
+
+if TYPE_CHECKING:
+    from views.moving.foreign_runs import Recorded
+
+
+def init(context: typer.Context) -> None:
+    """Write a commented action into this folder, and settings into the home folder.
+
+    No file is overwritten.
+    """
+    show(context, opened.start(here(context), Path()))
 
 
 def up(
@@ -89,6 +105,39 @@ def agent(
     from processes.agent import run
 
     run(here(context).settings, socket, group)
+
+
+def execute(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(help="The action to record it for.", metavar="ACTION")],
+    program: Annotated[list[str], typer.Argument(help="After `--`: what to run.")],
+) -> None:
+    """Run a program in the foreground and record it as an operation of an action.
+
+    For programs that cron starts. The program runs even if the database is unavailable; its exit
+    code is that of this command. A new name makes a paused action.
+    """
+    from processes.foreground import Foreground
+
+    recorded = _recorded(context, name, program)
+    raise typer.Exit(Foreground(program, recorded, _warn).run(caller_umask()))
+
+
+def _recorded(context: typer.Context, name: str, program: Sequence[str]) -> "Recorded | None":
+    try:
+        from views.moving.foreign_runs import begin
+
+        return begin(existing_here(context), name, program, os.getcwd())
+    except Exception as error:  # the program runs, whatever keeps it off the record
+        from processes.foreground import first_line
+
+        _warn(f"this run is not recorded: {first_line(error)}")
+        return None
+
+
+def _warn(text: str) -> None:
+    sys.stderr.write(f"minutehand exec: warning: {visible_line(text)}\n")
+    sys.stderr.flush()
 
 
 def migrate(context: typer.Context) -> None:

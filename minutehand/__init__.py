@@ -13,6 +13,7 @@ from minutehand.followed import FollowedOperation, current_operation
 from minutehand.following import follow
 
 if TYPE_CHECKING:
+    from minutehand import actions
     from minutehand.client import ApiError, AsyncClient, Client
     from minutehand.production import Production, open_production
     from minutehand.readers import reader, registered_readers
@@ -39,6 +40,7 @@ __all__ = [
     "StepFailed",
     "StepOutcome",
     "StepResult",
+    "actions",
     "current_operation",
     "follow",
     "open_production",
@@ -61,6 +63,8 @@ _PLACES = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "actions":
+        return import_module("minutehand.actions")
     if name not in _PLACES:
         raise AttributeError(f"module 'minutehand' has no attribute {name!r}")
     return getattr(import_module(f"minutehand.{_PLACES[name]}"), name)

@@ -93,6 +93,11 @@ class _Api:
 
     app: str | None
 
+    def any(self, method: str, path: str, json: Any, params: Mapping[str, str]) -> _Request:
+        headers = {"If-Match": params["if_match"]} if "if_match" in params else {}
+        rest = {name: value for name, value in params.items() if name != "if_match"}
+        return _Request(method, path, {**self._of_app(), **rest}, json, headers)
+
     def state(self, operation_id: str) -> _Request:
         return _Request("GET", f"/api/operations/{quote(str(operation_id), safe='')}/state")
 
@@ -182,6 +187,13 @@ class Client:
         self._api = _Api(app)
         self._http = httpx.Client(**_options(url, token, timeout_s))
 
+    def call(self, method: str, path: str, json: Any = None, **params: str) -> Any:
+        """Call any endpoint of the API, such as GET /api/actions; return the JSON of its answer.
+
+        `if_match` is the revision that a change is made to; the other `params` are its query.
+        """
+        return self._send(self._api.any(method, path, json, params))
+
     def get_operation_state(self, operation_id: str) -> str:
         """Return the state of an operation, `unknown` if it does not exist."""
         return str(self._send(self._api.state(operation_id))["state"])
@@ -240,6 +252,10 @@ class AsyncClient:
     ) -> None:
         self._api = _Api(app)
         self._http = httpx.AsyncClient(**_options(url, token, timeout_s))
+
+    async def call(self, method: str, path: str, json: Any = None, **params: str) -> Any:
+        """Call any endpoint of the API; see `Client.call`."""
+        return await self._send(self._api.any(method, path, json, params))
 
     async def get_operation_state(self, operation_id: str) -> str:
         """Return the state of an operation, `unknown` if it does not exist."""

@@ -253,6 +253,8 @@ operations = sa.Table(
     sa.Column("waiting_for", HyphenatedUuid),
     # Of an app that shares its queue with others; null where an app is alone: models/turns.py.
     _text("turn", optional=True),
+    # Whether a manual run mails about new data; null if the user did not say.
+    sa.Column("notify", sa.Boolean),
     _at("recorded_at", optional=False),
     _at("not_before", optional=False),
     _at("queued_at"),

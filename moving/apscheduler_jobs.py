@@ -1,6 +1,7 @@
 """Jobs of APScheduler 3: as `python -m minutehand apscheduler` writes them, or from its table."""
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -145,7 +146,8 @@ def _entry(job: Job, where: str, work: Work, now: datetime) -> Entry:
         # The id is unique in the job store, the name need not be.
         name=job.id,
         where=where,
-        description="" if job.name in {job.id, job.func} else job.name,
+        # Without one of its own a job is named after its function.
+        description="" if job.name in {job.id, *re.split(r"[:.]", job.func)} else job.name,
         owner=OWNER,
         active=not job.paused,
         operations=operations,

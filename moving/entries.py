@@ -35,6 +35,7 @@ class Entry:
     operations: Mapping[str, Any]
     when: object
     policy: Mapping[str, Any] = field(default_factory=dict)
+    hooks: Mapping[str, Any] = field(default_factory=dict)
     active: bool = True
     description: str = ""
     owner: str = ""
@@ -53,8 +54,9 @@ class Entry:
         if not self.active:
             written["active"] = False
         written |= {"operations": dict(self.operations), "when": self.when}
-        if self.policy:
-            written["policy"] = dict(self.policy)
+        for key, group in (("policy", self.policy), ("hooks", self.hooks)):
+            if group:
+                written[key] = dict(group)
         return written
 
 

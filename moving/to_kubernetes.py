@@ -17,6 +17,7 @@ from moving.programs import Program, crontab_of, either_day, program_of
 from moving.wall_fires import WallFires
 
 CONCURRENCY = {"allow": "Allow", "skip": "Forbid", "queue": "Forbid", "replace": "Replace"}
+# Of a program; a task runs on after it has been sent.
 KEEPS = ("overlap", "retry", "time_limit")
 LONGEST_NAME = 45
 
@@ -40,7 +41,7 @@ def exported(
         *compared(plan, WallFires(schedule, zone), now),
         *program.remarks,
         *_differing(plan),
-        *lost(action, "Kubernetes", keeps=KEEPS),
+        *lost(action, "Kubernetes", keeps=() if plan.hand_over else KEEPS),
     )
     return Exported.made(action.name, {name: _written(manifest)}, remarks)
 
@@ -107,6 +108,9 @@ def _job(action: ScheduledActionModel, plan: Plan, program: Program, image: str)
 
 
 def _differing(plan: Plan) -> Iterator[str]:
+    # Of a Celery task only the sending would be repeated.
+    if plan.hand_over:
+        return
     if plan.overlap == "queue":
         yield "Kubernetes skips a run that is due during the last one"
     if plan.max_attempts > 1:

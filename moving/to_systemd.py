@@ -20,6 +20,7 @@ from moving.wall_fires import WallFires
 # Before each unit, so that a script can write the files.
 FILE = "# file: "
 PERSISTENT_FROM = timedelta(days=1)
+# Of a program; a task runs on after it has been sent.
 KEEPS = ("time_limit", "overlap")
 WEEKDAY_NAMES = [name.title() for name in WEEKDAYS]
 
@@ -43,7 +44,7 @@ def exported(action: ScheduledActionModel, now: datetime, celery_app: str | None
         *_compared(plan, now),
         *program.remarks,
         *_differing(plan),
-        *lost(action, "systemd", keeps=KEEPS),
+        *lost(action, "systemd", keeps=() if plan.hand_over else KEEPS),
     )
     return Exported.made(action.name, units, remarks)
 
@@ -136,7 +137,7 @@ def _compared(plan: Plan, now: datetime) -> tuple[str, ...]:
 
 
 def _differing(plan: Plan) -> Iterator[str]:
-    if plan.overlap != "skip":
+    if plan.overlap != "skip" and not plan.hand_over:
         yield f"systemd skips a run that is due during the last one (overlap {plan.overlap})"
     look_back = _look_back(plan)
     if look_back not in (SHORTEST_LOOK_BACK, LONGEST_LOOK_BACK):

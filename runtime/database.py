@@ -5,6 +5,7 @@ and writes later would lose updates. Readers use a plain `BEGIN` and see one sna
 """
 
 import json
+import logging
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +19,8 @@ from sqlalchemy import event
 from runtime.clock import monotonic
 from runtime.config import Settings, load_settings
 from runtime.folders import make_private
+
+logger = logging.getLogger("minutehand.database")
 
 if TYPE_CHECKING:
     import psycopg
@@ -136,8 +139,10 @@ def _sqlite_engine(url: sa.URL) -> sa.Engine:
 
 
 def _make_folder(_dialect: object, _record: object, arguments: list[Any], _named: object) -> None:
-    if not arguments[0].startswith("file:"):
-        make_private(Path(arguments[0]).parent)
+    folder = Path(arguments[0]).parent
+    if not arguments[0].startswith("file:") and not folder.exists():
+        logger.info("made the folder %s for the database; --home names another", folder)
+        make_private(folder)
 
 
 def _set_up_sqlite(connection: sqlite3.Connection, _record: object) -> None:

@@ -177,6 +177,7 @@ class Runner:
             engine=self.engine,
             settings=self.settings.granted(claim.grants),
             is_manual=claim.cause in BY_USERS,
+            notify=claim.notify,
             reporter=self.progress,
             time_left_source=self.lease.time_left,
             should_stop_source=self.lease.should_stop,

@@ -17,7 +17,7 @@ from runtime.config import Settings, load_settings
 from runtime.database import make_engine
 from tests.legal_moves import hold_to_legal_moves
 from tests.rabbitmq import RabbitMQ, rabbitmq_binary
-from tests.scheduling import make_scheduler
+from tests.scheduling import is_on_the_other_store, make_scheduler
 from tests.servers import Broker, PostgreSQL, free_port, temporary_folder
 
 _numbers = count(1)
@@ -28,17 +28,21 @@ pytest_xdist_make_scheduler = make_scheduler
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add `--quick`, for the loop of daily work."""
+    """Add `--quick`, for the loop of daily work, and `--both-stores`."""
     parser.addoption("--quick", action="store_true", help="what needs no server but SQLite")
+    both = "what starts processes: on both stores, not on one of them"
+    parser.addoption("--both-stores", action="store_true", help=both)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out, with `--quick`, what needs a server."""
-    if not config.getoption("quick"):
-        return
-    needy = [one for one in items if _needs_a_server(one)]
-    config.hook.pytest_deselected(items=needy)
-    items[:] = [one for one in items if one not in set(needy)]
+    """Leave out what is not asked for."""
+    left_out = set()
+    if config.getoption("quick"):
+        left_out = {one for one in items if _needs_a_server(one)}
+    elif not config.getoption("both_stores"):
+        left_out = {one for one in items if is_on_the_other_store(one)}
+    config.hook.pytest_deselected(items=list(left_out))
+    items[:] = [one for one in items if one not in left_out]
 
 
 def _needs_a_server(item: pytest.Item) -> bool:

@@ -1,11 +1,39 @@
-"""Which tests one process of the run takes together."""
+"""Which tests run, and which of them one process of the run takes together."""
 
 from typing import Any
+from zlib import crc32
 
+import pytest
 from xdist.scheduler import LoadGroupScheduling
 
 # Their databases take long to fill, and last as long as all that use them.
 TOGETHER = ("tests/integration/statements/", "tests/integration/benchmarks/")
+# What each store decides in its own way. The other tests of processes prove the same on either:
+# each runs on one store, which its name chooses, so that both are used equally.
+ON_BOTH = {
+    "test_clock", "test_daemons", "test_database", "test_edits", "test_full",
+    "test_killed_workers", "test_overlap", "test_production", "test_releases",
+}  # fmt: skip
+STORES = ("sqlite", "postgresql")
+
+
+def is_on_the_other_store(item: pytest.Item) -> bool:
+    """Return whether a test of processes runs on both stores, and this is the one to leave out."""
+    if "tests/acceptance/" not in item.nodeid or not isinstance(item, pytest.Function):
+        return False
+    parameters = item.callspec.params if hasattr(item, "callspec") else {}
+    store = parameters.get("store")
+    is_on_either = "store" in item.fixturenames and item.path.stem not in ON_BOTH
+    if store not in STORES or not is_on_either or _names_its_store(item):
+        return False
+    others = sorted(f"{name}={value}" for name, value in parameters.items() if name != "store")
+    chosen = STORES[crc32(f"{item.originalname} {others}".encode()) % len(STORES)]
+    return store != chosen
+
+
+def _names_its_store(item: pytest.Function) -> bool:
+    """Return whether the test itself says on which store it runs."""
+    return any("store" in str(mark.args[0]) for mark in item.iter_markers("parametrize"))
 
 
 class TogetherWhereItSaves(LoadGroupScheduling):  # type: ignore[misc]

@@ -11,8 +11,7 @@ from pydantic import Field
 from models.sql import read_clock
 from runtime.database import reading
 from scheduler.changes import plan
-from views import pruning
-from views.changes import Author, author_now
+from views.changes import Author, author_now, pruning
 from views.finding import app_of, find
 from views.installation import Installation
 from views.view import Instant, View

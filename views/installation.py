@@ -11,13 +11,18 @@ import sqlalchemy as sa
 from pydantic import Field
 
 from minutehand.steps import SmallApp
-from models.errors import NotFound
+from models.errors import NotFound, Refused
 from models.store.schema import check_schema, current_revision
 from models.store.scope import WHOLE_INSTALLATION, Scope
 from runtime.config import Settings, load_settings
 from runtime.database import CONNECTIONS, make_engine, reading
+from runtime.folders import make_private
 from small_apps.store import small_apps
-from views.view import View
+from views.view import Listing, View
+
+TEMPLATES = Path(__file__).with_name("start")
+ACTION = "hello.yaml"
+SETTINGS = "config.yaml"
 
 if TYPE_CHECKING:
     from scheduler.changes import default_actions
@@ -75,11 +80,15 @@ class Installation:
             )
         if is_new_embedded:
             _migrate(engine)
-            home = self.settings.home
-            self.notes.append(f"made a new Minutehand in {home}; --home names another folder")
+            self.note_new()
         with reading(engine) as connection:
             check_schema(connection)
         return engine
+
+    def note_new(self) -> None:
+        """Note that the installation was made now, where the user may not expect it."""
+        home = self.settings.home
+        self.notes.append(f"made a new Minutehand in {home}; --home names another folder")
 
     @cached_property
     def registry(self) -> "Registry":
@@ -161,6 +170,41 @@ class Installation:
         configure(self.settings)
 
 
+class StartFile(View):
+    """A file to begin with."""
+
+    path: str
+    is_new: bool = Field(description="False if it existed, and was left as it is.")
+
+
+class Started(Listing[StartFile]):
+    """The files to begin with."""
+
+
+def start(installation: Installation, folder: Path) -> Started:
+    """Write a commented action into a folder, and settings into the home folder.
+
+    No file is overwritten.
+    """
+    home = installation.settings.home
+    try:
+        make_private(home)
+        return Started((_written(folder / ACTION), _written(home / SETTINGS)))
+    except OSError as error:
+        raise Refused(f"{error.filename} cannot be written: {error.strerror}") from None
+
+
+def _written(file: Path) -> StartFile:
+    """Write the template of a file's name there, unless the file exists."""
+    text = (TEMPLATES / file.name).read_text(encoding="utf-8")
+    try:
+        with file.open("x", encoding="utf-8") as opened:
+            opened.write(text)
+    except FileExistsError:
+        return StartFile(path=str(file), is_new=False)
+    return StartFile(path=str(file), is_new=True)
+
+
 def existing(installation: Installation) -> Installation:
     """Return the installation; raises NotFound if it does not exist."""
     if not installation.is_made:
@@ -173,6 +217,8 @@ def existing(installation: Installation) -> Installation:
 
 def migrate(installation: Installation) -> Migrated:
     """Upgrade the database to this release, and add the maintenance action to each small app."""
+    if not installation.is_made:
+        installation.note_new()
     done = _migrate(make_engine(installation.settings))
     return Migrated(before=done.before, after=done.after, maintained=done.maintained)
 

@@ -1,8 +1,8 @@
-"""A migration in words."""
+"""What makes an installation, in words."""
 
 from collections.abc import Iterator
 
-from views.installation import Migrated
+from views.installation import ACTION, Migrated, Started
 
 
 def _migrated(done: Migrated) -> Iterator[str]:
@@ -14,4 +14,10 @@ def _migrated(done: Migrated) -> Iterator[str]:
         yield f"small app {name} has an action maintenance now, daily at 04:00 in its zone"
 
 
-FORMS = {Migrated: _migrated}
+def _started(made: Started) -> Iterator[str]:
+    for one in made.root:
+        yield f"wrote {one.path}" if one.is_new else f"left {one.path} as it was"
+    yield f"next: minutehand action check {ACTION}; minutehand action apply {ACTION}; minutehand up"
+
+
+FORMS = {Migrated: _migrated, Started: _started}

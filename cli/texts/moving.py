@@ -20,6 +20,8 @@ def report(made: Import, *, is_stored: bool) -> Iterator[str]:
     yield ", ".join(f"{kind} {counts[kind]}" for kind in OUTCOMES)
     if made.tasks and not is_stored:
         yield f"SCHED_CELERY_TASKS has to allow: {', '.join(made.tasks)}"
+    if made.commands and not is_stored:
+        yield f"SCHED_COMMANDS has to allow: {', '.join(made.commands)}"
     if made.cut_over_at is not None:
         at = instant(made.cut_over_at)
         yield f"cut-over: no action is due before {at}; stop the old scheduler just before it"

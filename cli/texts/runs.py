@@ -60,6 +60,10 @@ def _plan(plan: RunPlan) -> Iterator[str]:
         yield "  reaches the user whom --user names"
     elif plan.sends and not plan.recipients:
         yield "  reaches no user"
+    for sent in plan.outgoing:
+        when = f", {sent.when}" if sent.when else ""
+        to = ", ".join(sent.to) or "nobody"
+        yield f"  {sent.kind} of {sent.source} to {sent.count}{when}: {to}"
     yield from (f"  warning: {warning}" for warning in plan.warnings)
 
 

@@ -17,6 +17,7 @@ EVENT_LOOK_BACK = timedelta(minutes=5)
 # For a task of another application, which has its own limits: longer than any task, and readable by
 # the last release.
 NO_TIME_LIMIT = timedelta(days=36_500)
+LONGEST_TIME_LIMIT = timedelta(days=7)
 SHORTEST_LOOK_BACK, LONGEST_LOOK_BACK = timedelta(minutes=1), timedelta(days=366)
 WEEK_S = 7 * 86_400
 MOST_BACKOFFS = 100
@@ -28,7 +29,7 @@ LookBack = Annotated[
     AS_ISO,
 ]
 WithinAWeek = Annotated[
-    timedelta, BeforeValidator(partial(parse_span, most=timedelta(days=7))), AS_ISO
+    timedelta, BeforeValidator(partial(parse_span, most=LONGEST_TIME_LIMIT)), AS_ISO
 ]
 
 

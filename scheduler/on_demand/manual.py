@@ -42,15 +42,17 @@ def run_now(
     actor: str,
     subject: str | None = None,
     key: str | None = None,
+    notify: bool | None = None,
 ) -> tuple[UUID, Sent]:
     """Record a manual operation of an action and send it; return its id and what was sent.
 
-    `subject` is the user of an event action. Raises Refused, with nothing recorded, if the action
+    `subject` is the user of an event action. `notify` decides about the mail of new data; None
+    leaves it to the action. Raises Refused, with nothing recorded, if the action
     is paused, quarantined or already active, and NotFound for an unknown user. If the broker is
     unavailable, the operation stays pending and the daemon sends it. Requests with the same `key`
     run the action once: the later ones get the operation of the first.
     """
-    id, message = _record(engine, uid, actor, subject, key)
+    id, message = _record(engine, uid, actor, subject, key, notify)
     return id, send_reserved(engine, [] if message is None else [message])
 
 
@@ -81,7 +83,12 @@ def run_all(
 
 
 def _record(
-    engine: sa.Engine, uid: UUID, actor: str, subject: str | None = None, key: str | None = None
+    engine: sa.Engine,
+    uid: UUID,
+    actor: str,
+    subject: str | None = None,
+    key: str | None = None,
+    notify: bool | None = None,
 ) -> tuple[UUID, Message | None]:
     """Record a manual operation, reserved for the caller; return its id and its message.
 
@@ -98,6 +105,7 @@ def _record(
         _check_room(connection, row.small_app_id)
         id = keyed or str_to_uuid(fingerprint(uid, now, subject=subject, manual=token_hex(8)))
         operation = operation_row(action_ref(row), plan, id, now, by_person(Cause.MANUAL, actor))
+        operation["notify"] = notify
         if subject is not None:
             operation |= {"subject": subject, "overlap_key": None}
         operations.record(connection, [operation])

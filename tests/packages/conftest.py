@@ -1,5 +1,7 @@
-"""The wheels, built once, and an environment of the server."""
+"""The wheels, built once for all processes of a run, and an environment of the server."""
 
+import fcntl
+import os
 from pathlib import Path
 
 import pytest
@@ -12,8 +14,16 @@ __all__ = ["installation", "own_broker"]
 
 @pytest.fixture(scope="session")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> Wheels:
-    """Both distributions, built once."""
-    return build_wheels(tmp_path_factory.mktemp("dist"))
+    """Both distributions, built by the first process of a run that needs them."""
+    base = tmp_path_factory.getbasetemp()
+    # Each process of pytest-xdist has a folder of its own in that of the run.
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    built = shared / "dist"
+    with (shared / "dist.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not built.is_dir():
+            build_wheels(tmp_path_factory.mktemp("building")).folder.rename(built)
+    return Wheels(tuple(built.iterdir()))
 
 
 @pytest.fixture(scope="session")

@@ -71,6 +71,11 @@ class Wheels:
     files: tuple[Path, ...]
 
     @property
+    def folder(self) -> Path:
+        """Where the files are."""
+        return self.files[0].parent
+
+    @property
     def client(self) -> Path:
         """The wheel of minutehand-client."""
         return self._named("minutehand_client-", ".whl")

@@ -14,6 +14,8 @@ from moving.entries import Entry
 from moving.entries import Refused as RefusedEntry
 from moving.outcomes import COMPARED, Outcome, outcomes
 from runtime.clock import utc_now
+from small_apps.steps.command import STEP as COMMAND
+from small_apps.steps.command import CommandParameters
 from views.actions import Actions
 from views.changes import Changes
 from views.finding import instant_of
@@ -51,6 +53,7 @@ class Import(View):
     compared_to: Instant
     cut_over_at: Instant | None = None
     tasks: tuple[str, ...] = Field((), description="What SCHED_CELERY_TASKS has to allow.")
+    commands: tuple[str, ...] = Field((), description="What SCHED_COMMANDS has to allow.")
     changes: Changes | None = Field(None, description="What was stored, with --apply.")
 
     @property
@@ -89,6 +92,7 @@ def imported(
         compared_to=now + COMPARED,
         cut_over_at=at,
         tasks=tuple(sorted({task for one in found for task in _tasks(one.document)})),
+        commands=tuple(sorted({name for one in found for name in _commands(one.document)})),
     )
 
 
@@ -138,3 +142,8 @@ def _moved(one: Outcome) -> Moved:
 def _tasks(document: dict[str, Any] | None) -> Iterable[str]:
     step = (document or {}).get("operations", {}).get("celery_task")
     return [step["task"]] if step else []
+
+
+def _commands(document: dict[str, Any] | None) -> Iterable[str]:
+    step = (document or {}).get("operations", {}).get(COMMAND)
+    return [CommandParameters.model_validate(step).program] if step else []

@@ -13,13 +13,14 @@ from models.action import ScheduledActionModel, load_action
 from models.action.plan import CronTrigger
 from models.errors import InvalidAction
 from moving import to_apscheduler, to_beat, to_kubernetes, to_systemd
+from moving.crontab import export as to_crontab
 from moving.exported import Exported
 from moving.outcomes import Kind
 from runtime.clock import utc_now
 from views.installation import Installation
 from views.view import View
 
-Format = Literal["json", "beat", "apscheduler", "kubernetes", "systemd"]
+Format = Literal["json", "beat", "apscheduler", "kubernetes", "systemd", "crontab"]
 Write = tuple[Callable[[ScheduledActionModel], Exported], Callable[[Sequence[Exported]], str]]
 
 
@@ -101,6 +102,10 @@ def _writers(zone: str, now: datetime, place: Place) -> Mapping[Format, Write]:
         "kubernetes": (
             lambda action: to_kubernetes.exported(action, now, place.image, place.celery_app),
             to_kubernetes.text_of,
+        ),
+        "crontab": (
+            lambda action: to_crontab.exported(action, now, place.celery_app),
+            to_crontab.text_of,
         ),
         "systemd": (
             lambda action: to_systemd.exported(action, now, place.celery_app),

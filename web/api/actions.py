@@ -50,6 +50,10 @@ Prune = Annotated[
         description="An owner; its actions that no document names are deleted.",
     ),
 ]
+Notify = Annotated[
+    bool | None,
+    Query(description="Whether `publish` mails about new data; without it the action decides."),
+]
 First = Annotated[str, Query(alias="from", description="First instant of the range.")]
 Last = Annotated[str, Query(alias="to", description="Last instant of the range.")]
 Only = Annotated[
@@ -211,16 +215,22 @@ def list_revisions(opened: Reader, action: str) -> actions.Revisions:
 
 @router.post("/actions/{action}:run", status_code=202)
 def run_action(
-    opened: Operator, action: str, user: str | None = None, idempotency_key: Key = None
+    opened: Operator,
+    action: str,
+    user: str | None = None,
+    notify: Notify = None,
+    idempotency_key: Key = None,
 ) -> runs.Ran:
     """Run an action now; its operation tells how it goes."""
-    return runs.run(opened, action, user, idempotency_key)
+    return runs.run(opened, action, user, idempotency_key, notify)
 
 
 @router.post("/actions/{action}:plan-run")
-def plan_run(opened: Operator, action: str, user: str | None = None) -> runs.RunPlan:
+def plan_run(
+    opened: Operator, action: str, user: str | None = None, notify: Notify = None
+) -> runs.RunPlan:
     """Return what running an action now would do."""
-    return runs.plan(opened, action, user)
+    return runs.plan(opened, action, user, notify)
 
 
 @router.post("/actions/{action}:preview", openapi_extra=ACTION)

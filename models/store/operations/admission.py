@@ -54,6 +54,7 @@ class Recorded:
     overlap_key: str | None
     cause: Cause
     triggerer: str
+    notify: bool | None
     first_started_at: datetime | None
     steps: list[dict[str, Any]] | None
     # Whether this attempt may start, apart from other operations.

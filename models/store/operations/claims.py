@@ -39,6 +39,8 @@ class Claim:
     subject: str | None
     cause: Cause
     triggerer: str
+    # What the user said about the mail of new data.
+    notify: bool | None
     failures: int
     losses: int
     plan: Plan
@@ -114,6 +116,7 @@ def _recorded(id: sa.ColumnElement[UUID], attempt: sa.ColumnElement[int]) -> sa.
         operations.c.overlap_key,
         operations.c.cause,
         operations.c.triggerer,
+        operations.c.notify,
         operations.c.first_started_at,
         operations.c.steps,
         _can_start(operations.c, attempt).label("can_start"),
@@ -192,6 +195,7 @@ def _claimed(
         subject=recorded.subject,
         cause=Cause(recorded.cause),
         triggerer=recorded.triggerer,
+        notify=recorded.notify,
         failures=row.failures,
         losses=row.losses,
         plan=recorded.plan,

@@ -22,12 +22,23 @@ from small_apps.step_context import WorkContext
 STEP = "command"
 _VARIABLE = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 OWN_PREFIX = "MINUTEHAND_"
-# Variables that turn an allowed program into another one. The shell may run anything anyway.
+# The shell may run anything anyway.
 REPLACING = (
     "LD_*", "DYLD_*", "PATH", "ENV", "BASH_*", "SHELLOPTS", "PS4", "IFS", "GCONV_PATH", "PYTHON*",
     "PERL*", "RUBY*", "NODE_*", "JAVA_*", "_JAVA_*", "JDK_*", "GIT_*", "LESSOPEN", "EDITOR",
     "VISUAL", "PAGER",
 )  # fmt: skip
+SYSTEM_PATH = {f"{root}/{name}" for root in ("", "/usr", "/usr/local") for name in ("bin", "sbin")}
+
+
+def replaces_program(variable: str, value: object) -> bool:
+    """Return whether a variable may turn an allowed program into another one.
+
+    A PATH of the system's own folders does not.
+    """
+    if variable == "PATH" and set(str(value).split(":")) <= SYSTEM_PATH:
+        return False
+    return any(fnmatchcase(variable, pattern) for pattern in REPLACING)
 
 
 def _program(run: tuple[str, ...]) -> tuple[str, ...]:
@@ -81,7 +92,7 @@ class CommandParameters(Document):
         return [
             line_error(("env", name), value, 'may run another program; use "shell" to set it')
             for name, value in names.items()
-            if any(fnmatchcase(str(name), pattern) for pattern in REPLACING)
+            if replaces_program(str(name), value)
         ]
 
     @property

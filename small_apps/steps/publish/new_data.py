@@ -4,11 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from minutehand.steps import StepFailed, StepOutcome, StepResult
-from models.action.recipients import EVERYBODY, RecipientFilterModel
-from models.parsing import Reading
-from models.store.people import users
 from runtime.database import reading
 from small_apps.mail.new_data import DEFAULT
+from small_apps.mail.news import readers_of
 from small_apps.mail.templated import deliver_template
 from small_apps.mail.templates import MailTemplate
 from small_apps.mail.values import NEW_DATA, news_of
@@ -16,7 +14,6 @@ from small_apps.step_context import WorkContext
 from small_apps.store import small_apps
 
 STEP = "publish"
-DEFAULT_RECIPIENTS = {"groups": [EVERYBODY]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,22 +32,21 @@ class News:
 def mail_news(context: WorkContext, notify: bool | None, news: News) -> StepResult | None:
     """Mail the news to the small app's `notify_recipients`; return the result, None for no mail.
 
-    The action's `notify` decides if it is set. Otherwise the mail is sent for manual runs, unless
-    the small app's `notify` is false. Recipients who had this operation's mail are skipped. A
-    failure to send is a partial result, because the data are published.
+    What the user of a manual run said decides, then the action's `notify`. Otherwise the mail is
+    sent for manual runs, unless the small app's `notify` is false. Recipients who had this
+    operation's mail are skipped. A failure to send is a partial result, because the data are
+    published.
     """
     with reading(context.engine) as connection:
         app = small_apps.document_of(connection, context.small_app.id)
         own = small_apps.templates_of(connection, context.small_app.id).get(NEW_DATA)
-        rule = app.get("notify_recipients", DEFAULT_RECIPIENTS)
-        filtered = RecipientFilterModel.model_validate(rule, context=Reading(tolerant=True))
-        recipients = users.recipients_of(connection, context.small_app.id, filtered)
-    is_wanted = context.is_manual and app.get("notify", True) if notify is None else notify
-    if not news or not is_wanted or (notify is None and not recipients):
+        readers = readers_of(connection, context.small_app.id)
+    choice = notify if context.notify is None else context.notify
+    if not news or not readers.are_mailed(choice, is_manual=context.is_manual):
         return None
     template = DEFAULT if own is None else MailTemplate(NEW_DATA, **own)
     # No attempt follows, because the step does not fail.
-    sending = replace(context, recipients=recipients, attempts_left=0)
+    sending = replace(context, recipients=readers.recipients, attempts_left=0)
     title = app.get("title") or context.small_app.name
     values = news_of(news.domains, news.design, news.permissions)
     try:

@@ -2,7 +2,10 @@
 
 import json
 import os
+import pty
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -123,6 +126,26 @@ def call(call_here: Call, door: str, request: pytest.FixtureRequest) -> Iterator
     yield lambda *arguments: call_here(*options(), *arguments)
     if server is not None:
         server.close()
+
+
+@pytest.fixture
+def on_terminal(home: Path) -> Call:
+    """Call `minutehand` on the home folder as a process with a terminal, and type an answer."""
+
+    def call(answer: str, *arguments: str) -> Result:
+        program = Path(sys.executable).with_name("minutehand")
+        master, terminal = pty.openpty()
+        command = [str(program), "--home", str(home), *arguments]
+        with subprocess.Popen(
+            command, stdin=terminal, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as asked:
+            os.write(master, f"{answer}\n".encode())
+            out, err = asked.communicate(timeout=60)
+        os.close(master)
+        os.close(terminal)
+        return Result(asked.returncode, out, err)
+
+    return call
 
 
 @pytest.fixture

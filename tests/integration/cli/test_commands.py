@@ -203,6 +203,88 @@ def test_a_dry_run_says_what_and_whom_and_records_nothing(call: Call, tmp_path: 
     assert count(tmp_path, operations) == 0
 
 
+def test_a_dry_run_names_every_mail_and_webhook(
+    call: Call, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SCHED_ALERT_MAIL", "ops@example.com")
+    monkeypatch.setenv("SCHED_HOOK_SECRET", "s3cret")
+    call("app", "add", str(DEMO / "app.json"))
+    call("--app", "demo", "user", "import", str(DEMO / "users.json"))
+    call("app", "grant", "demo", "--mail", "ann@example.com")
+    hooks = {
+        "on_success": [{"webhook": "https://hooks.example.com/secret"}],
+        "on_failure": [{"mail": "ann@example.com"}],
+    }
+    document = {**json.loads(WEEKLY.read_text()), "hooks": hooks}
+    stored = call("action", "add", write(document), "--app", "demo")
+    assert stored.code == 0, stored.err
+    run = ("--app", "demo", "action", "run", "weekly update", "--dry-run")
+
+    plan = call(*run, "--json").json
+    planned = plan["outgoing"]
+    told = call(*run).out
+    silent = call(*run, "--no-notify", "--json").json["outgoing"]
+
+    readers = [one["id"] for one in call("--app", "demo", "user", "list", "--json").json]
+    named = {one["source"]: (one["kind"], one["count"], one["to"]) for one in planned}
+    assert named["publish"][1] == len(named["publish"][2]) > 0
+    assert set(named["publish"][2]) <= set(readers)
+    assert named["send_execsum"][2] == [one["address"] for one in plan["recipients"]]
+    assert named["on_success"] == ("webhook", 1, ["https://hooks.example.com"])
+    assert named["on_failure"] == ("mail", 1, ["ann@example.com"])
+    assert named["alert"] == ("mail", 2, ["ann@example.com", "ops@example.com"])
+    assert "  webhook of on_success to 1, if it succeeds: https://hooks.example.com\n" in told
+    assert silent == [one for one in planned if one["source"] != "publish"]
+
+
+@pytest.mark.parametrize(
+    ("options", "stored"), [((), None), (("--notify",), True), (("--no-notify",), False)]
+)
+def test_a_run_records_what_the_user_says_about_the_mail(
+    call: Call, write: Write, tmp_path: Path, options: tuple[str, ...], stored: bool | None
+) -> None:
+    call("action", "add", write(make_document(name="nightly")))
+
+    ran = call("action", "run", "nightly", *options, "--json")
+
+    engine = make_engine(load_settings(tmp_path / "home", {}))
+    with engine.connect() as connection:
+        said = connection.execute(sa.select(operations.c.id, operations.c.notify)).one()
+    engine.dispose()
+    assert (str(said.id), said.notify) == (ran.json["id"], stored)
+
+
+@pytest.mark.only_here
+@pytest.mark.parametrize(("answer", "stored"), [("y", True), ("n", False)])
+def test_on_a_terminal_a_run_that_would_mail_asks(
+    call: Call, on_terminal: Call, tmp_path: Path, answer: str, stored: bool
+) -> None:
+    call("app", "add", str(DEMO / "app.json"))
+    call("--app", "demo", "user", "import", str(DEMO / "users.json"))
+    call("action", "add", str(WEEKLY), "--app", "demo")
+    asked = on_terminal(answer, "--app", "demo", "action", "run", "weekly update")
+
+    engine = make_engine(load_settings(tmp_path / "home", {}))
+    with engine.connect() as connection:
+        (said,) = connection.execute(sa.select(operations.c.notify)).scalars()
+    engine.dispose()
+    assert re.search(r"mail about new data to \d+ users\?", asked.err)
+    assert said is stored
+
+
+@pytest.mark.parametrize("command", [("migrate",), ("app", "list")])
+@pytest.mark.only_here
+def test_a_command_that_makes_a_home_folder_says_so(
+    call: Call, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    home = tmp_path / "new"
+
+    made = call("--home", str(home), *command)
+
+    assert (made.code, home.is_dir()) == (0, True)
+    assert made.err == f"warning: made a new Minutehand in {home}; --home names another folder\n"
+
+
 def test_unknown_names_are_warnings_at_save(call: Call) -> None:
     result = call("action", "add", str(WEEKLY))
 

@@ -1,10 +1,7 @@
 """`action edit` and `action rename`: a document in an editor, which is a program of each test."""
 
 import json
-import os
-import pty
 import re
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -172,30 +169,22 @@ def test_without_a_terminal_it_is_refused_before_the_editor_starts(
 @pytest.mark.parametrize(("answer", "code"), [("y", 0), ("n", 1)])
 @pytest.mark.only_here
 def test_on_a_terminal_a_faulty_document_comes_back_with_its_faults(
-    hourly: str, editing: Editing, home: Path, answer: str, code: int
+    hourly: str, editing: Editing, on_terminal: Call, answer: str, code: int
 ) -> None:
     seen = editing("text.replace('0 * *', '99 * *') if turn == 0 else text.replace('99', '5')")
-    master, terminal = pty.openpty()
-    command = [MINUTEHAND, "--home", str(home), "action", "edit", hourly]
 
-    with subprocess.Popen(
-        command, stdin=terminal, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as asked:
-        os.write(master, f"{answer}\n".encode())
-        out, err = asked.communicate(timeout=60)
-    os.close(master)
-    os.close(terminal)
+    asked = on_terminal(answer, "action", "edit", hourly)
 
     first, second, _ = seen.read_text().split("=====\n")
     comments = [line for line in second.splitlines() if line.startswith("#")]
     assert comments[0].startswith("# nothing was stored; correct this and save")
     assert any("when.cron_rule" in line and "99" in line for line in comments)
     assert not first.startswith("#")
-    assert asked.returncode == code
-    assert "would change nightly" in out
-    assert ("revision 2" in out.splitlines()[-1]) is (answer == "y")
+    assert asked.code == code
+    assert "would change nightly" in asked.out
+    assert ("revision 2" in asked.out.splitlines()[-1]) is (answer == "y")
     if answer == "n":
-        assert json.loads(kept(err))["when"]["cron_rule"] == "5 * * * *"
+        assert json.loads(kept(asked.err))["when"]["cron_rule"] == "5 * * * *"
 
 
 def test_a_renamed_action_keeps_its_uid_and_its_runs(call: Call, hourly: str) -> None:

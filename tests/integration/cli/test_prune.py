@@ -1,9 +1,5 @@
 """`action apply` of a folder, and `--prune`: what the files no longer name is deleted."""
 
-import os
-import pty
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +10,6 @@ from tests.factories import make_document
 from tests.integration.cli.conftest import Call
 
 Fill = Callable[..., str]
-MINUTEHAND = str(Path(sys.executable).with_name("minutehand"))
 
 
 @pytest.fixture
@@ -122,22 +117,14 @@ def test_each_owner_has_a_set_of_its_own(call: Call, fill: Fill) -> None:
 @pytest.mark.parametrize(("answer", "left"), [("y", ["a"]), ("n", ["a", "b"])])
 @pytest.mark.only_here
 def test_on_a_terminal_it_asks(
-    call: Call, fill: Fill, home: Path, answer: str, left: list[str]
+    call: Call, fill: Fill, on_terminal: Call, answer: str, left: list[str]
 ) -> None:
     folder = fill("a", "b")
     call("action", "apply", folder, "--prune")
     Path(folder, "b.json").unlink()
-    master, terminal = pty.openpty()
 
-    with subprocess.Popen(
-        [MINUTEHAND, "--home", str(home), "action", "apply", folder, "--prune"],
-        stdin=terminal, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    ) as asked:  # fmt: skip
-        os.write(master, f"{answer}\n".encode())
-        out, err = asked.communicate(timeout=60)
-    os.close(master)
-    os.close(terminal)
+    asked = on_terminal(answer, "action", "apply", folder, "--prune")
 
-    assert "would delete b (" in out
-    assert "delete 1 actions?" in err
+    assert "would delete b (" in asked.out
+    assert "delete 1 actions?" in asked.err
     assert list(owners(call)) == left

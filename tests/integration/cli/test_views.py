@@ -36,7 +36,7 @@ from views.changes import (
 from views.doctor.report import Report
 from views.events import SentEvent
 from views.explanation import Explanation
-from views.installation import Migrated
+from views.installation import Migrated, Started
 from views.jobs import AddedJob, DeletedJob, ImportedJobs, Jobs
 from views.moving import Import
 from views.moving.exports import Export
@@ -44,7 +44,6 @@ from views.operations import Log, Operation, Operations, OperationStateView
 from views.runs import CancelledAll, Ran, RanAll, RepeatedAll, RunPlan
 from views.sessions import NewLink
 from views.simulation import Simulation
-from views.starting import Started
 from views.status import Status
 from views.steps import Steps
 from views.templates import TemplatePreview, Templates, TriedMail
@@ -138,6 +137,7 @@ CASES: list[tuple[str, tuple[str, ...], Kind]] = [
     ("backfill", BACKFILL[1:], StartedBackfill),
     ("backfill", ("filled", "--cancel"), CancelledBackfills),
     ("import beat", ("{beat}",), Import),
+    ("import crontab", ("{crontab}",), Import),
     ("import apscheduler", ("{apscheduler}",), Import),
     ("import jobs", ("{jobs}",), Import),
     ("import kubernetes", ("{kubernetes}",), Import),
@@ -179,6 +179,7 @@ def filled(
         ).scalar_one()
     call_here("backfill", "filled", "--from", hour, "--to", hour)
     pending = call_here("action", "run", "nightly", "--json").json["id"]
+    (home / "crontab").write_text("15 2 * * * /srv/backup\n")
     found = {
         "id": pending,
         **_ended(engine, UUID(pending)),
@@ -189,6 +190,7 @@ def filled(
         "token": call_here("token", "create", "--role", "viewer", "--json").json["id"],
         "job": call_here("job", "add", "--url", "https://example.com/b", "--json").json["id"],
         "beat": write(BEAT, "beat.json"),
+        "crontab": str(home / "crontab"),
         "kubernetes": write({"kind": "CronJob"}, "jobs.yaml"),
         "systemd": write({}, "it.timer"),
         "apscheduler": write(APSCHEDULER, "apscheduler.json"),

@@ -210,6 +210,7 @@ class OnRabbitMQ:
 
     engine: sa.Engine
     server: RabbitMQ
+    settings: Settings
 
     def messages(self) -> list[str]:
         """Return the ids of the operations that wait in our queue."""
@@ -229,7 +230,7 @@ def rabbit(rabbitmq: RabbitMQ, home_of: Callable[[str], Settings]) -> Iterator[O
         for queue in ("minutehand.quick", "default"):
             channel.queue_delete(queue)
     engine = make_engine(settings)
-    yield OnRabbitMQ(engine, rabbitmq)
+    yield OnRabbitMQ(engine, rabbitmq, settings)
     disconnect()
     engine.dispose()
 
@@ -274,6 +275,33 @@ def test_a_rabbitmq_that_falls_silent_holds_up_no_tick_and_lost_nothing(
     assert silent.broker_error is not None
     assert (back.broker_error, back.lost_messages, back.sent) == (None, 0, 0)
     assert rabbit.messages() == texts(ids)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        pytest.param({"x-queue-type": "quorum"}, id="quorum"),
+        pytest.param({"x-max-priority": 9}, id="priorities"),
+    ],
+)
+def test_a_queue_of_the_application_is_used_as_it_is_declared(
+    rabbit: OnRabbitMQ, arguments: dict[str, object]
+) -> None:
+    queue = next(iter(arguments))
+    action = celery_action(rabbit.engine, step={"queue": queue, "priority": 5})
+    id = make_operation(rabbit.engine, action, NOON)
+    update_operation(rabbit.engine, id, not_before=database_now(-1.0))
+    with rabbit.server.channel() as channel:
+        channel.queue_declare(queue, durable=True, auto_delete=False, arguments=arguments)
+
+    configure(allowing(rabbit.settings, "shop.*"))
+    assert run_tick(rabbit.engine, Sweeper(LEASE)).sent == 1
+
+    with rabbit.server.channel() as channel:
+        message = channel.basic_get(queue, no_ack=True)
+        # To declare it otherwise would be refused.
+        channel.queue_declare(queue, durable=True, auto_delete=False, arguments=arguments)
+    assert (message.headers["id"], message.properties["priority"]) == (str(id), 5)
 
 
 def test_rabbitmq_s_old_queues_are_emptied_of_ours_alone(rabbit: OnRabbitMQ) -> None:

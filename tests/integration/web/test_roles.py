@@ -74,7 +74,7 @@ def walked(web_on_sqlite: Web) -> tuple[Web, dict[str, str]]:
     operation = run(shop, "nightly")
     ids = {
         "app": APP, "action": "nightly", "id": str(operation.id), "template": "hello",
-        "domain": "sales",
+        "domain": "sales", "user": "ann@example.com",
     }  # fmt: skip
     return web_on_sqlite, ids
 

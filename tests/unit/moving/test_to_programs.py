@@ -159,6 +159,10 @@ def test_a_celery_task_is_sent_by_celery() -> None:
     assert found.remarks == ("the priority of its message is left out",)
     assert list(found.entries) == ["close-the-day-" + next(iter(found.entries))[-6:]]
     assert "--celery-app" in to_systemd.exported(made, NOW, None).instead
+    # Only its sending is what the next run could find running.
+    waiting = load_action({**document, "policy": {}}, steps=built_in_steps(), created_at=NOW)
+    assert "(overlap skip)" in in_kubernetes(waiting).remarks[-1]
+    assert "(overlap skip)" in in_systemd(waiting).remarks[-1]
 
 
 @pytest.mark.parametrize(

@@ -111,6 +111,7 @@ class Work:
         should_stop: Callable[[], bool] = lambda: False,
         attempts_left: int = 0,
         is_manual: bool = False,
+        notify: bool | None = None,
         **settings: Any,
     ) -> WorkContext:
         """Return a context in which a step can run; `settings` replace some of the fixture's."""
@@ -131,6 +132,7 @@ class Work:
             engine=self.engine,
             settings=changed,
             is_manual=is_manual,
+            notify=notify,
             reporter=self.progress,
             time_left_source=lambda: timedelta(hours=1),
             should_stop_source=should_stop,

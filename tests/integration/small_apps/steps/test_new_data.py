@@ -47,6 +47,7 @@ def ran(
     smtp: MailServer,
     *,
     is_manual: bool = True,
+    said: bool | None = None,
     operation_id: UUID | None = None,
     attempt: int = 1,
     **parameters: Any,
@@ -56,7 +57,7 @@ def ran(
     return publish.run(
         shop.context(
             wanted, is_manual=is_manual, operation_id=operation_id, attempt=attempt,
-            smtp_url=SecretStr(smtp.url),
+            notify=said, smtp_url=SecretStr(smtp.url),
         )
     )  # fmt: skip
 
@@ -79,6 +80,19 @@ def test_a_manual_publish_mails_all_users(shop: Work, smtp: MailServer) -> None:
 def test_the_schedule_publishes_in_silence(shop: Work, smtp: MailServer) -> None:
     assert ran(shop, smtp, is_manual=False).message == "published a (1 rows), b (2 rows)"
     assert smtp.recipients == []
+
+
+@pytest.mark.parametrize("action", [None, True, False])
+@pytest.mark.parametrize("said", [True, False])
+def test_what_the_user_of_a_run_says_comes_first(
+    shop: Work, smtp: MailServer, action: bool | None, said: bool
+) -> None:
+    shop.apply(domains=DOMAINS, notify=not said)
+    asked: dict[str, Any] = {} if action is None else {"notify": action}
+
+    ran(shop, smtp, said=said, **asked)
+
+    assert smtp.recipients == (EVERYBODY if said else [])
 
 
 def test_what_is_published_already_is_no_news(shop: Work, smtp: MailServer) -> None:

@@ -18,8 +18,8 @@ from scheduler.changes import change
 from scheduler.changes.change import StoreAll
 from scheduler.changes.deletion import delete_all
 from scheduler.changes.validation import ChangeContext, Watch, context_of, revisions_of, unwatched
-from views import pruning
 from views.actions import Described, Reach, Upcoming, upcoming_of
+from views.changes import pruning
 from views.finding import app_of, find
 from views.installation import Installation
 from views.view import Listing, View

@@ -8,19 +8,22 @@ from pydantic import Field
 
 from broker.sending import Sent
 from models.action import load_action
-from models.action.plan import sound
+from models.action.plan import hooks_of, sound
 from models.errors import NotFound
 from models.operation import OperationState
 from models.sql import read_clock
 from models.store import operations
+from models.store.notices.alerting import alert_targets
 from models.store.people import users
 from runtime.database import reading
 from scheduler.on_demand import cancel as cancelling
 from scheduler.on_demand import manual, restart
 from scheduler.on_demand.restart import Repeated as Restarted
+from small_apps.mail.news import readers_of
 from tasks.built_in import built_in_steps
 from views.finding import app_of, document_of, find, named_elsewhere, operation_of
 from views.installation import Installation
+from views.runs.outgoing import Outbound, Outgoing, outgoing_of
 from views.unsent import why_unsent
 from views.view import Instant, Listing, View
 from views.warnings import action_warnings
@@ -142,14 +145,22 @@ class RunPlan(View):
     warnings: tuple[str, ...]
     is_about_users: bool = Field(description="Whether events of users make it due.")
     sends: bool = Field(description="Whether it has recipients.")
+    outgoing: tuple[Outgoing, ...] = Field(
+        description="All mails and webhooks that it may send, without those of steps of your own."
+    )
 
 
 def run(
-    installation: Installation, name: str, user: str | None = None, key: str | None = None
+    installation: Installation,
+    name: str,
+    user: str | None = None,
+    key: str | None = None,
+    notify: bool | None = None,
 ) -> Ran:
     """Run an action now.
 
-    `user` is the user to run an action on events for. Requests with the same `key` run it once.
+    `user` is the user to run an action on events for. `notify` decides about the mail of new data;
+    None leaves it to the action. Requests with the same `key` run it once.
     Raises Refused and records nothing if the action is paused, quarantined or already active.
     """
     engine = installation.engine
@@ -157,7 +168,7 @@ def run(
         row = find(connection, installation, name)
     installation.publish()
     try:
-        id, sent = manual.run_now(engine, row["uid"], installation.actor, user, key)
+        id, sent = manual.run_now(engine, row["uid"], installation.actor, user, key, notify)
     except NotFound as error:
         with reading(engine) as connection:
             raise named_elsewhere(connection, installation, "user", user or "") or error from error
@@ -210,8 +221,11 @@ def cancel(installation: Installation, id: str) -> Cancelled:
     return Cancelled(id=uid, state=done.state, is_asked=done.state == OperationState.RUNNING)
 
 
-def plan(installation: Installation, name: str, user: str | None) -> RunPlan:
-    """Return what running an action now would do."""
+def plan(
+    installation: Installation, name: str, user: str | None, notify: bool | None = None
+) -> RunPlan:
+    """Return what running an action now would do, with all mails and webhooks that it may send."""
+    alert = installation.settings.alert
     with reading(installation.engine) as connection:
         row = find(connection, installation, name)
         app = app_of(connection, installation, row)
@@ -235,6 +249,12 @@ def plan(installation: Installation, name: str, user: str | None) -> RunPlan:
             warnings=action_warnings(connection, app, [model])[0],
             is_about_users=model.when.is_event,
             sends=rule is not None,
+            outgoing=outgoing_of(
+                Outbound(model, list(reached), readers_of(connection, app.id), notify),
+                hooks_of(row["plan"]),
+                alert_targets(alert),
+                alert.after,
+            ),
         )
 
 

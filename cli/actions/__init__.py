@@ -4,6 +4,7 @@ Commands import what only they need: loading everything takes longer than most o
 """
 
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,11 +14,12 @@ from cli.arguments import AllApps, DryRun, Timeout, Wait, door, existing, of
 from cli.render import print_lines, progress, show, text_of
 from cli.tree import group
 from cli.watching import Watch, show_asked
-from models.errors import Refused
+from models.errors import InvalidDocument, Refused
 from views import actions
 
 if TYPE_CHECKING:
     from views.change_plan import ChangePlan
+    from views.runs import RunPlan
 
 commands = group("Scheduled actions: what to do, when, for whom.")
 
@@ -120,7 +122,7 @@ def edit(context: typer.Context, action: Name, yes: Yes = False) -> None:
 
     A faulty document goes back to the editor. If nothing is stored, the draft is kept.
     """
-    from cli import editing
+    from cli.actions import editing
 
     is_asking = not yes
     if is_asking and not sys.stdin.isatty():
@@ -215,6 +217,13 @@ def run(
     timeout: Timeout = 3600.0,
     dry_run: DryRun = False,
     user: Annotated[str | None, typer.Option(help="The user to run an event action for.")] = None,
+    notify: Annotated[
+        bool | None,
+        typer.Option(
+            "--notify/--no-notify",
+            help="Mail about newly published data, or not (default: the action's, or a question).",
+        ),
+    ] = None,
 ) -> None:
     """Run an action now. If it is paused or its last run has not ended, exit 2."""
     from cli.waiting import all_awaited, awaited
@@ -225,14 +234,29 @@ def run(
         raise Refused("name one ACTION, or write --all")
     timeout_s = timeout if wait else None
     if action is None:
-        if dry_run or user is not None:
-            raise Refused("--dry-run and --user are for one ACTION; leave them out with --all")
+        if dry_run or user is not None or notify is not None:
+            raise Refused(
+                "--dry-run, --user and --notify are for one ACTION; leave them out with --all"
+            )
         made = all_awaited(opened, opened.ask(runs.run_all), timeout_s)
         show(context, made, is_awaited=wait)
     elif dry_run:
-        show(context, opened.ask(runs.plan, action, user))
+        show(context, opened.ask(runs.plan, action, user, notify))
     else:
-        show(context, awaited(opened, opened.ask(runs.run, action, user), timeout_s))
+        if notify is None and sys.stdin.isatty():
+            with suppress(InvalidDocument):  # the run itself refuses a broken action
+                notify = _asked_to_notify(opened.ask(runs.plan, action, user))
+        ran = opened.ask(runs.run, action, user, notify=notify)
+        show(context, awaited(opened, ran, timeout_s))
+
+
+def _asked_to_notify(plan: "RunPlan") -> bool | None:
+    """Ask whether a run mails about new data, if it would; return the answer, else None."""
+    count = sum(one.count for one in plan.outgoing if one.source == "publish")
+    if not count:
+        return None
+    asked = f"mail about new data to {count} users?"
+    return typer.confirm(asked, default=False, err=True)
 
 
 @commands.command("pause")

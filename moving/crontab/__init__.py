@@ -1,0 +1,207 @@
+"""Lines of a crontab, as Debian's cron and cronie read them."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from cron import CronSchedule, InvalidRule
+from cron.zone import canonical_name
+from moving.entries import CannotMove, Entry, Refused
+from small_apps.steps.command import STEP, replaces_program
+
+OWNER = "import:crontab"
+# Cron starts a command whether or not the last run has ended, and has no time limit.
+POLICY: Mapping[str, Any] = {"overlap": "allow", "time_limit": "P7D"}
+LONGEST_NAME = 100
+_SETTING = re.compile(
+    r"""\s*(?P<quote>["']?)(?P<name>[A-Za-z_]\w*)(?P=quote)\s*=\s*(?P<value>.*)"""
+)
+# A program by its whole path, and words that a shell would not change.
+_PLAIN = re.compile(r"/[\w./:@%+,=-]*(?: +[\w./:@%+,=-]+)*", re.ASCII)
+_ADDRESS = re.compile(r"[^@\s]+@[^@\s]+")
+# Settings of cron itself, which no command gets.
+MAILTO, ZONE, DELAY = "MAILTO", "CRON_TZ", "RANDOM_DELAY"
+OF_CRON = frozenset({MAILTO, ZONE, DELAY, "MAILFROM", "LOGNAME", "CONTENT_TYPE"})
+OF_MAIL = "MAILTO: failures are mailed, and output is in the log"
+AT_BOOT = "it runs when the machine starts, which is no instant of a schedule"
+INSTEAD_OF_BOOT = "start it as a service of the machine, such as a systemd unit"
+_HEADING = re.compile(r"#.*\bdow\b.*\buser\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A line that runs something: its rule, account, command, and the settings above it."""
+
+    number: int
+    rule: str
+    account: str | None
+    command: str
+    settings: Mapping[str, str]
+
+
+@dataclass(slots=True)
+class _Reader:
+    zone: str
+    is_system: bool
+    settings: dict[str, str] = field(default_factory=dict)
+
+    def lines(self, text: str) -> Iterator[_Line | tuple[int, str]]:
+        """Yield what runs; a line that is nothing by its number and text."""
+        for number, line in enumerate(text.splitlines(), 1):
+            stripped = line.strip()
+            if not stripped or stripped.startswith("#"):
+                continue
+            if found := _SETTING.fullmatch(line):
+                self.settings[found["name"]] = _unquoted(found["value"].strip())
+                continue
+            # A dash keeps a line out of cron's own log.
+            stripped = stripped.removeprefix("-")
+            parts = stripped.split(None, 1 if stripped.startswith("@") else 5)
+            rule, rest = " ".join(parts[:-1]), parts[-1]
+            account = None
+            if self.is_system:
+                account, _, rest = rest.partition(" ") if " " in rest else rest.partition("\t")
+            if rule and rest.strip():
+                yield _Line(number, rule, account, rest.strip(), dict(self.settings))
+            else:
+                yield number, stripped
+
+
+def is_system_form(text: str, path: str) -> bool:
+    """Return whether a file has a column of accounts: by its place, or by its heading."""
+    is_place = path == "/etc/crontab" or path.startswith("/etc/cron.d/")
+    return is_place or any(_HEADING.match(line.strip()) for line in text.splitlines())
+
+
+def entries_of(text: str, file: str, zone: str, *, is_system: bool) -> Iterator[Entry | Refused]:
+    """Yield what becomes of each line; `zone` is the machine's."""
+    lines = list(_Reader(zone, is_system).lines(text))
+    names = _names([one for one in lines if isinstance(one, _Line)])
+    for one in lines:
+        if isinstance(one, tuple):
+            number, shown = one
+            why = "it is neither a setting nor five fields and a command"
+            form = "user " if is_system else ""
+            instead = f"write: minute hour day month weekday {form}command"
+            yield Refused(shown[:LONGEST_NAME], f"{file}:{number}", why, instead)
+            continue
+        where = f"{file}:{one.number}"
+        try:
+            yield _entry(one, names[one.number], where, zone)
+        except CannotMove as error:
+            yield Refused(names[one.number], where, error.why, error.instead)
+
+
+def _entry(line: _Line, name: str, where: str, zone: str) -> Entry:
+    settings = line.settings
+    zone = _zone(settings.get(ZONE) or zone)
+    hooks, about_mail = _hooks(settings.get(MAILTO, ""))
+    if line.command.split()[0] == "root" and line.account is None:
+        raise CannotMove("its command begins with the account root", "import it with --system")
+    return Entry(
+        name=name,
+        where=where,
+        owner=OWNER,
+        operations={STEP: _parameters(line)},
+        when={"cron_rule": _rule(line.rule, zone), "timezone": zone},
+        policy=POLICY,
+        hooks=hooks,
+        remarks=(*about_mail, *_remarks(line)),
+    )
+
+
+def _rule(text: str, zone: str) -> str:
+    if text == "@reboot":
+        raise CannotMove(AT_BOOT, INSTEAD_OF_BOOT)
+    try:
+        CronSchedule(text, zone)
+    except InvalidRule as error:
+        if "~" in text:
+            raise CannotMove(
+                f"cron chooses a value of {text!r} at random", "write one value of each range"
+            ) from None
+        raise CannotMove(str(error), "correct it in the crontab") from None
+    return text
+
+
+def _zone(name: str) -> str:
+    try:
+        return canonical_name(name)
+    except InvalidRule as error:
+        raise CannotMove(f"{ZONE}: {error}", "correct it in the crontab") from None
+
+
+def _parameters(line: _Line) -> dict[str, Any]:
+    command, given = _parted(line.command)
+    env = {name: value for name, value in line.settings.items() if name not in OF_CRON}
+    parameters: dict[str, Any] = {}
+    if _PLAIN.fullmatch(command) and not any(map(replaces_program, env, env.values())):
+        parameters["run"] = command.split()
+    else:
+        parameters["shell"] = command
+    if env:
+        parameters["env"] = env
+    if env.get("HOME", "").startswith("/"):
+        parameters["cwd"] = env["HOME"]
+    if given:
+        parameters["input"] = given
+    return parameters
+
+
+def _parted(command: str) -> tuple[str, str]:
+    """Return a command and its input: a bare `%` ends the command, and is a line break after it."""
+    first, *rest = re.split(r"(?<!\\)%", command)
+    lines = "\n".join(rest)
+    given = f"{lines}\n" if rest and not lines.endswith("\n") else lines
+    return first.replace("\\%", "%").rstrip(), given.replace("\\%", "%")
+
+
+def _hooks(mailto: str) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return the hooks in place of cron's mail, and what differs."""
+    names = [one.strip() for one in mailto.split(",") if one.strip()]
+    addresses = [one for one in names if _ADDRESS.fullmatch(one)]
+    local = [one for one in names if one not in addresses]
+    hooks = {"on_failure": [{"mail": one} for one in addresses]} if addresses else {}
+    remarks = (OF_MAIL,) if addresses else ()
+    if local:
+        what = f"{', '.join(local)} is a mailbox of the machine: write an address into hooks"
+        remarks = (*remarks, f"{MAILTO} {what}")
+    return hooks, remarks
+
+
+def _remarks(line: _Line) -> Iterator[str]:
+    if line.account is not None:
+        yield f"it ran as {line.account}: run a worker as that account"
+    if line.settings.get(DELAY, "0") != "0":
+        yield f"{DELAY} is left out: it runs at the minute"
+
+
+def _names(lines: Iterable[_Line]) -> dict[int, str]:
+    """Return a name for each line, from its command: the same at each import."""
+    plain = {one.number: _name(one.command) for one in lines}
+    counts = Counter(plain.values())
+    full = {
+        one.number: f"{plain[one.number]} at {one.rule}"
+        if counts[plain[one.number]] > 1
+        else plain[one.number]
+        for one in lines
+    }
+    found: dict[int, str] = {}
+    seen: Counter[str] = Counter()
+    for number, name in full.items():
+        seen[name] += 1
+        found[number] = name if seen[name] == 1 else f"{name} ({seen[name]})"
+    return found
+
+
+def _name(command: str) -> str:
+    text = " ".join("".join(char if char.isprintable() else " " for char in command).split())
+    text = text.lstrip("-").lstrip() or "command"
+    return text if len(text) <= LONGEST_NAME else f"{text[: LONGEST_NAME - 1].rstrip()}…"
+
+
+def _unquoted(value: str) -> str:
+    is_quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "\"'"
+    return value[1:-1] if is_quoted else value

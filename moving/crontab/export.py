@@ -1,0 +1,112 @@
+"""Actions as lines of a crontab, exactly or with what is lost."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from shlex import join, quote
+from typing import Any
+
+from cron import CronSchedule
+from models.action import ScheduledActionModel, plan_of
+from models.action.plan import Plan
+from models.action.policy import LONGEST_TIME_LIMIT
+from moving.entries import CannotMove
+from moving.exported import Exported, compared, lost
+from moving.programs import Program, crontab_of, program_of
+
+HEADER = """\
+# Minutehand's actions. CRON_TZ is a setting of cronie: Debian's cron ignores it, and runs all lines
+# in the machine's zone.
+"""
+# Debian's cron cuts a command there.
+LONGEST_COMMAND = 998
+SHELL = ("/bin/sh", "-c")
+LEFT_OUT = "its input is left out"
+# Said here in other words.
+KEEPS = ("hooks", "time_limit")
+
+
+@dataclass(frozen=True, slots=True)
+class _Fires:
+    schedule: CronSchedule
+
+    def between(self, since: datetime, until: datetime) -> Sequence[datetime]:
+        """Return the instants in (since, until] at which cron runs the line."""
+        return self.schedule.between(since, until)
+
+
+def exported(action: ScheduledActionModel, now: datetime, celery_app: str | None) -> Exported:
+    """Return an action as a line of a crontab, compared over two years."""
+    plan = plan_of(action)
+    try:
+        program = program_of(action, plan, celery_app)
+        if not plan.active:
+            raise CannotMove("it is paused, and a crontab has no paused lines", "resume it first")
+        if len(plan.triggers) > 1:
+            raise CannotMove("it has several rules", "make an action of each")
+        rule, zone = crontab_of(plan.triggers[0])
+        command = _command(program, _input(action))
+    except CannotMove as error:
+        return Exported.refused(action.name, error)
+    settings = {
+        "CRON_TZ": zone,
+        "SHELL": program.env.get("SHELL") or SHELL[0],
+        "MAILTO": f'"{",".join(_addresses(plan))}"',
+    }
+    lines = [f"# {action.name}", *(f"{name}={value}" for name, value in settings.items())]
+    text = "\n".join([*lines, f"{rule} {command}", ""])
+    fires = _Fires(CronSchedule(rule, zone))
+    remarks = (*compared(plan, fires, now), *_lost(action, plan, program))
+    return Exported.made(action.name, {action.name: text}, remarks)
+
+
+def text_of(found: Sequence[Exported]) -> str:
+    """Return the crontab; a setting stands where it changes."""
+    current: set[str] = set()
+    lines = []
+    for text in (text for one in found for text in one.entries.values()):
+        title, *settings, line = text.splitlines()
+        new = [one for one in settings if one not in current]
+        current = set(settings)
+        lines += ["", title, *new, line]
+    return HEADER + "\n".join([*lines, ""])
+
+
+def _command(program: Program, given: str) -> str:
+    variables = {name: value for name, value in program.env.items() if name != "SHELL"}
+    exports = "".join(f"export {name}={quote(value)}; " for name, value in variables.items())
+    folder = f"cd {quote(program.cwd)} || exit; " if program.cwd else ""
+    is_shell = program.run[:2] == SHELL and len(program.run) == 3
+    line = exports + folder + (program.run[2] if is_shell else join(program.run))
+    if "\n" in line or "\r" in line:
+        raise CannotMove("its command has several lines", "move them into a script")
+    command = line.replace("%", "\\%")
+    if given:
+        # Cron ends the last line itself.
+        command += "%" + given.removesuffix("\n").replace("%", "\\%").replace("\n", "%")
+    if len(command.encode()) > LONGEST_COMMAND:
+        why = f"its command is longer than cron's {LONGEST_COMMAND} bytes"
+        raise CannotMove(why, "move it into a script")
+    return command
+
+
+def _input(action: ScheduledActionModel) -> str:
+    written: Any = action.operations.steps[0].written
+    return str(written.get("input") or "") if isinstance(written, dict) else ""
+
+
+def _addresses(plan: Plan) -> list[str]:
+    failures = plan.hooks.on_failure if plan.hooks else ()
+    return [one.to for one in failures if one.kind == "mail"]
+
+
+def _lost(action: ScheduledActionModel, plan: Plan, program: Program) -> Iterator[str]:
+    yield from (one for one in program.remarks if one != LEFT_OUT)
+    yield from lost(action, "cron", keeps=KEEPS)
+    if plan.time_limit < LONGEST_TIME_LIMIT:
+        yield "cron has no time limit"
+    if _addresses(plan):
+        yield "MAILTO: cron mails all output, not failures alone"
+    hooks = (*plan.hooks.on_success, *plan.hooks.on_failure) if plan.hooks else ()
+    if len(hooks) > len(_addresses(plan)):
+        yield "hooks on success and webhooks are left out"

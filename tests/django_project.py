@@ -1,0 +1,97 @@
+"""A Django project whose admin has Minutehand's actions, served on loopback.
+
+Run as a process of its own, because Django has one configuration a process.
+"""
+
+import json
+import sys
+from wsgiref.simple_server import WSGIRequestHandler, make_server
+
+PASSWORD = "correct horse"
+# The permissions of each member of the staff; `admin` has all.
+STAFF = {
+    "viewer": ["view_action"],
+    "editor": ["view_action", "change_action", "add_action"],
+    "runner": ["view_action", "run_action"],
+    "nobody": [],
+}
+
+
+class Quiet(WSGIRequestHandler):
+    """Logs nothing."""
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Print nothing."""
+
+
+def main(given: str) -> None:
+    """Make the project with the settings given as JSON, print its port, and serve it."""
+    import django
+    from django.conf import settings
+
+    settings.configure(
+        SECRET_KEY="of a test",
+        DEBUG=False,
+        ALLOWED_HOSTS=["127.0.0.1"],
+        ROOT_URLCONF="tests.django_project",
+        INSTALLED_APPS=[
+            "django.contrib.admin", "django.contrib.auth", "django.contrib.contenttypes",
+            "django.contrib.sessions", "django.contrib.messages", "minutehand.django",
+        ],
+        MIDDLEWARE=[
+            "django.contrib.sessions.middleware.SessionMiddleware",
+            "django.middleware.csrf.CsrfViewMiddleware",
+            "django.contrib.auth.middleware.AuthenticationMiddleware",
+            "django.contrib.messages.middleware.MessageMiddleware",
+        ],
+        TEMPLATES=[
+            {
+                "BACKEND": "django.template.backends.django.DjangoTemplates",
+                "APP_DIRS": True,
+                "OPTIONS": {
+                    "context_processors": [
+                        "django.template.context_processors.request",
+                        "django.contrib.auth.context_processors.auth",
+                        "django.contrib.messages.context_processors.messages",
+                    ]
+                },
+            }
+        ],
+        STATIC_URL="/static/",
+        USE_TZ=True,
+        PASSWORD_HASHERS=["django.contrib.auth.hashers.MD5PasswordHasher"],
+        **json.loads(given),
+    )  # fmt: skip
+    django.setup()
+    _fill()
+    from django.core.wsgi import get_wsgi_application
+
+    server = make_server("127.0.0.1", 0, get_wsgi_application(), handler_class=Quiet)
+    print(server.server_port, flush=True)  # noqa: T201 - for the test
+    server.serve_forever()
+
+
+def _fill() -> None:
+    from django.contrib.auth.models import Permission, User
+    from django.core.management import call_command
+
+    call_command("migrate", verbosity=0)
+    call_command("check", stdout=sys.stderr)
+    User.objects.create_superuser("admin", password=PASSWORD)
+    for name, permissions in STAFF.items():
+        user = User.objects.create_user(name, password=PASSWORD, is_staff=True)
+        user.user_permissions.set(Permission.objects.filter(codename__in=permissions))
+
+
+def __getattr__(name: str) -> object:
+    """Return the URLs, which Django reads when it is set up."""
+    if name != "urlpatterns":
+        raise AttributeError(name)
+    from django.contrib import admin
+    from django.urls import path
+
+    return [path("admin/", admin.site.urls)]
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

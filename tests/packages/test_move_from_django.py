@@ -1,0 +1,166 @@
+"""A Django project with forty periodic tasks moves while it runs: none is lost or doubled.
+
+Its libraries lie in an environment of their own, its tables in PostgreSQL; beat, worker and daemon
+are real, and so are the minutes. `make test-matrix` runs it.
+"""
+
+import json
+import shutil
+import signal
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from models.values import format_instant
+from runtime.clock import utc_now
+from tests.acceptance.installation import Installation
+from tests.acceptance.processes import Process, until
+from tests.packages.environments import Environment, make_environment
+from tests.packages.test_follow_elsewhere import python_of
+from tests.servers import PostgreSQL
+
+pytestmark = [pytest.mark.matrix, pytest.mark.timeout(1_500)]
+FILES = Path(__file__).parent / "django_shop"
+LIBRARIES = (
+    "celery==5.3.6", "ephem~=4.1", "kombu~=5.3.7", "redis~=4.6.0", "Django~=4.2.20",
+    "django-celery-beat==2.7.0", "psycopg[binary]~=3.1",
+)  # fmt: skip
+MINUTE = timedelta(minutes=1)
+# Beat itself adds a task that cleans up results.
+CLEANUP = "celery.backend_cleanup"
+ALLOWED = {"SCHED_CELERY_TASKS": f"shop.*,{CLEANUP}"}
+EACH_MINUTE = {*(f"each minute {n}" for n in range(4)), "each minute in Tokyo", "each 60 seconds"}
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    made = make_environment(tmp_path_factory.mktemp("django") / "env", python_of("3.11"))
+    made.install(*LIBRARIES, is_offline=False)
+    return made
+
+
+class Project:
+    """The Django project, its tables and its journal."""
+
+    def __init__(
+        self, installation: Installation, environment: Environment, postgresql: PostgreSQL
+    ) -> None:
+        self.installation = installation
+        self.python = str(environment.bin / "python")
+        self.folder = installation.home / "django_shop"
+        shutil.copytree(FILES, self.folder, ignore=shutil.ignore_patterns("__pycache__"))
+        self.journal = self.folder / "journal.jsonl"
+        postgresql.execute("DROP DATABASE IF EXISTS django_shop")
+        postgresql.execute("CREATE DATABASE django_shop")
+        self.url = postgresql.url("django_shop")
+        url = sa.make_url(self.url)
+        database = {
+            "ENGINE": "django.db.backends.postgresql",
+            "NAME": url.database,
+            "USER": url.username,
+            "PASSWORD": url.password,
+            "HOST": url.host or url.query.get("host"),
+            "PORT": url.port or url.query.get("port"),
+        }
+        self.settings = {
+            "SHOP_BROKER_URL": installation.broker.url,
+            "SHOP_JOURNAL": str(self.journal),
+            "SHOP_DATABASE": json.dumps(database),
+            "PYTHONPATH": "",
+        }
+
+    def fill(self) -> dict[str, str]:
+        """Make the tables and the tasks; return what should become of each."""
+        command = [self.python, "fill.py"]
+        done = self.installation.processes.run(command, self.settings, self.folder)
+        assert done.returncode == 0, done.stderr
+        kinds: dict[str, str] = json.loads(done.stdout)
+        return kinds
+
+    def celery(self, *arguments: str) -> Process:
+        """Start a process of Celery."""
+        command = [self.python, "-m", "celery", "-A", "shop", *arguments, "-l", "INFO"]
+        return self.installation.processes.start(
+            arguments[0], command, self.settings, folder=self.folder
+        )
+
+    def lines(self) -> list[dict[str, Any]]:
+        """Return what the tasks wrote, whole lines only."""
+        if not self.journal.exists():
+            return []
+        lines = self.journal.read_text().splitlines(keepends=True)
+        return [json.loads(one) for one in lines if one.endswith("\n")]
+
+    def ran(self) -> Counter[tuple[str, datetime]]:
+        """Return how often each task of each minute ran in it."""
+        return Counter(
+            (line["name"], datetime.fromtimestamp(line["at"] // 60 * 60, UTC))
+            for line in self.lines()
+            if line["name"] in EACH_MINUTE
+        )
+
+    def has_run(self, minute: datetime) -> bool:
+        """Return whether all tasks of each minute have run in this one."""
+        return all(self.ran()[name, minute] for name in EACH_MINUTE)
+
+    def waits_for(self, minute: datetime) -> None:
+        """Wait until all tasks of each minute have run in this one."""
+        until(lambda: self.has_run(minute), lambda: f"{minute}: {self.ran()}", timeout_s=200)
+
+    def cut_over(self, beat: Process) -> tuple[datetime, Any]:
+        """Import the tasks, and stop beat in the last minute before; return cut and report."""
+        # Two minutes ahead: time enough to import.
+        cut = minute_of(utc_now()) + 2 * MINUTE
+        command = ("--json", "import", "django-celery-beat", self.url, "--queue", "shop", "--apply")
+        arguments = self.installation.command(*command, "--cut-over", format_instant(cut))
+        done = self.installation.processes.run(arguments, ALLOWED)
+        assert done.returncode == 1, done.stderr
+        self.waits_for(cut - MINUTE)
+        beat.send(signal.SIGTERM)
+        beat.ended()
+        assert utc_now() < cut, "this machine was too slow to stop beat before the cut"
+        return cut, json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("store", ["postgresql"])
+def test_forty_periodic_tasks_are_cut_over_while_they_run(
+    installation: Installation, environment: Environment, postgresql: PostgreSQL
+) -> None:
+    project = Project(installation, environment, postgresql)
+    kinds = project.fill()
+    assert len(kinds) == 40
+    project.celery("worker", "-c", "2", "-Q", "shop,celery").said("ready.")
+    beat = project.celery("beat", "-S", "django_celery_beat.schedulers:DatabaseScheduler")
+    installation.daemon(ALLOWED)
+    first = minute_of(utc_now()) + MINUTE
+    project.waits_for(first)
+
+    cut, report = project.cut_over(beat)
+    last = cut + 2 * MINUTE
+    project.waits_for(last)
+
+    reported_as(report, kinds)
+    minutes = [first + number * MINUTE for number in range((last - first) // MINUTE + 1)]
+    ran = project.ran()
+    once = {(name, minute): 1 for name in EACH_MINUTE for minute in minutes}
+    assert {pair: ran[pair] for pair in once} == once
+    by_us = [line for line in project.lines() if line["at"] >= cut.timestamp()]
+    assert {line["periodic_task_name"] == line["name"] for line in by_us} == {True}
+
+
+def reported_as(report: Any, kinds: dict[str, str]) -> None:
+    """Check what the report says of each task, over two years."""
+    outcomes = {one["name"]: one["outcome"] for one in report["entries"]}
+    assert outcomes == {**kinds, CLEANUP: "same"}
+    compared = [one for one in report["entries"] if one["occurrences"]]
+    assert len(compared) > 25
+    assert {one["differing"] for one in compared if one["outcome"] == "same"} == {0}
+
+
+def minute_of(at: datetime) -> datetime:
+    """Return the full minute that an instant lies in."""
+    return at.replace(second=0, microsecond=0)

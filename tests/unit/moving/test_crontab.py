@@ -1,0 +1,283 @@
+"""Lines of crontabs: what becomes of them, and thirty of them against cron's own loop."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from models.action import ParseContext, parse_action, plan_of
+from models.action.plan import Plan
+from moving.crontab import AT_BOOT, OF_MAIL, POLICY, entries_of, is_system_form
+from moving.crontab.export import exported, text_of
+from moving.exported import Exported
+from moving.outcomes import Outcome, outcomes
+from scheduler.occurrence import occurrences_between
+from tests.factories import STEPS
+from tests.unit.cron import debian
+
+NOW = datetime(2026, 11, 22, 15, tzinfo=UTC)
+CONTEXT = ParseContext("UTC", NOW, STEPS, created_at=NOW, celery=None, commands=None)
+THIRTY = (Path(__file__).parent / "thirty.crontab").read_text()
+PARIS = "Europe/Paris"
+BACKUP = {
+    "name": "backup",
+    "operations": {"command": {"run": ["/bin/a"]}},
+    "when": {"cron_rule": "0 1 * * *", "timezone": "UTC"},
+}
+DAYS = 3 * 86_400
+NICKNAMES = {
+    "@hourly": "0 * * * *", "@daily": "0 0 * * *", "@weekly": "0 0 * * 0",
+    "@monthly": "0 0 1 * *", "@yearly": "0 0 1 1 *",
+}  # fmt: skip
+
+
+def moved(text: str, *, is_system: bool = False) -> list[Outcome]:
+    return list(outcomes(entries_of(text, "tab", PARIS, is_system=is_system), CONTEXT))
+
+
+def only(text: str, *, is_system: bool = False) -> Any:
+    (found,) = moved(text, is_system=is_system)
+    return found
+
+
+def step(text: str) -> Any:
+    return only(text).document["operations"]["command"]
+
+
+def test_a_plain_line_becomes_a_program_with_crons_own_policy() -> None:
+    found = only("15 2 * * * /srv/backup.sh --full")
+
+    assert (found.kind, found.where) == ("same", "tab:1")
+    assert found.document == {
+        "name": "/srv/backup.sh --full",
+        "owner": "import:crontab",
+        "operations": {"command": {"run": ["/srv/backup.sh", "--full"]}},
+        "when": {"cron_rule": "15 2 * * *", "timezone": PARIS},
+        "policy": POLICY,
+    }
+
+
+@pytest.mark.parametrize(
+    ("line", "command"),
+    [
+        ("* * * * * backup", {"shell": "backup"}),
+        ("* * * * * /bin/a | /bin/b", {"shell": "/bin/a | /bin/b"}),
+        ("* * * * * /bin/a $HOME", {"shell": "/bin/a $HOME"}),
+        ("* * * * * /bin/date +\\%F", {"run": ["/bin/date", "+%F"]}),
+        ("* * * * * cat%a%b \\% c", {"shell": "cat", "input": "a\nb % c\n"}),
+        ("A = 'x y'\n* * * * * /bin/a", {"run": ["/bin/a"], "env": {"A": "x y"}}),
+        ("PATH=/opt\n* * * * * /bin/a", {"shell": "/bin/a", "env": {"PATH": "/opt"}}),
+        (
+            "PATH=/usr/bin:/bin\n* * * * * /bin/a",
+            {"run": ["/bin/a"], "env": {"PATH": "/usr/bin:/bin"}},
+        ),
+        ("HOME=/srv\n* * * * * a", {"shell": "a", "env": {"HOME": "/srv"}, "cwd": "/srv"}),
+    ],
+)
+def test_a_command_keeps_its_shell_input_and_settings(line: str, command: object) -> None:
+    assert step(line) == command
+
+
+def test_mailto_becomes_a_hook_and_says_what_differs() -> None:
+    found = only("MAILTO=ann@shop.example,root\n0 1 * * * /bin/a")
+
+    assert found.document["hooks"] == {"on_failure": [{"mail": "ann@shop.example"}]}
+    assert found.remarks[0] == OF_MAIL
+    assert "root is a mailbox of the machine" in found.remarks[1]
+    assert only('MAILTO=""\n0 1 * * * /bin/a').kind == "same"
+
+
+@pytest.mark.parametrize(
+    ("line", "why", "instead"),
+    [
+        ("@reboot /bin/a", AT_BOOT, "start it as a service"),
+        ("0~59 1 * * * /bin/a", "at random", "write one value of each range"),
+        ("CRON_TZ=Europe/Pariss\n0 1 * * * /bin/a", "Pariss", "crontab"),
+        ("61 * * * * /bin/a", "61", "crontab"),
+        ("0 0 31 2 * /bin/a", "never", "crontab"),
+        ("* * * * * root /bin/a", "begins with the account root", "--system"),
+        ("nonsense", "neither a setting nor five fields", "minute hour day month weekday command"),
+    ],
+)
+def test_what_cannot_move_says_what_to_do_instead(line: str, why: str, instead: str) -> None:
+    found = only(line)
+
+    assert found.kind == "cannot"
+    assert why in found.why
+    assert instead in found.instead
+
+
+def test_a_system_crontab_has_accounts() -> None:
+    text = "# m h dom mon dow user\tcommand\n17 *\t* * *\troot    cd / && run-parts /etc/x\n"
+
+    found = only(text, is_system=True)
+
+    assert found.remarks == ("it ran as root: run a worker as that account",)
+    assert found.document["operations"]["command"] == {"shell": "cd / && run-parts /etc/x"}
+    assert is_system_form(text, "/tmp/x")
+    assert is_system_form("", "/etc/cron.d/x")
+    assert not is_system_form("# m h  dom mon dow   command\n", "/tmp/x")
+
+
+def test_each_line_has_a_name_of_its_own() -> None:
+    text = "0 1 * * * /bin/a\n0 2 * * * /bin/a\n0 2 * * * /bin/a\n0 3 * * * - \n"
+
+    assert [one.name for one in moved(text)] == [
+        "/bin/a at 0 1 * * *", "/bin/a at 0 2 * * *", "/bin/a at 0 2 * * * (2)", "command",
+    ]  # fmt: skip
+
+
+def test_thirty_lines_are_due_when_cron_runs_them_over_two_years() -> None:
+    lines = list(zones_of(THIRTY))
+    clocks = {zone: Clock(zone) for zone in (PARIS, "America/New_York", "UTC")}
+
+    found = moved(THIRTY)
+
+    assert [one.kind for one in found].count("cannot") == 0
+    assert len(found) == len(lines) == 30
+    for one, (rule, zone) in zip(found, lines, strict=True):
+        assert one.document is not None
+        plan = planned(one.document)
+        for start, end, expected in clocks[zone].runs(rule):
+            here = occurrences_between(plan, UUID(int=0), instant(start - 1), instant(end - 1))
+            assert [int(at.timestamp()) for at in here] == expected, one.name
+    assert found == moved(THIRTY)
+
+
+def exports(*documents: dict[str, Any]) -> tuple[list[Exported], str]:
+    found = [exported(parse_action(one, CONTEXT), NOW, None) for one in documents]
+    return found, text_of(found)
+
+
+def planned(document: dict[str, Any]) -> Plan:
+    return plan_of(parse_action(document, CONTEXT))
+
+
+def test_an_export_is_the_same_crontab_again() -> None:
+    documents = [one.document for one in moved(THIRTY) if one.document is not None]
+
+    found, text = exports(*documents)
+    again = moved(text)
+
+    assert {remark for one in found for remark in one.remarks} == {
+        "MAILTO: cron mails all output, not failures alone"
+    }
+    assert [one.kind for one in again].count("cannot") == 0
+    assert text.count("CRON_TZ=") == 3
+    for before, after in zip(documents, again, strict=True):
+        assert after.document is not None
+        assert planned(after.document).has_same_occurrences(planned(before))
+        assert after.document.get("hooks") == before.get("hooks")
+        assert after.document["operations"]["command"].get("input") == before["operations"][
+            "command"
+        ].get("input")
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        (
+            {"operations": {"command": {"run": ["/bin/a", "50% off"]}}},
+            "0 1 * * * /bin/a '50\\% off'",
+        ),
+        (
+            {"operations": {"command": {"shell": "a|b", "env": {"A": "x y"}, "cwd": "/srv"}}},
+            "0 1 * * * export A='x y'; cd /srv || exit; a|b",
+        ),
+        (
+            {"when": {"every": "PT15M", "starting_at": "2026-11-22T00:05:00Z"}},
+            "5,20,35,50 * * * * /bin/a",
+        ),
+    ],
+)
+def test_an_action_becomes_a_line(changes: dict[str, Any], line: str) -> None:
+    _, text = exports({**BACKUP, **changes})
+
+    assert text.splitlines()[-1] == line
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"operations": {"maintenance": True}}, "its steps (maintenance) are no program"),
+        ({"active": False}, "it is paused"),
+        ({"operations": {"command": {"shell": "a\nb"}}}, "its command has several lines"),
+        ({"operations": {"command": {"shell": "a" * 999}}}, "longer than cron's 998 bytes"),
+        ({"when": {"every": "PT7M"}}, "does not divide an hour"),
+        ({"when": {"every": "PT90S"}}, "is not at full minutes"),
+        ({"when": {"due_date": "2027-01-01T00:00:00Z"}}, "not due by the clock of a cron rule"),
+    ],
+)
+def test_what_no_line_can_say_is_named(changes: dict[str, Any], why: str) -> None:
+    (found,), _ = exports({**BACKUP, **changes})
+
+    assert found.kind == "cannot"
+    assert why in found.why
+    assert found.instead
+
+
+def test_what_cron_does_not_do_is_named() -> None:
+    policy = {"retry": {"max_attempts": 3}, "catch_up": "all"}
+    hooks = {"on_failure": [{"webhook": "https://example.com/x"}]}
+    (found,), _ = exports({**BACKUP, "policy": policy, "hooks": hooks})
+
+    assert found.remarks == (
+        "cron sends whether or not the last run has ended (overlap skip)",
+        "cron does not catch up",
+        "cron does not retry",
+        "cron has no time limit",
+        "hooks on success and webhooks are left out",
+    )
+
+
+def zones_of(text: str) -> Any:
+    """Yield the rule and zone of each line, read independently."""
+    zone = PARIS
+    for line in text.splitlines():
+        zone = line.partition("=")[2] if line.startswith("CRON_TZ") else zone
+        if line and (line[0] in "*-@" or line[0].isdigit()):
+            words = line.removeprefix("-").split()
+            yield NICKNAMES.get(words[0]) or " ".join(words[:5]), zone
+
+
+class Clock:
+    """Two years of a zone: spans on one offset, and the days around each change of the clock."""
+
+    def __init__(self, zone: str) -> None:
+        first, last = (int(at.timestamp()) for at in (NOW, NOW + timedelta(days=730)))
+        changes = list(debian.changes(zone, first, last))
+        self.near = [
+            (
+                one.second - DAYS,
+                one.second + DAYS,
+                debian.wakeups(one, one.second - DAYS, one.second + DAYS),
+            )
+            for one in changes
+        ]
+        starts = [first, *(end for _, end, _ in self.near)]
+        ends = [*(start for start, _, _ in self.near), last]
+        place = debian.wheel_zone(zone)
+        self.far = [
+            (*span, debian.offset(place, span[0])) for span in zip(starts, ends, strict=True)
+        ]
+
+    def runs(self, rule: str) -> Iterator[tuple[int, int, list[int]]]:
+        """Yield spans [start, end) with the seconds at which cron runs a rule."""
+        for start, end, seen in self.near:
+            yield start, end, debian.occurrences(rule, seen)
+        is_often = len(debian.fields(rule).times) > 50
+        for start, last, shift in self.far:
+            # Every day of a rule that runs seldom, ten days of one that runs often.
+            end = start + 10 * 86_400 if is_often else last
+            days = range((start + shift) // 86_400, (end + shift) // 86_400 + 1)
+            times = [60 * time - shift for time in sorted(debian.fields(rule).times)]
+            matching = [86_400 * day for day in days if debian.day_matches(rule, day)]
+            runs = (day + time for day in matching for time in times)
+            yield start, end, [at for at in runs if start <= at < end]
+
+
+def instant(second: int) -> datetime:
+    return datetime.fromtimestamp(second, UTC)

@@ -1,0 +1,76 @@
+"""The mails and webhooks that running an action now would send."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from pydantic import Field
+
+from minutehand.steps import Recipient
+from models.action import ScheduledActionModel
+from models.action.plan import HookPlan, Target
+from models.notices import NoticeKind, shown_target, targets_of
+from models.values import flag_of
+from small_apps.mail.news import Readers
+from views.view import View
+
+PUBLISH = "publish"
+
+
+class Outgoing(View):
+    """A mail or a webhook that a run sends."""
+
+    kind: str = Field(description="`mail` or `webhook`.")
+    source: str = Field(description="The step that sends it, `on_success`, `on_failure`, `alert`.")
+    when: str = Field(description="What must happen for it; empty if it is sent in any case.")
+    count: int = Field(description="How many addresses or webhooks.")
+    to: tuple[str, ...] = Field(description="All addresses; of a webhook the host or reference.")
+
+
+@dataclass(frozen=True, slots=True)
+class Outbound:
+    """What a manual run sends by: the action, whom it reaches, and who reads of new data."""
+
+    model: ScheduledActionModel
+    reached: list[Recipient]
+    readers: Readers
+    # Whether the user wants the "new data available" mail; None follows the action.
+    notify: bool | None = None
+
+
+def outgoing_of(
+    run: Outbound, hooks: HookPlan | None, alerts: tuple[Target, ...], alert_after: int
+) -> tuple[Outgoing, ...]:
+    """Return all that a run may send; `alerts` and `alert_after` are the installation's."""
+    after = alert_after if hooks is None or hooks.alert_after is None else hooks.alert_after
+    notices = {
+        NoticeKind.SUCCESS: ("on_success", "if it succeeds"),
+        NoticeKind.FAILURE: ("on_failure", "if it fails or is partial"),
+        NoticeKind.ALERT: ("alert", f"after {after} failures in a row, and on recovery"),
+    }
+    found = list(_of_steps(run))
+    for kind, (source, when) in notices.items():
+        found += _notices(targets_of(kind, hooks, alerts), source, when)
+    return tuple(found)
+
+
+def _of_steps(run: Outbound) -> Iterator[Outgoing]:
+    for step in run.model.operations.steps:
+        if step.spec is not None and step.spec.sends:
+            yield _mail(step.name, "", run.reached)
+        elif step.name == PUBLISH:
+            of_step = step.parameters.get("notify")
+            choice = run.notify if of_step is None or run.notify is not None else flag_of(of_step)
+            if run.readers.are_mailed(choice, is_manual=True):
+                yield _mail(step.name, "if something new is published", run.readers.recipients)
+
+
+def _mail(source: str, when: str, reached: Iterable[Recipient]) -> Outgoing:
+    addresses = tuple(one.address for one in reached if one.address)
+    return Outgoing(kind="mail", source=source, when=when, count=len(addresses), to=addresses)
+
+
+def _notices(targets: Iterable[Target], source: str, when: str) -> Iterator[Outgoing]:
+    for kind in ("mail", "webhook"):
+        to = tuple(shown_target(one) for one in targets if one.kind == kind)
+        if to:
+            yield Outgoing(kind=kind, source=source, when=when, count=len(to), to=to)
