@@ -153,6 +153,8 @@ def test_pictures(
         page.screenshot(path=folder / f"dashboard{suffix}.png")
         page.click("main a:text-is('invoice reminders') >> nth=0")
         expect(page.locator(".verdict h2")).to_have_text("Failed 3 times in a row")
+        expect(page.locator(".verdict a")).to_have_text(ERROR)
+        expect(page.locator(".verdict button")).to_have_text("Retry")
         page.screenshot(path=folder / f"dashboard-action{suffix}.png")
 
     assert tab.faults == []
