@@ -148,12 +148,12 @@ def _meaning(visitor: Visitor, app: str, draft: Draft) -> dict[str, Any]:
     values: dict[str, Any] = {**NOTHING, "visitor": visitor, "app": app, "text": draft.text}
     try:
         document = read_json(draft.text.encode())
-        at = changes.author_now(visitor.opened)
-        (meaning,) = changes.check(visitor.opened, [document], at).root
+        known = changes.author_now(visitor.opened)
+        (meaning,) = changes.check(visitor.opened, [document], known).root
         if draft.uid:
-            plan = change_plan.plan_put(visitor.opened, draft.uid, document, at=at)
+            plan = change_plan.plan_put(visitor.opened, draft.uid, document, known=known)
         else:
-            plan = change_plan.plan_changes(visitor.opened, [document], at=at)
+            plan = change_plan.plan_changes(visitor.opened, [document], known=known)
         (planned,) = plan.actions
     except InvalidDocument as error:
         return {**values, "faults": error.problems}
