@@ -126,6 +126,10 @@ def _text_of(at: datetime) -> str:
 
 
 def _options(url: str, token: str, timeout_s: float) -> dict[str, Any]:
+    token = token.strip()
+    if not (token.isascii() and token.isprintable()):
+        # httpx would name the whole header in its error.
+        raise ValueError("the token holds a line break, or another character that no token has")
     headers = {"Authorization": f"Bearer {token}"}
     return {"base_url": url, "headers": headers, "timeout": timeout_s}
 

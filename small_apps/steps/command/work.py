@@ -1,5 +1,6 @@
 """Run the program of the step `command` and follow it to its end."""
 
+import errno
 import json
 import logging
 import os
@@ -213,16 +214,22 @@ def _supervised(
     with TemporaryFile() as stdin:
         stdin.write((read.input or "").encode())
         stdin.seek(0)
-        return subprocess.Popen(
-            [sys.executable, "-I", "-S", SUPERVISOR, *map(str, pipes), *command],
-            stdin=stdin,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=environment,
-            pass_fds=pipes,
-            # Ctrl-C in a terminal reaches the worker only.
-            start_new_session=True,
-        )
+        try:
+            return subprocess.Popen(
+                [sys.executable, "-I", "-S", SUPERVISOR, *map(str, pipes), *command],
+                stdin=stdin,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=environment,
+                pass_fds=pipes,
+                # Ctrl-C in a terminal reaches the worker only.
+                start_new_session=True,
+            )
+        except OSError as error:
+            # What is too long stays so; the machine's other limits may have room later.
+            is_permanent = error.errno == errno.E2BIG
+            text = f"cannot start: {error.strerror}"
+            raise StepFailed(text, permanent=is_permanent) from None
 
 
 def _outputs(
