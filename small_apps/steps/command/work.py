@@ -35,6 +35,8 @@ DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
 SHELL = "/bin/sh"
 TRY_AGAIN = os.EX_TEMPFAIL
 CHECK_S = 0.2
+# For a supervisor to end the group; one that its program stopped (SIGSTOP) never would.
+PATIENCE_S = 5.0
 PIECE = 1 << 18
 MOST_READS_AT_END = 8
 SUPERVISOR = Path(__file__).with_name("supervisor.py")
@@ -108,7 +110,7 @@ class _Running:
     def follow(self) -> _End:
         """Log the output until the program's group has ended; ask it to end when it should."""
         report: bytes | None = None
-        was_asked = False
+        asked_at: float | None = None
         with selectors.DefaultSelector() as selector:
             for each in (*self.pipes, self.report):
                 selector.register(each, selectors.EVENT_READ)
@@ -120,10 +122,12 @@ class _Running:
                         selector.unregister(key.fd)
                 for output in self.pipes.values():
                     output.write_if_old()
-                if not was_asked and self.context.should_stop():
-                    was_asked = True
+                if asked_at is None and self.context.should_stop():
+                    asked_at = monotonic()
                     self.ask_to_end()
-        return _end_of(report)
+                if asked_at is not None and monotonic() >= asked_at + KILL_AFTER_S + PATIENCE_S:
+                    self.process.kill()
+        return _end_of(report, was_asked=asked_at is not None)
 
     def ask_to_end(self) -> None:
         """Ask the program's group to end; its supervisor kills it a little later."""
@@ -137,7 +141,12 @@ class _Running:
             with suppress(subprocess.TimeoutExpired):
                 self.process.wait(KILL_AFTER_S + CHECK_S)
         self.life.close()
-        self.process.wait()
+        with suppress(subprocess.TimeoutExpired):
+            self.process.wait(PATIENCE_S)
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+            self._reported()
         for pipe, output in self.pipes.items():
             # What left the group may still write.
             for _ in range(MOST_READS_AT_END):
@@ -171,9 +180,9 @@ class _Running:
         return bool(piece)
 
 
-def _end_of(report: bytes) -> _End:
+def _end_of(report: bytes, *, was_asked: bool) -> _End:
     if not report:
-        return _End(-signal.SIGKILL, error="its supervisor was killed")
+        return _End(-signal.SIGKILL, was_asked, "its supervisor was killed")
     read = json.loads(report)
     error = f"cannot start: {read['error']}" if "error" in read else None
     return _End(read["code"], read["was_asked"], error)

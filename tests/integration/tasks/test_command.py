@@ -180,6 +180,16 @@ def test_the_time_limit_ends_the_whole_group(run: Run, tmp_path: Path) -> None:
     assert is_still(tmp_path)
 
 
+def test_a_program_that_stops_its_supervisor_ends_too(run: Run, tmp_path: Path) -> None:
+    line = f"echo $$ > {tmp_path}/pid; kill -STOP $PPID; sleep 600"
+
+    row = run({"shell": line}, policy={"time_limit": "PT1S"})
+
+    assert (row["state"], row["error"]) == ("failed", "time limit: the program was ended")
+    pid = int((tmp_path / "pid").read_text())
+    until(lambda: not is_alive(pid), "the program has ended")
+
+
 def test_a_cancel_ends_the_whole_group(
     engine: sa.Engine, settings: Settings, tmp_path: Path
 ) -> None:
