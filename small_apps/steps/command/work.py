@@ -101,6 +101,7 @@ class _Running:
     pipes: Mapping[int, Output]
     last_line: str = ""
     _heard: bytes = b""
+    _asked_at: float | None = None
 
     @property
     def size(self) -> int:
@@ -110,7 +111,6 @@ class _Running:
     def follow(self) -> _End:
         """Log the output until the program's group has ended; ask it to end when it should."""
         report: bytes | None = None
-        asked_at: float | None = None
         with selectors.DefaultSelector() as selector:
             for each in (*self.pipes, self.report):
                 selector.register(each, selectors.EVENT_READ)
@@ -122,12 +122,16 @@ class _Running:
                         selector.unregister(key.fd)
                 for output in self.pipes.values():
                     output.write_if_old()
-                if asked_at is None and self.context.should_stop():
-                    asked_at = monotonic()
-                    self.ask_to_end()
-                if asked_at is not None and monotonic() >= asked_at + KILL_AFTER_S + PATIENCE_S:
-                    self.process.kill()
-        return _end_of(report, was_asked=asked_at is not None)
+                self._end_if_asked()
+        return _end_of(report, was_asked=self._asked_at is not None)
+
+    def _end_if_asked(self) -> None:
+        if self._asked_at is None:
+            if self.context.should_stop():
+                self._asked_at = monotonic()
+                self.ask_to_end()
+        elif monotonic() >= self._asked_at + KILL_AFTER_S + PATIENCE_S:
+            self.process.kill()
 
     def ask_to_end(self) -> None:
         """Ask the program's group to end; its supervisor kills it a little later."""
