@@ -6,6 +6,8 @@ from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from models.action import ParseContext, ScheduledActionModel, parse_action, plan_of
+from models.action.policy import LONGEST_LOOK_BACK
+from models.durations import format_span, parse_span
 from models.errors import InvalidAction
 from models.values import format_instant, parse_instant
 from moving.comparison import Difference, difference
@@ -35,18 +37,38 @@ class Outcome:
 
 
 def outcomes(
-    found: Iterable[Entry | Refused], context: ParseContext, cut_over_at: datetime | None = None
+    found: Iterable[Entry | Refused],
+    context: ParseContext,
+    cut_over_at: datetime | None = None,
+    kept_for: timedelta = LONGEST_LOOK_BACK,
 ) -> Iterator[Outcome]:
     """Yield what becomes of each entry, compared over two years from `context.now`.
 
-    With `cut_over_at` no action is due before it.
+    With `cut_over_at` no action is due before it. None looks back longer than operations are
+    kept.
     """
     seen: set[str] = set()
     for one in found:
         if isinstance(one, Entry) and one.name in seen:
             one = Refused(one.name, one.where, TWICE, "give each its own name")  # noqa: PLW2901
         seen.add(one.name)
-        yield _cannot(one) if isinstance(one, Refused) else _outcome(one, context, cut_over_at)
+        if isinstance(one, Refused):
+            yield _cannot(one)
+        else:
+            yield _outcome(_within(one, kept_for), context, cut_over_at)
+
+
+def _within(entry: Entry, kept_for: timedelta) -> Entry:
+    look_back = entry.policy.get("look_back")
+    if look_back is None or parse_span(look_back) <= kept_for:
+        return entry
+    most = format_span(kept_for)
+    remark = (
+        f"a missed run is caught up for {most}, as long as operations are kept"
+        " (SCHED_RETENTION_OPERATIONS_DAYS)"
+    )
+    policy = {**entry.policy, "look_back": most}
+    return replace(entry, policy=policy, remarks=(*entry.remarks, remark))
 
 
 def _cannot(one: Refused) -> Outcome:

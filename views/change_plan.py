@@ -73,13 +73,13 @@ def plan_changes(
     installation: Installation,
     documents: Sequence[object],
     prune: str | None = None,
-    at: Author | None = None,
+    known: Author | None = None,
 ) -> ChangePlan:
     """Return what applying the documents would do now; see `changes.apply` for `prune`.
 
-    `at` is who asks, and when, if that was read already.
+    `known` is who asks, and when, if that was read already.
     """
-    author, now = at or author_now(installation)
+    author, now = known or author_now(installation)
     with reading(installation.engine) as connection:
         gone: Sequence[sa.Row[Any]] = ()
         if prune is not None:
@@ -90,17 +90,18 @@ def plan_changes(
     return made.model_copy(update={"pruned": tuple(Pruned.of(one._mapping) for one in gone)})
 
 
-def plan_put(installation: Installation, name: str, document: object) -> ChangePlan:
+def plan_put(
+    installation: Installation, name: str, document: object, known: Author | None = None
+) -> ChangePlan:
     """Return what making the document the next revision of an action would do now.
 
-    The document may rename the action. Raises NotFound, InvalidAction, and Refused for a taken
-    name.
+    The document may rename the action; `known` is as for `plan_changes`. Raises NotFound,
+    InvalidAction, and Refused for a taken name.
     """
     with reading(installation.engine) as connection:
         row = find(connection, installation, name)
         app = app_of(connection, installation, row)
-        author = installation.author_in(app)
-        now = read_clock(connection)
+        author, now = known or (installation.author_in(app), read_clock(connection))
         planned = plan.plan_replacement(connection, row["uid"], document, author, now)
         return _plan(connection, [planned], app.zone, now)
 

@@ -102,15 +102,12 @@ def _settings_of(installation: Installation) -> Mapping[str, Any]:
         return small_apps.settings_of(connection, app_id)
 
 
-def list_templates(
-    installation: Installation, settings: Mapping[str, Any] | None = None
-) -> Templates:
+def list_templates(installation: Installation, known: Mapping[str, Any] | None = None) -> Templates:
     """Return the templates of the small app and the number of their problems.
 
-    `settings` are those of its document, if they were read already.
+    `known` are the settings of its document, if they were read already.
     """
-    if settings is None:
-        settings = _settings_of(installation)
+    settings = _settings_of(installation) if known is None else known
     stored = _stored(installation)
     return Templates(
         tuple(_row(MailTemplate(name, **parts), settings) for name, parts in stored.items())

@@ -26,6 +26,7 @@ from models.problems import (
 )
 from models.values import flag_of
 
+MOST_STEPS = 100
 OWN_STEP = "; name the module of a step of your own in SCHED_STEP_MODULES"
 NOT_AVAILABLE = "this step is not available in this release; remove it or set it to false"
 
@@ -76,6 +77,8 @@ class OperationModel(BaseModel):
     def _read(cls, value: Any, info: ValidationInfo) -> Any:
         reading = reading_of(info)
         raw = as_object(value, '{"refresh": true}')
+        if len(raw) > MOST_STEPS and not reading.tolerant:
+            raise ValueError(f"has {len(raw):,} steps; write at most {MOST_STEPS}")
         faults, steps = _steps_of(raw, reading)
         if not raw or not (steps or faults):
             raise ValueError('has no step; write at least one, such as {"refresh": true}')

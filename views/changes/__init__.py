@@ -108,14 +108,14 @@ class DeletedActions(View):
 
 
 def check(
-    installation: Installation, documents: Sequence[object], at: Author | None = None
+    installation: Installation, documents: Sequence[object], known: Author | None = None
 ) -> Checked:
     """Return the meaning of documents; raises InvalidDocument with all their problems.
 
-    `at` is who asks, and when, if that was read already.
+    `known` is who asks, and when, if that was read already.
     """
     app = installation.small_app
-    author, now = at or author_now(installation)
+    author, now = known or author_now(installation)
     contexts = [context_of(None, author, now)] * len(documents)
     made = revisions_of(documents, contexts, author)
     with reading(installation.engine) as connection:

@@ -85,7 +85,8 @@ def imported(
         celery=None,
         commands=None,
     )
-    found = tuple(_moved(one) for one in outcomes(entries, context, at))
+    kept_for = installation.settings.retention.kept_for
+    found = tuple(_moved(one) for one in outcomes(entries, context, at, kept_for))
     return Import(
         entries=found,
         compared_from=now,

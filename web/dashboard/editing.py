@@ -88,7 +88,7 @@ def continue_draft(request: Request, visitor: Editor, app: str) -> HTMLResponse:
 @router.post("/apps/{app}/check")
 def check_document(request: Request, visitor: Editor, app: str) -> HTMLResponse:
     """Show what a document means and what storing it would do; nothing is stored."""
-    return render(request, "meaning.html", _meaning(visitor, app, visitor.form.one("document")))
+    return render(request, "meaning.html", _meaning(visitor, app, Draft.of(visitor.form)))
 
 
 @router.post("/apps/{app}/store", response_model=None)
@@ -139,18 +139,22 @@ def _edit(
         "events": EVENTS,
         "policies": POLICIES,
     }
-    meaning = _meaning(visitor, app, draft.text) if draft.uid or draft.error else NOTHING
+    meaning = _meaning(visitor, app, draft) if draft.uid or draft.error else NOTHING
     return render(request, "edit.html", {**meaning, **values}, 422 if draft.error else 200)
 
 
-def _meaning(visitor: Visitor, app: str, text: str) -> dict[str, Any]:
+def _meaning(visitor: Visitor, app: str, draft: Draft) -> dict[str, Any]:
     """Return what the page says of a document: its faults, or its meaning and what it changes."""
-    values: dict[str, Any] = {**NOTHING, "visitor": visitor, "app": app, "text": text}
+    values: dict[str, Any] = {**NOTHING, "visitor": visitor, "app": app, "text": draft.text}
     try:
-        document = read_json(text.encode())
-        at = changes.author_now(visitor.opened)
-        (meaning,) = changes.check(visitor.opened, [document], at).root
-        (planned,) = change_plan.plan_changes(visitor.opened, [document], at=at).actions
+        document = read_json(draft.text.encode())
+        known = changes.author_now(visitor.opened)
+        (meaning,) = changes.check(visitor.opened, [document], known).root
+        if draft.uid:
+            plan = change_plan.plan_put(visitor.opened, draft.uid, document, known=known)
+        else:
+            plan = change_plan.plan_changes(visitor.opened, [document], known=known)
+        (planned,) = plan.actions
     except InvalidDocument as error:
         return {**values, "faults": error.problems}
     except Refused as error:

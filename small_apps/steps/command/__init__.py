@@ -23,6 +23,7 @@ from small_apps.step_context import WorkContext
 STEP = "command"
 _VARIABLE = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 OWN_PREFIX = "MINUTEHAND_"
+MOST_VARIABLES = 200
 # The shell may run anything anyway.
 REPLACING = (
     "LD_*", "DYLD_*", "PATH", "ENV", "BASH_*", "SHELLOPTS", "PS4", "IFS", "GCONV_PATH", "PYTHON*",
@@ -96,8 +97,13 @@ class CommandParameters(Document):
         if "run" not in raw and "shell" not in raw:
             remedy = 'write "run": ["program", "argument"], or "shell": "a line of shell"'
             return [line_error((), dict(raw), remedy)]
-        env = raw.get("env") if "run" in raw else None
+        env = raw.get("env")
         names = env if isinstance(env, Mapping) else {}
+        if len(names) > MOST_VARIABLES:
+            text = f"has {len(names):,} variables; write at most {MOST_VARIABLES}"
+            return [line_error(("env",), names, text)]
+        if "run" not in raw:
+            return []
         return [
             line_error(("env", name), value, 'may run another program; use "shell" to set it')
             for name, value in names.items()

@@ -3,7 +3,8 @@
 import re
 import shutil
 import subprocess
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,18 @@ def test_the_action_can_be_stored() -> None:
     assert (made.kind, made.remarks) == ("differs", ("User 'shop' of its service is left out",))
     assert made.difference is not None
     assert made.difference.count == 0
+
+
+def test_no_action_looks_back_longer_than_operations_are_kept() -> None:
+    context = ParseContext("UTC", NOW, built_in_steps(), created_at=NOW, commands=None)
+    given = [entry("daily", "Persistent=true"), replace(entry("daily"), name="on time")]
+
+    late, on_time = outcomes(given, context, kept_for=timedelta(days=90))
+
+    assert late.document is not None
+    assert late.document["policy"]["look_back"] == "P90D"
+    assert "a missed run is caught up for P90D" in late.remarks[-1]
+    assert on_time.remarks == given[1].remarks
 
 
 CALENDARS = [

@@ -69,3 +69,19 @@ def test_an_unknown_change_is_refused(web_on_sqlite: Web, browse: Browse) -> Non
     assert browser.post("/actions", data={"csrf": csrf, "verb": "x"}).status_code == 409
     for path in (f"/apps/{APP}/actions/nightly/x", "/operations/x/x"):
         assert browser.post(path, data={"csrf": csrf}).status_code == 404
+
+
+def test_another_name_renames_the_action_and_the_preview_says_so(
+    web_on_sqlite: Web, browse: Browse
+) -> None:
+    browser = browse(web_on_sqlite)
+    renamed = json.dumps({**NIGHTLY, "name": "every night"})
+    values = {"csrf": csrf_of(browser), "document": renamed}
+
+    edited = browser.post(f"/apps/{APP}/check", data={**opened(browser), **values})
+    new = browser.post(f"/apps/{APP}/check", data=values)
+
+    assert (edited.status_code, new.status_code) == (200, 200)
+    assert "revision 2" in edited.text
+    assert "It creates a new action." in new.text
+    assert "It creates a new action." not in edited.text
