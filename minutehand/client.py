@@ -141,12 +141,16 @@ def _sent_as(request: _Request) -> dict[str, Any]:
 
 def _value(response: httpx.Response) -> Any:
     """Return the JSON of an answer; raises ApiError."""
-    if response.is_success:
-        return response.json()
     try:
-        details = response.json()
+        found = response.json()
     except ValueError:
-        details = {}
+        found = None
+        if response.is_success:
+            detail = f"{response.url.host} answered with no JSON; is it Minutehand's address?"
+            raise ApiError(response.status_code, "", detail, ()) from None
+    if response.is_success:
+        return found
+    details = found if isinstance(found, dict) else {}
     kind = str(details.get("type", "")).rpartition(":")[2]
     detail = str(details.get("detail") or f"the server answered {response.status_code}")
     raise ApiError(response.status_code, kind, detail, details.get("problems", ()))
