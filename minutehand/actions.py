@@ -35,7 +35,10 @@ def client() -> Client:
             "set MINUTEHAND_URL and MINUTEHAND_TOKEN in Django's settings, or the variables"
             " SCHED_URL and SCHED_TOKEN"
         )
-    return Client(url, token, app=app or None)
+    try:
+        return Client(url, token, app=app or None)
+    except ValueError as error:
+        raise NotConfigured(f"MINUTEHAND_TOKEN or SCHED_TOKEN: {error}") from None
 
 
 def apply(*documents: Mapping[str, Any]) -> list[Applied]:

@@ -126,6 +126,10 @@ def _text_of(at: datetime) -> str:
 
 
 def _options(url: str, token: str, timeout_s: float) -> dict[str, Any]:
+    token = token.strip()
+    if not (token.isascii() and token.isprintable()):
+        # httpx would name the whole header in its error.
+        raise ValueError("the token holds a line break, or another character that no token has")
     headers = {"Authorization": f"Bearer {token}"}
     return {"base_url": url, "headers": headers, "timeout": timeout_s}
 
@@ -137,12 +141,16 @@ def _sent_as(request: _Request) -> dict[str, Any]:
 
 def _value(response: httpx.Response) -> Any:
     """Return the JSON of an answer; raises ApiError."""
-    if response.is_success:
-        return response.json()
     try:
-        details = response.json()
+        found = response.json()
     except ValueError:
-        details = {}
+        found = None
+        if response.is_success:
+            detail = f"{response.url.host} answered with no JSON; is it Minutehand's address?"
+            raise ApiError(response.status_code, "", detail, ()) from None
+    if response.is_success:
+        return found
+    details = found if isinstance(found, dict) else {}
     kind = str(details.get("type", "")).rpartition(":")[2]
     detail = str(details.get("detail") or f"the server answered {response.status_code}")
     raise ApiError(response.status_code, kind, detail, details.get("problems", ()))

@@ -33,7 +33,9 @@ NICKNAMES = {
     "@hourly": "0 * * * *",
 }
 _ZONED = re.compile(r"(?:CRON_)?TZ=(\S+)\s+(.*)", re.ASCII)
-_REFERENCE = re.compile(r"(\$?)\$\(([^()]+)\)")
+_REFERENCE = re.compile(r"\$\$|\$\(([^()]+)\)")
+# In characters: a variable may repeat others, which do so too.
+LONGEST_VALUE = 100_000
 
 
 def entries_of(documents: Sequence[Any], zone: str, file: str) -> Iterator[Entry | Refused]:
@@ -204,7 +206,10 @@ def _environment(container: Any) -> tuple[dict[str, str | None], tuple[str, ...]
     written = _mapping({"it": container}, "it")
     found: dict[str, str | None] = {}
     left_out = []
-    for one in written.get("env") or ():
+    variables = written.get("env") or ()
+    if not isinstance(variables, Sequence):
+        raise CannotMove(f"its env {str(variables)[:60]!r} is no list", "correct the manifest")
+    for one in variables:
         name, value = _text_of(one, "name"), one.get("value") if isinstance(one, Mapping) else None
         if isinstance(value, str) and not value.startswith(("env:", "file:")):
             found[name] = _expanded(value, found)
@@ -230,19 +235,27 @@ def _text_of(parent: Any, key: str) -> str:
 
 
 def _expanded(text: str, env: Mapping[str, str | None]) -> str:
-    """Return a text with its variables, as Kubernetes writes $(NAME), and $$(NAME) for no variable.
+    """Return a text with its variables, as Kubernetes writes $(NAME), and $$ for a dollar sign.
 
     One that is None has a value that the manifest does not name.
     """
+    size = len(text)
 
     def value(found: re.Match[str]) -> str:
-        name = found[2]
-        if found[1] or name not in env:
-            return f"$({name})"
+        nonlocal size
+        name = found[1]
+        if name is None:
+            return "$"
+        if name not in env:
+            return found[0]
         known = env[name]
         if known is None:
             why = f"its command needs the variable {name[:60]}, which is not in the manifest"
             raise CannotMove(why, "write its value as `value`")
+        size += len(known)
+        if size > LONGEST_VALUE:
+            why = f"with its variables, a text of it is longer than {LONGEST_VALUE:,} characters"
+            raise CannotMove(why, "write shorter values")
         return known
 
     return _REFERENCE.sub(value, text)

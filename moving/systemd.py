@@ -40,6 +40,8 @@ DAYS = {name: day for day, name in enumerate(WEEKDAYS)} | {
         ("sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday")
     )
 }
+# A hundred years, longer than any limit.
+MOST_SECONDS = 3_153_600_000
 _SPAN = re.compile(r"(\d{1,9}) *([a-z]*)", re.ASCII)
 _UNITS = {
     **dict.fromkeys(("", "s", "sec", "second", "seconds"), 1),
@@ -56,7 +58,7 @@ def unit_of(text: str) -> dict[str, dict[str, list[str]]]:
     """Return the values of a unit file by section and key; an empty value forgets those before."""
     found: dict[str, dict[str, list[str]]] = {}
     section = ""
-    for line in text.replace("\\\n", " ").splitlines():
+    for line in re.split("[\r\n]+", text.replace("\\\n", " ")):
         line = line.strip()  # noqa: PLW2901
         if line.startswith("[") and line.endswith("]"):
             section = line[1:-1]
@@ -127,7 +129,8 @@ def _span(own: Mapping[str, Sequence[str]], key: str) -> timedelta | None:
     parts = _SPAN.findall(text)
     if not parts or _SPAN.sub("", text).strip() or any(unit not in _UNITS for _, unit in parts):
         return None
-    return timedelta(seconds=sum(int(number) * _UNITS[unit] for number, unit in parts))
+    seconds = sum(int(number) * _UNITS[unit] for number, unit in parts)
+    return timedelta(seconds=min(seconds, MOST_SECONDS))
 
 
 def _when(text: str, zone: str) -> dict[str, str]:
@@ -135,8 +138,10 @@ def _when(text: str, zone: str) -> dict[str, str]:
     days, date, time, own_zone = _tokens(SHORT.get(text.lower(), text), text)
     zone = own_zone or zone
     hour, minute, second = [*time.split(":"), "00"][:3]
-    *year, month, day = date.split("-")
     refused = f"its OnCalendar {text[:60]!r}"
+    if "-" not in date:
+        raise CannotMove(f"{refused} has the date {date[:60]!r}", "write it as *-*-01")
+    *year, month, day = date.split("-")
     if year not in ([], ["*"]):
         raise CannotMove(f"{refused} names a year", "write a due date")
     if "~" in date:

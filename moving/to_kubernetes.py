@@ -20,6 +20,7 @@ CONCURRENCY = {"allow": "Allow", "skip": "Forbid", "queue": "Forbid", "replace":
 # Of a program; a task runs on after it has been sent.
 KEEPS = ("overlap", "retry", "time_limit")
 LONGEST_NAME = 45
+_REPLACED = re.compile(r"\$(?:\$+|(?=\())")
 
 
 def exported(
@@ -83,18 +84,16 @@ def _manifest(name: str, plan: Plan, when: tuple[str, str]) -> dict[str, Any]:
 
 
 def _job(action: ScheduledActionModel, plan: Plan, program: Program, image: str) -> dict[str, Any]:
-    # `$(NAME)` would be replaced by Kubernetes.
     container: dict[str, Any] = {
         "name": "it",
         "image": image,
-        "command": [one.replace("$(", "$$(") for one in program.run],
+        "command": [_plain(one) for one in program.run],
     }
     if program.cwd:
         container["workingDir"] = program.cwd
     if program.env:
         container["env"] = [
-            {"name": name, "value": value.replace("$(", "$$(")}
-            for name, value in program.env.items()
+            {"name": name, "value": _plain(value)} for name, value in program.env.items()
         ]
     limit = plan.time_limit
     return {
@@ -105,6 +104,11 @@ def _job(action: ScheduledActionModel, plan: Plan, program: Program, image: str)
             "spec": {"restartPolicy": "Never", "containers": [container]},
         },
     }
+
+
+def _plain(text: str) -> str:
+    """Return a text in which Kubernetes replaces neither `$(NAME)` nor `$$`."""
+    return _REPLACED.sub(lambda found: found[0].replace("$", "$$"), text)
 
 
 def _differing(plan: Plan) -> Iterator[str]:

@@ -22,6 +22,12 @@ FILE = "# file: "
 PERSISTENT_FROM = timedelta(days=1)
 # Of a program; a task runs on after it has been sent.
 KEEPS = ("time_limit", "overlap")
+# A carriage return ends a line of a unit too.
+_ESCAPED = str.maketrans(
+    {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t", "%": "%%"}
+)
+# Before a program they change how systemd runs it, also inside quotes.
+PREFIXES = tuple("@-:+!|")
 WEEKDAY_NAMES = [name.title() for name in WEEKDAYS]
 
 
@@ -32,6 +38,7 @@ def exported(action: ScheduledActionModel, now: datetime, celery_app: str | None
         program = program_of(action, plan, celery_app)
         if not plan.active:
             raise CannotMove("it is paused, and timers are enabled apart", "resume it first")
+        _refuse(program)
         calendars = [text for one in plan.triggers for text in _calendars(one)]
     except CannotMove as error:
         return Exported.refused(action.name, error)
@@ -114,14 +121,24 @@ def _service(name: str, plan: Plan, program: Program) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _refuse(program: Program) -> None:
+    """Raise CannotMove for what a unit would say otherwise, with no way to write it."""
+    folder = program.cwd or ""
+    if folder.endswith("\\") or folder != " ".join(folder.split()):
+        raise CannotMove(f"its folder {folder!r} ends in \\ or has breaks", "rename the folder")
+    if program.run[0].startswith(PREFIXES):
+        why = f"systemd would read the first character of {program.run[0]!r} as a prefix"
+        raise CannotMove(why, "write the program's whole path")
+
+
 def _text(text: str) -> str:
-    return " ".join(text.split()).replace("%", "%%")
+    # A backslash at the end would take in the next line.
+    return " ".join(text.split()).rstrip("\\").replace("%", "%%")
 
 
 def _quoted(text: str, *, is_command: bool = False) -> str:
     """Return a word in quotes, with nothing that systemd would replace."""
-    for plain, escaped in (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\t", "\\t"), ("%", "%%")):
-        text = text.replace(plain, escaped)
+    text = text.translate(_ESCAPED)
     return '"' + (text.replace("$", "$$") if is_command else text) + '"'
 
 

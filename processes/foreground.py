@@ -36,6 +36,8 @@ class Foreground:
     was_cancelled: bool = False
     _ended: threading.Event = field(default_factory=threading.Event)
     _process: subprocess.Popen[bytes] | None = None
+    # Signals that came before the program had begun.
+    _early: list[int] = field(default_factory=list)
 
     def run(self, umask: int) -> int:
         """Run the program to its end; return the exit code to end with."""
@@ -59,6 +61,8 @@ class Foreground:
         except OSError as error:
             self.warn(f"{self.program[0]}: {error.strerror}")
             return NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE
+        while self._early:
+            self._process.send_signal(self._early.pop(0))
         beats = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
         beats.start()
         code = self._process.wait()
@@ -67,7 +71,9 @@ class Foreground:
         return code
 
     def _forward(self, number: int, _frame: Any) -> None:
-        if self._process is not None:
+        if self._process is None:
+            self._early.append(number)
+        else:
             self._process.send_signal(number)
 
     def _beat(self) -> None:
@@ -95,7 +101,9 @@ class Foreground:
 
 def _passed_on() -> tuple[signal.Signals, ...]:
     # Ctrl-C reaches the program without us; we only outlive it.
-    return (*FORWARDED, *(() if sys.stdin is not None and sys.stdin.isatty() else OF_TERMINALS))
+    numbers = (*FORWARDED, *(() if sys.stdin is not None and sys.stdin.isatty() else OF_TERMINALS))
+    # What `nohup` ignores, the program ignores too.
+    return tuple(one for one in numbers if signal.getsignal(one) is not signal.SIG_IGN)
 
 
 def first_line(error: BaseException) -> str:

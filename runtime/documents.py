@@ -25,6 +25,7 @@ _REMEDIES = {
 
 # As deep as JSON may be. The time to scan brackets grows with the square of their depth.
 DEEPEST = 32
+LONGEST_NUMBER = 1_000
 
 
 class _Loader(yaml.SafeLoader):
@@ -52,7 +53,18 @@ def _as_written(loader: _Loader, node: yaml.ScalarNode) -> str:
     return str(loader.construct_scalar(node))
 
 
+def _number(loader: _Loader, node: yaml.ScalarNode) -> int:
+    """Return a whole number; Python does not write those with more digits as texts."""
+    if len(node.value) > LONGEST_NUMBER:
+        raise yaml.MarkedYAMLError(
+            problem=f"this number is too long; write at most {LONGEST_NUMBER} digits",
+            problem_mark=node.start_mark,
+        )
+    return int(loader.construct_yaml_int(node))
+
+
 _Loader.add_constructor("tag:yaml.org,2002:timestamp", _as_written)
+_Loader.add_constructor("tag:yaml.org,2002:int", _number)
 
 
 def read_yaml(text: str) -> Any:

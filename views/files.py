@@ -92,22 +92,31 @@ def files_in(paths: Sequence[Path], ending: str = ".json") -> list[Path]:
     """Return the paths, each folder replaced by its files; raises Refused for an empty one.
 
     A folder is read with those below it. Hidden files, and what simulations expect, are left out.
+    Raises Refused for a link to another folder, too: its actions would look as if they were gone.
     """
     found: list[Path] = []
     for path in paths:
         if not path.is_dir():
             found.append(path)
             continue
-        inside = sorted(one for one in path.rglob(f"*{ending}") if _is_document(one, path))
+        shown = [one for one in path.rglob("*") if not _is_hidden(one, path)]
+        for one in shown:
+            if one.is_symlink() and one.is_dir():
+                raise Refused(f"{one} is a link to a folder, which is not read; name it as well")
+        inside = sorted(one for one in shown if one.name.endswith(ending) and _is_document(one))
         if not inside:
             raise Refused(f"the folder {path} holds no *{ending} file; name another one")
         found += inside
     return found
 
 
-def _is_document(file: Path, folder: Path) -> bool:
-    is_hidden = any(part.startswith(".") for part in file.relative_to(folder).parts)
-    return not is_hidden and not file.name.endswith(EXPECTATIONS) and file.is_file()
+def _is_hidden(file: Path, folder: Path) -> bool:
+    return any(part.startswith(".") for part in file.relative_to(folder).parts)
+
+
+def _is_document(file: Path) -> bool:
+    # A link to nothing is one, which then cannot be read.
+    return not file.name.endswith(EXPECTATIONS) and (file.is_file() or file.is_symlink())
 
 
 @contextmanager

@@ -54,6 +54,9 @@ def ask(method: str, address: str, body: Any = None, **params: str) -> Any:
         raise Unavailable(f"The server does not answer: {error}") from None
     except actions.NotConfigured as error:
         raise Unavailable(str(error)) from None
+    # No JSON has NaN, nor half of a character.
+    except ValueError as error:
+        raise Unavailable(f"The document cannot be sent: {error}") from None
 
 
 @admin.register(Action)
@@ -190,7 +193,7 @@ def _may(request: Any, permission: str) -> bool:
 def _document(request: Any) -> Any:
     try:
         return json.loads(request.POST.get("document", ""))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise Unavailable(f"The document is not JSON: {error}") from None
 
 

@@ -21,6 +21,8 @@ _SETTING = re.compile(
 # A program by its whole path, and words that a shell would not change.
 _PLAIN = re.compile(r"/[\w./:@%+,=-]*(?: +[\w./:@%+,=-]+)*", re.ASCII)
 _ADDRESS = re.compile(r"[^@\s]+@[^@\s]+")
+# After an even number of backslashes.
+_BARE_PERCENT = re.compile(r"(?<!\\)(?:\\\\)*%")
 # Settings of cron itself, which no command gets.
 MAILTO, ZONE, DELAY = "MAILTO", "CRON_TZ", "RANDOM_DELAY"
 OF_CRON = frozenset({MAILTO, ZONE, DELAY, "MAILFROM", "LOGNAME", "CONTENT_TYPE"})
@@ -49,7 +51,8 @@ class _Reader:
 
     def lines(self, text: str) -> Iterator[_Line | tuple[int, str]]:
         """Yield what runs; a line that is nothing by its number and text."""
-        for number, line in enumerate(text.splitlines(), 1):
+        # Cron ends a line at a line feed only.
+        for number, line in enumerate(text.split("\n"), 1):
             stripped = line.strip()
             if not stripped or stripped.startswith("#"):
                 continue
@@ -57,8 +60,7 @@ class _Reader:
                 self.settings[found["name"]] = _unquoted(found["value"].strip())
                 continue
             # A dash keeps a line out of cron's own log.
-            stripped = stripped.removeprefix("-")
-            parts = stripped.split(None, 1 if stripped.startswith("@") else 5)
+            parts = _parts(stripped.removeprefix("-"))
             rule, rest = " ".join(parts[:-1]), parts[-1]
             account = None
             if self.is_system:
@@ -67,6 +69,11 @@ class _Reader:
                 yield _Line(number, rule, account, rest.strip(), dict(self.settings))
             else:
                 yield number, stripped
+
+
+def _parts(line: str) -> list[str]:
+    """Return the parts of a rule and, last, what follows it; one empty text for an empty line."""
+    return line.split(None, 1 if line.startswith("@") else 5) or [""]
 
 
 def is_system_form(text: str, path: str) -> bool:
@@ -151,8 +158,14 @@ def _parameters(line: _Line) -> dict[str, Any]:
 
 
 def _parted(command: str) -> tuple[str, str]:
-    """Return a command and its input: a bare `%` ends the command, and is a line break after it."""
-    first, *rest = re.split(r"(?<!\\)%", command)
+    """Return a command and its input: a bare `%` ends the command, and is a line break after it.
+
+    In the command a backslash may itself stand behind one: `\\\\%` has a bare `%`.
+    """
+    found = _BARE_PERCENT.search(command)
+    if found is None:
+        return command.replace("\\%", "%").rstrip(), ""
+    first, *rest = command[: found.end() - 1], *re.split(r"(?<!\\)%", command[found.end() :])
     lines = "\n".join(rest)
     given = f"{lines}\n" if rest and not lines.endswith("\n") else lines
     return first.replace("\\%", "%").rstrip(), given.replace("\\%", "%")

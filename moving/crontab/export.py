@@ -1,5 +1,6 @@
 """Actions as lines of a crontab, exactly or with what is lost."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -21,6 +22,8 @@ HEADER = """\
 # Debian's cron cuts a command there.
 LONGEST_COMMAND = 998
 SHELL = ("/bin/sh", "-c")
+# Cron takes one backslash before a percent sign, but only from an odd number of them.
+_KEPT_BACKSLASH = re.compile(r"(?<!\\)\\(?:\\\\)*%")
 LEFT_OUT = "its input is left out"
 # Said here in other words.
 KEEPS = ("hooks", "time_limit")
@@ -50,7 +53,7 @@ def exported(action: ScheduledActionModel, now: datetime, celery_app: str | None
         return Exported.refused(action.name, error)
     settings = {
         "CRON_TZ": zone,
-        "SHELL": program.env.get("SHELL") or SHELL[0],
+        "SHELL": _shell(program),
         "MAILTO": f'"{",".join(_addresses(plan))}"',
     }
     lines = [f"# {action.name}", *(f"{name}={value}" for name, value in settings.items())]
@@ -65,7 +68,8 @@ def text_of(found: Sequence[Exported]) -> str:
     current: set[str] = set()
     lines = []
     for text in (text for one in found for text in one.entries.values()):
-        title, *settings, line = text.splitlines()
+        # Cron ends a line at a line feed only.
+        title, *settings, line = text.removesuffix("\n").split("\n")
         new = [one for one in settings if one not in current]
         current = set(settings)
         lines += ["", title, *new, line]
@@ -78,8 +82,11 @@ def _command(program: Program, given: str) -> str:
     folder = f"cd {quote(program.cwd)} || exit; " if program.cwd else ""
     is_shell = program.run[:2] == SHELL and len(program.run) == 3
     line = exports + folder + (program.run[2] if is_shell else join(program.run))
-    if "\n" in line or "\r" in line:
+    if "\n" in _shell(program) + line or "\r" in line:
         raise CannotMove("its command has several lines", "move them into a script")
+    if _KEPT_BACKSLASH.search(line):
+        why = "its command has \\%, in which cron would end the command or take the backslash"
+        raise CannotMove(why, "move it into a script")
     command = line.replace("%", "\\%")
     if given:
         # Cron ends the last line itself.
@@ -88,6 +95,10 @@ def _command(program: Program, given: str) -> str:
         why = f"its command is longer than cron's {LONGEST_COMMAND} bytes"
         raise CannotMove(why, "move it into a script")
     return command
+
+
+def _shell(program: Program) -> str:
+    return program.env.get("SHELL") or SHELL[0]
 
 
 def _input(action: ScheduledActionModel) -> str:

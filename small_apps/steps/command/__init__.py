@@ -27,7 +27,8 @@ MOST_VARIABLES = 200
 # The shell may run anything anyway.
 REPLACING = (
     "LD_*", "DYLD_*", "PATH", "ENV", "BASH_*", "SHELLOPTS", "PS4", "IFS", "GCONV_PATH", "PYTHON*",
-    "PERL*", "RUBY*", "NODE_*", "JAVA_*", "_JAVA_*", "JDK_*", "GIT_*", "LESSOPEN", "EDITOR",
+    "PERL*", "RUBY*", "GEM_*", "NODE_*", "LUA_*", "PHPRC", "PHP_INI_SCAN_DIR", "JAVA_*", "_JAVA_*",
+    "JDK_*", "GIT_*", "TAR_OPTIONS", "RSYNC_RSH", "MAKEFLAGS", "ZDOTDIR", "LESSOPEN", "EDITOR",
     "VISUAL", "PAGER",
 )  # fmt: skip
 SYSTEM_PATH = {f"{root}/{name}" for root in ("", "/usr", "/usr/local") for name in ("bin", "sbin")}

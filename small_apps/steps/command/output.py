@@ -12,6 +12,10 @@ from runtime.references import hidden
 MOST_LINES = 200
 LONGEST_LINE = 2_000
 WRITE_EVERY_S = 0.5
+# Of a secret of several lines; a shorter one hides too much else.
+SHORTEST_PART = 8
+# How many characters one may be in a URL: up to four bytes, each as %XX.
+AS_IN_A_URL = 12
 
 Logger = logging.Logger | logging.LoggerAdapter[logging.Logger]
 
@@ -22,7 +26,12 @@ class Output:
     def __init__(self, logger: Logger, level: int, secrets: Collection[str] = ()) -> None:
         self._logger = logger
         self._level = level
-        self._secrets = secrets
+        # Of a secret of several lines, each line is hidden.
+        parts = [part for one in secrets for part in one.splitlines() if len(part) >= SHORTEST_PART]
+        self._secrets = {*secrets, *parts}
+        # The end of a line that is cut may be the beginning of a secret, and is never shown.
+        self._unsure = AS_IN_A_URL * max(map(len, self._secrets), default=0)
+        self._most = LONGEST_LINE + 1 + self._unsure
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._lines: deque[str] = deque(maxlen=MOST_LINES)
         self._left_out = 0
@@ -42,7 +51,7 @@ class Output:
                 self._keep(line)
             self._begun = ""
         # The rest of a line without end is dropped.
-        self._begun = (self._begun + rest)[: LONGEST_LINE + 1]
+        self._begun = (self._begun + rest)[: self._most]
 
     def write_if_old(self) -> None:
         """Log what was taken, if the last write is old enough."""
@@ -67,9 +76,12 @@ class Output:
 
     def _keep(self, line: str) -> None:
         line = line.rstrip("\r").replace("\0", "\N{REPLACEMENT CHARACTER}")
+        is_cut = len(line) >= self._most
+        line = hidden(line[: self._most], self._secrets)
+        if is_cut:
+            line = line[: len(line) - self._unsure]
         if len(line) > LONGEST_LINE:
             line = line[:LONGEST_LINE] + "…"
-        line = hidden(line, self._secrets)
         self._left_out += len(self._lines) == MOST_LINES
         self._lines.append(line)
         if line.strip():

@@ -1,5 +1,6 @@
 """Run the program of the step `command` and follow it to its end."""
 
+import errno
 import json
 import logging
 import os
@@ -34,6 +35,8 @@ DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
 SHELL = "/bin/sh"
 TRY_AGAIN = os.EX_TEMPFAIL
 CHECK_S = 0.2
+# For a supervisor to end the group; one that its program stopped (SIGSTOP) never would.
+PATIENCE_S = 5.0
 PIECE = 1 << 18
 MOST_READS_AT_END = 8
 SUPERVISOR = Path(__file__).with_name("supervisor.py")
@@ -98,6 +101,7 @@ class _Running:
     pipes: Mapping[int, Output]
     last_line: str = ""
     _heard: bytes = b""
+    _asked_at: float | None = None
 
     @property
     def size(self) -> int:
@@ -107,7 +111,6 @@ class _Running:
     def follow(self) -> _End:
         """Log the output until the program's group has ended; ask it to end when it should."""
         report: bytes | None = None
-        was_asked = False
         with selectors.DefaultSelector() as selector:
             for each in (*self.pipes, self.report):
                 selector.register(each, selectors.EVENT_READ)
@@ -119,10 +122,16 @@ class _Running:
                         selector.unregister(key.fd)
                 for output in self.pipes.values():
                     output.write_if_old()
-                if not was_asked and self.context.should_stop():
-                    was_asked = True
-                    self.ask_to_end()
-        return _end_of(report)
+                self._end_if_asked()
+        return _end_of(report, was_asked=self._asked_at is not None)
+
+    def _end_if_asked(self) -> None:
+        if self._asked_at is None:
+            if self.context.should_stop():
+                self._asked_at = monotonic()
+                self.ask_to_end()
+        elif monotonic() >= self._asked_at + KILL_AFTER_S + PATIENCE_S:
+            self.process.kill()
 
     def ask_to_end(self) -> None:
         """Ask the program's group to end; its supervisor kills it a little later."""
@@ -136,7 +145,12 @@ class _Running:
             with suppress(subprocess.TimeoutExpired):
                 self.process.wait(KILL_AFTER_S + CHECK_S)
         self.life.close()
-        self.process.wait()
+        with suppress(subprocess.TimeoutExpired):
+            self.process.wait(PATIENCE_S)
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+            self._reported()
         for pipe, output in self.pipes.items():
             # What left the group may still write.
             for _ in range(MOST_READS_AT_END):
@@ -170,9 +184,9 @@ class _Running:
         return bool(piece)
 
 
-def _end_of(report: bytes) -> _End:
+def _end_of(report: bytes, *, was_asked: bool) -> _End:
     if not report:
-        return _End(-signal.SIGKILL, error="its supervisor was killed")
+        return _End(-signal.SIGKILL, was_asked, "its supervisor was killed")
     read = json.loads(report)
     error = f"cannot start: {read['error']}" if "error" in read else None
     return _End(read["code"], read["was_asked"], error)
@@ -213,16 +227,22 @@ def _supervised(
     with TemporaryFile() as stdin:
         stdin.write((read.input or "").encode())
         stdin.seek(0)
-        return subprocess.Popen(
-            [sys.executable, "-I", "-S", SUPERVISOR, *map(str, pipes), *command],
-            stdin=stdin,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=environment,
-            pass_fds=pipes,
-            # Ctrl-C in a terminal reaches the worker only.
-            start_new_session=True,
-        )
+        try:
+            return subprocess.Popen(
+                [sys.executable, "-I", "-S", SUPERVISOR, *map(str, pipes), *command],
+                stdin=stdin,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=environment,
+                pass_fds=pipes,
+                # Ctrl-C in a terminal reaches the worker only.
+                start_new_session=True,
+            )
+        except OSError as error:
+            # What is too long stays so; the machine's other limits may have room later.
+            is_permanent = error.errno == errno.E2BIG
+            text = f"cannot start: {error.strerror}"
+            raise StepFailed(text, permanent=is_permanent) from None
 
 
 def _outputs(

@@ -13,6 +13,7 @@ import sqlalchemy as sa
 
 from cli.main import run
 from models.tables import operations
+from processes.foreground import Foreground
 from runtime.config import Settings, load_settings
 from runtime.database import make_engine, reading
 from tests.acceptance.processes import until
@@ -89,6 +90,25 @@ def test_signals_reach_the_program(home: Path, tmp_path: Path) -> None:
 
     assert wrapper.returncode == 9
     assert recorded(home)[0]["error"] == "exit code 9"
+
+
+def test_a_signal_before_the_start_is_not_lost() -> None:
+    early = Foreground(["sleep", "600"], None, print)
+    early._forward(signal.SIGTERM, None)
+
+    assert early.run(0o022) == 128 + signal.SIGTERM
+
+
+def test_what_nohup_ignores_the_program_ignores(home: Path, tmp_path: Path) -> None:
+    file = tmp_path / "runs"
+    line = f"touch {file}; read _; exit 9"
+    nohup = ["nohup", *command("sh", "-c", line)]
+    with subprocess.Popen(nohup, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as wrapper:
+        until(file.exists, "the program runs")
+        wrapper.send_signal(signal.SIGHUP)
+        wrapper.communicate(b"\n", 60)
+
+    assert wrapper.returncode == 9
 
 
 def test_a_cancel_ends_the_program(

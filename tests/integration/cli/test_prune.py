@@ -67,6 +67,23 @@ def test_an_empty_folder_is_refused(call: Call, tmp_path: Path) -> None:
     )
 
 
+def test_a_link_that_is_not_read_deletes_no_action(call: Call, fill: Fill, tmp_path: Path) -> None:
+    folder = fill("a", "team/b")
+    call("action", "apply", folder, "--prune")
+    Path(folder, "team").rename(tmp_path / "elsewhere")
+    Path(folder, "team").symlink_to(tmp_path / "elsewhere")
+
+    to_folder = call("action", "apply", folder, "--prune", "--yes")
+    Path(folder, "team").unlink()
+    Path(folder, "b.json").symlink_to(tmp_path / "gone.json")
+    to_nothing = call("action", "apply", folder, "--prune", "--yes")
+
+    assert to_folder.code == to_nothing.code == 2
+    assert f"{folder}/team is a link to a folder, which is not read" in to_folder.err
+    assert f"{folder}/b.json: cannot be read" in to_nothing.err
+    assert set(owners(call)) == {"a", "b"}
+
+
 def test_what_the_files_no_longer_name_is_deleted(call: Call, fill: Fill, write: Any) -> None:
     call("action", "add", write([make_document(name=name) for name in ("a", "by hand")]))
     call("action", "add", write(make_document(name="imported", owner="beat")))

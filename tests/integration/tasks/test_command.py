@@ -99,6 +99,7 @@ def test_a_failed_program_fails_for_good_unless_it_asks_for_another_try(
         ({"run": ["/no/such", "x"]}, "cannot start: /no/such: No such file or directory"),
         ({"run": ["/bin/true"], "cwd": "/no"}, "cannot start: /no: No such file or directory"),
         ({"run": ["no-such-program"]}, "'no-such-program' is not in the worker's PATH"),
+        ({"run": ["/bin/true", *["x" * 9_999] * 400]}, "cannot start: Argument list too long"),
         ({"run": ["/bin/true"], "env": {"A": "env:NOT_SET"}}, "env:NOT_SET is not set"),
     ],
 )
@@ -135,6 +136,20 @@ def test_a_secret_reaches_the_program_and_no_log(run: Run, monkeypatch: pytest.M
     assert lines(row) == [("INFO", "with ***")]
 
 
+def test_a_secret_of_several_lines_or_in_a_long_one_is_hidden(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BACKUP_KEY", "-----BEGIN-----\nMIIEvQIBADAN\n-----END-----")
+    monkeypatch.setenv("BACKUP_TOKEN", "s3cret" * 20)
+    line = 'echo "$KEY"; printf "%01990d$TOKEN\\n" 0; printf "$TOKEN%01990d$TOKEN$TOKEN" 0'
+
+    row = run({"shell": line, "env": {"KEY": "env:BACKUP_KEY", "TOKEN": "env:BACKUP_TOKEN"}})
+
+    assert [text for _, text in lines(row)][:3] == ["***"] * 3
+    assert len(row["log"]) == 5
+    assert not [text for _, text in lines(row) if "s3c" in text]
+
+
 def test_input_reaches_the_program(run: Run) -> None:
     row = run({"run": ["cat"], "input": "one\ntwo\n"})
 
@@ -163,6 +178,16 @@ def test_the_time_limit_ends_the_whole_group(run: Run, tmp_path: Path) -> None:
 
     assert (row["state"], row["error"]) == ("failed", "time limit: the program was ended")
     assert is_still(tmp_path)
+
+
+def test_a_program_that_stops_its_supervisor_ends_too(run: Run, tmp_path: Path) -> None:
+    line = f"echo $$ > {tmp_path}/pid; kill -STOP $PPID; sleep 600"
+
+    row = run({"shell": line}, policy={"time_limit": "PT1S"})
+
+    assert (row["state"], row["error"]) == ("failed", "time limit: the program was ended")
+    pid = int((tmp_path / "pid").read_text())
+    until(lambda: not is_alive(pid), "the program has ended")
 
 
 def test_a_cancel_ends_the_whole_group(

@@ -72,6 +72,14 @@ def test_a_refusal_has_all_faults(web_on_sqlite: Web) -> None:
     assert unknown.value.status == 401
 
 
+def test_an_answer_that_is_no_json_is_told(web_on_sqlite: Web) -> None:
+    with (
+        minutehand.Client(web_on_sqlite.url, web_on_sqlite.token(Role.VIEWER, APP)) as client,
+        pytest.raises(minutehand.ApiError, match="answered with no JSON"),
+    ):
+        client.call("GET", "/sign-in")
+
+
 def test_the_client_knows_every_state_that_ends() -> None:
     assert set(ALL_ENDED) == ENDED
 

@@ -98,6 +98,24 @@ def test_a_faulty_document_comes_back_with_its_faults(
 
 
 @pytest.mark.parametrize(
+    ("document", "fault"),
+    [
+        ('{"name": NaN}', "cannot be sent"),
+        ('{"name": "\\ud800"}', "cannot be sent"),
+        ("[" * 100_000, "is not JSON"),
+    ],
+    ids=["not a number", "half a character", "too deep"],
+)
+def test_what_no_json_can_say_is_told(
+    staff: Callable[[str], Browser], document: str, fault: str
+) -> None:
+    answer = staff("editor").post(f"{ACTIONS}add/", document=document)
+
+    assert answer.status_code == 200
+    assert f"Not stored: The document {fault}" in text_of(answer)
+
+
+@pytest.mark.parametrize(
     ("name", "allowed"),
     [
         ("viewer", set()),

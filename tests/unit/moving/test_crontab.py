@@ -68,6 +68,8 @@ def test_a_plain_line_becomes_a_program_with_crons_own_policy() -> None:
         ("* * * * * /bin/a $HOME", {"shell": "/bin/a $HOME"}),
         ("* * * * * /bin/date +\\%F", {"run": ["/bin/date", "+%F"]}),
         ("* * * * * cat%a%b \\% c", {"shell": "cat", "input": "a\nb % c\n"}),
+        ("* * * * * cat \\\\%a", {"shell": "cat \\\\", "input": "a\n"}),
+        ("# note\u2028* * * * * evil\n* * * * * a", {"shell": "a"}),
         ("A = 'x y'\n* * * * * /bin/a", {"run": ["/bin/a"], "env": {"A": "x y"}}),
         ("PATH=/opt\n* * * * * /bin/a", {"shell": "/bin/a", "env": {"PATH": "/opt"}}),
         (
@@ -99,6 +101,7 @@ def test_mailto_becomes_a_hook_and_says_what_differs() -> None:
         ("61 * * * * /bin/a", "61", "crontab"),
         ("0 0 31 2 * /bin/a", "never", "crontab"),
         ("* * * * * root /bin/a", "begins with the account root", "--system"),
+        ("-", "neither a setting nor five fields", "minute hour day month weekday command"),
         ("nonsense", "neither a setting nor five fields", "minute hour day month weekday command"),
     ],
 )
@@ -200,11 +203,28 @@ def test_an_action_becomes_a_line(changes: dict[str, Any], line: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "command",
+    [{"shell": "a #\u2028* * * * * b"}, {"shell": "a", "input": "x\r* * * * * b"}],
+    ids=["command", "input"],
+)
+def test_no_text_becomes_a_line_of_its_own(command: dict[str, Any]) -> None:
+    _, text = exports({**BACKUP, "operations": {"command": command}})
+
+    (line,) = (one for one in text.split("\n") if "* * * * * b" in one)
+    assert line.startswith("0 1 * * * a")
+
+
+@pytest.mark.parametrize(
     ("changes", "why"),
     [
         ({"operations": {"maintenance": True}}, "its steps (maintenance) are no program"),
         ({"active": False}, "it is paused"),
         ({"operations": {"command": {"shell": "a\nb"}}}, "its command has several lines"),
+        (
+            {"operations": {"command": {"shell": "a", "env": {"SHELL": "/bin/sh\n* * * * * b"}}}},
+            "its command has several lines",
+        ),
+        ({"operations": {"command": {"shell": "date +\\%F"}}}, "cron would end the command"),
         ({"operations": {"command": {"shell": "a" * 999}}}, "longer than cron's 998 bytes"),
         ({"when": {"every": "PT7M"}}, "does not divide an hour"),
         ({"when": {"every": "PT90S"}}, "is not at full minutes"),

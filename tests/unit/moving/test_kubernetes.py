@@ -168,6 +168,8 @@ def test_instants_that_differ_where_the_clocks_change_are_counted() -> None:
         ("backoffLimit: 2", "backoffLimit: -1", "backoffLimit '-1' is no number"),
         ("backoffLimit: 2", "parallelism: 2", "its parallelism is 2"),
         ('            command: ["./backup.sh"]\n', "", "entry point of the image 'shop:7'"),
+        ("env: [", "env: 5\n            ports: [", "its env '5' is no list"),
+        ("$(PLACE)", "$(PLACE)" * 20_000, "is longer than 100,000 characters"),
         ("$(PLACE)", "$(TOKEN)", "needs the variable TOKEN"),
         ("          - name: it\n", "          - {}\n          - name: it\n", "not one container"),
         ("spec:\n  schedule", "spec: 5\nother:\n  schedule", "its spec '5' is no object"),
@@ -186,3 +188,9 @@ def test_what_no_action_can_say_is_refused(old: str, new: str, why: str) -> None
 def test_a_file_without_cron_jobs_is_refused(text: str) -> None:
     with pytest.raises((RefusedCommand, ValueError), match=r"no CronJob|anchor"):
         found(text)
+
+
+def test_two_dollar_signs_stand_for_one() -> None:
+    made = entry(BACKUP.replace('"--to"', '"a$$ $$(PLACE) $5"'))
+
+    assert made.operations["command"]["run"][1] == "a$ $(PLACE) $5"

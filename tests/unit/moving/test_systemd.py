@@ -143,6 +143,14 @@ def test_a_night_that_the_clocks_skip_is_left_out_by_systemd() -> None:
     assert here ^ set(fires.between(NOW, until)) == {datetime(2027, 3, 28, 1, tzinfo=UTC)}
 
 
+def test_a_span_of_any_length_is_read() -> None:
+    endless = "999999999w " * 2
+    made = found("daily", f"AccuracySec={endless}", f"{SERVICE}\nTimeoutStartSec={endless}")
+
+    assert isinstance(made, Entry), made
+    assert made.policy["time_limit"] == "P7D"
+
+
 @pytest.mark.parametrize(
     ("calendar", "more", "service", "why"),
     [
@@ -150,6 +158,7 @@ def test_a_night_that_the_clocks_skip_is_left_out_by_systemd() -> None:
         ("*-*~01", "", SERVICE, "counts from the end of the month"),
         ("*:*:0/10", "", SERVICE, "is not at full minutes"),
         ("Mon *-*-8..14", "", SERVICE, "must both match"),
+        ("5", "", SERVICE, "has the date '5'"),
         ("now and then", "", SERVICE, "has the part 'now'"),
         ("daily", "OnBootSec=5min", SERVICE, "its OnBootSec counts from a start"),
         ("", "", SERVICE, "it has no OnCalendar"),

@@ -83,6 +83,34 @@ def test_a_command_becomes_a_timer_with_a_service() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "argument", ["x\rExecStartPre=/evil", "x\nExecStartPre=/evil", "\\", "$$ $$(x) $$$(x) $", "%n"]
+)
+def test_an_argument_is_nothing_but_an_argument(argument: str) -> None:
+    made = action(step={"run": ["/bin/echo", argument, "$(A)"], "env": {"A": "$$ $(B)"}})
+
+    command = from_kubernetes(in_kubernetes(made)).operations["command"]
+    assert command == {"run": ["/bin/echo", argument, "$(A)"], "env": {"A": "$$ $(B)"}}
+    service = units(in_systemd(made))["backup.service"]
+    assert re.findall("(?m)^Exec.*?=", service.replace("\r", "\n")) == ["ExecStart="]
+    assert service.endswith('"\n')
+
+
+@pytest.mark.parametrize(
+    ("step", "why"),
+    [
+        ({"run": ["/bin/true"], "cwd": "/srv\\"}, "ends in \\"),
+        ({"run": ["/bin/true"], "cwd": "/srv\rExecStartPre=/evil"}, "has breaks"),
+        ({"run": ["+true"]}, "'+true' as a prefix"),
+    ],
+)
+def test_what_a_unit_would_read_otherwise_is_refused(step: dict[str, Any], why: str) -> None:
+    found = in_systemd(action(step=step))
+
+    assert (found.kind, found.entries) == ("cannot", {})
+    assert why in found.why
+
+
 def test_systemd_takes_the_units(tmp_path: Path) -> None:
     if shutil.which("systemd-analyze") is None:
         pytest.skip("systemd is not installed")

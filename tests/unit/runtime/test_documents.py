@@ -57,7 +57,9 @@ def test_a_broken_text_is_read_once_the_advice_is_followed(
     assert read_yaml(mended)
 
 
-@pytest.mark.parametrize("text", ["a: \0", "a: !!int 3x", "[" * 5_000, "a: &x [*x]"])
+@pytest.mark.parametrize(
+    "text", ["a: \0", "a: !!int 3x", "[" * 5_000, "a: &x [*x]", "a: 0x" + "f" * 5_000]
+)
 def test_any_other_fault_is_one_line(text: str) -> None:
     with pytest.raises(InvalidYaml) as refused:
         read_yaml(text)

@@ -40,7 +40,9 @@ def test_what_is_wrong_says_what_to_write(parameters: Any, told: str) -> None:
     assert told in str(refused.value)
 
 
-@pytest.mark.parametrize("name", ["PATH", "LD_PRELOAD", "BASH_ENV", "PYTHONPATH", "GIT_SSH"])
+@pytest.mark.parametrize(
+    "name", ["PATH", "LD_PRELOAD", "BASH_ENV", "PYTHONPATH", "GIT_SSH", "TAR_OPTIONS"]
+)
 def test_a_variable_that_replaces_the_program_is_refused(name: str) -> None:
     with pytest.raises(InvalidAction, match=f'{name}.*use "shell" to set it'):
         parsed({"run": ["/opt/x"], "env": {name: "/tmp/x"}})
