@@ -7,6 +7,7 @@ from typing import Any
 
 from cron import CronSchedule, InvalidRule
 from cron.fields import DAY, FIELDS, MONTH, WEEKDAY, Field
+from cron.rule import NICKNAMES
 from models.action.policy import LONGEST_LOOK_BACK, SHORTEST_LOOK_BACK
 from models.durations import format_span
 from models.errors import Refused as RefusedCommand
@@ -23,15 +24,6 @@ LONGEST_RUN = timedelta(days=7)
 # As Kubernetes waits before it starts a failed pod again, up to six minutes.
 BACKOFF = ["PT10S", "PT20S", "PT40S", "PT1M20S", "PT2M40S", "PT5M20S", "PT6M"]
 RETRIES = 6
-NICKNAMES = {
-    "@yearly": "0 0 1 1 *",
-    "@annually": "0 0 1 1 *",
-    "@monthly": "0 0 1 * *",
-    "@weekly": "0 0 * * 0",
-    "@daily": "0 0 * * *",
-    "@midnight": "0 0 * * *",
-    "@hourly": "0 * * * *",
-}
 _ZONED = re.compile(r"(?:CRON_)?TZ=(\S+)\s+(.*)", re.ASCII)
 _REFERENCE = re.compile(r"\$\$|\$\(([^()]+)\)")
 # In characters: a variable may repeat others, which do so too.

@@ -20,6 +20,7 @@ class SummaryPreview(View):
     action: str | None = Field(
         description="The action that mails it, and whose last one it is compared with."
     )
+    action_uid: UUID | None
     subject: str
     text: str
     html: str = Field(description="With its charts as `data:` addresses.")
@@ -33,7 +34,8 @@ def preview(installation: Installation) -> SummaryPreview:
 
     app = installation.small_app
     with reading(installation.engine) as connection:
-        action, checkpoint = app_overview.action_with(connection, app.id, STEP)
+        action = app_overview.action_with(connection, app.id, STEP)
+    checkpoint = (action and action["checkpoint"]) or {}
     past = Past.of_checkpoint(checkpoint.get(STEP) or {}, str(NONE))
     summary, _ = summary_of(installation.engine, app, past, NONE)
     content = content_of(summary, installation.settings.home)
@@ -41,4 +43,10 @@ def preview(installation: Installation) -> SummaryPreview:
     for image in content.images:
         address = f"data:image/png;base64,{b64encode(image.png).decode()}"
         html = html.replace(f"cid:{image.name}", address)
-    return SummaryPreview(action=action, subject=content.subject, text=content.text, html=html)
+    return SummaryPreview(
+        action=action and action["name"],
+        action_uid=action and action["uid"],
+        subject=content.subject,
+        text=content.text,
+        html=html,
+    )

@@ -8,6 +8,7 @@ import sqlalchemy as sa
 from models.operation import OperationState
 from models.sql import stands_in
 from models.store.actions.cursors import UNSCHEDULED
+from models.stored import document_in
 from models.tables import (
     action_cursor,
     action_state,
@@ -72,21 +73,20 @@ def apps_with(connection: sa.Connection, thing: str, name: str, limit: int) -> l
     return list(connection.execute(query.limit(limit)).scalars())
 
 
-def action_with(
-    connection: sa.Connection, small_app_id: int, step: str
-) -> tuple[str | None, dict[str, Any]]:
-    """Return the first action by name that has a step, and its checkpoint; None and {} for none."""
+def action_with(connection: sa.Connection, small_app_id: int, step: str) -> sa.RowMapping | None:
+    """Return uid, name and checkpoint of the first action by name that has a step."""
     query = (
-        sa.select(actions.c.name, actions.c.document, action_state.c.checkpoint)
+        sa.select(actions.c.uid, actions.c.name, actions.c.document, action_state.c.checkpoint)
         .outerjoin(action_state, action_state.c.action_uid == actions.c.uid)
         .where(actions.c.small_app_id == small_app_id, actions.c.deleted_at.is_(None))
         .where(actions.c.document.contains(f'"{step}"'))
         .order_by(actions.c.active.desc(), actions.c.name)
     )
-    for row in connection.execute(query):
-        if step in (json.loads(row.document).get("operations") or {}):
-            return row.name, row.checkpoint or {}
-    return None, {}
+    for row in connection.execute(query).mappings():
+        operations = (document_in(row["document"]) or {}).get("operations")
+        if isinstance(operations, dict) and step in operations:
+            return row
+    return None
 
 
 def domains_of(connection: sa.Connection, small_app_id: int) -> list[dict[str, Any]]:

@@ -5,14 +5,17 @@ from datetime import timedelta
 from uuid import UUID
 
 import pytest
+import sqlalchemy as sa
 from playwright.sync_api import expect
 
 from models.sql import read_clock
+from models.tables import actions
 from runtime.database import reading
 from tests import browser
 from tests.browser import Chromium
 from tests.factories import update_operation
-from tests.integration.web.conftest import APP, Web
+from tests.integration.web.conftest import APP, NIGHTLY, Web
+from tests.integration.web.dashboard.conftest import Browse
 from views.apps import changes, grants
 from views.runs import run
 
@@ -88,3 +91,23 @@ def test_the_executive_summary_is_shown_and_not_sent(
         assert not tab.is_wider_than_the_screen()
 
     assert tab.faults == []
+
+
+def test_the_summary_links_its_action_whatever_its_name_and_its_neighbour(
+    web_on_sqlite: Web, browse: Browse
+) -> None:
+    weekly = {**NIGHTLY, "operations": {"send_execsum": {}}, "recipients": {"groups": ["all"]}}
+    names = ("a broken one", "b/summary")
+    documents = [{**weekly, "name": name} for name in names]
+    applied = web_on_sqlite.client().post(f"/api/actions:apply?app={APP}", json=documents)
+    assert applied.status_code == 200, applied.text
+    broken, uid = (one["uid"] for one in applied.json())
+    with web_on_sqlite.opened.engine.begin() as connection:
+        row = actions.c.uid == UUID(broken)
+        spoilt = sa.update(actions).where(row).values(document='{"operations": "send_execsum"')
+        connection.execute(spoilt)
+
+    page = browse(web_on_sqlite).get(f"/apps/{APP}/summary")
+
+    assert page.status_code == 200
+    assert f'/apps/{APP}/actions/{uid}">b/summary</a>' in page.text
