@@ -14,7 +14,7 @@ from models.values import Flag, parse_list, parse_text
 from moving.celery_fires import CrontabFires
 from moving.celery_rules import Crontab
 from moving.celery_work import POLICY, work_of
-from moving.entries import CannotMove, Entry, Refused
+from moving.entries import CannotMove, Entry, Refused, check_said
 
 VERSION = 1
 OWNER = "import:beat"
@@ -66,9 +66,7 @@ def entries_of(document: object, file: str) -> Iterator[Entry | Refused]:
 
 def entry_of(one: BeatEntry, where: str, zone: str, owner: str) -> Entry:
     """Return the entry of a Celery application in that zone; raises CannotMove."""
-    if one.unsaid:
-        parts = "; ".join(map(str, one.unsaid))
-        raise CannotMove(f"JSON cannot hold {parts}", "pass texts and numbers to the task")
+    check_said(one.unsaid, "task")
     operations, remarks = work_of(one.task, one.args, one.kwargs, one.options)
     schedule = one.schedule
     crontab = schedule.get("crontab")

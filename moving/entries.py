@@ -22,6 +22,13 @@ class CannotMove(ValueError):
         self.instead = instead
 
 
+def check_said(unsaid: Sequence[object], taker: str) -> None:
+    """Raise CannotMove for parts of an entry that JSON cannot hold, and `taker` was given."""
+    if unsaid:
+        parts = "; ".join(map(str, unsaid))
+        raise CannotMove(f"JSON cannot hold {parts}", f"pass texts and numbers to the {taker}")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
     """One entry of another scheduler, as an action would say it.

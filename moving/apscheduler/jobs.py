@@ -21,7 +21,7 @@ from moving.apscheduler.fires import NOT_COMPARED, TriggerFires, is_engine_here
 from moving.apscheduler.pickled import job_of
 from moving.apscheduler.rules import rule_of
 from moving.celery_work import work_of
-from moving.entries import CannotMove, Entry, Refused
+from moving.entries import CannotMove, Entry, Refused, check_said
 
 VERSION = 1
 OWNER = "import:apscheduler"
@@ -135,9 +135,7 @@ def entries_of(
 
 
 def _entry(job: Job, where: str, work: Work, now: datetime) -> Entry:
-    if job.unsaid:
-        parts = "; ".join(map(str, job.unsaid))
-        raise CannotMove(f"JSON cannot hold {parts}", "pass texts and numbers to the function")
+    check_said(job.unsaid, "function")
     rule = rule_of(job.trigger, now)
     operations, policy, remarks = _work(job, work)
     bounds = {"starts_at": rule.starts_at, "ends_at": rule.ends_at}
