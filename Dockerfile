@@ -1,22 +1,45 @@
-FROM python:3.11-slim
+# Two images: `server` (the default) for daemons, the API and workers of Celery tasks, and
+# `worker-data` for workers that import data and draw charts.
+FROM python:3.11-slim AS python
 
-ENV PYTHONUNBUFFERED=1 \
-    PYTHONDONTWRITEBYTECODE=1 \
-    PIP_DISABLE_PIP_VERSION_CHECK=1 \
-    PIP_NO_CACHE_DIR=1 \
-    SCHED_HOME=/var/lib/minutehand
-
-RUN useradd --uid 10001 --create-home minutehand \
-    && install -d -o minutehand -g minutehand /var/lib/minutehand
-
-WORKDIR /app
+# What needs no compiler and no package index later: an environment, and the wheels of this source.
+FROM python AS build-data
+# A mirror of the package index, such as --build-arg PIP_INDEX_URL=…; pip's own by default.
+ARG PIP_INDEX_URL
+WORKDIR /src
+RUN python -m venv /opt/minutehand
 COPY requirements.lock ./
-RUN pip install --require-hashes -r requirements.lock
+RUN /opt/minutehand/bin/pip install --no-cache-dir --require-hashes -r requirements.lock
 COPY . .
-# Editable: our top-level names (models, tasks, cli) stay in /app, out of site-packages.
-RUN pip install --no-deps --no-build-isolation -e client -e .
+RUN /opt/minutehand/bin/pip wheel --no-cache-dir --no-deps --no-build-isolation -w /wheels ./client .
+RUN /opt/minutehand/bin/pip install --no-cache-dir --no-deps --no-index /wheels/*.whl
+RUN /opt/minutehand/bin/pip uninstall -y setuptools pip
 
-USER minutehand
+FROM python AS build
+ARG PIP_INDEX_URL
+WORKDIR /src
+RUN python -m venv /opt/minutehand
+COPY requirements-base.lock ./
+RUN /opt/minutehand/bin/pip install --no-cache-dir --require-hashes -r requirements-base.lock
+COPY --from=build-data /wheels /wheels
+RUN /opt/minutehand/bin/pip install --no-cache-dir --no-deps --no-index /wheels/*.whl
+RUN /opt/minutehand/bin/pip uninstall -y setuptools pip
+
+FROM python AS runtime
+ENV PATH=/opt/minutehand/bin:$PATH \
+    PYTHONUNBUFFERED=1 \
+    PYTHONDONTWRITEBYTECODE=1 \
+    SCHED_HOME=/var/lib/minutehand
+RUN useradd --uid 10001 --no-create-home minutehand \
+    && install -d -o minutehand -g minutehand -m 700 /var/lib/minutehand
+WORKDIR /var/lib/minutehand
+USER 10001:10001
 VOLUME /var/lib/minutehand
 ENTRYPOINT ["minutehand"]
 CMD ["--help"]
+
+FROM runtime AS worker-data
+COPY --from=build-data /opt/minutehand /opt/minutehand
+
+FROM runtime AS server
+COPY --from=build /opt/minutehand /opt/minutehand

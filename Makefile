@@ -9,7 +9,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 IN_MEMORY = $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 4000000 {print "TMPDIR=/dev/shm"}')
 PYTEST = env -u PYTHONDONTWRITEBYTECODE $(IN_MEMORY) $(BIN)/python -P -m pytest -q
 
-LOCKS = requirements.lock requirements-dev.lock requirements-client.lock
+LOCKS = requirements.lock requirements-base.lock requirements-dev.lock requirements-client.lock
 
 .PHONY: setup setup-dev up test test-stores test-quick chaos fuzz attack audit lint types contracts check bench dist test-matrix lock clean
 
@@ -80,14 +80,18 @@ bench: $(VENV)/.stamp-dev ## Measure; see docs/reference/benchmarks.md
 dist: $(VENV)/.stamp-dev ## Build the wheels and sdists of minutehand-client and minutehand into dist/
 	$(BIN)/python -m release.dist dist
 
-test-matrix: $(VENV)/.stamp-dev ## Install minutehand-client beside Celery 5.2 to 5.7, and follow a task in each
-	$(IN_MEMORY) $(BIN)/python -P -m pytest -q -rs -m matrix tests/packages
+test-matrix: $(VENV)/.stamp-dev ## Follow a task in Celery 5.2 to 5.7, install each extra, and build the images by hand
+	$(IN_MEMORY) $(BIN)/python -P -m pytest -q -rs -m matrix tests/packages tests/docs
+
+COMPILE = uv pip compile -q --universal --generate-hashes --no-header --no-annotate --python-version 3.11
 
 lock: ## For maintainers: write the lock files anew (names, versions and hashes only)
-	uv pip compile -q --universal --generate-hashes --no-header --no-annotate --python-version 3.11 --no-emit-package minutehand-client pyproject.toml -o requirements.lock
-	uv pip compile -q --universal --generate-hashes --no-header --no-annotate --python-version 3.11 --extra dev --no-emit-package minutehand-client pyproject.toml -o requirements-dev.lock
-	printf 'openapi-python-client>=0.29.1,<0.30\nruamel-yaml\n' | uv pip compile -q --no-deps --universal --generate-hashes --no-header --no-annotate --python-version 3.11 - -o requirements-client.lock
-	echo pip-audit | uv pip compile -q --universal --generate-hashes --no-header --no-annotate --python-version 3.11 - -o requirements-audit.lock
+	$(COMPILE) --extra data --extra mail --extra calendar --extra web --extra checkout --no-emit-package minutehand-client pyproject.toml -o requirements.lock
+	$(COMPILE) --extra web -c requirements.lock --no-emit-package minutehand-client pyproject.toml -o requirements-base.lock
+	$(COMPILE) --all-extras -c requirements.lock --no-emit-package minutehand-client pyproject.toml -o requirements-dev.lock
+	printf 'openapi-python-client>=0.29.1,<0.30\nruamel-yaml\n' | $(COMPILE) --no-deps - -o requirements-client.lock
+	echo pip-audit | $(COMPILE) - -o requirements-audit.lock
 
 clean:
-	rm -rf $(VENV) $(VENV)-audit build dist *.egg-info client/*.egg-info client/build .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(VENV)-audit build dist *.egg-info client/*.egg-info client/build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage
+	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +

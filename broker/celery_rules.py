@@ -5,7 +5,14 @@ from runtime.config import Settings
 
 
 def rules_of(settings: Settings) -> CeleryRules:
-    return CeleryRules(settings.celery.tasks, shares_broker(settings))
+    return CeleryRules(
+        settings.celery.tasks, shares_broker(settings), is_amqp(celery_broker_url(settings))
+    )
+
+
+def is_amqp(url: str) -> bool:
+    """Whether a broker's URL is that of RabbitMQ or another of AMQP."""
+    return "amqp" in url.partition("://")[0]
 
 
 def shares_broker(settings: Settings) -> bool:

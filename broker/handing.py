@@ -9,7 +9,8 @@ from socket import gaierror
 from typing import Any
 
 import sqlalchemy as sa
-from kombu import Connection, Producer, Queue
+from amqp.exceptions import AccessRefused, NotFound
+from kombu import Connection, Producer
 from redis.exceptions import ResponseError
 
 from broker.app import (
@@ -19,7 +20,7 @@ from broker.app import (
     celery_transport_options,
     connect,
 )
-from broker.celery_rules import celery_broker_url, rules_of, shares_broker
+from broker.celery_rules import celery_broker_url, is_amqp, rules_of, shares_broker
 from broker.in_use import settings_in_use
 from minutehand.error_text import text_of
 from minutehand.followed import HEADER
@@ -27,6 +28,7 @@ from models.store.operations import handing
 from models.store.operations.handing import Handed
 from models.store.operations.outbox import Message
 from runtime.clock import monotonic
+from runtime.tracing import trace_headers
 
 logger = logging.getLogger("minutehand.broker")
 
@@ -35,6 +37,10 @@ AT_A_TIME = 50
 CONNECT_S = 2
 # How long the application's own broker is not tried after a failure: our own messages go on.
 LEFT_ALONE_S = 5.0
+# Answers of RabbitMQ to one message: its exchange is gone, or is forbidden to our account.
+NOT_FOR_US = (NotFound, AccessRefused)
+# What a message needs in the broker: "queue" or "exchange", and a name.
+Place = tuple[str, str]
 # Errors before a connection is open, and answers of a server that took nothing.
 NOTHING_TAKEN = (ConnectionRefusedError, FileNotFoundError, gaierror, ResponseError)
 
@@ -89,25 +95,40 @@ def send_each(url: str, handed: Sequence[Handed]) -> Outcome:
     if not handed:
         return outcome
     try:
-        missing = _link(url).missing_queues({one.queue for one in handed})
+        missing = _link(url).missing({_place(one) for one in handed})
     except BROKER_ERRORS as error:
         _unlink()
         return Outcome(refused=list(handed), error=text_of(error))
     for number, one in enumerate(handed):
-        if one.queue in missing:
-            logger.warning("the broker has no queue %s; start a worker for it", one.queue)
-            outcome.refused.append(one)
-            continue
         try:
-            _link(url).send(one)
+            is_taken = _place(one) not in missing and _link(url).send(one)
+        except NOT_FOR_US:
+            # The broker has closed the channel, and took nothing.
+            _unlink()
+            is_taken = False
         except BROKER_ERRORS as error:
             _unlink()
             left = number if _took_nothing(error) else number + 1
             outcome.refused += handed[left:]
             outcome.error = text_of(error)
             return outcome
-        outcome.accepted.append(one)
+        (outcome.accepted if is_taken else outcome.refused).append(one)
+        if not is_taken:
+            _log_refused(one, is_missing=_place(one) in missing)
     return outcome
+
+
+def _place(one: Handed) -> Place:
+    """Return the kind and name of what the broker has to have for a message."""
+    exchange = one.hand_over.exchange
+    return ("queue", one.queue) if exchange is None else ("exchange", exchange)
+
+
+def _log_refused(one: Handed, *, is_missing: bool) -> None:
+    if is_missing:
+        logger.warning("the broker has no %s %s; start a worker for it", *_place(one))
+    else:
+        logger.warning("no queue is bound to %s; start a worker for it", one.queue)
 
 
 def _took_nothing(error: BaseException | None) -> bool:
@@ -125,11 +146,18 @@ class _Link:
         options = celery_transport_options(settings_in_use())
         self.connection = Connection(url, connect_timeout=CONNECT_S, transport_options=options)
         connect(self.connection)
-        self.producer: Any = Producer(self.connection.default_channel, auto_declare=False)
-        self.is_amqp = "amqp" in url.partition("://")[0]
+        channel: Any = self.connection.default_channel
+        self.producer: Any = Producer(channel, auto_declare=False)
+        self.is_amqp = is_amqp(url)
+        self.is_returned = False
+        if self.is_amqp:
+            channel.events["basic_return"].add(self._on_return)
 
-    def missing_queues(self, queues: set[str]) -> set[str]:
-        """Return the queues that an AMQP broker does not have: it would drop their messages.
+    def _on_return(self, *_returned: object) -> None:
+        self.is_returned = True
+
+    def missing(self, places: set[Place]) -> set[Place]:
+        """Return the queues and exchanges that an AMQP broker does not have.
 
         The application's workers declare them. Redis needs no queues; a ping checks the connection
         before anything is written.
@@ -137,18 +165,24 @@ class _Link:
         if not self.is_amqp:
             self.producer.channel.client.ping()
             return set()
-        return {name for name in queues if not self._has(name)}
+        return {place for place in places if not self._has(*place)}
 
-    def _has(self, name: str) -> bool:
-        # Its own channel: asking for a missing queue closes it.
-        with self.connection.channel() as channel:
+    def _has(self, kind: str, name: str) -> bool:
+        # Its own channel: asking for what is missing closes it.
+        channel: Any = self.connection.channel()
+        with channel:
             try:
-                Queue(name, channel=channel).queue_declare(passive=True)
+                if kind == "queue":
+                    channel.queue_declare(name, passive=True)
+                else:
+                    channel.exchange_declare(name, "direct", passive=True)
             except self.connection.channel_errors:
                 return False
         return True
 
-    def send(self, one: Handed) -> None:
+    def send(self, one: Handed) -> bool:
+        """Send a task; return False if an AMQP broker has no queue for it, and gave it back."""
+        self.is_returned = False
         text, task = str(one.id), one.hand_over
         expires_s = None if task.expires is None else task.expires.total_seconds()
         made = app.amqp.as_task_v2(
@@ -156,13 +190,16 @@ class _Link:
         )
         self.producer.publish(
             made.body,
-            exchange="",
-            routing_key=one.queue,
+            exchange=task.exchange or "",
+            routing_key=task.routing_key if task.exchange else one.queue,
             serializer="json",
-            headers={**task.headers, **made.headers, HEADER: one.header},
+            headers={**trace_headers(one.id), **task.headers, **made.headers, HEADER: one.header},
             priority=task.priority,
             **made.properties,
+            **({"mandatory": True} if self.is_amqp else {}),
         )
+        # The broker gives a message back before it confirms it.
+        return not self.is_returned
 
 
 _links: dict[str, Any] = {}

@@ -17,13 +17,14 @@ from broker.in_use import settings_in_use
 from broker.names import DEFAULT, DELIVER_NOTICE, METATASK_SCHEDULE, QUICK, is_ours
 from models.errors import BrokerUnavailable
 from models.job import JOB
-from models.store import notices
+from models.store import notices, quiet
 from models.store.notices import Owed
 from models.store.operations import RESERVED_FOR, backfills, outbox, turns
 from models.store.operations.backfills import Turn
 from models.store.operations.outbox import Message
 from models.store.operations.turns import Lane
 from runtime.database import reading, unhurried
+from runtime.tracing import span
 
 logger = logging.getLogger("minutehand.broker")
 
@@ -55,8 +56,11 @@ def send_reserved(engine: sa.Engine, messages: Sequence[Message]) -> Sent:
 
     Operations that were certainly not sent are released, so that the next tick sends them. Where
     several small apps are busy, what is beyond an app's share waits for its turn. Tasks of the
-    user's application are sent one by one. Jobs need no broker: workers take them over HTTP.
+    user's application are sent one by one. Jobs need no broker: workers take them over HTTP. In a
+    quiet period all wait for its end.
     """
+    if _waits_for_quiet(engine, messages):
+        return Sent(0)
     jobs = [message for message in messages if message.task == JOB]
     if jobs:
         with unhurried(engine) as connection:
@@ -80,6 +84,19 @@ def send_reserved(engine: sa.Engine, messages: Sequence[Message]) -> Sent:
     return Sent(sent.count + count, sent.error or (error if has_same_broker else None))
 
 
+def _waits_for_quiet(engine: sa.Engine, messages: Sequence[Message]) -> bool:
+    """Put messages off to the end of the quiet period, if there is one; return whether."""
+    if not messages:
+        return False
+    with reading(engine) as connection:
+        ends_at = quiet.until(connection)
+    if ends_at is None:
+        return False
+    with unhurried(engine) as connection:
+        outbox.put_off(connection, messages, ends_at)
+    return True
+
+
 def _in_turn(engine: sa.Engine, messages: Sequence[Message]) -> Sequence[Message]:
     if not messages:
         return messages
@@ -96,7 +113,7 @@ def send_next(engine: sa.Engine, lane: Lane | None) -> None:
         return
     with engine.begin() as connection:
         messages = turns.give(connection, [lane], RESERVED_FOR)
-    if messages:
+    if messages and not _waits_for_quiet(engine, messages):
         _send(engine, messages, _OPERATIONS)
 
 
@@ -128,6 +145,11 @@ def send_notices(engine: sa.Engine, reserved: Sequence[Owed]) -> Sent:
 
 
 def _send(engine: sa.Engine, rows: Sequence[T], kind: _Kind[T]) -> Sent:
+    with span("publish", kind=kind.name, messages=len(rows)):
+        return _publish(engine, rows, kind)
+
+
+def _publish(engine: sa.Engine, rows: Sequence[T], kind: _Kind[T]) -> Sent:
     from broker.app import publish
 
     count = 0

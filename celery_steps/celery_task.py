@@ -5,7 +5,8 @@ from datetime import timedelta
 from functools import partial
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, PlainSerializer
+from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer
+from pydantic_core import InitErrorDetails
 
 from minutehand.followed import HEADER
 from minutehand.steps import StepContext, step
@@ -13,10 +14,14 @@ from models.celery_task import HandOver
 from models.document import Document
 from models.durations import format_span, parse_span
 from models.errors import UnknownStep
-from models.values import CeleryQueue, Name, one_of, parse_list, parse_whole
+from models.parsing import Reading
+from models.problems import line_error
+from models.values import CeleryQueue, FreeJson, Name, one_of, parse_list, parse_whole
 
 STEP = "celery_task"
 LONGEST_WAIT = timedelta(days=366)
+# In bytes, of a name in AMQP.
+AMQP_MOST = 255
 AS_ISO_OR_NULL = PlainSerializer(format_span, return_type=str, when_used="unless-none")
 # What Celery and Minutehand write themselves.
 OWN_HEADERS = frozenset(
@@ -37,7 +42,7 @@ def _arguments(value: object) -> object:
     return parse_list(value)
 
 
-def _headers(headers: dict[str, JsonValue]) -> dict[str, JsonValue]:
+def _headers(headers: dict[str, FreeJson]) -> dict[str, FreeJson]:
     taken = sorted(OWN_HEADERS & set(headers))
     if taken:
         raise ValueError(f"{taken[0]!r} is a header of Celery's or Minutehand's own; rename it")
@@ -47,28 +52,57 @@ def _headers(headers: dict[str, JsonValue]) -> dict[str, JsonValue]:
     return headers
 
 
+def _amqp_name(value: object) -> str:
+    is_text = isinstance(value, str) and value.isprintable()
+    if is_text and 0 < len(str(value).encode(errors="replace")) <= AMQP_MOST:
+        return str(value)
+    raise ValueError(f"write a text of 1 to {AMQP_MOST} bytes")
+
+
+AmqpName = Annotated[str, BeforeValidator(_amqp_name)]
+
+
 # A field called `kwargs` collides with the **kwargs that mypy's plugin gives to __init__.
 class CeleryTaskParameters(Document):  # type: ignore[no-redef]
     """A task of the user's Celery application.
 
     `in_doubt` is what to do if it is uncertain whether the broker took the message. A message that
-    has waited for longer than `expires` starts nothing.
+    has waited for longer than `expires` starts nothing. With `exchange` and `routing_key`, the
+    broker finds its queues.
     """
 
     task: Name
-    args: Annotated[tuple[JsonValue, ...], BeforeValidator(_arguments)] = ()
-    kwargs: dict[str, JsonValue] = Field(default_factory=dict)
+    args: Annotated[tuple[FreeJson, ...], BeforeValidator(_arguments)] = ()
+    kwargs: dict[str, FreeJson] = Field(default_factory=dict)
     queue: CeleryQueue | None = None
     in_doubt: Annotated[
         Literal["leave", "send_again"], BeforeValidator(one_of("leave", "send_again"))
     ] = "leave"
     priority: Annotated[int | None, BeforeValidator(partial(parse_whole, least=0, most=255))] = None
-    headers: Annotated[dict[str, JsonValue], AfterValidator(_headers)] = Field(default_factory=dict)
+    headers: Annotated[dict[str, FreeJson], AfterValidator(_headers)] = Field(default_factory=dict)
     expires: Annotated[
         timedelta | None,
         BeforeValidator(partial(parse_span, most=LONGEST_WAIT, seconds_allowed=True)),
         AS_ISO_OR_NULL,
     ] = None
+    exchange: AmqpName | None = None
+    routing_key: AmqpName | None = None
+
+    @classmethod
+    def contradictions(cls, raw: Mapping[str, Any], _reading: Reading, /) -> list[InitErrorDetails]:
+        """Return the faults of a route: an exchange and a routing key, and no queue."""
+        given = raw.get("exchange") is not None, raw.get("routing_key") is not None
+        found = []
+        if given == (True, False):
+            remedy = "needs routing_key beside it; a fanout exchange ignores its value"
+            found.append(line_error(("exchange",), raw["exchange"], remedy))
+        if given == (False, True):
+            remedy = 'needs exchange beside it; to name a queue, write "queue"'
+            found.append(line_error(("routing_key",), raw["routing_key"], remedy))
+        if any(given) and raw.get("queue") is not None:
+            remedy = "has no effect beside exchange and routing_key; write either"
+            found.append(line_error(("queue",), raw["queue"], remedy))
+        return found
 
 
 def _hand_over(parameters: Mapping[str, Any]) -> tuple[HandOver, str | None]:
@@ -81,8 +115,10 @@ def _hand_over(parameters: Mapping[str, Any]) -> tuple[HandOver, str | None]:
         read.priority,
         read.headers,
         read.expires,
+        read.exchange,
+        read.routing_key or "",
     )
-    return handed, read.queue
+    return handed, handed.route or read.queue
 
 
 @step(

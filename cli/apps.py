@@ -7,12 +7,12 @@ from typing import Annotated, Any
 import typer
 
 from cli.app_data import data
-from cli.arguments import Door, DryRun, door, existing, existing_here
+from cli.arguments import Door, DryRun, door, existing, existing_here, here
 from cli.render import show
 from cli.tree import group
 from models.errors import InvalidDocument, Problem, Refused
 from views import apps
-from views.apps import changes, grants
+from views.apps import calendar_file, changes, grants
 from views.files import Document, read_all, read_documents
 
 commands = group("Small apps: tenants with data, users and actions.")
@@ -80,6 +80,9 @@ def grant(  # noqa: PLR0917 - typer passes them by name
     mail: Annotated[Given, _granting("Mail address of hooks, or a pattern")] = None,
     tasks: Annotated[Given, _granting("Task of your Celery application, or a pattern")] = None,
     queues: Annotated[Given, _granting("Queue beside quick, heavy and default")] = None,
+    exchanges: Annotated[
+        Given, _granting("Exchange of your application's broker, or a pattern")
+    ] = None,
     steps: Annotated[Given, _granting("Step of your own, or a pattern")] = None,
     programs: Annotated[
         Given, _granting("Program of the step `command`, a pattern, or shell", "--commands")
@@ -95,7 +98,8 @@ def grant(  # noqa: PLR0917 - typer passes them by name
     """
     kinds = {
         "files": files, "connections": connections, "readers": readers, "env": env, "mail": mail,
-        "tasks": tasks, "queues": queues, "steps": steps, "commands": programs,
+        "tasks": tasks, "queues": queues, "exchanges": exchanges, "steps": steps,
+        "commands": programs,
     }  # fmt: skip
     lists = {kind: names for kind, names in kinds.items() if names is not None}
     opened = existing(context)
@@ -109,6 +113,17 @@ def grant(  # noqa: PLR0917 - typer passes them by name
 def hook_secret(context: typer.Context, name: Name) -> None:
     """Print the secret that signs the webhooks of a small app, for their receivers."""
     show(context, grants.hook_secret(existing_here(context), name))
+
+
+@commands.command("calendar")
+def calendar(
+    context: typer.Context,
+    file: Annotated[Path, typer.Argument(help="An iCalendar file, - for standard input.")],
+    years: Annotated[int, typer.Option(min=1, max=20, help="How far ahead to read.")] = 3,
+) -> None:
+    """Print the events of an iCalendar file as a list for `calendars` or `except`."""
+    here(context)
+    show(context, calendar_file.entries_of(file, years))
 
 
 @commands.command("delete")

@@ -7,10 +7,12 @@ from typing import Annotated
 
 import typer
 
+from broker.celery_rules import rules_of
 from cli.arguments import door, of
 from cli.render import show
 from cli.tree import group
 from models.errors import Refused as TooLong
+from moving.celery_work import check_exchange
 from moving.entries import Entry, Refused
 from moving.foreign_database import foreign_database
 from runtime.clock import utc_now
@@ -218,7 +220,10 @@ def _import(
 ) -> None:
     from cli.texts.moving import report
 
-    made = moving.imported(of(context), entries, cut_over)
+    # The broker of a server elsewhere is known to the server only.
+    has_exchanges = of(context).server is not None or rules_of(of(context).settings).has_exchanges
+    checked = (check_exchange(one, has_exchanges=has_exchanges) for one in entries)
+    made = moving.imported(of(context), checked, cut_over)
     if not of(context).as_json:
         for line in report(made, is_stored=apply):
             sys.stderr.write(f"{visible_line(line)}\n")

@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from cli.arguments import door, existing
+from cli.all_apps import show_list
+from cli.arguments import AllApps, door, existing
 from cli.render import show
 from cli.tree import group as group_of
 from models.errors import Refused
@@ -43,9 +44,10 @@ def import_jobs(
 def list_jobs(
     context: typer.Context,
     limit: Annotated[int | None, typer.Option(min=1, help="How many to list.")] = None,
+    all_apps: AllApps = False,
 ) -> None:
     """List the jobs of the small app."""
-    show(context, existing(context).ask(jobs.list_jobs, limit))
+    show_list(context, jobs.list_jobs, limit, all_apps=all_apps)
 
 
 @commands.command("delete")

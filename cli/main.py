@@ -18,7 +18,7 @@ from cli.render import print_error, print_line
 from cli.tree import Tree, hoisted
 from models.errors import InvalidDocument, NotFound, Refused, SchedulerError
 from runtime.folders import work_privately
-from runtime.log_lines import LineFormatter
+from runtime.logs.lines import LineFormatter
 
 FAILED = 1
 REFUSED = 2

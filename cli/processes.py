@@ -2,7 +2,6 @@
 
 import os
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +10,7 @@ import typer
 from cli.arguments import existing_here, here
 from cli.render import show
 from models.errors import Refused
+from runtime.clock import utc_now
 from runtime.folders import caller_umask
 from runtime.visible import visible_line
 from views import installation as opened
@@ -40,6 +40,16 @@ def up(
     from processes.up import up as run
 
     run(here(context), load_demo=load_demo, run_now=run_now)
+
+
+def down(context: typer.Context) -> None:
+    """Stop what `up` started for this home folder, from another terminal."""
+    from processes.up import down as stop
+
+    settings = here(context).settings
+    pid = stop(settings)
+    found = f"stopped minutehand up (pid {pid})" if pid else "nothing of minutehand up runs"
+    sys.stdout.write(visible_line(f"{found} on {settings.home}") + "\n")
 
 
 def daemon(
@@ -114,25 +124,19 @@ def execute(
 ) -> None:
     """Run a program in the foreground and record it as an operation of an action.
 
-    For programs that cron starts. The program runs even if the database is unavailable; its exit
-    code is that of this command. A new name makes a paused action.
+    For programs that cron starts. The program runs even if the database is unavailable, and starts
+    within five seconds; its exit code is that of this command. A new name makes a paused action.
     """
-    from processes.foreground import Foreground
+    from processes.foreground import Foreground, Recording
 
-    recorded = _recorded(context, name, program)
-    raise typer.Exit(Foreground(program, recorded, _warn).run(caller_umask()))
+    began_at, folder = utc_now(), os.getcwd()
 
-
-def _recorded(context: typer.Context, name: str, program: Sequence[str]) -> "Recorded | None":
-    try:
+    def begin() -> "Recorded":
         from views.moving.foreign_runs import begin
 
-        return begin(existing_here(context), name, program, os.getcwd())
-    except Exception as error:  # the program runs, whatever keeps it off the record
-        from processes.foreground import first_line
+        return begin(existing_here(context), name, program, folder, began_at)
 
-        _warn(f"this run is not recorded: {first_line(error)}")
-        return None
+    raise typer.Exit(Foreground(program, Recording(begin), _warn).run(caller_umask()))
 
 
 def _warn(text: str) -> None:

@@ -20,7 +20,16 @@ def simulate(
         list[str] | None,
         typer.Option(help="FROM/TO: no ticks in [from, to); may be repeated."),
     ] = None,
-    zone: Annotated[str, typer.Option(help="Zone of instants and rules without one.")] = "UTC",
+    zone: Annotated[
+        str | None,
+        typer.Option(
+            help="Zone of instants and rules without one (default: of the small app, or UTC)."
+        ),
+    ] = None,
+    small_app: Annotated[
+        Path | None,
+        typer.Option(help="File of the small app, whose zone and calendars hold."),
+    ] = None,
     limit: Annotated[
         int, typer.Option(min=0, help="How many lines of the timeline to show.")
     ] = 100,
@@ -29,5 +38,5 @@ def simulate(
     ] = False,
 ) -> None:
     """Show what would be sent in [from, to), and check expectations. Uses no database."""
-    asked = Asked(files, since, until, down or (), zone, limit, check)
+    asked = Asked(files, since, until, down or (), zone, limit, check, small_app)
     show(context, simulation(here(context), asked))

@@ -6,22 +6,26 @@ from typing import Annotated
 
 import typer
 
-from cli.arguments import existing
+from cli.all_apps import show_list
+from cli.arguments import AllApps, existing
 from cli.render import show
 from cli.tree import group
 from models.errors import Refused
-from views import templates
+from views import summary, templates
 
 commands = group("Mail templates of a small app.")
 
 Name = Annotated[str, typer.Argument(help="The template's name.", metavar="NAME")]
 User = Annotated[str | None, typer.Option(help="User to show (default: sample values).")]
 
+Html = Annotated[Path | None, typer.Option(help="Write the HTML part to this file; - is stdout.")]
+TextAlone = Annotated[bool, typer.Option("--text", help="Print only the text part.")]
+
 
 @commands.command("list")
-def list_templates(context: typer.Context) -> None:
+def list_templates(context: typer.Context, all_apps: AllApps = False) -> None:
     """List the templates of the small app and the number of their problems."""
-    show(context, existing(context).ask(templates.list_templates))
+    show_list(context, templates.list_templates, all_apps=all_apps)
 
 
 @commands.command("preview")
@@ -30,22 +34,39 @@ def preview(
     name: Name,
     *,
     user: User = None,
-    html: Annotated[
-        Path | None, typer.Option(help="Write the HTML part to this file; - is stdout.")
-    ] = None,
-    text: Annotated[bool, typer.Option("--text", help="Print only the text part.")] = False,
+    html: Html = None,
+    text: TextAlone = False,
 ) -> None:
     """Show a template with a user's values. Nothing is sent or stored."""
-    opened = existing(context)
-    if html is not None and text:
-        raise Refused("--html and --text cannot be combined; choose one")
-    made = opened.ask(templates.preview, name, user)
+    _one_of(html, text)
+    made = existing(context).ask(templates.preview, name, user)
     if html is None:
         show(context, made, text_alone=text)
-    elif str(html) == "-":
-        sys.stdout.write(templates.html_of(made))
     else:
-        show(context, templates.write_html(made, html))
+        _write(context, name, templates.html_of(made), html)
+
+
+@commands.command("summary")
+def preview_summary(context: typer.Context, html: Html = None, text: TextAlone = False) -> None:
+    """Show the executive summary as it would be mailed now. Nothing is sent or stored."""
+    _one_of(html, text)
+    made = existing(context).ask(summary.preview)
+    if html is None:
+        show(context, made, text_alone=text)
+    else:
+        _write(context, "summary", made.html, html)
+
+
+def _one_of(html: Path | None, text: bool) -> None:
+    if html is not None and text:
+        raise Refused("--html and --text cannot be combined; choose one")
+
+
+def _write(context: typer.Context, name: str, page: str, file: Path) -> None:
+    if str(file) == "-":
+        sys.stdout.write(page)
+    else:
+        show(context, templates.write_html(name, page, file))
 
 
 @commands.command("send-test")

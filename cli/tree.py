@@ -36,6 +36,7 @@ COMMANDS: Places = {
     "exec": ("processes:execute", "Run a program for another scheduler, on record."),
     "init": ("processes:init", "Write a commented action and settings to begin with."),
     "up": ("processes:up", "Run broker, daemon, workers and the API here."),
+    "down": ("processes:down", "Stop what `up` started, from another terminal."),
     "daemon": ("processes:daemon", "Run the daemon, which sends what is due."),
     "worker": ("processes:worker", "Run a Celery worker that executes operations."),
     "web": ("processes:web", "Serve the HTTP API and the dashboard."),
@@ -43,6 +44,8 @@ COMMANDS: Places = {
     "completion": ("completion:completion", "Print the completion script of a shell."),
     "migrate": ("processes:migrate", "Upgrade the database to this release."),
     "status": ("status:status", "Show the daemon, workers, and operations of the last day."),
+    "pause": ("quiet:pause", "Begin a quiet period: record what is due, and send it later."),
+    "resume": ("quiet:resume", "End the quiet period."),
     "simulate": (
         "simulate:simulate",
         "Show what would be sent in a range, without a database.",

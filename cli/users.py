@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from cli.arguments import door, existing
+from cli.all_apps import show_list
+from cli.arguments import AllApps, door, existing
 from cli.render import show
 from cli.tree import group as group_of
 from models.users import read_user_rows
@@ -62,9 +63,9 @@ def import_users(
 
 
 @commands.command("list")
-def list_users(context: typer.Context) -> None:
+def list_users(context: typer.Context, all_apps: AllApps = False) -> None:
     """List the users of the small app."""
-    show(context, existing(context).ask(users.list_users))
+    show_list(context, users.list_users, all_apps=all_apps)
 
 
 @commands.command("show")

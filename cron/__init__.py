@@ -1,5 +1,6 @@
 """Cron rules, IANA time zones and the sun to instants: pure, independent of all else."""
 
+from cron.blackout import Blackout, Span, Window, YearlyDay, blackout
 from cron.daylight import ClockChange, clock_changes
 from cron.errors import InvalidRule
 from cron.rule import oversized_steps
@@ -14,11 +15,16 @@ KERNEL_VERSION: int = 1
 
 __all__ = [
     "KERNEL_VERSION",
+    "Blackout",
     "ClockChange",
     "CronSchedule",
     "InvalidRule",
     "SolarEvent",
     "SolarSchedule",
+    "Span",
+    "Window",
+    "YearlyDay",
+    "blackout",
     "clock_changes",
     "in_words",
     "oversized_steps",

@@ -4,18 +4,18 @@ import json
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field, JsonValue
+from pydantic import AfterValidator, Field
 
 from minutehand.steps import StepContext, step
 from models.document import Document
 from models.errors import UnknownStep
 from models.job import JOB, Job
-from models.values import Url
+from models.values import FreeJson, Url
 
 LONGEST_META = 4 * 1024
 
 
-def _short_enough(meta: dict[str, JsonValue]) -> dict[str, JsonValue]:
+def _short_enough(meta: dict[str, FreeJson]) -> dict[str, FreeJson]:
     length = len(json.dumps(meta, ensure_ascii=False, separators=(",", ":")).encode())
     if length > LONGEST_META:
         raise ValueError(f"is too long ({length} bytes as JSON); write at most {LONGEST_META}")
@@ -26,7 +26,7 @@ class JobParameters(Document):
     """The URL of the work, and what its worker gets with it."""
 
     url: Url
-    meta: Annotated[dict[str, JsonValue], AfterValidator(_short_enough)] = Field(
+    meta: Annotated[dict[str, FreeJson], AfterValidator(_short_enough)] = Field(
         default_factory=dict
     )
 

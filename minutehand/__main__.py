@@ -38,7 +38,10 @@ def main() -> None:
         sys.exit(CLIENT_ALONE)
     from cli.main import run
 
-    sys.exit(run(sys.argv[1:]))
+    code = run(sys.argv[1:])
+    # The end of a command looks for garbage once more, among all that its start made.
+    gc.freeze()
+    sys.exit(code)
 
 
 if __name__ == "__main__":

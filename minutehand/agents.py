@@ -6,6 +6,7 @@ It therefore imports nothing of ours but this light package.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import logging
 import os
@@ -73,7 +74,10 @@ class AgentProcess(Agent):
         worker: dict[str, Any],
         wait_s: float,
     ) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="minutehand-"))
+        self.folder = Path(tempfile.mkdtemp(prefix=f"minutehand-{os.getuid()}-agent-"))
+        # While the lock is held, no start of Minutehand removes the folder: runtime/scratch.py.
+        self._held = os.open(self.folder, os.O_RDONLY)
+        fcntl.flock(self._held, fcntl.LOCK_EX | fcntl.LOCK_NB)
         super().__init__(str(self.folder / "agent.sock"), wait_s)
         at_home = [] if home is None else ["--home", str(Path(home).absolute())]
         self._program = program
@@ -101,6 +105,7 @@ class AgentProcess(Agent):
                 process.kill()
                 process.wait()
         shutil.rmtree(self.folder, ignore_errors=True)
+        os.close(self._held)
 
     def _answers(self) -> bool:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:

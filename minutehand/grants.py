@@ -10,8 +10,9 @@ from pathlib import PurePosixPath
 from typing import Literal
 
 Kind = Literal[
-    "files", "connections", "readers", "env", "mail", "tasks", "queues", "steps", "commands"
-]
+    "files", "connections", "readers", "env", "mail", "tasks", "queues", "exchanges", "steps",
+    "commands",
+]  # fmt: skip
 ALL = "*"
 
 
@@ -21,8 +22,9 @@ class Grants:
 
     Each list holds names or patterns (`shop.*`): folders beneath the data root, connections,
     readers, variables and files of secrets, addresses of hooks, tasks of the Celery application,
-    queues beside `quick`, `heavy` and `default`, steps that are not built in, and programs of the
-    step `command` (`shell` is any line of shell).
+    queues beside `quick`, `heavy` and `default`, exchanges of the Celery application's broker
+    (each may lead to any queue), steps that are not built in, and programs of the step `command`
+    (`shell` is any line of shell).
     """
 
     files: tuple[str, ...] = ()
@@ -32,6 +34,7 @@ class Grants:
     mail: tuple[str, ...] = ()
     tasks: tuple[str, ...] = ()
     queues: tuple[str, ...] = ()
+    exchanges: tuple[str, ...] = ()
     steps: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
 

@@ -17,6 +17,10 @@ DEFAULT_QUEUE = "celery"
 # The prefix of Minutehand's own queues in the broker: an application that shares the broker may use
 # any other name.
 QUEUE_PREFIX = "minutehand."
+# Those of its own exchanges there, which carry control commands and answers.
+EXCHANGE_PREFIXES = ("minutehand", "reply.minutehand")
+# Between exchange and routing key where a queue is shown; no queue has it in its name.
+BY_EXCHANGE = "/"
 SETTING = "SCHED_CELERY_TASKS"
 # The tasks of Minutehand's own workers; `broker.names` uses these names.
 OWN_TASKS = frozenset(
@@ -44,17 +48,27 @@ class HandOver:
     headers: dict[str, JsonValue] = field(default_factory=dict)
     # How long after its sending a message may wait for its task to start.
     expires: timedelta | None = None
+    # Of the application's broker: leads the message to its queues by the routing key.
+    exchange: str | None = None
+    routing_key: str = ""
+
+    @property
+    def route(self) -> str | None:
+        """What stands for the queue of a message that an exchange routes; None without one."""
+        return self.exchange and f"{self.exchange}{BY_EXCHANGE}{self.routing_key}"
 
 
 @dataclass(frozen=True, slots=True)
 class CeleryRules:
     """What an installation lets actions send: names or patterns of tasks.
 
-    On a shared broker, queues of Minutehand's own workers are refused.
+    On a shared broker, queues of Minutehand's own workers are refused, and its exchanges.
     """
 
     tasks: tuple[str, ...] = ()
     shares_broker: bool = True
+    # Whether the application's broker is one of AMQP.
+    has_exchanges: bool = True
     # What the small app may send, of these.
     grants: Grants = EVERYTHING
 
@@ -77,6 +91,22 @@ class CeleryRules:
         what = f"allows {', '.join(self.tasks)} only" if self.tasks else "allows no task"
         return f"{SETTING} {what}; add the name, or a pattern such as shop.tasks.*, to that setting"
 
+    def why_not_sent(self, handed: HandOver) -> str | None:
+        """Return why a task may not be sent as its plan says, None if it may."""
+        if not self.allows(handed.task):
+            return self.why_not(handed.task)
+        why = None if handed.exchange is None else self.why_not_by(handed.exchange)
+        return None if why is None else f"its exchange {handed.exchange!r} {why}"
+
+    def why_not_by(self, exchange: str) -> str | None:
+        """Return why no task may be sent by an exchange, None if it may."""
+        if not self.has_exchanges:
+            return NO_EXCHANGES
+        if self.shares_broker and exchange.startswith(EXCHANGE_PREFIXES):
+            return "is one of Minutehand's own; name one of your application"
+        is_granted = self.grants.allows("exchanges", exchange)
+        return None if is_granted else not_granted("exchanges", exchange)
+
     def reserves(self, queue: object) -> bool:
         """Return whether `queue` is the name of a queue of Minutehand's own workers."""
         return self.shares_broker and isinstance(queue, str) and queue.startswith(QUEUE_PREFIX)
@@ -98,13 +128,23 @@ def refusals(document: object, rules: CeleryRules, step: str) -> list[Problem]:
     found = []
     if isinstance(task, str) and not rules.allows(task):
         found.append(Problem(f"{path}.task", task, rules.why_not(task)))
-    if rules.reserves(queue):
+    exchange = parameters.get("exchange")
+    if isinstance(exchange, str):
+        why, other = rules.why_not_by(exchange), _policy_queue(document)
+        found += [Problem(f"{path}.exchange", exchange, why)] if why else []
+        found += [Problem("policy.queue", other, BESIDE_EXCHANGE)] if other is not None else []
+    elif rules.reserves(queue):
         found.append(Problem(f"{path}.queue", queue, OURS))
     elif queue is None and rules.reserves(other := _policy_queue(document)):
         found.append(Problem("policy.queue", other, OURS))
     return found
 
 
+NO_EXCHANGES = (
+    "needs a broker of AMQP such as RabbitMQ, and that of the application is another; leave out "
+    'exchange and routing_key, and write the queue as "queue"'
+)
+BESIDE_EXCHANGE = "has no effect beside celery_task.exchange, which routes the message; remove one"
 OURS = (
     f"names a queue of Minutehand's own workers, which do not know this task ({QUEUE_PREFIX}…); "
     "name one that your application's workers listen to"

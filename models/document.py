@@ -109,7 +109,7 @@ def read_document(
 
     A value that no store can keep is a problem too, also inside free JSON.
     """
-    unkept = list(unstorable(document))
+    unkept = unstorable(document)
     if any(problem.remedy == TOO_DEEP for problem in unkept):
         return None, unkept
     try:

@@ -3,7 +3,9 @@
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
+from itertools import accumulate
 from typing import Any
 
 from models.errors import InvalidDocument, Problem
@@ -29,6 +31,9 @@ _REMEDIES = {
     "Unterminated": "close the text with a double quote",
     "Extra data": "remove what follows the end of the document",
 }
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+_BETWEEN_BRACKETS = re.compile(r"[^\[\]{}]++")
+_STEPS = {"[": 1, "{": 1, "]": -1, "}": -1}
 _WIDE_NUMBER = re.compile(r"-?[0-9]{20,}")
 
 
@@ -61,17 +66,41 @@ def read_json(text: str | bytes, *, longest: int | None = LONGEST_DOCUMENT) -> o
     return value
 
 
-def unstorable(value: object, loc: tuple[int | str, ...] = ()) -> Iterator[Problem]:
-    """Yield a problem for each part of `value` that is not JSON, or that no store can keep."""
+def unstorable(value: object) -> list[Problem]:
+    """Return a problem for each part of `value` that is not JSON, or that no store can keep."""
+    # Paths cost more than the checks: they are built only for a value that has a fault.
+    return [] if _is_storable(value) else list(_faults(value, ()))
+
+
+def _is_storable(value: object) -> bool:
+    level: list[Any] = [value]
+    for _ in range(DEEPEST + 1):
+        inner: list[Any] = []
+        for item in level:
+            kind = type(item)
+            if kind is dict:
+                if not {*map(type, item)} <= {str}:
+                    return False
+                inner.extend(item)
+                inner.extend(item.values())
+            elif kind is list:
+                inner.extend(item)
+            elif _unstorable_scalar(item):
+                return False
+        level = inner
+    return not level
+
+
+def _faults(value: object, loc: tuple[int | str, ...]) -> Iterator[Problem]:
     if len(loc) > DEEPEST:
         yield Problem(path_of(loc), None, TOO_DEEP)
     elif isinstance(value, Mapping):
         for key, item in value.items():
             yield from _unstorable_key(key, loc)
-            yield from unstorable(item, (*loc, str(key)))
+            yield from _faults(item, (*loc, str(key)))
     elif isinstance(value, list | tuple):
         for number, item in enumerate(value):
-            yield from unstorable(item, (*loc, number))
+            yield from _faults(item, (*loc, number))
     else:
         remedy = _unstorable_scalar(value)
         if remedy:
@@ -86,7 +115,7 @@ def _unstorable_key(key: object, loc: tuple[int | str, ...]) -> Iterator[Problem
 
 def _unstorable_scalar(value: object) -> str | None:
     if isinstance(value, str):
-        bad = "\0" in value or any("\ud800" <= char <= "\udfff" for char in value)
+        bad = _UNSTORABLE.search(value)
         return "holds a character that cannot be stored; remove it" if bad else None
     if isinstance(value, float):
         return None if math.isfinite(value) else "write a finite number"
@@ -110,22 +139,15 @@ def _decoded(text: str | bytes, longest: int | None) -> str:
 
 
 def _depth(text: str) -> int:
-    deepest = depth = 0
-    for char in _STRING.sub("", text):
-        if char in "[{":
-            depth += 1
-            deepest = max(deepest, depth)
-        elif char in "]}":
-            depth -= 1
-    return deepest
+    brackets = _BETWEEN_BRACKETS.sub("", _STRING.sub("", text))
+    return max(accumulate(map(_STEPS.__getitem__, brackets)), default=0)
 
 
 def _object(pairs: list[tuple[str, Any]], repeated: list[str]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in found:
-            repeated.append(key)
-        found[key] = value
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        counts = Counter(key for key, _ in pairs)
+        repeated.extend(key for key, count in counts.items() if count > 1)
     return found
 
 

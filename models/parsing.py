@@ -18,18 +18,27 @@ LEAST_TICK = timedelta(seconds=5)
 class KnownSteps(dict[str, StepSpec]):
     """The steps of a process by name.
 
-    `failures` holds one sentence for each module that could not be loaded.
+    `failures` holds one sentence for each module that could not be loaded. `lacking` names the
+    extras that no worker has: an action that needs one is refused.
     """
 
-    def __init__(self, specs: Steps, failures: Sequence[str] = ()) -> None:
+    def __init__(
+        self, specs: Steps, failures: Sequence[str] = (), lacking: Collection[str] = ()
+    ) -> None:
         super().__init__(specs)
         self.failures = tuple(failures)
+        self.lacking = frozenset(lacking)
 
 
 def why_unknown(steps: Steps) -> str:
     """Return the text to add to "is not known": the modules that failed to load."""
     failures = steps.failures if isinstance(steps, KnownSteps) else ()
     return "".join(f"; {failure}" for failure in failures)
+
+
+def lacking(steps: Steps) -> frozenset[str]:
+    """Return the extras that no worker has."""
+    return steps.lacking if isinstance(steps, KnownSteps) else frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +62,8 @@ class ParseContext:
     grants: Grants = EVERYTHING
     # Programs that the settings allow; None leaves that check to the worker.
     commands: tuple[str, ...] | None = ()
+    # The small app's calendars by name, each a list of entries of `except`.
+    calendars: Mapping[str, Sequence[object]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +81,7 @@ class Reading:
     kept_due_dates: frozenset[datetime] = frozenset()
     tick: timedelta = timedelta(seconds=1)
     tolerant: bool = False
+    calendars: Mapping[str, Sequence[object]] = field(default_factory=dict)
 
 
 PLAIN = Reading()
@@ -84,6 +96,9 @@ def reading_of(info: ValidationInfo) -> Reading:
 _MEANT: Mapping[str, tuple[str, ...]] = {
     "bash": ("command",), "exec": ("command",), "program": ("command",), "script": ("command",),
     "sh": ("command",), "shell": ("command",), "subprocess": ("command",),
+    "blackout": ("except",), "blackouts": ("except",), "calendar": ("except",),
+    "exceptions": ("except",), "exclude": ("except",), "excluded": ("except",),
+    "holidays": ("except",), "skip": ("except",),
     "addresses": ("users",), "arguments": ("args",), "autoretry": ("retry",),
     "backofflimit": ("retry",), "catchup": ("catch_up",), "clocked": ("due_date",),
     "coalesce": ("catch_up",), "comment": ("description",), "concurrency": ("overlap",),

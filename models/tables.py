@@ -544,3 +544,15 @@ installation = sa.Table(
     sa.Column("key", sa.Text, primary_key=True),
     _text("value"),
 )
+
+# What only grows: models/store/totals/. A row is one counter, or a part of one histogram.
+totals = sa.Table(
+    "totals",
+    metadata,
+    # 0 for the whole installation; a total outlives its small app.
+    sa.Column("small_app_id", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("label", sa.Text, primary_key=True),
+    sa.Column("part", sa.Text, primary_key=True),
+    sa.Column("amount", Number, nullable=False),
+)

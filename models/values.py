@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
 from dateutil.parser import isoparse
@@ -38,6 +38,9 @@ class NameOf:
 
 
 Hashed = TypeVar("Hashed")
+# A part of a document that may hold any JSON. `read_document` checks the whole document for what is
+# no JSON, in a tenth of the time that pydantic's JsonValue takes.
+FreeJson: TypeAlias = Any
 LONGEST_NAME = 200
 LONGEST_TEXT = 10_000
 LONGEST_URL = 2_000

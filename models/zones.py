@@ -1,5 +1,6 @@
 """Zone names in documents, and wall-clock times as instants."""
 
+from bisect import bisect_right
 from datetime import UTC, datetime, timedelta
 
 from cron import InvalidRule
@@ -42,7 +43,10 @@ def instant_of(wall: datetime, zone: str) -> datetime:
     Raises ValueError for a time outside 1970 to 2199.
     """
     shown = int((wall - _WALL_ORIGIN).total_seconds())
-    for stretch in zone_named(zone).wildcard:
+    known = zone_named(zone)
+    # A zone's clock is less than two days from UTC.
+    since = shown - int((_EPOCH.replace(tzinfo=None) - _WALL_ORIGIN).total_seconds()) - 2 * 86_400
+    for stretch in known.wildcard[max(bisect_right(known.starts, since) - 1, 0) :]:
         if shown - stretch.shift < stretch.end:
             second = max(shown - stretch.shift, stretch.start)
             break

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
+from functools import partial
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, JsonValue
@@ -14,7 +15,7 @@ from models.values import Flag, parse_list, parse_text
 from moving.celery_fires import CrontabFires
 from moving.celery_rules import Crontab
 from moving.celery_work import POLICY, work_of
-from moving.entries import CannotMove, Entry, Refused, check_said
+from moving.entries import CannotMove, Entry, Refused, check_said, entry_or_refused
 
 VERSION = 1
 OWNER = "import:beat"
@@ -58,10 +59,7 @@ def entries_of(document: object, file: str) -> Iterator[Entry | Refused]:
         raise InvalidDocument([Problem("minutehand_beat", read.minutehand_beat, remedy)])
     for number, one in enumerate(read.entries):
         where = f"{file} entries[{number}]"
-        try:
-            yield entry_of(one, where, read.timezone, OWNER)
-        except CannotMove as error:
-            yield Refused(one.name, where, error.why, error.instead)
+        yield entry_or_refused(one.name, where, partial(entry_of, one, where, read.timezone, OWNER))
 
 
 def entry_of(one: BeatEntry, where: str, zone: str, owner: str) -> Entry:

@@ -4,14 +4,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from celery_steps.celery_task import STEP
-from moving.entries import CannotMove
+from moving.entries import Entry, Refused
 
 # As beat does: it sends whether or not the last run has ended.
 POLICY: Mapping[str, Any] = {"overlap": "allow"}
 DEFAULT_QUEUE = "celery"
 # Options that the step has under the same name.
 CARRIED = ("priority", "headers", "expires")
-# What names a queue in another way, and is not needed beside one.
+# Together they route a message, whatever its queue; either alone has no effect.
 ROUTE = ("exchange", "routing_key")
 # Options that change nothing in a message of the step: it is JSON, persistent, and is not resent.
 WITHOUT_EFFECT = {
@@ -32,7 +32,7 @@ def work_of(
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Return the operations of a task with beat's options, and what they leave out.
 
-    Raises CannotMove for a message whose queue is not known.
+    The options name a queue, unless it is Celery's default.
     """
     given = {name: value for name, value in options.items() if value not in (None, "", {}, [])}
     step: dict[str, Any] = {"task": task}
@@ -40,33 +40,29 @@ def work_of(
         step["args"] = list(args)
     if kwargs:
         step["kwargs"] = dict(kwargs)
-    queue = _queue(given)
-    if queue != DEFAULT_QUEUE:
+    if set(ROUTE) <= set(given):
+        step |= {name: str(given[name]) for name in ROUTE}
+    elif (queue := str(given.get("queue", DEFAULT_QUEUE))) != DEFAULT_QUEUE:
         step["queue"] = queue
     step |= {name: given[name] for name in CARRIED if name in given}
     return {STEP: step}, tuple(_left_out(given))
 
 
-def _queue(options: Mapping[str, Any]) -> str:
-    queue = options.get("queue")
-    # Either of the two alone has no effect.
-    if queue is None and set(ROUTE) <= set(options):
-        shown = ", ".join(f"{name} {options[name]!r}" for name in ROUTE)
-        why = f"its message is routed by {shown}, which the step celery_task cannot do"
-        raise CannotMove(why, "name the queue that the message arrives in as its option `queue`")
-    return DEFAULT_QUEUE if queue is None else str(queue)
+def check_exchange(entry: Entry | Refused, *, has_exchanges: bool) -> Entry | Refused:
+    """Return the entry, refused if it needs an exchange and the broker has none."""
+    step = {} if isinstance(entry, Refused) else entry.operations.get(STEP, {})
+    if has_exchanges or "exchange" not in step:
+        return entry
+    shown = ", ".join(f"{name} {step[name]!r}" for name in ROUTE)
+    why = f"its message is routed by {shown}, and the broker of the application has no exchanges"
+    instead = "leave them out, and name the queue that the message arrives in as its option `queue`"
+    return Refused(entry.name, entry.where, why, instead)
 
 
 def _left_out(options: Mapping[str, Any]) -> list[str]:
-    found = []
-    for name, value in options.items():
-        if name in {"queue", *CARRIED} or value in WITHOUT_EFFECT.get(name, ()):
-            continue
-        if name in ROUTE and not set(ROUTE) <= set(options):
-            continue
-        if name in ROUTE:
-            shown = f"{name} {value!r} is left out: the message goes to its queue directly"
-        else:
-            shown = f"the option {name} {value!r} is not carried over"
-        found.append(shown)
-    return found
+    carried = {"queue", *CARRIED, *ROUTE}
+    return [
+        f"the option {name} {value!r} is not carried over"
+        for name, value in options.items()
+        if name not in carried and value not in WITHOUT_EFFECT.get(name, ())
+    ]

@@ -3,15 +3,13 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from uuid import UUID
 
 from models.action.plan import CronTrigger, Plan
-from models.action.schedule import schedules_of
+from models.action.schedule import NO_UID, schedules_of
 from moving.celery_fires import AROUND, changes_between
 from moving.entries import Fires
 from scheduler.occurrence import occurrences_between
 
-NO_UID = UUID(int=0)
 # An entry with more occurrences is compared around clock changes and at the beginning only: its
 # days and times are the same sets by construction.
 MOST_COMPARED = 1_000

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import sqlalchemy as sa
@@ -16,7 +17,7 @@ from moving.beat import ROUNDED, every, solar_rule
 from moving.celery_fires import CrontabFires
 from moving.celery_rules import Crontab
 from moving.celery_work import POLICY, work_of
-from moving.entries import CannotMove, Entry, Refused
+from moving.entries import CannotMove, Entry, Refused, entry_or_refused
 
 TASKS = "django_celery_beat_periodictask"
 # By the column that refers to it.
@@ -83,9 +84,8 @@ def entries_of(
     for row in tables.tasks:
         name, where = str(row.get("name")), f"{TASKS} {row['id']}"
         try:
-            yield _entry(row, tables, now, default_queue)
-        except CannotMove as error:
-            yield Refused(name, where, error.why, error.instead)
+            make = partial(_entry, row, tables, now, default_queue)
+            yield entry_or_refused(name, where, make)
         except (ArithmeticError, LookupError, TypeError, ValueError) as error:
             # SQLite keeps any value in any column.
             why = f"its rows hold what django-celery-beat does not write: {text_of(error)}"
@@ -114,7 +114,7 @@ def _entry(row: Row, tables: Tables, now: datetime, default_queue: str | None) -
 def _options(row: Row, default_queue: str | None) -> dict[str, Any]:
     names = ("queue", "exchange", "routing_key", "priority")
     options = {name: row[name] for name in names if row.get(name) is not None}
-    if not options.get("queue") and default_queue and not options.get("exchange"):
+    if not options.get("queue") and default_queue:
         options["queue"] = default_queue
     if row.get("expire_seconds") is not None:
         options["expires"] = row["expire_seconds"]

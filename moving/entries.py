@@ -1,6 +1,6 @@
 """What another scheduler has, in one form for all schedulers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
@@ -75,3 +75,11 @@ class Refused:
     where: str
     why: str
     instead: str
+
+
+def entry_or_refused(name: str, where: str, make: Callable[[], Entry]) -> Entry | Refused:
+    """Return the entry that `make` returns, refused if it raises CannotMove."""
+    try:
+        return make()
+    except CannotMove as error:
+        return Refused(name, where, error.why, error.instead)

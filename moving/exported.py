@@ -55,7 +55,10 @@ def options_of(handed: HandOver, queue: str) -> dict[str, object]:
     """Return Celery's options of a message."""
     expires = None if handed.expires is None else handed.expires.total_seconds()
     options = {"priority": handed.priority, "headers": handed.headers, "expires": expires}
-    return {"queue": queue, **{name: one for name, one in options.items() if one not in (None, {})}}
+    route: dict[str, object] = {"queue": queue}
+    if handed.exchange is not None:
+        route = {"exchange": handed.exchange, "routing_key": handed.routing_key}
+    return {**route, **{name: one for name, one in options.items() if one not in (None, {})}}
 
 
 def lost(action: ScheduledActionModel, other: str, *, keeps: Collection[str] = ()) -> Iterator[str]:

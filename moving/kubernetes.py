@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from cron import CronSchedule, InvalidRule
@@ -13,7 +14,7 @@ from models.durations import format_span
 from models.errors import Refused as RefusedCommand
 from moving.celery_rules import all_of, ranges_of
 from moving.cron_text import RULES, values_in
-from moving.entries import CannotMove, Entry, Refused
+from moving.entries import CannotMove, Entry, Refused, entry_or_refused
 from moving.wall_fires import WallFires
 
 OWNER = "import:kubernetes"
@@ -43,10 +44,7 @@ def entries_of(documents: Sequence[Any], zone: str, file: str) -> Iterator[Entry
         place = (meta.get("namespace"), meta.get("name") or f"CronJob {number + 1}")
         name = "/".join(str(part) for part in place if part not in (None, "default"))
         where = f"{file} CronJob {number + 1}"
-        try:
-            yield _entry(name, where, _mapping(one, "spec"), zone)
-        except CannotMove as error:
-            yield Refused(name, where, error.why, error.instead)
+        yield entry_or_refused(name, where, partial(_entry, name, where, one, zone))
 
 
 def _cron_jobs(document: Any) -> Iterator[Mapping[str, Any]]:
@@ -69,7 +67,8 @@ def _mapping(parent: Any, key: str) -> Mapping[str, Any]:
     return found
 
 
-def _entry(name: str, where: str, spec: Mapping[str, Any], zone: str) -> Entry:
+def _entry(name: str, where: str, cron_job: Mapping[str, Any], zone: str) -> Entry:
+    spec = _mapping(cron_job, "spec")
     job = _mapping(_mapping(spec, "jobTemplate"), "spec")
     when, fires = _when(str(spec.get("schedule") or ""), str(spec.get("timeZone") or zone))
     command, remarks = _command(job)

@@ -57,7 +57,10 @@ def _call(handed: HandOver, queue: str, celery_app: str | None) -> Program:
     if celery_app is None:
         why = f"it sends the Celery task {handed.task}"
         raise CannotMove(why, "name the application, as for celery -A, with --celery-app")
-    run = ["celery", "-A", celery_app, "call", handed.task, "--queue", queue]
+    route = ["--queue", queue]
+    if handed.exchange is not None:
+        route = ["--exchange", handed.exchange, "--routing-key", handed.routing_key]
+    run = ["celery", "-A", celery_app, "call", handed.task, *route]
     if handed.args:
         run += ["--args", json.dumps(handed.args)]
     if handed.kwargs:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import redis
@@ -10,7 +11,7 @@ from models.document import read_document
 from models.errors import Refused as RefusedCommand
 from models.parsing import Reading
 from moving.beat import BeatEntry, entry_of
-from moving.entries import CannotMove, Entry, Refused
+from moving.entries import CannotMove, Entry, Refused, entry_or_refused
 
 OWNER = "import:redbeat"
 PREFIX = "redbeat:"
@@ -50,10 +51,7 @@ def entries_of(definitions: Mapping[str, str], zone: str, queue: str) -> Iterato
     `zone` is its `timezone`, `queue` that of tasks that name none.
     """
     for key, text in definitions.items():
-        try:
-            yield _entry(text, key, zone, queue)
-        except CannotMove as error:
-            yield Refused(key, key, error.why, error.instead)
+        yield entry_or_refused(key, key, partial(_entry, text, key, zone, queue))
 
 
 def _entry(text: str, key: str, zone: str, queue: str) -> Entry:
@@ -80,10 +78,8 @@ def _entry(text: str, key: str, zone: str, queue: str) -> Entry:
 
 
 def _options(options: Any, queue: str) -> Any:
-    """Return the options of a message, with a queue if it is not routed otherwise."""
-    if not isinstance(options, dict) or "exchange" in options:
-        return options
-    return {"queue": queue, **options}
+    """Return the options of a message, with a queue for those that name none."""
+    return {"queue": queue, **options} if isinstance(options, dict) else options
 
 
 def _schedule(written: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,6 +4,7 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from models.action.policy import LONGEST_LOOK_BACK, SHORTEST_LOOK_BACK
 from models.durations import format_span
 from moving.celery_rules import Crontab, ranges_of
 from moving.cron_text import RULES, values_in
-from moving.entries import CannotMove, Entry, Refused
+from moving.entries import CannotMove, Entry, Refused, entry_or_refused
 from moving.wall_fires import WallFires
 
 OWNER = "import:systemd"
@@ -71,10 +72,7 @@ def unit_of(text: str) -> dict[str, dict[str, list[str]]]:
 
 def entry_of(file: Path, timer: Unit, service: Unit | None, zone: str) -> Entry | Refused:
     """Return the entry of a timer; `zone` is that of its machine."""
-    try:
-        return _entry(file, timer, service, zone)
-    except CannotMove as error:
-        return Refused(file.stem, file.name, error.why, error.instead)
+    return entry_or_refused(file.stem, file.name, partial(_entry, file, timer, service, zone))
 
 
 def _entry(file: Path, timer: Unit, service: Unit | None, zone: str) -> Entry:

@@ -21,7 +21,9 @@ from runtime.database import make_engine
 from runtime.folders import PRIVATE_UMASK, make_home
 from runtime.logs import set_up_logs
 from runtime.supervisor import end_with_parent
+from runtime.tracing import set_up_tracing
 from scheduler.loop import Daemon
+from scheduler.service_manager import STOPPING, notify
 from tasks.built_in import built_in_steps
 
 AT_ALONE = "--at needs --once: a daemon that runs on takes the database's clock"
@@ -44,6 +46,7 @@ def run(home: Path | None, *, once: bool = False, at: datetime | None = None) ->
     try:
         settings = load_settings(home)
         set_up_logs(settings.log, "scheduler")
+        set_up_tracing("scheduler")
         make_home(settings.home)
         configure(settings)
         engine = make_engine(settings)
@@ -74,6 +77,7 @@ def _serve(daemon: Daemon, *, once: bool, at: datetime | None) -> int:
     gc.freeze()
     logger.info("daemon %s started on %s", daemon.name, daemon.settings.shown_database_url)
     daemon.run()
+    notify(STOPPING)
     _note_stop(daemon)
     logger.info("daemon %s stopped", daemon.name)
     return 0

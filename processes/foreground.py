@@ -1,6 +1,6 @@
 """Run a program in the foreground for another scheduler, and put the run on record.
 
-Whatever the database does, the program runs: what cannot be recorded is a warning.
+Whatever the database does, the program runs, and soon: what cannot be recorded is a warning.
 """
 
 import os
@@ -22,8 +22,46 @@ OF_TERMINALS = (signal.SIGINT, signal.SIGQUIT)
 NOT_FOUND, NOT_EXECUTABLE = 127, 126
 SIGNALLED = 128
 LAST_BEAT_S = 10.0
+# How long the program waits for its record: then it is made beside the program, or after it.
+START_S = 5.0
+# Above the longest time that a database takes to answer or to fail.
+RECORD_S = 90.0
 
 Warn = Callable[[str], None]
+
+
+class Recording:
+    """The record of a run, made in a thread, because a locked database may take a minute."""
+
+    def __init__(self, begin: Callable[[], Recorded]) -> None:
+        self.recorded: Recorded | None = None
+        self._begin = begin
+        self._error: Exception = TimeoutError("the database does not answer")
+        self._start()
+
+    def _start(self) -> None:
+        self._thread = threading.Thread(target=self._try, name="recording", daemon=True)
+        self._thread.start()
+
+    def _try(self) -> None:
+        try:
+            self.recorded = self._begin()
+        except Exception as error:  # the program runs, whatever keeps it off the record
+            self._error = error
+
+    def within(self, seconds: float) -> Recorded | None:
+        """Return the record if it is made in that time."""
+        self._thread.join(seconds)
+        return self.recorded
+
+    def at_last(self) -> Recorded:
+        """Return the record, tried once more if it failed; raises why it cannot be made."""
+        if self.within(RECORD_S) is None and not self._thread.is_alive():
+            self._start()
+        recorded = self.within(RECORD_S)
+        if recorded is None:
+            raise self._error
+        return recorded
 
 
 @dataclass
@@ -31,7 +69,7 @@ class Foreground:
     """One program, its heartbeat and the signals that pass through."""
 
     program: Sequence[str]
-    recorded: Recorded | None
+    recording: Recording
     warn: Warn
     was_cancelled: bool = False
     _ended: threading.Event = field(default_factory=threading.Event)
@@ -41,21 +79,22 @@ class Foreground:
 
     def run(self, umask: int) -> int:
         """Run the program to its end; return the exit code to end with."""
-        began = monotonic()
         # Before the start: an early signal reaches the program too.
         previous = {number: signal.signal(number, self._forward) for number in _passed_on()}
         try:
-            code = self._run(umask)
+            recorded = self.recording.within(START_S)
+            began = monotonic()
+            code = self._run(umask, recorded)
         finally:
             for number, handler in previous.items():
                 signal.signal(number, handler)
         self._record_end(code, monotonic() - began)
         return SIGNALLED - code if code < 0 else code
 
-    def _run(self, umask: int) -> int:
+    def _run(self, umask: int, recorded: Recorded | None) -> int:
         environment = dict(os.environ)
-        if self.recorded is not None:
-            environment["MINUTEHAND_OPERATION_ID"] = str(self.recorded.id)
+        if recorded is not None:
+            environment["MINUTEHAND_OPERATION_ID"] = str(recorded.id)
         try:
             self._process = subprocess.Popen(self.program, env=environment, umask=umask)
         except OSError as error:
@@ -77,10 +116,9 @@ class Foreground:
             self._process.send_signal(number)
 
     def _beat(self) -> None:
-        recorded = self.recorded
-        while recorded is not None:
-            if self._ended.wait(recorded.installation.settings.worker.heartbeat_s):
-                return
+        while not self._ended.wait(self._rest_s()):
+            if (recorded := self.recording.recorded) is None:
+                continue
             try:
                 if recorded.beat() and not self.was_cancelled:
                     self.was_cancelled = True
@@ -90,11 +128,18 @@ class Foreground:
             except Exception:  # noqa: S112 - the end is recorded, or warned of
                 continue
 
+    def _rest_s(self) -> float:
+        recorded = self.recording.recorded
+        return START_S if recorded is None else recorded.installation.settings.worker.heartbeat_s
+
     def _record_end(self, code: int, duration_s: float) -> None:
-        if self.recorded is None:
+        try:
+            recorded = self.recording.at_last()
+        except Exception as error:  # as above
+            self.warn(f"this run is not recorded: {first_line(error)}")
             return
         try:
-            self.recorded.end(code, duration_s, was_cancelled=self.was_cancelled)
+            recorded.end(code, duration_s, was_cancelled=self.was_cancelled)
         except Exception as error:  # the program has run, whatever the database says
             self.warn(f"the end of this run is not recorded: {first_line(error)}")
 

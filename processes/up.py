@@ -1,9 +1,10 @@
 """`minutehand up`: broker, daemon, workers and HTTP API as children of one process."""
 
 import logging
+import os
 import signal
 import sys
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from threading import Event
 
@@ -18,7 +19,8 @@ from runtime.config import Settings
 from runtime.database import make_engine
 from runtime.embedded import broker_answers, broker_command, stop_orphan
 from runtime.logs import set_up_logs
-from runtime.supervisor import Child, folder_lock, own_command, stop_all
+from runtime.scratch import hold, sweep
+from runtime.supervisor import Child, folder_lock, lock_holder, own_command, stop_all
 from scheduler.changes import default_actions
 from scheduler.on_demand import manual
 from tasks.built_in import built_in_steps
@@ -47,6 +49,7 @@ def up(installation: Installation, *, load_demo: bool, run_now: bool) -> None:
         signal.signal(number, lambda *_: stop.set())
     with ExitStack() as stack:
         stack.enter_context(folder_lock(settings.home))
+        sweep()
         default_actions.migrate(make_engine(settings), built_in_steps())
         if load_demo:
             demo.load(installation)
@@ -73,6 +76,9 @@ def _start_broker(settings: Settings, stack: ExitStack) -> list[Child]:
     if stop_orphan(settings.socket_path):
         logger.warning("stopped a broker that an earlier start left behind")
         wait_for(lambda: not broker_answers(settings.socket_path), BROKER_STOP_S)
+    if settings.socket_path.parent != settings.home:
+        hold(settings.socket_path.parent)
+        stack.callback(_remove_if_empty, settings.socket_path.parent)
     broker = Child("broker", broker_command(settings), is_foreign=True)
     broker.start()
     stack.callback(stop_all, [broker], BROKER_STOP_S)
@@ -82,6 +88,34 @@ def _start_broker(settings: Settings, stack: ExitStack) -> list[Child]:
             "set SCHED_BROKER_URL to use another"
         )
     return [broker]
+
+
+def _remove_if_empty(folder: Path) -> None:
+    with suppress(OSError):
+        folder.rmdir()
+
+
+def down(settings: Settings) -> int | None:
+    """Stop what `up` started for this home folder; return its pid, None if nothing runs.
+
+    Raises SchedulerError if it does not stop in time.
+    """
+    pid = lock_holder(settings.home)
+    if pid is None:
+        return None
+    try:
+        os.kill(pid, signal.SIGTERM)
+    except ProcessLookupError:
+        pass  # It ended by itself in between.
+    except PermissionError:
+        raise SchedulerError(f"pid {pid} is another account's: run this as that account") from None
+    within_s = settings.worker.stop_grace_s + STOP_MARGIN_S + BROKER_STOP_S + STOP_MARGIN_S
+    if not wait_for(lambda: lock_holder(settings.home) != pid, within_s):
+        raise SchedulerError(
+            f"minutehand up with pid {pid} did not stop within {within_s:.0f} s; "
+            f"`kill -9 {pid}` ends it, and loses nothing that was recorded"
+        )
+    return pid
 
 
 def _children(settings: Settings) -> list[Child]:

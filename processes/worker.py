@@ -27,8 +27,10 @@ from runtime.config import Settings
 from runtime.database import make_engine
 from runtime.folders import make_home
 from runtime.logs import set_up_logs
+from runtime.scratch import sweep, use_scratch
 from runtime.skew import SkewWatch
 from runtime.supervisor import STOPS_WITHIN_S, end_with_parent
+from runtime.tracing import flush_spans, set_up_tracing
 from tasks.lease import stopping
 from tasks.registry import registry_of
 
@@ -108,6 +110,8 @@ def serve(settings: Settings, queues: str, concurrency: int, name: str) -> int:
     signals.setup_logging.connect(_keep_our_logs, weak=False)
     signals.worker_ready.connect(presence.log_ready, weak=False)
     signals.worker_process_init.connect(presence.start, weak=False)
+    signals.worker_process_init.connect(lambda **_: set_up_tracing("worker"), weak=False)
+    signals.worker_process_shutdown.connect(flush_spans, weak=False)
     signals.worker_ready.connect(_note_stop_first, weak=False)
     worker = app.Worker(
         hostname=hostname,
@@ -135,6 +139,8 @@ def run(settings: Settings, queues: str, concurrency: int | None) -> int:
     name = queues.replace(",", "-")
     set_up_logs(settings.log, name)
     make_home(settings.home)
+    sweep()
+    use_scratch("worker")
     end_with_parent(settings.worker.stop_grace_s + STOPS_WITHIN_S)
     own = {HEAVY: settings.worker.heavy, DEFAULT: settings.worker.default}
     return serve(settings, queues, concurrency or own.get(queues, settings.worker.quick), name)

@@ -29,9 +29,11 @@ from pydantic import (
 
 from minutehand.grants import EVERYTHING, Grants
 from runtime.data_sections import Connections, FetchSettings, NamedUrls, SnapshotSettings
+from runtime.extras import EXTRAS
 from runtime.folders import fault_of
 from runtime.limit_settings import LimitSettings
 from runtime.mail_settings import MailSettings
+from runtime.references import OF_SETTINGS, resolved
 from runtime.remedies import remedy_of
 from runtime.sections import (
     AlertSettings,
@@ -103,6 +105,17 @@ class WorkerSettings(Section):
     quick: int = Field(2, ge=1, le=256, description="processes of the quick worker")
     heavy: int = Field(1, ge=1, le=256, description="processes of the heavy worker")
     default: int = Field(2, ge=1, le=256, description="processes of the worker for bulk work")
+    extras: Names = Field(
+        (), description="extras that the workers have and this process may lack: data, mail"
+    )
+
+    @field_validator("extras")
+    @classmethod
+    def _known_extras(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for one in value:
+            if one not in EXTRAS:
+                raise ValueError(f"{one!r} is not an extra of workers; write {' or '.join(EXTRAS)}")
+        return value
 
     @model_validator(mode="after")
     def _three_heartbeats(self) -> Self:
@@ -194,9 +207,12 @@ class Settings(Section):
     @classmethod
     def _known_server(cls, value: SecretStr, info: ValidationInfo) -> SecretStr:
         text = value.get_secret_value()
+        if text.startswith("file:"):
+            # A secret of docker compose, systemd or Kubernetes is a file.
+            text = resolved(text, OF_SETTINGS)
         if text:
             _URL_CHECKS[str(info.field_name)](text)
-        return value
+        return SecretStr(text)
 
     # What the small app may reach whose work these settings are for.
     _grants: Grants = PrivateAttr(EVERYTHING)
@@ -314,7 +330,7 @@ def _overlay(values: dict[str, Any], environ: Mapping[str, str]) -> dict[tuple[s
             names[path] = variable
     for warning in unknown_variables(environ):
         # No error: Kubernetes sets SCHED_SERVICE_HOST for a service named "sched".
-        logger.warning("%s", warning)
+        logger.warning("unknown setting: %s", warning)
     return names
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from sqlalchemy.pool import ConnectionPoolEntry
 
 BUSY_TIMEOUT_S = 10
+# Above the longest pause between two tries of SQLite's busy handler.
+LONGEST_ASK_S = 0.12
 STATEMENT_TIMEOUT_S = 60
 # A frozen process loses its locks after this long; see docs/explanation/faults.md.
 IDLE_TRANSACTION_TIMEOUT_S = 30
@@ -144,6 +147,16 @@ def _set_up_sqlite(connection: sqlite3.Connection, _record: object) -> None:
     connection.isolation_level = None
     for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
         connection.execute(f"PRAGMA {pragma}")
+
+
+def give_way(engine: sa.Engine) -> None:
+    """Let others write between the batches of a long change.
+
+    SQLite wakes nobody when a lock is free: who waits asks again within 0.1 s, and would find the
+    next batch.
+    """
+    if engine.dialect.name == "sqlite":
+        Event().wait(LONGEST_ASK_S)
 
 
 def _begin_sqlite(connection: sa.Connection) -> None:

@@ -121,6 +121,19 @@ def folder_lock(folder: Path) -> Iterator[IO[str]]:
         yield file
 
 
+def lock_holder(folder: Path) -> int | None:
+    """Return the pid of the process that holds a home folder's lock; None for no process."""
+    try:
+        with (folder / "up.lock").open() as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return int(file.read())
+    except (FileNotFoundError, ValueError):
+        pass
+    return None
+
+
 def end_with_parent(within_s: float = STOPS_WITHIN_S) -> None:
     """Send this process SIGTERM when the parent that started it is gone.
 

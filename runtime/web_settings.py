@@ -47,6 +47,12 @@ class WebSettings(Section):
     session_hours: float = Field(
         12, gt=0, le=2160, description="hours until a session of the dashboard ends"
     )
+    metrics_apps: int = Field(
+        200,
+        ge=1,
+        le=10_000,
+        description="small apps with series of their own in /metrics",
+    )
     sso_header: str = Field(
         "", description="header by which a proxy of SCHED_WEB_PROXIES names who signed in to it"
     )

@@ -15,16 +15,19 @@ import sqlalchemy as sa
 from minutehand.steps import Steps
 from models.action.policy import kept_too_short
 from models.durations import format_span
-from models.store import actions, ticks
+from models.store import actions, ticks, totals
 from models.store.clocks import read_both
 from models.store.schema import check_schema
 from runtime.clock import monotonic, utc_now
 from runtime.config import Settings
 from runtime.database import DATABASE_AWAY, reading, unhurried
 from runtime.skew import SkewWatch
+from runtime.tracing import span
 from scheduler.changes.default_actions import migrate
+from scheduler.counting import count_ended, tick_totals
 from scheduler.kernel_release import adopt_release
 from scheduler.ping import Ping
+from scheduler.service_manager import ALIVE, READY, notify, status
 from scheduler.sweep import Sweeper
 from scheduler.tick import TickReport, tick
 
@@ -66,6 +69,8 @@ class Daemon:
         self.machine_clock = SkewWatch(self.settings.clock.max_skew_s)
         # The database's clock minus the monotonic clock.
         self._clock_leads_s: float | None = None
+        # The full minute that the loop waits for; None before its first tick.
+        self._due_at: datetime | None = None
 
     def prepare(self) -> None:
         """Check the schema and adopt this release; migrate an embedded database first.
@@ -96,19 +101,28 @@ class Daemon:
         while not self.stop.is_set():
             if next_at is None or self._until_it_works(partial(self._wait_until, next_at)):
                 self._until_it_works(self._tick_or_log)
-            next_at = self._until_it_works(self._next_minute)
+                notify(READY, ALIVE)
+            self._due_at = next_at = self._until_it_works(self._next_minute)
 
     def tick_once(self, at: datetime | None = None) -> TickReport:
         """Tick once with `at` as `now` (default: the database's clock) and store the report."""
         how = self.settings.scheduler
-        report = tick(self.engine, at, self.sweeper, self.steps, how.batch_size, how.tick_seconds)
+        given = (self.sweeper, self.steps, how.batch_size, how.tick_seconds)
+        with span("tick") as traced:
+            report = tick(self.engine, at, *given)
+            traced |= {"decided": report.decided, "sent": report.sent, "missed": report.missed}
         if self.machine_clock.is_off:
             report.clock_skew_s = self.machine_clock.skew_s
         with unhurried(self.engine) as connection:
             ticks.report(connection, self.name, report.now, report.duration_ms, report.figures())
+            totals.add(connection, tick_totals(report, self._lag_s(report)))
             self.sweeper.broker.store(connection)
-        _log(report)
+        notify(status(f"last tick {_log(report)}"))
+        count_ended(self.engine)
         return report
+
+    def _lag_s(self, report: TickReport) -> float | None:
+        return None if self._due_at is None else (report.now - self._due_at).total_seconds()
 
     def _tick_or_log(self) -> None:
         """Tick; an unexpected error ends this tick, not the loop."""
@@ -154,6 +168,8 @@ class Daemon:
         with self.engine.begin() as connection:
             now, skew_s = read_both(connection)
         answered = monotonic()
+        # Here and not in a thread: a loop that hangs is to be started anew.
+        notify(ALIVE)
         self.machine_clock.note(skew_s)
         self.machine_clock.note_wall(utc_now().timestamp(), answered)
         if answered - asked > self._longest_wait_s:
@@ -177,6 +193,7 @@ class Daemon:
                 return act()
             except DATABASE_AWAY as error:
                 logger.error("database unavailable, trying again: %s", _first_line(error))
+                notify(ALIVE, status("database unavailable"))
                 self.stop.wait(DATABASE_RETRY_S)
                 # If the next try succeeds, the workers had no database until now.
                 self.sweeper.distrust()
@@ -187,13 +204,11 @@ def _first_line(error: sa.exc.SQLAlchemyError) -> str:
     return str(getattr(error, "orig", None) or error).strip().split("\n")[0]
 
 
-def _log(report: TickReport) -> None:
+def _log(report: TickReport) -> str:
+    """Log a tick; return the same line."""
     # A downtime has its own line.
     shown = {key: value for key, value in report.figures().items() if key != "downtime"}
-    figures = " ".join(f"{key}={value}" for key, value in shown.items())
-    logger.info(
-        "tick %s %s(%.0f ms)",
-        report.now.strftime("%Y-%m-%dT%H:%M:%SZ"),
-        figures + " " if figures else "",
-        report.duration_ms,
-    )
+    figures = "".join(f"{key}={value} " for key, value in shown.items())
+    at = report.now.strftime("%Y-%m-%dT%H:%M:%SZ")
+    logger.info("tick %s %s(%.0f ms)", at, figures, report.duration_ms)
+    return f"{at} {figures}({report.duration_ms:.0f} ms)"

@@ -10,13 +10,12 @@ from uuid import UUID
 from cron import CronSchedule
 from models.action import ScheduledActionModel, plan_of
 from models.action.plan import CronTrigger, Plan, SolarTrigger
-from models.action.schedule import ONE_SECOND, Schedule, count_union, schedules_of
+from models.action.schedule import NO_UID, ONE_SECOND, Schedule, count_union, schedules_of
 
 MOST_SENT = 1_000
 MOST_MISSED_SHOWN = 10
 TOO_LATE = "too late"
 OVERTAKEN = "overtaken"
-NO_UID = UUID(int=0)
 # No rule has an occurrence before it.
 BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 # No cron rule and no event of the sun has an occurrence from here on.

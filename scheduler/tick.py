@@ -31,6 +31,7 @@ from scheduler.clock_guard import look
 from scheduler.events.tick import EventTick
 from scheduler.occurrence import MOST_SENT, Decision, decide
 from scheduler.record import Decided, Recorded, advance, record
+from scheduler.service_manager import ALIVE, notify
 from scheduler.sweep import Sweeper
 
 logger = logging.getLogger("minutehand.tick")
@@ -65,10 +66,12 @@ class TickReport:
     # The downtime that this tick ended, and the outcomes of its occurrences.
     downtime: dict[str, Any] | None = None
     duration_ms: float = 0.0
+    # How long the messages that this tick decided took to send.
+    publish_s: float = 0.0
 
     def figures(self) -> dict[str, Any]:
         """Return all non-zero figures as JSON."""
-        left_out = {"now", "duration_ms"}
+        left_out = {"now", "duration_ms", "publish_s"}
         return {key: value for key, value in vars(self).items() if value and key not in left_out}
 
     def add(self, recorded: Recorded) -> None:
@@ -136,6 +139,8 @@ class Tick:
             self.left |= self.busy
         self.report.decided += len(rows)
         self._send(messages)
+        # A tick after a long downtime takes longer than a watchdog waits.
+        notify(ALIVE)
         return len(rows)
 
     def _next_size(self) -> int:
@@ -230,7 +235,9 @@ class Tick:
             with self.engine.begin() as connection:
                 outbox.release_unsent(connection, messages)
             return
+        began = monotonic()
         sent = send_reserved(self.engine, messages)
+        self.report.publish_s += monotonic() - began
         self.report.sent += sent.count
         self.report.broker_error = sent.error
 

@@ -26,6 +26,7 @@ from models.store.operations.retry_policy import failed
 from runtime.config import Settings
 from runtime.db_retry import persist
 from runtime.sections import AlertSettings
+from runtime.tracing import span
 from tasks.engines import engine_of
 from tasks.lease import Interrupted, Lease
 from tasks.registry import Registry, registry_of
@@ -66,9 +67,22 @@ def run_attempt(
     worker: str,
 ) -> str:
     """Run the attempt named by `message` (id, attempt), if it can be claimed; return its end."""
+    with span("operation", message[0], attempt=message[1]) as traced:
+        traced["state"] = state = _run_attempt(engine, settings, registry, message, worker)
+    return state
+
+
+def _run_attempt(
+    engine: sa.Engine,
+    settings: Settings,
+    registry: Registry,
+    message: tuple[UUID, int],
+    worker: str,
+) -> str:
     operation_id, attempt = message
     script = Script(registry.steps)
-    claimed = _claim(engine, message, worker, script, settings.alert)
+    with span("claim"):
+        claimed = _claim(engine, message, worker, script, settings.alert)
     if isinstance(claimed, NotClaimed):
         logger.info("operation %s attempt %d: not started, %s", operation_id, attempt, claimed)
         send_behind(engine, operation_id)

@@ -1,6 +1,7 @@
 """The steps that a process knows: Minutehand's own, and those of users."""
 
 import logging
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import lru_cache
 from threading import Lock
@@ -11,6 +12,7 @@ from minutehand.readers import registered_readers
 from minutehand.steps import StepFunction, StepSpec, registered_steps
 from models.errors import UnknownStep
 from models.parsing import KnownSteps
+from runtime.extras import EXTRAS, missing_here
 from tasks.built_in import built_in_steps
 from tasks.loading import WITHIN_S, Origin, load, origins_of
 
@@ -77,11 +79,21 @@ class Registry:
     @property
     def steps(self) -> KnownSteps:
         """All steps by name, with the failed modules; a user's cannot replace a built-in one."""
-        return KnownSteps({**registered_steps(), **built_in_steps()}, self.failures)
+        return self.steps_beside(EXTRAS)
+
+    def steps_beside(self, extras: Collection[str]) -> KnownSteps:
+        """Return all steps for a process that saves actions, where the workers have `extras`."""
+        known = {**registered_steps(), **built_in_steps()}
+        return KnownSteps(known, self.failures, missing_here(extras))
 
     def function(self, name: str) -> StepFunction:
         """Return the function that runs the step; raises UnknownStep."""
         step = self.steps.get(name)
+        if step is not None and step.extra in missing_here():
+            raise UnknownStep(
+                f"the step {name!r} needs minutehand[{step.extra}], which this worker lacks; "
+                f"install minutehand[{step.extra}] there"
+            )
         if step is not None and step.function is not None:
             return step.function
         hint = "".join(f"; {failure}" for failure in self.failures)

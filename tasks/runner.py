@@ -19,6 +19,8 @@ from models.store.operations.running import Story
 from models.store.people import users
 from runtime.config import Settings
 from runtime.db_retry import persist
+from runtime.logs.events import STEP_LOGGER
+from runtime.tracing import span
 from small_apps.step_context import LazySettings, WorkContext
 from small_apps.store import small_apps
 from tasks.lease import Lease
@@ -28,8 +30,6 @@ from tasks.step_states import Script
 
 # Causes requested by a user, as opposed to the schedule or a backfill.
 BY_USERS = frozenset({Cause.MANUAL, Cause.RERUN, Cause.RETRY})
-# One for all operations: loggers are never freed, and a process runs one operation at a time.
-STEP_LOGGER = "minutehand.operation"
 
 
 class Runner:
@@ -98,7 +98,8 @@ class Runner:
             asked = self.lease.asked_to_end()
             if asked is not None:
                 return asked
-            result = self._run_step(index, step, context)
+            with span(f"step {step.name}"):
+                result = self._run_step(index, step, context)
             states.append(result.outcome)
             asked = self.lease.asked_to_end()
             if result.outcome is StepOutcome.PARTIAL and self.lease.stop_was_seen and asked:

@@ -2,12 +2,15 @@
 
 import os
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
+from hypothesis import HealthCheck
+from hypothesis import settings as hypothesis_settings
 from pydantic import SecretStr
 
 from broker.app import configure
@@ -15,16 +18,38 @@ from minutehand.steps import _registered
 from models.store.schema import migrate
 from runtime.config import Settings, load_settings
 from runtime.database import make_engine
+from runtime.scratch import use_scratch
 from tests.legal_moves import hold_to_legal_moves
 from tests.rabbitmq import RabbitMQ, rabbitmq_binary
 from tests.scheduling import is_on_the_other_store, make_scheduler
 from tests.servers import Broker, PostgreSQL, free_port, temporary_folder
+
+# A test proves what is right, not how fast this machine is.
+hypothesis_settings.register_profile(
+    "any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+hypothesis_settings.load_profile("any machine")
 
 _numbers = count(1)
 # What starts a server, or processes of ours: `--quick` leaves such tests out.
 IN_MEMORY = SecretStr("memory://")
 SERVERS = {"postgresql", "broker", "_broker", "own_broker"}
 pytest_xdist_make_scheduler = make_scheduler
+# Set by the run for the processes of its tests.
+RUN_FOLDER = "MINUTEHAND_TESTS_FOLDER"
+
+
+def pytest_configure() -> None:
+    """Let all that the run starts make its folders in one, which goes with the run.
+
+    Of a killed run it goes at the next start of Minutehand. What failed tests left stays.
+    """
+    if RUN_FOLDER not in os.environ:
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir())
+        folder = use_scratch("t")
+        # PostgreSQL refuses to run as root: its account enters.
+        folder.chmod(0o711)
+        os.environ[RUN_FOLDER] = os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

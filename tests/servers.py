@@ -26,7 +26,12 @@ from broker.names import in_broker
 from runtime.clock import wait_for
 
 START_S = 30
-FAST = ("-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "full_page_writes=off")
+# The last keeps shared memory in the cluster's folder: of a killed server it goes with the folder.
+SETTINGS = (
+    *("fsync=off", "synchronous_commit=off", "full_page_writes=off"),
+    "dynamic_shared_memory_type=mmap",
+)
+FAST = tuple(part for setting in SETTINGS for part in ("-c", setting))
 
 
 def free_port() -> int:

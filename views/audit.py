@@ -9,6 +9,9 @@ from runtime.database import reading
 from views.installation import Installation
 from views.view import Instant, View
 
+# The verbs of these objects identify them by ids of ours.
+WITH_IDS = frozenset({"action", "backfill", "link", "operation", "session", "token"})
+
 
 class AuditEntry(View):
     """A change that was made."""
@@ -19,6 +22,11 @@ class AuditEntry(View):
     actor: str = Field(description="The account or the token that made it.")
     verb: str = Field(description="What was done, such as `action.change`.")
     object: str = Field(description="To what: a uid, an id or a name.")
+    name: str | None = Field(
+        default=None,
+        description="Of the action, the operation's action or the token that `object` identifies;"
+        " a deleted one keeps its last name. Null if `object` is a name.",
+    )
     details: Any
 
 
@@ -33,5 +41,8 @@ def list_entries(installation: Installation, limit: int, before: int | None) -> 
     """Return the entries of the request's scope."""
     with reading(installation.engine) as connection:
         rows = audit.listed(connection, installation.scope, limit + 1, before)
-    items = tuple(AuditEntry.of(row) for row in rows[:limit])
+        # What a user names could be the id of another small app's action.
+        ids = {row["object"] for row in rows if row["verb"].partition(".")[0] in WITH_IDS}
+        names = audit.names_of(connection, ids)
+    items = tuple(AuditEntry.of({**row, "name": names.get(row["object"])}) for row in rows[:limit])
     return AuditPage(items=items, next=items[-1].id if len(rows) > limit else None)

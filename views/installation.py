@@ -25,6 +25,7 @@ ACTION = "hello.yaml"
 SETTINGS = "config.yaml"
 
 if TYPE_CHECKING:
+    from models.parsing import KnownSteps
     from scheduler.changes import default_actions
     from scheduler.changes.validation import ChangeContext
     from tasks.registry import Registry
@@ -97,6 +98,11 @@ class Installation:
 
         return registry_of(self.settings.step_modules)
 
+    @property
+    def steps(self) -> "KnownSteps":
+        """The steps that actions may name."""
+        return self.registry.steps_beside(self.settings.worker.extras)
+
     @cached_property
     def small_app(self) -> SmallApp:
         """The small app that the request is about; raises NotFound."""
@@ -144,16 +150,18 @@ class Installation:
 
         with reading(self.engine) as connection:
             grants = small_apps.grants_of(connection, app.id)
+            calendars = small_apps.calendars_of(connection, app.id)
         return ChangeContext(
             self.actor,
             app,
-            self.registry.steps,
+            self.steps,
             timedelta(seconds=self.settings.scheduler.tick_seconds),
             self.settings.retention.kept_for,
             rules_of(self.settings),
             grants,
             expects,
             self.settings.commands,
+            calendars,
         )
 
     def remover_in(self, app: SmallApp, expects: int | None = None) -> "ChangeContext":

@@ -1,7 +1,7 @@
 """Simulate the daemon's decisions over a range, and check expectations."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from scheduler.occurrence import BEGINNING
 from scheduler.simulate import SENT, Fate, Simulated, Timetable, busiest, simulate
 from scheduler.simulate.assertions import differences
 from scheduler.simulate.expectations import parse_expectations
+from small_apps.document import DEFAULT_APP, SmallAppModel, parse_small_app
 from views.change_plan import BusyMinute
 from views.files import EXPECTATIONS, located, read_documents, read_text
 from views.installation import Installation
@@ -67,14 +68,17 @@ class Asked:
     since: str | None = None
     until: str | None = None
     down: Sequence[str] = ()
-    zone: str = "UTC"
+    zone: str | None = None
     limit: int = 100
     needs_expectations: bool = False
+    # The file of the small app, whose zone and calendars hold.
+    small_app: Path | None = None
 
 
 def simulation(installation: Installation, asked: Asked) -> Simulation:
     """Simulate the actions of files; nothing is stored, and no database is read."""
-    files, zone = _documents_among(asked.files), asked.zone
+    files, app = _documents_among(asked.files), _small_app(asked.small_app)
+    zone = asked.zone or app.zone
     begin = _instant("--from", asked.since, zone) or utc_now().replace(microsecond=0)
     end = _instant("--to", asked.until, zone) or begin + WEEK
     if end <= begin:
@@ -83,7 +87,7 @@ def simulation(installation: Installation, asked: Asked) -> Simulation:
         raise Refused(f"--from {instant(begin)} is where cron rules begin; write a later instant")
     tick = timedelta(seconds=installation.settings.scheduler.tick_seconds)
     timetable = Timetable(tuple(_span(one, zone) for one in asked.down), tick)
-    actions = _actions(installation, files, zone, begin)
+    actions = _actions(installation, files, app.model_copy(update={"zone": zone}), begin)
     fates = list(simulate(actions, begin - SECOND, end - SECOND, timetable))
     zones = {one.name: zone_of(one.plan, zone) for one in actions}
     return Simulation(
@@ -94,8 +98,22 @@ def simulation(installation: Installation, asked: Asked) -> Simulation:
         left_out=max(0, len(fates) - asked.limit),
         busiest=tuple(BusyMinute(at=at, sent=sent) for at, sent in busiest(fates, MOST_BUSY)),
         notes_of_rules=_notes(actions, begin, end),
-        differences=_differences(files, fates, zones, asked),
+        differences=_differences(files, fates, zones, replace(asked, zone=zone)),
     )
+
+
+def _small_app(file: Path | None) -> SmallAppModel:
+    """Return the small app of a file, or one in UTC without anything."""
+    if file is None:
+        return SmallAppModel(name=DEFAULT_APP)
+    located_documents = read_documents(file)
+    if len(located_documents) != 1:
+        raise Refused(f"{file} holds {len(located_documents)} documents; name the file of one")
+    where, document = located_documents[0]
+    try:
+        return parse_small_app(document)
+    except InvalidDocument as error:
+        raise located(where, error) from None
 
 
 def _shown(one: Fate, zone: str) -> SimulatedFate:
@@ -132,7 +150,8 @@ def _differences(
     wrong: list[str] = []
     for file in found:
         try:
-            expected = parse_expectations(read_json(read_text(file)), zones, asked.zone)
+            zone = asked.zone or "UTC"
+            expected = parse_expectations(read_json(read_text(file)), zones, zone)
         except (InvalidDocument, InvalidJson) as error:
             raise located(str(file), error) from None
         for number, one in enumerate(expected):
@@ -154,15 +173,16 @@ def _beside(file: Path) -> Path:
 
 
 def _actions(
-    installation: Installation, files: Sequence[Path], zone: str, begin: datetime
+    installation: Installation, files: Sequence[Path], app: SmallAppModel, begin: datetime
 ) -> list[Simulated]:
     """Return the actions of the files, as if they were created at `begin`."""
     parse = ParseContext(
-        default_zone=zone,
+        default_zone=app.zone,
+        calendars=app.calendars,
         # A due date may lie before; it is not due then.
         now=datetime.fromtimestamp(0, begin.tzinfo),
         created_at=begin,
-        steps=installation.registry.steps,
+        steps=installation.steps,
         tick=timedelta(seconds=installation.settings.scheduler.tick_seconds),
         # Nothing is sent or run.
         celery=None,

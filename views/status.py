@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from pydantic import Field
 
 from models.sql import read_clock
-from models.store import actions, notices, operations, ticks
+from models.store import actions, notices, operations, quiet, ticks
 from models.store.actions.status import perhaps_unhealthy
 from runtime.config import Settings
 from runtime.database import reading
@@ -109,6 +109,9 @@ class Status(View):
     max_skew_s: float = Field(description="Largest allowed clock skew in seconds.")
     clock_set_back: ClockSetBack | None = Field(description="In the last 24 hours.")
     downtime: Downtime | None = Field(description="In the last 24 hours.")
+    quiet_until: Instant | None = Field(
+        None, description="The end of the quiet period, in which nothing is sent; null without one."
+    )
     workers: tuple[Worker, ...]
     actions: ActionCounts
     notices: NoticeCounts
@@ -147,6 +150,7 @@ def status_in(connection: sa.Connection, settings: Settings) -> Status:
         max_skew_s=settings.clock.max_skew_s,
         clock_set_back=_clock_set_back(connection, now),
         downtime=last_downtime(connection, now - DAY),
+        quiet_until=quiet.until(connection),
         workers=tuple(Worker.of(row) for row in live),
         actions=ActionCounts(total=total, active=active, unhealthy=unhealthy),
         notices=NoticeCounts(failed=notices.failed_since(connection, now - DAY)),

@@ -47,7 +47,7 @@ def list_steps(installation: Installation) -> Steps:
     """Return built-in and user-defined steps, and the modules that failed to load."""
     registry = installation.registry
     known = sorted(registry.steps.values(), key=lambda spec: spec.order)
-    steps = (_step(spec, registry) for spec in known if spec.available)
+    steps = (_step(spec, registry) for spec in known)
     failed = [StepFailure(module=name, error=why) for name, why in registry.failed.items()]
     return Steps(steps=tuple(steps), failures=tuple(failed))
 

@@ -5,8 +5,12 @@ from uuid import UUID
 
 from pydantic import Field
 
+from models.errors import Refused
 from runtime.database import reading
+from small_apps.bounded.limits import OverLimit
 from small_apps.store import app_overview
+from small_apps.summary.history import Past
+from small_apps.summary.mail import STEP, content_of, summary_of
 from views.installation import Installation
 from views.view import View
 
@@ -26,19 +30,18 @@ class SummaryPreview(View):
     html: str = Field(description="With its charts as `data:` addresses.")
 
 
-def preview(installation: Installation) -> SummaryPreview:
-    """Return the executive summary of the request's small app."""
-    # Loading the charts takes longer than all else that this process does.
-    from small_apps.summary.history import Past
-    from small_apps.summary.mail import STEP, content_of, summary_of
-
+def preview(installation: Installation, *, has_charts: bool = True) -> SummaryPreview:
+    """Return the executive summary of the request's small app; raises Refused."""
     app = installation.small_app
     with reading(installation.engine) as connection:
         action = app_overview.action_with(connection, app.id, STEP)
     checkpoint = (action and action["checkpoint"]) or {}
     past = Past.of_checkpoint(checkpoint.get(STEP) or {}, str(NONE))
     summary, _ = summary_of(installation.engine, app, past, NONE)
-    content = content_of(summary, installation.settings.home)
+    try:
+        content = content_of(summary, installation.settings.home, has_charts=has_charts)
+    except OverLimit as error:
+        raise Refused(str(error)) from None
     html = content.html or ""
     for image in content.images:
         address = f"data:image/png;base64,{b64encode(image.png).decode()}"

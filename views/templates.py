@@ -180,14 +180,13 @@ def _occasion(installation: Installation, settings: Mapping[str, Any]) -> Occasi
     return Occasion(app.name, title, app.zone, at, str(uuid4()), settings)
 
 
-def write_html(made: TemplatePreview, file: Path) -> WrittenPart:
-    """Write the HTML part to a file; raises Refused if there is none."""
-    page = html_of(made)
+def write_html(name: str, page: str, file: Path) -> WrittenPart:
+    """Write an HTML part to a file; raises SchedulerError if it cannot."""
     try:
         file.write_text(page, encoding="utf-8")
     except OSError as error:
         raise SchedulerError(f"{file} cannot be written: {error.strerror}") from None
-    return WrittenPart(template=made.template, characters=len(page), file=str(file))
+    return WrittenPart(template=name, characters=len(page), file=str(file))
 
 
 def html_of(made: TemplatePreview) -> str:

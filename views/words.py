@@ -12,6 +12,7 @@ from models.action.plan import (
     EventTrigger,
     IntervalTrigger,
     Plan,
+    Repeating,
     SolarTrigger,
     Trigger,
 )
@@ -19,6 +20,8 @@ from scheduler.events import trigger_delay
 
 # How far ahead clock changes are shown.
 YEAR = timedelta(days=366)
+# Exceptions that are named in a rule's words.
+MOST_NAMED = 3
 SOLAR: Mapping[SolarEvent, str] = {
     SolarEvent.DAWN_ASTRONOMICAL: "astronomical dawn",
     SolarEvent.DAWN_NAUTICAL: "nautical dawn",
@@ -88,7 +91,15 @@ def zone_of(plan: Plan | Broken, zone: str) -> str:
 
 def rules_in_words(plan: Plan, zone: str) -> tuple[str, ...]:
     """Return a plan's triggers in words."""
-    return tuple(_trigger(trigger, zone) for trigger in plan.triggers)
+    return tuple(_trigger(one, zone) + _exceptions(one) for one in plan.triggers)
+
+
+def _exceptions(trigger: Trigger) -> str:
+    """Return what a rule leaves out: `, except sat, sun; 12-25 of each year and 7 more`."""
+    closed = trigger.closed if isinstance(trigger, Repeating) else None
+    names = () if closed is None else closed.names
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return f", except {'; '.join(names[:MOST_NAMED])}{more}" if names else ""
 
 
 def _trigger(trigger: Trigger, zone: str) -> str:

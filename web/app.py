@@ -17,7 +17,7 @@ from views.installation import Installation
 from views.operations import OperationRow, rows_of
 from views.overview import overview_of
 from views.overview.vitals import vitals_of
-from web import health
+from web import health, metrics
 from web.access import Failures, bearers_of, still_valid
 from web.api import actions, installation, jobs, live, operations, people
 from web.api import apps as app_endpoints
@@ -32,8 +32,10 @@ from web.dashboard.session import SignInNeeded, StaleForm
 from web.dashboard.sign_in import ask_to_sign_in
 from web.guards import BoundedBodies
 from web.handout import Handout
+from web.kept import Kept
 from web.live import Live
 from web.problems import install
+from web.routing import ByFirstWords
 from web.schema import openapi_of
 from web.together import Key, Together, Value
 
@@ -52,6 +54,7 @@ ROUTERS = (
     jobs.router,
     installation.router,
     health.router,
+    metrics.router,
 )
 # The dashboard: none of its pages is of the API, and of its description.
 PAGES = (
@@ -89,18 +92,20 @@ def make_app(opened: Installation) -> FastAPI:
     app.state.live_operations = Live("operation", partial(_operations, opened), valid_of)
     app.state.live_statuses = Live("status", partial(_statuses, opened), valid_of)
     app.state.handout = Handout(opened)
-    app.state.overviews = overview.Kept(overview_of)
-    app.state.vitals = overview.Kept(vitals_of)
+    app.state.overviews = Kept(overview_of)
+    app.state.vitals = Kept(vitals_of)
+    app.state.registry, durations = metrics.registry_of(opened)
     app.openapi = lambda: openapi_of(app)  # type: ignore[method-assign]
     install(app, answer_error)
     app.add_exception_handler(SignInNeeded, ask_to_sign_in)
     app.add_exception_handler(StaleForm, answer_stale)
     app.state.endpoints = [route for router in (*ROUTERS, *PAGES) for route in router.routes]
-    app.router.routes.extend(app.state.endpoints)
+    app.router.routes.append(ByFirstWords(app.state.endpoints))
     app.add_middleware(
         BoundedBodies, most_mb=settings.web.max_body_mb, timeout_s=settings.web.body_timeout_s
     )
     _allow_origins(app, settings)
+    app.add_middleware(metrics.Timed, durations=durations)
     return app
 
 

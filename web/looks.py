@@ -57,5 +57,5 @@ class Looks:
         except DATABASE_AWAY as error:
             logger.warning("%s while the database is away: %s", self._without, error)
         except Exception:  # the next look must come
-            logger.exception("%s", self._without)
+            logger.exception("%s after an unexpected error", self._without)
         return AWAY_S

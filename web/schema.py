@@ -17,7 +17,10 @@ def openapi_of(app: FastAPI) -> dict[str, Any]:
     """Return the OpenAPI document of an app; made once, as FastAPI does."""
     if app.openapi_schema is None:
         made = get_openapi(
-            title=app.title, version=app.version, description=app.description, routes=app.routes
+            title=app.title,
+            version=app.version,
+            description=app.description,
+            routes=app.state.endpoints,
         )
         schemas = made.setdefault("components", {}).setdefault("schemas", {})
         _add(schemas, ProblemDetails.__name__, ProblemDetails.model_json_schema())

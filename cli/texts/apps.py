@@ -7,6 +7,7 @@ from dataclasses import asdict
 from cli.render import Line, rows_of
 from minutehand.grants import EVERYTHING, Grants
 from views.apps import App, Apps, DataStatus
+from views.apps.calendar_file import CalendarEntries
 from views.apps.changes import AppliedApp, AppliedApps, DeletedApp
 from views.apps.grants import GrantedTo, HookSecret
 from views.words import both_clocks, instant
@@ -55,6 +56,10 @@ def _grant(granted: GrantedTo) -> Iterator[str]:
     yield f"{granted.name} may reach: {_granted(granted.grants)}"
 
 
+def _calendar(found: CalendarEntries) -> Iterator[str]:
+    yield from json.dumps(found.entries, ensure_ascii=False, indent=2).splitlines()
+
+
 def _hook_secret(found: HookSecret) -> Iterator[str]:
     yield found.secret
 
@@ -96,4 +101,5 @@ FORMS = {
     DeletedApp: _deleted,
     GrantedTo: _grant,
     HookSecret: _hook_secret,
+    CalendarEntries: _calendar,
 }

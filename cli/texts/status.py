@@ -15,6 +15,8 @@ def _status(found: Status) -> Iterator[str]:
         yield f"clock       was {seconds:.0f} s ahead until {at}; what it missed is withdrawn"
     if found.downtime is not None:
         yield f"down        {in_words(found.downtime.model_dump())}"
+    if found.quiet_until is not None:
+        yield f"quiet       until {instant(found.quiet_until)}; what is due waits for its end"
     yield from _workers(found)
     counts = found.actions
     yield f"actions     {counts.total}, {counts.active} active, {counts.unhealthy} unhealthy"

@@ -71,7 +71,7 @@ class ScheduledActionModel(Document):
 
 
 # Keys that only the document of a small app has.
-APP_KEYS = {"zone", "domains", "templates", "users", "groups", "settings"}
+APP_KEYS = {"zone", "domains", "templates", "calendars", "users", "groups", "settings"}
 FOR_AN_APP = "is the document of a small app; save it with `minutehand app add`"
 
 
@@ -192,6 +192,7 @@ def _strict(context: ParseContext) -> Reading:
         now=context.now,
         kept_due_dates=_due_dates(context),
         tick=context.tick,
+        calendars=context.calendars,
     )
 
 

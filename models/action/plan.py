@@ -11,7 +11,7 @@ from typing import Literal
 
 from pydantic import AwareDatetime, TypeAdapter
 
-from cron import CronSchedule, SolarEvent
+from cron import Blackout, CronSchedule, SolarEvent, Span, Window, YearlyDay, blackout
 from cron.zone import zone_named
 from models.action.recipients import RecipientFilterModel
 from models.celery_task import HandOver
@@ -27,12 +27,35 @@ EVERYBODY_ACTIVE = RecipientFilterModel()
 
 
 @dataclass(frozen=True, slots=True)
+class Closed:
+    """The times that `except` leaves out of a rule, on the clock of `zone`."""
+
+    zone: str
+    spans: tuple[Span, ...] = ()
+    yearly: tuple[YearlyDay, ...] = ()
+    windows: tuple[Window, ...] = ()
+
+    @property
+    def blackout(self) -> Blackout:
+        """The same to ask for instants; raises cron.InvalidRule for an unknown zone."""
+        return blackout(self.zone, self.spans, self.yearly, self.windows)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the closed times: windows first, then days of each year, then spans."""
+        names = [one.name for one in self.windows]
+        names += [one.name for one in self.yearly]
+        return tuple(dict.fromkeys([*names, *(one.name for one in self.spans)]))
+
+
+@dataclass(frozen=True, slots=True)
 class CronTrigger:
     """Due when `rule` matches the wall clock of `zone` (canonical IANA name)."""
 
     rule: str
     zone: str
     look_back: timedelta
+    closed: Closed | None = None
     kind: Literal["cron"] = "cron"
 
 
@@ -55,6 +78,7 @@ class IntervalTrigger:
     look_back: timedelta
     jitter: timedelta = timedelta(0)
     tolerance: timedelta | None = None
+    closed: Closed | None = None
     kind: Literal["interval"] = "interval"
 
 
@@ -82,9 +106,11 @@ class SolarTrigger:
     lat: float
     lon: float
     look_back: timedelta
+    closed: Closed | None = None
     kind: Literal["solar"] = "solar"
 
 
+Repeating = CronTrigger | IntervalTrigger | SolarTrigger
 Trigger = CronTrigger | DueDateTrigger | IntervalTrigger | EventTrigger | SolarTrigger
 
 
@@ -131,6 +157,22 @@ class Plan:
     def on_event(self) -> EventTrigger | None:
         """The only trigger of an event action; None for actions due by the clock."""
         return next((one for one in self.triggers if isinstance(one, EventTrigger)), None)
+
+    @property
+    def closed(self) -> tuple[Closed, ...]:
+        """What the exceptions of its rules leave out."""
+        found = (one.closed for one in self.triggers if isinstance(one, Repeating))
+        return tuple(one for one in found if one is not None)
+
+    def without_exceptions(self) -> "Plan":
+        """Return the plan with what its exceptions leave out."""
+        if not self.closed:
+            return self
+        triggers = tuple(
+            replace(one, closed=None) if isinstance(one, Repeating) else one
+            for one in self.triggers
+        )
+        return replace(self, triggers=triggers)
 
     @property
     def longest_look_back_s(self) -> int:

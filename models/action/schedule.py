@@ -4,18 +4,19 @@ Ranges are half-open (since, until]; instants are aware UTC, whole seconds.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from typing import Protocol
 from uuid import UUID
 
-from cron import SolarSchedule
+from cron import Blackout, SolarSchedule
 from models.action.plan import (
     CronTrigger,
     DueDateTrigger,
     EventTrigger,
     IntervalTrigger,
     Plan,
+    Repeating,
     SolarTrigger,
     Trigger,
     cron_schedule,
@@ -23,6 +24,10 @@ from models.action.plan import (
 from models.fingerprint import jitter_offset
 
 ONE_SECOND = timedelta(seconds=1)
+NO_UID = UUID(int=0)
+# How many closed times in a row are searched for an open occurrence: no stall by exceptions that
+# leave nothing.
+MOST_CLOSED = 2_000
 
 
 class Schedule(Protocol):
@@ -141,6 +146,59 @@ class Bounded:
         return since, until
 
 
+@dataclass(frozen=True, slots=True)
+class Excepting:
+    """A schedule without its occurrences in closed times.
+
+    If `most_closed` closed times in a row have one, there is no other: the search ends.
+    """
+
+    inner: Schedule
+    closed: Blackout
+    most_closed: int = MOST_CLOSED
+
+    def next(self, after: datetime) -> datetime | None:
+        """Return the first open occurrence strictly after `after`, or None."""
+        for _ in range(self.most_closed):
+            found = self.inner.next(after)
+            piece = None if found is None else self.closed.at(found)
+            if piece is None or piece.closed is None:
+                return found
+            after = datetime.fromtimestamp(piece.end - 1, UTC)
+        return None
+
+    def last(self, since: datetime, until: datetime) -> datetime | None:
+        """Return the latest open occurrence in (since, until], or None."""
+        for _ in range(self.most_closed):
+            found = self.inner.last(since, until) if since < until else None
+            piece = None if found is None else self.closed.at(found)
+            if piece is None or piece.closed is None:
+                return found
+            until = datetime.fromtimestamp(piece.begin - 1, UTC)
+        return None
+
+    def between(self, since: datetime, until: datetime) -> list[datetime]:
+        """Return the open occurrences in (since, until], ascending."""
+        pieces = self.closed.open_pieces(since, until)
+        return [at for begin, end in pieces for at in self.inner.between(begin, end)]
+
+    def count(self, since: datetime, until: datetime) -> int:
+        """Return the number of open occurrences in (since, until]."""
+        return sum(self.inner.count(*piece) for piece in self.closed.open_pieces(since, until))
+
+
+def leaves_some(trigger: Repeating, now: datetime) -> bool:
+    """Return whether the exceptions of a trigger leave an occurrence after `now`, found soon.
+
+    Only half as many closed times are searched as later, so that what is stored stays due.
+    """
+    bare = schedule_of(replace(trigger, closed=None), NO_UID)
+    if trigger.closed is None or bare.next(now) is None:
+        return True
+    left = Excepting(bare, trigger.closed.blackout, MOST_CLOSED // 2)
+    return left.next(now) is not None
+
+
 def schedule_of(
     trigger: Trigger, uid: UUID, starts_at: datetime | None = None, ends_at: datetime | None = None
 ) -> Schedule:
@@ -149,6 +207,8 @@ def schedule_of(
     Raises cron.InvalidRule for an invalid rule or zone.
     """
     schedule = _unbounded(trigger, uid)
+    if isinstance(trigger, Repeating) and trigger.closed is not None:
+        schedule = Excepting(schedule, trigger.closed.blackout)
     if starts_at is None and ends_at is None:
         return schedule
     return Bounded(schedule, starts_at, ends_at)

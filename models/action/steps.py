@@ -15,7 +15,7 @@ from pydantic_core import InitErrorDetails
 
 from minutehand.steps import USER_ORDER, Steps, StepSpec
 from models.document import Document, NoParameters, as_object
-from models.parsing import Reading, reading_of, why_unknown
+from models.parsing import Reading, lacking, reading_of, why_unknown
 from models.problems import (
     line_error,
     line_errors,
@@ -28,7 +28,10 @@ from models.values import flag_of
 
 MOST_STEPS = 100
 OWN_STEP = "; name the module of a step of your own in SCHED_STEP_MODULES"
-NOT_AVAILABLE = "this step is not available in this release; remove it or set it to false"
+LACKS_EXTRA = (
+    "needs minutehand[{extra}], which is not installed; install minutehand[{extra}], or set "
+    "SCHED_WORKER_EXTRAS={extra} if the workers have it"
+)
 
 
 class StepModel(BaseModel):
@@ -123,13 +126,12 @@ def _read_step(name: str, value: object, reading: Reading) -> Iterator[StepModel
     flag = flag_of(value)
     spec = reading.steps.get(name)
     if spec is None and not reading.tolerant:
-        available = [one.name for one in reading.steps.values() if one.available]
         hint = why_unknown(reading.steps)
-        raise ValueError(unknown_name("step", name, available, OWN_STEP) + hint)
+        raise ValueError(unknown_name("step", name, [*reading.steps], OWN_STEP) + hint)
     if flag is False:
         return
-    if spec is not None and not spec.available and not reading.tolerant:
-        raise ValueError(NOT_AVAILABLE)
+    if spec is not None and spec.extra in lacking(reading.steps) and not reading.tolerant:
+        raise ValueError(LACKS_EXTRA.format(extra=spec.extra))
     if flag is None and not isinstance(value, Mapping):
         raise ValueError(no_parameters(spec.parameters if spec else NoParameters, value))
     raw = as_object(value) if flag is None else dict(spec.if_true if spec else {})

@@ -10,6 +10,7 @@ from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
+    Field,
     ValidationError,
     ValidationInfo,
     field_validator,
@@ -19,7 +20,9 @@ from pydantic import (
 from pydantic_core import InitErrorDetails
 
 from cron import CronSchedule, InvalidRule, SolarEvent
+from models.action.exceptions import MOST_ENTRIES, Except, Exceptions, too_many_exceptions, work_of
 from models.action.plan import (
+    Closed,
     CronTrigger,
     DueDateTrigger,
     EventTrigger,
@@ -30,6 +33,7 @@ from models.action.plan import (
 from models.action.policy import AS_ISO, CRON_LOOK_BACK, DUE_DATE_LOOK_BACK, EVENT_LOOK_BACK
 from models.action.recipients import RecipientFilterModel
 from models.action.remedies import as_rule, shorter_than_a_tick
+from models.action.schedule import leaves_some
 from models.document import Document
 from models.durations import format_span, parse_span
 from models.events import AfterEventModel, OnEventModel
@@ -76,6 +80,7 @@ class CronModel(Document):
 
     cron_rule: Annotated[str, BeforeValidator(_cron_rule)]
     timezone: Zone
+    except_: Except = Field(None, alias="except")
 
     @classmethod
     def completed(cls, raw: dict[str, Any], reading: Reading, /) -> dict[str, Any]:
@@ -85,7 +90,9 @@ class CronModel(Document):
     def trigger(self, look_back: timedelta | None) -> CronTrigger:
         """Return what the tick needs; the rule is normalised."""
         schedule = CronSchedule(self.cron_rule, self.timezone)
-        return CronTrigger(schedule.rule, schedule.zone, look_back or CRON_LOOK_BACK)
+        return CronTrigger(
+            schedule.rule, schedule.zone, look_back or CRON_LOOK_BACK, _closed(self.except_)
+        )
 
 
 class DueDateModel(Document):
@@ -123,7 +130,19 @@ class DueDateModel(Document):
         return DueDateTrigger(self.due_at, look_back or DUE_DATE_LOOK_BACK)
 
 
-class IntervalModel(Document):
+class Excepted(Document):
+    """A rule whose `except` needs a zone (default: the small app's, stored only with `except`)."""
+
+    timezone: Zone | None = None
+    except_: Except = Field(None, alias="except")
+
+    @classmethod
+    def completed(cls, raw: dict[str, Any], reading: Reading, /) -> dict[str, Any]:
+        """Return `raw` with the small app's zone if it has exceptions and no zone."""
+        return {"timezone": reading.default_zone, **raw} if "except" in raw else raw
+
+
+class IntervalModel(Excepted):
     """Due at starting_at + n·every + offset, on a fixed grid.
 
     Without `starting_at` the grid begins at the action's creation, which is no occurrence itself:
@@ -140,6 +159,7 @@ class IntervalModel(Document):
     @classmethod
     def completed(cls, raw: dict[str, Any], reading: Reading, /) -> dict[str, Any]:
         """Return `raw` with the action's creation as `starting_at` if it has none."""
+        raw = super().completed(raw, reading)
         if "starting_at" in raw or reading.created_at is None:
             return raw
         begins = format_instant(reading.created_at)
@@ -178,10 +198,11 @@ class IntervalModel(Document):
             look_back=look_back or self.every,
             jitter=self.jitter,
             tolerance=self.tolerance,
+            closed=_closed(self.except_),
         )
 
 
-class SolarModel(Document):
+class SolarModel(Excepted):
     """Due at an event of the sun at a place; north and east are positive."""
 
     solar: Annotated[SolarEvent, BeforeValidator(one_of(*SolarEvent))]
@@ -190,7 +211,13 @@ class SolarModel(Document):
 
     def trigger(self, look_back: timedelta | None) -> SolarTrigger:
         """Return what the tick needs."""
-        return SolarTrigger(self.solar, self.lat, self.lon, look_back or CRON_LOOK_BACK)
+        return SolarTrigger(
+            self.solar, self.lat, self.lon, look_back or CRON_LOOK_BACK, _closed(self.except_)
+        )
+
+
+def _closed(exceptions: Exceptions | None) -> Closed | None:
+    return None if exceptions is None else exceptions.closed
 
 
 KINDS: Mapping[str, type[Document]] = {
@@ -251,7 +278,9 @@ class WhenModel(BaseModel):
 
     @model_serializer
     def _written(self) -> Any:
-        rules = [rule.model_dump(mode="json", exclude_unset=True) for rule in self.rules]
+        rules = [
+            rule.model_dump(mode="json", exclude_unset=True, by_alias=True) for rule in self.rules
+        ]
         return rules if self.is_list else rules[0]
 
 
@@ -277,8 +306,12 @@ def _read_list(values: list[object] | tuple[object, ...], info: ValidationInfo) 
         raise ValueError(f"has {len(values)} entries; write at most {MOST_RULES}")
     rules: list[Document] = []
     faults: list[InitErrorDetails] = []
+    work = 0
     for number, value in enumerate(values):
         try:
+            work += work_of(value)
+            if work > MOST_ENTRIES:
+                raise ValueError(too_many_exceptions())
             rules.append(_read_clock_rule(value, info))
         except ValidationError as error:
             faults += line_errors(error, under=(number,))
@@ -305,7 +338,23 @@ def _read_rule(value: object, info: ValidationInfo) -> Document:
         raise ValueError(f"has two kinds, {listed(kinds)}; keep one, or make another action")
     if not kinds:
         raise ValueError(_no_kind(raw))
-    return KINDS[kinds[0]].model_validate(raw, context=info.context)
+    rule = KINDS[kinds[0]].model_validate(raw, context=info.context)
+    _check_leaves_some(rule, reading_of(info).now)
+    return rule
+
+
+def _check_leaves_some(rule: Document, now: datetime | None) -> None:
+    """Refuse a rule whose exceptions leave nothing of its next years."""
+    if (
+        now is None
+        or not isinstance(rule, CronModel | IntervalModel | SolarModel)
+        or rule.except_ is None
+    ):
+        return
+    if not leaves_some(rule.trigger(None), now):
+        raise ValueError(
+            "has an `except` that leaves out everything; remove an entry of it, or the rule"
+        )
 
 
 def _no_kind(raw: Mapping[str, object]) -> str:

@@ -1,13 +1,17 @@
 """The audit trail: who changed what, and when."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
+from uuid import UUID
 
 import sqlalchemy as sa
 
 from models.sql import database_now
 from models.store.scope import Scope
-from models.tables import audit, small_apps
+from models.tables import actions, audit, operations, small_apps, tokens
+
+_UID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def write(
@@ -38,3 +42,23 @@ def listed(
     if before is not None:
         query = query.where(audit.c.id < before)
     return connection.execute(query).mappings().all()
+
+
+def names_of(connection: sa.Connection, objects: Collection[str]) -> dict[str, str]:
+    """Return the names of actions, of operations (their action's) and of tokens, by their ids.
+
+    A deleted action has its last name; a session has its browser's, another token its role.
+    """
+    uids = [UUID(text) for text in objects if _UID.fullmatch(text)]
+    of_actions = sa.select(actions.c.uid, actions.c.name).where(actions.c.uid.in_(uids))
+    of_operations = (
+        sa.select(operations.c.id, actions.c.name)
+        .join(actions, actions.c.uid == operations.c.action_uid)
+        .where(operations.c.id.in_(uids))
+    )
+    of_tokens = sa.select(tokens.c.id, sa.func.coalesce(tokens.c.browser, tokens.c.role)).where(
+        tokens.c.id.in_(list(objects))
+    )
+    named = of_actions.union_all(of_operations)
+    found = [*connection.execute(named), *connection.execute(of_tokens)]
+    return {str(id): name for id, name in found}

@@ -126,20 +126,20 @@ def overdue(
 
 
 def coming(
-    connection: sa.Connection, scope: Scope, until: datetime, limit: int
+    connection: sa.Connection, scope: Scope, until: datetime, limit: int, unscheduled: int
 ) -> list[dict[str, Any]]:
-    """Return up to `limit` actions with their next occurrence from now to `until`, in order."""
+    """Return up to `limit` actions with their next occurrence from now to `until`, in order.
+
+    After them come up to `unscheduled` actions whose next occurrence the next tick computes, with
+    an earlier one: new ones first. Paused actions are left out.
+    """
     at = action_cursor.c.next_occurrence_at
     # By the instant alone, as the index has them: names would be sorted for the whole hour.
-    query = _cursors(scope).where(at.between(database_now(), until)).order_by(at)
-    return [dict(row) for row in connection.execute(query.limit(limit)).mappings()]
-
-
-def unscheduled(connection: sa.Connection, scope: Scope, limit: int) -> list[dict[str, Any]]:
-    """Return up to `limit` actions whose next occurrence the next tick computes: new ones first."""
-    at = action_cursor.c.next_occurrence_at
-    query = _cursors(scope).where(at < database_now()).order_by(at)
-    return [dict(row) for row in connection.execute(query.limit(limit)).mappings()]
+    scheduled = _cursors(scope).where(at.between(database_now(), until)).order_by(at)
+    others = _cursors(scope).where(at < database_now(), actions.c.active).order_by(at)
+    both = (scheduled.limit(limit).subquery(), others.limit(unscheduled).subquery())
+    query = sa.union_all(*(sa.select(one) for one in both))
+    return [dict(row) for row in connection.execute(query).mappings()]
 
 
 def failing(connection: sa.Connection, scope: Scope, limit: int) -> list[UUID]:

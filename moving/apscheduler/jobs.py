@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Annotated, Any
 
 import sqlalchemy as sa
@@ -21,7 +22,7 @@ from moving.apscheduler.fires import NOT_COMPARED, TriggerFires, is_engine_here
 from moving.apscheduler.pickled import job_of
 from moving.apscheduler.rules import rule_of
 from moving.celery_work import work_of
-from moving.entries import CannotMove, Entry, Refused, check_said
+from moving.entries import CannotMove, Entry, Refused, check_said, entry_or_refused
 
 VERSION = 1
 OWNER = "import:apscheduler"
@@ -128,10 +129,7 @@ def entries_of(
             yield job
             continue
         place = f"{where} {job.id}"
-        try:
-            yield _entry(job, place, work, now)
-        except CannotMove as error:
-            yield Refused(job.id, place, error.why, error.instead)
+        yield entry_or_refused(job.id, place, partial(_entry, job, place, work, now))
 
 
 def _entry(job: Job, where: str, work: Work, now: datetime) -> Entry:

@@ -4,11 +4,12 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from cron import CronSchedule, InvalidRule
 from cron.zone import canonical_name
-from moving.entries import CannotMove, Entry, Refused
+from moving.entries import CannotMove, Entry, Refused, entry_or_refused
 from small_apps.steps.command import STEP, replaces_program
 
 OWNER = "import:crontab"
@@ -95,10 +96,9 @@ def entries_of(text: str, file: str, zone: str, *, is_system: bool) -> Iterator[
             yield Refused(shown[:LONGEST_NAME], f"{file}:{number}", why, instead)
             continue
         where = f"{file}:{one.number}"
-        try:
-            yield _entry(one, names[one.number], where, zone)
-        except CannotMove as error:
-            yield Refused(names[one.number], where, error.why, error.instead)
+        yield entry_or_refused(
+            names[one.number], where, partial(_entry, one, names[one.number], where, zone)
+        )
 
 
 def _entry(line: _Line, name: str, where: str, zone: str) -> Entry:
@@ -107,6 +107,9 @@ def _entry(line: _Line, name: str, where: str, zone: str) -> Entry:
     hooks, about_mail = _hooks(settings.get(MAILTO, ""))
     if line.command.split()[0] == "root" and line.account is None:
         raise CannotMove("its command begins with the account root", "import it with --system")
+    if line.command.split()[0] == "*":
+        why = "it has six fields, and cron has no seconds: its command would begin with *"
+        raise CannotMove(why, "write minute, hour, day of month, month, day of week")
     return Entry(
         name=name,
         where=where,
@@ -144,7 +147,7 @@ def _parameters(line: _Line) -> dict[str, Any]:
     command, given = _parted(line.command)
     env = {name: value for name, value in line.settings.items() if name not in OF_CRON}
     parameters: dict[str, Any] = {}
-    if _PLAIN.fullmatch(command) and not any(map(replaces_program, env, env.values())):
+    if _PLAIN.fullmatch(command) and not _replacing(env):
         parameters["run"] = command.split()
     else:
         parameters["shell"] = command
@@ -184,7 +187,13 @@ def _hooks(mailto: str) -> tuple[dict[str, Any], tuple[str, ...]]:
     return hooks, remarks
 
 
+def _replacing(env: Mapping[str, str]) -> list[str]:
+    return [name for name, value in env.items() if replaces_program(name, value)]
+
+
 def _remarks(line: _Line) -> Iterator[str]:
+    if _PLAIN.fullmatch(_parted(line.command)[0]) and (names := _replacing(line.settings)):
+        yield f"it is a line of shell, because only those may set {', '.join(names)}"
     if line.account is not None:
         yield f"it ran as {line.account}: run a worker as that account"
     if line.settings.get(DELAY, "0") != "0":

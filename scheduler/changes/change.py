@@ -269,12 +269,13 @@ def _revise(
         unchanged = _changed(uid, revision, Change.UNCHANGED, row.revision)
         return unchanged, recorded.messages
     check_name(connection, row, name)
+    _check_calendars(connection, [revision], author)
     row = not_ahead(connection, row, now)
     if row.set_aside is None:
         recorded += decide_until(connection, row, now)
     number = row.revision + 1
     actions.replace(connection, uid, number, dict(revision.columns), now)
-    restart(connection, row, revision, now)
+    restart(connection, row, revision.plan, now)
     _audit(connection, author, "change", {uid: name})
     return _changed(uid, revision, Change.CHANGED, number), recorded.messages
 
@@ -305,6 +306,7 @@ def _insert_all(
     """Store new actions, many per statement."""
     if revisions:
         small_apps.hold(connection, author.small_app.id)
+        _check_calendars(connection, revisions, author)
     made = [_changed(uuid4(), one, Change.CREATED, 1) for one in revisions]
     for start in range(0, len(made), ACTIONS_AT_ONCE):
         some = slice(start, start + ACTIONS_AT_ONCE)
@@ -314,6 +316,17 @@ def _insert_all(
             raise _refused(connection, made[some], author)
         _audit(connection, author, "create", {one.uid: one.name for one in made[some]})
     return made
+
+
+def _check_calendars(
+    connection: sa.Connection, revisions: Sequence[Revision], author: ChangeContext
+) -> None:
+    """Raise Outdated if a calendar changed since the documents were validated by it."""
+    if not any(revision.plan.closed for revision in revisions):
+        return
+    small_apps.hold(connection, author.small_app.id)
+    if small_apps.calendars_of(connection, author.small_app.id) != author.calendars:
+        raise Outdated("a calendar of the small app was changed in the meantime; try again")
 
 
 def _refused(connection: sa.Connection, made: Sequence[Changed], author: ChangeContext) -> Refused:

@@ -15,6 +15,7 @@ from models.sql import read_clock
 from models.store import audit
 from models.store.actions import cursors, deletion
 from models.store.operations import backfills, unstarted
+from runtime.database import give_way
 from scheduler.changes.revisions import decide_until, not_ahead, settle
 from scheduler.changes.validation import ChangeContext, check_revision
 from small_apps.store import small_apps
@@ -80,6 +81,7 @@ def delete_all(engine: sa.Engine, author: ChangeContext, owner: str | None = Non
             if not uids:
                 return Deleted(tuple(names), cancelled)
             some = _delete(connection, uids, author)
+        give_way(engine)
         names += some.names
         cancelled += some.cancelled
         # The first try quarantines actions with unreadable instants, the next one deletes them.
@@ -96,6 +98,7 @@ def delete_each(engine: sa.Engine, uids: Sequence[UUID], author: ChangeContext) 
         for _ in range(MOST_IN_VAIN):
             with engine.begin() as connection:
                 some = _delete(connection, uids[start : start + AT_ONCE], author)
+            give_way(engine)
             names += some.names
             cancelled += some.cancelled
             if len(names) == min(start + AT_ONCE, len(uids)):

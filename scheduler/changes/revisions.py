@@ -103,8 +103,8 @@ def decide_until(
     return recorded + decide_events_until(connection, action_ref(row), plan, window)
 
 
-def goes_on(row: sa.Row[Any], revision: Revision) -> bool:
-    """Return whether an event action continues with `revision`, being due at the same events.
+def goes_on(row: sa.Row[Any], next_plan: Plan) -> bool:
+    """Return whether an event action continues with `next_plan`, being due at the same events.
 
     Its window then reaches back before the change, so that late events are not lost. Otherwise,
     and when an action is resumed, it begins again.
@@ -113,22 +113,22 @@ def goes_on(row: sa.Row[Any], revision: Revision) -> bool:
     if isinstance(plan, Broken):
         return False
     is_on_event = plan.active and plan.on_event is not None and row.set_aside is None
-    return is_on_event and plan.has_same_occurrences(revision.plan)
+    return is_on_event and plan.has_same_occurrences(next_plan)
 
 
 def restart(
     connection: sa.Connection,
     row: sa.Row[Any],
-    revision: Revision,
+    next_plan: Plan,
     decided: datetime,
     now: datetime | None = None,
 ) -> None:
-    """Let `revision` decide from `decided` on.
+    """Let `next_plan` decide from `decided` on.
 
     An event action that continues looks further back, for late events.
     """
     effective_from = decided
-    if goes_on(row, revision):
+    if goes_on(row, next_plan):
         plan, began = row.plan, row.effective_from
         on_its_way = on_its_way_since(connection, plan, began, now or decided)
         effective_from = min(decided, on_its_way)
@@ -161,7 +161,7 @@ def adopt_edit(
         before = decide_until(connection, row, edited_at, now)
     number = row.revision + 1
     actions.replace(connection, row.action_uid, number, dict(revision.columns), edited_at)
-    restart(connection, row, revision, edited_at, now)
+    restart(connection, row, revision.plan, edited_at, now)
     action = ActionRef(row.action_uid, row.small_app_id, revision.columns["name"], number)
     decision = decide(revision.plan, row.action_uid, edited_at, now)
     return before, Decided(action, revision.plan, decision)
@@ -267,6 +267,7 @@ def _edited(
         # The sender checks which tasks are allowed, the worker which programs.
         celery=None,
         commands=None,
+        calendars=small_apps.calendars_of(connection, app.id),
     )
     return document, context
 

@@ -1,7 +1,7 @@
 """Validate documents against their stored actions."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -42,6 +42,7 @@ class ChangeContext:
     grants: Grants = EVERYTHING
     expects: int | None = None
     commands: tuple[str, ...] | None = ()
+    calendars: Mapping[str, Sequence[object]] = field(default_factory=dict)
 
 
 def check_revision(row: Stored, author: ChangeContext) -> None:
@@ -123,6 +124,7 @@ def context_of(
         celery=author.celery,
         grants=author.grants,
         commands=author.commands,
+        calendars=author.calendars,
     )
 
 

@@ -200,6 +200,10 @@ def _nearest(plan: Plan, asked: Asked) -> str:
         asked, replace(plan, starts_at=None, ends_at=None)
     ):
         return _bounds(plan, asked.instant)
+    if plan.closed and _counts(asked, plan.without_exceptions()):
+        closed = (one.blackout.at(asked.instant).closed for one in plan.closed)
+        names = ", ".join(dict.fromkeys(name for name in closed if name is not None))
+        return f"the rule names it, but `except` leaves it out: {names}"
     before, after = neighbours(plan, asked.known.action["uid"], asked.instant)
     near = [
         f"{word} {format_instant(at)}"

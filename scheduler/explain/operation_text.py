@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 
 import sqlalchemy as sa
 
+from models.celery_task import BY_EXCHANGE
 from models.job import JOB, listened_queue
 from models.operation import OperationState
 from models.store.actions.explain_facts import Status
@@ -34,11 +35,9 @@ def runs(row: Row, now: datetime, lease: timedelta) -> str:
 
 def waits(row: Row, status: Status, now: datetime, error: str | None) -> str:
     """Return what an unstarted operation waits for; `error` is its last attempt's."""
-    if row["waiting_for"] is not None:
-        return f"waits for operation {row['waiting_for']} of the same action to end"
-    if row["turn"] == Turn.WAITS:
-        turn = "waits for its turn: others of its small app are before it"
-        return f"{turn} on queue {row['queue']}{_unheard(row, status)}"
+    held_back = _held_back(row, status)
+    if held_back is not None:
+        return held_back
     if error is not None:
         return f"attempt {row['attempt'] - 1} did not succeed ({error}){_again(row, now)}"
     if row["task"] == JOB:
@@ -46,6 +45,18 @@ def waits(row: Row, status: Status, now: datetime, error: str | None) -> str:
     if row["state"] == OperationState.QUEUED:
         return _queued(row, status)
     return f"was recorded at {_at(row['recorded_at'])} and is not sent yet: {sends_again(status)}"
+
+
+def _held_back(row: Row, status: Status) -> str | None:
+    """Return why an operation is not to be sent yet, None if it is."""
+    if row["waiting_for"] is not None:
+        return f"waits for operation {row['waiting_for']} of the same action to end"
+    if status.quiet_until is not None and row["not_before"] == status.quiet_until:
+        return f"waits for the end of the quiet period at {_at(status.quiet_until)}"
+    if row["turn"] == Turn.WAITS:
+        turn = "waits for its turn: others of its small app are before it"
+        return f"{turn} on queue {row['queue']}{_unheard(row, status)}"
+    return None
 
 
 def sends_again(status: Status) -> str:
@@ -86,7 +97,8 @@ def _queued(row: Row, status: Status) -> str:
 def _unheard(row: Row, status: Status) -> str:
     """Return that no worker listens to the operation's queue, or nothing."""
     queue, is_theirs = row["queue"], row["in_doubt"] is not None
-    if listened_queue(queue, row["task"], is_handed_over=is_theirs) in status.queues:
+    is_routed = is_theirs and BY_EXCHANGE in queue
+    if is_routed or listened_queue(queue, row["task"], is_handed_over=is_theirs) in status.queues:
         return ""
     command = f"`minutehand worker --queues {queue}` starts one"
     remedy = "start a worker of your application" if is_theirs else command

@@ -5,16 +5,17 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, ValidationInfo
 from pydantic_core import InitErrorDetails
 
+from models.action.exceptions import read_entries
 from models.action.recipients import RecipientFilterModel
 from models.document import Document, read_document
 from models.errors import InvalidDocument
 from models.parsing import Reading
 from models.problems import line_error
 from models.turns import GIVEN_OWNER
-from models.values import Flag, Name, Zone, parse_line, parse_name, parse_text
+from models.values import Flag, Name, Zone, parse_line, parse_list, parse_name, parse_text
 from models.zones import parse_zone
 from small_apps.document.people import Groups, People, Users, people_problems
 from small_apps.document.settings import AppSettings
@@ -63,6 +64,16 @@ def _mapping(value: object) -> object:
 Body = Annotated[str, BeforeValidator(partial(parse_text, most=LONGEST_TEMPLATE))]
 
 
+def _entries(value: object, info: ValidationInfo) -> list[object]:
+    """Return the entries of a calendar; raises all their faults. A calendar holds no calendars."""
+    entries = list(parse_list(value))
+    read_entries(entries, info.data.get("zone", "UTC"), Reading())
+    return entries
+
+
+Calendar = Annotated[list[Any], BeforeValidator(_entries)]
+
+
 class TemplateModel(Document):
     """A mail template: its subject, its text, and an optional HTML version."""
 
@@ -88,6 +99,10 @@ class SmallAppModel(Document):
     templates: Annotated[dict[str, TemplateModel], BeforeValidator(_mapping)] = Field(
         default_factory=dict
     )
+    # Named lists of dates and times that the rules of actions leave out by `except`.
+    calendars: Annotated[dict[str, Calendar], BeforeValidator(_mapping)] = Field(
+        default_factory=dict
+    )
     design: Documents = Field(default_factory=dict)
     permissions: Documents = Field(default_factory=dict)
     notify: Flag = True
@@ -111,7 +126,7 @@ class SmallAppModel(Document):
             + _empty_recipients(raw.get("notify_recipients"))
             + [
                 line_error((part, str(key)), key, remedy)
-                for part in ("domains", "templates", *KINDS)
+                for part in ("domains", "templates", "calendars", *KINDS)
                 if isinstance(raw.get(part), Mapping)
                 for key in raw[part]
                 if (remedy := _wrong_key(key)) is not None

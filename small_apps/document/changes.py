@@ -7,6 +7,7 @@ from typing import Any
 NAMED = {
     "domains": "domain",
     "templates": "template",
+    "calendars": "calendar",
     "settings": "setting",
     "design": "design",
     "permissions": "permission",

@@ -4,7 +4,9 @@ import json
 from types import MappingProxyType
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, JsonValue
+from pydantic import BeforeValidator
+
+from models.values import FreeJson
 
 LONGEST_SETTINGS = 100_000
 
@@ -18,7 +20,7 @@ def _settings(value: object) -> object:
     return value
 
 
-AppSettings = Annotated[dict[str, JsonValue], BeforeValidator(_settings)]
+AppSettings = Annotated[dict[str, FreeJson], BeforeValidator(_settings)]
 
 
 def read_only(value: Any) -> Any:

@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 from uuid import UUID, uuid4
 
 from runtime.config import Settings
 from small_apps.failures import SourceFailed
-from small_apps.importing import Data, Imported, load
-from small_apps.importing.columnar import opened
-from small_apps.importing.in_child import import_in_child
 from small_apps.snapshots.stores import FolderStore, Store, store_of
+
+if TYPE_CHECKING:
+    from small_apps.importing import Data, Imported
 
 Row = dict[str, Any]
 FOLDER = "snapshots"
@@ -53,7 +53,7 @@ class Written:
     id: UUID
     path: str
     byte_count: int
-    imported: Imported
+    imported: "Imported"
 
 
 def folder_name(name: str) -> str:
@@ -69,12 +69,15 @@ def download_path(home: Path, app: str, domain: str, place: str) -> Path:
     return home / DOWNLOADS / folder_name(app) / f"{folder_name(domain)}.{place}"
 
 
-def write(settings: Settings, place: Place, data: Data, last: str | None = None) -> Written:
+def write(settings: Settings, place: Place, data: "Data", last: str | None = None) -> Written:
     """Write `data` as a snapshot; a failure leaves nothing behind.
 
     `last` is the path of the snapshot that the new rows are merged into. Raises SourceFailed and
     Stopped. Maintenance removes the files of a killed process.
     """
+    # Who only publishes and prunes needs no DuckDB.
+    from small_apps.importing.in_child import import_in_child
+
     store = store_of(settings)
     with _scratch(settings.home, folder_name(place.app)) as folder:
         before = _last(store, last, folder) if last and data.rules.key else None
@@ -109,6 +112,9 @@ def _last(store: Store, path: str, folder: Path) -> Path:
 
 def read(settings: Settings, path: str) -> Iterator[Row]:
     """Yield the rows of the snapshot at `path`."""
+    from small_apps.importing import load
+    from small_apps.importing.columnar import opened
+
     with _scratch(settings.home, "readers") as folder:
         file = store_of(settings).local(path, folder)
         with opened(folder, settings.fetch) as engine:

@@ -13,8 +13,6 @@ from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import unquote, urlsplit
 
-import fsspec
-
 from runtime.config import Settings
 from small_apps.failures import SourceFailed, first_line
 
@@ -162,6 +160,8 @@ def store_of(settings: Settings) -> Store:
         return FolderStore(Path(unquote(urlsplit(url).path)))
     try:
         with _failures():
+            import fsspec
+
             filesystem, root = fsspec.core.url_to_fs(url)
     except (ImportError, ValueError) as error:
         raise SourceFailed(

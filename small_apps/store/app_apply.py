@@ -29,6 +29,8 @@ class AppliedApp:
     app: SmallApp
     change: Applied
     changes: tuple[str, ...]
+    # Actions that leave out its calendars need new plans.
+    has_other_calendars: bool = False
 
 
 def apply_all(
@@ -82,7 +84,8 @@ def _apply(
             verb=f"app.{applied}",
             objects={app.name: {"changes": changes} if changes else None},
         )
-    return AppliedApp(app, applied, tuple(changes))
+    has_other = (before or {}).get("calendars", {}) != model.calendars
+    return AppliedApp(app, applied, tuple(changes), has_other)
 
 
 def _changes(before: Mapping[str, Any] | None, model: SmallAppModel) -> list[str]:

@@ -151,6 +151,15 @@ def lock(connection: sa.Connection, small_app_id: int) -> None:
     connection.execute(row.with_for_update(key_share=True))
 
 
+def calendars_of(connection: sa.Connection, small_app_id: int) -> dict[str, list[Any]]:
+    """Return the small app's calendars by name, each a list of entries of `except`."""
+    has_some = small_apps.c.document.contains('"calendars"')
+    query = sa.select(sa.case((has_some, small_apps.c.document)))
+    text = connection.execute(query.where(small_apps.c.id == small_app_id)).scalar_one_or_none()
+    found: dict[str, list[Any]] = {} if text is None else json.loads(text).get("calendars", {})
+    return found
+
+
 def document_of(connection: sa.Connection, small_app_id: int) -> dict[str, Any]:
     """Return the stored document. Raises NotFound."""
     text = connection.execute(

@@ -9,13 +9,15 @@ from zoneinfo import ZoneInfo
 import sqlalchemy as sa
 
 from minutehand.steps import SmallApp
+from models.errors import Refused
 from models.sql import read_clock
 from runtime.database import reading
+from runtime.extras import is_installed
 from small_apps.mail.message import Content, Image
 from small_apps.store import small_apps, snapshots
 from small_apps.store.failures import failures_since
 from small_apps.summary import Summary, summarise
-from small_apps.summary.charts import columns_png, load_matplotlib
+from small_apps.summary.drawing import drawn
 from small_apps.summary.history import Past, Point
 from small_apps.summary.page import MOST_CARDS, in_order, render_html, render_text
 
@@ -43,19 +45,22 @@ def summary_of(
     return summary, kept
 
 
-def content_of(summary: Summary, home: Path) -> Content:
-    """Return a summary as the content of a mail, its charts as images."""
+def content_of(summary: Summary, home: Path, *, has_charts: bool = True) -> Content:
+    """Return a summary as the content of a mail, its charts as images; raises OverLimit."""
+    if has_charts and not is_installed("mail"):
+        raise Refused("a summary has charts; install minutehand[mail] here to draw them")
     pictures: dict[str, str] = {}
     images: list[Image] = []
     zone = ZoneInfo(summary.zone)
-    for part in in_order(summary)[:MOST_CARDS]:
-        if part.trend is None:
-            continue
-        load_matplotlib(home)
-        png = columns_png([Point(at.astimezone(zone), value) for at, value in part.trend.points])
+    trends = {
+        part.name: [Point(at.astimezone(zone), value) for at, value in part.trend.points]
+        for part in in_order(summary)[:MOST_CARDS]
+        if has_charts and part.trend is not None
+    }
+    for domain, png in zip(trends, drawn(list(trends.values()), home), strict=True):
         if png is not None:
             name = f"chart-{len(images) + 1}.{sha256(png).hexdigest()[:12]}@minutehand"
-            pictures[part.name] = name
+            pictures[domain] = name
             images.append(Image(name, png))
     return Content(
         subject=f"{summary.title}: summary of {summary.local_time}",

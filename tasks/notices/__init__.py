@@ -16,6 +16,7 @@ from models.store.notices import Notice
 from models.store.notices.alerting import is_of_installation
 from runtime.config import Settings
 from runtime.db_retry import persist
+from runtime.tracing import span
 from small_apps.mail.message import Envelope, InvalidAddress, build_message, parse_address
 from small_apps.mail.transport import MailRefused, MailServerFailed, open_transport
 from tasks.engines import engine_of
@@ -41,7 +42,8 @@ def deliver(engine: sa.Engine, settings: Settings, message: tuple[UUID, int]) ->
         return "taken"
     where = f"{notice.kind} to {shown_target(notice.target)}"
     try:
-        _hand_over(notice, settings)
+        with span("notice", notice.operation_id, kind=str(notice.kind)):
+            _hand_over(notice, settings)
     except Undelivered as error:
         return _not_delivered(engine, settings, notice, error)
     except Exception as error:  # no notice may end the worker's task

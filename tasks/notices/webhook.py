@@ -22,6 +22,7 @@ from runtime.clock import utc_now
 from runtime.config import Settings
 from runtime.references import OF_SETTINGS, SecretMissing, resolved
 from runtime.sections import HookSettings
+from runtime.tracing import trace_headers
 from runtime.urls import check_web_url
 from small_apps.failures import SourceFailed
 from small_apps.fetch.guard import Guard
@@ -50,6 +51,7 @@ def post(
         "Content-Type": "application/json",
         "User-Agent": "minutehand",
         "Idempotency-Key": str(id),
+        **trace_headers(),
     }
     url, app = _url(target, settings, is_own=is_own), str(payload.get("small_app", ""))
     secrets = _secrets(settings, app)

@@ -6,6 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import minutehand
+from runtime.clock import wait_for
+
+# Between two reads: with none, the reader takes the time of those that publish.
+PAUSE_S = 0.01
 
 
 def seen(home: Path) -> dict[str, Any]:
@@ -21,7 +25,7 @@ def seen(home: Path) -> dict[str, Any]:
 def main(home: Path, lines: Path, stop: Path) -> None:
     """Read until `stop` exists; what goes wrong is a line too."""
     with lines.open("a", buffering=1) as file:
-        while not stop.exists():
+        while not wait_for(stop.exists, PAUSE_S, poll_s=PAUSE_S):
             try:
                 line = seen(home)
             except Exception as error:  # any error is what the test looks for

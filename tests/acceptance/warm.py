@@ -1,11 +1,12 @@
 """Processes of ours without their second of imports: forked by one that has them loaded.
 
 A process of its own all the same: a child of the test, in a session of its own, with its own
-environment, folder and end. What it leaves out is the start of Python, which `minutehand up`, the
-agents, the workers of other applications and the examples of the docs go through in full.
+environment, folder and end. What it leaves out is the start of Python, which the children of
+`minutehand up`, the agents and the workers of other applications go through in full.
 """
 
 import ctypes
+import gc
 import importlib
 import json
 import os
@@ -30,7 +31,7 @@ OURS = ["-P", "-m", "minutehand"]
 # the built-in steps).
 LOADED = (
     *("cli.main", "processes.daemon", "cli.actions", "cli.operations", "cli.users", "cli.events"),
-    *("cli.status", "cli.apps"),
+    *("cli.status", "cli.apps", "processes.up", "processes.web"),
     *("kombu.transport.redis", "sqlalchemy.dialects.sqlite", "psycopg"),
 )
 LEFT_OUT = {"billiard.common", "celery.apps.worker", "processes.worker", "tasks.lease", "duckdb"}
@@ -153,6 +154,8 @@ def _become(asked: dict[str, Any], descriptors: Sequence[int]) -> dict[str, Any]
             os.dup2(its, ours)
     for descriptor in descriptors:
         os.close(descriptor)
+    # As on a terminal: what one writes to both comes in order.
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     os.environ.clear()
     os.environ.update(asked["environment"])
     os.chdir(asked["folder"])
@@ -175,4 +178,7 @@ if __name__ == "__main__":
         importlib.import_module(_name)
     assert not LEFT_OUT & set(sys.modules)
     assert threading.active_count() == len(list(Path("/proc/self/task").iterdir())) == 1
+    # A fork need not look through what is loaded for garbage, neither while it runs nor at its end.
+    gc.collect()
+    gc.freeze()
     _run(_serve(socket.socket(fileno=int(sys.argv[1])))["command"])

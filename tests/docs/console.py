@@ -6,14 +6,14 @@ A line `$ command` is run, the lines under it are what it prints. They are compa
 - an id, an instant, a clock time or a weekday's date stands for any other of its kind. An id that
   a page shows is remembered: a later command means the one that was really printed.
 
-A ```json, ```python or ```yaml block after a paragraph with "as `NAME`" is saved as that file.
+A ```json, ```python, ```yaml or ```ics block after a paragraph with "as `NAME`" is saved as that
+file.
 `make up` starts `minutehand up --demo` in the background, `minutehand up` and `celery` themselves;
 each line that is shown has to come. `export` holds for what follows, until `unset`, with `$PWD` for
 the folder.
 `source …` does nothing: the commands are on the path already.
 """
 
-import json
 import os
 import re
 import shlex
@@ -23,9 +23,11 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryFile
+from typing import IO, Any
 
 from runtime.clock import wait_for
+from tests.acceptance.warm import OURS, Forked, warm
 from tests.servers import free_port
 
 ROOT = Path(__file__).parents[2]
@@ -44,18 +46,6 @@ LOOSE = {
     r" {2,}": r" +",
 }
 _PARTS = re.compile("|".join(f"(?P<p{n}>{part})" for n, part in enumerate(LOOSE)))
-
-# One process runs all `minutehand` commands of a page, by the command's own entry: to import
-# everything once instead of once a command.
-SHELL = """
-import contextlib, io, json, sys
-from cli.main import run
-for line in sys.stdin:
-    out = io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
-        code = run(json.loads(line))
-    print(json.dumps([code, out.getvalue()]), flush=True)
-"""
 
 
 @dataclass(frozen=True)
@@ -113,8 +103,7 @@ class Terminal:
 
     folder: Path
     ids: dict[str, str] = field(default_factory=dict)
-    children: list[subprocess.Popen[Any]] = field(default_factory=list)
-    _shell: subprocess.Popen[str] | None = None
+    children: list[subprocess.Popen[Any] | Forked] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         for name in ("examples", "scheduler_server.py"):
@@ -140,11 +129,9 @@ class Terminal:
         if text.startswith("export "):
             for name in re.findall(r"(\w+)=", text):
                 self.environment[name] = self._output_of(f'{text}; printf %s "${name}"')
-            self._end_shell()
         elif text.startswith("unset "):
             for name in text.split()[1:]:
                 del self.environment[name]
-            self._end_shell()
         elif text.startswith(BACKGROUND):
             self._start(text, part.shown)
         else:
@@ -152,7 +139,6 @@ class Terminal:
 
     def close(self) -> None:
         """Stop what runs in the background as Ctrl-C does; it ends without an error."""
-        self._end_shell()
         codes = []
         # What was started last needs what was started before it.
         for child in reversed(self.children):
@@ -162,22 +148,12 @@ class Terminal:
             codes.append(child.wait(TIMEOUT_S))
         assert codes == [0] * len(self.children), "a background command failed"
 
-    def _end_shell(self) -> None:
-        """End the process of the commands; the next one has the present environment."""
-        if self._shell is not None:
-            self._shell.communicate(timeout=TIMEOUT_S)
-            self._shell = None
-
     def _start(self, text: str, shown: tuple[str, ...]) -> None:
         """Start a command that goes on; wait until each shown line is among what it prints."""
-        words = shlex.split(text)
-        command = ["minutehand", "up", "--demo"] if words[0] == "make" else words
+        words = shlex.split("minutehand up --demo" if text == "make up" else text)
         log = self.folder / f"background-{len(self.children)}.log"
         with log.open("w") as file:
-            child = subprocess.Popen(
-                command, cwd=self.folder, env=self.environment, stdout=file, stderr=file
-            )
-        self.children.append(child)
+            self.children.append(self._process(words, file))
         lines = [re.compile(_line(line)) for line in shown if line.strip() != "…"]
 
         def said() -> str:
@@ -198,24 +174,18 @@ class Terminal:
         return self._output_of(text).replace(f":{self._port}", SHOWN_PORT)
 
     def _output_of(self, text: str) -> str:
-        if text.startswith("minutehand ") and not re.search(r"[|&;$<>]", text):
-            return self._ask(shlex.split(text)[1:])
-        done = subprocess.run(
-            ["bash", "-c", text], cwd=self.folder, env=self.environment, text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=TIMEOUT_S, check=False,
-        )  # fmt: skip
-        return done.stdout
+        is_ours = text.startswith("minutehand ") and not re.search(r"[|&;$<>]", text)
+        with TemporaryFile("w+") as output:
+            words = shlex.split(text) if is_ours else ["bash", "-c", text]
+            self._process(words, output).wait(TIMEOUT_S)
+            output.seek(0)
+            return output.read()
 
-    def _ask(self, arguments: list[str]) -> str:
-        if self._shell is None:
-            self._shell = subprocess.Popen(
-                [sys.executable, "-P", "-c", SHELL], cwd=self.folder, env=self.environment,
-                text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            )  # fmt: skip
-        asked, answers = self._shell.stdin, self._shell.stdout
-        assert asked is not None
-        assert answers is not None
-        asked.write(json.dumps(arguments) + "\n")
-        asked.flush()
-        _, output = json.loads(answers.readline())
-        return str(output)
+    def _process(self, words: list[str], output: IO[str]) -> subprocess.Popen[Any] | Forked:
+        """Start a command; ours without its second of imports."""
+        if words[0] == "minutehand":
+            command = [sys.executable, *OURS, *words[1:]]
+            return warm().start(command, self.environment, self.folder, (output, output))
+        return subprocess.Popen(
+            words, cwd=self.folder, env=self.environment, stdout=output, stderr=output
+        )

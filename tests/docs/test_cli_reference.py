@@ -2,6 +2,7 @@
 
 import argparse
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 from typer.main import get_command
 
 from cli.main import cli
+from cli.tree import hoisted
 from processes import daemon
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "cli.md"
@@ -28,6 +30,18 @@ def _commands(command: Any, path: str) -> Iterator[tuple[str, Any]]:
         yield from _commands(child, f"{path} {name}")
 
 
+DOCS = PAGE.parents[1]
+PAGES = [DOCS.parent / "README.md", *sorted(DOCS.glob("*.md")), *sorted(DOCS.glob("*/*.md"))]
+# Commands that no test runs, because they need servers, accounts or hours: `sh` blocks.
+SHOWN = sorted(
+    {
+        line.partition("minutehand ")[2]
+        for page in PAGES
+        for block in re.findall(r"^```sh\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S)
+        for line in block.replace("\\\n", " ").splitlines()
+        if re.match(r"([A-Z_]+=\S+ )*(\S*/)?minutehand ", line)
+    }
+)
 ROOT: Any = get_command(cli)
 COMMANDS = dict(_commands(ROOT, "minutehand"))
 
@@ -54,6 +68,19 @@ def test_each_command_has_a_section_with_its_options(path: str) -> None:
     shown = set(re.findall(r"^\| `(--[a-z-]+)", _section(path), re.M))
 
     assert _options(COMMANDS[path]) == shown
+
+
+@pytest.mark.parametrize("line", SHOWN)
+def test_a_command_that_only_an_admin_can_run_is_understood(line: str) -> None:
+    words = shlex.split(re.split(r" (?:[|>]|&&|2>) ?", line)[0], comments=True)
+    command, context = ROOT, ROOT.make_context("minutehand", hoisted(words))
+    while hasattr(command, "commands"):
+        name, command, rest = command.resolve_command(
+            context, [*context._protected_args, *context.args]
+        )
+        context = command.make_context(name, rest, parent=context)
+
+    assert not context.args
 
 
 def test_the_global_options_are_on_the_page() -> None:

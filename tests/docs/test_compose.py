@@ -2,20 +2,21 @@
 
 import json
 import re
+import shlex
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from jsonschema import Draft202012Validator
-from typer.main import get_command
 
 from broker.names import DEFAULT, HEAVY, QUICK
-from cli.main import cli
-from cli.tree import hoisted
-from processes import daemon
 from processes.up import STOP_MARGIN_S
 from runtime.config import load_settings, setting_paths, variable_of
+from tests.docs.command_lines import parse_minutehand
 
 ROOT = Path(__file__).parents[2]
 FILE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
@@ -38,20 +39,6 @@ def _seconds(span: str) -> float:
     return float(number) * {"s": 1, "m": 60}[unit]
 
 
-def _parse_minutehand(arguments: list[str]) -> None:
-    """Parse a command line of ours; raises for an unknown command, option or value."""
-    command: Any = get_command(cli)
-    context = command.make_context("minutehand", hoisted(arguments))
-    rest = [*context._protected_args, *context.args]
-    while rest:
-        name, *rest = rest
-        command = command.commands[name]
-        context = command.make_context(name, rest, parent=context)
-        if not hasattr(command, "commands"):
-            return
-        rest = [*context._protected_args, *context.args]
-
-
 def test_the_file_follows_the_compose_specification() -> None:
     Draft202012Validator.check_schema(SCHEMA)
 
@@ -62,7 +49,7 @@ def test_the_file_follows_the_compose_specification() -> None:
 def test_two_daemons_and_a_worker_for_each_queue_are_there() -> None:
     commands = [_command(service) for service in OURS.values()]
 
-    assert commands.count(["python", "scheduler_server.py"]) == 2
+    assert commands.count(["minutehand", "daemon"]) == 2
     assert {QUICK, HEAVY, DEFAULT} == {command[-1] for command in commands if "worker" in command}
     assert {"postgres", "redis", "migrate"} <= set(SERVICES)
 
@@ -71,22 +58,58 @@ def test_two_daemons_and_a_worker_for_each_queue_are_there() -> None:
 def test_each_command_is_one_of_ours(name: str) -> None:
     program, *arguments = _command(OURS[name])
 
-    if program == "minutehand":
-        _parse_minutehand(arguments)
-    else:
-        assert (program, arguments[0]) == ("python", "scheduler_server.py")
-        daemon._parser().parse_args(arguments[1:])
+    assert program == "minutehand"
+    parse_minutehand(arguments)
 
 
 @pytest.mark.parametrize("name", SERVICES)
 def test_each_image_is_pinned_by_a_tag(name: str) -> None:
-    assert re.fullmatch(r"[a-z]+:\d+(\.\d+)*", SERVICES[name]["image"])
+    assert re.fullmatch(r"[a-z/-]+:v?\d+(\.\d+)*", SERVICES[name]["image"])
 
 
 def test_the_image_of_the_dockerfile_is_pinned_and_the_user_is_not_root() -> None:
-    assert re.findall(r"^FROM (.+)$", DOCKERFILE, re.M) == ["python:3.11-slim"]
-    assert re.findall(r"^USER (.+)$", DOCKERFILE, re.M) == ["minutehand"]
-    assert "--require-hashes -r requirements.lock" in DOCKERFILE
+    bases = re.findall(r"^FROM (\S+) AS (\S+)$", DOCKERFILE, re.M)
+    stages = {name for _, name in bases}
+
+    assert {base for base, _ in bases} - stages == {"python:3.11-slim"}
+    assert re.findall(r"^USER (.+)$", DOCKERFILE, re.M) == ["10001:10001"]
+    assert bases[-1] == ("runtime", "server")
+    built = {service["build"]["target"] for service in OURS.values() if "build" in service}
+    assert built == {"server", "worker-data"} <= stages
+    assert not re.search(r"https?://", DOCKERFILE + str(FILE))
+
+
+@pytest.mark.matrix
+@pytest.mark.timeout(1800)
+def test_the_image_is_built_by_its_own_commands(tmp_path: Path) -> None:
+    places = {"/opt/minutehand": tmp_path / "opt", "/wheels": tmp_path / "wheels"}
+    source = tmp_path / "src"
+    files = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True)
+    for name in filter(None, files.stdout.decode().split("\0")):
+        (source / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, source / name, follow_symlinks=False)
+
+    # The second stage takes the wheels of the first.
+    for stage, most_mb in {"build-data": 400, "build": 160}.items():
+        shutil.rmtree(tmp_path / "opt", ignore_errors=True)
+        for line in _runs(stage):
+            command = line.replace("python -m", f"{shlex.quote(sys.executable)} -m", 1)
+            for place, here in places.items():
+                command = command.replace(place, str(here))
+            subprocess.run(["bash", "-euc", command], cwd=source, check=True)
+        program = str(tmp_path / "opt/bin/minutehand")
+        said = subprocess.run([program, "--version"], check=True, capture_output=True)
+        installed = [one for one in (tmp_path / "opt").rglob("*") if one.is_file()]
+
+        assert said.stdout.startswith(b"minutehand ")
+        assert sum(one.stat().st_size for one in installed) < most_mb * 1e6
+
+
+def _runs(stage: str) -> list[str]:
+    """Return the commands of a stage."""
+    text = re.split(r"^FROM ", DOCKERFILE, flags=re.M)
+    found = next(one for one in text if one.split("\n")[0].endswith(f" AS {stage}"))
+    return re.findall(r"^RUN (.+)$", found, re.M)
 
 
 @pytest.mark.parametrize("name", OURS)
@@ -94,9 +117,46 @@ def test_each_variable_is_a_setting_with_a_valid_value(name: str, tmp_path: Path
     environment = OURS[name]["environment"]
     known = {variable_of(path) for path in setting_paths()}
     values = {key: re.sub(r"\$\{\w+:-(.*?)\}", r"\1", value) for key, value in environment.items()}
+    for url in (
+        "postgresql://minutehand:p@postgres/minutehand",
+        "redis://redis:6379/0",
+        "smtp://mail:1025",
+    ):
+        secret = {"p": "database_url", "r": "broker_url", "s": "smtp_url"}[url[0]]
+        (tmp_path / secret).write_text(url)
+        assert secret in OURS[name]["secrets"]
+    values = {key: value.replace("/run/secrets", str(tmp_path)) for key, value in values.items()}
 
     assert set(environment) <= known
     assert load_settings(tmp_path, values).database_url.get_secret_value().startswith("postgresql:")
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_each_service_is_confined_and_bounded(name: str) -> None:
+    service = SERVICES[name]
+
+    assert service["read_only"] is True
+    assert service["cap_drop"] == ["ALL"]
+    assert service["security_opt"] == ["no-new-privileges:true"]
+    assert service["user"].split(":")[0] not in {"0", "root"}
+    assert {"mem_limit", "cpus", "pids_limit", "tmpfs"} <= set(service)
+
+
+def test_only_the_api_is_published_and_only_to_this_host() -> None:
+    ports = {name: service["ports"] for name, service in SERVICES.items() if "ports" in service}
+
+    assert ports == {"web": ["127.0.0.1:8265:8265"]}
+    assert FILE["networks"]["servers"] == {"internal": True}
+    for name in ("postgres", "redis", "mail"):
+        assert SERVICES[name]["networks"] == ["servers"]
+
+
+def test_no_secret_is_in_the_environment() -> None:
+    assert not re.search(
+        r"PASSWORD(?!_FILE)|://", str([one.get("environment") for one in SERVICES.values()])
+    )
+    used = {secret for service in SERVICES.values() for secret in service.get("secrets", ())}
+    assert used == set(FILE["secrets"])
 
 
 @pytest.mark.parametrize("name", LASTING)
@@ -112,7 +172,7 @@ def test_each_health_check_asks_our_own_command(name: str) -> None:
     kind, program, *arguments = OURS[name]["healthcheck"]["test"]
 
     assert (kind, program) == ("CMD", "minutehand")
-    _parse_minutehand(arguments)
+    parse_minutehand(arguments)
 
 
 @pytest.mark.parametrize("name", OURS)
@@ -141,6 +201,7 @@ def test_nothing_starts_before_the_schema_is_there() -> None:
 
 
 def test_every_named_volume_is_declared() -> None:
-    used = {mount.split(":")[0] for service in SERVICES.values() for mount in service["volumes"]}
+    mounts = [mount for service in SERVICES.values() for mount in service.get("volumes", ())]
+    used = {mount.split(":")[0] for mount in mounts}
 
     assert set(FILE["volumes"]) == used

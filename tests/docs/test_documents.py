@@ -30,6 +30,7 @@ CONTEXT = ParseContext(
     datetime(2026, 11, 21, tzinfo=UTC),
     celery=CeleryRules(("tasks.*",)),
     steps=STEPS,
+    calendars={"french holidays": ["12-25"], "freeze": []},
 )
 DULL = {"name": "dull", "operations": {"maintenance": True}, "when": {"cron_rule": "@daily"}}
 

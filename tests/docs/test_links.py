@@ -37,7 +37,8 @@ def test_each_relative_link_leads_somewhere(page: Path) -> None:
 
 
 def test_every_page_of_the_docs_is_linked_from_the_readme_or_an_index() -> None:
-    indexes = [ROOT / "README.md", ROOT / "docs" / "adr" / "README.md"]
+    folders = ("docs/adr", "docs/how-to/operate")
+    indexes = [ROOT / "README.md", *(ROOT / folder / "README.md" for folder in folders)]
     linked = {
         (index.parent / target.partition("#")[0]).resolve()
         for index in indexes

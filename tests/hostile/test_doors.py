@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from models.column_types import ShownText
 from models.stored import StoredList
 from models.tables import metadata
-from runtime.log_lines import JsonFormatter, LineFormatter
+from runtime.logs.lines import JsonFormatter, LineFormatter
 
 # Clears the screen, begins a log line of its own, reverses the rest.
 HOSTILE = "a\x1b[2J\x9b1m\r\n12:00:00 scheduler INFO forged\u2028\u202etxt.exe"

@@ -31,10 +31,17 @@ class Environment:
         pip = (sys.executable, "-m", "pip", "--python", str(self.bin / "python"), "install", "-q")
         subprocess.run([*pip, *offline, *what], check=True, capture_output=True, text=True)
 
-    def see_libraries(self) -> None:
-        """Let it import the libraries of the tests, without what is ours."""
+    def see_libraries(self, without: Sequence[str] = ()) -> None:
+        """Let it import the libraries of the tests, but for some, without what is ours."""
         lib = next((self.folder / "lib").glob("python3.*")) / "site-packages"
-        (lib / "libraries.pth").write_text(LIBRARIES + "\n")
+        seen = Path(LIBRARIES)
+        if without:
+            seen = self.folder / "libraries"
+            seen.mkdir()
+            for one in Path(LIBRARIES).iterdir():
+                if one.name not in without:
+                    (seen / one.name).symlink_to(one)
+        (lib / "libraries.pth").write_text(f"{seen}\n")
 
     def python(
         self, code: str, folder: Path, settings: Mapping[str, str] | None = None

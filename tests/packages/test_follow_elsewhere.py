@@ -67,7 +67,7 @@ def python_of(version: str) -> str:
 @pytest.fixture
 def shop(installation: Installation) -> Shop:
     made = Shop(installation)
-    # Beside a Django of any version, and an SQLAlchemy that is not the server's.
+    # Beside Django, and an SQLAlchemy that is not the server's.
     file = made.folder / "followed.py"
     file.write_text("import django\nimport sqlalchemy\n" + file.read_text())
     return made
@@ -106,18 +106,10 @@ def follows(shop: Shop) -> None:
     assert [line for line in shop.said() if line.startswith("close_day")] == RAN_ONCE
 
 
-@pytest.fixture(scope="module")
-def beside_django(application: Environment) -> Environment:
-    """The environment of the tests' own libraries; Django stands for itself."""
-    lib = next((application.folder / "lib").glob("python3.*")) / "site-packages"
-    (lib / "django.py").write_text("")
-    return application
-
-
 def test_a_worker_follows_with_its_agent_in_another_environment(
-    shop: Shop, beside_django: Environment, server: Environment
+    shop: Shop, application: Environment, server: Environment
 ) -> None:
-    worker = started(shop, beside_django, str(server.bin / "minutehand"))
+    worker = started(shop, application, str(server.bin / "minutehand"))
 
     follows(shop)
 
@@ -127,14 +119,14 @@ def test_a_worker_follows_with_its_agent_in_another_environment(
 
 @pytest.mark.matrix
 def test_a_worker_follows_through_the_socket_of_a_sidecar(
-    shop: Shop, beside_django: Environment, server: Environment
+    shop: Shop, application: Environment, server: Environment
 ) -> None:
     path = shop.folder / "agent.sock"
     command = [str(server.bin / "minutehand"), "agent", "--socket", str(path)]
     settings = {"SCHED_CELERY_TASKS": "tasks.*", "PYTHONPATH": ""}
     sidecar = shop.installation.processes.start("sidecar", command, settings)
     sidecar.said(f"agent serves {path}")
-    started(shop, beside_django, f"unix:{path}")
+    started(shop, application, f"unix:{path}")
 
     follows(shop)
 

@@ -1,27 +1,31 @@
 """A Django project with forty periodic tasks moves while it runs: none is lost or doubled.
 
-Its libraries lie in an environment of their own, its tables in PostgreSQL; beat, worker and daemon
-are real, and so are the minutes: it takes six. `make test-matrix` runs it.
+Its libraries lie in an environment of their own, tables in PostgreSQL, messages in RabbitMQ;
+beat, worker and daemon are real, and so are the minutes: it takes six. `make test-matrix` runs it.
 """
 
 import json
 import shutil
 import signal
 from collections import Counter
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from pydantic import SecretStr
 
 from models.values import format_instant
 from runtime.clock import utc_now
+from runtime.config import Settings
 from tests.acceptance.installation import Installation
 from tests.acceptance.processes import Process, until
 from tests.packages.environments import Environment, make_environment
 from tests.packages.test_follow_elsewhere import python_of
-from tests.servers import PostgreSQL
+from tests.rabbitmq import RabbitMQ
+from tests.servers import Broker, PostgreSQL
 
 pytestmark = [pytest.mark.matrix, pytest.mark.timeout(1_500)]
 FILES = Path(__file__).parent / "django_shop"
@@ -67,7 +71,7 @@ class Project:
             "PORT": url.port or url.query.get("port"),
         }
         self.settings = {
-            "SHOP_BROKER_URL": installation.broker.url,
+            "SHOP_BROKER_URL": installation.settings.effective_broker_url,
             "SHOP_JOURNAL": str(self.journal),
             "SHOP_DATABASE": json.dumps(database),
             "PYTHONPATH": "",
@@ -126,14 +130,26 @@ class Project:
         return cut, json.loads(done.stdout)
 
 
-@pytest.mark.parametrize("store", ["postgresql"])
+@pytest.fixture
+def installation(
+    home_of: Callable[[str], Settings], rabbitmq: RabbitMQ, broker: Broker
+) -> Iterator[Installation]:
+    """An installation that shares the application's RabbitMQ."""
+    its = {"broker_url": SecretStr(rabbitmq.url)}
+    made = Installation("postgresql", home_of("postgresql").model_copy(update=its), broker)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
 def test_forty_periodic_tasks_are_cut_over_while_they_run(
     installation: Installation, environment: Environment, postgresql: PostgreSQL
 ) -> None:
     project = Project(installation, environment, postgresql)
     kinds = project.fill()
     assert len(kinds) == 40
-    project.celery("worker", "-c", "2", "-Q", "shop,celery").said("ready.")
+    project.celery("worker", "-c", "2", "-Q", "shop,urgent,videos").said("ready.")
     beat = project.celery("beat", "-S", "django_celery_beat.schedulers:DatabaseScheduler")
     installation.daemon(ALLOWED)
     first = minute_of(utc_now()) + MINUTE
@@ -149,6 +165,11 @@ def test_forty_periodic_tasks_are_cut_over_while_they_run(
     assert {pair: ran[pair] for pair in once} == once
     by_us = [line for line in project.lines() if line["at"] >= cut.timestamp()]
     assert {line["periodic_task_name"] == line["name"] for line in by_us} == {True}
+    routes = {line["name"]: line["route"] for line in by_us}
+    its = {name: routes[name] for name in ("each minute in Tokyo", "each minute 3")}
+    assert [(one["exchange"], one["routing_key"], one["priority"]) for one in its.values()] == [
+        ("media", "video.short", None), ("", "urgent", 3),
+    ]  # fmt: skip
     reported_as(report, kinds)
 
 

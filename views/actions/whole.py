@@ -1,5 +1,7 @@
 """One action with all that its page shows, deleted or not, found once."""
 
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -52,6 +54,16 @@ def uid_of(installation: Installation, name: str) -> UUID:
     with reading(installation.engine) as connection:
         uid: UUID = find(connection, installation, name)["uid"]
     return uid
+
+
+def names_of(installation: Installation, uids: Sequence[str]) -> list[str]:
+    """Return the names of those actions that there are."""
+    names = []
+    with reading(installation.engine) as connection:
+        for uid in uids:
+            with suppress(NotFound):
+                names.append(str(find(connection, installation, uid)["name"]))
+    return names
 
 
 def restore(installation: Installation, uid: str) -> Stored:

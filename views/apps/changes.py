@@ -8,6 +8,7 @@ from pydantic import Field
 from models.errors import InvalidDocument, Outdated, Problem, Refused
 from models.problems import listed
 from runtime.database import reading
+from scheduler.changes.calendars import replan
 from scheduler.changes.default_actions import give_maintenance
 from scheduler.changes.deletion import delete_app
 from scheduler.changes.validation import ChangeContext
@@ -158,7 +159,11 @@ def _apply(
 ) -> list[app_apply.AppliedApp]:
     limits = installation.settings.limits
     done = app_apply.apply_all(connection, models, installation.actor, limits)
+    calendars = {model.name: model.calendars for _, model in models}
     for one in done:
+        if one.has_other_calendars:
+            steps = built_in_steps()
+            replan(connection, one.app, calendars[one.app.name], installation.actor, steps)
         give_maintenance(connection, one.app, built_in_steps())
     return done
 

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from minutehand.steps import SmallApp
 from models.action import ScheduledActionModel
+from models.action.schedule import NO_UID
 from models.errors import InvalidAction, NotFound, Outdated, Problem, Refused
 from models.sql import read_clock
 from models.store.actions import SEE_ACTIONS, deletion
@@ -27,7 +28,6 @@ from views.warnings import action_warnings
 
 ALL = 10_000_000
 # A document that was never stored has no uid, so its jitter is unknown.
-NO_UID = UUID(int=0)
 # Of more documents, whom each reaches is not said.
 FEW = 10
 SHOWN = 10

@@ -29,6 +29,7 @@ from runtime.database import READ_ONLY, is_made
 from scheduler.kernel_release import TZ_RELEASE
 from small_apps.store import app_limits, small_apps
 from views.actions import health_in
+from views.doctor.allowed import check_allowed
 from views.doctor.references import references_in, unresolved, unresolved_settings
 from views.doctor.report import Finding, fault, ok, warning
 from views.words import instant
@@ -94,6 +95,7 @@ def _all_stored(connection: sa.Connection, settings: Settings) -> Iterator[Findi
     yield from _workers(connection, settings, plans)
     yield from _hooks(settings, plans)
     yield from _celery_tasks(connection, settings, plans)
+    yield from check_allowed(connection, settings)
     yield from _shared_queues(connection, settings)
     yield from _limits(connection, settings)
     yield _retention(connection, settings)
@@ -220,11 +222,15 @@ def _celery_tasks(
     found = [read_plan(plan) for plan in plans if _HANDED_OVER in plan]
     handed = [one.hand_over for one in found if isinstance(one, Plan)]
     wanted = {one.task for one in handed if one is not None}
+    exchanges = {one.exchange for one in handed if one is not None and one.exchange}
     rules = rules_of(settings)
     for task in sorted(wanted):
         if not rules.allows(task):
             remedy = "add it to SCHED_CELERY_TASKS, for the daemon too"
             yield fault("celery tasks", f"{task} may not be sent", remedy)
+    for exchange in sorted(exchanges):
+        if why := rules.why_not_by(exchange):
+            yield fault("celery tasks", f"exchange {exchange} {why}", "edit its actions")
     unfollowed = wanted - ticks.followed_tasks(connection, FOLLOWED_WITHIN)
     if wanted and not unfollowed:
         yield ok("celery tasks", f"{len(wanted)}, all followed by live workers")

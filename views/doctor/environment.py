@@ -18,6 +18,7 @@ from runtime.folders import fault_of
 from small_apps.mail import transport
 from tasks.registry import Registry
 from views.doctor.database import check_database
+from views.doctor.disk import check_disk
 from views.doctor.report import Check, Finding, Report, fault, look, ok, warning
 from views.installation import Installation
 
@@ -51,11 +52,12 @@ def _checks(settings: Settings) -> dict[str, Check]:
     return {
         "settings": whole(_check_settings),
         "home": whole(lambda: _check_home(settings.home)),
+        "disk": whole(lambda: check_disk(settings)),
         "database": whole(lambda: _check_database(settings)),
         "broker": whole(lambda: _check_broker(settings)),
         "celery broker": whole(lambda: _check_celery_broker(settings)),
         "mail": whole(lambda: _check_mail(settings)),
-        "steps": whole(lambda: _check_steps(registry)),
+        "steps": whole(lambda: _check_steps(registry, settings)),
     }
 
 
@@ -144,8 +146,13 @@ def _check_mail(settings: Settings) -> Iterator[Finding]:
         yield fault("mail", str(error), "check SCHED_SMTP_URL, and whether the server runs")
 
 
-def _check_steps(registry: Registry) -> Iterator[Finding]:
+def _check_steps(registry: Registry, settings: Settings) -> Iterator[Finding]:
     for text in registry.failures:
         yield fault("steps", text, "correct or remove it, here and for the workers; then restart")
-    if not registry.failures:
+    lacking = registry.steps_beside(settings.worker.extras).lacking
+    for extra in sorted(lacking):
+        names = ", ".join(name for name, one in registry.steps.items() if one.extra == extra)
+        remedy = f"install minutehand[{extra}], or set SCHED_WORKER_EXTRAS if the workers have it"
+        yield warning("steps", f"minutehand[{extra}] is not installed, needed by {names}", remedy)
+    if not registry.failures and not lacking:
         yield ok("steps", f"{len(registered_steps())} of your own")

@@ -234,4 +234,4 @@ def _log(level: int, event: str, job_id: str, held: Held, **more: str | None) ->
 def log_event(level: int, event: str, fields: Mapping[str, object]) -> None:
     """Log an event with its fields: as words of the line, and as keys of a line of JSON."""
     words = " ".join(f"{key}={value}" for key, value in fields.items())
-    logger.log(level, "%s %s", event, words, extra=dict(fields))
+    logger.log(level, "%s %s", event, words, extra={"event": event, **fields})

@@ -79,7 +79,7 @@ def imported(
         default_zone="UTC",
         now=now,
         created_at=now,
-        steps=installation.registry.steps,
+        steps=installation.steps,
         tick=timedelta(seconds=installation.settings.scheduler.tick_seconds),
         # `action apply` checks what may be sent and run.
         celery=None,

@@ -9,15 +9,17 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from models.action import ScheduledActionModel, load_action
+from models.action import ScheduledActionModel, load_action, plan_of
 from models.action.plan import CronTrigger
 from models.errors import InvalidAction
 from moving import to_beat, to_kubernetes, to_systemd
 from moving.apscheduler import exporting as to_apscheduler
 from moving.crontab import export as to_crontab
-from moving.exported import Exported
+from moving.entries import CannotMove
+from moving.exported import KEEP, Exported
 from moving.outcomes import Kind
 from runtime.clock import utc_now
+from small_apps.document import GIVEN
 from views.installation import Installation
 from views.view import View
 
@@ -72,10 +74,13 @@ def export(
         text = json.dumps([*documents.values()], indent=2, ensure_ascii=False)
         same = tuple(ExportedAction(name=name, outcome="same") for name in documents)
         return Export(format=format, zone=None, actions=same, text=text)
-    steps, now = installation.registry.steps, utc_now().replace(microsecond=0)
+    steps, now = installation.steps, utc_now().replace(microsecond=0)
     found: list[Exported] = []
     parsed = []
     for name, document in documents.items():
+        if document.get("owner") == GIVEN:
+            # The installation's own, which no other scheduler needs.
+            continue
         try:
             parsed.append(load_action(document, steps=steps))
         except InvalidAction as error:
@@ -84,9 +89,17 @@ def export(
     if format == "beat":
         zone = zone or _most_common_zone(parsed)
     exported, text_of = _writers(zone or "UTC", now, place)[format]
-    found += map(exported, parsed)
+    found += [_without_exceptions(one) or exported(one) for one in parsed]
     actions = tuple(map(_shown, found))
     return Export(format=format, zone=zone, actions=actions, text=text_of(found))
+
+
+def _without_exceptions(action: ScheduledActionModel) -> Exported | None:
+    """Refuse an action whose rule has exceptions, which no other scheduler has; else None."""
+    if not plan_of(action).closed:
+        return None
+    error = CannotMove("its rule has an `except`", f"{KEEP}, or remove the exceptions")
+    return Exported.refused(action.name, error)
 
 
 def _writers(zone: str, now: datetime, place: Place) -> Mapping[Format, Write]:

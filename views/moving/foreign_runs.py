@@ -4,6 +4,7 @@ import os
 import socket
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from secrets import token_hex
 from typing import Any
 from uuid import UUID
@@ -69,8 +70,10 @@ def how_ended(code: int) -> str:
     return f"exit code {code}" if code > 0 else f"ended by signal {-code}"
 
 
-def begin(installation: Installation, name: str, program: Sequence[str], folder: str) -> Recorded:
-    """Record a run of the action `name`, which begins now; a new name makes a paused action."""
+def begin(
+    installation: Installation, name: str, program: Sequence[str], folder: str, began_at: datetime
+) -> Recorded:
+    """Record a run of the action `name`; a new name makes a paused action."""
     try:
         uid = _uid(installation, name)
     except NotFound:
@@ -81,7 +84,7 @@ def begin(installation: Installation, name: str, program: Sequence[str], folder:
     story = {
         "name": STEP,
         "state": StepState.RUNNING,
-        "started_at": utc_now().isoformat(),
+        "started_at": began_at.isoformat(),
         # If this process is lost, no worker may begin the program again.
         "repeatable": False,
     }

@@ -9,8 +9,7 @@ import sqlalchemy as sa
 from pydantic import Field
 
 from models.problems import listed
-from models.sql import read_clock
-from models.store import overview, ticks
+from models.store import overview, quiet, ticks
 from models.store.scope import Scope
 from runtime.database import reading
 from small_apps.store import small_apps
@@ -63,7 +62,8 @@ def overview_of(installation: Installation) -> Overview:
 
 
 def _overview(connection: sa.Connection, installation: Installation) -> Overview:
-    now, scope, settings = read_clock(connection), installation.scope, installation.settings
+    now, quiet_until = quiet.clock_and_end(connection)
+    scope, settings = installation.scope, installation.settings
     apps = {one.id: one.name for one in small_apps.listed(connection)}
     daemon = daemon_in(connection, settings, now)
     if daemon is not None and scope.small_app_id is not None:
@@ -75,11 +75,11 @@ def _overview(connection: sa.Connection, installation: Installation) -> Overview
     running = rows_of(connection, ids)
     needs = [one for one in attention if not one.is_over]
     attention = attention[:SHOWN]
-    workers = ticks.live_workers(connection, timedelta(seconds=settings.worker.lease_s))
     is_waiting = any(one.kind == "overdue" for one in needs)
-    tone, sentence, advice = _verdict(
-        daemon, needs, now, running=count, lacks_worker=is_waiting and not workers
-    )
+    lease = timedelta(seconds=settings.worker.lease_s)
+    lacks_worker = is_waiting and not ticks.live_workers(connection, lease)
+    verdict = _verdict(daemon, needs, now, running=count, lacks_worker=lacks_worker)
+    tone, sentence, advice = _unless_quiet(verdict, quiet_until, now)
     lanes = dict.fromkeys(
         [*(one.uid for one in needs), *(row["action_uid"] for row in running)]
         + [row["uid"] for _, row in coming]
@@ -114,6 +114,16 @@ def _overview(connection: sa.Connection, installation: Installation) -> Overview
     )
 
 
+def _unless_quiet(
+    verdict: tuple[str, str, str], ends_at: datetime | None, now: datetime
+) -> tuple[str, str, str]:
+    """Return the verdict, or that of a quiet period if nothing is worse."""
+    if ends_at is None or verdict[0] not in {"good", "busy"}:
+        return verdict
+    sentence = f"A quiet period lasts for {lasting(ends_at - now)}."
+    return "warn", sentence, "What is due is recorded, and sent when it ends."
+
+
 def _coming(
     connection: sa.Connection, scope: Scope, now: datetime
 ) -> list[tuple[datetime, dict[str, Any]]]:
@@ -122,11 +132,10 @@ def _coming(
     The next tick computes the occurrence of one that was just stored; here it is computed at once.
     """
     until = now + SOON
-    found = [
-        (row["next_occurrence_at"], row) for row in overview.coming(connection, scope, until, SHOWN)
-    ]
-    for row in overview.unscheduled(connection, scope, MOST_UNSCHEDULED):
-        at = next_of_plan(row, now)
+    found = []
+    for row in overview.coming(connection, scope, until, SHOWN, MOST_UNSCHEDULED):
+        at = row["next_occurrence_at"]
+        at = at if at is not None and at >= now else next_of_plan(row, now)
         if at is not None and at <= until:
             found.append((at, row))
     return sorted(found, key=lambda one: (one[0], one[1]["name"]))[:SHOWN]

@@ -55,6 +55,7 @@ class GrantChanges(BaseModel):
     mail: tuple[str, ...] | None = None
     tasks: tuple[str, ...] | None = None
     queues: tuple[str, ...] | None = None
+    exchanges: tuple[str, ...] | None = None
     steps: tuple[str, ...] | None = None
     commands: tuple[str, ...] | None = None
 

@@ -6,7 +6,7 @@ from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from models.roles import Permission, Role
-from views import audit, overview, status, steps, tokens
+from views import audit, overview, quiet, status, steps, tokens
 from views.doctor import environment, report
 from views.installation import Installation
 from web.access import in_app, of_installation
@@ -15,6 +15,7 @@ from web.routing import endpoints
 
 router = endpoints("installation", "/api")
 Reader = Annotated[Installation, of_installation(Permission.READ)]
+Operator = Annotated[Installation, of_installation(Permission.OPERATE)]
 Admin = Annotated[Installation, of_installation(Permission.ADMINISTER)]
 AdminOfApp = Annotated[Installation, in_app(Permission.ADMINISTER)]
 
@@ -32,6 +33,18 @@ class TokenRequest(BaseModel):
 def show_installation(opened: Reader) -> status.Status:
     """Show the daemon, workers, and operations of the last day."""
     return status.status(opened)
+
+
+@router.post("/installation:pause")
+def pause_installation(opened: Operator, until: str) -> quiet.QuietPeriod:
+    """Begin a quiet period, or move its end; what is due is recorded, and sent afterwards."""
+    return quiet.pause(opened, until)
+
+
+@router.post("/installation:resume")
+def resume_installation(opened: Operator) -> quiet.QuietPeriod:
+    """End the quiet period; the next tick sends what waited."""
+    return quiet.resume(opened)
 
 
 @router.get("/overview")

@@ -3,7 +3,7 @@
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
-from fastapi.responses import HTMLResponse, RedirectResponse
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from pydantic import BaseModel, Field
 
 from models.errors import NotFound, SchedulerError
@@ -14,7 +14,7 @@ from web.dashboard import drawing
 from web.dashboard.actions import change, undo_of
 from web.dashboard.documents import difference, pretty
 from web.dashboard.instants import in_zone
-from web.dashboard.rendering import Page, Undo, render, see
+from web.dashboard.rendering import Page, Undo, ask, render, see
 from web.dashboard.session import Visitor, changing, viewing
 from web.dashboard.texts import say
 
@@ -100,9 +100,13 @@ def start_backfill(request: Request, visitor: Operator, app: str, action: str) -
 
 
 @router.post("/apps/{app}/actions/{action}/delete")
-def delete_action(request: Request, visitor: Editor, app: str, action: str) -> RedirectResponse:
+def delete_action(request: Request, visitor: Editor, app: str, action: str) -> Response:
     """Delete an action."""
     uid = str(whole.uid_of(visitor.opened, action))
+    if "sure" not in visitor.form:
+        (name,) = whole.names_of(visitor.opened, [uid])
+        here = f"/apps/{app}/actions/{uid}"
+        return ask(request, visitor, say("change.ask_delete", name=name), here)
     change(visitor.opened, uid, "delete")
     undo = Undo(f"/apps/{app}/actions/{uid}/restore", say("change.restore"))
     return see(request, "/actions", say("change.done_delete", count=1), undo)

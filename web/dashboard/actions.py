@@ -3,7 +3,7 @@
 from typing import Annotated
 
 from fastapi import APIRouter, Request
-from fastapi.responses import HTMLResponse, RedirectResponse
+from fastapi.responses import HTMLResponse, Response
 
 from models.errors import NotFound, Refused
 from models.roles import Permission
@@ -12,7 +12,7 @@ from views import apps, changes, runs
 from views.actions import search, whole
 from views.installation import Installation
 from web.dashboard import drawing
-from web.dashboard.rendering import Undo, render, see
+from web.dashboard.rendering import Undo, ask, render, see
 from web.dashboard.session import Visitor, changing, is_fragment, viewing
 from web.dashboard.texts import say
 
@@ -21,6 +21,8 @@ Viewer = Annotated[Visitor, viewing()]
 Operator = Annotated[Visitor, changing(Permission.OPERATE)]
 PAGE = 50
 MOST_CHOSEN = 500
+# As many as the script names.
+MOST_NAMED = 20
 VERBS = ("run", "pause", "resume", "delete", "restore")
 EDITING = ("delete", "restore")
 # What undoes what.
@@ -59,13 +61,18 @@ def list_actions(
 
 
 @router.post("/actions")
-def change_several(request: Request, visitor: Operator) -> RedirectResponse:
+def change_several(request: Request, visitor: Operator) -> Response:
     """Change the chosen actions, by one of `VERBS`; a refused one does not stop the others."""
     verb, uids = visitor.form.one("verb"), visitor.form.all("uid")[:MOST_CHOSEN]
     if verb not in VERBS:
         raise Refused(say("change.unknown", verb=verb))
     if verb in EDITING and not visitor.may(Permission.EDIT):
         raise Refused(say("change.not_permitted"))
+    if verb == "delete" and "sure" not in visitor.form:
+        names = whole.names_of(visitor.opened, uids[:MOST_NAMED])
+        if uids[MOST_NAMED:]:
+            names.append(say("change.ask_more", count=len(uids) - MOST_NAMED))
+        return ask(request, visitor, say("change.ask_delete_several"), "/actions", names)
     refusals, done = [], []
     for uid in uids:
         try:

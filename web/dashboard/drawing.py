@@ -57,8 +57,9 @@ class DrawnLane:
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """A timeline as it is drawn."""
+    """A timeline as it is drawn: names up to `left`, then the marks."""
 
+    left: int
     width: int
     height: int
     now: float
@@ -73,6 +74,7 @@ def timeline(shown: Timeline, zone: str) -> Drawing:
     scale = _Scale(shown.since, shown.until)
     height = TOP + LANE * len(shown.lanes) + 6
     return Drawing(
+        left=LEFT,
         width=WIDTH,
         height=height,
         now=scale.x(shown.now),

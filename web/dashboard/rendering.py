@@ -138,6 +138,14 @@ def render(
     return made
 
 
+def ask(
+    request: Request, visitor: Any, question: str, back: str, names: Sequence[str] = ()
+) -> HTMLResponse:
+    """Return a page that asks before a change, for a browser without scripts: the form again."""
+    values = {"visitor": visitor, "question": question, "back": back, "names": names}
+    return render(request, "ask.html", values)
+
+
 def render_part(request: Request, template: str, values: Mapping[str, Any]) -> str:
     """Return a part of a page, for a stream."""
     return _templates().get_template(template).render(page=Page(request), **values)

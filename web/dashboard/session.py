@@ -59,6 +59,10 @@ class Form:
         """Return all values of a field: of check boxes, or of an input that repeats."""
         return list(self._fields.get(name, []))
 
+    def pairs(self) -> list[tuple[str, str]]:
+        """Return each value with the name of its field, to be sent again."""
+        return [(name, value) for name, values in self._fields.items() for value in values]
+
     def __contains__(self, name: str) -> bool:
         return name in self._fields
 

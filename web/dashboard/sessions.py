@@ -9,7 +9,7 @@ from models.errors import NotFound, Refused
 from models.roles import Permission
 from views import sessions, tokens
 from views.sessions import Session
-from web.dashboard.rendering import ZONES, choose_zone, render, see
+from web.dashboard.rendering import ZONES, ask, choose_zone, render, see
 from web.dashboard.session import Visitor, changing, forget, viewing
 from web.dashboard.texts import say
 
@@ -57,6 +57,8 @@ def revoke_token(
     request: Request, id: str, visitor: Annotated[Visitor, changing(Permission.ADMINISTER)]
 ) -> Response:
     """Revoke a token, with the sessions that it opened."""
+    if "sure" not in visitor.form:
+        return ask(request, visitor, say("sessions.asks", id=id), "/sessions")
     tokens.revoke(visitor.opened, id)
     return see(request, "/sessions", say("sessions.revoked"))
 

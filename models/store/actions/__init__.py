@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from models.column_types import UTCDateTime
 from models.errors import Hint, NotFound
-from models.sql import insert_all
+from models.sql import dicts, insert_all
 from models.store.actions.cursors import UNSCHEDULED
 from models.store.actions.status import listing
 from models.store.scope import WHOLE_INSTALLATION, Scope
@@ -157,7 +157,7 @@ def listed(
     query = listing(overdue).where(actions.c.deleted_at.is_(None)).order_by(actions.c.name)
     if small_app_id is not None:
         query = query.where(actions.c.small_app_id == small_app_id)
-    return [dict(row) for row in connection.execute(query).mappings()]
+    return dicts(connection, query)
 
 
 def due_until(connection: sa.Connection, until: datetime, limit: int) -> Sequence[Any]:
@@ -183,7 +183,7 @@ def set_aside_actions(
         .where(scope.has(actions.c.small_app_id))
         .order_by(actions.c.updated_at)
     )
-    return [dict(row) for row in connection.execute(query).mappings()]
+    return dicts(connection, query)
 
 
 def longest_look_back(

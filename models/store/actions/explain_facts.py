@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from models.action.plan import Plan
 from models.errors import NotFound
-from models.store import ticks
+from models.store import quiet, ticks
 from models.store.actions import SEE_ACTIONS, missed
 from models.store.operations import attempts_of
 from models.tables import action_cursor, actions, missed_spans, operations, revisions
@@ -39,6 +39,8 @@ class Status:
 
     tick: dict[str, Any] | None
     queues: frozenset[str]
+    # The end of the quiet period, None without one.
+    quiet_until: datetime | None = None
 
 
 _ACTION = (
@@ -78,7 +80,8 @@ def known(
 
 def status(connection: sa.Connection, lease: timedelta) -> Status:
     """Return the installation's status; workers silent for `lease` do not count."""
-    return Status(ticks.last(connection), ticks.listened_queues(connection, lease))
+    queues = ticks.listened_queues(connection, lease)
+    return Status(ticks.last(connection), queues, quiet.until(connection))
 
 
 def last_error(connection: sa.Connection, operation_id: UUID) -> str | None:

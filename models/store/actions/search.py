@@ -9,7 +9,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.sql import is_among
+from models.sql import dicts, is_among
 from models.store.actions.status import listing, may_be_unhealthy
 from models.store.scope import Scope
 from models.tables import action_state, actions
@@ -61,7 +61,7 @@ def page(
     # The status of those on the page alone is read.
     uids = connection.execute(query.order_by(name, uid).limit(limit)).scalars().all()
     shown = listing(overdue).where(is_among(connection, uid, uids)).order_by(name, uid)
-    return [dict(row) for row in connection.execute(shown).mappings()]
+    return dicts(connection, shown)
 
 
 def _has(standing: Standing, overdue: timedelta) -> sa.ColumnElement[bool]:

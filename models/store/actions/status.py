@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 from datetime import timedelta
+from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
 import sqlalchemy as sa
 
 from models.operation import TICKED, TROUBLED, OperationState
-from models.sql import database_now, is_among, stands_in
+from models.sql import database_now, dicts, is_among, stands_in
 from models.store.notices.overdue import NEVER_STARTED
 from models.tables import action_cursor, action_state, actions, operations
 
@@ -16,8 +17,9 @@ from models.tables import action_cursor, action_state, actions, operations
 MISSED_MATTERS = timedelta(days=7)
 
 
+@lru_cache
 def listing(overdue: timedelta) -> sa.Select[Any]:
-    """Return the query of actions with their cursors and their status."""
+    """Return the query of actions with their cursors and their status, built once."""
     state = (action_state.c.action_uid == actions.c.uid) & (action_state.c.subject == "")
     its_own = operations.c.action_uid == actions.c.uid
     is_late = operations.c.recorded_at < database_now(-overdue)
@@ -63,13 +65,13 @@ def with_status(
     query = listing(overdue).where(is_among(connection, actions.c.uid, uids))
     if not include_deleted:
         query = query.where(actions.c.deleted_at.is_(None))
-    return {row["uid"]: dict(row) for row in connection.execute(query).mappings()}
+    return {row["uid"]: row for row in dicts(connection, query)}
 
 
 def perhaps_unhealthy(connection: sa.Connection, overdue: timedelta) -> list[dict[str, Any]]:
     """Return every action that may be unhealthy, with its status: `health_of` decides."""
     query = listing(overdue).where(actions.c.deleted_at.is_(None), may_be_unhealthy(overdue))
-    return [dict(row) for row in connection.execute(query).mappings()]
+    return dicts(connection, query)
 
 
 def may_be_unhealthy(overdue: timedelta) -> sa.ColumnElement[bool]:

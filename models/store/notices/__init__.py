@@ -53,6 +53,12 @@ class Notice:
     # What its small app may reach.
     grants: Grants
 
+    @property
+    def operation_id(self) -> UUID | None:
+        """The operation that it is about, if any."""
+        text = self.payload.get("operation_id")
+        return UUID(text) if isinstance(text, str) else None
+
 
 @dataclass(frozen=True, slots=True)
 class Origin:

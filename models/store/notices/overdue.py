@@ -6,11 +6,12 @@ from typing import Any
 import sqlalchemy as sa
 
 from models.action.plan import hooks_of
+from models.celery_task import BY_EXCHANGE
 from models.job import JOB, listened_queue
 from models.notices import NoticeKind, quiet_until, targets_of
 from models.operation import TICKED, UNSTARTED, OperationState
 from models.sql import database_now, insert_ignoring, read_clock, stands_in
-from models.store import notices, ticks
+from models.store import notices, quiet, ticks
 from models.store.notices import Origin
 from models.store.notices.alerting import alert_targets
 from models.store.operations import MORE_WAITED, OVERTAKEN
@@ -38,6 +39,10 @@ def alert(
     `overtook`: newer operations replaced unstarted ones, so that none grows old. The update's
     condition and the notice's id let only one of two daemons do it.
     """
+    sending_from = quiet.ended_at(connection)
+    if sending_from is not None and read_clock(connection) < sending_from + alerts.overdue:
+        # What waited for the end of a quiet period is not overdue, nor soon after.
+        return []
     asked = _asked(alerts) | {"most": limit}
     found = list(connection.execute(_OVERDUE, asked))
     if overtook:
@@ -136,7 +141,8 @@ def _reason(row: sa.Row[Any], listened: frozenset[str]) -> str:
     if row.task == JOB and queue not in listened:
         return f"no worker asks for the jobs of queue {row.queue}"
     # Consumers of a user-defined queue are known only if they follow its tasks.
-    if queue not in listened and not (is_unsent and is_theirs):
+    is_known = not is_theirs or not (is_unsent or BY_EXCHANGE in row.queue)
+    if queue not in listened and is_known:
         return f"no worker listens to queue {row.queue}"
     if row.turn == Turn.WAITS:
         return f"it waits for its turn: others of its small app are before it on queue {row.queue}"

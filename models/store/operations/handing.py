@@ -43,6 +43,7 @@ UNCERTAIN_ERROR = (
     "it is uncertain whether the broker took the message, and in_doubt is leave: it was not sent "
     "again"
 )
+NO_TASK = "its action no longer names the task to send"
 NO_INSTANT = "the instant of its occurrence cannot be read"
 UNFOLLOWED = "no worker follows it"
 NOT_TAKEN = "no worker that follows it has started it within an hour"
@@ -78,9 +79,9 @@ def begin(
         if row.attempt != wanted[row.id] or not _may_start(connection, row):
             continue
         handed = row.plan.hand_over if isinstance(row.plan, Plan) else None
-        its_rules = rules.granted(row.grants)
-        if handed is None or not its_rules.allows(handed.task):
-            _fail(connection, (row.id, row.attempt), _refused(handed, its_rules), alerts)
+        refused = _refused(handed, rules.granted(row.grants))
+        if handed is None or refused is not None:
+            _fail(connection, (row.id, row.attempt), refused or NO_TASK, alerts)
             continue
         if row.occurrence_at is None:
             _fail(connection, (row.id, row.attempt), NO_INSTANT, alerts, "broken")
@@ -129,10 +130,10 @@ def _may_start(connection: sa.Connection, row: sa.Row[Any]) -> bool:
     return reason is None
 
 
-def _refused(handed: HandOver | None, rules: CeleryRules) -> str:
-    if handed is None:
-        return "its action no longer names the task to send"
-    why = rules.why_not(handed.task)
+def _refused(handed: HandOver | None, rules: CeleryRules) -> str | None:
+    why = None if handed is None else rules.why_not_sent(handed)
+    if handed is None or why is None:
+        return None
     return f"the task {handed.task!r} was not sent: in the process that sends it, {why}"
 
 

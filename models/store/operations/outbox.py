@@ -6,12 +6,13 @@ happens outside these transactions.
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 import sqlalchemy as sa
 
+from models.column_types import UTCDateTime
 from models.job import JOB
 from models.operation import UNSTARTED, OperationState
 from models.sql import Change, Columns, database_now, stands_in, update_each
@@ -81,6 +82,11 @@ def mark_sent(connection: sa.Connection, messages: Sequence[Message]) -> None:
 def release_unsent(connection: sa.Connection, messages: Sequence[Message]) -> None:
     """Release the reservation of messages that the broker may lack: the next tick sends them."""
     _change_unstarted(connection, messages, {"not_before": database_now()})
+
+
+def put_off(connection: sa.Connection, messages: Sequence[Message], until: datetime) -> None:
+    """Let reserved operations wait until an instant before they are sent."""
+    _change_unstarted(connection, messages, {"not_before": sa.literal(until, UTCDateTime())})
 
 
 def release_lost(connection: sa.Connection) -> int:

@@ -24,22 +24,30 @@ STEP = "command"
 _VARIABLE = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 OWN_PREFIX = "MINUTEHAND_"
 MOST_VARIABLES = 200
-# The shell may run anything anyway.
+# What loaders, shells, interpreters and common programs obey, to load other code, start another
+# program or read their configuration elsewhere. The shell may run anything anyway.
 REPLACING = (
-    "LD_*", "DYLD_*", "PATH", "ENV", "BASH_*", "SHELLOPTS", "PS4", "IFS", "GCONV_PATH", "PYTHON*",
-    "PERL*", "RUBY*", "GEM_*", "NODE_*", "LUA_*", "PHPRC", "PHP_INI_SCAN_DIR", "JAVA_*", "_JAVA_*",
-    "JDK_*", "GIT_*", "TAR_OPTIONS", "RSYNC_RSH", "MAKEFLAGS", "ZDOTDIR", "LESSOPEN", "EDITOR",
-    "VISUAL", "PAGER",
+    "LD_*", "DYLD_*", "GLIBC_TUNABLES", "GCONV_PATH", "LOCPATH", "NLSPATH", "OPENSSL_*",
+    "PATH", "HOME", "XDG_*", "SHELL", "ENV", "BASH_*", "SHELLOPTS", "BASHOPTS", "PS4", "IFS",
+    "ZDOTDIR", "PYTHON*", "PIP_*", "PERL*", "RUBY*", "GEM_*", "BUNDLE_*", "NODE_*", "NPM_*",
+    "npm_*", "LUA_*", "PHPRC", "PHP_INI_SCAN_DIR", "CLASSPATH", "JAVA_*", "_JAVA_*", "JDK_*",
+    "DOTNET_*", "CORECLR_*", "ERL_*", "R_*", "TCLLIBPATH", "GIT_*", "HGRCPATH", "SVN_SSH", "SSH_*",
+    "RSYNC_*", "TAR_OPTIONS", "MAKEFLAGS", "CURL_HOME", "WGETRC", "PGSYSCONFDIR", "PGSERVICEFILE",
+    "PSQLRC", "MYSQL_HOME", "LESSOPEN", "LESSCLOSE", "*EDITOR", "VISUAL", "*PAGER", "*BROWSER",
+    "*_ASKPASS", "*_OPTS",
 )  # fmt: skip
 SYSTEM_PATH = {f"{root}/{name}" for root in ("", "/usr", "/usr/local") for name in ("bin", "sbin")}
+SHELLS = {f"{path}/{name}" for path in SYSTEM_PATH for name in ("sh", "bash", "dash", "ksh", "zsh")}
 
 
 def replaces_program(variable: str, value: object) -> bool:
     """Return whether a variable may turn an allowed program into another one.
 
-    A PATH of the system's own folders does not.
+    A PATH of the system's own folders does not, nor one of its shells.
     """
     if variable == "PATH" and set(str(value).split(":")) <= SYSTEM_PATH:
+        return False
+    if variable == "SHELL" and value in SHELLS:
         return False
     return any(fnmatchcase(variable, pattern) for pattern in REPLACING)
 

@@ -69,20 +69,20 @@ class Output:
         self._written_at = monotonic()
         if self._left_out:
             self._logger.log(self._level, "(%d lines are left out here)", self._left_out)
-        for line in self._lines:
+        for line in map(self._shown, self._lines):
             self._logger.log(self._level, "%s", line)
+            if line.strip():
+                self.last = line
         self._lines.clear()
         self._left_out = 0
 
     def _keep(self, line: str) -> None:
-        line = line.rstrip("\r").replace("\0", "\N{REPLACEMENT CHARACTER}")
-        is_cut = len(line) >= self._most
-        line = hidden(line[: self._most], self._secrets)
-        if is_cut:
-            line = line[: len(line) - self._unsure]
-        if len(line) > LONGEST_LINE:
-            line = line[:LONGEST_LINE] + "…"
+        """Keep a line as it came: of a flood, few lines are ever shown."""
         self._left_out += len(self._lines) == MOST_LINES
-        self._lines.append(line)
-        if line.strip():
-            self.last = line
+        self._lines.append(line.rstrip("\r")[: self._most])
+
+    def _shown(self, kept: str) -> str:
+        line = hidden(kept.replace("\0", "\N{REPLACEMENT CHARACTER}"), self._secrets)
+        if len(kept) >= self._most:
+            line = line[: len(line) - self._unsure]
+        return line if len(line) <= LONGEST_LINE else line[:LONGEST_LINE] + "…"

@@ -46,7 +46,7 @@ class RefreshParameters(Document):
         return self.include_new_domains
 
 
-@step("refresh", parameters=RefreshParameters, heavy=True, order=10, example=True)
+@step("refresh", parameters=RefreshParameters, heavy=True, order=10, extra="data", example=True)
 def run(context: WorkContext) -> StepResult:
     from small_apps.steps.refresh.work import run as work
 

@@ -5,7 +5,7 @@ from models.document import NoParameters
 from small_apps.step_context import WorkContext
 
 
-@step("send_execsum", parameters=NoParameters, sends=True, order=40, example=True)
+@step("send_execsum", parameters=NoParameters, sends=True, order=40, extra="mail", example=True)
 def run(context: WorkContext) -> StepResult:
     from small_apps.steps.send_execsum.work import run as work
 

@@ -2,7 +2,8 @@
 
 from itertools import repeat
 
-from minutehand.steps import StepResult
+from minutehand.steps import StepFailed, StepResult
+from small_apps.bounded.limits import OverLimit
 from small_apps.mail.delivery import deliver
 from small_apps.step_context import WorkContext
 from small_apps.summary.history import Past
@@ -14,7 +15,10 @@ def run(context: WorkContext) -> StepResult:
     id = str(context.operation_id)
     past = Past.of_checkpoint(context.checkpoint.get(STEP) or {}, id)
     summary, kept = summary_of(context.engine, context.small_app, past, context.operation_id)
-    content = content_of(summary, context.settings.home)
+    try:
+        content = content_of(summary, context.settings.home)
+    except OverLimit as error:
+        raise StepFailed(str(error), permanent=error.permanent) from None
     result = deliver(context, STEP, lambda recipients: repeat(content, len(recipients)))
     context.checkpoint[STEP] = past.checkpoint(id, summary.now, kept)
     return result

@@ -431,6 +431,24 @@ def test_the_operations_of_all_small_apps_name_their_app(call: Call, write: Writ
     }
 
 
+def test_users_templates_and_jobs_of_all_small_apps_name_their_app(
+    call: Call, write: Write
+) -> None:
+    mails = {"hello": {"subject": "Hello", "text": "Hello"}}
+    call("app", "add", write({"name": "shop", "templates": mails}, "shop.json"))
+    for app in ("default", "shop"):
+        call("--app", app, "user", "add", f"ann@{app}.example")
+        call("--app", app, "job", "add", "--url", f"https://{app}.example/")
+
+    def listed(what: str, key: str) -> list[tuple[str, str]]:
+        return [(row["app"], row[key]) for row in call(what, "list", "-A", "--json").json]
+
+    assert call("user", "list", "-A").out.startswith("APP      ID ")
+    assert listed("user", "id") == [(a, f"ann@{a}.example") for a in ("default", "shop")]
+    assert listed("job", "url") == [(a, f"https://{a}.example/") for a in ("default", "shop")]
+    assert listed("template", "name") == [("shop", "hello")]
+
+
 def test_a_daemon_that_was_stopped_does_not_tick(call: Call, tmp_path: Path) -> None:
     engine = make_engine(load_settings(tmp_path / "home", {}))
     with engine.begin() as connection:

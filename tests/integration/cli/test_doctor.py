@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from threading import Event
@@ -12,6 +13,7 @@ import pytest
 import sqlalchemy as sa
 
 from cli.main import run
+from minutehand.grants import Grants
 from models.sql import read_clock
 from models.store import actions as stored_actions
 from models.store import ticks
@@ -19,11 +21,13 @@ from models.tables import action_state, actions
 from runtime.clock import monotonic
 from runtime.config import Settings
 from runtime.database import reading
+from scheduler.changes.change import create_all
 from scheduler.loop import Daemon
 from scheduler.on_demand import backfill
 from scheduler.on_demand.backfill_range import Wanted
+from small_apps.store import small_apps
 from tests.celery_messages import TASK, celery_action, follow_by_name
-from tests.factories import STEPS, make_action, make_app
+from tests.factories import STEPS, author, make_action, make_app, make_document
 from tests.mail_server import mail_server
 from tests.servers import Broker, free_port, temporary_folder
 from views.doctor.report import Finding, fault, look, ok
@@ -325,6 +329,28 @@ def test_tasks_of_the_user_s_own_are_allowed_and_followed_or_named(
     assert [one["level"] for one in followed["celery tasks"]] == ["ok"]
     # Nobody of ours need listen to a queue of theirs.
     assert not any("queue celery" in one["text"] for one in unfollowed["workers"])
+
+
+def test_what_actions_may_not_reach_is_named_once_with_its_remedy(
+    engine: sa.Engine, examine: Examine
+) -> None:
+    shop = make_app(engine, "shop")
+    backup = {"command": {"run": ["/srv/backup"], "env": {"KEY": "env:SHOP_KEY"}}}
+    documents = [make_document(name=f"backup {n}", operations=backup) for n in range(2)]
+    create_all(engine, documents, replace(author(app=shop), commands=None))
+    with engine.begin() as connection:
+        small_apps.set_grants(connection, shop.id, Grants(commands=("/srv/*",)))
+
+    _, found = examine()
+    _, allowed = examine(SCHED_COMMANDS="/srv/*")
+
+    (command,), (grant,) = found["commands"], found["grants"]
+    text = "'backup 0' of small app shop: operations.command '/srv/backup', and 1 more"
+    assert (command["level"], command["text"]) == ("warning", text)
+    assert command["remedy"].startswith("SCHED_COMMANDS allows no program; add '/srv/backup'")
+    assert (grant["level"], "'SHOP_KEY', and 1 more" in grant["text"]) == ("fault", True)
+    assert "minutehand app grant shop --env SHOP_KEY" in grant["remedy"]
+    assert "commands" not in allowed
 
 
 def test_a_reference_that_cannot_be_read_here_is_named(

@@ -33,6 +33,7 @@ Ask = Callable[..., Result]
 ONLY_HERE = [
     ("init",),
     ("up",),
+    ("down",),
     ("worker",),
     ("web",),
     ("agent", "--socket", "x"),
@@ -93,6 +94,14 @@ def answering(
 
 # The table
 
+# What concerns the whole installation takes no small app.
+OF_ALL = {
+    "/api/status",
+    "/api/doctor",
+    "/api/installation:pause",
+    "/api/installation:resume",
+}
+
 
 @pytest.mark.parametrize("name", ENDPOINTS)
 def test_each_endpoint_is_one_of_the_server_and_takes_what_is_sent(name: str) -> None:
@@ -103,13 +112,14 @@ def test_each_endpoint_is_one_of_the_server_and_takes_what_is_sent(name: str) ->
     if "asked" in parameters:
         fields = found.__annotations__["asked"].model_fields
         parameters = [one for one in parameters if one != "asked"] + list(fields)
-    # `known` is what a page of the server has read already.
-    given = [one for one in parameters if one not in {"key", "expects", "known"}]
+    # The pages of the server alone pass `known`, what they have read already, and `has_charts`.
+    of_pages = {"known", "has_charts"}
+    given = [one for one in parameters if one not in {"key", "expects"} | of_pages]
     request = request_of(endpoint, dict.fromkeys(given, "x"), "x")
     operation = _operation(endpoint.method, request.path)
 
     taken = {one["name"] for one in operation.get("parameters", ()) if one["in"] == "query"}
-    of_all = {"app"} if endpoint.path in {"/api/status", "/api/doctor"} else set()
+    of_all = {"app"} if endpoint.path in OF_ALL else set()
     assert {name for name, _ in request.params} - of_all <= taken
     assert ("requestBody" in operation) is (request.content is not None)
 

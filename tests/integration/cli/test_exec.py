@@ -12,11 +12,14 @@ import pytest
 import sqlalchemy as sa
 
 from cli.main import run
+from models.errors import NotFound
 from models.tables import operations
-from processes.foreground import Foreground
+from processes.foreground import START_S, Foreground, Recording
+from runtime.clock import monotonic
 from runtime.config import Settings, load_settings
 from runtime.database import make_engine, reading
 from tests.acceptance.processes import until
+from views.moving.foreign_runs import Recorded
 
 pytestmark = pytest.mark.only_here
 
@@ -42,6 +45,15 @@ def recorded(home: Path) -> list[dict[str, Any]]:
     return found
 
 
+def record_in(
+    store: str, home_of: Callable[[str], Settings], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Let commands record on that store; SQLite is the default of a home folder."""
+    if store == "postgresql":
+        url = home_of(store).database_url.get_secret_value()
+        monkeypatch.setenv("SCHED_DATABASE_URL", url)
+
+
 @pytest.mark.parametrize("store", ["sqlite", "postgresql"])
 def test_a_run_passes_everything_through_and_is_on_record(
     home: Path,
@@ -49,9 +61,7 @@ def test_a_run_passes_everything_through_and_is_on_record(
     home_of: Callable[[str], Settings],
     store: str,
 ) -> None:
-    if store == "postgresql":
-        url = home_of(store).database_url.get_secret_value()
-        monkeypatch.setenv("SCHED_DATABASE_URL", url)
+    record_in(store, home_of, monkeypatch)
     line = "umask; cat; echo $MINUTEHAND_OPERATION_ID; echo no >&2; exit 3"
 
     failed = executed("sh", "-c", line, text="in\n")
@@ -93,7 +103,10 @@ def test_signals_reach_the_program(home: Path, tmp_path: Path) -> None:
 
 
 def test_a_signal_before_the_start_is_not_lost() -> None:
-    early = Foreground(["sleep", "600"], None, print)
+    def away() -> Recorded:
+        raise NotFound("there is no installation")
+
+    early = Foreground(["sleep", "600"], Recording(away), print)
     early._forward(signal.SIGTERM, None)
 
     assert early.run(0o022) == 128 + signal.SIGTERM
@@ -122,6 +135,39 @@ def test_a_cancel_ends_the_program(
 
     assert wrapper.returncode == 128 + signal.SIGTERM
     assert recorded(home)[0]["state"] == "cancelled"
+
+
+@pytest.mark.parametrize("store", ["sqlite", "postgresql"])
+def test_a_locked_database_keeps_no_program_waiting_and_gets_the_record_afterwards(
+    home: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    home_of: Callable[[str], Settings],
+    store: str,
+) -> None:
+    record_in(store, home_of, monkeypatch)
+    assert executed("true").returncode == 0
+    engine = make_engine(load_settings(home))
+    line = f"echo ${{MINUTEHAND_OPERATION_ID:-none}}; touch {tmp_path}/runs; exit 5"
+
+    with engine.begin() as connection:
+        if store == "postgresql":
+            connection.exec_driver_sql("LOCK TABLE actions, operations")
+        began = monotonic()
+        wrapper = subprocess.Popen(command("sh", "-c", line), stdout=subprocess.PIPE, text=True)
+        until((tmp_path / "runs").exists, "the program runs")
+        waited_s = monotonic() - began
+        assert wrapper.poll() is None
+    shown, _ = wrapper.communicate(timeout=60)
+    engine.dispose()
+
+    # With its own start, on a busy machine; a locked PostgreSQL answers after 60 seconds.
+    assert START_S <= waited_s < 30
+    assert (wrapper.returncode, shown) == (5, "none\n")
+    first, late = recorded(home)
+    assert (late["state"], late["error"]) == ("failed", "exit code 5")
+    assert late["action_uid"] == first["action_uid"]
+    assert late["steps"][0]["details"]["duration_s"] < START_S
 
 
 @pytest.mark.parametrize("away", ["missing", "unreachable", "broken"])

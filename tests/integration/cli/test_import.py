@@ -112,6 +112,14 @@ def test_an_export_of_beat_is_what_was_imported(call: Call, write: Write) -> Non
     ]
 
 
+def test_an_export_leaves_out_what_the_installation_made(call: Call, write: Write) -> None:
+    call("import", "beat", write(schedule(night=DAILY), "beat.json"), "--apply")
+
+    made = call("export", "--format", "beat", "--json").json
+
+    assert [one["name"] for one in made["actions"]] == ["night"]
+
+
 def test_an_export_as_json_can_be_applied_again(call: Call, write: Write) -> None:
     file = write(schedule(close={"every_s": 900}, night=DAILY), "beat.json")
     call("import", "beat", file, "--apply")

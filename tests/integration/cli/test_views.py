@@ -1,5 +1,6 @@
 """Every command shows one view: as JSON that its schema describes, and as harmless text."""
 
+import shutil
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +21,7 @@ from tests.integration.cli.conftest import Call, Write
 from tests.servers import Broker
 from views.actions import Action, Actions, Occurrences
 from views.apps import App, Apps
+from views.apps.calendar_file import CalendarEntries
 from views.apps.changes import AppliedApp, AppliedApps, DeletedApp
 from views.apps.grants import GrantedTo, HookSecret
 from views.backfills import BackfillPlan, CancelledBackfills, StartedBackfill
@@ -41,11 +43,13 @@ from views.jobs import AddedJob, DeletedJob, ImportedJobs, Jobs
 from views.moving import Import
 from views.moving.exports import Export
 from views.operations import Log, Operation, Operations, OperationStateView
+from views.quiet import QuietPeriod
 from views.runs import CancelledAll, Ran, RanAll, RepeatedAll, RunPlan
 from views.sessions import NewLink
 from views.simulation import Simulation
 from views.status import Status
 from views.steps import Steps
+from views.summary import SummaryPreview
 from views.templates import TemplatePreview, Templates, TriedMail
 from views.tokens import NewToken, RevokedToken, Tokens
 from views.users import AddedUser, DeletedUser, ImportedUsers, User, Users
@@ -65,6 +69,7 @@ BEAT = {
 # --check` prints nothing.
 WITHOUT_VIEW = {
     "up",
+    "down",
     "daemon",
     "worker",
     "web",
@@ -76,7 +81,7 @@ WITHOUT_VIEW = {
     "operation watch",
 }
 # What has no endpoint.
-ONLY_HERE = {"app hook-secret", "init", "migrate", "simulate", "token link"}
+ONLY_HERE = {"app calendar", "app hook-secret", "init", "migrate", "simulate", "token link"}
 # No daemon ticks here; one of all actions is active already.
 # What the case names can be no action.
 NOTHING_TO_IMPORT = {"import kubernetes", "import systemd"}
@@ -109,6 +114,9 @@ CASES: list[tuple[str, tuple[str, ...], Kind]] = [
     ("operation cancel", ("{id}",), CancelledAll),
     ("app add", ("{app}",), AppliedApp),
     ("app apply", ("{app}",), AppliedApps),
+    ("pause", ("--all", "--until", "PT30M"), QuietPeriod),
+    ("resume", ("--all",), QuietPeriod),
+    ("app calendar", ("{ics}",), CalendarEntries),
     ("app hook-secret", ("default",), HookSecret),
     ("app grant", ("shop", "--env", "SHOP_*"), GrantedTo),
     ("app list", (), Apps),
@@ -116,6 +124,7 @@ CASES: list[tuple[str, tuple[str, ...], Kind]] = [
     ("app delete", ("shop", "--yes"), DeletedApp),
     ("template list", (), Templates),
     ("template preview", ("hello",), TemplatePreview),
+    ("template summary", (), SummaryPreview),
     ("template send-test", ("hello", "--to", "ann@example.com"), TriedMail),
     ("user add", ("zoe@example.com",), AddedUser),
     ("user show", ("ann@example.com",), User),
@@ -153,13 +162,53 @@ CASES: list[tuple[str, tuple[str, ...], Kind]] = [
 ]
 
 
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
+    """Where the first test keeps its filled database for the others, and the ids in it."""
+    return tmp_path_factory.mktemp("filled") / "filled.db", {}
+
+
 @pytest.fixture
 def filled(
-    call_here: Call, write: Write, home: Path, monkeypatch: pytest.MonkeyPatch, broker: Broker
+    call_here: Call,
+    write: Write,
+    home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    broker: Broker,
+    stored: tuple[Path, dict[str, str]],
 ) -> Callable[[str], str]:
     """Fill an installation with one of each, hostile texts among them; return what fills in."""
     monkeypatch.setenv("SCHED_HOOK_SECRET", "s3cret")
     monkeypatch.chdir(home.parent)
+    database, ids = stored
+    if ids:
+        shutil.copy(database, home / "minutehand.db")
+    else:
+        ids |= _fill(call_here, write, home)
+        with sqlite3.connect(home / "minutehand.db") as connection:
+            connection.execute("VACUUM INTO ?", [str(database)])
+        connection.close()
+    (home / "crontab").write_text("15 2 * * * /srv/backup\n")
+    found = {
+        **ids,
+        "new": write(make_document(name="new", when=HOURLY), "new.json"),
+        "app": write({"name": "new-app"}, "app.json"),
+        "users": write([{"id": "bob@example.com"}], "users.json"),
+        "beat": write(BEAT, "beat.json"),
+        "crontab": str(home / "crontab"),
+        "kubernetes": write({"kind": "CronJob"}, "jobs.yaml"),
+        "systemd": write({}, "it.timer"),
+        "apscheduler": write(APSCHEDULER, "apscheduler.json"),
+        "django": _django(home),
+        "redis": broker.url,
+        "ics": write("BEGIN:VCALENDAR\nVERSION:2.0\nPRODID:x\nEND:VCALENDAR\n", "x.ics"),
+        "jobs": write([{"url": "https://example.com/c"}], "jobs.json"),
+    }
+    return lambda text: text.format(**found)
+
+
+def _fill(call_here: Call, write: Write, home: Path) -> dict[str, str]:
+    """Fill the database of a home folder; return the ids in it."""
     whole = {
         "name": "default",
         "templates": {"hello": {"subject": "Hi", "text": "Hello {{ recipient.name }}"}},
@@ -179,26 +228,15 @@ def filled(
         ).scalar_one()
     call_here("backfill", "filled", "--from", hour, "--to", hour)
     pending = call_here("action", "run", "nightly", "--json").json["id"]
-    (home / "crontab").write_text("15 2 * * * /srv/backup\n")
-    found = {
+    ended = _ended(engine, UUID(pending))
+    engine.dispose()
+    return {
+        **ended,
         "id": pending,
-        **_ended(engine, UUID(pending)),
         "hour": hour,
-        "new": write(make_document(name="new", when=HOURLY), "new.json"),
-        "app": write({"name": "new-app"}, "app.json"),
-        "users": write([{"id": "bob@example.com"}], "users.json"),
         "token": call_here("token", "create", "--role", "viewer", "--json").json["id"],
         "job": call_here("job", "add", "--url", "https://example.com/b", "--json").json["id"],
-        "beat": write(BEAT, "beat.json"),
-        "crontab": str(home / "crontab"),
-        "kubernetes": write({"kind": "CronJob"}, "jobs.yaml"),
-        "systemd": write({}, "it.timer"),
-        "apscheduler": write(APSCHEDULER, "apscheduler.json"),
-        "django": _django(home),
-        "redis": broker.url,
-        "jobs": write([{"url": "https://example.com/c"}], "jobs.json"),
     }
-    return lambda text: text.format(**found)
 
 
 def _ended(engine: sa.Engine, pending: UUID) -> dict[str, str]:

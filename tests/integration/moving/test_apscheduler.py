@@ -30,6 +30,7 @@ from moving.entries import CannotMove
 from moving.foreign_database import foreign_database
 from moving.outcomes import Outcome, outcomes
 from tasks.built_in import built_in_steps
+from tests.moved import document, names
 
 NOW = datetime(2026, 11, 22, 15, tzinfo=UTC)
 CONTEXT = ParseContext("UTC", NOW, built_in_steps(), created_at=NOW, celery=None, commands=None)
@@ -93,21 +94,12 @@ def found(store: str) -> dict[str, Outcome]:
     return {one.name: one for one in outcomes(entries, CONTEXT)}
 
 
-def document(found: Mapping[str, Outcome], name: str) -> dict[str, Any]:
-    made = found[name].document
-    assert made is not None, found[name]
-    return made
-
-
 def test_each_kind_of_outcome(found: Mapping[str, Outcome]) -> None:
-    def names(kind: str) -> set[str]:
-        return {name for name, one in found.items() if one.kind == kind}
-
-    assert names("same") == {
+    assert names(found, "same") == {
         "daily", "pytz", "work days", "first monday", "every quarter", "summer", "once", "either",
         "bounded", "paused", "sent",
     }  # fmt: skip
-    assert names("differs") == {"at night", "often", "in turn", "jitter"}
+    assert names(found, "differs") == {"at night", "often", "in turn", "jitter"}
 
 
 def test_a_job_becomes_an_action(found: Mapping[str, Outcome]) -> None:

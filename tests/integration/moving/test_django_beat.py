@@ -18,6 +18,7 @@ from moving.django_beat import Tables, entries_of, read_tables
 from moving.foreign_database import foreign_database
 from moving.outcomes import Outcome, outcomes
 from tasks.built_in import built_in_steps
+from tests.moved import document, names
 from tests.servers import PostgreSQL
 
 NOW = datetime(2026, 11, 22, 15, tzinfo=UTC)
@@ -45,21 +46,12 @@ def found(tables: Tables) -> dict[str, Outcome]:
     return {one.name: one for one in outcomes(entries_of(tables, NOW, "shop"), CONTEXT)}
 
 
-def document(found: Mapping[str, Outcome], name: str) -> dict[str, Any]:
-    made = found[name].document
-    assert made is not None, found[name]
-    return made
-
-
 def test_each_kind_of_outcome(found: Mapping[str, Outcome]) -> None:
-    def names(kind: str) -> set[str]:
-        return {name for name, one in found.items() if one.kind == kind}
-
-    assert names("same") == {
+    assert names(found, "same") == {
         "daily", "work days", "first monday", "often", "from then on", "until then", "paused",
-        "christmas", "once",
+        "christmas", "once", "routed",
     }  # fmt: skip
-    assert names("differs") == {"at night", "sunset"}
+    assert names(found, "differs") == {"at night", "sunset"}
 
 
 @pytest.mark.parametrize(
@@ -70,7 +62,6 @@ def test_each_kind_of_outcome(found: Mapping[str, Outcome]) -> None:
         pytest.param("expired", "it expired at 2020-01-01T00:00:00Z", id="expired"),
         pytest.param("last christmas", "its time is past (2019-12-24", id="past"),
         pytest.param("has run", "it runs once, and has run", id="has_run"),
-        pytest.param("routed", "exchange 'media', routing_key 'video'", id="no_queue"),
         pytest.param("broken", "its args '[' are not JSON", id="broken"),
     ],
 )
@@ -147,6 +138,9 @@ def test_the_rest_of_a_row(found: Mapping[str, Outcome]) -> None:
     assert often["headers"] == {"tenant": "a", "periodic_task_name": "often"}
     assert (paused["active"], paused["description"]) == (False, "Not now.")
     assert document(found, "until then")["policy"]["ends_at"] == "2040-01-01T00:00:00Z"
+    routed = document(found, "routed")["operations"]["celery_task"]
+    assert (routed["exchange"], routed["routing_key"]) == ("media", "video")
+    assert "queue" not in routed
 
 
 def test_postgresql_gives_the_same(found: Mapping[str, Outcome], postgresql: PostgreSQL) -> None:

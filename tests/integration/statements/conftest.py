@@ -107,27 +107,25 @@ def filled(request: pytest.FixtureRequest, copies: Copies) -> Iterator[Filled]:
 
 def fill_operations(engine: sa.Engine, uids: list[UUID], now: datetime) -> None:
     """Record 50 operations of each action: the newest of some unstarted, waiting or running."""
+    ids: list[str] = []
+
+    def rows() -> Iterator[tuple[object, ...]]:
+        for number, uid in enumerate(uids):
+            for back in range(HISTORY):
+                row = _operation(uid, number, now, back)
+                ids.append(str(row[0]))
+                yield row
+
     bulk_insert(
         engine,
         "operations",
         "id small_app_id action_uid revision occurrence_at state triggerer queue task overlap_key "
         "recorded_at not_before worker heartbeat_at finished_at waiting_for",
-        (
-            _operation(uid, number, now, back)
-            for number, uid in enumerate(uids)
-            for back in range(HISTORY)
-        ),
+        rows(),
     )
-    bulk_insert(
-        engine,
-        "attempts",
-        "operation_id attempt worker started_at state",
-        (
-            (str(operation_id(uid, now - (back + 2) * 60 * MINUTE)), 1, "w", instant(now), "ended")
-            for uid in uids
-            for back in range(HISTORY)
-        ),
-    )
+    attempt = (1, "w", instant(now), "ended")
+    names = "operation_id attempt worker started_at state"
+    bulk_insert(engine, "attempts", names, ((id, *attempt) for id in ids))
 
 
 def fill_notices(engine: sa.Engine, now: datetime) -> None:

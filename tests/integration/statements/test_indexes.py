@@ -354,6 +354,6 @@ def test_an_overview_reads_what_it_shows(filled: Filled, statements: Statements)
     with statements.captured(), reading(filled.engine) as connection:
         overview.troubled(connection, WHOLE_INSTALLATION, since, 12)
         overview.running(connection, WHOLE_INSTALLATION, 12)
-        overview.coming(connection, WHOLE_INSTALLATION, filled.now + timedelta(hours=1), 12)
+        overview.coming(connection, WHOLE_INSTALLATION, filled.now + timedelta(hours=1), 12, 100)
 
     assert_indexed(statements, "operations_troubled", "action_cursor_due")

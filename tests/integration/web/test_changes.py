@@ -170,6 +170,7 @@ def test_every_change_is_in_the_audit_with_its_token(web: Web) -> None:
     rest = admin.get("/api/audit", params={"before": page["next"]}).json()
 
     assert [one["verb"] for one in page["items"]] == ["user.add", "action.change", "action.change"]
+    assert [one["name"] for one in page["items"]] == [None, "nightly", "nightly"]
     assert {one["actor"] for one in page["items"]} == {f"token {me}"}
     assert {one["app"] for one in page["items"] + rest["items"]} == {APP}
 

@@ -48,8 +48,14 @@ call_command("migrate", verbosity=0)
 # What runs each minute, over the cut.
 for number in range(4):
     # In the hour that the clocks repeat, beat sends nothing.
-    task(f"each minute {number}", "differs", crontab=crontab("*"), priority=number)
-task("each minute in Tokyo", "same", crontab=crontab("*/1", zone="Asia/Tokyo"))
+    task(f"each minute {number}", "differs", crontab=crontab("*"), priority=number, queue="urgent")
+task(
+    "each minute in Tokyo",
+    "same",
+    crontab=crontab("*/1", zone="Asia/Tokyo"),
+    exchange="media",
+    routing_key="video.short",
+)
 task("each 60 seconds", "same", interval=every(60, "seconds"), headers='{"tenant": "a"}')
 
 zones = ["Europe/Paris", "America/New_York", "Asia/Tokyo", "UTC", "Australia/Sydney"]
@@ -96,6 +102,6 @@ task(
     expires=datetime(2100, 1, 1, tzinfo=UTC),
 )
 task("expired", "cannot", crontab=crontab("*"), expires=datetime(2020, 1, 1, tzinfo=UTC))
-task("routed", "cannot", crontab=crontab("0", "9"), exchange="media", routing_key="video")
+task("routed", "same", crontab=crontab("0", "9"), exchange="media", routing_key="video")
 
 print(json.dumps(kinds))

@@ -1,16 +1,20 @@
 """Tasks of the user's Celery application: which ones actions may send, and what plans keep."""
 
+import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from time import process_time
 from typing import Any
 
 import pytest
 
 from broker.names import WORKER_TASKS
+from minutehand.grants import Grants
 from models.action import ParseContext, parse_action, plan_of
 from models.action.plan import Plan
 from models.action.policy import NO_TIME_LIMIT
 from models.celery_task import OWN_TASKS, CeleryRules, HandOver, refusals
+from models.json_text import read_json
 from tests.factories import STEPS, make_document
 
 RULES = CeleryRules(("shop.tasks.*", "crm.sync"))
@@ -66,6 +70,38 @@ def test_a_queue_of_our_own_workers_is_refused_unless_the_broker_is_another(queu
     )
 
 
+@pytest.mark.parametrize(
+    ("rules", "remedy"),
+    [
+        pytest.param(RULES, None, id="granted"),
+        pytest.param(RULES.granted(Grants(tasks=("*",))), "--exchanges media", id="not_granted"),
+        pytest.param(
+            RULES.granted(Grants(tasks=("*",), exchanges=("media*",))), None, id="by_a_pattern"
+        ),
+        pytest.param(
+            replace(RULES, has_exchanges=False), 'write the queue as "queue"', id="on_redis"
+        ),
+    ],
+)
+def test_an_exchange_is_for_those_it_is_granted_to_on_a_broker_that_has_some(
+    rules: CeleryRules, remedy: str | None
+) -> None:
+    found = refusals(task(exchange="media", routing_key="video"), rules, "celery_task")
+
+    assert [one.path for one in found] == ["operations.celery_task.exchange"] * bool(remedy)
+    assert all(str(remedy) in one.remedy for one in found)
+
+
+@pytest.mark.parametrize("exchange", ["minutehand.pidbox", "reply.minutehand.pidbox"])
+def test_exchanges_of_our_own_workers_are_refused_unless_the_broker_is_another(
+    exchange: str,
+) -> None:
+    document = task(exchange=exchange, routing_key="video")
+
+    assert [one.value for one in refusals(document, RULES, "celery_task")] == [exchange]
+    assert refusals(document, replace(RULES, shares_broker=False), "celery_task") == []
+
+
 @pytest.mark.parametrize("queue", ["quick", "heavy", "default"])
 def test_an_application_s_queue_may_have_the_name_of_one_of_ours(queue: str) -> None:
     assert refusals(task(queue=queue), RULES, "celery_task") == []
@@ -73,8 +109,10 @@ def test_an_application_s_queue_may_have_the_name_of_one_of_ours(queue: str) -> 
 
 
 def test_a_plan_keeps_all_that_sending_needs() -> None:
-    handed = HandOver("crm.sync", (1, None), {"a": [{"b": 2.5}]}, "send_again")
-    plan = Plan(active=True, triggers=(), is_heavy=False, queue="crm", hand_over=handed)
+    handed = HandOver(
+        "crm.sync", (1, None), {"a": [{"b": 2.5}]}, "send_again", exchange="x", routing_key="y"
+    )
+    plan = Plan(active=True, triggers=(), is_heavy=False, queue="x/y", hand_over=handed)
 
     assert Plan.from_json(plan.to_json()).hand_over == handed
 
@@ -95,3 +133,15 @@ def test_a_task_has_no_time_limit_unless_one_is_written(when: dict[str, str]) ->
 def test_our_own_tasks_are_never_allowed() -> None:
     assert OWN_TASKS == WORKER_TASKS
     assert not any(map(CeleryRules(("*", *OWN_TASKS)).allows, OWN_TASKS))
+
+
+def test_a_save_takes_little_time_whatever_the_arguments_hold() -> None:
+    text = json.dumps(task(args=[{"a": {}}] * 20_000))
+    context = ParseContext("UTC", datetime(2027, 1, 1, tzinfo=UTC), STEPS, celery=RULES)
+
+    def cpu_s() -> float:
+        began = process_time()
+        plan_of(parse_action(read_json(text), context))
+        return process_time() - began
+
+    assert min(cpu_s() for _ in range(3)) < 0.2

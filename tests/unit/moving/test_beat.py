@@ -12,6 +12,8 @@ from minutehand import beat
 from models.action import ParseContext
 from models.errors import InvalidDocument
 from moving.beat import entries_of
+from moving.celery_work import check_exchange
+from moving.entries import Refused
 from moving.outcomes import Outcome, outcomes
 from tasks.built_in import built_in_steps
 
@@ -136,11 +138,32 @@ def test_an_exchange_and_a_key_name_the_queue_that_is_bound_so() -> None:
     assert document(60.0, options=options)["operations"]["celery_task"]["queue"] == "shop"
 
 
-def test_a_route_without_a_queue_is_refused() -> None:
-    found = moved(60.0, options={"exchange": "media", "routing_key": "video"})
+ROUTE = {"exchange": "media", "routing_key": "video"}
 
-    assert found.kind == "cannot"
-    assert "exchange 'media', routing_key 'video'" in found.why
+
+@pytest.mark.parametrize("queue", [{}, {"queue": "orders"}])
+def test_another_exchange_and_key_are_carried_over_whatever_the_queue(queue: Any) -> None:
+    found = document(60.0, options={**ROUTE, **queue})
+
+    assert found["operations"]["celery_task"] == {"task": "tasks.it", **ROUTE}
+
+
+@pytest.mark.parametrize("name", ROUTE)
+def test_an_exchange_or_a_key_alone_has_no_effect_as_with_beat(name: str) -> None:
+    step = document(60.0, options={name: ROUTE[name]})["operations"]["celery_task"]
+
+    assert step == {"task": "tasks.it", "queue": "shop"}
+
+
+def test_a_route_is_refused_where_the_broker_has_no_exchanges() -> None:
+    entries = list(entries_of(written(60.0, options=ROUTE), "beat.json"))
+
+    (same,), (refused,) = (
+        [check_exchange(one, has_exchanges=has) for one in entries] for has in (True, False)
+    )
+    assert same == entries[0]
+    assert isinstance(refused, Refused)
+    assert "exchange 'media', routing_key 'video'" in refused.why
 
 
 @pytest.mark.parametrize(

@@ -100,6 +100,7 @@ def test_mailto_becomes_a_hook_and_says_what_differs() -> None:
         ("CRON_TZ=Europe/Pariss\n0 1 * * * /bin/a", "Pariss", "crontab"),
         ("61 * * * * /bin/a", "61", "crontab"),
         ("0 0 31 2 * /bin/a", "never", "crontab"),
+        ("0 0 9 * * * /bin/a", "six fields", "minute, hour, day of month"),
         ("* * * * * root /bin/a", "begins with the account root", "--system"),
         ("-", "neither a setting nor five fields", "minute hour day month weekday command"),
         ("nonsense", "neither a setting nor five fields", "minute hour day month weekday command"),

@@ -9,10 +9,9 @@ from apscheduler.schedulers.background import BackgroundScheduler
 
 from minutehand.apscheduler import jobs_of
 from models.action import ParseContext, ScheduledActionModel, parse_action, plan_of
-from models.action.schedule import schedules_of
+from models.action.schedule import NO_UID, schedules_of
 from moving.apscheduler.exporting import exported, text_of
 from moving.apscheduler.jobs import Work, entries_of, written_jobs
-from moving.comparison import NO_UID
 from moving.exported import Exported
 from moving.outcomes import outcomes
 from tasks.built_in import built_in_steps

@@ -50,8 +50,15 @@ def instants(entries: dict[str, Any], since: datetime, days: int) -> list[dateti
     return sorted(found)
 
 
-def test_an_action_becomes_an_entry_that_celery_loads() -> None:
-    step = {"args": ["a'b", None], "kwargs": {"x": [1]}, "queue": "orders", "priority": 0}
+@pytest.mark.parametrize(
+    "route",
+    [
+        pytest.param({"queue": "orders"}, id="queue"),
+        pytest.param({"exchange": "media", "routing_key": "video"}, id="exchange"),
+    ],
+)
+def test_an_action_becomes_an_entry_that_celery_loads(route: dict[str, str]) -> None:
+    step = {"args": ["a'b", None], "kwargs": {"x": [1]}, "priority": 0, **route}
     found = moved({"cron_rule": "5 0 * * mon-fri", "timezone": "UTC"}, step=step)
 
     (entry,) = loaded(found).values()
@@ -60,7 +67,7 @@ def test_an_action_becomes_an_entry_that_celery_loads() -> None:
         "task": "shop.close",
         "args": ["a'b", None],
         "kwargs": {"x": [1]},
-        "options": {"queue": "orders", "priority": 0},
+        "options": {**route, "priority": 0},
         "schedule": crontab("5", "0", "1-5"),
     }
 

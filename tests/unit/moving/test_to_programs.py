@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from models.action import ScheduledActionModel, load_action, plan_of
-from models.action.schedule import schedules_of
+from models.action.schedule import NO_UID, schedules_of
 from moving import kubernetes, to_kubernetes, to_systemd
-from moving.comparison import NO_UID
 from moving.entries import Entry
 from moving.exported import Exported
 from moving.to_systemd import FILE

@@ -38,6 +38,20 @@ def test_the_environment_wins_over_the_file(tmp_path: Path) -> None:
     assert settings.effective_broker_url == "redis://a/0"
 
 
+def test_the_url_of_a_server_may_be_in_a_file(tmp_path: Path) -> None:
+    secret = tmp_path / "database_url"
+    secret.write_text("postgresql://minutehand:hidden@db/minutehand\n")
+
+    settings = load_settings(tmp_path, {"SCHED_DATABASE_URL": f"file:{secret}"})
+
+    assert settings.effective_database_url.password == "hidden"
+    with pytest.raises(InvalidSetting, match="SCHED_BROKER_URL: "):
+        load_settings(tmp_path, {"SCHED_BROKER_URL": f"file:{tmp_path / 'none'}"})
+    secret.write_text("ftp://minutehand:hidden@db/")
+    with pytest.raises(InvalidSetting, match=r"^(?!.*hidden)SCHED_DATABASE_URL: "):
+        load_settings(tmp_path, {"SCHED_DATABASE_URL": f"file:{secret}"})
+
+
 def test_the_home_folder_comes_from_the_environment(tmp_path: Path) -> None:
     assert load_settings(None, {"SCHED_HOME": str(tmp_path)}).home == tmp_path
 

@@ -165,7 +165,9 @@
       const rule = ruleOf();
       if (rule === null) return;
       const zone = found.when?.timezone ?? field("zone").value;
-      found.when = typeof rule === "string" ? { cron_rule: rule, ...(zone ? { timezone: zone } : {}) } : rule;
+      // What a rule leaves out stays when its rhythm changes; single instants and events have none.
+      const left = found.when?.except && (typeof rule === "string" || rule.every) ? { except: found.when.except } : {};
+      found.when = typeof rule === "string" ? { cron_rule: rule, ...(zone ? { timezone: zone } : {}), ...left } : { ...rule, ...left };
     }
     text.value = JSON.stringify(found, null, 2);
     text.dispatchEvent(new Event("input", { bubbles: true }));

@@ -53,10 +53,12 @@
   // A change that cannot be undone names what it changes, and asks.
   document.addEventListener("submit", (event) => {
     const asks = event.submitter?.dataset.asks;
-    if (asks && !event.submitter.dataset.sure) {
+    if (asks) {
       const names = [...document.querySelectorAll("input[name=uid]:checked")].map((one) => one.dataset.name);
       const more = names.length > 20 ? [event.submitter.dataset.more.replace("{count}", names.length - 20)] : [];
       if (!window.confirm([asks, ...names.slice(0, 20), ...more].join("\n"))) event.preventDefault();
+      // Without scripts the server asks.
+      else event.target.insertAdjacentHTML("beforeend", '<input type="hidden" name="sure" value="1">');
     }
   });
 

@@ -147,7 +147,7 @@ def test_a_deleted_action_keeps_its_page_and_can_be_created_again(
     client = web_on_sqlite.client()
     uid = client.get("/api/actions/nightly", params={"app": APP}).json()["uid"]
 
-    deleted = browser.post(f"{ACTION}/delete", data={"csrf": csrf})
+    deleted = browser.post(f"{ACTION}/delete", data={"csrf": csrf, "sure": "1"})
     listed = browser.get(deleted.headers["Location"])
     page = browser.get(f"/apps/{APP}/actions/{uid}")
 

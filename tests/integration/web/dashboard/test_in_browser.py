@@ -22,6 +22,7 @@ HOSTILE = "<img src=x onerror=alert(1)>\"'&<script>alert(2)</script>{{7*7}}"
 EVERY_PAGE = (
     "/",
     "/actions",
+    "/operations",
     "/operations?app=shop",
     "/apps",
     "/apps/shop",
@@ -291,3 +292,23 @@ def test_without_a_script_every_page_is_read_and_changed(
         expect(page.locator(".notice span")).to_have_text("Paused.")
         page.click("text=Resume")
         expect(page.locator(".notice span")).to_have_text("Resumed.")
+
+
+@pytest.mark.parametrize("where", ["/actions?q=nightly", "/apps/shop/actions/nightly"])
+def test_without_a_script_a_deletion_asks_first(
+    chromium: Chromium, web_on_sqlite: Web, where: str
+) -> None:
+    with chromium.tab(web_on_sqlite.url, web_on_sqlite.token(), java_script_enabled=False) as tab:
+        page = tab.page
+        page.goto(where)
+        if page.locator("[name=uid]").count():
+            page.locator("[name=uid]").first.check()
+        page.click("main button.danger:text-is('Delete')")
+        expect(page.locator("main")).to_contain_text("nightly")
+        page.goto(where)
+        expect(page.locator("main")).to_contain_text("nightly")
+        if page.locator("[name=uid]").count():
+            page.locator("[name=uid]").first.check()
+        page.click("main button.danger:text-is('Delete')")
+        page.click("text=Yes, do it")
+        expect(page.locator(".notice span")).to_have_text("Deleted.")

@@ -168,7 +168,7 @@ def test_a_session_ends_with_its_token(web: Web, browse: Browse, end: str) -> No
     browser, id = browse(web, token=token), token.split("_")[1]
 
     if end == "revoked":
-        done = admin.post(f"/tokens/{id}/revoke", data={"csrf": csrf_of(admin)})
+        done = admin.post(f"/tokens/{id}/revoke", data={"csrf": csrf_of(admin), "sure": "1"})
         assert (done.status_code, done.headers["location"]) == (303, "/sessions")
     else:
         age(web, "expires_at IS NOT NULL AND kind = 'token'")

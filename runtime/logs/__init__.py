@@ -2,12 +2,15 @@
 
 import logging
 import sys
+from typing import TYPE_CHECKING
 
-from runtime.config import LogSettings
-from runtime.log_lines import JsonFormatter, LineFormatter
+from runtime.logs.lines import JsonFormatter, LineFormatter
+
+if TYPE_CHECKING:
+    from runtime.config import LogSettings
 
 
-def set_up_logs(settings: LogSettings, name: str) -> None:
+def set_up_logs(settings: "LogSettings", name: str) -> None:
     """Send all log lines of this process to stderr; `name` identifies it among those of `up`."""
     handler = logging.StreamHandler(sys.stderr)
     if settings.format == "json":

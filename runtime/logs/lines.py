@@ -4,6 +4,7 @@ import json
 import logging
 from datetime import UTC, datetime
 
+from runtime.logs.events import described
 from runtime.visible import visible, visible_line
 
 STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
@@ -23,7 +24,7 @@ class LineFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object per line: at, level, logger, message, and the keys of `extra`."""
+    """One JSON object per line: at, level, logger, message, event, its fields, those of `extra`."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the record as one line of JSON."""
@@ -32,8 +33,9 @@ class JsonFormatter(logging.Formatter):
             "level": record.levelname,
             "logger": record.name,
             "message": record.getMessage(),
+            **described(record.name, record.msg, record.args),
         }
         line.update((key, value) for key, value in vars(record).items() if key not in STANDARD)
         if record.exc_info:
-            line["error"] = self.formatException(record.exc_info)
+            line["traceback"] = self.formatException(record.exc_info)
         return json.dumps(line, default=str)

@@ -1,0 +1,51 @@
+"""Lists of the small app, or of all that may be seen."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import typer
+
+from cli.arguments import existing, of
+from cli.render import Table, print_line, print_lines, show, text_of
+from models.errors import Refused
+from runtime.visible import visible_json
+from views import apps
+from views.installation import Installation
+from views.view import Listing, as_json
+
+
+def show_list(
+    context: typer.Context,
+    function: Callable[..., Listing[Any]],
+    *arguments: Any,
+    all_apps: bool,
+) -> None:
+    """Print what the function lists; with `all_apps` of each small app, named in each row."""
+    opened = existing(context)
+    if not all_apps:
+        show(context, opened.ask(function, *arguments))
+        return
+    invocation: Installation = of(context)
+    if invocation.is_bound:
+        named = invocation.app_name
+        raise Refused(f"--app {named} and --all-apps cannot be combined; choose one")
+    names = [one.name for one in opened.ask(apps.list_apps).root]
+    found = {name: opened.seen_in(name).ask(function, *arguments) for name in names}
+    if of(context).as_json:
+        rows = [{"app": name, **row} for name, one in found.items() for row in as_json(one)]
+        print_line(visible_json(json.dumps(rows, indent=2, ensure_ascii=False)), is_safe=True)
+    else:
+        print_lines([_table(found)])
+
+
+def _table(found: dict[str, Listing[Any]]) -> Table:
+    tables = {
+        name: line
+        for name, one in found.items()
+        for line in text_of(one)
+        if isinstance(line, Table)
+    }
+    headings = next((one.headings for one in tables.values()), ())
+    rows = [(name, *row) for name, one in tables.items() for row in one.rows]
+    return Table(("APP", *headings), rows)

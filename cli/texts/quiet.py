@@ -1,0 +1,21 @@
+"""The quiet period in words."""
+
+from collections.abc import Iterator
+
+from views.quiet import QuietPeriod
+from views.words import instant
+
+
+def _period(found: QuietPeriod) -> Iterator[str]:
+    if found.until is None and found.was_until is None:
+        yield "there is no quiet period; nothing was changed"
+        return
+    if found.until is None:
+        yield f"the quiet period is over; {found.waiting} operations are sent by the next tick"
+        return
+    yield f"quiet until {instant(found.until)}: what is due is recorded, and sent then"
+    if found.was_until is not None:
+        yield f"  it was until {instant(found.was_until)}; {found.waiting} operations wait"
+
+
+FORMS = {QuietPeriod: _period}

@@ -1,0 +1,147 @@
+"""Store totals that only grow, and find what they do not count yet."""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from models.sql import database_now, is_among, upsert
+from models.store.ticks import fact, move_fact
+from models.store.totals.amounts import Key, Totals
+from models.stored import document_in, instant_in
+from models.tables import actions, deliveries, missed_spans, notices, operations, totals
+from runtime.database import IDLE_TRANSACTION_TIMEOUT_S
+
+# The place up to which everything is counted.
+COUNTED_TO = "totals_counted_to"
+# What is younger may still be uncommitted: the database ends transactions that idle for so long.
+SETTLED_AFTER_S = IDLE_TRANSACTION_TIMEOUT_S
+# The rows of one transaction, so that memory and locks stay small after a long downtime.
+PAGE = 5_000
+FIRST_ID = UUID(int=0)
+_COUNTED = tuple(
+    operations.c[name]
+    for name in (
+        *("id", "small_app_id", "queue", "state", "cause", "attempt", "occurrence_at"),
+        *("recorded_at", "first_started_at", "started_at", "finished_at", "steps"),
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """How far everything is counted: the last operation, and the instant of what else ended."""
+
+    at: datetime
+    id: UUID
+    others_at: datetime
+
+    @classmethod
+    def of(cls, text: str | None, first: datetime) -> "Place":
+        """Return the stored place; `first` where none is stored, or none that can be read."""
+        stored = document_in(text or "") or {}
+        at, others_at = instant_in(stored.get("at")), instant_in(stored.get("others_at"))
+        if at is None or others_at is None or max(at, others_at) > first:
+            # Before the first count; or the clock was set back: what lies ahead is passed over.
+            return cls(first, FIRST_ID, first)
+        return cls(at, UUID(str(stored.get("id"))), others_at)
+
+    def text(self) -> str:
+        """Return the place as it is stored."""
+        ends = {"at": self.at.isoformat(), "others_at": self.others_at.isoformat()}
+        return json.dumps({**ends, "id": str(self.id)})
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What is to be counted next, from the place stored as `seen` up to `place`."""
+
+    found: Totals
+    seen: str | None
+    place: Place
+    is_last: bool
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing ended; the first page is stored even then, for its place."""
+        return self.seen is not None and not self.found.amounts
+
+
+def next_page(connection: sa.Connection) -> Page:
+    """Return what ended since the last count and is settled, at most `PAGE` operations of it."""
+    until = connection.execute(sa.select(database_now(-SETTLED_AFTER_S))).scalar_one()
+    seen = fact(connection, COUNTED_TO)
+    place = Place.of(seen, until)
+    found = Totals()
+    rows = connection.execute(_ended(place, until)).all()
+    found.add_ended(rows)
+    _add_deliveries(connection, found, [row.id for row in rows if row.steps])
+    is_last = len(rows) < PAGE
+    if not is_last:
+        return Page(found, seen, Place(rows[-1].finished_at, rows[-1].id, place.others_at), False)
+    _add_others(connection, found, place.others_at, until)
+    return Page(found, seen, Place(until, FIRST_ID, until), True)
+
+
+def _ended(place: Place, until: datetime) -> sa.Select[Any]:
+    at, id = operations.c.finished_at, operations.c.id
+    is_beyond = sa.or_(at > place.at, sa.and_(at == place.at, id > place.id))
+    query = sa.select(*_COUNTED).where(at >= place.at, at < until, is_beyond)
+    return query.order_by(at, id).limit(PAGE)
+
+
+def _add_deliveries(connection: sa.Connection, found: Totals, ids: Sequence[UUID]) -> None:
+    times = sa.func.count().label("times")
+    query = (
+        sa.select(operations.c.small_app_id, deliveries.c.state, times)
+        .join(deliveries, deliveries.c.operation_id == operations.c.id)
+        .where(is_among(connection, operations.c.id, ids))
+        .group_by(operations.c.small_app_id, deliveries.c.state)
+    )
+    for row in connection.execute(query) if ids else ():
+        found.add("deliveries", row.state, app=row.small_app_id, by=row.times)
+
+
+def _add_others(connection: sa.Connection, found: Totals, since: datetime, until: datetime) -> None:
+    """Add the notices that ended, and the spans of missed occurrences that were recorded."""
+    times = sa.func.count().label("times")
+    ended = (
+        sa.select(notices.c.small_app_id, notices.c.state, times)
+        .where(notices.c.finished_at >= since, notices.c.finished_at < until)
+        .group_by(notices.c.small_app_id, notices.c.state)
+    )
+    for row in connection.execute(ended):
+        found.add("notices", row.state, app=row.small_app_id, by=row.times)
+    recorded = missed_spans.c.recorded_at
+    missed = (
+        sa.select(actions.c.small_app_id, sa.func.sum(missed_spans.c.count).label("times"))
+        .join(actions, actions.c.uid == missed_spans.c.action_uid)
+        .where(recorded >= since, recorded < until)
+        .group_by(actions.c.small_app_id)
+    )
+    for row in connection.execute(missed):
+        found.add("missed", app=row.small_app_id, by=row.times or 0)
+
+
+def store_page(connection: sa.Connection, page: Page) -> bool:
+    """Add a page's counts, once; False if another daemon has counted it meanwhile."""
+    if not move_fact(connection, COUNTED_TO, page.seen, page.place.text()):
+        return False
+    add(connection, page.found)
+    return True
+
+
+def add(connection: sa.Connection, found: Totals) -> None:
+    """Add amounts to the stored totals, always in the same order, so that no two deadlock."""
+    rows = [{**key._asdict(), "amount": by} for key, by in sorted(found.amounts.items())]
+    upsert(connection, totals, rows, added=("amount",))
+
+
+def all_of(connection: sa.Connection) -> Iterable[tuple[Key, float]]:
+    """Return every total."""
+    for *key, amount in connection.execute(sa.select(totals)):
+        yield Key(*key), amount or 0.0

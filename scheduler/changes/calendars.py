@@ -1,0 +1,114 @@
+"""Give actions new plans after the calendars that their rules leave out were changed."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from minutehand.steps import SmallApp, Steps
+from models.action.plan import Broken, Plan, Repeating
+from models.action.schedule import leaves_some
+from models.action.when import WhenModel
+from models.errors import InvalidDocument, Problem
+from models.parsing import Reading
+from models.sql import read_clock
+from models.store import actions
+from models.store.actions import cursors
+from models.store.operations import outbox
+from models.stored import document_in
+from models.tables import actions as action_table
+from scheduler.changes.revisions import decide_until, not_ahead, restart, settle
+from scheduler.changes.validation import ChangeContext
+from scheduler.record import Recorded
+
+Calendars = Mapping[str, Sequence[object]]
+
+
+def replan(
+    connection: sa.Connection, app: SmallApp, calendars: Calendars, author: str, steps: Steps
+) -> None:
+    """Make new revisions of a small app's actions whose calendars differ now.
+
+    Each old revision is first decided up to now, as with any change; the next tick sends what is
+    due. Raises InvalidDocument if an action names a calendar that is gone.
+    """
+    recorded = Recorded()
+    rows = cursors.lock_all(connection, _naming_calendars(connection, app.id))
+    now = read_clock(connection)
+    problems = [problem for row in rows for problem in _gone(row, calendars)]
+    if problems:
+        raise InvalidDocument(problems)
+    reading = Reading(app.zone, calendars=calendars, tolerant=True)
+    for row in rows:
+        recorded += _replan(connection, row, reading, now, ChangeContext(author, app, steps))
+    outbox.release_unsent(connection, recorded.messages)
+
+
+def _naming_calendars(connection: sa.Connection, small_app_id: int) -> Sequence[UUID]:
+    found = sa.select(action_table.c.uid).where(
+        action_table.c.small_app_id == small_app_id,
+        action_table.c.deleted_at.is_(None),
+        action_table.c.document.contains('"calendar"'),
+    )
+    return connection.execute(found.order_by(action_table.c.uid)).scalars().all()
+
+
+def _names(row: sa.Row[Any]) -> list[str]:
+    """Return the names of the calendars in an action's document."""
+    document = document_in(row.document) or {}
+    when = document.get("when")
+    rules = when if isinstance(when, list) else [when]
+    entries = [
+        entry
+        for rule in rules
+        if isinstance(rule, Mapping) and isinstance(rule.get("except"), list)
+        for entry in rule["except"]
+    ]
+    return [
+        str(one["calendar"]) for one in entries if isinstance(one, Mapping) and "calendar" in one
+    ]
+
+
+def _gone(row: sa.Row[Any], calendars: Calendars) -> list[Problem]:
+    remedy = f"the action {row.name!r} leaves it out; keep it, or change the action first"
+    return [Problem("calendars", name, remedy) for name in _names(row) if name not in calendars]
+
+
+def _replan(
+    connection: sa.Connection,
+    row: sa.Row[Any],
+    reading: Reading,
+    now: datetime,
+    author: ChangeContext,
+) -> Recorded:
+    row, recorded = settle(connection, row, now, author.steps)
+    if row.set_aside is not None or isinstance(row.plan, Broken) or not _names(row):
+        return recorded
+    plan = _with(row.plan, document_in(row.document) or {}, reading)
+    if plan == row.plan:
+        return recorded
+    repeating = [one for one in plan.triggers if isinstance(one, Repeating)]
+    if not all(leaves_some(one, now) for one in repeating):
+        remedy = f"the action {row.name!r} would never be due again; leave some of its times"
+        raise InvalidDocument([Problem("calendars", None, remedy)])
+    row = not_ahead(connection, row, now)
+    recorded += decide_until(connection, row, now)
+    columns = {"document": row.document, "plan": plan.to_json(), "author": author.name}
+    actions.replace(connection, row.action_uid, row.revision + 1, columns, now)
+    restart(connection, row, plan, now)
+    return recorded
+
+
+def _with(plan: Plan, document: Mapping[str, Any], reading: Reading) -> Plan:
+    """Return a plan whose rules leave out what its document and the calendars say now."""
+    when = WhenModel.model_validate(document["when"], context=reading)
+    triggers = tuple(
+        replace(old, closed=new.closed)
+        if isinstance(old, Repeating) and isinstance(new, Repeating)
+        else old
+        for old, new in zip(plan.triggers, when.triggers(None), strict=True)
+    )
+    return replace(plan, triggers=triggers)

@@ -1,0 +1,123 @@
+"""Each command and health check of compose and Kubernetes, run by hand: as a user without rights.
+
+They run on a real PostgreSQL and a real broker, in a folder that cannot be written, with all that
+they may write in the home folder and one for temporary files.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.acceptance.processes import Processes, until
+from tests.docs.deployed import Check, Deployed, everything
+from tests.servers import Broker, PostgreSQL, free_port, temporary_folder
+
+# Each command once, with the checks of all who run it.
+COMMANDS = {one.command: one for one in everything()}
+CHECKS = {
+    command: {check for one in everything() if one.command == command for check in one.checks}
+    for command in COMMANDS
+}
+PATHS = sorted({path for one in everything() for path in one.paths})
+AGENT_FOLDER = "/run/minutehand"
+MIGRATE = ("minutehand", "migrate")
+NOBODY = 65534
+
+
+def account() -> tuple[list[str], int]:
+    """Return what runs a command without root's rights, and whose files it may then write."""
+    if os.getuid() != 0:
+        return [], os.getuid()
+    other = [
+        "setpriv",
+        f"--reuid={NOBODY}",
+        f"--regid={NOBODY}",
+        "--clear-groups",
+        "--no-new-privs",
+    ]
+    python = [*other, "test", "-x", str(Path(sys.executable).resolve())]
+    if subprocess.run(python, check=False).returncode == 0:
+        return other, NOBODY
+    # It cannot enter the folder of Python: a namespace of its own keeps the right to read.
+    return ["unshare", "--user", "--map-user=1000", "--map-group=1000"], 0
+
+
+@pytest.fixture
+def host(postgresql: PostgreSQL, own_broker: Broker) -> Iterator[tuple[Processes, Path]]:
+    """A folder with secrets, and processes whose own folder is read-only."""
+    folder = temporary_folder()
+    for name in ("home", "tmp", "agent", "logs", "read-only"):
+        (folder / name).mkdir()
+    postgresql.execute("CREATE DATABASE deployed")
+    urls = {
+        "database": postgresql.url("deployed"),
+        "broker": own_broker.url,
+        "smtp": "smtp://[::1]:1",
+    }
+    for name, url in urls.items():
+        (folder / f"{name}_url").write_text(url + "\n")
+    for name in ("home", "tmp", "agent"):
+        os.chown(folder / name, account()[1], -1)
+    (folder / "read-only").chmod(0o555)
+    processes = Processes(folder / "logs", {
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "SCHED_HOME": str(folder / "home"),
+        "SCHED_SCHEDULER_TICK_SECONDS": "5",
+        "SCHED_WEB_PORT": str(free_port()),
+        "TMPDIR": str(folder / "tmp"),
+        "HOME": "/nonexistent",
+    })  # fmt: skip
+    try:
+        yield processes, folder
+    finally:
+        processes.kill_all()
+        postgresql.execute("DROP DATABASE deployed WITH (FORCE)")
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def is_answered(url: str) -> bool:
+    """Return whether a probe over HTTP passes."""
+    return httpx.get(url, timeout=5).status_code == httpx.codes.NO_CONTENT
+
+
+def test_every_command_runs_without_rights_and_its_health_check_passes(
+    host: tuple[Processes, Path],
+) -> None:
+    processes, folder = host
+    before, _ = account()
+
+    def ready(one: Deployed) -> tuple[list[str], dict[str, str], Path]:
+        command = [part.replace(AGENT_FOLDER, str(folder / "agent")) for part in one.command]
+        return [*before, *command], one.settings(folder), folder / "read-only"
+
+    done = processes.run(*ready(COMMANDS[MIGRATE]))
+    assert done.returncode == 0, done.stderr
+    # Before anything runs, no check passes.
+    lasting = [one for command, one in COMMANDS.items() if command != MIGRATE]
+    checks = {check: one for one in lasting for check in CHECKS[one.command]}
+    for check, one in checks.items():
+        assert processes.run([*before, *check], *ready(one)[1:]).returncode == 1, check
+
+    started = [processes.start(one.command[1], *ready(one)) for one in lasting]
+
+    def passes(check: Check, one: Deployed) -> bool:
+        return processes.run([*before, *check], *ready(one)[1:]).returncode == 0
+
+    for check, one in checks.items():
+        until(partial(passes, check, one), lambda: "".join(one.text() for one in started))
+    url = f"http://127.0.0.1:{processes.environment['SCHED_WEB_PORT']}"
+    for path in PATHS:
+        until(partial(is_answered, url + path), f"204 of {path}")
+    until((folder / "agent/agent.sock").exists, "the agent listens")
+    for process in started:
+        process.send(signal.SIGTERM)
+    assert [(one.name, one.ended()) for one in started] == [(one.name, 0) for one in started]
+    assert list((folder / "read-only").iterdir()) == []

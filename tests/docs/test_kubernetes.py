@@ -1,0 +1,128 @@
+"""deploy/kubernetes: right by Kubernetes' schemas, confined, and true to our commands."""
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from jsonschema import Draft202012Validator
+
+from processes.up import STOP_MARGIN_S
+from runtime.config import load_settings, setting_paths, variable_of
+from tests.docs.command_lines import parse_minutehand
+from tests.docs.deployed import KUBERNETES, containers, manifests, of_kubernetes, pods
+
+SCHEMAS = json.loads((Path(__file__).parent / "kubernetes-1.34.json").read_text(encoding="utf-8"))
+KINDS = {
+    (kind.get("group"), kind["version"], kind["kind"]): name
+    for name, schema in SCHEMAS["$defs"].items()
+    for kind in schema.get("x-kubernetes-group-version-kind", ())
+    if name.startswith("io.k8s.api.")
+}
+DOCUMENTS = [one for one in manifests() if one["kind"] != "Kustomization"]
+CONTAINERS = [
+    pytest.param(pod, one, id=f"{name}-{one['name']}")
+    for name, pod in pods()
+    for one in containers(pod)
+]
+
+
+def _faults(document: dict[str, Any]) -> list[str]:
+    group, _, version = document["apiVersion"].rpartition("/")
+    name = KINDS[group, version, document["kind"]]
+    schema = {"$ref": f"#/$defs/{name}", "$defs": SCHEMAS["$defs"]}
+    return [
+        f"{'.'.join(map(str, error.absolute_path))}: {error.message}"
+        for error in Draft202012Validator(schema).iter_errors(document)
+    ]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda one: one["metadata"]["name"])
+def test_each_manifest_follows_the_schema_of_its_kind(document: dict[str, Any]) -> None:
+    assert _faults(document) == []
+
+
+def test_the_schemas_find_faults() -> None:
+    wrong = json.loads(json.dumps(next(one for one in DOCUMENTS if one["kind"] == "Deployment")))
+    wrong["spec"]["replica"] = 2
+    wrong["spec"]["template"]["spec"]["containers"][0]["env"] = [{"value": "nameless"}]
+
+    assert len(_faults(wrong)) == 2
+
+
+def test_the_kustomization_takes_all_but_the_example() -> None:
+    listed = yaml.safe_load((KUBERNETES / "kustomization.yaml").read_text())["resources"]
+    there = {one.name for one in KUBERNETES.glob("*.yaml")}
+
+    assert there - set(listed) == {"kustomization.yaml", "agent-sidecar.yaml"}
+    assert set(listed) <= there
+
+
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
+def test_kustomize_builds_it() -> None:
+    command = ["kubectl", "kustomize", str(KUBERNETES)]
+    built = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    documents = list(yaml.safe_load_all(built))
+
+    assert [fault for one in documents for fault in _faults(one)] == []
+    spaces = {one["metadata"].get("namespace") for one in documents if one["kind"] != "Namespace"}
+    assert spaces == {"minutehand"}
+
+
+@pytest.mark.parametrize(("pod", "container"), CONTAINERS)
+def test_each_container_is_confined_and_bounded(
+    pod: dict[str, Any], container: dict[str, Any]
+) -> None:
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert pod["automountServiceAccountToken"] is False
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert set(container["resources"]) == {"requests", "limits"}
+    mounted = {mount["name"] for mount in container["volumeMounts"]}
+    assert mounted <= {volume["name"] for volume in pod["volumes"]}
+
+
+@pytest.mark.parametrize("one", [*of_kubernetes()], ids=lambda one: one.where)
+def test_each_command_probe_and_variable_is_one_of_ours(one: Any, tmp_path: Path) -> None:
+    for program, *arguments in (one.command, *one.checks):
+        assert program == "minutehand"
+        parse_minutehand(arguments)
+    assert set(dict(one.environment)) <= {variable_of(path) for path in setting_paths()}
+    assert set(one.paths) <= {"/healthz", "/readyz", "/healthz/ticks"}
+    for secret, url in {"database_url": "postgresql://db/x", "broker_url": "redis://b"}.items():
+        (tmp_path / secret).write_text(url)
+    (tmp_path / "smtp_url").write_text("smtp://mail")
+    load_settings(tmp_path, one.settings(tmp_path))
+
+
+def test_two_daemons_run_and_every_lasting_workload_keeps_one_pod() -> None:
+    deployments = {
+        one["metadata"]["name"]: one["spec"]
+        for one in DOCUMENTS
+        if one["kind"] == "Deployment" and one["metadata"]["name"].startswith("minutehand")
+    }
+    budgets = {one["metadata"]["name"] for one in DOCUMENTS if one["kind"] == "PodDisruptionBudget"}
+
+    assert deployments["minutehand-daemon"]["replicas"] == 2
+    assert budgets == set(deployments)
+    for spec in deployments.values():
+        assert spec["strategy"]["rollingUpdate"] == {"maxSurge": 1, "maxUnavailable": 0}
+
+
+def test_a_stop_leaves_workers_the_time_to_give_back(tmp_path: Path) -> None:
+    needed_s = load_settings(tmp_path, {}).worker.stop_grace_s + STOP_MARGIN_S
+
+    for _, pod in pods():
+        assert pod["terminationGracePeriodSeconds"] > needed_s
+
+
+def test_no_secret_is_in_a_manifest() -> None:
+    assert not [one for one in DOCUMENTS if one["kind"] == "Secret"]
+    assert "://" not in json.dumps(DOCUMENTS)

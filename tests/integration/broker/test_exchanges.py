@@ -1,0 +1,154 @@
+"""Tasks by an exchange of RabbitMQ: sent if a queue is bound to their route, otherwise kept."""
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import pytest
+import sqlalchemy as sa
+from amqp.exceptions import NotFound
+from pydantic import SecretStr
+
+from broker.app import configure
+from broker.handing import _link, _unlink
+from minutehand.grants import Grants
+from models.sql import database_now
+from models.store.operations import handing, outbox
+from runtime.config import Settings
+from runtime.database import make_engine
+from scheduler.dispatch import dispatch_ready
+from small_apps.store import small_apps
+from tests.celery_messages import RULES, TASK, allowing, celery_action
+from tests.factories import make_operation, row_of, update_operation
+from tests.rabbitmq import RabbitMQ
+
+NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
+# As an application may declare its own; RabbitMQ refuses another declaration.
+QUORUM = {"x-queue-type": "quorum"}
+VIDEO = {"exchange": "media", "routing_key": "video.short"}
+
+
+@pytest.fixture
+def engine(rabbitmq: RabbitMQ, home_of: Callable[[str], Settings]) -> Iterator[sa.Engine]:
+    """An installation on RabbitMQ, whose application has an exchange with one bound queue."""
+    its = {"broker_url": SecretStr(rabbitmq.url)}
+    settings = allowing(home_of("sqlite").model_copy(update=its), "shop.*")
+    configure(settings)
+    with rabbitmq.channel() as channel:
+        channel.exchange_delete("media")
+        channel.queue_delete("videos")
+        channel.exchange_declare("media", "topic", durable=True, auto_delete=False)
+        channel.queue_declare("videos", durable=True, auto_delete=False, arguments=QUORUM)
+        channel.queue_bind("videos", "media", "video.*")
+    engine = make_engine(settings)
+    yield engine
+    _unlink()
+    engine.dispose()
+
+
+def due(engine: sa.Engine, step: dict[str, Any], number: int = 0) -> UUID:
+    action = celery_action(engine, step=step, name=f"task {number}")
+    id = make_operation(engine, action, NOON)
+    update_operation(engine, id, not_before=database_now(-1.0))
+    return id
+
+
+def sent(rabbitmq: RabbitMQ, queue: str = "videos") -> list[str]:
+    """Take what waits in a queue; return the ids."""
+    found = []
+    with rabbitmq.channel() as channel:
+        while (message := channel.basic_get(queue, no_ack=True)) is not None:
+            assert message.headers["task"] == TASK
+            found.append(message.headers["id"])
+    return found
+
+
+def is_kept(engine: sa.Engine, id: UUID) -> bool:
+    """Return whether a later tick sends an operation that the broker refused."""
+    row = row_of(engine, id)
+    return (row["state"], row["handing_at"], row["sendings"]) == ("pending", None, 0)
+
+
+def test_a_task_goes_to_the_queues_that_are_bound_to_its_route(
+    engine: sa.Engine, rabbitmq: RabbitMQ
+) -> None:
+    id = due(engine, {**VIDEO, "priority": 3})
+
+    assert dispatch_ready(engine).error is None
+
+    row = row_of(engine, id)
+    assert (row["state"], row["queue"]) == ("handed_over", "media/video.short")
+    assert sent(rabbitmq) == [str(id)]
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        pytest.param({"exchange": "media", "routing_key": "audio"}, id="no_queue_is_bound"),
+        pytest.param({"exchange": "gone", "routing_key": "video"}, id="no_such_exchange"),
+        pytest.param({"queue": "gone"}, id="no_such_queue"),
+    ],
+)
+def test_what_reaches_no_queue_waits_alone(
+    engine: sa.Engine, rabbitmq: RabbitMQ, step: dict[str, Any]
+) -> None:
+    lost, taken = due(engine, step), due(engine, VIDEO, 1)
+
+    assert dispatch_ready(engine).error is None
+
+    assert is_kept(engine, lost)
+    assert row_of(engine, taken)["state"] == "handed_over"
+    assert sent(rabbitmq) == [str(taken)]
+    with rabbitmq.channel() as channel, pytest.raises(NotFound):
+        # It was asked for, never declared.
+        channel.exchange_declare("gone", "direct", passive=True)
+
+
+def test_a_queue_that_is_bound_later_gets_what_waited(
+    engine: sa.Engine, rabbitmq: RabbitMQ
+) -> None:
+    id = due(engine, {"exchange": "media", "routing_key": "audio"})
+    dispatch_ready(engine)
+    with rabbitmq.channel() as channel:
+        channel.queue_bind("videos", "media", "audio")
+    update_operation(engine, id, not_before=database_now(-1.0))
+
+    dispatch_ready(engine)
+
+    assert row_of(engine, id)["state"] == "handed_over"
+    assert sent(rabbitmq) == [str(id)]
+
+
+def test_what_disappears_between_question_and_message_took_nothing(
+    engine: sa.Engine, rabbitmq: RabbitMQ
+) -> None:
+    due(engine, {"queue": "videos"})
+    due(engine, VIDEO, 1)
+    with engine.begin() as connection:
+        messages = outbox.reserve_sendable(connection, 10)
+        begun = handing.begin(connection, messages, RULES)
+        by_exchange, by_queue = sorted(begun, key=lambda one: one.queue)
+    link = _link(rabbitmq.url)
+    with rabbitmq.channel() as channel:
+        channel.exchange_delete("media")
+        channel.queue_delete("videos")
+
+    assert link.send(by_queue) is False
+    with pytest.raises(NotFound):
+        link.send(by_exchange)
+
+
+def test_an_exchange_that_is_granted_no_longer_gets_nothing(
+    engine: sa.Engine, rabbitmq: RabbitMQ
+) -> None:
+    id = due(engine, VIDEO)
+    with engine.begin() as connection:
+        small_apps.set_grants(connection, 1, Grants(tasks=("*",)))
+
+    dispatch_ready(engine)
+
+    row = row_of(engine, id)
+    assert (row["state"], row["reason"]) == ("failed", "not allowed")
+    assert "its exchange 'media' is not granted to this small app" in row["error"]
+    assert sent(rabbitmq) == []

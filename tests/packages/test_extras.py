@@ -1,0 +1,86 @@
+"""The server without its extras: what it refuses, what it runs, and how much it installs."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from runtime.extras import EXTRAS
+from tests.packages.environments import Environment, Wheels, make_environment
+
+# What `pip` writes, without the bytecode that it compiles of it.
+MOST_MB = {"": 80, "data": 150, "mail": 220}
+WHEN = {"cron_rule": "0 4 * * *"}
+
+
+@pytest.fixture(scope="module")
+def bare(wheels: Wheels, tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    """An environment whose server has no extra."""
+    made = make_environment(tmp_path_factory.mktemp("bare") / "env")
+    made.install(str(wheels.client), str(wheels.server))
+    made.see_libraries(without=[module for modules in EXTRAS.values() for module in modules])
+    return made
+
+
+def minutehand(
+    bare: Environment, folder: Path, *arguments: str, **settings: str
+) -> subprocess.CompletedProcess[str]:
+    """Run a command of the server in a home folder of the test's own."""
+    return bare.run([str(bare.bin / "minutehand"), *arguments], folder,
+                    {"SCHED_HOME": str(folder / "home"), **settings})  # fmt: skip
+
+
+def add(bare: Environment, folder: Path, step: str, **settings: str) -> str:
+    """Add an action with a step; return what is refused."""
+    document = folder / f"{step}.json"
+    named = {"name": step, "operations": {step: True}, "when": WHEN, "recipients": "all"}
+    document.write_text(json.dumps(named))
+    return minutehand(bare, folder, "action", "add", str(document), **settings).stderr
+
+
+def test_a_step_without_its_extra_is_refused_unless_the_workers_have_it(
+    bare: Environment, tmp_path: Path
+) -> None:
+    assert minutehand(bare, tmp_path, "migrate").returncode == 0
+
+    for step, extra in {"refresh": "data", "send_execsum": "mail"}.items():
+        assert f"install minutehand[{extra}]" in add(bare, tmp_path, step)
+        assert "minutehand[" not in add(bare, tmp_path, step, SCHED_WORKER_EXTRAS="data,mail")
+    report = minutehand(bare, tmp_path, "doctor").stdout
+    assert "minutehand[data] is not installed, needed by refresh" in report
+    assert "minutehand[mail] is not installed, needed by send_execsum" in report
+
+
+def test_what_needs_no_extra_runs_without_one(bare: Environment, tmp_path: Path) -> None:
+    minutehand(bare, tmp_path, "migrate")
+    code = """
+from importlib import import_module
+for name in ("publish", "maintenance", "send_email", "command"):
+    import_module(f"small_apps.steps.{name}.work")
+import cli.main, processes.daemon, processes.up, processes.web, processes.worker
+from models.errors import UnknownStep
+from tasks.registry import Registry
+try:
+    Registry().function("refresh")
+except UnknownStep as error:
+    print(error)
+"""
+    done = bare.python(code, tmp_path)
+
+    assert "needs minutehand[data], which this worker lacks" in done.stdout, done.stderr
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize("extra", MOST_MB)
+def test_each_set_stays_small(wheels: Wheels, tmp_path: Path, extra: str) -> None:
+    made = make_environment(tmp_path / "env")
+    wanted = f"minutehand[{extra}]" if extra else "minutehand"
+    made.install("--no-compile", f"{wanted} @ {wheels.server.as_uri()}", str(wheels.client),
+                 is_offline=False)  # fmt: skip
+
+    files = [one for one in (made.folder / "lib").rglob("*") if one.is_file()]
+    size_mb = sum(one.stat().st_size for one in files) / 1e6
+    print(f"{wanted}: {size_mb:.0f} MB in {len(files)} files")  # noqa: T201
+    assert size_mb < MOST_MB[extra]
+    assert made.run([str(made.bin / "minutehand"), "--version"], tmp_path).returncode == 0

@@ -1,0 +1,239 @@
+"""`except` leaves out what an oracle finds closed on the wall clock, and says what is wrong."""
+
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Any
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from models.action import ParseContext, load_action, parse_action, plan_of, stored_document
+from models.action.plan import Plan
+from models.action.schedule import schedule_of
+from models.errors import InvalidAction
+from tests.factories import STEPS
+from tests.unit.models.action.wrong_documents import NOW, action
+
+UID = UUID("6f1d0c1e-0000-4000-8000-000000000001")
+DAY = timedelta(days=1)
+# Their clocks change by an hour, by half an hour, and by a whole day.
+ZONES = ("Europe/Paris", "Australia/Lord_Howe", "America/New_York", "Pacific/Apia", "UTC")
+RULES: list[dict[str, Any]] = [
+    {"cron_rule": "*/30 * * * *"},
+    {"cron_rule": "15 2 * * *"},
+    {"cron_rule": "0 7-20/3 * * mon-fri"},
+    {"every": "PT45M", "starting_at": "2011-01-01T00:10:00Z"},
+    {"solar": "sunset", "lat": 48.8, "lon": 2.3},
+]
+WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+# Days around clock changes of these zones; Apia left out 30 December 2011.
+STARTS = (
+    datetime(2026, 3, 27, tzinfo=UTC),
+    datetime(2026, 10, 2, tzinfo=UTC),
+    datetime(2026, 10, 30, tzinfo=UTC),
+    datetime(2011, 12, 28, tzinfo=UTC),
+)
+
+
+def saved(when: Any, **given: Any) -> Plan:
+    context = ParseContext("UTC", NOW, STEPS, **given)
+    found = parse_action(action(when=when), context)
+    plan = plan_of(found)
+    assert plan_of(parse_action(stored_document(found), context)) == plan
+    assert Plan.from_json(plan.to_json()) == plan
+    return plan
+
+
+def _clock(minutes: int) -> str:
+    return f"{minutes // 60:02}:{minutes % 60:02}"
+
+
+def _closes(entry: Any, wall: datetime, day: date) -> bool:
+    """Answer by the entry as a reader understands it, for a wall-clock time."""
+    if isinstance(entry, str) and len(entry) == len("12-25"):
+        return f"{day:%m-%d}" == entry
+    if isinstance(entry, str):
+        first, _, last = entry.partition("/")
+        return date.fromisoformat(first) <= day <= date.fromisoformat(last or first)
+    begins, ends = time.fromisoformat(entry["from"]), time.fromisoformat(entry["until"])
+    days = entry.get("days", ",".join(WEEKDAYS)).split(",")
+    today, yesterday = WEEKDAYS[day.weekday()], WEEKDAYS[(day - DAY).weekday()]
+    if begins < ends:
+        return today in days and begins <= wall.time() < ends
+    return (today in days and wall.time() >= begins) or (yesterday in days and wall.time() < ends)
+
+
+hours = st.tuples(st.integers(0, 95), st.integers(0, 95)).filter(lambda two: two[0] != two[1])
+windows = st.builds(
+    lambda two, days: (
+        {"from": _clock(two[0] * 15), "until": _clock(two[1] * 15)}
+        | ({"days": ",".join(days)} if days else {})
+    ),
+    hours,
+    st.lists(st.sampled_from(WEEKDAYS), unique=True, max_size=4),
+)
+dates = st.dates(date(2026, 3, 25), date(2026, 4, 5)) | st.dates(
+    date(2011, 12, 27), date(2012, 1, 2)
+)
+entries = st.lists(
+    windows
+    | dates.map(str)
+    | dates.map(lambda day: f"{day:%m-%d}")
+    | st.builds(lambda day, n: f"{day}/{day + n * DAY}", dates, st.integers(0, 3)),
+    min_size=1,
+    max_size=5,
+)
+
+
+# A rule that is always closed is searched for decades.
+@settings(deadline=None)
+@given(st.sampled_from(RULES), st.sampled_from(ZONES), st.sampled_from(STARTS), entries)
+@example(RULES[0], "Europe/Paris", STARTS[0], [{"from": "01:30", "until": "03:30"}])
+@example(RULES[0], "Australia/Lord_Howe", STARTS[1], [{"from": "02:15", "until": "02:45"}])
+@example(RULES[0], "Pacific/Apia", STARTS[3], ["2011-12-30"])
+def test_what_the_wall_clock_shows_as_closed_is_left_out(
+    rule: dict[str, Any], zone: str, start: datetime, written: list[Any]
+) -> None:
+    document = load_action(action(when={**rule, "timezone": zone, "except": written}))
+    (trigger,) = plan_of(document).triggers
+    (bare,) = plan_of(load_action(action(when={**rule, "timezone": zone}))).triggers
+    until = start + 6 * DAY
+    expected = []
+    for at in schedule_of(bare, UID).between(start, until):
+        wall = at.astimezone(ZoneInfo(zone))
+        if not any(_closes(entry, wall, wall.date()) for entry in written):
+            expected.append(at)
+
+    schedule = schedule_of(trigger, UID)
+
+    assert schedule.between(start, until) == expected
+    assert schedule.count(start, until) == len(expected)
+    assert schedule.last(start, until) == (expected[-1] if expected else None)
+    following = schedule.next(start)
+    assert following == expected[0] if expected else following is None or following > until
+    middle = start + 3 * DAY
+    assert schedule.count(start, middle) + schedule.count(middle, until) == len(expected)
+
+
+def test_an_instant_is_closed_from_its_first_second_to_before_its_last() -> None:
+    closed = [{"from": "2026-12-24T18:00", "until": "2026-12-26T06:00"}]
+    plan = saved({"cron_rule": "0 6,18 * * *", "timezone": "UTC", "except": closed})
+
+    found = schedule_of(plan.triggers[0], UID).between(
+        datetime(2026, 12, 24, tzinfo=UTC), datetime(2026, 12, 26, 12, tzinfo=UTC)
+    )
+
+    assert found == [
+        datetime(2026, 12, 24, 6, tzinfo=UTC),
+        datetime(2026, 12, 26, 6, tzinfo=UTC),
+    ]
+
+
+def test_a_calendar_stands_for_its_entries() -> None:
+    calendars = {"french": ["12-25", {"date": "2027-07-14", "name": "Fête nationale"}]}
+    rule = {"cron_rule": "0 7 * * *", "timezone": "Europe/Paris"}
+
+    by_name = saved({**rule, "except": [{"calendar": "french"}]}, calendars=calendars)
+    in_place = saved({**rule, "except": calendars["french"]})
+
+    assert by_name == in_place
+    assert [closed.names for closed in by_name.closed] == [("12-25 of each year", "Fête nationale")]
+
+
+def test_a_zone_is_stored_only_with_exceptions_that_need_it() -> None:
+    interval = {"every": "PT1H", "starting_at": "2026-01-01T00:00:00Z"}
+    context = ParseContext("Europe/Paris", NOW, STEPS)
+
+    def stored(when: Any) -> Any:
+        return stored_document(parse_action(action(when=when), context))["when"]
+
+    assert stored(interval) == interval
+    with_one = {**interval, "except": ["12-25"]}
+    assert stored(with_one) == {**with_one, "timezone": "Europe/Paris"}
+
+
+@pytest.mark.parametrize(
+    "when",
+    [
+        [{"cron_rule": "* * * * *", "except": ["12-25"] * 100}] * 11,
+        [{"cron_rule": "0 7 * * *", "except": [{"days": "sun"}]}] * 21,
+        [{"cron_rule": "0 7 * * *", "except": [{"calendar": "long"}]}] * 21,
+        {"cron_rule": "0 7 * * *", "except": [{"calendar": "long"}] * 3},
+    ],
+    ids=["dates", "windows", "calendars", "repeated"],
+)
+def test_all_rules_together_leave_out_so_much_at_most(when: Any) -> None:
+    with pytest.raises(InvalidAction, match="leaves out over 1000 times"):
+        saved(when, calendars={"long": ["12-25"] * 500})
+
+
+def test_a_search_ends_though_nothing_is_left() -> None:
+    loaded = load_action(
+        action(when={"cron_rule": "0 7 * * *", "except": [{"from": "06:00", "until": "08:00"}]})
+    )
+
+    assert schedule_of(plan_of(loaded).triggers[0], UID).next(NOW) is None
+
+
+@pytest.mark.parametrize(
+    ("entry", "problem"),
+    [
+        ("2026-02-30", "is no date of the calendar"),
+        ("2026-12-25/2026-12-24", 'ends before it begins; write "2026-12-24/2026-12-25"'),
+        ("13-01", "is no day of the year"),
+        ("christmas", "is no date; write a date"),
+        ("2199-01-01", "is outside the years 1970 to 2198"),
+        (5, "write a date"),
+        (None, "write a date"),
+        ({"x": 1}, 'has the unknown key "x"; write one of "date", "from"'),
+        ({"from": "25:00", "until": "06:00"}, 'no time of the day in "25:00"'),
+        ({"from": "24:30", "until": "06:00"}, 'no time of the day in "24:30"'),
+        ({"from": "06:00", "until": "06:00"}, "is empty"),
+        ({"from": "10:00"}, 'needs "from" and "until", or "days"'),
+        ({"from": "2026-12-25T10:00"}, 'write both "from" and "until"'),
+        ({"from": "2026-12-25T10:00", "until": "2026-12-25T09:00"}, "ends before it begins"),
+        ({"days": "mun"}, 'has no days in "mun"'),
+        ({"date": "2026-12-12", "days": "mon"}, 'has two kinds, "date", "days"'),
+        ({"calendar": "french"}, "is no calendar of this small app"),
+    ],
+)
+def test_a_wrong_entry_is_named_with_what_to_write(entry: Any, problem: str) -> None:
+    with pytest.raises(InvalidAction) as caught:
+        saved({"cron_rule": "0 7 * * *", "except": ["2026-12-25", entry]})
+
+    (found,) = caught.value.problems
+    assert found.path.startswith("when.except[1]")
+    assert problem in found.remedy
+
+
+@pytest.mark.parametrize(
+    ("written", "problem"),
+    [
+        ("2026-12-25", 'write a list: ["2026-12-25"]'),
+        ([{"from": "06:00", "until": "08:00"}], "leaves out everything"),
+        ([{"from": f"{hour:02}:00", "until": f"{hour:02}:30"} for hour in range(11)], "join some"),
+        (["12-25"] * 1001, "leaves out over 1000 times"),
+    ],
+)
+def test_exceptions_are_a_list_that_leaves_something(written: Any, problem: str) -> None:
+    with pytest.raises(InvalidAction) as caught:
+        saved({"cron_rule": "0 7 * * *", "except": written})
+
+    (found,) = caught.value.problems
+    assert problem in found.remedy
+
+
+@pytest.mark.parametrize("word", ["exclude", "holidays", "blackout", "skip"])
+def test_the_words_of_others_lead_to_except(word: str) -> None:
+    with pytest.raises(InvalidAction, match='did you mean "except"'):
+        saved({"cron_rule": "0 7 * * *", word: ["12-25"]})
+
+
+@pytest.mark.parametrize("when", [{"due_date": "2027-01-01T00:00Z"}, {"on": "order.paid"}])
+def test_single_instants_and_events_have_no_exceptions(when: Any) -> None:
+    with pytest.raises(InvalidAction) as caught:
+        saved({**when, "except": ["12-25"]})
+
+    assert [one.path for one in caught.value.problems] == ["when.except"]

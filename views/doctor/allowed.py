@@ -1,0 +1,76 @@
+"""Check that active actions may reach what they name: programs, and what has to be granted."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import sqlalchemy as sa
+
+from celery_steps.celery_task import STEP as CELERY_TASK
+from minutehand.grants import Grants
+from models.action import load_action
+from models.action.granted import problems_of_hooks, problems_of_steps
+from models.celery_task import CeleryRules, refusals
+from models.commands import SETTING
+from models.errors import InvalidAction, Problem
+from models.stored import document_in
+from models.tables import actions, small_apps
+from runtime.config import Settings
+from small_apps.steps.command import STEP as COMMAND
+from tasks.built_in import built_in_steps
+from views.doctor.report import Finding, fault, warning
+
+# Documents are read one by one: a sample shows the same in less time.
+MOST_ACTIONS = 2_000
+# What the settings forbid is another check's.
+ANY_TASK = CeleryRules(("*",), shares_broker=False)
+
+
+def check_allowed(connection: sa.Connection, settings: Settings) -> Iterator[Finding]:
+    """Yield one finding for each advice, with the first action that needs it."""
+    found: dict[str, list[str]] = {}
+    for row in connection.execute(_NAMED):
+        for problem in _problems(row, settings):
+            remedy = problem.remedy.replace(" APP ", f" {row.app} ")
+            named = f"{row.name!r} of small app {row.app}: {problem.path} {problem.value!r}"
+            found.setdefault(remedy, []).append(named)
+    for remedy, names in found.items():
+        more = f", and {len(names) - 1} more" if len(names) > 1 else ""
+        if remedy.startswith(SETTING):
+            yield warning("commands", f"{names[0]}{more}", f"{remedy}, for the workers too")
+        else:
+            yield fault("grants", f"{names[0]}{more}", remedy)
+
+
+# Only what may name a program, or is of a small app that may not reach everything.
+_NAMED = (
+    sa.select(
+        actions.c.name,
+        actions.c.document,
+        small_apps.c.name.label("app"),
+        small_apps.c.grants,
+    )
+    .join(small_apps, small_apps.c.id == actions.c.small_app_id)
+    .where(actions.c.active, actions.c.deleted_at.is_(None))
+    .where(
+        sa.or_(
+            actions.c.document.contains(f'"{COMMAND}"'),
+            small_apps.c.grants.is_not(None),
+        )
+    )
+    .order_by(small_apps.c.name, actions.c.name)
+    .limit(MOST_ACTIONS)
+)
+
+
+def _problems(row: Any, settings: Settings) -> Iterator[Problem]:
+    document = document_in(row.document)
+    try:
+        # Steps of users are not loaded: their grants are checked when they run.
+        action = load_action(document, steps=built_in_steps())
+    except InvalidAction:
+        # It is set aside, and reported as such.
+        return
+    grants: Grants = row.grants
+    yield from problems_of_steps(action.operations, action.policy.queue, grants, settings.commands)
+    yield from problems_of_hooks(action.hooks, grants)
+    yield from refusals(document, ANY_TASK.granted(grants), CELERY_TASK)

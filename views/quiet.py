@@ -1,0 +1,82 @@
+"""Begin and end the quiet period of an installation."""
+
+from datetime import datetime, timedelta
+
+import sqlalchemy as sa
+from pydantic import Field
+
+from models.durations import parse_span
+from models.errors import Refused
+from models.sql import read_clock
+from models.store import audit, quiet
+from models.values import format_instant, parse_instant
+from views.installation import Installation
+from views.view import Instant, View
+
+# A period that somebody forgot ends by itself.
+LONGEST = timedelta(days=30)
+
+
+class QuietPeriod(View):
+    """The quiet period after a change."""
+
+    until: Instant | None = Field(description="When it ends; null if it has ended.")
+    was_until: Instant | None = Field(description="When it would have ended before this change.")
+    waiting: int = Field(description="Operations that waited for its end until this change.")
+
+
+def pause(installation: Installation, until: str) -> QuietPeriod:
+    """Begin a quiet period until an instant, or for a duration; or move its end.
+
+    An instant without an offset is read in the zone of the request's small app. Raises Refused for
+    an end that is not after now, or more than 30 days away.
+    """
+    with installation.engine.begin() as connection:
+        now = read_clock(connection)
+        ends_at = _end_of(until, now, installation.small_app.zone)
+        found = _state(connection, ends_at)
+        quiet.begin(connection, ends_at)
+        _audit(connection, installation, "pause", {"until": format_instant(ends_at)})
+    return found
+
+
+def resume(installation: Installation) -> QuietPeriod:
+    """End the quiet period, if there is one."""
+    with installation.engine.begin() as connection:
+        found = _state(connection, None)
+        if found.was_until is not None:
+            quiet.end(connection)
+            _audit(connection, installation, "resume", {})
+    return found
+
+
+def _end_of(text: str, now: datetime, zone: str) -> datetime:
+    try:
+        if text.startswith("P"):
+            ends_at = now.replace(microsecond=0) + parse_span(text, most=LONGEST)
+        else:
+            ends_at = parse_instant(text, zone)
+    except ValueError as error:
+        raise Refused(f"until {text!r}: {error}") from None
+    if not now < ends_at <= now + LONGEST:
+        last = format_instant(now + LONGEST)
+        raise Refused(f"until {text!r} is not within the next 30 days; write one up to {last}")
+    return ends_at
+
+
+def _state(connection: sa.Connection, until: datetime | None) -> QuietPeriod:
+    was_until = quiet.until(connection)
+    waiting = 0 if was_until is None else quiet.waiting(connection, was_until)
+    return QuietPeriod(until=until, was_until=was_until, waiting=waiting)
+
+
+def _audit(
+    connection: sa.Connection, installation: Installation, verb: str, details: dict[str, str]
+) -> None:
+    audit.write(
+        connection,
+        small_app_id=None,
+        actor=installation.actor,
+        verb=f"installation.{verb}",
+        objects={"sending": details or None},
+    )

@@ -1,0 +1,138 @@
+"""`/metrics`, for Prometheus: what the database knows, and how long this process's answers took."""
+
+from collections.abc import Iterable, Iterator
+from typing import Annotated
+
+import sqlalchemy as sa
+from fastapi import Request, Response
+from prometheus_client import CollectorRegistry, Histogram, ProcessCollector
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.registry import Collector
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from models.roles import Permission
+from runtime.clock import monotonic
+from runtime.database import DATABASE_AWAY
+from views import metrics
+from views.installation import Installation
+from views.metrics import METRICS, PREFIX, Kind, Samples
+from web.access import of_installation
+from web.kept import Kept
+from web.routing import endpoints
+
+router = endpoints("health")
+
+# One reading serves all who scrape within these times.
+QUICK_S = 5.0
+SLOW_S = 60.0
+NO_ROUTE = "(none)"
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+
+
+class Stored(Collector):
+    """What stands in the database; only `database_up`, as 0, while it is away."""
+
+    def __init__(self, opened: Installation) -> None:
+        self._opened = opened
+        self._quick = Kept(metrics.quick_samples)
+        self._slow = Kept(metrics.slow_samples)
+
+    def describe(self) -> Iterable[Metric]:
+        """Return nothing: registering must not ask the database."""
+        return ()
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield every metric of the database."""
+        try:
+            samples = self._samples()
+        except (*DATABASE_AWAY, sa.exc.ProgrammingError):
+            yield GaugeMetricFamily(f"{PREFIX}database_up", METRICS[0].help, 0)
+            return
+        for metric in METRICS:
+            yield _family(metric, samples)
+
+    def _samples(self) -> list[Samples]:
+        up = Samples()
+        up.add("database_up", 1)
+        quick = self._quick.of(self._opened, QUICK_S)
+        return [up, quick, self._slow.of(self._opened, SLOW_S)]
+
+
+def _family(metric: metrics.Metric, samples: list[Samples]) -> Metric:
+    name = f"{PREFIX}{metric.name}"
+    if metric.kind is Kind.HISTOGRAM:
+        return _histogram(name, metric, samples)
+    kind = GaugeMetricFamily if metric.kind is Kind.GAUGE else CounterMetricFamily
+    family = kind(name, metric.help, labels=metric.labels)
+    for one in samples:
+        for labels, value in one.values[metric.name].items():
+            family.add_metric(labels, value)
+    return family
+
+
+def _histogram(name: str, metric: metrics.Metric, samples: list[Samples]) -> Metric:
+    family = HistogramMetricFamily(name, metric.help, labels=metric.labels)
+    ends = (*metrics.buckets_of(metric), float("inf"))
+    for one in samples:
+        for labels, found in one.histograms[metric.name].items():
+            reached, buckets = 0.0, []
+            for end in ends:
+                reached += found.counts.get(end, 0.0)
+                buckets.append(("+Inf" if end == ends[-1] else f"{end:g}", reached))
+            family.add_metric(labels, buckets, sum_value=found.sum_s)
+    return family
+
+
+class Timed:
+    """Middleware that measures each request up to the beginning of its answer, by its route."""
+
+    def __init__(self, app: ASGIApp, durations: Histogram) -> None:
+        self._app = app
+        self._durations = durations
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        began = monotonic()
+
+        async def send_timed(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                route = getattr(scope.get("route"), "path", NO_ROUTE)
+                method = scope["method"] if scope["method"] in METHODS else metrics.OTHER
+                labels = (method, route, f"{message['status'] // 100}xx")
+                self._durations.labels(*labels).observe(monotonic() - began)
+            await send(message)
+
+        await self._app(scope, receive, send_timed)
+
+
+def registry_of(opened: Installation) -> tuple[CollectorRegistry, Histogram]:
+    """Return the metrics of a web process, and the histogram of its requests."""
+    registry = CollectorRegistry(auto_describe=False)
+    durations = Histogram(
+        f"{PREFIX}http_request_duration_seconds",
+        "Requests of this process up to the beginning of their answers.",
+        ("method", "route", "status"),
+        registry=registry,
+        buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0),
+    )
+    registry.register(Stored(opened))
+    ProcessCollector(registry=registry)
+    return registry, durations
+
+
+@router.get("/metrics", response_class=Response)
+def show_metrics(
+    request: Request,
+    _opened: Annotated[Installation, of_installation(Permission.READ)],
+) -> Response:
+    """Show the figures of the whole installation, in the text format of Prometheus."""
+    encode, content_type = choose_encoder(request.headers.get("accept", ""))
+    return Response(encode(request.app.state.registry), media_type=content_type)
