@@ -1,11 +1,13 @@
 """Send the operations, backfills and notices of the outbox to Celery."""
 
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from typing import TypeVar
 
 import sqlalchemy as sa
 
 from broker.sending import Sent, send_backfills, send_notices, send_reserved
+from models.sql import read_clock
 from models.store import notices
 from models.store.operations import backfills, outbox
 
@@ -31,13 +33,16 @@ def dispatch_notices(engine: sa.Engine) -> Sent:
 
 def _dispatch(
     engine: sa.Engine,
-    reserve: Callable[[sa.Connection, int], Sequence[T]],
+    reserve: Callable[[sa.Connection, int, datetime], Sequence[T]],
     send: Callable[[sa.Engine, Sequence[T]], Sent],
 ) -> Sent:
+    """Send what is sendable when this begins: what a worker puts back meanwhile waits a tick."""
     count = 0
+    begun_at: datetime | None = None
     while True:
         with engine.begin() as connection:
-            reserved = reserve(connection, BATCH)
+            begun_at = begun_at or read_clock(connection)
+            reserved = reserve(connection, BATCH, begun_at)
         if not reserved:
             return Sent(count)
         sent = send(engine, reserved)

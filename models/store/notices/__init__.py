@@ -130,11 +130,11 @@ def _change(connection: sa.Connection, owed: Sequence[Owed], values: dict[str, A
         connection.execute(changed.values(values), rows)
 
 
-def reserve(connection: sa.Connection, limit: int) -> list[Owed]:
-    """Reserve up to `limit` sendable notices for 30 s, oldest first."""
+def reserve(connection: sa.Connection, limit: int, by: datetime) -> list[Owed]:
+    """Reserve up to `limit` notices for 30 s, oldest first, that were sendable at `by`."""
     ready = (
         sa.select(notices.c.id)
-        .where(OWED, notices.c.not_before <= database_now())
+        .where(OWED, notices.c.not_before <= by)
         .order_by(notices.c.not_before)
         .limit(limit)
         .with_for_update(skip_locked=True)

@@ -59,11 +59,14 @@ def any_active(connection: sa.Connection) -> bool:
     return bool(connection.execute(sa.select(active)).scalar_one())
 
 
-def reserve_sendable(connection: sa.Connection, limit: int) -> list[Turn]:
-    """Reserve up to `limit` backfills that no worker processes, for 30 s; the caller commits."""
+def reserve_sendable(connection: sa.Connection, limit: int, by: datetime) -> list[Turn]:
+    """Reserve up to `limit` backfills for 30 s that no worker processed at the instant `by`.
+
+    The caller commits.
+    """
     ready = (
         sa.select(backfills.c.id)
-        .where(stands_in(backfills.c.state, {ACTIVE}), backfills.c.not_before <= database_now())
+        .where(stands_in(backfills.c.state, {ACTIVE}), backfills.c.not_before <= by)
         .order_by(backfills.c.not_before)
         .limit(limit)
         .with_for_update(skip_locked=True)

@@ -39,16 +39,21 @@ class Message:
 
 
 def reserve_sendable(
-    connection: sa.Connection, limit: int, only: Collection[UUID] | None = None
+    connection: sa.Connection,
+    limit: int,
+    by: datetime | None = None,
+    *,
+    only: Collection[UUID] | None = None,
 ) -> list[Message]:
-    """Reserve up to `limit` sendable operations for 30 s, oldest first, of `only` these ids.
+    """Reserve up to `limit` operations for 30 s that were sendable at the instant `by`.
 
-    The caller commits before it sends.
+    Oldest first, of `only` these ids; without `by`, what is sendable now. The caller commits
+    before it sends.
     """
     ready = (
         sa.select(operations.c.id)
         .where(sa.text("state IN ('pending', 'queued') AND waiting_for IS NULL"))
-        .where(operations.c.not_before <= database_now())
+        .where(operations.c.not_before <= (database_now() if by is None else by))
         # A message to the user's own application may have been accepted: handing.py.
         .where(operations.c.handing_at.is_(None))
         .order_by(operations.c.not_before)

@@ -13,6 +13,7 @@ import pytest
 from benchmarks.filling import analyze, bulk_insert, instant
 from models.fingerprint import operation_id
 from models.operation import OperationState
+from models.sql import read_clock
 from models.store import actions, clock_steps, notices, overview, ticks
 from models.store.actions import cursors
 from models.store.notices import overdue
@@ -233,7 +234,7 @@ def test_backfills_to_go_on_with_are_found_among_many(
     with statements.captured():
         tick(filled.engine, filled.now, Sweeper(LEASE), STEPS, BATCH)
         with filled.engine.begin() as connection:
-            left = backfills.reserve_sendable(connection, 100)
+            left = backfills.reserve_sendable(connection, 100, read_clock(connection))
             backfills.of_action(connection, filled.due[0], 5)
 
     read = [one for reads in statements.reads().values() for one in reads]
