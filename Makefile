@@ -11,7 +11,7 @@ PYTEST = env -u PYTHONDONTWRITEBYTECODE $(IN_MEMORY) $(BIN)/python -P -m pytest 
 
 LOCKS = requirements.lock requirements-base.lock requirements-dev.lock requirements-client.lock
 
-.PHONY: setup setup-dev up test test-stores test-quick chaos fuzz attack audit lint types contracts check bench dist test-matrix lock clean
+.PHONY: setup setup-dev up test test-again test-stores test-quick chaos fuzz attack audit lint types contracts check bench dist test-matrix lock clean
 
 setup: $(VENV)/.stamp
 setup-dev: $(VENV)/.stamp-dev
@@ -39,6 +39,10 @@ up: $(VENV)/.stamp ## Run everything here, with the demo small app; Ctrl-C stops
 
 test: $(VENV)/.stamp-dev ## Pass every test, against a real PostgreSQL, Redis and SMTP server
 	$(PYTEST) -n 4
+
+test-again: $(VENV)/.stamp-dev ## Run what failed in the last run once more, one test at a time; refuse more than three
+	@$(BIN)/python -c 'import json; failed = json.load(open(".pytest_cache/v/cache/lastfailed")); print("once more, alone:", *failed, sep="\n  "); raise SystemExit(len(failed) > 3)'
+	$(PYTEST) --last-failed --last-failed-no-failures none
 
 test-stores: $(VENV)/.stamp-dev ## Pass each test of processes on both stores, of which `make test` uses one
 	$(PYTEST) -n 4 --both-stores tests/acceptance
