@@ -285,10 +285,15 @@ class Installation:
         assert self.broker.process is not None
         self.broker.process.send_signal(signal.SIGCONT)
 
-    def repeat_messages(self, queue: str = "minutehand.quick", times: int = 1) -> int:
-        """Put each waiting message into its queue so many times more; return how many wait."""
+    def repeat_messages(
+        self, queue: str = "minutehand.quick", times: int = 1, most: int | None = None
+    ) -> int:
+        """Put each waiting message, or the `most` newest, into its queue `times` times more.
+
+        Return how many wait then.
+        """
         with self.broker.client() as client:
-            for raw in client.lrange(queue, 0, -1):
+            for raw in client.lrange(queue, 0, -1 if most is None else most - 1):
                 for _ in range(times):
                     client.lpush(queue, _again(raw))
             return int(client.llen(queue))
