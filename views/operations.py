@@ -241,7 +241,7 @@ def _place(cursor: str) -> UUID:
 
 def show(installation: Installation, id: str) -> Operation:
     """Return an operation with its attempts and notices; raises NotFound."""
-    with reading(installation.engine) as connection:
+    with glancing(installation.engine) as connection:
         row = operations.get(
             connection, operation_of(connection, id, installation.scope), installation.scope
         )

@@ -47,9 +47,11 @@ HEADERS = {
 }
 ROUTERS = (
     app_endpoints.router,
+    app_endpoints.shared,
     people.router,
     actions.router,
     operations.router,
+    operations.shared,
     live.router,
     jobs.router,
     installation.router,

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from itertools import takewhile
 from typing import Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 from fastapi.routing import APIRoute
 from starlette.routing import BaseRoute, Match
 from starlette.types import Receive, Scope, Send
@@ -14,8 +14,8 @@ WORDS = 2
 Words = tuple[str, ...]
 
 
-def endpoints(tag: str, prefix: str = "") -> APIRouter:
-    """Return a router whose routes the application takes over as they are.
+def endpoints(tag: str, prefix: str = "", kind: type[APIRoute] = APIRoute) -> APIRouter:
+    """Return a router whose routes, of a kind, the application takes over as they are.
 
     FastAPI matches each request twice against all routers that it includes, which takes longer
     than all else that it does for a read.
@@ -23,6 +23,7 @@ def endpoints(tag: str, prefix: str = "") -> APIRouter:
     return APIRouter(
         prefix=prefix,
         tags=[tag],
+        route_class=kind,
         generate_unique_id_function=_name,
         strict_content_type=False,
     )
@@ -30,6 +31,37 @@ def endpoints(tag: str, prefix: str = "") -> APIRouter:
 
 def _name(route: APIRoute) -> str:
     return route.name
+
+
+class SharedRead(APIRoute):
+    """A read that many may ask for at once: FastAPI describes it, and does not call it.
+
+    FastAPI finds out anew for each request what an endpoint wants, and prepares for files and
+    tasks that such a read never has. Its endpoint gets the request, `opened`, and the values of
+    its path, and returns the response; who may ask is declared as everywhere.
+    """
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        (self._opened,) = self.dependant.dependencies
+        self.app = self._answer
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive, send)
+        values = {one.name: request.path_params[one.alias] for one in self.dependant.path_params}
+        opened = await self._open(request)
+        response = await self.endpoint(request=request, opened=opened, **values)
+        await response(scope, receive, send)
+
+    async def _open(self, request: Request) -> Any:
+        """Call the dependency that checks the token, as FastAPI does."""
+        resolve: Any = self._opened.call
+        (scheme,) = self._opened.dependencies
+        find: Any = scheme.call
+        values = {one.name: request.path_params[one.alias] for one in self._opened.path_params}
+        for one in self._opened.query_params:
+            values[one.name] = request.query_params.get(one.alias)
+        return await resolve(request=request, credentials=await find(request), **values)
 
 
 class ByFirstWords(BaseRoute):

@@ -5,6 +5,9 @@ from collections.abc import Callable, Collection, Hashable, Mapping
 from typing import Generic, TypeVar
 
 import anyio.to_thread
+from fastapi import Response
+
+from views.view import View
 
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
@@ -60,3 +63,13 @@ def _fail(answers: Collection[asyncio.Future[Value | None]], error: Exception) -
         answer.set_exception(error)
         # Seen here, for the case that all who asked have gone.
         answer.exception()
+
+
+def json_of(view: View) -> bytes:
+    """Return the body of an answer: written once for all who asked for it."""
+    return view.model_dump_json(by_alias=True).encode()
+
+
+def answer(body: bytes) -> Response:
+    """Return the answer with that body."""
+    return Response(body, media_type="application/json")

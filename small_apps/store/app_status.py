@@ -4,6 +4,7 @@ import json
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 import sqlalchemy as sa
@@ -83,12 +84,18 @@ def _runs(
     connection: sa.Connection, small_app_ids: Collection[int]
 ) -> dict[int, list[sa.Row[Any]]]:
     """Return the running operations of each small app, and its last ended ones, newest first."""
-    parts = [part for id in small_app_ids for part in (_running_of(id), _last_ended_of(id))]
-    query = sa.union_all(*(sa.select(part.subquery()) for part in parts))
     found: dict[int, list[sa.Row[Any]]] = defaultdict(list)
-    for row in connection.execute(query.order_by(sa.desc("recorded_at"))):
+    for row in connection.execute(_runs_of(tuple(small_app_ids))):
         found[row.small_app_id].append(row)
     return found
+
+
+# Who watches a small app runs the same statements again and again.
+@lru_cache(maxsize=64)
+def _runs_of(small_app_ids: tuple[int, ...]) -> sa.CompoundSelect[Any]:
+    parts = [part for id in small_app_ids for part in (_running_of(id), _last_ended_of(id))]
+    query = sa.union_all(*(sa.select(part.subquery()) for part in parts))
+    return query.order_by(sa.desc("recorded_at"))
 
 
 def _running_of(small_app_id: int) -> sa.Select[Any]:
@@ -145,6 +152,16 @@ def _data(
     connection: sa.Connection, small_app_ids: Collection[int]
 ) -> dict[int, dict[str, datetime | None]]:
     """Return when each small app refreshes next, and the import instant of its newest data."""
+    found: dict[int, dict[str, datetime | None]] = {}
+    for row in connection.execute(_data_of(tuple(small_app_ids))):
+        of_app = found.setdefault(row.id, {"next_run_at": None, "data_updated_at": row.published})
+        if of_app["next_run_at"] is None and row.document and _refreshes(row.document):
+            of_app["next_run_at"] = row.next_occurrence_at
+    return found
+
+
+@lru_cache(maxsize=64)
+def _data_of(small_app_ids: tuple[int, ...]) -> sa.Select[Any]:
     published = (
         sa.select(sa.func.max(snapshots.c.created_at))
         .join(domains, domains.c.production_id == snapshots.c.id)
@@ -161,18 +178,12 @@ def _data(
         .subquery()
     )
     at = refreshing.c.next_occurrence_at
-    query = (
+    return (
         sa.select(small_apps.c.id, published.label("published"), refreshing.c.document, at)
         .outerjoin(refreshing, refreshing.c.small_app_id == small_apps.c.id)
         .where(small_apps.c.id.in_(small_app_ids))
         .order_by(at)
     )
-    found: dict[int, dict[str, datetime | None]] = {}
-    for row in connection.execute(query):
-        of_app = found.setdefault(row.id, {"next_run_at": None, "data_updated_at": row.published})
-        if of_app["next_run_at"] is None and row.document and _refreshes(row.document):
-            of_app["next_run_at"] = row.next_occurrence_at
-    return found
 
 
 def _refreshes(document: str) -> bool:

@@ -12,7 +12,7 @@ from minutehand.grants import Grants
 from models.limits import PREFIX
 from models.sql import read_clock
 from models.store import operations
-from runtime.database import reading
+from runtime.database import glancing, reading
 from small_apps.store import app_limits, app_overview, app_status, small_apps
 from views.finding import find_app
 from views.installation import Installation
@@ -176,7 +176,7 @@ def names(installation: Installation) -> NamesOfApp:
 
 def status(installation: Installation, name: str) -> DataStatus:
     """Return the status of a small app's data; raises NotFound."""
-    with reading(installation.engine) as connection:
+    with glancing(installation.engine) as connection:
         app = find_app(connection, installation, name)
         return DataStatus(**app_status.status_of(connection, app.id))
 

@@ -27,9 +27,11 @@ from web.bodies import (
     value_of,
     with_places,
 )
-from web.routing import endpoints
+from web.routing import SharedRead, endpoints
+from web.together import answer, json_of
 
 router = endpoints("small apps", "/api")
+shared = endpoints("small apps", "/api", SharedRead)
 WHAT = "A small app: docs/reference/small-app.md."
 APP = reads("SmallAppDocument", WHAT)
 APPS = reads("SmallAppDocument", WHAT, many=True, lines=True)
@@ -110,16 +112,15 @@ def delete_app(opened: Admin, app: str, force: bool = False) -> changes.DeletedA
     return changes.delete(opened, app, is_sure=force)
 
 
-@router.get("/apps/{app}/status")
-async def show_status(request: Request, opened: Reader) -> apps.DataStatus:
+@shared.get("/apps/{app}/status", response_model=apps.DataStatus)
+async def show_status(request: Request, opened: Reader) -> Response:
     """Return the status of a small app's data."""
-    status: apps.DataStatus = await request.app.state.statuses.get(opened.app_name)
-    return status
+    return answer(await request.app.state.statuses.get(opened.app_name))
 
 
-def read_status(opened: Installation, names: Collection[str]) -> dict[str, apps.DataStatus]:
+def read_status(opened: Installation, names: Collection[str]) -> dict[str, bytes]:
     """Return the status of each small app for those who asked at the same time."""
-    return {name: apps.status(opened, name) for name in names}
+    return {name: json_of(apps.status(opened, name)) for name in names}
 
 
 @router.get("/apps/{app}/grants")

@@ -3,16 +3,18 @@
 from collections.abc import Collection
 from typing import Annotated
 
-from fastapi import Query, Request
+from fastapi import Query, Request, Response
 
 from models.operation import Cause, OperationState
 from models.roles import Permission
 from views import operations, runs
 from views.installation import Installation
 from web.access import in_app
-from web.routing import endpoints
+from web.routing import SharedRead, endpoints
+from web.together import answer, json_of
 
 router = endpoints("operations", "/api")
+shared = endpoints("operations", "/api", SharedRead)
 Reader = Annotated[Installation, in_app(Permission.READ)]
 Operator = Annotated[Installation, in_app(Permission.OPERATE)]
 Limit = Annotated[int, Query(ge=1, le=1000)]
@@ -60,34 +62,28 @@ def list_newest(
     return operations.list_operations(opened, *wanted, all_apps=all_apps)
 
 
-@router.get("/operations/{id}")
-async def show_operation(request: Request, opened: Reader, id: str) -> operations.Operation:
+@shared.get("/operations/{id}", response_model=operations.Operation)
+async def show_operation(request: Request, opened: Reader, id: str) -> Response:
     """Show an operation with its attempts and notices."""
-    shown: operations.Operation = await request.app.state.shown.get(_asked(opened, id))
-    return shown
+    return answer(await request.app.state.shown.get(_asked(opened, id)))
 
 
-@router.get("/operations/{id}/state")
-async def get_operation_state(
-    request: Request, opened: Reader, id: str
-) -> operations.OperationStateView:
+@shared.get("/operations/{id}/state", response_model=operations.OperationStateView)
+async def get_operation_state(request: Request, opened: Reader, id: str) -> Response:
     """Return the state of an operation, `unknown` if it does not exist."""
-    state: operations.OperationStateView = await request.app.state.states.get(_asked(opened, id))
-    return state
+    return answer(await request.app.state.states.get(_asked(opened, id)))
 
 
-def read_shown(opened: Installation, asked: Collection[Asked]) -> dict[Asked, operations.Operation]:
+def read_shown(opened: Installation, asked: Collection[Asked]) -> dict[Asked, bytes]:
     """Return each operation for those who asked for it at the same time; raises NotFound."""
-    return {(app, id): operations.show(opened.seen_in(app), id) for app, id in asked}
+    return {(app, id): json_of(operations.show(opened.seen_in(app), id)) for app, id in asked}
 
 
-def read_states(
-    opened: Installation, asked: Collection[Asked]
-) -> dict[Asked, operations.OperationStateView]:
+def read_states(opened: Installation, asked: Collection[Asked]) -> dict[Asked, bytes]:
     """Return the states that are asked for in one small app, or in the installation."""
     (app,) = {app for app, _ in asked}
     found = operations.states(opened.seen_in(app), [id for _, id in asked])
-    return {(app, id): state for id, state in found.items()}
+    return {(app, id): json_of(state) for id, state in found.items()}
 
 
 def _asked(opened: Installation, id: str) -> Asked:

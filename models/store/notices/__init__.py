@@ -237,12 +237,15 @@ def withdraw_stale(connection: sa.Connection, uid: UUID, kind: NoticeKind) -> No
 
 def of_operation(connection: sa.Connection, operation_id: UUID) -> list[dict[str, Any]]:
     """Return the notices about an operation, oldest first."""
-    query = (
-        sa.select(notices)
-        .where(notices.c.operation_id == operation_id)
-        .order_by(notices.c.created_at, notices.c.id)
-    )
-    return [dict(row) for row in connection.execute(query).mappings()]
+    rows = connection.execute(_OF_OPERATION, {"its_id": operation_id})
+    return [dict(row) for row in rows.mappings()]
+
+
+_OF_OPERATION = (
+    sa.select(notices)
+    .where(notices.c.operation_id == sa.bindparam("its_id"))
+    .order_by(notices.c.created_at, notices.c.id)
+)
 
 
 def failed_since(connection: sa.Connection, since: datetime) -> int:

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -25,6 +26,8 @@ Id = TypeVar("Id", bound=UUID | str)
 
 # How long a process has to send an operation that it recorded or reserved.
 RESERVED_FOR = timedelta(seconds=30)
+# Statements that many requests run are made once, for each of so many scopes.
+SCOPES = 64
 SEE_OPERATIONS = Hint("see `minutehand operation list`", "look for it among the runs")
 UNKNOWN = "unknown"
 # Why an unstarted operation was skipped: a newer one replaced it.
@@ -110,11 +113,16 @@ def states_of(
 ) -> dict[Id, OperationState | str]:
     """Return the state of each operation, or `unknown`, as `get_operation_state` does."""
     wanted = {id: uid for id in ids if (uid := _uuid(id)) is not None}
-    query = sa.select(operations.c.id, operations.c.state).where(
-        operations.c.id.in_(set(wanted.values())), scope.has(operations.c.small_app_id)
-    )
-    found = {row.id: OperationState(row.state) for row in connection.execute(query)}
+    rows = connection.execute(_states(scope), {"ids": list(set(wanted.values()))})
+    found = {row.id: OperationState(row.state) for row in rows}
     return {id: found.get(wanted.get(id), UNKNOWN) for id in ids}
+
+
+@lru_cache(maxsize=SCOPES)
+def _states(scope: Scope) -> sa.Select[Any]:
+    among = operations.c.id.in_(sa.bindparam("ids", expanding=True))
+    query = sa.select(operations.c.id, operations.c.state)
+    return query.where(among, scope.has(operations.c.small_app_id))
 
 
 def _uuid(id: UUID | str) -> UUID | None:
@@ -126,12 +134,16 @@ def _uuid(id: UUID | str) -> UUID | None:
 
 def get(connection: sa.Connection, operation_id: UUID, scope: Scope) -> dict[str, Any]:
     """Return an operation of the scope with its action's name; raises NotFound."""
-    row = connection.execute(
-        with_names().where(operations.c.id == operation_id, scope.has(operations.c.small_app_id))
-    ).one_or_none()
+    row = connection.execute(_one(scope), {"its_id": operation_id}).one_or_none()
     if row is None:
         raise NotFound(f"no operation has the id {operation_id}", SEE_OPERATIONS)
     return dict(row._mapping)
+
+
+@lru_cache(maxsize=SCOPES)
+def _one(scope: Scope) -> sa.Select[Any]:
+    its_id = operations.c.id == sa.bindparam("its_id")
+    return with_names().where(its_id, scope.has(operations.c.small_app_id))
 
 
 def beginning_with(connection: sa.Connection, digits: str, scope: Scope) -> list[UUID]:
@@ -176,8 +188,15 @@ def recent(
 
 def attempts_of(connection: sa.Connection, operation_id: UUID) -> list[dict[str, Any]]:
     """Return an operation's attempts, oldest first."""
-    query = sa.select(attempts).where(attempts.c.operation_id == operation_id)
-    return [dict(row._mapping) for row in connection.execute(query.order_by(attempts.c.attempt))]
+    rows = connection.execute(_ATTEMPTS, {"its_id": operation_id})
+    return [dict(row._mapping) for row in rows]
+
+
+_ATTEMPTS = (
+    sa.select(attempts)
+    .where(attempts.c.operation_id == sa.bindparam("its_id"))
+    .order_by(attempts.c.attempt)
+)
 
 
 def log_lines(connection: sa.Connection, operation_id: UUID) -> list[dict[str, Any]]:
