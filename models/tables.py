@@ -450,9 +450,11 @@ action_ends = sa.Table(
     # No foreign key: an end may outlive its operation.
     sa.Column("operation_id", HyphenatedUuid, primary_key=True),
     sa.Column("state", sa.Text, primary_key=True),
+    _app(),
     _text("subject", optional=True),
     _at("ended_at", optional=False),
     sa.Index("action_ends_due", "action_uid", "ended_at"),
+    sa.Index("action_ends_old", "small_app_id", "ended_at"),
 )
 
 templates = sa.Table(

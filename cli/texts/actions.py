@@ -62,7 +62,7 @@ def _action(one: Action) -> Iterator[Line]:
         yield f"{key:<16} {getattr(one, key)}"
     yield from described(one)
     if one.dependants:
-        yield f"  then {', '.join(one.dependants)}"
+        yield f"  then {', '.join(other.name for other in one.dependants)}"
     yield json.dumps(one.document, indent=2, ensure_ascii=False)
     for run in one.operations:
         yield f"{instant(run.occurrence_at)}  {run.state:<9} {run.id}"

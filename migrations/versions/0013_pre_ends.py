@@ -18,7 +18,9 @@ def upgrade() -> None:
         sa.Column("action_uid", HyphenatedUuid, sa.ForeignKey("actions.uid"), primary_key=True),
         sa.Column("operation_id", HyphenatedUuid, primary_key=True),
         sa.Column("state", sa.Text(), primary_key=True),
+        sa.Column("small_app_id", sa.Integer(), sa.ForeignKey("small_apps.id"), nullable=False),
         sa.Column("subject", StorableText, nullable=True),
         sa.Column("ended_at", UTCDateTime(), nullable=False),
     )
     op.create_index("action_ends_due", "action_ends", ["action_uid", "ended_at"])
+    op.create_index("action_ends_old", "action_ends", ["small_app_id", "ended_at"])

@@ -125,8 +125,7 @@ def prune_ends(connection: sa.Connection, small_app_id: int, age: timedelta, lim
     its = action_ends.c
     old = (
         sa.select(its.action_uid, its.operation_id, its.state)
-        .join(actions, actions.c.uid == its.action_uid)
-        .where(actions.c.small_app_id == small_app_id, its.ended_at < database_now(-kept_for))
+        .where(its.small_app_id == small_app_id, its.ended_at < database_now(-kept_for))
         .limit(limit)
     )
     key = sa.tuple_(its.action_uid, its.operation_id, its.state)

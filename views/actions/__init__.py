@@ -117,13 +117,21 @@ class RecentOperation(View):
     error: str | None
 
 
+class NamedAction(View):
+    """An action of the same small app."""
+
+    uid: UUID
+    name: str
+
+
 class Action(ActionRow, Upcoming):
     """An action with all details."""
 
     document: Any = Field(description="As stored; a text if it is broken.")
     operations: tuple[RecentOperation, ...]
     backfills: tuple[Backfill, ...]
-    dependants: tuple[str, ...] = Field(
+    after_uid: UUID | None = Field(description="The uid of `after`, if there is that action.")
+    dependants: tuple[NamedAction, ...] = Field(
         description="The first hundred actions that its ends make due."
     )
 
@@ -209,7 +217,8 @@ def shown_in(
         document=document_of(row),
         operations=tuple(RecentOperation.of(one) for one in recent),
         backfills=tuple(backfill_of(one) for one in filled),
-        dependants=tuple(one.name for one in after_it),
+        after_uid=actions.uid_named(connection, row["small_app_id"], upcoming.after),
+        dependants=tuple(NamedAction(uid=one.uid, name=one.name) for one in after_it),
     )
 
 

@@ -30,7 +30,7 @@ HAS_DEPENDANTS = (
     .correlate(operations)
     .label("has_dependants")
 )
-_COLUMNS = ("action_uid", "operation_id", "state", "subject", "ended_at")
+_COLUMNS = ("action_uid", "operation_id", "state", "small_app_id", "subject", "ended_at")
 
 
 def raise_events(connection: sa.Connection, ids: Collection[UUID]) -> None:
@@ -43,6 +43,7 @@ def raise_events(connection: sa.Connection, ids: Collection[UUID]) -> None:
         operations.c.action_uid,
         operations.c.id,
         operations.c.state,
+        operations.c.small_app_id,
         operations.c.subject,
         operations.c.finished_at,
     ).where(
