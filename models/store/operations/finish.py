@@ -8,12 +8,13 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
+from models.events import ENDS
 from models.notices import TIME_BOX
 from models.operation import DONE, OUTCOMES, UNSTARTED, OperationState, StepState
 from models.sql import database_now, stands_in, upsert, upsert_one
 from models.store.notices import Owed, alerting
 from models.store.notices.alerting import LATEST, NO_ALERTS, STATUS, End
-from models.store.operations import is_requested
+from models.store.operations import ends, is_requested
 from models.store.operations.move import RUNNING, move
 from models.store.operations.outbox import Message
 from models.store.operations.running import ATTEMPT, Story, fence, lease_lost, write_lines
@@ -64,6 +65,12 @@ _ATTEMPT_ENDED = (
     )
 )
 
+_SHOW_STEPS = (
+    sa.update(operations)
+    .where(operations.c.id == sa.bindparam("its_id"))
+    .values(steps=sa.bindparam("its_steps", type_=operations.c.steps.type))
+)
+
 
 def end(
     connection: sa.Connection,
@@ -89,8 +96,7 @@ def end(
         raise lease_lost(*its)
     if any(step["state"] == StepState.RUNNING for step in row.steps or []):
         steps = [_cut_off(step, ending) for step in row.steps]
-        shown = sa.update(operations).where(operations.c.id == operation_id)
-        connection.execute(shown.values(steps=steps))
+        connection.execute(_SHOW_STEPS, {"its_id": operation_id, "its_steps": steps})
     if ending.since == RUNNING:
         given = {"its_state": _attempt_state(ending), "its_error": ending.error or ending.reason}
         connection.execute(_ATTEMPT_ENDED, {**fence(*its), **given})
@@ -101,6 +107,8 @@ def end(
     if status is not None:
         known = (row.action_uid, ending.state, ending.reason, row.finished_at, row.plan)
         owed = alerting.enqueue(connection, End(operation_id, attempt, *known), status, alerts)
+    if row.has_dependants:
+        ends.raise_events(connection, [operation_id])
     lane = (row.small_app_id, row.queue) if row.has_waiting else None
     return Ended(ending.state, release_waiting(connection, operation_id), owed, lane)
 
@@ -186,6 +194,7 @@ def _end_statement(
         operations.c.small_app_id,
         operations.c.queue,
         _HAS_WAITING,
+        ends.HAS_DEPENDANTS if state in ENDS else sa.false().label("has_dependants"),
     )
 
 
