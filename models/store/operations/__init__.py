@@ -13,7 +13,6 @@ from models.sql import Columns, database_now, insert_all, is_among, stands_in
 from models.store.scope import WHOLE_INSTALLATION, Scope
 from models.tables import (
     actions,
-    attempts,
     missed_spans,
     operation_logs,
     operations,
@@ -172,12 +171,6 @@ def recent(
     if since is not None:
         query = query.where(operations.c.occurrence_at >= since)
     return [dict(row._mapping) for row in connection.execute(query.limit(limit))]
-
-
-def attempts_of(connection: sa.Connection, operation_id: UUID) -> list[dict[str, Any]]:
-    """Return an operation's attempts, oldest first."""
-    query = sa.select(attempts).where(attempts.c.operation_id == operation_id)
-    return [dict(row._mapping) for row in connection.execute(query.order_by(attempts.c.attempt))]
 
 
 def log_lines(connection: sa.Connection, operation_id: UUID) -> list[dict[str, Any]]:
