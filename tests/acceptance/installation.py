@@ -18,6 +18,7 @@ from minutehand.steps import SmallApp
 from models.operation import ENDED
 from models.sql import database_now, read_clock
 from models.store import operations as operations_store
+from models.store.operations.attempts import attempts_of
 from models.store.scope import WHOLE_INSTALLATION
 from models.tables import action_cursor, operations, ticks
 from runtime.config import Settings
@@ -203,7 +204,7 @@ class Installation:
     def attempts(self, id: UUID) -> list[tuple[int, str, str | None]]:
         """Return an operation's attempts: number, state, error."""
         with reading(self.engine) as connection:
-            found = operations_store.attempts_of(connection, id)
+            found = attempts_of(connection, id)
         return [(one["attempt"], one["state"], one["error"]) for one in found]
 
     def ticks(self) -> list[sa.RowMapping]:

@@ -14,7 +14,6 @@ from models.sql import Columns, database_now, insert_all, is_among, stands_in
 from models.store.scope import WHOLE_INSTALLATION, Scope
 from models.tables import (
     actions,
-    attempts,
     missed_spans,
     operation_logs,
     operations,
@@ -184,19 +183,6 @@ def recent(
     if since is not None:
         query = query.where(operations.c.occurrence_at >= since)
     return [dict(row._mapping) for row in connection.execute(query.limit(limit))]
-
-
-def attempts_of(connection: sa.Connection, operation_id: UUID) -> list[dict[str, Any]]:
-    """Return an operation's attempts, oldest first."""
-    rows = connection.execute(_ATTEMPTS, {"its_id": operation_id})
-    return [dict(row._mapping) for row in rows]
-
-
-_ATTEMPTS = (
-    sa.select(attempts)
-    .where(attempts.c.operation_id == sa.bindparam("its_id"))
-    .order_by(attempts.c.attempt)
-)
 
 
 def log_lines(connection: sa.Connection, operation_id: UUID) -> list[dict[str, Any]]:
