@@ -2,11 +2,13 @@
 
 Workers of other languages long-poll one real web process; a real daemon ticks every five seconds.
 All of them wait when as many jobs become due at one tick. Each worker completes its job and asks
-again. The database's clock and the workers' clock are those of this machine.
+again; a job that was recorded while its worker did not yet ask again does not count. The database's
+clock and the workers' clock are those of this machine.
 """
 
 import asyncio
 import json
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -25,6 +27,17 @@ from scheduler.changes.validation import ChangeContext
 from tasks.built_in import built_in_steps
 
 TICK = timedelta(seconds=5)
+# A round that takes so many times its span has gone wrong.
+PATIENCE = 6
+
+
+@dataclass(frozen=True)
+class Received:
+    """A job that a worker has, since when it asked, and when it came."""
+
+    job: dict[str, Any]
+    asked_at: datetime
+    at: datetime
 
 
 def measure(stack: Stack, sizes: Sizes) -> list[Figure]:
@@ -37,7 +50,7 @@ def measure(stack: Stack, sizes: Sizes) -> list[Figure]:
         database.settings.home / "daemon.log",
     )
     with web_process(database, SCHED_LOG_LEVEL="WARNING") as server, daemon:
-        received = asyncio.run(_rounds(server, sizes))
+        received = asyncio.run(_all_rounds(server, sizes))
     recorded, offered = _times(database, received)
     tick = _tick_ms(database, sizes.workers)
     stack.drop(database)
@@ -68,28 +81,34 @@ def _make_jobs(database: Database, sizes: Sizes) -> None:
     create_all(database.engine, documents, author)
 
 
-async def _rounds(server: Server, sizes: Sizes) -> dict[UUID, datetime]:
-    """Return when each operation was received, without those of the first round."""
+async def _all_rounds(server: Server, sizes: Sizes) -> dict[UUID, Received]:
+    async with asyncio.timeout((sizes.job_rounds + 1) * sizes.job_every_s * PATIENCE):
+        return await _rounds(server, sizes)
+
+
+async def _rounds(server: Server, sizes: Sizes) -> dict[UUID, Received]:
+    """Return what was received of each operation, without those of the first round."""
     workers = await connections(server, sizes.workers)
-    received: dict[UUID, datetime] = {}
+    received: dict[UUID, Received] = {}
     for number in range(sizes.job_rounds + 1):
-        jobs = await asyncio.gather(*map(_next_job, workers))
+        found = await asyncio.gather(*map(_next_job, workers))
         if number:
-            received.update({UUID(job["operation_id"]): at for job, at in jobs})
-        both = zip(workers, jobs, strict=True)
-        await asyncio.gather(*(_complete(worker, job) for worker, (job, _) in both))
+            received.update({UUID(one.job["operation_id"]): one for one in found})
+        both = zip(workers, found, strict=True)
+        await asyncio.gather(*(_complete(worker, one.job) for worker, one in both))
     for worker in workers:
         worker.close()
     return received
 
 
-async def _next_job(worker: Connection) -> tuple[dict[str, Any], datetime]:
+async def _next_job(worker: Connection) -> Received:
+    asked_at = utc_now()
     while True:
         worker.send("GET", "/jobs/next")
         status, body = await worker.answer()
         at = utc_now()
         if status == 200:
-            return json.loads(body), at
+            return Received(json.loads(body), asked_at, at)
         if status != 204:
             raise RuntimeError(f"{status}: {body!r}")
 
@@ -101,7 +120,7 @@ async def _complete(worker: Connection, job: dict[str, Any]) -> None:
         raise RuntimeError(f"{status}: {body!r}")
 
 
-def _times(database: Database, received: dict[UUID, datetime]) -> tuple[list[float], list[float]]:
+def _times(database: Database, received: dict[UUID, Received]) -> tuple[list[float], list[float]]:
     """Return the milliseconds since each operation was recorded, and since it could be taken."""
     query = sa.select(operations.c.id, operations.c.recorded_at, operations.c.queued_at)
     done = query.where(operations.c.state == OperationState.SUCCESS)
@@ -109,8 +128,11 @@ def _times(database: Database, received: dict[UUID, datetime]) -> tuple[list[flo
         rows = [row for row in connection.execute(done) if row.id in received]
     if len(rows) < len(received):
         raise RuntimeError(f"{len(rows)} of {len(received)} succeeded")
-    recorded = sorted(_ms(received[row.id], row.recorded_at) for row in rows)
-    offered = sorted(_ms(received[row.id], row.queued_at or row.recorded_at) for row in rows)
+    awaited = [row for row in rows if received[row.id].asked_at < row.recorded_at]
+    if not awaited:
+        raise RuntimeError("no worker asked again before the next job was recorded")
+    recorded = sorted(_ms(received[row.id].at, row.recorded_at) for row in awaited)
+    offered = sorted(_ms(received[row.id].at, row.queued_at or row.recorded_at) for row in awaited)
     return recorded, offered
 
 

@@ -66,7 +66,7 @@ class Sizes:
     imported_rows: int = 1_000_000
     workers: int = 500
     job_rounds: int = 3
-    job_every_s: int = 60
+    job_every_s: int = 30
     listeners: int = 1_000
     live_changes: int = 20
     read_s: int = 10

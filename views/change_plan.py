@@ -73,13 +73,9 @@ def plan_changes(
     installation: Installation,
     documents: Sequence[object],
     prune: str | None = None,
-    known: Author | None = None,
 ) -> ChangePlan:
-    """Return what applying the documents would do now; see `changes.apply` for `prune`.
-
-    `known` is who asks, and when, if that was read already.
-    """
-    author, now = known or author_now(installation)
+    """Return what applying the documents would do now; see `changes.apply` for `prune`."""
+    author, now = author_now(installation)
     with reading(installation.engine) as connection:
         gone: Sequence[sa.Row[Any]] = ()
         if prune is not None:
@@ -90,20 +86,37 @@ def plan_changes(
     return made.model_copy(update={"pruned": tuple(Pruned.of(one._mapping) for one in gone)})
 
 
-def plan_put(
-    installation: Installation, name: str, document: object, known: Author | None = None
-) -> ChangePlan:
+def plan_put(installation: Installation, name: str, document: object) -> ChangePlan:
     """Return what making the document the next revision of an action would do now.
 
-    The document may rename the action; `known` is as for `plan_changes`. Raises NotFound,
-    InvalidAction, and Refused for a taken name.
+    The document may rename the action. Raises NotFound, InvalidAction, and Refused for a taken
+    name.
     """
     with reading(installation.engine) as connection:
         row = find(connection, installation, name)
         app = app_of(connection, installation, row)
-        author, now = known or (installation.author_in(app), read_clock(connection))
+        author, now = installation.author_in(app), read_clock(connection)
         planned = plan.plan_replacement(connection, row["uid"], document, author, now)
         return _plan(connection, [planned], app.zone, now)
+
+
+def preview(
+    installation: Installation, name: str | None, document: object, known: Author
+) -> PlannedChange:
+    """Return what storing one document would do, as `plan_put`, or as a new action for no name.
+
+    Without the busiest minute, for which thousands of other actions are read: this is asked for as
+    somebody types. `known` is who asks, and when.
+    """
+    author, now = known
+    with reading(installation.engine) as connection:
+        if name is None:
+            (planned,) = plan.plan_changes(connection, [document], author, now)
+            return _shown(planned, now, installation.small_app.zone)
+        row = find(connection, installation, name)
+        app = app_of(connection, installation, row)
+        planned = plan.plan_replacement(connection, row["uid"], document, author, now)
+        return _shown(planned, now, app.zone)
 
 
 def _plan(

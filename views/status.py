@@ -205,7 +205,7 @@ def daemon_in(connection: sa.Connection, settings: Settings, now: datetime) -> D
     tick = ticks.last(connection)
     if tick is None:
         return None
-    stopped_at = ticks.stopped_at(connection, tick["daemon"])
+    stopped_at = tick["stopped_at"]
     return Daemon(
         name=tick["daemon"],
         last_tick_at=tick["finished_at"],

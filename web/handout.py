@@ -163,13 +163,13 @@ class Handout:
                 for offer, waiter in pairs:
                     if offer.id in taken.undecided:
                         group.start_soon(self._take_alone, offer, waiter)
-                    else:
-                        group.start_soon(self._answer, waiter, taken.jobs.get(offer.id))
+                    elif (job := self._left(waiter, taken.jobs.get(offer.id))) is not None:
+                        group.start_soon(self._give_back, job)
         finally:
             for _, waiter in pairs:
                 if waiter.is_served:
                     # The taking failed: it waits for another job, unless its time has ended.
-                    await self._answer(waiter, None)
+                    self._left(waiter, None)
         return sum(waiter.has_job for _, waiter in pairs)
 
     async def _take_alone(self, offer: Offer, waiter: _Waiter) -> None:
@@ -182,15 +182,17 @@ class Handout:
             logger.warning("a job could not be taken, the database is away: %s", error)
         except Exception:  # the others get theirs
             logger.exception("operation %s could not be taken", offer.id)
-        await self._answer(waiter, job)
+        left = self._left(waiter, job)
+        if left is not None:
+            await self._give_back(left)
 
-    async def _answer(self, waiter: _Waiter, job: JobToDo | None) -> None:
+    def _left(self, waiter: _Waiter, job: JobToDo | None) -> JobToDo | None:
+        """Answer a worker, if with a job or for good; return the job if the worker is gone."""
         waiter.is_served = False
         is_over = waiter.is_late or self.looks.stopped
         if (job is not None or is_over) and not waiter.answer.done():
             waiter.answer.set_result(job)
-        if job is not None and waiter.is_gone:
-            await self._give_back(job)
+        return job if waiter.is_gone else None
 
     async def _give_back(self, job: JobToDo) -> None:
         try:

@@ -134,9 +134,11 @@ def look(
 def last(connection: sa.Connection) -> dict[str, Any] | None:
     """Return the last stored tick report, None before the first.
 
-    After a clock was ahead, older reports have later instants.
+    After a clock was ahead, older reports have later instants. `stopped_at` is when its daemon
+    stopped cleanly; None if the last clean stop was another's, or none.
     """
-    query = sa.select(ticks).order_by(ticks.c.id.desc()).limit(1)
+    stop = sa.select(installation.c.value).where(installation.c.key == STOPPED).scalar_subquery()
+    query = sa.select(ticks, stop.label("stop")).order_by(ticks.c.id.desc()).limit(1)
     row = connection.execute(query).mappings().one_or_none()
     if row is None or row["finished_at"] is None:
         return None
@@ -144,19 +146,15 @@ def last(connection: sa.Connection) -> dict[str, Any] | None:
     skew_s = report.get("clock_skew_s")
     if not isinstance(skew_s, int | float):
         report = {key: value for key, value in report.items() if key != "clock_skew_s"}
-    return {**row, "report": report}
+    said = document_in(row["stop"] or "") or {}
+    stopped_at = instant_in(said.get("at")) if said.get("daemon") == row["daemon"] else None
+    return {**row, "report": report, "stopped_at": stopped_at}
 
 
 def daemon_stopped(connection: sa.Connection, daemon: str) -> None:
     """Record that a daemon stopped cleanly, now."""
     at = read_clock(connection)
     set_fact(connection, STOPPED, json.dumps({"daemon": daemon, "at": at.isoformat()}))
-
-
-def stopped_at(connection: sa.Connection, daemon: str) -> datetime | None:
-    """Return when a daemon stopped cleanly; None if the last clean stop was another's, or none."""
-    stored = json_fact(connection, STOPPED)
-    return instant_in(stored.get("at")) if stored.get("daemon") == daemon else None
 
 
 def has_ticked(connection: sa.Connection, daemon_prefix: str, within: timedelta) -> bool:

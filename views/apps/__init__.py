@@ -11,7 +11,7 @@ from pydantic import Field
 from minutehand.grants import Grants
 from models.limits import PREFIX
 from models.sql import read_clock
-from models.store import operations
+from models.store.operations import pages
 from runtime.database import glancing, reading
 from small_apps.store import app_limits, app_overview, app_status, small_apps
 from views.finding import find_app
@@ -155,7 +155,7 @@ def show(installation: Installation, name: str) -> App:
     with reading(installation.engine) as connection:
         app = find_app(connection, installation, name)
         now = read_clock(connection)
-        recent = operations.recent(connection, RECENT, small_app_id=app.id)
+        recent = pages.page(connection, pages.Wanted([app.id]), RECENT)
         overview = app_overview.overview(connection, app.id)
         return App(
             name=app.name,

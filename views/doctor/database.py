@@ -143,9 +143,8 @@ def _daemon(connection: sa.Connection, settings: Settings, now: datetime) -> Fin
     last = ticks.last(connection)
     if last is None:
         return fault("daemon", "has never ticked", remedy)
-    stopped_at = ticks.stopped_at(connection, last["daemon"])
-    if stopped_at is not None:
-        return fault("daemon", f"was stopped at {instant(stopped_at)}", remedy)
+    if last["stopped_at"] is not None:
+        return fault("daemon", f"was stopped at {instant(last['stopped_at'])}", remedy)
     age_s = (now - last["finished_at"]).total_seconds()
     if abs(age_s) > 2 * settings.scheduler.tick_seconds:
         return fault("daemon", f"does not tick: its last tick was {age_s:.0f} s ago", remedy)

@@ -16,13 +16,12 @@ from small_apps.store import small_apps
 from views.actions import next_of_plan
 from views.installation import Installation
 from views.operations import OperationRow, readable
-from views.overview.attention import Attention, attention_in, rows_of
+from views.overview.attention import MOST, Attention, attention_in
 from views.overview.timeline import Timeline, timeline_of
 from views.status import Daemon, daemon_in
 from views.view import Instant, View
 from views.words import lasting
 
-DAY = timedelta(days=1)
 SOON = timedelta(hours=1)
 SHOWN = 12
 MOST_UNSCHEDULED = 100
@@ -69,10 +68,10 @@ def _overview(connection: sa.Connection, installation: Installation) -> Overview
     if daemon is not None and scope.small_app_id is not None:
         # What a tick did counts and names the actions of other small apps.
         daemon = daemon.model_copy(update={"report": {}})
-    ids, count = overview.running(connection, scope, SHOWN)
-    attention = attention_in(connection, installation, now, apps)
+    running, count = overview.running(connection, scope, SHOWN)
+    matters = overview.matters(connection, scope, settings.alert.overdue, now, MOST)
+    attention = attention_in(connection, installation, now, apps, matters)
     coming = _coming(connection, scope, now)
-    running = rows_of(connection, ids)
     needs = [one for one in attention if not one.is_over]
     attention = attention[:SHOWN]
     is_waiting = any(one.kind == "overdue" for one in needs)
@@ -83,7 +82,7 @@ def _overview(connection: sa.Connection, installation: Installation) -> Overview
     lanes = dict.fromkeys(
         [*(one.uid for one in needs), *(row["action_uid"] for row in running)]
         + [row["uid"] for _, row in coming]
-        + overview.recently_ended(connection, scope, now - DAY, 200)
+        + [one.action_uid for one in matters.ended]
     )
     return Overview(
         now=now,

@@ -1,7 +1,7 @@
 """What needs attention: the unhealthy actions, and those that recovered since yesterday."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -9,13 +9,13 @@ import sqlalchemy as sa
 from pydantic import Field
 
 from models.operation import TROUBLED
-from models.store import actions, operations, overview
-from models.store.actions.status import MISSED_MATTERS, with_status
+from models.store import operations
+from models.store.actions.status import with_status
+from models.store.overview import DAY, Matters
 from views.actions import health_in
 from views.installation import Installation
 from views.view import Instant, View
 
-DAY = timedelta(days=1)
 # Of each kind so many are looked at; `status` counts all.
 MOST = 48
 
@@ -37,18 +37,20 @@ class Attention(View):
 
 
 def attention_in(
-    connection: sa.Connection, installation: Installation, now: datetime, apps: Mapping[int, str]
+    connection: sa.Connection,
+    installation: Installation,
+    now: datetime,
+    apps: Mapping[int, str],
+    matters: Matters,
 ) -> list[Attention]:
     """Return the unhealthy actions of the request's scope, then those that recovered in a day."""
-    scope, alert = installation.scope, installation.settings.alert
-    overdue = overview.overdue(connection, scope, alert.overdue, MOST)
-    troubled = overview.troubled(connection, scope, now - MISSED_MATTERS, MOST)
-    figures = {row["id"]: row for row in (*overdue, *troubled)}
+    alert = installation.settings.alert
+    times = {one.operation_id: one.times for one in (*matters.overdue, *matters.troubled)}
     last: dict[UUID, dict[str, Any]] = {}
-    for row in rows_of(connection, list(figures)):
-        last.setdefault(row["action_uid"], {**row, "times": figures[row["id"]]["times"]})
-    aside = [row["uid"] for row in actions.set_aside_actions(connection, scope)[:MOST]]
-    uids = dict.fromkeys([*filter(None, aside), *last, *overview.failing(connection, scope, MOST)])
+    for row in rows_of(connection, [id for id in times if id is not None]):
+        last.setdefault(row["action_uid"], {**row, "times": times[row["id"]]})
+    aside = [one.action_uid for one in matters.set_aside]
+    uids = dict.fromkeys([*aside, *last, *(one.action_uid for one in matters.failing)])
     known = with_status(connection, list(uids), alert.overdue)
     found = (
         _attention(known[uid], last.get(uid), alert.after, apps) for uid in uids if uid in known

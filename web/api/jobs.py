@@ -17,6 +17,7 @@ from web.bodies import Body, ContentType, documents, reads, reads_model, value_o
 from web.handout import Handout
 from web.problems import BodyTooLarge, ProblemDetails
 from web.routing import endpoints
+from web.together import answer, json_of
 
 router = endpoints("jobs")
 LONGEST_REPORT = 4 * 1024
@@ -120,14 +121,14 @@ def delete_job(
     return jobs.delete(opened, id)
 
 
-@router.get("/jobs/next", responses=NEXT)
-async def next_job(request: Request, asker: Asker, queue: Queue = "quick") -> JobToDo:
+@router.get("/jobs/next", response_model=JobToDo, responses=NEXT)
+async def next_job(request: Request, asker: Asker, queue: Queue = "quick") -> Response:
     """Take the next job of a queue; waits for one."""
     handout: Handout = request.app.state.handout
     app_id, token = asker
     address = request.client.host if request.client else "-"
     job = await handout.next(app_id, queue, f"{token} at {address}", partial(_gone, request))
-    return job or Response(status_code=204)  # type: ignore[return-value]
+    return Response(status_code=204) if job is None else answer(json_of(job))
 
 
 @router.post("/jobs/{id}/complete", status_code=204, openapi_extra=reads_model(CompletedJob))

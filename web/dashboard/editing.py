@@ -152,11 +152,7 @@ def _meaning(visitor: Visitor, app: str, draft: Draft) -> dict[str, Any]:
         document = read_json(draft.text.encode())
         known = changes.author_now(visitor.opened)
         (meaning,) = changes.check(visitor.opened, [document], known).root
-        if draft.uid:
-            plan = change_plan.plan_put(visitor.opened, draft.uid, document, known=known)
-        else:
-            plan = change_plan.plan_changes(visitor.opened, [document], known=known)
-        (planned,) = plan.actions
+        planned = change_plan.preview(visitor.opened, draft.uid or None, document, known)
     except InvalidDocument as error:
         return {**values, "faults": error.problems}
     except Refused as error:

@@ -12,10 +12,11 @@ import sqlalchemy as sa
 from sqlalchemy import event
 
 BIG = {"actions", "action_cursor", "operations", "revisions", "attempts", "holder", "notices"}
-# Partial indexes hold what is not ended or not sent, or the actions on events: reading one whole is
-# reading what is due.
+# Partial indexes hold what is not ended or not sent, or the few actions on events or quarantined:
+# reading one whole is reading what is due, or shown.
 PARTIAL = {
     "actions_on_events",
+    "actions_set_aside",
     "operations_to_send",
     "operations_waiting_turn",
     "operations_with_turn",

@@ -349,11 +349,10 @@ def test_an_action_is_found_with_its_health(filled: Filled, statements: Statemen
 
 
 def test_an_overview_reads_what_it_shows(filled: Filled, statements: Statements) -> None:
-    since = filled.now - timedelta(days=1)
     statements.is_repeated = False
 
     with statements.captured(), reading(filled.engine) as connection:
-        overview.troubled(connection, WHOLE_INSTALLATION, since, 12)
+        overview.matters(connection, WHOLE_INSTALLATION, timedelta(hours=1), filled.now, 12)
         overview.running(connection, WHOLE_INSTALLATION, 12)
         overview.coming(connection, WHOLE_INSTALLATION, filled.now + timedelta(hours=1), 12, 100)
 

@@ -1,20 +1,26 @@
 """How often pages ask the database: a page costs a bounded number of statements."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import Any
 
 import sqlalchemy as sa
 from fastapi.routing import APIRoute
 
+from models.store import ticks
+from models.tables import actions
+from tests.factories import update_operation
 from tests.integration.web.conftest import APP, NIGHTLY, Web
 from tests.integration.web.dashboard.conftest import Browse
+from tests.integration.web.test_overview import ended, tick
 from views import changes
 from views.apps import changes as app_changes
 from views.runs import run
 from web.app import PAGES as PAGE_ROUTERS
 
 MOST = 14
+LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
 TEMPLATE = {"text": "Hello {{ recipient.name }}", "subject": "Hello", "html": "<p>Hello</p>"}
 # Each page of the dashboard, as a browser asks for it; the addresses that it continues with too.
 PAGES = {
@@ -57,6 +63,15 @@ def counted(engine: sa.Engine) -> Iterator[list[str]]:
         sa.event.remove(engine, "before_cursor_execute", note)
 
 
+def number_of(engine: sa.Engine, statements: Sequence[str]) -> int:
+    """Return how many statements there were.
+
+    SQLite, in this process, is asked for each row what PostgreSQL answers at once.
+    """
+    is_remote = engine.dialect.name == "postgresql"
+    return len(statements) if is_remote else len(set(statements))
+
+
 def test_every_page_is_counted(web_on_sqlite: Web) -> None:
     found = {
         route.path
@@ -85,11 +100,34 @@ def test_no_page_asks_more_often_the_more_there_is(web: Web, browse: Browse) -> 
         web.app.state.overviews.forget()
         with counted(web.engine) as statements:
             assert browser.get(path.format(id=id)).status_code in {200, 303}
-        # SQLite, in this process, is asked for each row what PostgreSQL answers at once.
-        is_remote = web.engine.dialect.name == "postgresql"
-        asked[path] = len(statements) if is_remote else len(set(statements))
+        asked[path] = number_of(web.engine, statements)
 
     assert max(asked.values()) <= MOST, asked
+
+
+def test_an_overview_of_every_trouble_asks_no_more_often(web: Web, browse: Browse) -> None:
+    shop = web.opened.for_request(APP, is_bound=True, bearer="tests")
+    names = ("runs", "failed", "waits", "broken", "soon")
+    often = {**NIGHTLY, "when": {"every": 600}}
+    changes.add(shop, [{**often, "name": name} for name in names])
+    tick(web)
+    with web.engine.begin() as connection:
+        ticks.daemon_stopped(connection, "here:1")
+        broken = sa.update(actions).where(actions.c.name == "broken")
+        connection.execute(broken.values(set_aside="it cannot be read"))
+    ended(web, "runs", "running")
+    ended(web, "failed", "failed", error="no")
+    waits = run(shop, "waits").id
+    update_operation(web.engine, waits, cause="schedule", recorded_at=LONG_AGO)
+    browser = browse(web)
+    browser.get("/")
+    web.app.state.overviews.forget()
+
+    with counted(web.engine) as statements:
+        page = browser.get("/").text
+
+    assert all(name in page for name in names)
+    assert number_of(web.engine, statements) <= MOST
 
 
 def test_many_open_overviews_ask_no_more_often_than_one(web_on_sqlite: Web, browse: Browse) -> None:
