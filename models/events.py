@@ -7,7 +7,6 @@ import re
 from datetime import timedelta
 from typing import Annotated, Any
 
-from dateutil.relativedelta import relativedelta
 from pydantic import AfterValidator, BeforeValidator
 
 from models.document import Document
@@ -67,6 +66,8 @@ def _delay(value: object) -> str:
 
 def _ends(value: object) -> tuple[object, ...]:
     check = one_of(*ENDS)
+    if value == []:
+        raise ValueError(f"is empty; write one of {listed(ENDS)}")
     return tuple(check(one) for one in (parse_list(value) if isinstance(value, list) else [value]))
 
 
@@ -113,29 +114,13 @@ class EventRule(Document):
         return ()
 
 
-class DelayedRule(EventRule):
-    """A rule that is due some time after an event.
-
-    Weeks, days and smaller units are exact. Years and months are added first, on the wall clock of
-    `timezone` (default: the small app's, stored only if the delay has years or months).
-    """
-
-    delay: DelaySpan
-    timezone: Zone | None = None
-
-    @classmethod
-    def completed(cls, raw: dict[str, Any], reading: Reading, /) -> dict[str, Any]:
-        """Return `raw` with the small app's zone if the delay has years or months."""
-        try:
-            calendar, _ = parse_delay(raw.get("delay"))
-        except ValueError:
-            return raw
-        return {"timezone": reading.default_zone, **raw} if calendar else raw
-
-    @property
-    def delay_parts(self) -> tuple[relativedelta, timedelta]:
-        """The delay's calendar part, which is added first, and its exact part."""
-        return (relativedelta(), NOTHING) if self.delay == AT_ONCE else parse_delay(self.delay)
+def _with_zone(raw: dict[str, Any], reading: Reading) -> dict[str, Any]:
+    """Return `raw` with the small app's zone if the delay has years or months."""
+    try:
+        calendar, _ = parse_delay(raw.get("delay"))
+    except ValueError:
+        return raw
+    return {"timezone": reading.default_zone, **raw} if calendar else raw
 
 
 class OnEventModel(EventRule):
@@ -149,10 +134,21 @@ class OnEventModel(EventRule):
         return self.on
 
 
-class AfterEventModel(DelayedRule):
-    """Due `delay` after each such event, once per subject."""
+class AfterEventModel(EventRule):
+    """Due `delay` after each such event, once per subject.
+
+    Weeks, days and smaller units are exact. Years and months are added first, on the wall clock of
+    `timezone` (default: the small app's, stored only if the delay has years or months).
+    """
 
     after: EventName
+    delay: DelaySpan
+    timezone: Zone | None = None
+
+    @classmethod
+    def completed(cls, raw: dict[str, Any], reading: Reading, /) -> dict[str, Any]:
+        """Return `raw` with the small app's zone if the delay has years or months."""
+        return _with_zone(raw, reading)
 
     @property
     def event(self) -> str:
@@ -176,11 +172,17 @@ class OnEndModel(EventRule):
         return self.on.ends
 
 
-class AfterEndModel(DelayedRule):
+class AfterEndModel(EventRule):
     """Due when an operation of another action ends, or `delay` after that."""
 
     after: ActionEndModel
     delay: DelaySpan = AT_ONCE
+    timezone: Zone | None = None
+
+    @classmethod
+    def completed(cls, raw: dict[str, Any], reading: Reading, /) -> dict[str, Any]:
+        """Return `raw` with the small app's zone if the delay has years or months."""
+        return _with_zone(raw, reading)
 
     @property
     def event(self) -> str:
@@ -191,3 +193,13 @@ class AfterEndModel(DelayedRule):
     def ends(self) -> tuple[str, ...]:
         """The states in which that operation ends."""
         return self.after.ends
+
+
+DelayedRule = AfterEventModel | AfterEndModel
+
+
+def has_calendar_part(rule: EventRule) -> bool:
+    """Return whether a rule's delay has years or months, which need a zone."""
+    if not isinstance(rule, DelayedRule) or rule.delay == AT_ONCE:
+        return False
+    return bool(parse_delay(rule.delay)[0])

@@ -14,7 +14,7 @@ from models.json_text import InvalidJson, read_json
 from models.values import parse_instant
 from runtime.clock import utc_now
 from scheduler.occurrence import BEGINNING
-from scheduler.simulate import SENT, Fate, Simulated, Timetable, busiest, simulate
+from scheduler.simulate import SENT, SUCCESS, Fate, Simulated, Timetable, busiest, simulate
 from scheduler.simulate.assertions import differences
 from scheduler.simulate.expectations import parse_expectations
 from small_apps.document import DEFAULT_APP, SmallAppModel, parse_small_app
@@ -145,7 +145,9 @@ def _notes(actions: Sequence[Simulated], begin: datetime, end: datetime) -> tupl
 def _note_of_end(name: str, plan: Plan, simulated: Collection[str]) -> str:
     if plan.watched not in simulated:
         return f'{name}: is due by ends of "{plan.watched}", which is not simulated'
-    return f'{name}: each operation of "{plan.watched}" is taken to succeed when it is sent'
+    ends = () if plan.on_event is None else plan.on_event.ends
+    never = "" if SUCCESS in ends else f", and never ends as {' or '.join(ends)}"
+    return f'{name}: each operation of "{plan.watched}" is taken to succeed when it is sent{never}'
 
 
 def _differences(

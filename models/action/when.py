@@ -45,6 +45,7 @@ from models.events import (
     OnEndModel,
     OnEventModel,
     ended_action,
+    has_calendar_part,
 )
 from models.parsing import Reading, meant_by, reading_of
 from models.problems import line_error, line_errors, listed, nearest, raise_all, segment
@@ -316,7 +317,7 @@ def _event_trigger(
         event=rule.event,
         delay=rule.delay if isinstance(rule, DelayedRule) else AT_ONCE,
         # A zone beside an exact delay has no effect.
-        zone=rule.timezone if isinstance(rule, DelayedRule) and rule.delay_parts[0] else None,
+        zone=rule.timezone if isinstance(rule, DelayedRule) and has_calendar_part(rule) else None,
         look_back=look_back or EVENT_LOOK_BACK,
         subjects=subjects,
         ends=rule.ends,

@@ -175,10 +175,7 @@ def names(installation: Installation) -> NamesOfApp:
     """Return what the request's small app may be asked for by name, in order."""
     with reading(installation.engine) as connection:
         app = installation.small_app.id
-        found = app_overview.names_in(connection, app)
-        return NamesOfApp.of(
-            {**found, "actions": app_overview.active_names(connection, app, MOST_NAMES)}
-        )
+        return NamesOfApp.of(app_overview.names_in(connection, app, MOST_NAMES))
 
 
 def status(installation: Installation, name: str) -> DataStatus:
