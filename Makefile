@@ -84,12 +84,23 @@ bench: $(VENV)/.stamp-dev ## Measure; see docs/reference/benchmarks.md
 soak: $(VENV)/.stamp-dev ## Run 30 simulated days and 15 minutes of load on PostgreSQL, and find what grows; MINUTES=15 DAYS=30
 	$(IN_MEMORY) $(BIN)/python -m benchmarks.soak --minutes $(or $(MINUTES),15) --days $(or $(DAYS),30)
 
+$(VENV)-peers/.stamp: requirements-peers.lock
+	@test -x $(VENV)-peers/bin/python || $(PY) -m venv $(VENV)-peers
+	@$(VENV)-peers/bin/python -m pip --disable-pip-version-check -q install --require-hashes -r requirements-peers.lock
+	@touch $@
+
+bench-peers: $(VENV)/.stamp-dev $(VENV)-peers/.stamp ## Put Minutehand beside celery beat and others; PART=clocks,due,idle,faults OUTPUT=FILE
+	$(IN_MEMORY) $(BIN)/python -m benchmarks.peers $(if $(PART),--part $(PART)) $(if $(OUTPUT),--output $(OUTPUT))
+
 dist: $(VENV)/.stamp-dev ## Build the wheels and sdists of minutehand-client and minutehand into dist/
 	$(BIN)/python -m release.dist dist
 
 test-matrix: $(VENV)/.stamp-dev ## Follow a task in Celery 5.2 to 5.7, install each extra, and build the images by hand
 	$(IN_MEMORY) $(BIN)/python -P -m pytest -q -rs -m matrix tests/packages tests/docs
 
+# What `make bench-peers` measures, with what it needs, in an environment of its own.
+PEERS = 'apscheduler>=3.11,<4' 'celery-redbeat>=2.4,<3' 'celery[redis]>=5.7,<5.8' 'django-celery-beat>=2.9,<3' \
+  'psycopg[binary]>=3.3,<4' 'sqlalchemy>=2.1,<2.2' 'time-machine>=3,<4'
 COMPILE = uv pip compile -q --universal --generate-hashes --no-header --no-annotate --python-version 3.11
 
 lock: ## For maintainers: write the lock files anew (names, versions and hashes only)
@@ -98,7 +109,8 @@ lock: ## For maintainers: write the lock files anew (names, versions and hashes 
 	$(COMPILE) --all-extras -c requirements.lock --no-emit-package minutehand-client pyproject.toml -o requirements-dev.lock
 	printf 'openapi-python-client>=0.29.1,<0.30\nruamel-yaml\n' | $(COMPILE) --no-deps - -o requirements-client.lock
 	echo pip-audit | $(COMPILE) - -o requirements-audit.lock
+	printf '%s\n' $(PEERS) | $(COMPILE) -c requirements-dev.lock - -o requirements-peers.lock
 
 clean:
-	rm -rf $(VENV) $(VENV)-audit build dist *.egg-info client/*.egg-info client/build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage
+	rm -rf $(VENV) $(VENV)-audit $(VENV)-peers build dist *.egg-info client/*.egg-info client/build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage
 	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +
