@@ -40,8 +40,8 @@ up: $(VENV)/.stamp ## Run everything here, with the demo small app; Ctrl-C stops
 test: $(VENV)/.stamp-dev ## Pass every test, against a real PostgreSQL, Redis and SMTP server
 	$(PYTEST) -n 4
 
-test-stores: $(VENV)/.stamp-dev ## Pass each test of processes on both stores, of which `make test` uses one
-	$(PYTEST) -n 4 --both-stores tests/acceptance
+test-stores: $(VENV)/.stamp-dev ## Pass on both stores each test of processes and steps of which `make test` uses one
+	$(PYTEST) -n 4 --both-stores tests/acceptance tests/integration/tasks tests/integration/small_apps/steps
 
 test-quick: $(VENV)/.stamp-dev ## Pass what needs no server but SQLite, in less than a minute
 	$(PYTEST) -n 2 --quick tests/unit tests/integration/store tests/integration/scheduler
