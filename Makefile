@@ -44,8 +44,8 @@ test-again: $(VENV)/.stamp-dev ## Run what failed in the last run once more, one
 	@$(BIN)/python -c 'import json; failed = json.load(open(".pytest_cache/v/cache/lastfailed")); print("once more, alone:", *failed, sep="\n  "); raise SystemExit(len(failed) > 3)'
 	$(PYTEST) --last-failed --last-failed-no-failures none
 
-test-stores: $(VENV)/.stamp-dev ## Pass each test of processes on both stores, of which `make test` uses one
-	$(PYTEST) -n 4 --both-stores tests/acceptance
+test-stores: $(VENV)/.stamp-dev ## Pass on both stores each test of processes and steps of which `make test` uses one
+	$(PYTEST) -n 4 --both-stores tests/acceptance tests/integration/tasks tests/integration/small_apps/steps
 
 test-quick: $(VENV)/.stamp-dev ## Pass what needs no server but SQLite, in less than a minute
 	$(PYTEST) -n 2 --quick tests/unit tests/integration/store tests/integration/scheduler

@@ -2,7 +2,8 @@
 
 A process of its own all the same: a child of the test, in a session of its own, with its own
 environment, folder and end. What it leaves out is the start of Python, which the children of
-`minutehand up`, the agents and the workers of other applications go through in full.
+`minutehand up` (but for pages of the docs), the agents and the workers of other applications go
+through in full.
 """
 
 import ctypes
