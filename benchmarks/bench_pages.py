@@ -20,6 +20,8 @@ BUSY = 1_000
 # Of a thousand operations so many failed.
 FAILED = 3
 BATCH = 100_000
+# Of an operation that a worker ended. A colon alone would be a parameter.
+STEPS = '[{"name"\\: "maintenance", "state"\\: "success"}]'
 
 
 def measure(stack: Stack, sizes: Sizes) -> list[Figure]:
@@ -55,6 +57,15 @@ def _fill_operations(database: Database, number: int) -> None:
         for first in range(0, number, BATCH):
             span = {"first": first + 1, "last": min(number, first + BATCH), "busy": BUSY}
             connection.execute(statement, span)
+        # Each of them knows its last run, which is none that failed.
+        known = "last_state, last_run_at, last_success_at, run_number"
+        its_last = "'success', max(finished_at), max(finished_at), count(*)"
+        connection.execute(
+            sa.text(
+                f"INSERT INTO action_state (action_uid, {known})"
+                f" SELECT action_uid, {its_last} FROM operations GROUP BY action_uid"
+            )
+        )
 
 
 def _recording(is_postgresql: bool) -> str:
@@ -79,9 +90,10 @@ def _recording(is_postgresql: bool) -> str:
     return (
         "INSERT INTO operations (id, small_app_id, action_uid, revision, occurrence_at, state,"
         " cause, triggerer, queue, task, recorded_at, not_before, queued_at, first_started_at,"
-        " started_at, finished_at, worker, error)"
+        " started_at, finished_at, worker, steps, error)"
         f" SELECT {id}, 1, {uid}, 1, {at}, CASE WHEN {failed} THEN 'failed' ELSE 'success' END,"
         f" 'schedule', 'benchmarks', 'quick', 'run', {at}, {at}, {at}, {at}, {at}, {at}, 'w',"
+        f" '{STEPS}',"
         f" CASE WHEN {failed} THEN 'no' END"
         # In this order: SQLite would make the numbers anew for each action.
         f" FROM {numbers} CROSS JOIN busy WHERE busy.place = n.i % CAST(:busy AS integer)"
@@ -102,6 +114,10 @@ def _pages(database: Database, server: Server, uid: UUID, loads: int) -> list[Fi
         "runs": "/operations",
         "a run": f"/operations/{id}",
         "health": "/health",
+        "actions that need attention": "/actions?standing=troubled",
+        "the form of an action": f"/apps/default/actions/{busy}/edit",
+        "small apps": "/apps",
+        "a small app": "/apps/default",
     }
     with httpx.Client(base_url=f"http://127.0.0.1:{server.port}", timeout=60) as client:
         client.post("/sign-in", data={"token": server.token})

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from models.problems import listed
 from models.store import overview, quiet, ticks
+from models.store.matters import matters_of
 from models.store.scope import Scope
 from runtime.database import reading
 from small_apps.store import small_apps
@@ -69,7 +70,7 @@ def _overview(connection: sa.Connection, installation: Installation) -> Overview
         # What a tick did counts and names the actions of other small apps.
         daemon = daemon.model_copy(update={"report": {}})
     running, count = overview.running(connection, scope, SHOWN)
-    matters = overview.matters(connection, scope, settings.alert.overdue, now, MOST)
+    matters = matters_of(connection, scope, settings.alert.overdue, now, MOST)
     attention = attention_in(connection, installation, now, apps, matters)
     coming = _coming(connection, scope, now)
     needs = [one for one in attention if not one.is_over]

@@ -11,7 +11,7 @@ from pydantic import Field
 from models.operation import TROUBLED
 from models.store import operations
 from models.store.actions.status import with_status
-from models.store.overview import DAY, Matters
+from models.store.matters import DAY, Matters
 from views.actions import health_in
 from views.installation import Installation
 from views.view import Instant, View

@@ -76,22 +76,18 @@ def mark_sent(connection: sa.Connection, messages: Sequence[Message]) -> None:
 
     They may be sent again after 5 minutes, doubling to 1 hour: a repeated message is harmless.
     """
-    doublings = sa.case(
-        (operations.c.sendings > MOST_DOUBLINGS, LONGEST_RESEND.total_seconds()),
-        else_=FIRST_RESEND.total_seconds() * _power_of_two(operations.c.sendings),
-    )
-    sent = {"not_before": database_now(doublings), "sendings": operations.c.sendings + 1}
-    _change_unstarted(connection, messages, becomes(OperationState.QUEUED, UNSTARTED, **sent))
+    _change_unstarted(connection, messages, _SENT)
 
 
 def release_unsent(connection: sa.Connection, messages: Sequence[Message]) -> None:
     """Release the reservation of messages that the broker may lack: the next tick sends them."""
-    _change_unstarted(connection, messages, {"not_before": database_now()})
+    _change_unstarted(connection, messages, _RELEASED)
 
 
 def put_off(connection: sa.Connection, messages: Sequence[Message], until: datetime) -> None:
     """Let reserved operations wait until an instant before they are sent."""
-    _change_unstarted(connection, messages, {"not_before": sa.literal(until, UTCDateTime())})
+    put_off = {"not_before": sa.literal(until, UTCDateTime())}
+    _change_unstarted(connection, messages, Change(_is_unstarted, lambda _: put_off))
 
 
 def release_lost(connection: sa.Connection) -> int:
@@ -143,7 +139,7 @@ def release_after_clock(connection: sa.Connection, ahead: timedelta) -> None:
 
 
 def _change_unstarted(
-    connection: sa.Connection, messages: Sequence[Message], values: Mapping[str, Any]
+    connection: sa.Connection, messages: Sequence[Message], change: Change
 ) -> None:
     """Change these operations if they are still unstarted in that attempt.
 
@@ -151,13 +147,27 @@ def _change_unstarted(
     condition each.
     """
     rows = [{"its_id": message.id, "its_attempt": message.attempt} for message in messages]
-
-    def stands(row: Columns, given: Columns) -> list[sa.ColumnElement[bool]]:
-        unstarted = stands_in(row["state"], UNSTARTED)
-        return [row["id"] == given["its_id"], row["attempt"] == given["its_attempt"], unstarted]
-
     names = {"its_id": "id", "its_attempt": "attempt"}
-    update_each(connection, operations, rows, names, Change(stands, lambda _: values))
+    update_each(connection, operations, rows, names, change)
+
+
+def _is_unstarted(row: Columns, given: Columns) -> list[sa.ColumnElement[bool]]:
+    unstarted = stands_in(row["state"], UNSTARTED)
+    return [row["id"] == given["its_id"], row["attempt"] == given["its_attempt"], unstarted]
+
+
+def _sent(_given: Columns) -> Mapping[str, Any]:
+    doublings = sa.case(
+        (operations.c.sendings > MOST_DOUBLINGS, LONGEST_RESEND.total_seconds()),
+        else_=FIRST_RESEND.total_seconds() * _power_of_two(operations.c.sendings),
+    )
+    sent = {"not_before": database_now(doublings), "sendings": operations.c.sendings + 1}
+    return becomes(OperationState.QUEUED, UNSTARTED, **sent)
+
+
+# The same objects each time, so that their statements are made once.
+_SENT = Change(_is_unstarted, _sent)
+_RELEASED = Change(_is_unstarted, lambda _: {"not_before": database_now()})
 
 
 def _power_of_two(exponent: sa.ColumnElement[int]) -> sa.ColumnElement[float]:

@@ -16,6 +16,7 @@ from models.operation import OperationState
 from models.sql import read_clock
 from models.store import actions, clock_steps, notices, overview, ticks
 from models.store.actions import cursors
+from models.store.matters import matters_of
 from models.store.notices import overdue
 from models.store.operations import backfills, outbox, running
 from models.store.operations.admission import NotClaimed
@@ -352,7 +353,7 @@ def test_an_overview_reads_what_it_shows(filled: Filled, statements: Statements)
     statements.is_repeated = False
 
     with statements.captured(), reading(filled.engine) as connection:
-        overview.matters(connection, WHOLE_INSTALLATION, timedelta(hours=1), filled.now, 12)
+        matters_of(connection, WHOLE_INSTALLATION, timedelta(hours=1), filled.now, 12)
         overview.running(connection, WHOLE_INSTALLATION, 12)
         overview.coming(connection, WHOLE_INSTALLATION, filled.now + timedelta(hours=1), 12, 100)
 
