@@ -353,6 +353,16 @@ def test_a_renamed_action_keeps_its_dependants(engine: sa.Engine, clock: Virtual
     assert [row["occurrence_at"] for row in rows_of(engine, third)] == [NOON, NOON + 2 * SECOND]
 
 
+def test_a_rename_that_too_many_depend_on_is_refused(
+    engine: sa.Engine, clock: VirtualClock
+) -> None:
+    one = first(engine)
+    create_all(engine, [after(f"n{number}", "refresh") for number in range(501)], author())
+
+    with pytest.raises(Refused, match="more than 500 actions depend on 'refresh'"):
+        rename(engine, one.uid, "load", author())
+
+
 def test_a_dependency_may_be_stored_before_what_it_depends_on(
     engine: sa.Engine, clock: VirtualClock
 ) -> None:
