@@ -9,6 +9,7 @@ import sqlalchemy as sa
 
 from models.action import document_hash
 from models.action.plan import Plan
+from models.errors import Refused
 from models.events import end_event
 from models.store import actions
 from models.store.actions import cursors
@@ -18,16 +19,26 @@ from scheduler.changes.validation import ChangeContext, Stored
 from scheduler.events.decide import on_its_way_since
 from scheduler.record import Recorded
 
+# Each is decided by itself, in the transaction of the rename.
+MOST_FOLLOWING = 500
+
 
 def follow_name(
     connection: sa.Connection, row: Stored, name: str, author: ChangeContext, now: datetime
 ) -> Recorded:
     """Let what depends on an action that gets the name `name` go on depending on it.
 
-    Each gets a new revision with that name, and loses no end on its way.
+    Each gets a new revision with that name, and loses no end on its way. Raises Refused if they are
+    too many for one transaction.
     """
     recorded = Recorded()
-    uids = [one.uid for one in actions.dependants(connection, row.small_app_id, row.name)]
+    found = actions.dependants(connection, row.small_app_id, row.name, limit=MOST_FOLLOWING + 1)
+    if len(found) > MOST_FOLLOWING:
+        raise Refused(
+            f"more than {MOST_FOLLOWING} actions depend on {row.name!r}; add an action of the new "
+            "name, and apply the documents of the others with it"
+        )
+    uids = sorted(one.uid for one in found)
     for one in cursors.lock_all(connection, uids) if uids else ():
         recorded += _follow(connection, one, name, author, now)
     return recorded

@@ -1,6 +1,8 @@
 """An operation that ends makes the actions due that depend on its action: once, and never lost."""
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from threading import Barrier
 from typing import Any
 from uuid import UUID
 
@@ -353,6 +355,16 @@ def test_a_renamed_action_keeps_its_dependants(engine: sa.Engine, clock: Virtual
     assert [row["occurrence_at"] for row in rows_of(engine, third)] == [NOON, NOON + 2 * SECOND]
 
 
+def test_a_rename_that_too_many_depend_on_is_refused(
+    engine: sa.Engine, clock: VirtualClock
+) -> None:
+    one = first(engine)
+    create_all(engine, [after(f"n{number}", "refresh") for number in range(501)], author())
+
+    with pytest.raises(Refused, match="more than 500 actions depend on 'refresh'"):
+        rename(engine, one.uid, "load", author())
+
+
 def test_a_dependency_may_be_stored_before_what_it_depends_on(
     engine: sa.Engine, clock: VirtualClock
 ) -> None:
@@ -410,6 +422,26 @@ def test_a_circle_is_refused_however_it_would_come_about(
     replace_document(engine, free.uid, after("free", "late"), author())
     with pytest.raises(InvalidAction, match="makes a circle"):
         rename(engine, free.uid, "new", author())
+
+
+def test_two_saves_side_by_side_do_not_close_a_circle(engine: sa.Engine) -> None:
+    pair = [make_action(engine, name=name) for name in ("a", "b")]
+    together = Barrier(2)
+
+    def depend(number: int) -> str:
+        together.wait(20)
+        document = after(pair[number].name, pair[1 - number].name)
+        try:
+            replace_document(engine, pair[number].uid, document, author())
+        except InvalidAction as error:
+            return str(error)
+        return ""
+
+    with ThreadPoolExecutor(2) as pool:
+        told = sorted(pool.map(depend, range(2)))
+
+    assert told[0] == ""
+    assert "makes a circle" in told[1]
 
 
 def test_a_circle_by_plain_sql_is_quarantined(engine: sa.Engine, clock: VirtualClock) -> None:

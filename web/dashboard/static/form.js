@@ -28,7 +28,7 @@
   // What a cron rule says, if the form can say it.
   const rhythmOf = (when) => {
     const seconds = secondsOf(when?.every);
-    const isPlain = seconds && Object.keys(when).every((key) => key === "every" || key === "timezone");
+    const isPlain = seconds && Object.keys(when).every((key) => ["every", "timezone", "except"].includes(key));
     if (isPlain && seconds % 3600 === 0) return { rhythm: "hours", hours: String(seconds / 3600) };
     if (isPlain && seconds % 60 === 0 && seconds < 3600) return { rhythm: "minutes", every: String(seconds / 60) };
     const source = when?.after ?? when?.on;
@@ -82,6 +82,11 @@
     text: { show: (value) => value, read: (value) => value },
     number: { show: (value) => value, read: (value) => (value === "" ? "" : Number(value)) },
     list: { show: (value) => [].concat(value ?? []).join(", "), read: (value) => words(value) },
+    // Entries that are objects stay as they are.
+    texts: {
+      show: (value) => [].concat(value ?? []).filter((one) => typeof one === "string").join(", "),
+      read: (value, before) => [...words(value), ...[].concat(before ?? []).filter((one) => typeof one !== "string")],
+    },
     // Hooks of other kinds stay as they are.
     mail: {
       show: (value) => [].concat(value ?? []).map((one) => one?.mail).filter((one) => typeof one === "string").join(", "),

@@ -179,6 +179,10 @@ def test_the_form_writes_intervals_events_and_policies_in_step_with_the_document
         page.fill("[name=name]", "call back")
         page.select_option("[name=rhythm]", "hours")
         page.fill("[name=hours]", "6")
+        page.fill("[data-path='when.except']", "12-25, 2027-05-01")
+        left_out = ["12-25", "2027-05-01"]
+        assert _written(page)["when"] == {"every": 21600, "except": left_out}
+        page.fill("[data-path='when.except']", "")
         assert _written(page)["when"] == {"every": 21600}
         page.select_option("[name=rhythm]", "event")
         page.fill("[name=event]", "instance.user.created")
