@@ -33,7 +33,7 @@ hypothesis_settings.load_profile("any machine")
 _numbers = count(1)
 # What starts a server, or processes of ours: `--quick` leaves such tests out.
 IN_MEMORY = SecretStr("memory://")
-SERVERS = {"postgresql", "broker", "_broker", "own_broker"}
+SERVERS = {"postgresql", "broker", "_broker", "own_broker", "rabbitmq"}
 pytest_xdist_make_scheduler = make_scheduler
 # Set by the run for the processes of its tests.
 RUN_FOLDER = "MINUTEHAND_TESTS_FOLDER"

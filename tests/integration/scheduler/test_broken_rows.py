@@ -317,6 +317,7 @@ def furnished(engine: sa.Engine, settings: Settings) -> Iterator[Furnished]:
     logging.disable(before)
 
 
+@pytest.mark.usefixtures("broker")
 def test_no_row_stops_what_is_not_its_own(furnished: Furnished) -> None:
     """A text reads the same from both databases: PostgreSQL's are of types that it checks."""
     told, taken = {}, 0
@@ -340,6 +341,7 @@ def test_no_row_stops_what_is_not_its_own(furnished: Furnished) -> None:
 FACTS = (ticks.LAST_NOW, ticks.CLOCK_SET_BACK, ticks.DOWNTIME, ticks.EVENTS_DECIDED)
 
 
+@pytest.mark.usefixtures("broker")
 def test_no_fact_of_the_installation_stops_anything(furnished: Furnished) -> None:
     told = {}
     for rubbish in (one for one in RUBBISH if isinstance(one, str) and one):

@@ -99,6 +99,7 @@ def test_a_redis_that_went_back_to_an_older_snapshot_is_noticed(
     assert messages(broker) == texts(ids)
 
 
+@pytest.mark.usefixtures("broker")
 def test_a_daemon_s_number_is_stored_for_the_next_one(
     engine: sa.Engine, settings: Settings
 ) -> None:

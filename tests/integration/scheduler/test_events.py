@@ -559,6 +559,7 @@ class TestEdits:
         assert told(rows_of(engine, action)) == [("ann", "cancelled")]
 
 
+@pytest.mark.usefixtures("postgresql")
 def test_an_action_that_somebody_is_changing_is_decided_afterwards(
     home_of: Callable[[str], Settings],
 ) -> None:
@@ -584,6 +585,7 @@ def test_an_action_that_somebody_is_changing_is_decided_afterwards(
     engine.dispose()
 
 
+@pytest.mark.usefixtures("postgresql")
 def test_what_is_late_waits_for_whoever_changes_its_action(
     home_of: Callable[[str], Settings],
 ) -> None:

@@ -21,6 +21,7 @@ def with_ping(settings: Settings, url: str, **environ: str) -> Settings:
     return load_settings(settings.home, {key: value for key, value in own.items() if value})
 
 
+@pytest.mark.usefixtures("broker")
 def test_each_tick_of_the_loop_pings(engine: sa.Engine, settings: Settings) -> None:
     with receiver() as watcher:
         daemon = Daemon(engine, with_ping(settings, f"{watcher.url}/check"), steps=STEPS)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from uuid import UUID
 
+import pytest
 import sqlalchemy as sa
 
 from jobs import work
@@ -140,6 +141,7 @@ def waits_for_a_lock(engine: sa.Engine) -> bool:
         return bool(connection.execute(sa.text(query)).scalar_one())
 
 
+@pytest.mark.usefixtures("postgresql")
 def test_what_another_process_is_taking_is_left_to_it(
     home_of: Callable[[str], Settings],
 ) -> None:
