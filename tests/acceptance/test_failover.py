@@ -88,7 +88,7 @@ def databases() -> Iterator[tuple[PostgreSQL, PostgreSQL]]:
     try:
         primary.create()
         # A commit waits for the standby, unlike in other tests.
-        primary.start(("-c", "fsync=off"))
+        primary.start(("-c", "fsync=off", "-c", "dynamic_shared_memory_type=mmap"))
         primary.execute("CREATE DATABASE failing")
         primary.follow_with(standby)
         primary.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
