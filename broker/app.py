@@ -14,13 +14,14 @@ from kombu import Connection
 from kombu.exceptions import KombuError, OperationalError
 from redis.exceptions import RedisError
 
-from broker.celery_rules import celery_broker_url
+from broker.celery_rules import celery_broker_url, is_amqp
 from broker.in_use import use
 from broker.names import CONTROL_EXCHANGE, EVENT_EXCHANGE, QUICK, UNKNOWN_QUEUE, in_broker
 from broker.stencils import RedisChannel, Stencil, push, stencil_of
 from models.errors import BrokerUnavailable
 from models.store.operations.outbox import Message
 from runtime.config import Settings
+from runtime.urls import split_sentinel
 
 logger = logging.getLogger("minutehand.broker")
 
@@ -56,7 +57,7 @@ def configure(settings: Settings) -> Celery:
     use(settings)
     url = settings.effective_broker_url
     app.conf.update(
-        broker_url=url,
+        broker_url=split_sentinel(url)[0],
         task_serializer="json",
         accept_content=["json"],
         task_ignore_result=True,
@@ -91,9 +92,11 @@ def configure(settings: Settings) -> Celery:
 
 def transport_options(url: str) -> dict[str, object]:
     """Return the transport options that limit the time of each broker call."""
-    if not url.startswith("redis"):
+    if is_amqp(url):
         return {"confirm_publish": True}
+    _, master_name = split_sentinel(url)
     return {
+        **({"master_name": master_name} if master_name else {}),
         "visibility_timeout": VISIBILITY_TIMEOUT_S,
         # Our own keys: an application's workers redeliver what is in theirs after an hour.
         "unacked_key": "minutehand.unacked",

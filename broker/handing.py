@@ -29,6 +29,7 @@ from models.store.operations.handing import Handed
 from models.store.operations.outbox import Message
 from runtime.clock import monotonic
 from runtime.tracing import trace_headers
+from runtime.urls import split_sentinel
 
 logger = logging.getLogger("minutehand.broker")
 
@@ -144,7 +145,8 @@ class _Link:
 
     def __init__(self, url: str) -> None:
         options = celery_transport_options(settings_in_use())
-        self.connection = Connection(url, connect_timeout=CONNECT_S, transport_options=options)
+        plain, _ = split_sentinel(url)
+        self.connection = Connection(plain, connect_timeout=CONNECT_S, transport_options=options)
         connect(self.connection)
         channel: Any = self.connection.default_channel
         self.producer: Any = Producer(channel, auto_declare=False)

@@ -20,6 +20,7 @@ from broker.celery_rules import celery_broker_url
 from broker.names import UNKNOWN_QUEUE, in_broker
 from models.celery_task import QUEUE_PREFIX
 from runtime.config import Settings
+from runtime.urls import split_sentinel
 
 WAIT_S = 3
 # How many seconds the workers of other applications have to answer.
@@ -53,7 +54,9 @@ def probe_celery_broker(settings: Settings) -> None:
     """Send a message to the application's broker and back; raises BrokerUnavailable."""
     url = celery_broker_url(settings)
     options = celery_transport_options(settings)
-    with _connected(Connection(url, connect_timeout=2, transport_options=options)):
+    with _connected(
+        Connection(split_sentinel(url)[0], connect_timeout=2, transport_options=options)
+    ):
         pass
 
 
@@ -70,7 +73,8 @@ def _connected(connection: Connection) -> Iterator[Connection]:
 
 def _foreign_workers(url: str) -> tuple[str, ...]:
     """Return the workers with Celery's default control exchange that consume our queues."""
-    with Celery("minutehand.doctor", broker=url, set_as_current=False) as inspector:
+    plain, _ = split_sentinel(url)
+    with Celery("minutehand.doctor", broker=plain, set_as_current=False) as inspector:
         inspector.conf.broker_transport_options = transport_options(url)
         asked = inspector.control.inspect(timeout=ANSWERS_S)
         found: dict[str, Any] = asked.active_queues() or {}

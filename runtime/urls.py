@@ -4,12 +4,12 @@ import re
 from email.errors import MessageError
 from email.headerregistry import Address
 from email.utils import parseaddr
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 import sqlalchemy as sa
 
 DATABASES = {"sqlite", "sqlite+pysqlite", "postgresql", "postgresql+psycopg"}
-BROKERS = {"redis", "rediss", "redis+socket", "amqp", "amqps", "pyamqp"}
+BROKERS = {"redis", "rediss", "redis+socket", "sentinel", "amqp", "amqps", "pyamqp"}
 MAIL_SERVERS = {"smtp", "smtp+starttls", "smtps"}
 LONGEST_UNSUBSCRIBE = 400
 # The text between < and > of a header.
@@ -34,7 +34,30 @@ def check_broker_url(text: str) -> None:
     """Raise ValueError unless `text` is a broker's URL, or several separated by `;`."""
     for one in text.split(";"):
         if not _is_broker(one):
-            raise ValueError("write redis://HOST:PORT/0, redis+socket:///PATH or amqp://HOST//")
+            raise ValueError(
+                "write redis://HOST:PORT/0, redis+socket:///PATH, amqp://HOST// or "
+                "sentinel://HOST:PORT/0?master_name=NAME"
+            )
+    if text.startswith("sentinel:") and not split_sentinel(text)[1]:
+        raise ValueError(
+            "Sentinel needs the name of the primary; write "
+            "sentinel://HOST:PORT;sentinel://HOST:PORT/0?master_name=NAME"
+        )
+
+
+def split_sentinel(text: str) -> tuple[str, str]:
+    """Return a broker's URL without its query, and the `master_name` that the query names.
+
+    Of several Sentinels separated by `;`, any may name it. Other URLs are returned as they are.
+    """
+    if not text.startswith("sentinel:"):
+        return text, ""
+    urls = [urlsplit(one) for one in text.split(";")]
+    names = [name for url in urls for name in parse_qs(url.query).get("master_name", ())]
+    # kombu takes the number of the database from the first.
+    path = next((url.path for url in urls if url.path.strip("/")), "")
+    plain = [url._replace(query="", path=path).geturl() for url in urls]
+    return ";".join(plain), names[0] if names else ""
 
 
 def check_smtp_url(text: str) -> None:
@@ -106,4 +129,4 @@ def _is_broker(text: str) -> bool:
     if url.scheme == "redis+socket":
         return bool(number)
     is_numbered = not number or (number.isascii() and number.isdecimal())
-    return url.scheme in BROKERS and has_sound_port and (is_numbered or "redis" not in url.scheme)
+    return url.scheme in BROKERS and has_sound_port and (is_numbered or "amqp" in url.scheme)

@@ -134,6 +134,18 @@ class PostgreSQL:
         with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
             connection.execute(statement.encode())
 
+    def follow_with(self, standby: "PostgreSQL") -> None:
+        """Start another cluster as a standby of this one."""
+        source = f"host=127.0.0.1 port={self.port} user=minutehand"
+        self._run(["pg_basebackup", "-D", str(standby.data), "-d", source, "-R", "-X", "stream"])
+        standby.start()
+
+    def promote(self) -> None:
+        """Make this standby a primary that waits for no other."""
+        self.execute("SELECT pg_promote()")
+        self.execute("ALTER SYSTEM SET synchronous_standby_names = ''")
+        self.execute("SELECT pg_reload_conf()")
+
     def copy(self, template: str, name: str) -> None:
         """Make a database like `template`, to which nothing is connected.
 

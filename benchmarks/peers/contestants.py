@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import Lock
 from time import perf_counter
 from typing import Any, ClassVar
 from uuid import UUID
@@ -38,6 +39,7 @@ STEPS = "benchmarks.peers.steps"
 THEIRS = "benchmarks.peers.theirs"
 CREATED_AT_ONCE = 5_000
 STOPPED_S = 30.0
+ONE_AT_A_TIME = Lock()
 
 
 @dataclass(frozen=True)
@@ -271,6 +273,11 @@ class Minutehand(Contestant):
         return sys.executable
 
     def set_up(self) -> None:
+        # Alembic migrates one database of a process at a time.
+        with ONE_AT_A_TIME:
+            self._set_up()
+
+    def _set_up(self) -> None:
         self.stack = Stack("postgresql", self.folder, self.broker, self.server)
         self.database: Database = self.stack.empty()
 
