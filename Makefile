@@ -11,7 +11,7 @@ PYTEST = env -u PYTHONDONTWRITEBYTECODE $(IN_MEMORY) $(BIN)/python -P -m pytest 
 
 LOCKS = requirements.lock requirements-base.lock requirements-dev.lock requirements-client.lock
 
-.PHONY: setup setup-dev up test test-stores test-quick chaos fuzz attack audit lint types contracts check bench dist test-matrix lock clean
+.PHONY: setup setup-dev up test test-again test-stores test-quick chaos fuzz attack audit lint types contracts check bench bench-peers soak dist test-matrix lock clean
 
 setup: $(VENV)/.stamp
 setup-dev: $(VENV)/.stamp-dev
@@ -40,8 +40,12 @@ up: $(VENV)/.stamp ## Run everything here, with the demo small app; Ctrl-C stops
 test: $(VENV)/.stamp-dev ## Pass every test, against a real PostgreSQL, Redis and SMTP server
 	$(PYTEST) -n 4
 
-test-stores: $(VENV)/.stamp-dev ## Pass each test of processes on both stores, of which `make test` uses one
-	$(PYTEST) -n 4 --both-stores tests/acceptance
+test-again: $(VENV)/.stamp-dev ## Run what failed in the last run once more, one test at a time; refuse more than three
+	@$(BIN)/python -c 'import json; failed = json.load(open(".pytest_cache/v/cache/lastfailed")); print("once more, alone:", *failed, sep="\n  "); raise SystemExit(len(failed) > 3)'
+	$(PYTEST) --last-failed --last-failed-no-failures none
+
+test-stores: $(VENV)/.stamp-dev ## Pass on both stores each test of processes and steps of which `make test` uses one
+	$(PYTEST) -n 4 --both-stores tests/acceptance tests/integration/tasks tests/integration/small_apps/steps
 
 test-quick: $(VENV)/.stamp-dev ## Pass what needs no server but SQLite, in less than a minute
 	$(PYTEST) -n 2 --quick tests/unit tests/integration/store tests/integration/scheduler
@@ -77,12 +81,26 @@ bench: $(VENV)/.stamp-dev ## Measure; see docs/reference/benchmarks.md
 	$(BIN)/python benchmarks/bench_cron.py
 	$(BIN)/python -m benchmarks.run_all
 
+soak: $(VENV)/.stamp-dev ## Run 30 simulated days and 15 minutes of load on PostgreSQL, and find what grows; MINUTES=15 DAYS=30
+	$(IN_MEMORY) $(BIN)/python -m benchmarks.soak --minutes $(or $(MINUTES),15) --days $(or $(DAYS),30)
+
+$(VENV)-peers/.stamp: requirements-peers.lock
+	@test -x $(VENV)-peers/bin/python || $(PY) -m venv $(VENV)-peers
+	@$(VENV)-peers/bin/python -m pip --disable-pip-version-check -q install --require-hashes -r requirements-peers.lock
+	@touch $@
+
+bench-peers: $(VENV)/.stamp-dev $(VENV)-peers/.stamp ## Put Minutehand beside celery beat and others; PART=clocks,due,idle,faults OUTPUT=FILE
+	$(IN_MEMORY) $(BIN)/python -m benchmarks.peers $(if $(PART),--part $(PART)) $(if $(OUTPUT),--output $(OUTPUT))
+
 dist: $(VENV)/.stamp-dev ## Build the wheels and sdists of minutehand-client and minutehand into dist/
 	$(BIN)/python -m release.dist dist
 
 test-matrix: $(VENV)/.stamp-dev ## Follow a task in Celery 5.2 to 5.7, install each extra, and build the images by hand
 	$(IN_MEMORY) $(BIN)/python -P -m pytest -q -rs -m matrix tests/packages tests/docs
 
+# What `make bench-peers` measures, with what it needs, in an environment of its own.
+PEERS = 'apscheduler>=3.11,<4' 'celery-redbeat>=2.4,<3' 'celery[redis]>=5.7,<5.8' 'django-celery-beat>=2.9,<3' \
+  'psycopg[binary]>=3.3,<4' 'sqlalchemy>=2.1,<2.2' 'time-machine>=3,<4'
 COMPILE = uv pip compile -q --universal --generate-hashes --no-header --no-annotate --python-version 3.11
 
 lock: ## For maintainers: write the lock files anew (names, versions and hashes only)
@@ -91,7 +109,8 @@ lock: ## For maintainers: write the lock files anew (names, versions and hashes 
 	$(COMPILE) --all-extras -c requirements.lock --no-emit-package minutehand-client pyproject.toml -o requirements-dev.lock
 	printf 'openapi-python-client>=0.29.1,<0.30\nruamel-yaml\n' | $(COMPILE) --no-deps - -o requirements-client.lock
 	echo pip-audit | $(COMPILE) - -o requirements-audit.lock
+	printf '%s\n' $(PEERS) | $(COMPILE) -c requirements-dev.lock - -o requirements-peers.lock
 
 clean:
-	rm -rf $(VENV) $(VENV)-audit build dist *.egg-info client/*.egg-info client/build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage
+	rm -rf $(VENV) $(VENV)-audit $(VENV)-peers build dist *.egg-info client/*.egg-info client/build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage
 	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +

@@ -1,9 +1,12 @@
-"""Measure a worker's time for an operation with an empty step, and for a bare Celery task.
+"""Measure a worker's time for an operation with an empty step, and for Celery tasks like it.
 
-Both workers have one process. The messages wait before the worker starts; the time is from the
-first to the last one taken and acknowledged.
+One task records nothing. On PostgreSQL another one records what Celery can: its start and its
+result, in the same database. Each worker has one process. The messages wait before the worker
+starts; the time is from the first to the last one taken and acknowledged. Each round measures all,
+one after the other, and the ratio is the median of the rounds.
 """
 
+from collections.abc import Sequence
 from threading import Event
 from time import perf_counter
 from typing import Any
@@ -22,58 +25,81 @@ from scheduler.dispatch import dispatch_ready
 from scheduler.record import ActionRef, operation_row
 from tasks.registry import Registry
 
-STEPS = "benchmarks.worker_tasks"
 QUIET_S = 0.2
 # Constant polling would take a core from the worker.
 LOOK_S = 0.005
-BARE_APP = "benchmarks.worker_tasks:bare_app"
+APPS = "benchmarks.worker_tasks"
 
 
 def measure(stack: Stack, sizes: Sizes) -> list[Figure]:
-    """Return the milliseconds per message of both workers, and their ratio."""
-    ours, bare = [], []
+    """Return the milliseconds per message of each worker, and our ratio to the others."""
+    is_served = stack.server is not None
+    ours, bare, recorded = [], [], []
     for _ in range(sizes.repeats):
-        bare.append(_bare(stack, sizes.messages))
+        bare.append(_celery(stack, sizes.messages, worker_tasks.bare))
+        if is_served:
+            recorded.append(_celery(stack, sizes.messages, worker_tasks.recorded))
         ours.append(_ours(stack, sizes.messages))
-    own, other = middle(ours), middle(bare)
+    figures = [
+        Figure("worker: an operation with a step that does nothing", middle(ours), "ms"),
+        Figure("worker: a bare Celery task", middle(bare), "ms"),
+        Figure("worker: times a bare Celery task", _ratio(ours, bare), "x"),
+    ]
+    if not is_served:
+        return figures
     return [
-        Figure("worker: an operation with a step that does nothing", own, "ms"),
-        Figure("worker: a bare Celery task", other, "ms"),
-        Figure("worker: times a bare Celery task", round(own / other, 2), "x", "2"),
+        *figures,
+        Figure("worker: a Celery task with start and result", middle(recorded), "ms"),
+        Figure("worker: times one with start and result", _ratio(ours, recorded), "x", "1.5"),
     ]
 
 
-def _bare(stack: Stack, number: int) -> float:
+def _ratio(ours: Sequence[float], others: Sequence[float]) -> float:
+    return middle([own / other for own, other in zip(ours, others, strict=True)])
+
+
+def _celery(stack: Stack, number: int, task: Any) -> float:
     database = stack.empty()
-    with worker_tasks.bare_app.connection_for_write(stack.broker.url) as connection:
+    with task.app.connection_for_write(stack.broker.url) as connection:
         given: Any = {"queue": "minutehand.quick", "connection": connection}
         for _ in range(number):
-            worker_tasks.bare.apply_async((str(uuid4()), 1), **given)
-    environment = database.environment(BENCHMARK_BROKER_URL=stack.broker.url)
+            task.apply_async((str(uuid4()), 1), **given)
+    url = database.settings.database_url.get_secret_value()
+    environment = database.environment(
+        BENCHMARK_BROKER_URL=stack.broker.url,
+        BENCHMARK_RESULTS_URL=url.replace("postgresql:", "db+postgresql+psycopg:"),
+    )
     options = ["--pool", "prefork", "--concurrency", "1", "--queues", "minutehand.quick"]
-    command = ["-W", "ignore", "-m", "celery", "-A", BARE_APP, "worker", *options]
+    app = f"{APPS}:{task.app.main}_app"
+    command = ["-W", "ignore", "-m", "celery", "-A", app, "worker", *options]
     took = _work_off(stack, database, command, environment, number)
+    if task is worker_tasks.recorded:
+        _check(database, "SELECT count(*) FROM celery_taskmeta WHERE status = 'SUCCESS'", number)
     stack.drop(database)
     return took
+
+
+def _check(database: Database, query: str, number: int) -> None:
+    done = database.count(query)
+    if done < number:
+        raise RuntimeError(f"{done} of {number} succeeded")
 
 
 def _ours(stack: Stack, number: int) -> float:
     database = stack.empty()
     _record(database, number)
     dispatch_ready(database.engine)
-    environment = database.environment(SCHED_STEP_MODULES=STEPS, SCHED_LOG_LEVEL="WARNING")
+    environment = database.environment(SCHED_STEP_MODULES=APPS, SCHED_LOG_LEVEL="WARNING")
     command = ["-m", "minutehand", "worker", "--queues", "quick", "--concurrency", "1"]
     took = _work_off(stack, database, command, environment, number)
-    done = database.count("SELECT count(*) FROM operations WHERE state = 'success'")
-    if done < number:
-        raise RuntimeError(f"{done} of {number} succeeded")
+    _check(database, "SELECT count(*) FROM operations WHERE state = 'success'", number)
     stack.drop(database)
     return took
 
 
 def _record(database: Database, number: int) -> None:
     """Record one operation for each of `number` actions, to send at once."""
-    author = ChangeContext("benchmarks", SmallApp(1, "default", "UTC"), Registry((STEPS,)).steps)
+    author = ChangeContext("benchmarks", SmallApp(1, "default", "UTC"), Registry((APPS,)).steps)
     when = {"cron_rule": "0 0 1 1 *", "timezone": "UTC"}
     documents = [document(f"action {n}", when, "do_nothing") for n in range(number)]
     at = database.now.replace(second=0, microsecond=0)

@@ -73,12 +73,14 @@ class Sizes:
     paged_actions: int = 100_000
     paged_operations: int = 1_000_000
     page_loads: int = 40
+    stored: int = 10_000
+    long_history: int = 5_000_000
 
 
 FULL = Sizes()
 SMALL = Sizes(
     *(2_000, 20, 50, 100, 300, 10, 1, 30, 10, 100, 1, 5, 500, 20, 10, 10, 10, 2_000),
-    *(10, 1, 10, 10, 2, 1, 100, 1_000, 2),
+    *(10, 1, 10, 10, 2, 1, 100, 1_000, 2, 20, 200),
 )
 
 

@@ -1,4 +1,4 @@
-"""A step and a bare Celery task that do nothing, for the workers of `bench_worker`."""
+"""A step and Celery tasks that do nothing, for the workers of `bench_worker`."""
 
 import os
 
@@ -6,17 +6,26 @@ from celery import Celery
 
 import minutehand
 
-bare_app = Celery("bare", broker=os.environ.get("BENCHMARK_BROKER_URL"))
-bare_app.conf.update(
-    task_acks_late=True,
-    task_ignore_result=True,
-    worker_prefetch_multiplier=1,
-    broker_connection_retry_on_startup=True,
-)
+BROKER = os.environ.get("BENCHMARK_BROKER_URL")
+SAME = {
+    "task_acks_late": True,
+    "worker_prefetch_multiplier": 1,
+    "broker_connection_retry_on_startup": True,
+}
+bare_app = Celery("bare", broker=BROKER)
+bare_app.conf.update(task_ignore_result=True, **SAME)
+# The nearest equal of an operation: start and end are written to the same database.
+recording_app = Celery("recording", broker=BROKER, backend=os.environ.get("BENCHMARK_RESULTS_URL"))
+recording_app.conf.update(task_track_started=True, **SAME)
 
 
 @bare_app.task(name="bare", shared=False)
 def bare(id: str, attempt: int) -> None:
+    """Do nothing."""
+
+
+@recording_app.task(name="recorded", shared=False)
+def recorded(id: str, attempt: int) -> None:
     """Do nothing."""
 
 

@@ -18,7 +18,7 @@ from moving.foreign_database import foreign_database
 from runtime.clock import utc_now
 from runtime.visible import visible_line
 from views import actions, changes, moving
-from views.files import read_documents, read_manifests, read_one, read_text
+from views.files import naming_each, read_documents, read_manifests, read_one, read_text
 
 # In bytes: more than ten thousand entries.
 LONGEST = 8 * 1024 * 1024
@@ -232,6 +232,7 @@ def _import(
             actions.list_actions, all_apps=False, unhealthy=False, owner=None
         )
         moving.refuse_others(present, made.documents)
-        stored = door(context).ask(changes.apply, made.documents)
+        with naming_each([one["name"] for one in made.documents]):
+            stored = door(context).ask(changes.apply, made.documents)
         made = made.model_copy(update={"changes": stored})
     show(context, made)

@@ -1,24 +1,41 @@
-"""Rules of event actions: due at an event of a user, or some time after it."""
+"""Rules of event actions: due at an event, or some time after it.
+
+An event is of a user, or the end of another action's operation.
+"""
 
 import re
 from datetime import timedelta
 from typing import Annotated, Any
 
-from dateutil.relativedelta import relativedelta
-from pydantic import BeforeValidator
+from pydantic import AfterValidator, BeforeValidator
 
 from models.document import Document
-from models.durations import format_delay, parse_delay
+from models.durations import format_delay, format_span, parse_delay
 from models.fingerprint import SEPARATOR
+from models.operation import OperationState
 from models.parsing import Reading
 from models.problems import listed, nearest
-from models.values import Zone, parse_name
+from models.values import AS_LIST, Name, Zone, each_once, one_of, parse_list, parse_name
 
 ACTIVATED = "instance.user.activated"
 CREATED = "instance.user.created"
 LAST_SEEN = "instance.user.last_seen"
 EVENTS = (ACTIVATED, CREATED, LAST_SEEN)
 RESERVED_EVENTS = "instance."
+# An operation's end is an event of this and its action's name. No name of an event has a space.
+END_OF = "action "
+# The states in which an operation that ran may end, to be named by `ends`.
+ENDS = tuple(
+    state.value
+    for state in (
+        OperationState.SUCCESS,
+        OperationState.PARTIAL,
+        OperationState.FAILED,
+        OperationState.HANDED_OVER,
+    )
+)
+NOTHING = timedelta(0)
+AT_ONCE = format_span(NOTHING)
 _EVENT = re.compile("[A-Za-z0-9_][A-Za-z0-9_.:-]{0,199}")
 
 
@@ -47,10 +64,66 @@ def _delay(value: object) -> str:
     return format_delay(*parse_delay(value))
 
 
+def _ends(value: object) -> tuple[object, ...]:
+    check = one_of(*ENDS)
+    if value == []:
+        raise ValueError(f"is empty; write one of {listed(ENDS)}")
+    return tuple(check(one) for one in (parse_list(value) if isinstance(value, list) else [value]))
+
+
+def end_event(action: str) -> str:
+    """Return the event that operations of the action of that name raise when they end."""
+    return END_OF + action
+
+
+def ended_action(event: str) -> str | None:
+    """Return the name of the action whose ends are `event`; None for an event of users."""
+    return event.removeprefix(END_OF) if event.startswith(END_OF) else None
+
+
 EventName = Annotated[str, BeforeValidator(event_name)]
+DelaySpan = Annotated[str, BeforeValidator(_delay)]
+Ends = Annotated[tuple[str, ...], BeforeValidator(_ends), AfterValidator(each_once), AS_LIST]
 
 
-class OnEventModel(Document):
+class ActionEndModel(Document):
+    """The end of an operation of another action of the same small app, in one of these states."""
+
+    example = '{"action": "refresh", "ends": "success"}'
+
+    action: Name
+    ends: Ends = (OperationState.SUCCESS.value,)
+
+    @classmethod
+    def written(cls, _value: object, /) -> str:
+        """Return an example."""
+        return cls.example
+
+
+class EventRule(Document):
+    """A rule that an event makes due, not the clock."""
+
+    @property
+    def event(self) -> str:
+        """The event's name."""
+        raise NotImplementedError
+
+    @property
+    def ends(self) -> tuple[str, ...]:
+        """The states in which another action's operation ends; empty for an event of users."""
+        return ()
+
+
+def _with_zone(raw: dict[str, Any], reading: Reading) -> dict[str, Any]:
+    """Return `raw` with the small app's zone if the delay has years or months."""
+    try:
+        calendar, _ = parse_delay(raw.get("delay"))
+    except ValueError:
+        return raw
+    return {"timezone": reading.default_zone, **raw} if calendar else raw
+
+
+class OnEventModel(EventRule):
     """Due at each such event, once per subject."""
 
     on: EventName
@@ -61,7 +134,7 @@ class OnEventModel(Document):
         return self.on
 
 
-class AfterEventModel(Document):
+class AfterEventModel(EventRule):
     """Due `delay` after each such event, once per subject.
 
     Weeks, days and smaller units are exact. Years and months are added first, on the wall clock of
@@ -69,24 +142,64 @@ class AfterEventModel(Document):
     """
 
     after: EventName
-    delay: Annotated[str, BeforeValidator(_delay)]
+    delay: DelaySpan
     timezone: Zone | None = None
 
     @classmethod
     def completed(cls, raw: dict[str, Any], reading: Reading, /) -> dict[str, Any]:
         """Return `raw` with the small app's zone if the delay has years or months."""
-        try:
-            calendar, _ = parse_delay(raw.get("delay"))
-        except ValueError:
-            return raw
-        return {"timezone": reading.default_zone, **raw} if calendar else raw
+        return _with_zone(raw, reading)
 
     @property
     def event(self) -> str:
         """The event's name."""
         return self.after
 
+
+class OnEndModel(EventRule):
+    """Due when an operation of another action ends."""
+
+    on: ActionEndModel
+
     @property
-    def delay_parts(self) -> tuple[relativedelta, timedelta]:
-        """The delay's calendar part, which is added first, and its exact part."""
-        return parse_delay(self.delay)
+    def event(self) -> str:
+        """The event's name."""
+        return end_event(self.on.action)
+
+    @property
+    def ends(self) -> tuple[str, ...]:
+        """The states in which that operation ends."""
+        return self.on.ends
+
+
+class AfterEndModel(EventRule):
+    """Due when an operation of another action ends, or `delay` after that."""
+
+    after: ActionEndModel
+    delay: DelaySpan = AT_ONCE
+    timezone: Zone | None = None
+
+    @classmethod
+    def completed(cls, raw: dict[str, Any], reading: Reading, /) -> dict[str, Any]:
+        """Return `raw` with the small app's zone if the delay has years or months."""
+        return _with_zone(raw, reading)
+
+    @property
+    def event(self) -> str:
+        """The event's name."""
+        return end_event(self.after.action)
+
+    @property
+    def ends(self) -> tuple[str, ...]:
+        """The states in which that operation ends."""
+        return self.after.ends
+
+
+DelayedRule = AfterEventModel | AfterEndModel
+
+
+def has_calendar_part(rule: EventRule) -> bool:
+    """Return whether a rule's delay has years or months, which need a zone."""
+    if not isinstance(rule, DelayedRule) or rule.delay == AT_ONCE:
+        return False
+    return bool(parse_delay(rule.delay)[0])

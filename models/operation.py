@@ -56,9 +56,10 @@ class CausedBy:
     triggerer: str
 
 
-def by_action(name: str, cause: Cause = Cause.SCHEDULE) -> CausedBy:
-    """Return the cause of an operation recorded by a tick."""
-    return CausedBy(cause, f'Scheduled action "{name}"')
+def by_action(name: str, cause: Cause = Cause.SCHEDULE, after: str | None = None) -> CausedBy:
+    """Return the cause of an operation recorded by a tick; `after` is the action that ended."""
+    ended = "" if after is None else f' after "{after}"'
+    return CausedBy(cause, f'Scheduled action "{name}"{ended}')
 
 
 def by_person(cause: Cause, actor: str) -> CausedBy:

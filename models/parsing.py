@@ -102,6 +102,8 @@ _MEANT: Mapping[str, tuple[str, ...]] = {
     "addresses": ("users",), "arguments": ("args",), "autoretry": ("retry",),
     "backofflimit": ("retry",), "catchup": ("catch_up",), "clocked": ("due_date",),
     "coalesce": ("catch_up",), "comment": ("description",), "concurrency": ("overlap",),
+    "dependency": ("after",), "depends_on": ("after",), "upstream": ("after",), "job": ("action",),
+    "status": ("ends",), "state": ("ends",), "states": ("ends",),
     "concurrencypolicy": ("overlap",), "cron": ("cron_rule", "when"),
     "crontab": ("cron_rule", "when"), "date": ("due_date",), "datetime": ("due_date",),
     "deadline": ("look_back",), "email": ("mail", "users"), "emails": ("users",),

@@ -300,16 +300,28 @@ def upsert(
         connection.execute(changed, rows)
 
 
+def upsert_from(
+    connection: sa.Connection, table: sa.Table, names: tuple[str, ...], source: sa.Select[Any]
+) -> None:
+    """Do with the rows of a query, whose columns are `names`, what `upsert` does."""
+    changed = _upsert(connection.dialect.name, table, names, (), ())
+    connection.execute(changed.from_select(list(names), source))
+
+
 def upsert_one(
     connection: sa.Connection,
     table: sa.Table,
     row: dict[str, Any],
-    returning: Sequence[sa.Column[Any]],
+    returning: Sequence[sa.ColumnElement[Any]],
     added: tuple[str, ...] = (),
     latest: tuple[str, ...] = (),
 ) -> sa.Row[Any]:
-    """Do with one row what `upsert` does, and return these columns as they stand then."""
-    changed = _upsert(connection.dialect.name, table, tuple(row), added, latest)
+    """Do with one row what `upsert` does, and return these columns as they stand then.
+
+    What is no column of the table is a parameter of `returning`.
+    """
+    names = tuple(name for name in row if name in table.c)
+    changed = _upsert(connection.dialect.name, table, names, added, latest)
     found: sa.Row[Any] = connection.execute(changed.returning(*returning), row).one()
     return found
 

@@ -442,6 +442,21 @@ events = sa.Table(
     sa.Index("events_due", "small_app_id", "event", "occurred_at"),
 )
 
+# Operations' ends that make other actions due: models/store/operations/ends.py.
+action_ends = sa.Table(
+    "action_ends",
+    metadata,
+    sa.Column("action_uid", sa.ForeignKey("actions.uid"), primary_key=True, type_=HyphenatedUuid),
+    # No foreign key: an end may outlive its operation.
+    sa.Column("operation_id", HyphenatedUuid, primary_key=True),
+    sa.Column("state", sa.Text, primary_key=True),
+    _app(),
+    _text("subject", optional=True),
+    _at("ended_at", optional=False),
+    sa.Index("action_ends_due", "action_uid", "ended_at"),
+    sa.Index("action_ends_old", "small_app_id", "ended_at"),
+)
+
 templates = sa.Table(
     "templates",
     metadata,

@@ -73,6 +73,11 @@ def is_made(engine: sa.Engine) -> bool:
     return name.startswith("file:") or (file.is_file() and file.stat().st_size > 0)
 
 
+def written_json(value: Any) -> str:
+    """Return a value as the JSON that is stored, without spaces: each operation has some."""
+    return json.dumps(value, separators=(",", ":"))
+
+
 def read_stored(text: str | bytes) -> Any:
     """Return the value of a stored JSON text; None for a text that is not JSON."""
     try:
@@ -130,7 +135,10 @@ def unhurried(engine: sa.Engine) -> Iterator[sa.Connection]:
 
 def _sqlite_engine(url: sa.URL) -> sa.Engine:
     engine = sa.create_engine(
-        url, connect_args={"timeout": BUSY_TIMEOUT_S}, json_deserializer=read_stored
+        url,
+        connect_args={"timeout": BUSY_TIMEOUT_S},
+        json_serializer=written_json,
+        json_deserializer=read_stored,
     )
     event.listen(engine, "do_connect", _make_folder)
     event.listen(engine, "connect", _set_up_sqlite)
@@ -192,6 +200,7 @@ def _postgresql_engine(url: sa.URL, connections: int) -> sa.Engine:
         connect_args=arguments,
         pool_size=connections,
         pool_recycle=1800,
+        json_serializer=written_json,
         json_deserializer=read_stored,
     )
     event.listen(engine, "connect", _read_any_instant)

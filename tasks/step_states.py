@@ -11,6 +11,7 @@ from models.store.operations.finish import Ending
 from runtime.clock import utc_now
 
 ENDED_WELL = {StepState.SUCCESS, StepState.PARTIAL}
+_EMPTY: tuple[object, ...] = (None, "", {})
 
 
 class Script:
@@ -81,7 +82,9 @@ class Script:
         return min(1.0, (done + of_step) / len(self.stories)) if self.stories else 0.0
 
     def _change(self, index: int, **story: Any) -> None:
-        self.stories[index] = {**self.stories[index], **story}
+        changed = {**self.stories[index], **story}
+        # Stored with each operation: what is empty would be a third of it.
+        self.stories[index] = {key: one for key, one in changed.items() if one not in _EMPTY}
 
 
 def _stories(steps: tuple[StepModel, ...], earlier: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -96,7 +99,7 @@ def _stories(steps: tuple[StepModel, ...], earlier: list[dict[str, Any]]) -> lis
         fresh = {
             "name": step.name,
             "state": StepState.WAITING,
-            "repeatable": step.spec is None or step.spec.repeatable,
+            **({} if step.spec is None or step.spec.repeatable else {"repeatable": False}),
         }
         stories.append(succeeded[step.name] if is_beginning else fresh)
     return stories

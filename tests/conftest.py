@@ -55,7 +55,7 @@ def pytest_configure() -> None:
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add `--quick`, for the loop of daily work, and `--both-stores`."""
     parser.addoption("--quick", action="store_true", help="what needs no server but SQLite")
-    both = "what starts processes: on both stores, not on one of them"
+    both = "processes and steps: on both stores, not on one of them"
     parser.addoption("--both-stores", action="store_true", help=both)
 
 

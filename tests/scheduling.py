@@ -1,5 +1,6 @@
 """Which tests run, and which of them one process of the run takes together."""
 
+from collections.abc import Mapping
 from typing import Any
 from zlib import crc32
 
@@ -14,21 +15,32 @@ ON_BOTH = {
     "test_clock", "test_daemons", "test_database", "test_edits", "test_full",
     "test_killed_workers", "test_overlap", "test_production", "test_releases",
 }  # fmt: skip
+# Of the tests in one process, those of what a step does with sources, mail and its time. What they
+# ask the store, the tests of claims, refreshes and publishing ask both.
+ON_EITHER = {
+    "test_refresh_sources", "test_secret_hooks", "test_send_email", "test_send_execsum",
+    "test_subjects", "test_time_box",
+}  # fmt: skip
 STORES = ("sqlite", "postgresql")
 
 
 def is_on_the_other_store(item: pytest.Item) -> bool:
-    """Return whether a test of processes runs on both stores, and this is the one to leave out."""
-    if "tests/acceptance/" not in item.nodeid or not isinstance(item, pytest.Function):
+    """Return whether a test proves the same on either store, and this is the one to leave out."""
+    if not isinstance(item, pytest.Function):
         return False
+    is_of_processes = "tests/acceptance/" in item.nodeid
+    fixture = "store" if is_of_processes else "settings"
     parameters = item.callspec.params if hasattr(item, "callspec") else {}
-    store = parameters.get("store")
-    is_on_either = "store" in item.fixturenames and item.path.stem not in ON_BOTH
-    if store not in STORES or not is_on_either or _names_its_store(item):
+    name = item.path.stem
+    is_on_either = name not in ON_BOTH if is_of_processes else name in ON_EITHER
+    if parameters.get(fixture) not in STORES or not is_on_either or _names_its_store(item):
         return False
-    others = sorted(f"{name}={value}" for name, value in parameters.items() if name != "store")
-    chosen = STORES[crc32(f"{item.originalname} {others}".encode()) % len(STORES)]
-    return store != chosen
+    return bool(parameters[fixture] != _chosen_store(item, fixture, parameters))
+
+
+def _chosen_store(item: pytest.Function, fixture: str, parameters: Mapping[str, object]) -> str:
+    others = sorted(f"{name}={value}" for name, value in parameters.items() if name != fixture)
+    return STORES[crc32(f"{item.originalname} {others}".encode()) % len(STORES)]
 
 
 def _names_its_store(item: pytest.Function) -> bool:

@@ -15,7 +15,7 @@ from views.changes import Author, author_now, pruning
 from views.finding import app_of, find
 from views.installation import Installation
 from views.view import Instant, View
-from views.words import YEAR, daylight_notes, zone_of
+from views.words import YEAR, daylight_notes, rules_in_words, zone_of
 
 
 class PlannedChange(View):
@@ -25,6 +25,8 @@ class PlannedChange(View):
     uid: UUID | None = Field(description="Null for a new action.")
     change: str = Field(description="`created`, `changed` or `unchanged`.")
     revision: int = Field(description="The revision that it would get.")
+    when: tuple[str, ...] = Field(description="The new rule in words.")
+    is_on_events: bool = Field(description="Whether events make it due by the new rule.")
     next_before: tuple[Instant, ...] = Field(description="Next occurrences by the old rule.")
     next_after: tuple[Instant, ...] = Field(description="Next occurrences by the new rule.")
     sent_at_once: tuple[Instant, ...] = Field(
@@ -141,6 +143,8 @@ def _shown(one: plan.PlannedChange, now: datetime, zone: str) -> PlannedChange:
         uid=one.uid,
         change=one.change,
         revision=one.number,
+        is_on_events=one.plan.on_event is not None,
+        when=rules_in_words(one.plan, zone_of(one.plan, zone)),
         next_before=one.before,
         next_after=one.after,
         sent_at_once=one.sent,

@@ -16,6 +16,7 @@ from models.operation import Cause, OperationState
 from models.sql import read_clock
 from models.store import notices, operations
 from models.store.operations import pages
+from models.store.operations.attempts import attempts_of
 from runtime.database import glancing, reading
 from small_apps.store import small_apps
 from views.finding import check_all_apps, find, instant_of, operation_of
@@ -248,7 +249,7 @@ def show(installation: Installation, id: str) -> Operation:
         return Operation(
             **OperationRow.values_of(row),
             zone=row["zone"],
-            attempts=tuple(Attempt(**one) for one in _attempts(connection, row["id"])),
+            attempts=tuple(Attempt(**one) for one in attempts_of(connection, row["id"])),
             notices=tuple(_notice(one) for one in notices.of_operation(connection, row["id"])),
         )
 
@@ -285,10 +286,6 @@ def log(installation: Installation, id: str) -> Log:
 def readable(rows: Sequence[Mapping[str, Any]]) -> tuple[OperationRow, ...]:
     """Return stored operations, but for those with an id that nothing can name."""
     return tuple(OperationRow.of(row) for row in rows if isinstance(row["id"], UUID))
-
-
-def _attempts(connection: sa.Connection, id: UUID) -> list[dict[str, Any]]:
-    return [dict(one) for one in operations.attempts_of(connection, id)]
 
 
 def _notice(row: Mapping[str, Any]) -> Notice:

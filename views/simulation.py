@@ -1,6 +1,6 @@
 """Simulate the daemon's decisions over a range, and check expectations."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -8,12 +8,13 @@ from pathlib import Path
 from pydantic import Field
 
 from models.action import ParseContext, parse_action, plan_of
+from models.action.plan import Plan
 from models.errors import InvalidAction, InvalidDocument, Problem, Refused
 from models.json_text import InvalidJson, read_json
 from models.values import parse_instant
 from runtime.clock import utc_now
 from scheduler.occurrence import BEGINNING
-from scheduler.simulate import SENT, Fate, Simulated, Timetable, busiest, simulate
+from scheduler.simulate import SENT, SUCCESS, Fate, Simulated, Timetable, busiest, simulate
 from scheduler.simulate.assertions import differences
 from scheduler.simulate.expectations import parse_expectations
 from small_apps.document import DEFAULT_APP, SmallAppModel, parse_small_app
@@ -132,11 +133,21 @@ def _counts(fates: Sequence[Fate]) -> dict[str, int]:
 def _notes(actions: Sequence[Simulated], begin: datetime, end: datetime) -> tuple[str, ...]:
     found = []
     for one in actions:
-        if one.plan.on_event is not None:
+        if one.plan.watched is not None:
+            found.append(_note_of_end(one.name, one.plan, {other.name for other in actions}))
+        elif one.plan.on_event is not None:
             found.append(f"{one.name}: is due by events, which no simulation knows")
         moved = daylight_notes(one.plan, begin - SECOND, end - SECOND)
         found += [f"{one.name}: {note}" for note in moved]
     return tuple(found)
+
+
+def _note_of_end(name: str, plan: Plan, simulated: Collection[str]) -> str:
+    if plan.watched not in simulated:
+        return f'{name}: is due by ends of "{plan.watched}", which is not simulated'
+    ends = () if plan.on_event is None else plan.on_event.ends
+    never = "" if SUCCESS in ends else f", and never ends as {' or '.join(ends)}"
+    return f'{name}: each operation of "{plan.watched}" is taken to succeed when it is sent{never}'
 
 
 def _differences(

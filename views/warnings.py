@@ -12,6 +12,7 @@ from minutehand.steps import SmallApp
 from models.action import ScheduledActionModel
 from models.action.recipients import EVERYBODY, RecipientFilterModel
 from models.action.warnings import KnownNames, warnings_of
+from models.store import actions as store
 from models.store.people import users
 from models.store.people.users import User
 from small_apps.document import SmallAppModel
@@ -37,6 +38,10 @@ def action_warnings(
         permissions=names["permissions"],
     )
     keeps = _keeping(people)
+    watched = {name for one in models if (name := one.when.watched) is not None}
+    if watched:
+        there = store.names_among(connection, app.id, watched)
+        known = replace(known, actions=there | {model.name for model in models})
     return [
         tuple(warnings_of(model, replace(known, kept_recipients=_kept(model, keeps))))
         for model in models

@@ -125,14 +125,16 @@ def _place(trigger: SolarTrigger) -> str:
 
 def _event(trigger: EventTrigger) -> str:
     """Return an event and its delay in words: `7 days 30 seconds after instance.user.last_seen`."""
-    delay = trigger_delay(trigger)
+    delay, event = trigger_delay(trigger), trigger.event
+    if trigger.watched is not None:
+        event = f'"{trigger.watched}" ends as {" or ".join(trigger.ends)}'
     if not delay.months and not delay.exact:
-        return f"on {trigger.event}"
+        return f"on {event}" if trigger.watched is None else f"when {event}"
     counts = {"year": delay.months // 12, "month": delay.months % 12}
     parts = [f"{n} {unit}{'s' if n > 1 else ''}" for unit, n in counts.items() if n]
     parts += [span_in_words(delay.exact)] if delay.exact else []
     zone = f", {trigger.zone}" if delay.months else ""
-    return f"{' '.join(parts)} after {trigger.event}{zone}"
+    return f"{' '.join(parts)} after {event}{zone}"
 
 
 def daylight_notes(plan: Plan, since: datetime, until: datetime) -> tuple[str, ...]:

@@ -31,7 +31,9 @@ def described(one: Upcoming, warnings: tuple[str, ...] = ()) -> Iterator[str]:
 
 
 def _upcoming(one: Upcoming) -> Iterator[str]:
-    if one.next or not one.is_about_users:
+    if not one.next and one.after is not None:
+        yield "  nothing is due yet: it waits for the next end"
+    elif one.next or not one.is_about_users:
         yield from _occurrences(Occurrences(one.next))
     else:
         yield "  no user is due yet"
@@ -59,6 +61,8 @@ def _action(one: Action) -> Iterator[Line]:
     for key in COUNTS:
         yield f"{key:<16} {getattr(one, key)}"
     yield from described(one)
+    if one.dependants:
+        yield f"  then {', '.join(other.name for other in one.dependants)}"
     yield json.dumps(one.document, indent=2, ensure_ascii=False)
     for run in one.operations:
         yield f"{instant(run.occurrence_at)}  {run.state:<9} {run.id}"

@@ -25,12 +25,19 @@ def _change(one: PlannedChange) -> Iterator[str]:
     if one.change == "changed":
         yield from _next("before", one.next_before, one.zone)
     if one.change != "unchanged":
-        yield from _next("after ", one.next_after, one.zone)
+        yield from _after(one)
     for at in one.sent_at_once:
         yield f"  at once by the old rule  {in_zone(at, one.zone)} {one.zone}   {instant(at)}"
     if one.missed:
         yield f"  missed by the old rule   {one.missed}"
     yield from (f"  {note}" for note in one.daylight_saving)
+
+
+def _after(one: PlannedChange) -> Iterator[str]:
+    if one.is_on_events:
+        yield from (f"  after   {rule}" for rule in one.when)
+    else:
+        yield from _next("after ", one.next_after, one.zone)
 
 
 def _next(word: str, instants: Sequence[datetime], zone: str) -> Iterator[str]:

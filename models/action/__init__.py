@@ -56,11 +56,13 @@ class ScheduledActionModel(Document):
     def contradictions(cls, raw: Mapping[str, Any], reading: Reading, /) -> list[InitErrorDetails]:
         """Return the fault of a sending step without recipients.
 
-        An event action needs none: it sends to its subject.
+        An action on users' events needs none: it sends to its subject.
         """
         sending = sending_steps(raw.get("operations"), reading.steps)
         when, recipients = raw.get("when"), raw.get("recipients", {})
-        is_event = isinstance(when, Mapping) and ("on" in when or "after" in when)
+        is_event = isinstance(when, Mapping) and any(
+            key in when and not isinstance(when[key], Mapping) for key in ("on", "after")
+        )
         is_empty = isinstance(recipients, Mapping) and not any(
             recipients.get(key) for key in ("users", "groups")
         )

@@ -16,6 +16,7 @@ from cron.zone import zone_named
 from models.action.recipients import RecipientFilterModel
 from models.celery_task import HandOver
 from models.durations import format_span, parse_delay
+from models.events import ended_action
 from models.job import Job
 
 CatchUp = Literal["latest", "all"]
@@ -87,7 +88,8 @@ class EventTrigger:
     """Due `delay` (ISO 8601, PT0S at the event) after each such event of a user in `subjects`.
 
     `zone` is that of the delay's years and months, None without any. The clock alone makes nothing
-    due.
+    due. With `ends`, the event is the end of another action's operation in one of these states,
+    about a user or about none.
     """
 
     event: str
@@ -95,7 +97,13 @@ class EventTrigger:
     zone: str | None
     look_back: timedelta
     subjects: RecipientFilterModel = EVERYBODY_ACTIVE
+    ends: tuple[str, ...] = ()
     kind: Literal["event"] = "event"
+
+    @property
+    def watched(self) -> str | None:
+        """The name of the action whose operations end; None for an event of users."""
+        return ended_action(self.event) if self.ends else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +165,11 @@ class Plan:
     def on_event(self) -> EventTrigger | None:
         """The only trigger of an event action; None for actions due by the clock."""
         return next((one for one in self.triggers if isinstance(one, EventTrigger)), None)
+
+    @property
+    def watched(self) -> str | None:
+        """The name of the action whose ends make this one due, or None."""
+        return None if self.on_event is None else self.on_event.watched
 
     @property
     def closed(self) -> tuple[Closed, ...]:

@@ -33,6 +33,7 @@ class KnownNames:
     templates: Collection[str] | None = None
     design: Collection[str] | None = None
     permissions: Collection[str] | None = None
+    actions: Collection[str] | None = None
     kept_recipients: int | None = None
 
 
@@ -42,6 +43,7 @@ def warnings_of(action: ScheduledActionModel, known: KnownNames) -> list[str]:
         unknown = [
             *_unknown_recipients(action, known),
             *_unknown_names(action, known),
+            *_unknown_action(action, known),
         ]
     return [
         *unknown,
@@ -83,6 +85,12 @@ def _unknown_recipients(action: ScheduledActionModel, known: KnownNames) -> Iter
     if known.groups is not None:
         groups = [group for group in action.recipients.groups if group != EVERYBODY]
         yield from _unknown("recipients.groups", "group", groups, known.groups)
+
+
+def _unknown_action(action: ScheduledActionModel, known: KnownNames) -> Iterator[str]:
+    watched = action.when.watched
+    if watched is not None and known.actions is not None:
+        yield from _unknown("when", "action", [watched], known.actions)
 
 
 def _unknown_names(action: ScheduledActionModel, known: KnownNames) -> Iterator[str]:

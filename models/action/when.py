@@ -36,7 +36,17 @@ from models.action.remedies import as_rule, shorter_than_a_tick
 from models.action.schedule import leaves_some
 from models.document import Document
 from models.durations import format_span, parse_span
-from models.events import AfterEventModel, OnEventModel
+from models.events import (
+    AT_ONCE,
+    AfterEndModel,
+    AfterEventModel,
+    DelayedRule,
+    EventRule,
+    OnEndModel,
+    OnEventModel,
+    ended_action,
+    has_calendar_part,
+)
 from models.parsing import Reading, meant_by, reading_of
 from models.problems import line_error, line_errors, listed, nearest, raise_all, segment
 from models.values import (
@@ -229,7 +239,10 @@ KINDS: Mapping[str, type[Document]] = {
     "after": AfterEventModel,
 }
 ALONE = ("every", "on", "after")
-Rule = CronModel | DueDateModel | IntervalModel | SolarModel | OnEventModel | AfterEventModel
+# The same keys with an object: the end of another action's operation.
+ENDS_OF_ACTIONS: Mapping[str, type[Document]] = {"on": OnEndModel, "after": AfterEndModel}
+OfEvents = OnEventModel | AfterEventModel | OnEndModel | AfterEndModel
+Rule = CronModel | DueDateModel | IntervalModel | SolarModel | OfEvents
 
 
 class WhenModel(BaseModel):
@@ -243,7 +256,18 @@ class WhenModel(BaseModel):
     @property
     def is_event(self) -> bool:
         """Whether the action is due on or after an event."""
-        return any(isinstance(rule, OnEventModel | AfterEventModel) for rule in self.rules)
+        return any(isinstance(rule, EventRule) for rule in self.rules)
+
+    @property
+    def is_about_users(self) -> bool:
+        """Whether the action is due on or after an event of users."""
+        return any(isinstance(rule, EventRule) and not rule.ends for rule in self.rules)
+
+    @property
+    def watched(self) -> str | None:
+        """The name of the action whose ends make this one due, or None."""
+        events = (rule.event for rule in self.rules if isinstance(rule, EventRule))
+        return next((ended_action(event) for event in events), None)
 
     @property
     def every(self) -> timedelta | None:
@@ -264,7 +288,7 @@ class WhenModel(BaseModel):
         """
         return tuple(
             _event_trigger(rule, look_back, subjects or RecipientFilterModel())
-            if isinstance(rule, OnEventModel | AfterEventModel)
+            if isinstance(rule, EventRule)
             else rule.trigger(look_back)
             for rule in self.rules
         )
@@ -285,17 +309,18 @@ class WhenModel(BaseModel):
 
 
 def _event_trigger(
-    rule: OnEventModel | AfterEventModel,
+    rule: EventRule,
     look_back: timedelta | None,
     subjects: RecipientFilterModel,
 ) -> EventTrigger:
     return EventTrigger(
         event=rule.event,
-        delay=rule.delay if isinstance(rule, AfterEventModel) else format_span(NOTHING),
+        delay=rule.delay if isinstance(rule, DelayedRule) else AT_ONCE,
         # A zone beside an exact delay has no effect.
-        zone=rule.timezone if isinstance(rule, AfterEventModel) and rule.delay_parts[0] else None,
+        zone=rule.timezone if isinstance(rule, DelayedRule) and has_calendar_part(rule) else None,
         look_back=look_back or EVENT_LOOK_BACK,
         subjects=subjects,
+        ends=rule.ends,
     )
 
 
@@ -338,9 +363,14 @@ def _read_rule(value: object, info: ValidationInfo) -> Document:
         raise ValueError(f"has two kinds, {listed(kinds)}; keep one, or make another action")
     if not kinds:
         raise ValueError(_no_kind(raw))
-    rule = KINDS[kinds[0]].model_validate(raw, context=info.context)
+    rule = _model_of(kinds[0], raw).model_validate(raw, context=info.context)
     _check_leaves_some(rule, reading_of(info).now)
     return rule
+
+
+def _model_of(kind: str, raw: Mapping[str, object]) -> type[Document]:
+    is_end = kind in ENDS_OF_ACTIONS and isinstance(raw[kind], Mapping)
+    return ENDS_OF_ACTIONS[kind] if is_end else KINDS[kind]
 
 
 def _check_leaves_some(rule: Document, now: datetime | None) -> None:

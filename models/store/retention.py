@@ -12,6 +12,7 @@ from models.sql import database_now, read_clock, stands_in
 from models.store.ticks import EVENTS_DECIDED, instant_fact
 from models.tables import (
     action_cursor,
+    action_ends,
     action_state,
     actions,
     attempts,
@@ -44,6 +45,7 @@ def prune_operations(
         action_cursor.c.watermark.is_(None),
         ~actions.c.active,
     )
+    is_of_event = operations.c.subject.is_not(None) | operations.c.event_at.is_not(None)
     is_being_filled = sa.exists().where(
         backfills.c.action_uid == operations.c.action_uid,
         stands_in(backfills.c.state, {"active"}),
@@ -63,8 +65,8 @@ def prune_operations(
             sa.not_(is_being_filled),
             sa.or_(
                 actions.c.deleted_at.is_not(None),
-                sa.and_(operations.c.subject.is_(None), decided),
-                sa.and_(operations.c.subject.is_not(None), _is_out_of_sight(connection)),
+                sa.and_(sa.not_(is_of_event), decided),
+                sa.and_(is_of_event, _is_out_of_sight(connection)),
             ),
         )
         .limit(limit)
@@ -104,6 +106,34 @@ def prune_events(connection: sa.Connection, small_app_id: int, age: timedelta, l
     Those are of the small app's actions, paused ones included. If a plan is broken, all events
     stay.
     """
+    kept_for = _kept_for(connection, small_app_id, age)
+    if kept_for is None:
+        return 0
+    key = sa.tuple_(events.c.event, events.c.id)
+    of_app = events.c.small_app_id == small_app_id
+    old = sa.select(events.c.event, events.c.id).where(
+        of_app, events.c.occurred_at < database_now(-kept_for)
+    )
+    return connection.execute(sa.delete(events).where(of_app, key.in_(old.limit(limit)))).rowcount
+
+
+def prune_ends(connection: sa.Connection, small_app_id: int, age: timedelta, limit: int) -> int:
+    """Delete ends of operations that raised events, as `prune_events` deletes custom events."""
+    kept_for = _kept_for(connection, small_app_id, age)
+    if kept_for is None:
+        return 0
+    its = action_ends.c
+    old = (
+        sa.select(its.action_uid, its.operation_id, its.state)
+        .where(its.small_app_id == small_app_id, its.ended_at < database_now(-kept_for))
+        .limit(limit)
+    )
+    key = sa.tuple_(its.action_uid, its.operation_id, its.state)
+    return connection.execute(sa.delete(action_ends).where(key.in_(old))).rowcount
+
+
+def _kept_for(connection: sa.Connection, small_app_id: int, age: timedelta) -> timedelta | None:
+    """Return how long the events of a small app are kept; None for ever."""
     plans = sa.select(actions.c.plan).where(
         actions.c.small_app_id == small_app_id, actions.c.event.is_not(None)
     )
@@ -111,17 +141,11 @@ def prune_events(connection: sa.Connection, small_app_id: int, age: timedelta, l
     waits = []
     for plan in connection.scalars(plans):
         if isinstance(plan, Broken):
-            return 0
+            return None
         waits.append(_longest_wait(plan))
     if waits and behind_s is None:
-        return 0
-    kept_for = age + max(waits, default=timedelta(0)) + timedelta(seconds=behind_s or 0)
-    key = sa.tuple_(events.c.event, events.c.id)
-    of_app = events.c.small_app_id == small_app_id
-    old = sa.select(events.c.event, events.c.id).where(
-        of_app, events.c.occurred_at < database_now(-kept_for)
-    )
-    return connection.execute(sa.delete(events).where(of_app, key.in_(old.limit(limit)))).rowcount
+        return None
+    return age + max(waits, default=timedelta(0)) + timedelta(seconds=behind_s or 0)
 
 
 def _longest_wait(plan: Plan) -> timedelta:

@@ -21,10 +21,13 @@ from models.store.actions import cursors
 from models.store.operations.outbox import Message
 from models.stored import document_in
 from runtime.database import reading
+from scheduler.changes.circles import check_circles
 from scheduler.changes.deletion import delete
+from scheduler.changes.dependencies import follow_name
 from scheduler.changes.revisions import (
     Revision,
     decide_until,
+    dependencies_of,
     not_ahead,
     restart,
     revision_of,
@@ -105,6 +108,7 @@ def create_all(
         now = read_clock(connection)
         drafts = Drafts(documents, nothing, revisions, since)
         _validate_again(connection, drafts, nothing, author, now)
+        _check_circles(connection, author.small_app.id, nothing, revisions)
         return _insert_all(connection, revisions, author, now)
 
 
@@ -128,6 +132,7 @@ def apply_all(
         now = read_clock(connection)
         drafts = Drafts(documents, seen, revisions, since)
         _validate_again(connection, drafts, rows, author, now)
+        _check_circles(connection, author.small_app.id, rows, revisions)
         changes, messages = _store(connection, rows, revisions, author, now)
     send_reserved(engine, messages)
     return changes
@@ -255,6 +260,7 @@ def _edit(
     now = read_clock(connection)
     context = contexts_of(connection, [row], author, now)[0]
     revision = revision_of(document, context, author.name)
+    _check_circles(connection, row.small_app_id, [row], [revision])
     return _revise(connection, row, revision, author, now)
 
 
@@ -273,11 +279,20 @@ def _revise(
     row = not_ahead(connection, row, now)
     if row.set_aside is None:
         recorded += decide_until(connection, row, now)
+    if name != row.name:
+        recorded += follow_name(connection, row, name, author, now)
     number = row.revision + 1
     actions.replace(connection, uid, number, dict(revision.columns), now)
     restart(connection, row, revision.plan, now)
     _audit(connection, author, "change", {uid: name})
     return _changed(uid, revision, Change.CHANGED, number), recorded.messages
+
+
+def _check_circles(
+    connection: sa.Connection, small_app_id: int, rows: Rows, revisions: Sequence[Revision]
+) -> None:
+    changes = dependencies_of(rows, revisions)
+    check_circles(connection, small_app_id, changes, holds=True)
 
 
 def check_name(connection: sa.Connection, row: Stored, name: str) -> None:

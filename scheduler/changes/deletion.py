@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from models.errors import NotFound, Refused
 from models.sql import read_clock
-from models.store import audit
+from models.store import actions, audit
 from models.store.actions import cursors, deletion
 from models.store.operations import backfills, unstarted
 from runtime.database import give_way
@@ -22,6 +22,7 @@ from small_apps.store import small_apps
 
 AT_ONCE = 200
 MOST_IN_VAIN = 3
+MOST_NAMED = 3
 GONE = "the action was deleted"
 
 
@@ -36,13 +37,28 @@ class Deleted:
 def delete(engine: sa.Engine, uid: UUID, author: ChangeContext) -> int:
     """Delete an action softly; return how many unstarted operations were cancelled.
 
-    Occurrences due before are recorded and cancelled as well; running operations go on.
+    Occurrences due before are recorded and cancelled as well; running operations go on. Raises
+    Refused if another action depends on it.
     """
     with engine.begin() as connection:
+        _check_dependants(connection, uid)
         deleted = _delete(connection, [uid], author)
     if not deleted.names:
         raise NotFound(f"action {uid} was deleted")
     return deleted.cancelled
+
+
+def _check_dependants(connection: sa.Connection, uid: UUID) -> None:
+    row = cursors.read(connection, uid)
+    if row is None or row.deleted_at is not None:
+        return
+    found = actions.dependants(connection, row.small_app_id, row.name, limit=MOST_NAMED)
+    if found:
+        names = ", ".join(repr(one.name) for one in found)
+        raise Refused(
+            f"{row.name!r} cannot be deleted: {names} would never be due again; change or delete "
+            "what depends on it first"
+        )
 
 
 def _delete(connection: sa.Connection, uids: Sequence[UUID], author: ChangeContext) -> Deleted:

@@ -14,8 +14,9 @@ from models.fingerprint import str_to_uuid
 from models.store import actions
 from models.store.actions import cursors
 from scheduler.changes.change import Change, check_name, rows_named
+from scheduler.changes.circles import check_circles
 from scheduler.changes.pending import edit_of
-from scheduler.changes.revisions import Revision, action_ref
+from scheduler.changes.revisions import Revision, action_ref, dependencies_of
 from scheduler.changes.validation import ChangeContext, Stored, contexts_of, revisions_of
 from scheduler.events import decide as events
 from scheduler.occurrence import decide, next_occurrences, occurrences_between
@@ -89,6 +90,8 @@ def _planned(
     now: datetime,
 ) -> list[PlannedChange]:
     revisions = revisions_of(documents, contexts_of(connection, rows, author, now), author)
+    changes = dependencies_of(rows, revisions)
+    check_circles(connection, author.small_app.id, changes, holds=False)
     pairs = zip(rows, revisions, strict=True)
     return [
         _created(revision, now)

@@ -2,6 +2,7 @@
 
 import json
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -25,6 +26,7 @@ from models.parsing import LEAST_TICK
 from models.store import actions, clock_steps
 from models.store.actions import cursors
 from runtime.database import DATABASE_AWAY
+from scheduler.changes.circles import Dependency, check_circles
 from scheduler.events.decide import Window, on_its_way_since
 from scheduler.events.decide import decide_until as decide_events_until
 from scheduler.occurrence import decide
@@ -171,7 +173,21 @@ def revision_edited(
     connection: sa.Connection, row: sa.Row[Any], edited_at: datetime, steps: Steps
 ) -> Revision:
     """Return the revision that an edit by plain SQL makes; raises as `adopt_edit`."""
-    return revision_of(*_edited(connection, row, edited_at, steps), "plain SQL")
+    revision = revision_of(*_edited(connection, row, edited_at, steps), "plain SQL")
+    changes = dependencies_of([row], [revision])
+    # A tick that waited for others' changes could wait for ever.
+    check_circles(connection, row.small_app_id, changes, holds=False)
+    return revision
+
+
+def dependencies_of(
+    rows: Sequence[sa.Row[Any] | None], revisions: Sequence[Revision]
+) -> list[Dependency]:
+    """Return what actions will depend on by their next revisions; a new action has no row."""
+    return [
+        Dependency(None if row is None else row.name, one.columns["name"], one.plan.watched)
+        for row, one in zip(rows, revisions, strict=True)
+    ]
 
 
 def settle(

@@ -10,9 +10,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from functools import lru_cache
+from typing import Protocol
 
 from cron.zone import END, Stretch, zone_named
 from models.action.plan import EventTrigger, Plan
+from models.action.recipients import RecipientUser
 from models.durations import format_span, parse_delay
 from models.zones import instant_of
 
@@ -76,6 +78,23 @@ def delay_of(delay: str, zone: str | None) -> Delay:
 def trigger_delay(trigger: EventTrigger) -> Delay:
     """Return a trigger's delay; raises like `delay_of`."""
     return delay_of(trigger.delay, trigger.zone)
+
+
+class Event(RecipientUser, Protocol):
+    """An event of a user, or of none (`id` empty); an operation's end has its state."""
+
+    @property
+    def state(self) -> str | None: ...
+
+
+def counts(trigger: EventTrigger, event: Event) -> bool:
+    """Return whether an event of a trigger's range makes its action due.
+
+    An operation has to end in a state that the trigger names; its filter selects the users.
+    """
+    if trigger.ends and event.state not in trigger.ends:
+        return False
+    return not event.id or trigger.subjects.counts(event)
 
 
 def is_within(plan: Plan, at: datetime) -> bool:

@@ -17,7 +17,7 @@ from models.store import operations, ticks
 from models.store.operations.outbox import Message
 from models.store.people import events
 from models.store.people.events import Happened, Range
-from scheduler.events import Delay, is_within, trigger_delay
+from scheduler.events import Delay, counts, is_within, trigger_delay
 from scheduler.occurrence import MOST_MISSED_SHOWN, TOO_LATE, MissedSpan
 from scheduler.record import ActionRef, Recorded, operation_row, span_row, within_limit
 
@@ -70,10 +70,9 @@ class Occurrence:
     def row(self) -> dict[str, Any]:
         """Return its operation: pending, or missed if it is too late."""
         one = self.watched
-        row = operation_row(
-            one.action, one.plan, self.id, self.due_at, by_action(one.action.name, Cause.EVENT)
-        ) | {
-            "subject": self.event.id,
+        by = by_action(one.action.name, Cause.EVENT, one.trigger.watched)
+        row = operation_row(one.action, one.plan, self.id, self.due_at, by) | {
+            "subject": self.event.subject,
             "event_id": self.event.event_id,
             "event_at": self.event.at,
             # Overlap applies only to occurrences of the clock.
@@ -264,6 +263,8 @@ def _occurrences(
     for one in sharing:
         if due_at is None or not one.since < due_at <= now:
             continue
-        if is_within(one.plan, due_at) and one.trigger.subjects.counts(event):
-            text = fingerprint(one.action.uid, due_at, subject=event.id, event_id=event.event_id)
+        if is_within(one.plan, due_at) and counts(one.trigger, event):
+            text = fingerprint(
+                one.action.uid, due_at, subject=event.subject, event_id=event.event_id
+            )
             yield Occurrence(one, due_at, event, str_to_uuid(text))

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from models.action.plan import EventTrigger, Plan
 from models.store.people import events
 from models.store.people.events import Happened, Range
-from scheduler.events import is_within, trigger_delay
+from scheduler.events import counts, is_within, trigger_delay
 
 # Read one after the other, until enough users are found.
 HORIZONS = tuple(timedelta(days=days) for days in (0, 1, 7, 31, 366, 3_660))
@@ -18,19 +18,21 @@ MOST_READ = 200
 
 def next_due(
     connection: sa.Connection, small_app_id: int, plan: Plan, now: datetime, count: int
-) -> list[tuple[datetime, str]]:
+) -> list[tuple[datetime, str | None]]:
     """Return up to `count` users with the instants after `now` at which they are due, ascending.
 
-    Only the first 200 events of each span are read: a filter that keeps few users may show fewer.
+    An operation's end may be about no user. Only the first 200 events of each span are read: a
+    filter that keeps few users may show fewer.
     """
     trigger = plan.on_event
     if trigger is None:
         return []
-    found: list[tuple[datetime, str]] = []
+    found: list[tuple[datetime, str | None]] = []
     for since, until in pairwise(HORIZONS):
         if len(found) < count:
             window = (now + since, now + until)
-            found += sorted(_due_in(connection, small_app_id, plan, trigger, window))
+            due = _due_in(connection, small_app_id, plan, trigger, window)
+            found += sorted(due, key=lambda one: (one[0], one[1] or ""))
     return found[:count]
 
 
@@ -53,17 +55,17 @@ def _due_in(
     plan: Plan,
     trigger: EventTrigger,
     window: tuple[datetime, datetime],
-) -> list[tuple[datetime, str]]:
+) -> list[tuple[datetime, str | None]]:
     since, until = window
     delay = trigger_delay(trigger)
-    found: list[tuple[datetime, str]] = []
+    found: list[tuple[datetime, str | None]] = []
     for begin, end in delay.instants(since, until):
         asked = Range(0, small_app_id, trigger.event, begin, end)
         for one in _read(connection, asked, trigger):
             due_at = delay.due(one.at)
             is_due = due_at is not None and since < due_at <= until and is_within(plan, due_at)
-            if due_at and is_due and trigger.subjects.counts(one):
-                found.append((due_at, one.id))
+            if due_at and is_due and counts(trigger, one):
+                found.append((due_at, one.subject))
     return found
 
 

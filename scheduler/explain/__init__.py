@@ -34,7 +34,7 @@ from scheduler.explain.explanation import (
     span_in_words,
 )
 from scheduler.explain.of_events import of_event
-from scheduler.explain.operation_text import ended, runs, sends_again, waits
+from scheduler.explain.operation_text import ended, made_due, runs, sends_again, waits
 from scheduler.occurrence import foretold, has_occurrence, is_known_to, missed_reason, neighbours
 
 __all__ = ["Explanation", "explain"]
@@ -90,7 +90,13 @@ def _is_due(asked: Asked, row: sa.RowMapping) -> bool:
 
 def _shown(asked: Asked, row: sa.RowMapping) -> dict[str, Any]:
     shown = {key: row[key] for key in ("id", "state", "subject", "triggerer", "revision")}
-    return shown | {"text": _text(asked, row)}
+    return shown | {"text": _text(asked, row) + made_due(row, _watched(asked))}
+
+
+def _watched(asked: Asked) -> str | None:
+    revision = asked.known.revision
+    plan = None if revision is None else revision["plan"]
+    return plan.watched if isinstance(plan, Plan) else None
 
 
 def _text(asked: Asked, row: sa.RowMapping) -> str:

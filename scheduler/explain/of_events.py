@@ -93,6 +93,10 @@ def _ended(asked: Asked, plan: Plan) -> tuple[datetime, str] | None:
 
 def _no_user(asked: Asked, plan: Plan) -> Explanation:
     event = "" if plan.on_event is None else plan.on_event.event
+    if plan.watched is not None and plan.on_event is not None:
+        ended = " or ".join(plan.on_event.ends)
+        text = f'no operation of "{plan.watched}" ended as {ended} that makes it due then'
+        return asked.answer(NOT_AN_OCCURRENCE, text)
     text = f"no user was due then: {event} makes it due, for each user at a different instant"
     span = asked.known.span
     if span is not None and event == LAST_SEEN:
@@ -115,7 +119,7 @@ def _due_then(asked: Asked, plan: Plan) -> list[str]:
     before = asked.instant - ONE_SECOND
     watched = Watched(_subject(asked), plan, trigger, before, before)
     found = {
-        one.event.id
+        one.event.subject or f"the end of operation {one.event.event_id}"
         for some in undecided(asked.connection, [watched], asked.instant)
         for one in some
     }

@@ -20,6 +20,14 @@ def ended(row: Row) -> str:
     return text + _attempts(row)
 
 
+def made_due(row: Row, watched: str | None) -> str:
+    """Return which end made an operation due; `watched` is the name of the action that ended."""
+    if watched is None or row["event_at"] is None:
+        return ""
+    id, _, state = (row["event_id"] or "").partition(" ")
+    return f'; due after "{watched}" {_ENDED.get(state, state)} at {_at(row["event_at"])} ({id})'
+
+
 def runs(row: Row, now: datetime, lease: timedelta) -> str:
     """Return the progress of a running operation, and whether its worker is silent for `lease`."""
     text = f"has been running since {_at(row['started_at'])} on {row['worker']}"
@@ -134,4 +142,10 @@ def _not_run(row: Row) -> str:
     return f"{word} at {_at(row['finished_at'])}{_because(row)}"
 
 
+_ENDED = {
+    "success": "succeeded",
+    "partial": "succeeded in part",
+    "failed": "failed",
+    "handed_over": "was handed over",
+}
 _RAN = frozenset({"success", "partial", "failed", "cancelled"})

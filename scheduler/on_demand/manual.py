@@ -146,6 +146,9 @@ def _check_subject(
         if subject is not None:
             raise Refused(f"{row.name!r} is not due on events", Hint("run it without --user"))
         return
+    if subject is None and trigger.watched is not None:
+        # Whether it is about a user depends on the operation that ended.
+        return
     if subject is None:
         raise Refused(
             f"{row.name!r} is due on {trigger.event} and needs a user",

@@ -1,18 +1,22 @@
 """Run the decisions of the tick on a virtual clock: pure."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from heapq import heappop, heappush
+from itertools import chain, count
 from uuid import UUID
 
 from models.action.plan import Plan
 from models.fingerprint import str_to_uuid
-from scheduler.occurrence import Decision, decide, next_occurrence
+from models.operation import OperationState
+from scheduler.events import is_within, trigger_delay
+from scheduler.occurrence import TOO_LATE, Decision, decide, next_occurrence
 
 MINUTE = timedelta(minutes=1)
 SECOND = timedelta(seconds=1)
+SUCCESS = OperationState.SUCCESS.value
 SENT = "sent"
 MISSED = "missed"
 # The daemon was down from the occurrence to the end of the simulation.
@@ -88,8 +92,65 @@ def simulate(
 ) -> Iterator[Fate]:
     """Yield the outcome of every occurrence in (since, until], tick by tick.
 
-    Actions were created at `since`. Ticks with nothing due are skipped.
+    Actions were created at `since`. Ticks with nothing due are skipped. What is sent counts as
+    ended in success at once: it makes those due that depend on it.
     """
+    fates = _by_the_clock(actions, since, until, timetable)
+    dependants = _dependants(actions)
+    if not dependants:
+        yield from fates
+        return
+    # By tick; those of one tick in the order in which they were found.
+    waiting: list[tuple[datetime, int, Fate]] = []
+    numbers = count()
+    for one in chain(fates, [None]):
+        if one is not None:
+            heappush(waiting, (one.decided_at, next(numbers), one))
+        while waiting and (one is None or waiting[0][0] < one.decided_at):
+            fate = heappop(waiting)[-1]
+            yield fate
+            for then in _made_due(fate, dependants, until, timetable):
+                heappush(waiting, (then.decided_at, next(numbers), then))
+
+
+def _dependants(actions: Sequence[Simulated]) -> dict[str, list[Simulated]]:
+    """Return the actions that success of another one makes due, by its name."""
+    found: dict[str, list[Simulated]] = {}
+    for one in actions:
+        trigger = one.plan.on_event
+        if one.plan.active and trigger and trigger.watched and SUCCESS in trigger.ends:
+            found.setdefault(trigger.watched, []).append(one)
+    return found
+
+
+def _made_due(
+    fate: Fate,
+    dependants: Mapping[str, Sequence[Simulated]],
+    until: datetime,
+    timetable: Timetable,
+) -> Iterator[Fate]:
+    """Yield the outcomes that an operation's success at its sending has for its dependants."""
+    if fate.fate != SENT:
+        return
+    for one in dependants.get(fate.action.name, ()):
+        trigger = one.plan.on_event
+        due = None if trigger is None else trigger_delay(trigger).due(fate.decided_at)
+        if trigger is None or due is None or due > until or not is_within(one.plan, due):
+            continue
+        # It ends after its tick: a later one decides.
+        at = timetable.first_tick(max(due, fate.decided_at + SECOND))
+        is_late = timetable.ends_outage(at) and at - due >= trigger.look_back
+        if at > timetable.on_grid(until) and timetable.ends_outage(at):
+            yield Fate(one, due, due, 1, UNDECIDED, "the daemon is down", until)
+        elif is_late:
+            yield Fate(one, due, due, 1, MISSED, TOO_LATE, at)
+        else:
+            yield Fate(one, due, due, 1, SENT, "", at)
+
+
+def _by_the_clock(
+    actions: Sequence[Simulated], since: datetime, until: datetime, timetable: Timetable
+) -> Iterator[Fate]:
     agenda: list[Entry] = []
     for number, action in enumerate(actions):
         following = next_occurrence(action.plan, action.uid, since)
@@ -123,17 +184,17 @@ def _fates(action: Simulated, decision: Decision, at: datetime, until: datetime)
 
 def _undecided(action: Simulated, watermark: datetime, until: datetime) -> Iterator[Fate]:
     """Yield the occurrences that no tick decides, as one fate."""
-    count, ends = 0, []
+    found, ends = 0, []
     while watermark < until:
         # At most 1,000 of catch-up `all` at a time.
         rest = decide(action.plan, action.uid, watermark, until)
         ends += [*rest.due, *(one.at for one in rest.missed)]
-        count += len(rest.due) + len(rest.missed)
+        found += len(rest.due) + len(rest.missed)
         if rest.missed_span is not None:
             ends.append(rest.missed_span.first_at)
-            count += rest.missed_span.count
+            found += rest.missed_span.count
         watermark = rest.watermark
-    yield Fate(action, min(ends), max(ends), count, UNDECIDED, "the daemon is down", until)
+    yield Fate(action, min(ends), max(ends), found, UNDECIDED, "the daemon is down", until)
 
 
 def busiest(fates: Iterable[Fate], most: int) -> list[tuple[datetime, int]]:

@@ -35,15 +35,23 @@ def overview(connection: sa.Connection, small_app_id: int) -> dict[str, Any]:
     }
 
 
-def names_in(connection: sa.Connection, small_app_id: int) -> dict[str, list[str]]:
-    """Return the names of a small app's groups, domains, templates and documents, by kind."""
+def names_in(
+    connection: sa.Connection, small_app_id: int, most_actions: int = 0
+) -> dict[str, list[str]]:
+    """Return the names of a small app's groups, domains, templates and documents, by kind.
+
+    Also those of its first active `actions`, up to `most_actions`.
+    """
     tables = {"groups": groups, "domains": domains, "templates": templates}
     columns = [(sa.literal(kind), table) for kind, table in tables.items()]
     parts = [
         sa.select(kind.label("kind"), table.c.name).where(table.c.small_app_id == small_app_id)
         for kind, table in (*columns, (app_documents.c.kind, app_documents))
     ]
-    found: dict[str, list[str]] = {kind: [] for kind in (*tables, *KINDS)}
+    if most_actions:
+        first = _active_names(small_app_id, most_actions).subquery("first")
+        parts.append(sa.select(sa.literal("actions"), first.c.name))
+    found: dict[str, list[str]] = {kind: [] for kind in (*tables, *KINDS, "actions")}
     for row in connection.execute(sa.union_all(*parts).order_by("name")):
         found[row.kind].append(row.name)
     return found
@@ -51,13 +59,17 @@ def names_in(connection: sa.Connection, small_app_id: int) -> dict[str, list[str
 
 def active_names(connection: sa.Connection, small_app_id: int, limit: int) -> list[str]:
     """Return the names of up to `limit` user-defined active actions of a small app, in order."""
+    return list(connection.execute(_active_names(small_app_id, limit)).scalars())
+
+
+def _active_names(small_app_id: int, limit: int) -> sa.Select[Any]:
     query = sa.select(actions.c.name).where(
         actions.c.small_app_id == small_app_id,
         actions.c.active,
         actions.c.deleted_at.is_(None),
         actions.c.owner.is_distinct_from(GIVEN),
     )
-    return list(connection.execute(query.order_by(actions.c.name).limit(limit)).scalars())
+    return query.order_by(actions.c.name).limit(limit)
 
 
 def apps_with(connection: sa.Connection, thing: str, name: str, limit: int) -> list[str]:

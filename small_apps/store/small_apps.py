@@ -186,6 +186,15 @@ def settings_of(connection: sa.Connection, small_app_id: int) -> Mapping[str, An
     return found
 
 
+def hold_alone(connection: sa.Connection, small_app_id: int) -> None:
+    """Lock the small app against other changes of it until the transaction ends.
+
+    Operations are recorded meanwhile: they only refer to it.
+    """
+    its = sa.select(small_apps.c.id).where(small_apps.c.id == small_app_id)
+    connection.execute(its.with_for_update(key_share=True))
+
+
 def hold(connection: sa.Connection, small_app_id: int) -> None:
     """Lock the small app against deletion until the transaction ends; NotFound if it is deleted."""
     there = sa.select(small_apps.c.name, small_apps.c.deleted_at)

@@ -18,6 +18,7 @@ from minutehand.steps import SmallApp
 from models.operation import ENDED
 from models.sql import database_now, read_clock
 from models.store import operations as operations_store
+from models.store.operations.attempts import attempts_of
 from models.store.scope import WHOLE_INSTALLATION
 from models.tables import action_cursor, operations, ticks
 from runtime.config import Settings
@@ -203,7 +204,7 @@ class Installation:
     def attempts(self, id: UUID) -> list[tuple[int, str, str | None]]:
         """Return an operation's attempts: number, state, error."""
         with reading(self.engine) as connection:
-            found = operations_store.attempts_of(connection, id)
+            found = attempts_of(connection, id)
         return [(one["attempt"], one["state"], one["error"]) for one in found]
 
     def ticks(self) -> list[sa.RowMapping]:
@@ -285,10 +286,15 @@ class Installation:
         assert self.broker.process is not None
         self.broker.process.send_signal(signal.SIGCONT)
 
-    def repeat_messages(self, queue: str = "minutehand.quick", times: int = 1) -> int:
-        """Put each waiting message into its queue so many times more; return how many wait."""
+    def repeat_messages(
+        self, queue: str = "minutehand.quick", times: int = 1, most: int | None = None
+    ) -> int:
+        """Put each waiting message, or the `most` newest, into its queue `times` times more.
+
+        Return how many wait then.
+        """
         with self.broker.client() as client:
-            for raw in client.lrange(queue, 0, -1):
+            for raw in client.lrange(queue, 0, -1 if most is None else most - 1):
                 for _ in range(times):
                     client.lpush(queue, _again(raw))
             return int(client.llen(queue))

@@ -9,7 +9,7 @@ import minutehand
 from runtime.clock import wait_for
 
 # Between two reads: with none, the reader takes the time of those that publish.
-PAUSE_S = 0.01
+PAUSE_S = 0.05
 
 
 def seen(home: Path) -> dict[str, Any]:

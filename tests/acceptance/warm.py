@@ -2,7 +2,8 @@
 
 A process of its own all the same: a child of the test, in a session of its own, with its own
 environment, folder and end. What it leaves out is the start of Python, which the children of
-`minutehand up`, the agents and the workers of other applications go through in full.
+`minutehand up` (but for pages of the docs), the agents and the workers of other applications go
+through in full.
 """
 
 import ctypes
@@ -21,6 +22,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import IO, Any
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -87,22 +89,23 @@ class Forked:
 class Warm:
     """A process with everything loaded, that forks those that are asked for."""
 
-    def __init__(self) -> None:
-        self._ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with theirs:
-            environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-            command = [sys.executable, "-P", __file__, str(theirs.fileno())]
-            # Nothing of the test's own files is inherited.
-            self._process = subprocess.Popen(
-                command, env=environment, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL
-            )
+    def __init__(
+        self, channel: socket.socket, process: subprocess.Popen[bytes] | None = None
+    ) -> None:
+        self._ours, self._process = channel, process
 
     def start(
         self, command: Sequence[str], environment: Mapping[str, str], folder: Path,
-        streams: tuple[IO[Any], IO[Any]],
+        streams: tuple[IO[Any], IO[Any]], *, with_children: bool = False,
     ) -> Forked:  # fmt: skip
-        """Fork a process that runs `command`, one of ours; `streams` are its stdout and stderr."""
-        asked = {"command": list(command), "environment": dict(environment), "folder": str(folder)}
+        """Fork a process that runs `command`, one of ours; `streams` are its stdout and stderr.
+
+        With `with_children`, its children of ours are forked too.
+        """
+        asked = {
+            "command": list(command), "environment": dict(environment), "folder": str(folder),
+            "with_children": with_children,
+        }  # fmt: skip
         descriptors = [stream.fileno() for stream in streams]
         socket.send_fds(self._ours, [json.dumps(asked).encode()], descriptors)
         answer = self._ours.recv(64)
@@ -114,7 +117,15 @@ class Warm:
 @lru_cache(maxsize=1)
 def warm() -> Warm:
     """Return this process's own; it ends with us."""
-    return Warm()
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with theirs:
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        command = [sys.executable, "-P", __file__, str(theirs.fileno())]
+        # Nothing of the test's own files is inherited.
+        process = subprocess.Popen(
+            command, env=environment, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL
+        )
+    return Warm(ours, process)
 
 
 def _serve(channel: socket.socket) -> dict[str, Any]:
@@ -163,8 +174,36 @@ def _become(asked: dict[str, Any], descriptors: Sequence[int]) -> dict[str, Any]
     return asked
 
 
-def _run(command: Sequence[str]) -> None:
+def _fork_own_children() -> None:
+    """Let the children of this process, a `minutehand up`, be forked as well.
+
+    By a process that is like it is now: later it has an engine, which a fork must not share.
+    """
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    if os.fork() == 0:
+        ours.close()
+        _run(_serve(theirs))
+        sys.exit()
+    theirs.close()
+    supervisor = importlib.import_module("runtime.supervisor")
+    forking = Warm(ours)
+
+    def start(command: Sequence[str], *, env: Mapping[str, str], **options: Any) -> Any:
+        if not is_warm(command, env):
+            return subprocess.Popen(command, env=env, **options)
+        with open(os.devnull, "wb") as nothing:
+            return forking.start(command, env, Path.cwd(), (nothing, sys.stderr))
+
+    supervisor.subprocess = SimpleNamespace(  # type: ignore[attr-defined]
+        Popen=start, DEVNULL=subprocess.DEVNULL
+    )
+
+
+def _run(asked: Mapping[str, Any]) -> None:
     """Run one of our two entries as Python would."""
+    command = asked["command"]
+    if asked["with_children"]:
+        _fork_own_children()
     if command[1] == SERVER:
         sys.argv = list(command[1:])
         runpy.run_path(SERVER, run_name="__main__")
@@ -181,4 +220,4 @@ if __name__ == "__main__":
     # A fork need not look through what is loaded for garbage, neither while it runs nor at its end.
     gc.collect()
     gc.freeze()
-    _run(_serve(socket.socket(fileno=int(sys.argv[1])))["command"])
+    _run(_serve(socket.socket(fileno=int(sys.argv[1]))))

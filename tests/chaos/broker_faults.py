@@ -19,6 +19,9 @@ from tests.chaos.faults import Fault, Later
 
 QUEUES = ("minutehand.quick", "minutehand.heavy")
 
+# In a long storm each repetition would repeat those of the last.
+MOST_REPEATED = 50
+
 
 class BrokerFaults:
     """The faults of one broker."""
@@ -57,7 +60,7 @@ class BrokerFaults:
 
     def _repeat(self) -> None:
         for queue in QUEUES:
-            self.installation.repeat_messages(queue, 2)
+            self.installation.repeat_messages(queue, 2, most=MOST_REPEATED)
 
     def _shuffle(self, fault: Fault) -> None:
         """Deliver the waiting messages in another order."""

@@ -106,12 +106,15 @@ def test_an_interrupted_run_may_overlap_the_next() -> None:
     assert violations(facts) == []
 
 
+# Columns that the facts are made of.
+MORE = {"revisions": ", holds_from", "operations": ", worker, started_at, finished_at"}
+
+
 def test_a_database_is_read_as_stored(tmp_path: Path) -> None:
     facts, database, log = kept(), tmp_path / "facts.db", tmp_path / "log"
     connection = sqlite3.connect(database)
     for table, columns in COLUMNS.items():
-        more = ", holds_from" if table == "revisions" else ""
-        connection.execute(f"CREATE TABLE {table} ({columns}{more})")
+        connection.execute(f"CREATE TABLE {table} ({columns}{MORE.get(table, '')})")
         for row in facts.tables[table]:
             values = [stored(value) for value in row.values()]
             marks = ", ".join("?" * len(values))

@@ -185,7 +185,10 @@ class Terminal:
         """Start a command; ours without its second of imports."""
         if words[0] == "minutehand":
             command = [sys.executable, *OURS, *words[1:]]
-            return warm().start(command, self.environment, self.folder, (output, output))
+            is_up = words[1] == "up"
+            return warm().start(
+                command, self.environment, self.folder, (output, output), with_children=is_up
+            )
         return subprocess.Popen(
             words, cwd=self.folder, env=self.environment, stdout=output, stderr=output
         )

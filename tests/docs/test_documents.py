@@ -41,6 +41,8 @@ def test_each_document_can_be_saved(document: Any) -> None:
         assert parse_expectations(document, {"nightly": "Europe/Paris"}, "UTC")
     elif isinstance(document, list) and "url" in document[0]:
         assert all(map(new_job, document))
+    elif isinstance(document, list) and "operations" in document[0]:
+        assert all(parse_action(one, CONTEXT) for one in document)
     elif isinstance(document, list):
         assert parse_users(document)
     elif "domains" in document:

@@ -24,6 +24,7 @@ from views.view import Instant, Listing, View
 from views.words import YEAR, daylight_notes, in_zone, rules_in_words, zone_of
 
 SHOWN = 5
+MOST_DEPENDANTS = 100
 _STORED = (
     "uid", "name", "owner", "active", "revision", "set_aside", "created_at", "updated_at",
     "last_state", "last_run_at", "last_success_at",
@@ -55,6 +56,7 @@ class Upcoming(View):
         (), description="What changes of the clock do to it in the next 366 days."
     )
     is_about_users: bool = Field(False, description="Whether events of users make it due.")
+    after: str | None = Field(None, description="The action whose ends make it due, else null.")
 
 
 class Reach(View):
@@ -115,12 +117,23 @@ class RecentOperation(View):
     error: str | None
 
 
+class NamedAction(View):
+    """An action of the same small app."""
+
+    uid: UUID
+    name: str
+
+
 class Action(ActionRow, Upcoming):
     """An action with all details."""
 
     document: Any = Field(description="As stored; a text if it is broken.")
     operations: tuple[RecentOperation, ...]
     backfills: tuple[Backfill, ...]
+    after_uid: UUID | None = Field(description="The uid of `after`, if there is that action.")
+    dependants: tuple[NamedAction, ...] = Field(
+        description="The first hundred actions that its ends make due."
+    )
 
 
 class StoredAction(View):
@@ -195,6 +208,7 @@ def shown_in(
     app = app_of(connection, installation, row)
     recent = operations.recent(connection, SHOWN, uid=row["uid"])
     filled = backfills.of_action(connection, row["uid"], SHOWN)
+    after_it = actions.dependants(connection, row["small_app_id"], row["name"], MOST_DEPENDANTS)
     upcoming = upcoming_in(connection, row, now, app.zone, count)
     summary = row_of(row, now, installation.settings.alert.after, app.name)
     return Action(
@@ -203,6 +217,8 @@ def shown_in(
         document=document_of(row),
         operations=tuple(RecentOperation.of(one) for one in recent),
         backfills=tuple(backfill_of(one) for one in filled),
+        after_uid=actions.uid_named(connection, row["small_app_id"], upcoming.after),
+        dependants=tuple(NamedAction(uid=one.uid, name=one.name) for one in after_it),
     )
 
 
@@ -297,7 +313,8 @@ def upcoming_of(
             for at, who in due
         ),
         daylight_saving=daylight_notes(plan, now, now + YEAR),
-        is_about_users=plan.on_event is not None,
+        is_about_users=plan.on_event is not None and plan.watched is None,
+        after=plan.watched,
     )
 
 

@@ -19,6 +19,8 @@ from views.installation import Installation
 from views.view import Instant, Listing, View
 
 RECENT = 5
+# Actions that a form suggests.
+MOST_NAMES = 200
 
 
 class AppRow(View):
@@ -107,6 +109,7 @@ class NamesOfApp(View):
 
     groups: tuple[str, ...]
     templates: tuple[str, ...]
+    actions: tuple[str, ...] = Field(description="The first of its active actions.")
 
 
 class App(View):
@@ -171,7 +174,8 @@ def show(installation: Installation, name: str) -> App:
 def names(installation: Installation) -> NamesOfApp:
     """Return what the request's small app may be asked for by name, in order."""
     with reading(installation.engine) as connection:
-        return NamesOfApp.of(app_overview.names_in(connection, installation.small_app.id))
+        app = installation.small_app.id
+        return NamesOfApp.of(app_overview.names_in(connection, app, MOST_NAMES))
 
 
 def status(installation: Installation, name: str) -> DataStatus:

@@ -231,7 +231,7 @@ def plan(
         app = app_of(connection, installation, row)
         model = load_action(document_of(row), steps=built_in_steps())
         rule = model.recipients
-        if model.when.is_event:
+        if user or model.when.is_about_users:
             subject = users.find(connection, app.id, user) if user else None
             reached = [users.as_recipient(subject)] if subject else []
         else:
@@ -247,7 +247,7 @@ def plan(
             ),
             recipients=tuple(Reached(id=one.id, address=one.address) for one in reached),
             warnings=action_warnings(connection, app, [model])[0],
-            is_about_users=model.when.is_event,
+            is_about_users=model.when.is_about_users,
             sends=rule is not None,
             outgoing=outgoing_of(
                 Outbound(model, list(reached), readers_of(connection, app.id), notify),

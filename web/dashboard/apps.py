@@ -1,5 +1,7 @@
 """Pages of small apps."""
 
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Annotated
 
@@ -14,6 +16,7 @@ from web.dashboard.session import Visitor, is_fragment, viewing
 router = APIRouter(include_in_schema=False)
 Viewer = Annotated[Visitor, viewing()]
 MOST_PEOPLE = 100
+MOST_ENTRIES = 12
 # Each takes several statements.
 MOST_STATUSES = 50
 TONES = {"ready": "good", "running": "busy", "failed": "bad"}
@@ -50,10 +53,23 @@ def show_app(request: Request, visitor: Viewer, app: str) -> HTMLResponse:
         "people": users.list_users(opened).root[:MOST_PEOPLE],
         "templates": templates.list_templates(opened, shown.document.get("settings", {})).root,
         "grants": [(kind, _names(given)) for kind, given in grants.items()],
+        "calendars": _calendars(shown.document.get("calendars", {})),
         "document": pretty(shown.document),
         "data_tone": _tone,
     }
     return render(request, "app.html", values)
+
+
+def _calendars(found: Mapping[str, Sequence[object]]) -> list[tuple[str, list[str], int]]:
+    """Return each calendar's name, its first entries, and how many more it has."""
+    return [
+        (name, [_entry(one) for one in entries[:MOST_ENTRIES]], len(entries[MOST_ENTRIES:]))
+        for name, entries in found.items()
+    ]
+
+
+def _entry(one: object) -> str:
+    return one if isinstance(one, str) else json.dumps(one, ensure_ascii=False)
 
 
 def _names(given: object) -> list[str]:

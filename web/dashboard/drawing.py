@@ -19,6 +19,8 @@ LANE = 26
 TOP = 44
 LOAD = 18
 LONGEST_NAME = 20
+# Half of the longest label of an hour: nearer to an edge, it would be cut off.
+LABEL_SPACE = 32
 SPARK_WIDTH, SPARK_HEIGHT = 96, 22
 
 
@@ -116,14 +118,16 @@ class _Scale:
 
 
 def _hours(shown: Timeline, scale: _Scale, zone: str) -> Iterator[Label]:
-    """Return a label at each third hour on the zone's clock."""
+    """Return a label at each third hour on the zone's clock; without text at an edge."""
     at = shown.since.astimezone(ZoneInfo(zone)).replace(minute=0, second=0, microsecond=0)
     while (
         at := (at.astimezone(shown.since.tzinfo) + timedelta(hours=1)).astimezone(at.tzinfo)
     ) <= shown.until:
         if at.hour % 3 == 0:
+            x = scale.x(at)
             day = at.strftime("%a ") if at.hour == 0 else ""
-            yield Label(scale.x(at), 12, f"{day}{at:%H:%M}")
+            fits = LEFT + LABEL_SPACE <= x <= WIDTH - LABEL_SPACE
+            yield Label(x, 12, f"{day}{at:%H:%M}" if fits else "")
 
 
 def _lane(lane: Lane, y: float, scale: _Scale, zone: str) -> DrawnLane:

@@ -8,7 +8,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 
 from models.action.plan import CatchUp, Overlap
 from models.errors import InvalidDocument, Outdated, Refused, SchedulerError
-from models.events import EVENTS
+from models.events import ENDS, EVENTS
 from models.json_text import read_json
 from models.roles import Permission
 from views import actions, apps, change_plan, changes, steps
@@ -21,7 +21,7 @@ router = APIRouter(include_in_schema=False)
 Editor = Annotated[Visitor, changing(Permission.EDIT)]
 ReaderOfEditor = Annotated[Visitor, viewing(Permission.EDIT)]
 # The rules that the form can write; static/form.js knows them by these names.
-RHYTHMS = ("minutes", "hours", "hour", "day", "weekdays", "week", "month", "event", "own")
+RHYTHMS = ("minutes", "hours", "hour", "day", "weekdays", "week", "month", "event", "end", "own")
 WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 # The fields of policies: the place in the document, what it holds, and its choices.
 POLICIES = (
@@ -137,6 +137,8 @@ def _edit(
         "rhythms": RHYTHMS,
         "weekdays": WEEKDAYS,
         "events": EVENTS,
+        "ends": ENDS,
+        "actions": names.actions,
         "policies": POLICIES,
     }
     meaning = _meaning(visitor, app, draft) if draft.uid or draft.error else NOTHING

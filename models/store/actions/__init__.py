@@ -1,6 +1,6 @@
 """Store, find and list actions and their revisions."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -9,7 +9,8 @@ import sqlalchemy as sa
 
 from models.column_types import UTCDateTime
 from models.errors import Hint, NotFound
-from models.sql import dicts, insert_all
+from models.events import END_OF, end_event
+from models.sql import dicts, insert_all, is_among
 from models.store.actions.cursors import UNSCHEDULED
 from models.store.actions.status import listing
 from models.store.scope import WHOLE_INSTALLATION, Scope
@@ -209,6 +210,40 @@ def count(connection: sa.Connection) -> tuple[int, int]:
         ).where(actions.c.deleted_at.is_(None))
     ).one()
     return row[0], row[1]
+
+
+def watched_by_name(connection: sa.Connection, small_app_id: int) -> dict[str, str]:
+    """Return the actions of a small app that are due by another one's ends, with its name."""
+    found = sa.select(actions.c.name, actions.c.event).where(
+        actions.c.small_app_id == small_app_id,
+        # All events that begin like this; the index holds them in order.
+        actions.c.event >= END_OF,
+        actions.c.event < END_OF[:-1] + chr(ord(END_OF[-1]) + 1),
+        actions.c.deleted_at.is_(None),
+    )
+    return {row.name: row.event.removeprefix(END_OF) for row in connection.execute(found)}
+
+
+def dependants(
+    connection: sa.Connection, small_app_id: int, name: str, limit: int | None = None
+) -> Sequence[Any]:
+    """Return uid and name of the actions that are due by the ends of the named one, by name."""
+    found = sa.select(actions.c.uid, actions.c.name).where(
+        actions.c.small_app_id == small_app_id,
+        actions.c.event == end_event(name),
+        actions.c.deleted_at.is_(None),
+    )
+    return connection.execute(found.order_by(actions.c.name).limit(limit)).all()
+
+
+def names_among(connection: sa.Connection, small_app_id: int, names: Collection[str]) -> set[str]:
+    """Return those of these names that an action of the small app has."""
+    found = sa.select(actions.c.name).where(
+        actions.c.small_app_id == small_app_id,
+        actions.c.deleted_at.is_(None),
+        is_among(connection, actions.c.name, sorted(names)),
+    )
+    return set(connection.execute(found).scalars())
 
 
 def uid_named(connection: sa.Connection, small_app_id: int, name: object) -> UUID | None:

@@ -9,12 +9,11 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from models.errors import Hint, NotFound
-from models.operation import REQUESTED, UNSTARTED, OperationState
+from models.operation import REQUESTED, TROUBLED, UNSTARTED, OperationState
 from models.sql import Columns, database_now, insert_all, is_among, stands_in
 from models.store.scope import WHOLE_INSTALLATION, Scope
 from models.tables import (
     actions,
-    attempts,
     missed_spans,
     operation_logs,
     operations,
@@ -180,23 +179,22 @@ def recent(
     if uid is not None:
         query = query.where(operations.c.action_uid == uid)
     if states:
-        query = query.where(operations.c.state.in_(states))
+        query = query.where(in_states(states))
     if since is not None:
         query = query.where(operations.c.occurrence_at >= since)
     return [dict(row._mapping) for row in connection.execute(query.limit(limit))]
 
 
-def attempts_of(connection: sa.Connection, operation_id: UUID) -> list[dict[str, Any]]:
-    """Return an operation's attempts, oldest first."""
-    rows = connection.execute(_ATTEMPTS, {"its_id": operation_id})
-    return [dict(row._mapping) for row in rows]
+def in_states(states: Collection[str]) -> sa.ColumnElement[bool]:
+    """Return the condition to list operations in these states, as the partial indexes have it.
 
-
-_ATTEMPTS = (
-    sa.select(attempts)
-    .where(attempts.c.operation_id == sa.bindparam("its_id"))
-    .order_by(attempts.c.attempt)
-)
+    Few operations are in any state but success: PostgreSQL then reads those, not the history.
+    """
+    words = {OperationState(state) for state in states}
+    stands = stands_in(operations.c.state, words)
+    if words <= TROUBLED:
+        return sa.and_(stands, operations.c.finished_at.is_not(None))
+    return stands
 
 
 def log_lines(connection: sa.Connection, operation_id: UUID) -> list[dict[str, Any]]:

@@ -20,7 +20,7 @@ from models.store.operations.admission import NotClaimed, Recorded, keep_back, r
 from models.store.operations.finish import Ending, end
 from models.store.operations.move import becomes, move
 from models.store.operations.running import Memory, memory
-from models.tables import actions, attempts, operations, revisions, small_apps
+from models.tables import actions, operations, revisions, small_apps
 from runtime.sections import AlertSettings
 
 # Takes the document and the earlier attempts' steps; returns the columns to write at the start.
@@ -79,7 +79,7 @@ def claim(
         fault = Ending(OperationState.FAILED, recorded.broken, "broken plan", is_failure=True)
         notices.send_soon(connection, end(connection, *its, fault, alerts=alerts).owed)
         return NotClaimed.BROKEN
-    return _claimed(connection, recorded, attempt, worker, started)
+    return _claimed(connection, recorded, attempt, started)
 
 
 def is_wanted(row: Columns) -> sa.ColumnElement[bool]:
@@ -155,8 +155,7 @@ _START = move(
     operations.c.id == _ITS_ID,
     _can_start(operations.c, _ITS_ATTEMPT),
     worker=sa.bindparam("its_worker"),
-).returning(operations.c.started_at, operations.c.failures, operations.c.losses)
-_ATTEMPT = sa.insert(attempts)
+).returning(operations.c.failures, operations.c.losses)
 
 
 def _start(
@@ -174,18 +173,12 @@ def start_foreign(
     The caller recorded it in the same transaction.
     """
     started = move(OperationState.RUNNING, operations.c.id == id, worker=worker, steps=steps)
-    row = connection.execute(started.returning(operations.c.started_at)).one()
-    begun = {"operation_id": id, "attempt": 1, "worker": worker, "started_at": row.started_at}
-    connection.execute(_ATTEMPT, begun | {"state": OperationState.RUNNING})
+    connection.execute(started)
 
 
 def _claimed(
-    connection: sa.Connection, recorded: Recorded, attempt: int, worker: str, row: sa.Row[Any]
+    connection: sa.Connection, recorded: Recorded, attempt: int, row: sa.Row[Any]
 ) -> Claim:
-    begun = {"operation_id": recorded.id, "attempt": attempt, "worker": worker}
-    connection.execute(
-        _ATTEMPT, {**begun, "started_at": row.started_at, "state": OperationState.RUNNING}
-    )
     return Claim(
         id=recorded.id,
         attempt=attempt,
@@ -253,19 +246,11 @@ def start_all(
     same = {f"shown_{name}": value for name, value in shown.items()}
     rows = [{**given, **same} for given in _given(wanted)]
     update_each(connection, operations, rows, names, _starts(tuple(shown)))
-    begun = sa.select(
-        operations.c.id,
-        operations.c.attempt,
-        operations.c.worker,
-        operations.c.started_at,
-        operations.c.state,
-    ).where(
+    begun = sa.select(operations.c.id).where(
         is_among(connection, operations.c.id, [one.id for one in wanted]),
         stands_in(operations.c.state, {OperationState.RUNNING}),
     )
-    columns = ["operation_id", "attempt", "worker", "started_at", "state"]
-    noted = sa.insert(attempts).from_select(columns, begun).returning(attempts.c.operation_id)
-    return set(connection.execute(noted).scalars())
+    return set(connection.execute(begun).scalars())
 
 
 @lru_cache(maxsize=8)

@@ -8,18 +8,19 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
+from models.events import ENDS
 from models.notices import TIME_BOX
 from models.operation import DONE, OUTCOMES, UNSTARTED, OperationState, StepState
 from models.sql import database_now, stands_in, upsert, upsert_one
 from models.store.notices import Owed, alerting
 from models.store.notices.alerting import LATEST, NO_ALERTS, STATUS, End
-from models.store.operations import is_requested
+from models.store.operations import attempts, ends, is_requested
 from models.store.operations.move import RUNNING, move
 from models.store.operations.outbox import Message
 from models.store.operations.running import ATTEMPT, Story, fence, lease_lost, write_lines
 from models.store.operations.turns import Lane
 from models.store.ticks import WAITS_TURN
-from models.tables import action_state, attempts, operations, revisions
+from models.tables import action_state, operations, revisions
 from runtime.sections import AlertSettings
 
 
@@ -51,17 +52,10 @@ class Ended:
     lane: Lane | None = None
 
 
-_ATTEMPT_ENDED = (
-    sa.update(attempts)
-    .where(
-        attempts.c.operation_id == sa.bindparam("its_id"),
-        attempts.c.attempt == sa.bindparam("its_attempt"),
-    )
-    .values(
-        finished_at=database_now(),
-        state=sa.bindparam("its_state"),
-        error=sa.bindparam("its_error"),
-    )
+_SHOW_STEPS = (
+    sa.update(operations)
+    .where(operations.c.id == sa.bindparam("its_id"))
+    .values(steps=sa.bindparam("its_steps", type_=operations.c.steps.type))
 )
 
 
@@ -75,13 +69,12 @@ def end(
 ) -> Ended:
     """End this attempt; `story` is its progress that is not stored yet.
 
-    The caller's transaction writes the row, its attempt, the action's state, the release and the
-    notices. Raises LeaseLost if the operation has moved meanwhile.
+    The caller's transaction writes the row, an attempt that another one follows, the action's
+    state, the release and the notices. Raises LeaseLost if the operation has moved meanwhile.
     """
     its = (operation_id, attempt)
-    if ending.state is OperationState.PENDING and _cancel_requested(connection, operation_id):
-        # A new attempt would be cancelled at its first heartbeat, or cancel its replacement.
-        ending = replace(ending, state=OperationState.CANCELLED, is_failure=False)
+    if ending.state is OperationState.PENDING:
+        ending = _put_back(connection, its, ending)
     ended = _end_statement(ending.state, ending.since, int(ending.is_failure), int(ending.is_loss))
     values = {**fence(*its), **(story.values if story else {}), **_ending_values(ending)}
     row = connection.execute(ended, values).one_or_none()
@@ -89,11 +82,7 @@ def end(
         raise lease_lost(*its)
     if any(step["state"] == StepState.RUNNING for step in row.steps or []):
         steps = [_cut_off(step, ending) for step in row.steps]
-        shown = sa.update(operations).where(operations.c.id == operation_id)
-        connection.execute(shown.values(steps=steps))
-    if ending.since == RUNNING:
-        given = {"its_state": _attempt_state(ending), "its_error": ending.error or ending.reason}
-        connection.execute(_ATTEMPT_ENDED, {**fence(*its), **given})
+        connection.execute(_SHOW_STEPS, {"its_id": operation_id, "its_steps": steps})
     if story:
         write_lines(connection, operation_id, story)
     owed: list[Owed] = []
@@ -101,8 +90,21 @@ def end(
     if status is not None:
         known = (row.action_uid, ending.state, ending.reason, row.finished_at, row.plan)
         owed = alerting.enqueue(connection, End(operation_id, attempt, *known), status, alerts)
+    if row.has_dependants:
+        ends.raise_events(connection, [operation_id])
     lane = (row.small_app_id, row.queue) if row.has_waiting else None
-    return Ended(ending.state, release_waiting(connection, operation_id), owed, lane)
+    has_others = status is None or status.has_others
+    released = release_waiting(connection, operation_id) if has_others else []
+    return Ended(ending.state, released, owed, lane)
+
+
+def _put_back(connection: sa.Connection, its: tuple[UUID, int], ending: Ending) -> Ending:
+    """Keep the attempt before the next one; return how it ends: cancelled if that was asked."""
+    if _cancel_requested(connection, its[0]):
+        # A new attempt would be cancelled at its first heartbeat, or cancel its replacement.
+        return replace(ending, state=OperationState.CANCELLED, is_failure=False)
+    attempts.keep_put_back(connection, *its, _attempt_state(ending), ending.error or ending.reason)
+    return ending
 
 
 def _cancel_requested(connection: sa.Connection, operation_id: UUID) -> bool:
@@ -120,11 +122,7 @@ def _cut_off(step: dict[str, Any], ending: Ending) -> dict[str, Any]:
 
 
 def _attempt_state(ending: Ending) -> str:
-    if ending.is_failure:
-        return OperationState.FAILED
-    if ending.state is OperationState.PENDING:
-        return ending.reason or "put back"
-    return ending.state
+    return OperationState.FAILED if ending.is_failure else ending.reason or "put back"
 
 
 # Without a known start, the sending counts as the start.
@@ -177,6 +175,7 @@ def _end_statement(
         reason = sa.bindparam("its_reason", type_=operations.c.reason.type)
         values["reason"] = sa.func.coalesce(operations.c.reason, reason)
     return move(state, ATTEMPT, since=since, **values).returning(
+        operations.c.id,
         operations.c.action_uid,
         operations.c.subject,
         RAN_AT,
@@ -186,6 +185,7 @@ def _end_statement(
         operations.c.small_app_id,
         operations.c.queue,
         _HAS_WAITING,
+        ends.HAS_DEPENDANTS if state in ENDS else sa.false().label("has_dependants"),
     )
 
 
@@ -212,18 +212,19 @@ def _remember(connection: sa.Connection, row: sa.Row[Any], ending: Ending) -> sa
     if ending.checkpoint is not None:
         values["checkpoint"] = ending.checkpoint
     key = {"action_uid": row.action_uid, "subject": row.subject or ""}
+    its = {"ended": row.id}
     if ending.state not in OUTCOMES:
         if values:
             upsert(connection, action_state, [{**key, **values}])
         return None
     known = known_after(ending.state, row.ran_at)
     counted = _counted(ending)
-    given = {**key, **values, **known, **counted}
-    how = (STATUS, tuple(counted), LATEST)
+    given = {**key, **values, **known, **counted, **its}
+    how = ((*STATUS, _HAS_OTHERS), tuple(counted), LATEST)
     status = upsert_one(connection, action_state, given, *how)
     if row.subject:
         # Always after the subject's row, so that no two ends deadlock.
-        whole = {"action_uid": row.action_uid, "subject": "", **known, **counted}
+        whole = {"action_uid": row.action_uid, "subject": "", **known, **counted, **its}
         status = upsert_one(connection, action_state, whole, *how)
     return status
 
@@ -252,6 +253,13 @@ def _counted(ending: Ending) -> dict[str, int]:
     return {"run_number": 1}
 
 
+# Asked after the row was moved: what decides to wait for it holds its lock until then.
+_behind = operations.alias("behind")
+_HAS_OTHERS = (
+    sa.exists()
+    .where(_behind.c.waiting_for == sa.bindparam("ended", type_=operations.c.id.type))
+    .label("has_others")
+)
 _before = operations.alias("before")
 _ended_was_requested = (
     sa.select(is_requested(_before.c))

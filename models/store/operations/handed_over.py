@@ -11,6 +11,7 @@ from models.sql import upsert
 from models.store import notices
 from models.store.notices import alerting
 from models.store.notices.alerting import LATEST, STATUS, End
+from models.store.operations import ends
 from models.store.operations.finish import PLAN, known_after
 from models.store.operations.move import fenced, move
 from models.tables import action_state, operations
@@ -48,6 +49,7 @@ def hand_over(
         operations.c.finished_at,
     )
     rows = connection.execute(ended).all()
+    ends.raise_events(connection, [row.id for row in rows])
     _remember(connection, rows)
     _enqueue_recoveries(connection, rows, reason, alerts)
 

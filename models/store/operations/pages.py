@@ -9,7 +9,7 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from models.sql import is_among
-from models.store.operations import by_ids, with_names
+from models.store.operations import by_ids, in_states, with_names
 from models.tables import actions, operations
 
 
@@ -72,7 +72,7 @@ def _wanted(
         uids = sa.select(actions.c.uid).where(actions.c.small_app_id == app_id, *named)
         query = query.where(operations.c.action_uid.in_(uids))
     if wanted.states:
-        query = query.where(operations.c.state.in_(wanted.states))
+        query = query.where(in_states(wanted.states))
     if wanted.causes:
         query = query.where(operations.c.cause.in_(wanted.causes))
     if wanted.since is not None:

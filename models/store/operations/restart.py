@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from models.operation import OperationState
 from models.sql import database_now
-from models.store.operations import RESERVED_FOR
+from models.store.operations import RESERVED_FOR, attempts
 from models.store.operations.move import fenced, move
 from models.store.operations.outbox import Message
 from models.tables import operations
@@ -39,6 +39,7 @@ def run_again(
         "attempt": sa.case((was_missed, operations.c.attempt), else_=operations.c.attempt + 1),
         "not_before": database_now(RESERVED_FOR),
     }
+    attempts.keep_last(connection, seen["id"], seen["attempt"])
     its_attempt = fenced(seen["id"], seen["attempt"])
     again = move(OperationState.PENDING, its_attempt, since=states, **values).returning(
         operations.c.id, operations.c.attempt, operations.c.task, operations.c.queue

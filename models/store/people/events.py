@@ -12,11 +12,12 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
 from models.column_types import UTCDateTime
-from models.events import ACTIVATED, CREATED, LAST_SEEN
+from models.events import ACTIVATED, CREATED, LAST_SEEN, ended_action
 from models.operation import OperationState
 from models.sql import insert_ignoring, is_among
 from models.tables import (
     action_cursor,
+    action_ends,
     actions,
     events,
     group_members,
@@ -29,6 +30,7 @@ BATCH = 1_000
 # The maximum of ranges per statement.
 RANGES_AT_ONCE = 5_000
 CUSTOM = "custom"
+END = "end"
 SECOND = timedelta(seconds=1)
 # The columns of an event: its instant, and whether an import wrote it without raising the event.
 ANCHORS = {
@@ -51,7 +53,11 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Happened:
-    """A user's event in the range `number`; `groups` is empty unless `with_groups` adds them."""
+    """A user's event in the range `number`; `groups` is empty unless `with_groups` adds them.
+
+    The end of an operation has the `state` in which it ended, and no user (`id` empty) if the
+    operation is about none.
+    """
 
     number: int
     at: datetime
@@ -59,7 +65,13 @@ class Happened:
     id: str
     active: bool
     activated_at: datetime | None
+    state: str | None = None
     groups: frozenset[str] = frozenset()
+
+    @property
+    def subject(self) -> str | None:
+        """The user, None for the end of an operation about none."""
+        return self.id or None
 
 
 def happened(connection: sa.Connection, ranges: Sequence[Range]) -> Iterator[list[Happened]]:
@@ -70,7 +82,7 @@ def happened(connection: sa.Connection, ranges: Sequence[Range]) -> Iterator[lis
     """
     kinds: dict[str, list[Range]] = {}
     for one in ranges:
-        kinds.setdefault(one.event if one.event in ANCHORS else CUSTOM, []).append(one)
+        kinds.setdefault(_kind(one.event), []).append(one)
     for kind, asked in kinds.items():
         statement = _asking(connection.dialect.name, kind)
         for start in range(0, len(asked), RANGES_AT_ONCE):
@@ -82,24 +94,32 @@ def happened(connection: sa.Connection, ranges: Sequence[Range]) -> Iterator[lis
                 yield [_happened(row) for row in some]
 
 
+def _kind(event: str) -> str:
+    if event in ANCHORS:
+        return event
+    return CUSTOM if ended_action(event) is None else END
+
+
 def _happened(row: Any) -> Happened:
     if row.at is None:
         raise ValueError(f"the instant of an event of user {row.id!r} cannot be read")
-    return Happened(*row)
+    if row.state is None:
+        return Happened(*row)
+    # An operation may end twice, in two states: failed and, after a retry, success.
+    return replace(Happened(*row), id=row.id or "", event_id=f"{UUID(row.event_id)} {row.state}")
 
 
 def next_in(connection: sa.Connection, one: Range, limit: int) -> list[Happened]:
     """Return the first events of a range, by instant."""
     given = {
         "app": sa.literal(one.small_app_id),
-        "event": sa.literal(one.event),
+        "event": sa.literal(ended_action(one.event) or one.event),
         "since": sa.literal(one.since, UTCDateTime()),
         "until": sa.literal(one.until, UTCDateTime()),
     }
-    kind = one.event if one.event in ANCHORS else CUSTOM
-    found = _one_range(kind, given, sa.literal(one.number))
+    found = _one_range(_kind(one.event), given, sa.literal(one.number))
     rows = connection.execute(found.order_by(sa.text("at")).limit(limit))
-    return [Happened(*row) for row in rows if row.at is not None]
+    return [_happened(row) for row in rows if row.at is not None]
 
 
 def with_groups(
@@ -109,7 +129,7 @@ def with_groups(
     groups: dict[str, set[str]] = {}
     members = sa.select(group_members.c.user_id, group_members.c.group_name).where(
         group_members.c.small_app_id == small_app_id,
-        is_among(connection, group_members.c.user_id, [one.id for one in found]),
+        is_among(connection, group_members.c.user_id, [one.id for one in found if one.id]),
     )
     for user_id, group in connection.execute(members):
         groups.setdefault(user_id, set()).add(group)
@@ -229,23 +249,44 @@ def _asking(dialect: str, kind: str) -> sa.Select[Any]:
 
 
 def _one_range(kind: str, given: Any, *first: Any) -> sa.Select[Any]:
-    """Return the events of a range, from a column of `users` or from the table `events`."""
+    """Return the events of a range, from `users`, `events` or `action_ends`."""
     user = (users.c.id, users.c.active, users.c.activated_at)
     app = given["app"]
-    if kind == CUSTOM:
+    no_state = sa.null().label("state")
+    if kind == END:
+        at = action_ends.c.ended_at
+        event_id = sa.cast(action_ends.c.operation_id, sa.Text).label("event_id")
+        found = _ends(sa.select(*first, at.label("at"), event_id, *user, action_ends.c.state))
+        where: tuple[Any, ...] = (
+            actions.c.small_app_id == app,
+            actions.c.name == given["event"],
+            actions.c.deleted_at.is_(None),
+            action_ends.c.subject.is_(None) | users.c.id.is_not(None),
+        )
+    elif kind == CUSTOM:
         at = events.c.occurred_at
-        found = sa.select(*first, at.label("at"), events.c.id.label("event_id"), *user).join(
+        event_id = events.c.id.label("event_id")
+        found = sa.select(*first, at.label("at"), event_id, *user, no_state).join(
             users,
             (users.c.small_app_id == events.c.small_app_id) & (users.c.id == events.c.subject),
         )
         where = (events.c.small_app_id == app, events.c.event == given["event"])
     else:
         at, is_silent = ANCHORS[kind]
-        found = sa.select(*first, at.label("at"), sa.null().label("event_id"), *user)
+        found = sa.select(*first, at.label("at"), sa.null().label("event_id"), *user, no_state)
         where = (users.c.small_app_id == app, sa.not_(is_silent))
     # The bounds have the column's type, also on SQLite.
     bounds = [sa.type_coerce(given[name], UTCDateTime()) for name in ("since", "until")]
     return found.where(*where, at > bounds[0], at <= bounds[1])
+
+
+def _ends(chosen: sa.Select[Any]) -> sa.Select[Any]:
+    """Return a query of ends with their actions and, if they are about one, their users."""
+    its_user = (users.c.small_app_id == actions.c.small_app_id) & (
+        users.c.id == action_ends.c.subject
+    )
+    found = sa.join(actions, action_ends, action_ends.c.action_uid == actions.c.uid)
+    return chosen.select_from(found.outerjoin(users, its_user))
 
 
 def _as_json(connection: sa.Connection, ranges: Sequence[Range]) -> str:
@@ -258,7 +299,7 @@ def _as_json(connection: sa.Connection, ranges: Sequence[Range]) -> str:
         {
             "number": one.number,
             "app": one.small_app_id,
-            "event": one.event,
+            "event": ended_action(one.event) or one.event,
             "since": written(one.since),
             "until": written(one.until),
         }

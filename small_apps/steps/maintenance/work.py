@@ -70,6 +70,7 @@ def _history(context: WorkContext) -> dict[str, Batch]:
     return {
         "operations": lambda c: retention.prune_operations(c, app, age, BATCH),
         "events": lambda c: retention.prune_events(c, app, age, BATCH),
+        "ends": lambda c: retention.prune_ends(c, app, age, BATCH),
         "missed_spans": lambda c: retention.prune_missed_spans(c, app, age, BATCH),
         "backfills": lambda c: retention.prune_backfills(c, app, age, BATCH),
         "notices": lambda c: retention.prune_notices(c, app, age, BATCH),

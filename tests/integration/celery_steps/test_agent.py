@@ -18,8 +18,9 @@ from celery_steps.agent_workers import Worker
 from minutehand.channel import AgentAway, Channel
 from models.sql import database_now
 from models.store import ticks
+from models.store.operations.attempts import attempts_of
 from models.store.scope import WHOLE_INSTALLATION
-from models.tables import attempts, operations, workers
+from models.tables import operations, workers
 from runtime.clock import monotonic, wait_for
 from runtime.config import Settings
 from runtime.database import make_engine, reading
@@ -241,7 +242,7 @@ def test_a_task_that_fails_is_tried_again_by_its_policy(
     row = row_of(engine, id)
     assert (row["attempt"], row["failures"], row["handing_at"]) == (2, 1, None)
     with reading(engine) as connection:
-        (ended,) = connection.execute(sa.select(attempts)).mappings()
+        (ended,) = attempts_of(connection, id)
     assert (ended["state"], ended["error"]) == ("failed", "no paper")
 
 

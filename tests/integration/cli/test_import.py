@@ -205,3 +205,15 @@ def test_a_timer_is_stored_once_its_program_is_allowed(
         "same 1, differs 0, cannot 0",
         "SCHED_COMMANDS has to allow: /srv/backup.sh",
     ]
+
+
+def test_a_refused_import_names_each_action(call: Call, tmp_path: Path) -> None:
+    table = tmp_path / "table"
+    table.write_text("5 4 * * * /srv/backup\n7 4 * * * /srv/report\n")
+
+    refused = call("import", "crontab", str(table), "--apply")
+
+    assert [line.partition(" operations")[0] for line in refused.err.splitlines()[-2:]] == [
+        "error: /srv/backup:",
+        "error: /srv/report:",
+    ]

@@ -43,6 +43,8 @@ LOOK_BACKS = {"PT5M": 300, "PT40M": 2_400, "P2D": 172_800}
 MINUTE = timedelta(minutes=1)
 EDGE = (-1, 0, 0, 0, 1)
 LEASE = timedelta(seconds=45)
+# How far beyond the end instants are asked for; clocks run ahead by less.
+BEYOND = timedelta(days=30)
 
 EVENT = "order.paid"
 # An action's rule, and when an event is due by it.
@@ -69,6 +71,11 @@ class Year:
     lived: dict[str, Action]
     documents: dict[str, Made]
     end: datetime = END
+
+    @property
+    def known_until(self) -> datetime:
+        """Up to when the oracle knows the occurrences."""
+        return min(AFTER, self.end + BEYOND)
 
     def begin(self, count: int) -> None:
         """Create the actions, some minutes into the year."""
@@ -306,7 +313,8 @@ class Year:
             for _ in range(self.random.choice((1, 1, 2)))
         ]
         when = [{"cron_rule": rule, "timezone": zone} for rule, zone in pairs]
-        return when if len(when) > 1 else when[0], lambda _: [oracle.cron(*pair) for pair in pairs]
+        found = [oracle.cron(*pair, self.known_until) for pair in pairs]
+        return when if len(when) > 1 else when[0], lambda _: found
 
     def interval(self) -> tuple[Any, Callable[[UUID], list[frozenset[datetime]]]]:
         """Return an interval on a separate grid, with or without jitter."""

@@ -176,20 +176,20 @@ class Action:
 
 
 @cache
-def _wakeups(zone: str) -> debian.Wakeups:
+def _wakeups(zone: str, until: datetime) -> debian.Wakeups:
     clock = debian.wheel_zone(zone)
     day = 86_400
     return debian.look_out(
         lambda second: debian.offset(clock, second),
         int(YEAR.timestamp()) - day,
-        int(AFTER.timestamp()) + day,
+        int(until.timestamp()) + day,
     )
 
 
 @cache
-def cron(rule: str, zone: str) -> frozenset[datetime]:
-    """Return the occurrences of a rule in the year and a little beyond."""
-    seconds = debian.occurrences(rule, _wakeups(zone))
+def cron(rule: str, zone: str, until: datetime) -> frozenset[datetime]:
+    """Return the occurrences of a rule in the year, up to `until` and some hours more."""
+    seconds = debian.occurrences(rule, _wakeups(zone, until))
     return frozenset(_within(datetime.fromtimestamp(second, UTC) for second in seconds))
 
 

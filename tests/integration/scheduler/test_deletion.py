@@ -245,8 +245,11 @@ def test_whoever_adds_and_whoever_deletes_at_once_leave_no_action_behind(
     assert left(engine) == []
 
 
-def test_the_tick_goes_on_while_many_are_deleted(engine: sa.Engine, shop: ChangeContext) -> None:
-    make_many(engine, 2_000, owner="many")
+def test_the_tick_goes_on_while_many_are_deleted(
+    engine: sa.Engine, shop: ChangeContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deletion, "AT_ONCE", 40)
+    make_many(engine, 400, owner="many")
     other = make(engine, shop, 1)
     with reading(engine) as connection:
         now = read_clock(connection) + timedelta(minutes=1)
@@ -277,12 +280,13 @@ def command(settings: Settings) -> Callable[..., list[str]]:
 def test_one_that_is_killed_on_the_way_is_finished_by_asking_again(
     settings: Settings, engine: sa.Engine, command: Callable[..., list[str]]
 ) -> None:
-    make_many(engine, 2_000, owner="many")
+    count = 5 * deletion.AT_ONCE
+    make_many(engine, count, owner="many")
     url = settings.database_url.get_secret_value()
     environment = {**os.environ, **({"SCHED_DATABASE_URL": url} if url else {})}
     words = command("action", "delete", "--owner", "many", "--json")
     process = subprocess.Popen(words, env=environment, stdout=subprocess.DEVNULL)
-    assert wait_for(lambda: count_left(engine) < 2_000, 120)
+    assert wait_for(lambda: count_left(engine) < count, 120)
     process.send_signal(signal.SIGKILL)
     process.wait()
     rest = count_left(engine)

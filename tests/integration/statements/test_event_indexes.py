@@ -2,23 +2,29 @@
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from uuid import UUID
 
 import pytest
 import sqlalchemy as sa
 
 from benchmarks.filling import Filling, analyze, bulk_insert, fill_actions, instant, park
 from models.action.plan import Plan
+from models.operation import OperationState
 from models.sql import read_clock
 from models.store import retention
+from models.store.actions import dependants, watched_by_name
 from models.store.operations.claims import Claim, claim
+from models.store.operations.finish import Ending, end
+from models.store.operations.handed_over import hand_over
 from models.store.people import events as store
 from models.store.people import users
 from models.store.ticks import EVENTS_DECIDED, set_fact
 from runtime.database import reading
+from runtime.sections import AlertSettings
 from scheduler.events.preview import next_due
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
-from tests.factories import DEFAULT_APP, STEPS, make_action, rows_of
+from tests.factories import DEFAULT_APP, STEPS, make_action, make_operation, rows_of
 from tests.integration.statements import plans
 from tests.integration.statements.conftest import (
     Copies,
@@ -41,7 +47,9 @@ NAMES = ("instance.user.created", "instance.user.activated", "instance.user.last
 @pytest.fixture(autouse=True)
 def _big(monkeypatch: pytest.MonkeyPatch) -> None:
     """Users and events are many here."""
-    monkeypatch.setattr(plans, "BIG", plans.BIG | {"users", "events", "group_members"})
+    monkeypatch.setattr(
+        plans, "BIG", plans.BIG | {"action_ends", "users", "events", "group_members"}
+    )
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
@@ -60,6 +68,22 @@ def crowd(request: pytest.FixtureRequest, copies: Copies) -> Iterator[Filled]:
     engine.dispose()
 
 
+def _fill_ends(engine: sa.Engine, now: datetime) -> None:
+    """Let as many operations of one action have ended, of which no row is left, and one be due."""
+    watched = make_action(engine, name="watched", since=now)
+    make_action(engine, name="after it", when={"after": {"action": "watched"}}, since=now - DAY)
+    park(engine, [watched.uid])
+    bulk_insert(
+        engine,
+        "action_ends",
+        "action_uid operation_id state small_app_id ended_at",
+        (
+            (str(watched.uid), str(UUID(int=n)), "success", 1, instant(now - n * MINUTE))
+            for n in range(USERS)
+        ),
+    )
+
+
 def _fill(engine: sa.Engine, now: datetime) -> None:
     at = [instant(now - number * MINUTE) for number in range(USERS)]
     bulk_insert(
@@ -74,6 +98,7 @@ def _fill(engine: sa.Engine, now: datetime) -> None:
         "small_app_id event id subject occurred_at",
         ((1, "order", str(n), f"u{n}", at[n]) for n in range(USERS)),
     )
+    _fill_ends(engine, now)
     bulk_insert(engine, "groups", "small_app_id name", [(1, "shop")])
     bulk_insert(
         engine,
@@ -112,9 +137,27 @@ def test_a_tick_with_events_reads_what_is_due(crowd: Filled) -> None:
     assert_indexed(
         statements,
         *("users_created", "users_activated", "users_last_seen", "events_due"),
-        "actions_on_events",
+        *("actions_on_events", "action_ends_due", "actions_named"),
         "group_members_of_user",
     )
+
+
+def test_an_end_finds_what_depends_on_it(crowd: Filled) -> None:
+    action = make_action(crowd.engine, name="ends")
+    make_action(crowd.engine, name="after its end", when={"after": {"action": "ends"}})
+    ids = [make_operation(crowd.engine, action, crowd.now + n * MINUTE) for n in range(3)]
+    with crowd.engine.begin() as connection:
+        assert isinstance(claim(connection, ids[0], 1, "tests"), Claim)
+    statements = Statements(crowd.engine, is_repeated=False)
+
+    with statements.captured(), crowd.engine.begin() as connection:
+        end(connection, ids[0], 1, Ending(OperationState.SUCCESS))
+        hand_over(connection, [(id, 1) for id in ids[1:]], "tests", AlertSettings())
+        dependants(connection, DEFAULT_APP.id, "ends", 10)
+        watched_by_name(connection, DEFAULT_APP.id)
+        retention.prune_ends(connection, DEFAULT_APP.id, timedelta(days=900), 100)
+
+    assert_indexed(statements, "actions_on_events", "action_ends_old")
 
 
 def test_a_claim_about_a_user_reads_that_user(crowd: Filled) -> None:

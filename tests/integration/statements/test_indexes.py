@@ -14,11 +14,11 @@ from benchmarks.filling import analyze, bulk_insert, instant
 from models.fingerprint import operation_id
 from models.operation import OperationState
 from models.sql import read_clock
-from models.store import actions, clock_steps, notices, overview, ticks
+from models.store import actions, clock_steps, notices, operations, overview, ticks
 from models.store.actions import cursors
 from models.store.matters import matters_of
 from models.store.notices import overdue
-from models.store.operations import backfills, outbox, running
+from models.store.operations import backfills, outbox, pages, running
 from models.store.operations.admission import NotClaimed
 from models.store.operations.claims import Claim, claim
 from models.store.operations.finish import Ending, end
@@ -358,3 +358,18 @@ def test_an_overview_reads_what_it_shows(filled: Filled, statements: Statements)
         overview.coming(connection, WHOLE_INSTALLATION, filled.now + timedelta(hours=1), 12, 100)
 
     assert_indexed(statements, "operations_troubled", "action_cursor_due")
+
+
+def test_a_page_of_runs_in_a_rare_state_reads_no_history(
+    filled: Filled, statements: Statements
+) -> None:
+    if filled.engine.dialect.name == "sqlite":
+        pytest.skip("SQLite takes a partial index only where its condition is written out")
+
+    with statements.captured(), reading(filled.engine) as connection:
+        pages.page(connection, pages.Wanted([1], states=["failed"]), 50)
+        operations.recent(connection, 50, small_app_id=1, states=["failed", "missed"])
+
+    assert "operations_troubled" in statements.indexes()
+    read = [one for reads in statements.reads().values() for one in reads]
+    assert {one.index for one in read if one.table == "operations"} == {"operations_troubled"}

@@ -11,6 +11,7 @@ from jobs import work
 from jobs.work import Taken
 from models.store.operations import jobs, recovery
 from models.store.operations.admission import NotClaimed
+from models.store.operations.attempts import attempts_of
 from models.store.operations.claims import Claim, Wanted, claim
 from models.tables import operations
 from runtime.clock import wait_for
@@ -56,11 +57,13 @@ def test_jobs_start_together_as_if_each_were_claimed(engine: sa.Engine) -> None:
         assert row["steps"][0].keys() == own["steps"][0].keys()
         assert row["started_at"] == row["first_started_at"] == row["heartbeat_at"]
     with reading(engine) as connection:
-        query = "SELECT operation_id, attempt, worker, state, started_at FROM attempts"
-        noted = {UUID(str(row[0])): tuple(row[1:4]) for row in connection.execute(sa.text(query))}
-    assert noted == {
-        **{id: (1, f"worker of {id}", "running") for id in together},
-        alone: (1, "worker", "running"),
+        shown = {id: attempts_of(connection, id) for id in (*together, alone)}
+    assert {
+        id: [(one["attempt"], one["worker"], one["state"]) for one in found]
+        for id, found in shown.items()
+    } == {
+        **{id: [(1, f"worker of {id}", "running")] for id in together},
+        alone: [(1, "worker", "running")],
     }
 
 

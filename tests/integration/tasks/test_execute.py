@@ -12,8 +12,9 @@ import minutehand
 from minutehand.steps import _registered
 from models.operation import OperationState
 from models.store import operations
+from models.store.operations import attempts
 from models.store.operations.admission import NotClaimed
-from models.tables import action_state, attempts
+from models.tables import action_state
 from runtime.config import Settings
 from runtime.database import reading
 from scheduler.changes import change
@@ -44,10 +45,9 @@ def run_one(engine: sa.Engine, settings: Settings, operation: UUID, attempt: int
 
 
 def attempts_of(engine: sa.Engine, operation: UUID) -> list[tuple[int, str, str | None]]:
-    query = sa.select(attempts.c.attempt, attempts.c.state, attempts.c.error)
     with reading(engine) as connection:
-        found = connection.execute(query.where(attempts.c.operation_id == operation))
-        return sorted(tuple(row) for row in found)
+        found = attempts.attempts_of(connection, operation)
+    return [(one["attempt"], one["state"], one["error"]) for one in found]
 
 
 def test_steps_run_in_order_and_tell_their_story(engine: sa.Engine, settings: Settings) -> None:
@@ -74,7 +74,7 @@ def test_steps_run_in_order_and_tell_their_story(engine: sa.Engine, settings: Se
     assert (row["state"], row["progress"], row["attempt"]) == ("success", 1.0, 1)
     assert row["result"] == {"first": {}, "second": {"rows": 2}}
     assert [(step["name"], step["state"], step.get("message")) for step in row["steps"]] == [
-        ("first", "success", ""),
+        ("first", "success", None),
         ("second", "success", "did two"),
     ]
     with reading(engine) as connection:

@@ -148,8 +148,8 @@ def test_two_processes_hand_out_each_job_once(desk: Web, serve: Serve) -> None:
 
     assert len({job["operation_id"] for job in jobs}) == count
     with reading(desk.engine) as connection:
-        attempts = connection.execute(sa.select(table.c.attempt, table.c.state)).all()
-    assert {tuple(one) for one in attempts} == {(1, "running")}
+        started = connection.execute(sa.select(table.c.attempt, table.c.state)).all()
+    assert {tuple(one) for one in started} == {(1, "running")}
 
 
 def test_an_error_is_retried_after_the_backoff(desk: Web, caplog: pytest.LogCaptureFixture) -> None:

@@ -6,6 +6,7 @@
   if (!text || !form) return;
   const field = (name) => form.querySelector(`[name="${name}"]`);
   const steps = [...form.querySelectorAll("[data-step]")];
+  const ends = [...field("ends").options].map((one) => one.value);
   const days = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
   const two = (number) => String(number).padStart(2, "0");
   const words = (value) => value.split(",").map((one) => one.trim()).filter(Boolean);
@@ -27,9 +28,13 @@
   // What a cron rule says, if the form can say it.
   const rhythmOf = (when) => {
     const seconds = secondsOf(when?.every);
-    const isPlain = seconds && Object.keys(when).every((key) => key === "every" || key === "timezone");
+    const isPlain = seconds && Object.keys(when).every((key) => ["every", "timezone", "except"].includes(key));
     if (isPlain && seconds % 3600 === 0) return { rhythm: "hours", hours: String(seconds / 3600) };
     if (isPlain && seconds % 60 === 0 && seconds < 3600) return { rhythm: "minutes", every: String(seconds / 60) };
+    const source = when?.after ?? when?.on;
+    const names = [].concat(source?.ends ?? "success");
+    const isEnd = typeof source?.action === "string" && names.length === 1 && ends.includes(names[0]);
+    if (isEnd) return { rhythm: "end", action: source.action, ends: names[0], delay: when.delay ?? "" };
     if (typeof when?.on === "string") return { rhythm: "event", event: when.on, delay: "" };
     if (typeof when?.after === "string") return { rhythm: "event", event: when.after, delay: when.delay ?? "" };
     if (typeof when?.cron_rule !== "string") return { rhythm: "own" };
@@ -64,6 +69,12 @@
     return delay ? { after: event, delay } : { on: event };
   };
 
+  const endOf = (action, state, delay) => {
+    if (!action) return null;
+    const after = state === "success" ? { action } : { action, ends: state };
+    return delay ? { after, delay } : { after };
+  };
+
   // Fields of a place in the document: `policy.retry.max_attempts`.
   const placed = [...form.querySelectorAll("[data-path]")];
   const at = (found, path) => path.split(".").reduce((place, key) => place?.[key], found);
@@ -71,6 +82,11 @@
     text: { show: (value) => value, read: (value) => value },
     number: { show: (value) => value, read: (value) => (value === "" ? "" : Number(value)) },
     list: { show: (value) => [].concat(value ?? []).join(", "), read: (value) => words(value) },
+    // Entries that are objects stay as they are.
+    texts: {
+      show: (value) => [].concat(value ?? []).filter((one) => typeof one === "string").join(", "),
+      read: (value, before) => [...words(value), ...[].concat(before ?? []).filter((one) => typeof one !== "string")],
+    },
     // Hooks of other kinds stay as they are.
     mail: {
       show: (value) => [].concat(value ?? []).map((one) => one?.mail).filter((one) => typeof one === "string").join(", "),
@@ -93,6 +109,7 @@
     switch (field("rhythm").value) {
       case "hours": return Number(field("hours").value) > 0 ? { every: Number(field("hours").value) * 3600 } : null;
       case "event": return eventOf(field("event").value.trim(), field("delay").value.trim());
+      case "end": return endOf(field("action").value.trim(), field("ends").value, field("delay").value.trim());
       case "minutes": return minutesOf(Number(field("every").value));
       case "hour": return `${minute} * * * *`;
       case "day": return `${minute} ${hour} * * *`;
@@ -111,12 +128,13 @@
     set("owner", found.owner);
     const known = rhythmOf(found.when);
     // While one writes a part of the rule, a wrong part does not change what one writes.
-    const isWriting = ["time", "every", "hours", "weekday", "day", "event", "delay"].includes(document.activeElement?.name);
+    const isWriting = ["time", "every", "hours", "weekday", "day", "event", "delay", "action", "ends"].includes(document.activeElement?.name);
     if (!isWriting) set("rhythm", known.rhythm);
     if (known.time) set("time", known.time);
     if (known.every) set("every", known.every);
     if (known.hours) set("hours", known.hours);
     if (known.event !== undefined) { set("event", known.event); set("delay", known.delay); }
+    if (known.action !== undefined) { set("action", known.action); set("ends", known.ends); set("delay", known.delay); }
     if (known.weekday) set("weekday", known.weekday);
     if (known.day) set("day", known.day);
     set("zone", found.when?.timezone);

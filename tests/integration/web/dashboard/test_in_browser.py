@@ -179,6 +179,10 @@ def test_the_form_writes_intervals_events_and_policies_in_step_with_the_document
         page.fill("[name=name]", "call back")
         page.select_option("[name=rhythm]", "hours")
         page.fill("[name=hours]", "6")
+        page.fill("[data-path='when.except']", "12-25, 2027-05-01")
+        left_out = ["12-25", "2027-05-01"]
+        assert _written(page)["when"] == {"every": 21600, "except": left_out}
+        page.fill("[data-path='when.except']", "")
         assert _written(page)["when"] == {"every": 21600}
         page.select_option("[name=rhythm]", "event")
         page.fill("[name=event]", "instance.user.created")
@@ -186,12 +190,26 @@ def test_the_form_writes_intervals_events_and_policies_in_step_with_the_document
         assert _written(page)["when"] == {"after": "instance.user.created", "delay": "P7D"}
         page.fill("#text", page.input_value("#text").replace("P7D", "P9D"))
         expect(page.locator("[name=delay]")).to_have_value("P9D")
+        _write_an_end(page)
         _write_policies(page)
         page.check("[data-step=maintenance]")
+        expect(page.locator("#meaning")).to_contain_text('when "nightly" ends as partial')
         page.click("button:text-is('Save')")
         expect(page.locator(".notice span")).to_have_text("call back is saved.")
+        expect(page.locator(".verdict")).to_contain_text("nightly")
 
     assert tab.faults == []
+
+
+def _write_an_end(page: Page) -> None:
+    page.select_option("[name=rhythm]", "end")
+    page.fill("[name=action]", "nightly")
+    page.select_option("[name=ends]", "failed")
+    end = {"action": "nightly", "ends": "failed"}
+    assert _written(page)["when"] == {"after": end, "delay": "P9D"}
+    page.fill("[name=delay]", "")
+    page.fill("#text", page.input_value("#text").replace('"failed"', '"partial"'))
+    expect(page.locator("[name=ends]")).to_have_value("partial")
 
 
 def _write_policies(page: Page) -> None:

@@ -35,7 +35,7 @@ ACTIONS: tuple[tuple[str, dict[str, Any], float, int, tuple[str, ...]], ...] = (
     ("refresh rates", {"cron_rule": "*/30 * * * *"}, 0.5, 4, ("success",)),
     ("nightly import", {"cron_rule": "30 2 * * *"}, 24, 300, ("success",)),
     ("invoice reminders", {"cron_rule": "0 */4 * * *"}, 4, 300, ("failed", "failed", "failed")),
-    ("backup", {"every": 10_800}, 3, 200, ("missed", "success")),
+    ("backup", {"cron_rule": "20 */3 * * *"}, 3, 200, ("missed", "success")),
     ("weekly update", {"cron_rule": "0 7 * * mon"}, 168, 300, ("success",)),
 )
 
@@ -62,7 +62,9 @@ def lived_in(web_on_sqlite: Web) -> Web:
             "operations": {"maintenance": {}},
         }
         uid = UUID(client.post("/api/actions", json=document).json()["uid"])
-        rows = list(_past(uid, small_app_id, now, (hours, days, last), chance))
+        coming = client.get(f"/api/actions/{uid}/next").json()
+        next_at = datetime.fromisoformat(coming[0]["utc"])
+        rows = list(_past(uid, small_app_id, next_at, (hours, days, last), chance))
         ended = [row for row in rows if row["state"] == "success"]
         with web.engine.begin() as connection:
             connection.execute(sa.insert(operations), rows)
@@ -79,7 +81,7 @@ def lived_in(web_on_sqlite: Web) -> Web:
             }
             upsert(connection, action_state, [state])
             cursor = sa.update(action_cursor).where(action_cursor.c.action_uid == uid)
-            connection.execute(cursor.values(next_occurrence_at=now + hours * HOUR / 2))
+            connection.execute(cursor.values(next_occurrence_at=next_at))
     with web.engine.begin() as connection:
         connection.execute(sa.insert(operations), [_running(rows[-1], now)])
         report = {"recorded": 2, "sent": 2, "decided": 5}
@@ -93,6 +95,7 @@ def _running(row: dict[str, Any], now: datetime) -> dict[str, Any]:
         **row,
         "id": uuid4(),
         "state": "running",
+        "triggerer": "Manual run by ann",
         "occurrence_at": now,
         "started_at": now - timedelta(minutes=2),
         "heartbeat_at": now,
@@ -106,14 +109,14 @@ def _running(row: dict[str, Any], now: datetime) -> dict[str, Any]:
 def _past(
     uid: UUID,
     small_app_id: int,
-    now: datetime,
+    next_at: datetime,
     kind: tuple[float, int, tuple[str, ...]],
     chance: random.Random,
 ) -> Iterator[dict[str, Any]]:
     hours, days, last = kind
     count = int(days * 24 / hours)
     for number in range(count, 0, -1):
-        at = now - number * hours * HOUR + timedelta(minutes=20)
+        at = next_at - number * hours * HOUR
         odd = chance.choices(("success", "failed", "partial"), (96, 2, 2))[0]
         state = last[number - 1] if number <= len(last) else odd
         ran = state != "missed"

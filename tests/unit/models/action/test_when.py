@@ -10,6 +10,7 @@ from models.action import ParseContext, parse_action, plan_of
 from models.action.plan import CronTrigger, DueDateTrigger, EventTrigger, SolarTrigger
 from models.action.recipients import RecipientFilterModel
 from models.action.when import WhenModel
+from models.durations import parse_delay
 from models.events import AfterEventModel, OnEventModel
 from models.parsing import Reading
 from tests.factories import STEPS
@@ -124,7 +125,7 @@ def test_the_second_example_is_parsed() -> None:
 
     assert isinstance(rule, AfterEventModel)
     assert rule.event == "instance.user.last_seen"
-    assert rule.delay_parts == (relativedelta(), timedelta(seconds=604_830))
+    assert parse_delay(rule.delay) == (relativedelta(), timedelta(seconds=604_830))
     assert when.model_dump(mode="json") == {
         "after": "instance.user.last_seen",
         "delay": "P7DT30S",

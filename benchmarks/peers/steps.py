@@ -1,0 +1,23 @@
+"""The step that Minutehand's workers run in `make bench-peers`: it notes that it ran."""
+
+import os
+from pathlib import Path
+
+from pydantic import BaseModel
+
+import minutehand
+from runtime.clock import utc_now
+
+
+class Entry(BaseModel):
+    """Which entry of the benchmark an action stands for."""
+
+    entry: str
+
+
+@minutehand.step("peers_run", parameters=Entry)
+def peers_run(context: minutehand.StepContext) -> None:
+    """Note that a run of an entry arrived at a worker."""
+    assert isinstance(context.parameters, Entry)
+    with Path(os.environ["PEER_JOURNAL"]).open("a") as file:
+        file.write(f"{utc_now().timestamp()} {context.parameters.entry}\n")

@@ -1,0 +1,85 @@
+"""Many messages to Redis in one round trip.
+
+The messages of one task to one queue differ in the id, the attempt and a tag. kombu makes the first
+one, and the others are written by its pattern, in a tenth of the time.
+"""
+
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID, uuid4
+
+from kombu.transport import redis
+from kombu.utils import json
+
+from models.store.operations.outbox import Message
+
+RedisChannel: Any = redis.Channel
+# Unlike anything else in a message.
+_ID = UUID("5e0a8c1e-57e9-4c11-8a3b-c0ffee57e9c1")
+_ATTEMPT = 1_618_033_988
+
+# Publishes a message by a producer.
+Publish = Callable[[Any, Message], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Stencil:
+    """The text of a message and of its body, with places for what differs."""
+
+    key: str
+    text: str
+    body: str
+
+    def of(self, message: Message) -> str:
+        """Return the text that kombu would push for this message."""
+        its = {"id": str(message.id), "attempt": message.attempt}
+        body = b64encode((self.body % its).encode()).decode()
+        return self.text % {**its, "tag": uuid4(), "body": body}
+
+
+class _Catching:
+    """A channel that keeps what kombu would push, in place of Redis."""
+
+    def __init__(self, channel: Any) -> None:
+        self._channel = channel
+        self.caught: tuple[str, str] = ("", "")
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._channel, name)
+
+    def basic_publish(self, message: Any, **options: Any) -> Any:
+        """Let kombu add its commands here, as it does to a batch."""
+        return self._channel.basic_publish(message, _publish_batch=self, **options)
+
+    def add(self, _command: str, key: str, text: str) -> None:
+        """Keep the command of one message."""
+        self.caught = (key, text)
+
+
+def stencil_of(producer: Any, task: str, queue: str, publish: Publish) -> Stencil:
+    """Return the stencil of a task's messages to a queue, from one that kombu makes."""
+    catching = _Catching(producer.channel)
+    publish(type(producer)(catching, auto_declare=False), Message(_ID, _ATTEMPT, task, queue))
+    key, text = catching.caught
+    made = json.loads(text)
+    tag, body = made["properties"]["delivery_tag"], made["body"]
+    plain = b64decode(body).decode()
+    return Stencil(key, _with_places(text, {body: "body", tag: "tag"}), _with_places(plain, {}))
+
+
+def _with_places(text: str, places: dict[str, str]) -> str:
+    text = text.replace("%", "%%")
+    for given, name in {**places, str(_ID): "id", str(_ATTEMPT): "attempt"}.items():
+        text = text.replace(given, f"%({name})s")
+    return text
+
+
+def push(channel: Any, messages: Sequence[tuple[Stencil, Message]]) -> None:
+    """Push messages in one round trip, in their order."""
+    # A pipeline is not tried again by the driver, which would take longer than the time limits.
+    with channel.conn_or_acquire() as client, client.pipeline(transaction=False) as pipeline:
+        for stencil, message in messages:
+            pipeline.lpush(stencil.key, stencil.of(message))
+        pipeline.execute()

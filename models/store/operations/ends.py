@@ -1,0 +1,55 @@
+"""The ends of operations as events: written only where another action is due by them."""
+
+from collections.abc import Collection
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from models.events import END_OF, ENDS
+from models.operation import Cause
+from models.sql import insert_ignoring
+from models.tables import action_ends, actions, operations
+
+# SQLite's RETURNING drops table names: columns of a subquery need distinct names.
+_watched = sa.select(
+    actions.c.uid.label("watched_uid"),
+    actions.c.small_app_id.label("watched_app"),
+    sa.literal(END_OF, sa.Text).concat(actions.c.name).label("watched_event"),
+).subquery("watched")
+_dependant = (
+    sa.select(actions.c.small_app_id.label("due_app"), actions.c.event.label("due_event"))
+    .where(actions.c.active, actions.c.deleted_at.is_(None))
+    .subquery("dependant")
+)
+# Returned with an end: whether another action is due by the ends of this one.
+HAS_DEPENDANTS = (
+    sa.exists()
+    .where(_watched.c.watched_uid == operations.c.action_uid)
+    .where(_dependant.c.due_app == _watched.c.watched_app)
+    .where(_dependant.c.due_event == _watched.c.watched_event)
+    .correlate(operations)
+    .label("has_dependants")
+)
+_COLUMNS = ("action_uid", "operation_id", "state", "small_app_id", "subject", "ended_at")
+
+
+def raise_events(connection: sa.Connection, ids: Collection[UUID]) -> None:
+    """Write the ends of these operations, in the transaction that ends them.
+
+    Each is one event for an operation and its state: a retry that ends alike raises no second one.
+    Operations of a backfill raise none, nor do those of actions that none depends on.
+    """
+    ended = sa.select(
+        operations.c.action_uid,
+        operations.c.id,
+        operations.c.state,
+        operations.c.small_app_id,
+        operations.c.subject,
+        operations.c.finished_at,
+    ).where(
+        operations.c.id.in_(ids),
+        operations.c.state.in_(ENDS),
+        operations.c.cause != Cause.BACKFILL,
+        HAS_DEPENDANTS.element,
+    )
+    connection.execute(insert_ignoring(connection, action_ends).from_select(_COLUMNS, ended))

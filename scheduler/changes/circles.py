@@ -1,0 +1,56 @@
+"""Refuse actions that would depend on themselves."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from models.action.dependencies import circle
+from models.errors import InvalidAction, Problem
+from models.store import actions
+from small_apps.store import small_apps
+
+MOST_NAMED = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Dependency:
+    """An action's name before and after a change, and the action whose ends make it due."""
+
+    before: str | None
+    name: str
+    watched: str | None
+
+
+def check_circles(
+    connection: sa.Connection, small_app_id: int, changes: Sequence[Dependency], *, holds: bool
+) -> None:
+    """Raise InvalidAction if these changes made an action depend on itself.
+
+    With `holds`, no other change of the small app's dependencies comes between this and the end of
+    the transaction.
+    """
+    new = {one.name: one.watched for one in changes}
+    if not any(new.values()):
+        # A new circle leads through a new dependency, or a new name of an action with one.
+        return
+    if holds:
+        small_apps.hold_alone(connection, small_app_id)
+    # What depends on a renamed action follows it.
+    names = {one.before: one.name for one in changes}
+    stored = actions.watched_by_name(connection, small_app_id).items()
+    watched = {
+        name: names.get(other, other) for name, other in stored if names.get(name, name) not in new
+    }
+    watched |= {name: other for name, other in new.items() if other is not None}
+    found = circle(watched, new)
+    if found is not None:
+        raise InvalidAction([Problem("when", watched[found[0]], _remedy(found))])
+
+
+def _remedy(found: Sequence[str]) -> str:
+    shown = [json.dumps(name, ensure_ascii=False) for name in found]
+    if len(shown) > MOST_NAMED:
+        shown = [*shown[: MOST_NAMED - 1], "…", shown[-1]]
+    return f"makes a circle, {' after '.join(shown)}; let one of them be due by the clock"

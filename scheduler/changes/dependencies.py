@@ -1,0 +1,81 @@
+"""Let what depends on a renamed action follow it."""
+
+import json
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from models.action import document_hash
+from models.action.plan import Plan
+from models.errors import Refused
+from models.events import end_event
+from models.store import actions
+from models.store.actions import cursors
+from models.stored import document_in
+from scheduler.changes.revisions import decide_until, not_ahead, restart, settle
+from scheduler.changes.validation import ChangeContext, Stored
+from scheduler.events.decide import on_its_way_since
+from scheduler.record import Recorded
+
+# Each is decided by itself, in the transaction of the rename.
+MOST_FOLLOWING = 500
+
+
+def follow_name(
+    connection: sa.Connection, row: Stored, name: str, author: ChangeContext, now: datetime
+) -> Recorded:
+    """Let what depends on an action that gets the name `name` go on depending on it.
+
+    Each gets a new revision with that name, and loses no end on its way. Raises Refused if they are
+    too many for one transaction.
+    """
+    recorded = Recorded()
+    found = actions.dependants(connection, row.small_app_id, row.name, limit=MOST_FOLLOWING + 1)
+    if len(found) > MOST_FOLLOWING:
+        raise Refused(
+            f"more than {MOST_FOLLOWING} actions depend on {row.name!r}; add an action of the new "
+            "name, and apply the documents of the others with it"
+        )
+    uids = sorted(one.uid for one in found)
+    for one in cursors.lock_all(connection, uids) if uids else ():
+        recorded += _follow(connection, one, name, author, now)
+    return recorded
+
+
+def _follow(
+    connection: sa.Connection, row: Stored, name: str, author: ChangeContext, now: datetime
+) -> Recorded:
+    row, recorded = settle(connection, row, now, author.steps)
+    document, plan = document_in(row.document), row.plan
+    if row.set_aside is not None or not isinstance(plan, Plan) or document is None:
+        return recorded
+    row = not_ahead(connection, row, now)
+    recorded += decide_until(connection, row, now)
+    document, renamed = _renamed(document, name), _with_event(plan, end_event(name))
+    columns = {
+        "document": json.dumps(document, ensure_ascii=False),
+        "document_hash": document_hash(document, author.steps),
+        "plan": renamed.to_json(),
+        "event": end_event(name),
+        "author": author.name,
+    }
+    actions.replace(connection, row.action_uid, row.revision + 1, columns, now)
+    restart(connection, row, renamed, now)
+    if plan.active:
+        on_its_way = on_its_way_since(connection, plan, row.effective_from, now)
+        cursors.restart(connection, row.action_uid, now, min(now, on_its_way))
+    return recorded
+
+
+def _renamed(document: dict[str, Any], name: str) -> dict[str, Any]:
+    when = document["when"]
+    (key,) = {"on", "after"} & when.keys()
+    return {**document, "when": {**when, key: {**when[key], "action": name}}}
+
+
+def _with_event(plan: Plan, event: str) -> Plan:
+    if plan.on_event is None:
+        return plan
+    return replace(plan, triggers=(replace(plan.on_event, event=event),))

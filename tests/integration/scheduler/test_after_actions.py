@@ -1,0 +1,505 @@
+"""An operation that ends makes the actions due that depend on its action: once, and never lost."""
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from threading import Barrier
+from typing import Any
+from uuid import UUID
+
+import pytest
+import sqlalchemy as sa
+
+from models.errors import InvalidAction, Refused
+from models.fingerprint import str_to_uuid
+from models.operation import Cause, OperationState
+from models.store.actions import cursors
+from models.store.operations.claims import Claim, claim
+from models.store.operations.finish import Ending, end
+from models.store.operations.handed_over import hand_over
+from models.store.retention import prune_ends, prune_operations
+from models.store.scope import WHOLE_INSTALLATION
+from models.tables import action_ends, actions
+from runtime.config import Settings
+from runtime.database import reading
+from runtime.sections import AlertSettings
+from scheduler.changes.change import (
+    Changed,
+    apply_all,
+    create_all,
+    rename,
+    replace_document,
+    set_active,
+)
+from scheduler.changes.deletion import delete, delete_all
+from scheduler.changes.plan import plan_changes
+from scheduler.explain import Explanation, explain
+from scheduler.on_demand.manual import run_now
+from scheduler.on_demand.restart import retry
+from scheduler.sweep import Sweeper
+from scheduler.tick import tick
+from tests.factories import (
+    STEPS,
+    author,
+    make_action,
+    make_app,
+    make_document,
+    make_operation,
+    row_of,
+    rows_of,
+)
+from tests.virtual_clock import VirtualClock
+
+NOON = datetime(2027, 1, 4, 11, 40, tzinfo=UTC)
+SECOND = timedelta(seconds=1)
+MINUTE = timedelta(minutes=1)
+DAY = timedelta(days=1)
+LEASE = timedelta(seconds=45)
+AFTER = {"after": {"action": "refresh"}}
+YEARLY = {"cron_rule": "0 3 1 1 *", "timezone": "UTC"}
+FAILED, SUCCESS = OperationState.FAILED, OperationState.SUCCESS
+
+
+@pytest.fixture
+def clock(engine: sa.Engine) -> VirtualClock:
+    return VirtualClock(engine, NOON)
+
+
+def run_tick(engine: sa.Engine, clock: VirtualClock, now: datetime) -> None:
+    clock.set(now)
+    tick(engine, None, Sweeper(LEASE), steps=STEPS)
+
+
+def first(engine: sa.Engine, **changes: Any) -> Changed:
+    """Store the action on which others depend."""
+    return make_action(engine, **{"name": "refresh", "when": YEARLY, **changes})
+
+
+def second(engine: sa.Engine, when: Any = AFTER, **changes: Any) -> Changed:
+    return make_action(engine, since=NOON - MINUTE, **{"name": "publish", "when": when, **changes})
+
+
+def run(engine: sa.Engine, id: UUID, state: OperationState = SUCCESS, attempt: int = 1) -> None:
+    """Run an operation up to this end."""
+    with engine.begin() as connection:
+        assert isinstance(claim(connection, id, attempt, "worker"), Claim)
+    with engine.begin() as connection:
+        end(connection, id, attempt, Ending(state, is_failure=state is FAILED))
+
+
+def ended(engine: sa.Engine, action: Changed, state: OperationState = SUCCESS) -> UUID:
+    """Run an operation of an action to this end, by hand."""
+    id, _ = run_now(engine, action.uid, "tests")
+    run(engine, id, state)
+    return id
+
+
+def ends(engine: sa.Engine) -> list[tuple[UUID, str]]:
+    with reading(engine) as connection:
+        rows = connection.execute(sa.select(action_ends).order_by(action_ends.c.ended_at))
+        return [(row.operation_id, row.state) for row in rows]
+
+
+def why(engine: sa.Engine, settings: Settings, action: Changed, at: datetime) -> Explanation:
+    with reading(engine) as connection:
+        return explain(action.uid, at, connection, settings, steps=STEPS)
+
+
+def test_an_end_makes_its_dependant_due_once(engine: sa.Engine, clock: VirtualClock) -> None:
+    one, other = first(engine), second(engine)
+    clock.set(NOON + 5 * SECOND)
+
+    id = ended(engine, one)
+    for minute in range(1, 8):
+        run_tick(engine, clock, NOON + minute * MINUTE)
+
+    (row,) = rows_of(engine, other)
+    due = "2027-01-04T11:40:05Z"
+    assert row["id"] == str_to_uuid(f"{other.uid} | {due} | {id} success")
+    assert (row["occurrence_at"], row["subject"]) == (NOON + 5 * SECOND, None)
+    assert (row["event_id"], row["event_at"]) == (f"{id} success", NOON + 5 * SECOND)
+    assert (row["cause"], row["state"]) == (Cause.EVENT, "queued")
+    assert row["triggerer"] == 'Scheduled action "publish" after "refresh"'
+
+
+def test_it_is_due_when_the_delay_after_the_end_is_over(
+    engine: sa.Engine, clock: VirtualClock
+) -> None:
+    one, other = first(engine), second(engine, {**AFTER, "delay": "PT10M"})
+    ended(engine, one)
+
+    run_tick(engine, clock, NOON + 9 * MINUTE)
+    before = rows_of(engine, other)
+    run_tick(engine, clock, NOON + 10 * MINUTE)
+
+    assert before == []
+    assert [row["occurrence_at"] for row in rows_of(engine, other)] == [NOON + 10 * MINUTE]
+
+
+@pytest.mark.parametrize(
+    ("named", "state", "count"),
+    [
+        ("success", OperationState.SUCCESS, 1),
+        ("success", OperationState.PARTIAL, 0),
+        ("success", OperationState.FAILED, 0),
+        (["success", "partial"], OperationState.PARTIAL, 1),
+        ("failed", OperationState.FAILED, 1),
+        ("failed", OperationState.SUCCESS, 0),
+        (["success", "partial", "failed"], OperationState.CANCELLED, 0),
+    ],
+)
+def test_only_the_named_ends_count(
+    engine: sa.Engine, clock: VirtualClock, named: Any, state: OperationState, count: int
+) -> None:
+    one = first(engine)
+    other = second(engine, {"on": {"action": "refresh", "ends": named}})
+
+    ended(engine, one, state)
+    run_tick(engine, clock, NOON + MINUTE)
+
+    assert len(rows_of(engine, other)) == count
+
+
+def test_an_end_during_a_downtime_is_not_lost(engine: sa.Engine, clock: VirtualClock) -> None:
+    one, other = first(engine), second(engine, policy={"look_back": "PT2H"})
+    run_tick(engine, clock, NOON)
+    clock.set(NOON + 10 * MINUTE)
+    ended(engine, one)
+
+    run_tick(engine, clock, NOON + 100 * MINUTE)
+
+    assert [row["state"] for row in rows_of(engine, other)] == ["queued"]
+
+
+def test_an_end_before_the_look_back_is_missed_once(engine: sa.Engine, clock: VirtualClock) -> None:
+    one, other = first(engine), second(engine)
+    run_tick(engine, clock, NOON)
+    clock.set(NOON + 10 * MINUTE)
+    ended(engine, one)
+
+    for minute in (100, 101):
+        run_tick(engine, clock, NOON + minute * MINUTE)
+
+    assert [(row["state"], row["reason"]) for row in rows_of(engine, other)] == [
+        ("missed", "too late")
+    ]
+
+
+def test_an_end_from_before_the_dependant_was_stored_or_resumed_does_not_count(
+    engine: sa.Engine, clock: VirtualClock
+) -> None:
+    one = first(engine)
+    ended(engine, one)
+    clock.set(NOON + 10 * SECOND)
+    other = second(engine)
+    set_active(engine, other.uid, active=False, author=author())
+    clock.set(NOON + 20 * SECOND)
+    ended(engine, one)
+    clock.set(NOON + 30 * SECOND)
+    set_active(engine, other.uid, active=True, author=author())
+
+    run_tick(engine, clock, NOON + MINUTE)
+
+    assert (rows_of(engine, other), ends(engine)) == ([], [])
+
+
+def test_a_retry_raises_its_own_end_but_never_the_same_twice(
+    engine: sa.Engine, clock: VirtualClock
+) -> None:
+    one = first(engine)
+    good = second(engine)
+    bad = second(engine, {"after": {"action": "refresh", "ends": "failed"}}, name="tell")
+    id = ended(engine, one, FAILED)
+    for attempt, state in ((2, FAILED), (3, SUCCESS)):
+        clock.set(NOON + attempt * SECOND)
+        retry(engine, id, WHOLE_INSTALLATION, "tests")
+        run(engine, id, state, attempt)
+
+    run_tick(engine, clock, NOON + MINUTE)
+
+    assert ends(engine) == [(id, "failed"), (id, "success")]
+    assert [row["event_at"] for row in rows_of(engine, good)] == [NOON + 3 * SECOND]
+    assert [row["event_at"] for row in rows_of(engine, bad)] == [NOON]
+
+
+def test_an_attempt_that_is_tried_again_is_no_end(engine: sa.Engine, clock: VirtualClock) -> None:
+    one = first(engine)
+    second(engine, {"after": {"action": "refresh", "ends": ["failed", "success"]}})
+    id, _ = run_now(engine, one.uid, "tests")
+
+    with engine.begin() as connection:
+        claim(connection, id, 1, "worker")
+        end(connection, id, 1, Ending(OperationState.PENDING, is_failure=True))
+
+    assert ends(engine) == []
+
+
+def test_a_backfill_raises_no_events(engine: sa.Engine, clock: VirtualClock) -> None:
+    one, _ = first(engine), second(engine)
+    id = make_operation(engine, one, NOON, "Backfill 1 by tests")
+
+    run(engine, id)
+
+    assert ends(engine) == []
+
+
+def test_an_operation_that_is_handed_over_ends_as_that(
+    engine: sa.Engine, clock: VirtualClock
+) -> None:
+    one = first(engine)
+    other = second(engine, {"on": {"action": "refresh", "ends": "handed_over"}})
+    id, _ = run_now(engine, one.uid, "tests")
+    with engine.begin() as connection:
+        hand_over(connection, [(id, 1)], "no worker follows", AlertSettings())
+
+    run_tick(engine, clock, NOON + MINUTE)
+
+    assert [row["event_id"] for row in rows_of(engine, other)] == [f"{id} handed_over"]
+
+
+def test_ends_without_dependants_are_not_stored(engine: sa.Engine, clock: VirtualClock) -> None:
+    one, third = first(engine), first(engine, name="other")
+    second(engine, {"after": {"action": "other"}})
+
+    ended(engine, one)
+    before = ends(engine)
+    id = ended(engine, third)
+
+    assert (before, ends(engine)) == ([], [(id, "success")])
+
+
+def test_actions_of_another_small_app_are_not_meant(engine: sa.Engine, clock: VirtualClock) -> None:
+    shop = make_app(engine, "shop")
+    one, theirs = first(engine), first(engine, app=shop)
+    other, foreign = second(engine), second(engine, app=shop)
+
+    ended(engine, theirs)
+    run_tick(engine, clock, NOON + MINUTE)
+
+    assert rows_of(engine, other) == []
+    assert len(rows_of(engine, foreign)) == 1
+    assert one.uid != theirs.uid
+
+
+def test_a_chain_goes_on_and_its_end_says_what_it_followed(
+    engine: sa.Engine, clock: VirtualClock, settings: Settings
+) -> None:
+    one, two = first(engine), second(engine)
+    three = second(engine, {"after": {"action": "publish"}}, name="mail")
+    ended(engine, one)
+    run_tick(engine, clock, NOON + MINUTE)
+    (row,) = rows_of(engine, two)
+    run(engine, row["id"])
+    run_tick(engine, clock, NOON + 2 * MINUTE)
+
+    (last,) = rows_of(engine, three)
+    assert last["occurrence_at"] == NOON + MINUTE
+    answer = why(engine, settings, three, NOON + MINUTE)
+    assert answer.verdict == "queued"
+    told = f'due after "publish" succeeded at 2027-01-04T11:41:00Z ({row["id"]})'
+    assert told in answer.operations[0]["text"]
+
+
+def test_explain_says_what_is_due_and_what_ended_nothing(
+    engine: sa.Engine, clock: VirtualClock, settings: Settings
+) -> None:
+    one, other = first(engine), second(engine, {**AFTER, "delay": "PT10M"})
+    run_tick(engine, clock, NOON)
+    clock.set(NOON + SECOND)
+    id = ended(engine, one)
+
+    due = why(engine, settings, other, NOON + SECOND + 10 * MINUTE)
+    not_due = why(engine, settings, other, NOON + 5 * MINUTE)
+
+    assert due.verdict == "not_due_yet"
+    assert due.text.endswith(f"for the end of operation {id} success")
+    assert not_due.verdict == "not_an_occurrence"
+    assert 'no operation of "refresh" ended as success' in not_due.text
+
+
+def test_the_event_of_a_user_passes_on_its_user(engine: sa.Engine, clock: VirtualClock) -> None:
+    from tests.integration.scheduler.test_events import make_user
+
+    make_user(engine, "ann")
+    make_user(engine, "ben")
+    one = first(engine, when={"on": "order.paid"})
+    recipients = {"users": ["ann"]}
+    other = second(engine, recipients=recipients)
+    for who in ("ann", "ben"):
+        id, _ = run_now(engine, one.uid, "tests", subject=who)
+        run(engine, id)
+
+    run_tick(engine, clock, NOON + MINUTE)
+
+    assert [row["subject"] for row in rows_of(engine, other)] == ["ann"]
+
+
+def test_a_renamed_action_keeps_its_dependants(engine: sa.Engine, clock: VirtualClock) -> None:
+    one, other = first(engine), second(engine, {**AFTER, "delay": "PT10M"})
+    third = second(engine, name="third")
+    ended(engine, one)
+    clock.set(NOON + SECOND)
+    rename(engine, one.uid, "load", author())
+    clock.set(NOON + 2 * SECOND)
+    ended(engine, one)
+
+    for minute in (1, 10, 11):
+        run_tick(engine, clock, NOON + minute * MINUTE)
+
+    with reading(engine) as connection:
+        row = cursors.read(connection, other.uid)
+    assert row is not None
+    assert '"action": "load"' in row.document
+    assert (row.revision, row.event) == (2, "action load")
+    ten = NOON + 10 * MINUTE
+    assert [row["occurrence_at"] for row in rows_of(engine, other)] == [ten, ten + 2 * SECOND]
+    assert [row["occurrence_at"] for row in rows_of(engine, third)] == [NOON, NOON + 2 * SECOND]
+
+
+def test_a_rename_that_too_many_depend_on_is_refused(
+    engine: sa.Engine, clock: VirtualClock
+) -> None:
+    one = first(engine)
+    create_all(engine, [after(f"n{number}", "refresh") for number in range(501)], author())
+
+    with pytest.raises(Refused, match="more than 500 actions depend on 'refresh'"):
+        rename(engine, one.uid, "load", author())
+
+
+def test_a_dependency_may_be_stored_before_what_it_depends_on(
+    engine: sa.Engine, clock: VirtualClock
+) -> None:
+    other = second(engine)
+    one = first(engine)
+
+    ended(engine, one)
+    run_tick(engine, clock, NOON + MINUTE)
+
+    assert len(rows_of(engine, other)) == 1
+
+
+def test_an_action_that_others_depend_on_is_not_deleted_alone(
+    engine: sa.Engine, clock: VirtualClock
+) -> None:
+    one, other = first(engine), second(engine)
+
+    with pytest.raises(Refused, match="'publish' would never be due again"):
+        delete(engine, one.uid, author())
+    delete(engine, other.uid, author())
+    delete(engine, one.uid, author())
+
+    first(engine)
+    second(engine)
+    assert len(delete_all(engine, author()).names) == 2
+
+
+CIRCLE = 'makes a circle, "a" after "c" after "b" after "a"'
+
+
+def after(name: str, other: str) -> dict[str, Any]:
+    return make_document(name=name, when={"after": {"action": other}})
+
+
+def test_a_circle_is_refused_however_it_would_come_about(
+    engine: sa.Engine, clock: VirtualClock
+) -> None:
+    with pytest.raises(InvalidAction, match='"a" after "a"'):
+        create_all(engine, [after("a", "a")], author())
+    with pytest.raises(InvalidAction, match=CIRCLE):
+        create_all(engine, [after("a", "c"), after("b", "a"), after("c", "b")], author())
+    create_all(engine, [after("b", "a"), after("c", "b")], author())
+    for store in (create_all, apply_all):
+        with pytest.raises(InvalidAction, match=CIRCLE):
+            store(engine, [after("a", "c")], author())
+    with reading(engine) as connection, pytest.raises(InvalidAction, match=CIRCLE):
+        plan_changes(connection, [after("a", "c")], author(), NOON)
+    (one,) = create_all(engine, [make_document(name="a")], author())
+    with pytest.raises(InvalidAction, match="makes a circle"):
+        replace_document(engine, one.uid, after("a", "c"), author())
+    (free,) = create_all(engine, [after("free", "c")], author())
+    delete_all(engine, author(), owner="nobody")
+    # What depends on a name that no action has, is not made a circle by a new name either.
+    create_all(engine, [after("late", "new")], author())
+    replace_document(engine, free.uid, after("free", "late"), author())
+    with pytest.raises(InvalidAction, match="makes a circle"):
+        rename(engine, free.uid, "new", author())
+
+
+def test_two_saves_side_by_side_do_not_close_a_circle(engine: sa.Engine) -> None:
+    pair = [make_action(engine, name=name) for name in ("a", "b")]
+    together = Barrier(2)
+
+    def depend(number: int) -> str:
+        together.wait(20)
+        document = after(pair[number].name, pair[1 - number].name)
+        try:
+            replace_document(engine, pair[number].uid, document, author())
+        except InvalidAction as error:
+            return str(error)
+        return ""
+
+    with ThreadPoolExecutor(2) as pool:
+        told = sorted(pool.map(depend, range(2)))
+
+    assert told[0] == ""
+    assert "makes a circle" in told[1]
+
+
+def test_a_circle_by_plain_sql_is_quarantined(engine: sa.Engine, clock: VirtualClock) -> None:
+    one, _ = first(engine), second(engine)
+    clock.set(NOON + SECOND)
+    with engine.begin() as connection:
+        connection.execute(
+            sa.update(actions)
+            .where(actions.c.uid == one.uid)
+            .values(
+                document='{"name": "refresh", "operations": {"maintenance": true}, "when": '
+                '{"after": {"action": "publish"}}}'
+            )
+        )
+
+    run_tick(engine, clock, NOON + MINUTE)
+
+    with reading(engine) as connection:
+        row = cursors.read(connection, one.uid)
+    assert row is not None
+    assert "makes a circle" in row.set_aside
+
+
+def test_a_long_chain_is_checked_and_named_in_short(engine: sa.Engine, clock: VirtualClock) -> None:
+    chain = [after(f"n{number}", f"n{number + 1}") for number in range(2_000)]
+    create_all(engine, chain, author())
+
+    with pytest.raises(InvalidAction, match="…") as refused:
+        create_all(engine, [after("n2000", "n0")], author())
+
+    assert len(str(refused.value)) < 300
+
+
+def test_ends_are_pruned_when_no_delay_reaches_them(engine: sa.Engine, clock: VirtualClock) -> None:
+    one, other = first(engine), second(engine, {**AFTER, "delay": "P30D"})
+    ended(engine, one)
+    run_tick(engine, clock, NOON + 35 * DAY)
+    (row,) = rows_of(engine, other)
+    assert row["state"] == "missed"
+
+    counts = []
+    for days in (35, 50):
+        run_tick(engine, clock, NOON + days * DAY)
+        with engine.begin() as connection:
+            gone = prune_ends(connection, 1, timedelta(days=10), 100)
+            counts.append((gone, prune_operations(connection, 1, timedelta(days=10), 100)))
+
+    assert counts[0] == (0, 1)
+    assert counts[1] == (1, 1)
+    assert (ends(engine), rows_of(engine, other)) == ([], [])
+
+
+def test_a_dependant_runs_by_hand_with_a_user_or_without(
+    engine: sa.Engine, clock: VirtualClock
+) -> None:
+    first(engine)
+    other = second(engine)
+
+    id, _ = run_now(engine, other.uid, "tests")
+
+    assert row_of(engine, id)["subject"] is None

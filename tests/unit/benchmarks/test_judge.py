@@ -1,0 +1,59 @@
+"""The judge of `make bench-peers` finds each kind of wrong count, and nothing in a right one."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from benchmarks.peers.judge import Verdict, judge
+from benchmarks.peers.table import table
+
+NOON = datetime(2027, 6, 1, 12, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+DUE = {"a": [NOON, NOON + MINUTE], "b": [NOON]}
+
+
+def came(*arrivals: tuple[str, float]) -> list[tuple[str, datetime]]:
+    """Return arrivals, each so many minutes after noon."""
+    return [(entry, NOON + minutes * MINUTE) for entry, minutes in arrivals]
+
+
+@pytest.mark.parametrize(
+    ("arrivals", "lost", "doubled"),
+    [
+        pytest.param([("a", 0), ("a", 1), ("b", 0)], 0, 0, id="all_on_time"),
+        pytest.param([("b", 20), ("a", 20), ("a", 20)], 0, 0, id="late_is_not_lost"),
+        pytest.param([("b", -0.01), ("a", 0), ("a", 1)], 0, 0, id="clocks_of_two_processes"),
+        pytest.param([], 3, 0, id="nothing"),
+        pytest.param([("a", 0), ("b", 0)], 1, 0, id="one_lost"),
+        pytest.param([("a", 0), ("a", 1), ("b", 0), ("b", 0)], 0, 1, id="one_doubled"),
+        pytest.param([("a", 0), ("b", 0), ("b", 0)], 1, 1, id="a_double_replaces_no_other_entry"),
+        pytest.param([("a", 0), ("a", 0.5), ("a", 1), ("b", 0)], 0, 1, id="between_two"),
+        pytest.param([("a", -5), ("a", 0), ("a", 1), ("b", 0)], 0, 1, id="before_it_was_due"),
+        pytest.param([("a", 0), ("a", 1), ("b", 60)], 1, 1, id="an_hour_late"),
+        pytest.param([("a", 0), ("a", 1), ("b", 0), ("c", 0)], 0, 1, id="unknown_entry"),
+    ],
+)
+def test_each_arrival_counts_for_one_due_instant_of_its_entry(
+    arrivals: Sequence[tuple[str, float]], lost: int, doubled: int
+) -> None:
+    assert judge(DUE, came(*arrivals)) == Verdict(3, lost, doubled)
+
+
+def test_the_order_of_arrivals_does_not_matter() -> None:
+    arrivals = came(("a", 1), ("b", 0), ("a", 0))
+
+    assert judge(DUE, arrivals) == judge(DUE, arrivals[::-1]) == Verdict(3, 0, 0)
+
+
+def test_what_a_scheduler_does_not_offer_is_no_failure_in_the_table() -> None:
+    cell = {"due": 1_000, "lost": 4, "doubled": 0}
+    others: dict[str, Any] = {
+        name: {} for name in ("celery beat", "django-celery-beat", "APScheduler 3")
+    }
+    shown = table({"faults": {**others, "RedBeat": {"two": cell}, "Minutehand": {"two": cell}}})
+
+    row = next(line for line in shown.splitlines() if "two instances" in line)
+    assert row.count("not offered") == 3
+    assert row.endswith("| 4 / 0 | not offered | 4 / 0 |")

@@ -1,0 +1,116 @@
+"""Rules on the end of another action, and circles of them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from models.action import load_action, parse_action, plan_of, stored_document
+from models.action.dependencies import circle
+from models.action.warnings import KnownNames, warnings_of
+from models.errors import InvalidAction
+from models.parsing import ParseContext
+from tests.factories import STEPS
+from tests.unit.models.action.wrong_documents import NOW, action
+
+CONTEXT = ParseContext("Europe/Paris", NOW, STEPS)
+REFRESH = {"action": "refresh"}
+
+
+def when_of(when: Any, **changes: Any) -> Any:
+    return parse_action(action(when=when, **changes), CONTEXT)
+
+
+@pytest.mark.parametrize(
+    ("when", "stored", "ends", "delay"),
+    [
+        pytest.param({"after": REFRESH}, None, ("success",), "PT0S", id="success_at_once"),
+        pytest.param(
+            {"on": {**REFRESH, "ends": "failed"}},
+            {"on": {**REFRESH, "ends": ["failed"]}},
+            ("failed",),
+            "PT0S",
+            id="on",
+        ),
+        pytest.param(
+            {"after": {**REFRESH, "ends": ["success", "partial"]}, "delay": "PT60M"},
+            {"after": {**REFRESH, "ends": ["success", "partial"]}, "delay": "PT1H"},
+            ("success", "partial"),
+            "PT1H",
+            id="delay",
+        ),
+        pytest.param(
+            {"after": REFRESH, "delay": "P1M"},
+            {"timezone": "Europe/Paris", "after": REFRESH, "delay": "P1M"},
+            ("success",),
+            "P1M",
+            id="months_in_the_zone_of_the_app",
+        ),
+    ],
+)
+def test_the_end_of_an_action_is_an_event(
+    when: Any, stored: Any, ends: tuple[str, ...], delay: str
+) -> None:
+    model = when_of(when)
+    trigger = plan_of(model).on_event
+
+    assert trigger is not None
+    assert (trigger.event, trigger.watched) == ("action refresh", "refresh")
+    assert (trigger.ends, trigger.delay) == (ends, delay)
+    document = stored_document(model)
+    assert document["when"] == (when if stored is None else stored)
+    assert plan_of(load_action(document, steps=STEPS)) == plan_of(model)
+
+
+@pytest.mark.parametrize(
+    ("when", "path", "part"),
+    [
+        ({"after": {}}, "when.after.action", "is required"),
+        ({"after": {"action": ""}}, "when.after.action", "is empty"),
+        ({"after": {"action": 5}}, "when.after.action", "write a text"),
+        ({"on": {**REFRESH, "ends": "sucess"}}, "when.on.ends", 'did you mean "success"?'),
+        ({"on": {**REFRESH, "ends": "skipped"}}, "when.on.ends", "write one of"),
+        ({"on": {**REFRESH, "ends": []}}, "when.on.ends", "write one of"),
+        ({"on": {**REFRESH, "state": "failed"}}, "when.on.state", 'did you mean "ends"?'),
+        ({"on": REFRESH, "delay": "PT1M"}, "when.delay", ""),
+        ({"after": REFRESH, "delay": "PT0S"}, "when.delay", "is not a delay"),
+        ({"depends_on": REFRESH}, "when", 'did you mean "after"?'),
+        ([{"after": REFRESH}], "when[0]", "make another action"),
+    ],
+)
+def test_a_wrong_end_is_refused_with_the_remedy(when: Any, path: str, part: str) -> None:
+    with pytest.raises(InvalidAction) as refused:
+        when_of(when)
+
+    assert [(one.path, part in one.remedy) for one in refused.value.problems] == [(path, True)]
+
+
+def test_a_step_that_sends_needs_recipients_as_by_the_clock() -> None:
+    with pytest.raises(InvalidAction, match="recipients"):
+        when_of({"after": REFRESH}, operations={"send_execsum": True})
+
+
+def test_an_unknown_action_is_a_warning() -> None:
+    model = when_of({"after": {"action": "refesh"}})
+
+    assert warnings_of(model, KnownNames(actions={"refresh"})) == [
+        'when "refesh": no action has this name now; did you mean "refresh"?'
+    ]
+    assert warnings_of(model, KnownNames(actions={"refesh"})) == []
+
+
+@pytest.mark.parametrize(
+    ("watched", "names", "found"),
+    [
+        ({}, ["a"], None),
+        ({"a": "b", "b": "c"}, ["a", "b"], None),
+        ({"a": "a"}, ["a"], ["a", "a"]),
+        ({"a": "b", "b": "c", "c": "a"}, ["b"], ["b", "c", "a", "b"]),
+        ({"x": "a", "a": "b", "b": "a"}, ["x"], ["a", "b", "a"]),
+        ({"x": "z", "y": "z"}, ["x", "y"], None),
+    ],
+)
+def test_a_circle_is_found_from_any_of_its_names(
+    watched: Mapping[str, str], names: list[str], found: list[str] | None
+) -> None:
+    assert circle(watched, names) == found
