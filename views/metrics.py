@@ -11,12 +11,21 @@ from typing import NamedTuple
 
 import sqlalchemy as sa
 
+from models.operation import OUTCOMES
 from models.sql import read_clock
 from models.store import measures, ticks, totals
 from models.store.totals.amounts import BUCKETS, INSTALLATION, SUM, Key
 from runtime.database import reading
 from views.installation import Installation
 
+# Counters of each small app that stand at 0 before there is anything to count, with their other
+# label: Prometheus sees no increase in a series that begins with what it should have counted.
+FROM_ZERO: tuple[tuple[str, tuple[str, ...]], ...] = (
+    *(("operations_ended_total", (state.value,)) for state in sorted(OUTCOMES)),
+    ("occurrences_missed_total", ()),
+    ("deliveries_total", ("failed",)),
+    ("notices_total", ("failed",)),
+)
 # In the place of the small apps, queues and steps beyond the most that have series of their own.
 OTHER = "(other)"
 MOST_LABELS = 100
@@ -236,6 +245,10 @@ def _add_totals(found: Samples, stored: Iterable[tuple[Key, float]], apps: Apps)
         else:
             app = (apps(key.small_app_id),) if key.small_app_id != INSTALLATION else ()
             found.add(metric.name, amount, *app, *((label,) if label else ()))
+    for name, labels in FROM_ZERO:
+        for small_app_id in apps.names:
+            found.values[name].setdefault((apps(small_app_id), *labels), 0.0)
+    found.values["broker_errors_total"].setdefault((), 0.0)
 
 
 def _observe(histogram: Histogram, part: str, amount: float) -> None:

@@ -68,6 +68,10 @@ def shown(web: Web) -> Samples:
     return quick_samples(web.opened)
 
 
+def counted(found: Samples, name: str) -> dict[tuple[str, ...], float]:
+    return {labels: value for labels, value in found.values[name].items() if value}
+
+
 def test_the_page_lists_each_metric_with_its_type_labels_and_text(web: Web) -> None:
     begin_counting(web)
     ended(web)
@@ -116,8 +120,8 @@ def test_what_ended_is_counted_once_by_two_daemons_and_outlives_its_rows(web: We
 
     found = shown(web)
     ends = {(APP, "success"): 1, (APP, "failed"): 1}
-    assert ends == found.values["operations_ended_total"]
-    assert found.values["deliveries_total"] == {(APP, "sent"): 2}
+    assert counted(found, "operations_ended_total") == ends
+    assert counted(found, "deliveries_total") == {(APP, "sent"): 2}
     took = found.histograms["operation_duration_seconds"][("quick",)]
     assert took.counts == {5.0: 1, 900.0: 1}
     assert took.sum_s == 402
@@ -132,7 +136,7 @@ def test_pages_count_each_operation_once(web: Web, monkeypatch: pytest.MonkeyPat
     count_ended(web.engine)
     count_ended(web.engine)
 
-    assert shown(web).values["operations_ended_total"] == {(APP, "success"): 5}
+    assert counted(shown(web), "operations_ended_total") == {(APP, "success"): 5}
 
 
 def test_what_ended_a_moment_ago_waits_until_no_transaction_can_hide_another(web: Web) -> None:
@@ -142,7 +146,7 @@ def test_what_ended_a_moment_ago_waits_until_no_transaction_can_hide_another(web
         connection.execute(sa.update(operations).values(finished_at=read_clock(connection)))
     count_ended(web.engine)
 
-    assert shown(web).values["operations_ended_total"] == {}
+    assert counted(shown(web), "operations_ended_total") == {}
 
 
 def test_a_clock_that_was_set_back_stops_no_counting(web: Web) -> None:
@@ -157,7 +161,16 @@ def test_a_clock_that_was_set_back_stops_no_counting(web: Web) -> None:
     ended(web)
     count_ended(web.engine)
 
-    assert shown(web).values["operations_ended_total"] == {(APP, "success"): 1}
+    assert counted(shown(web), "operations_ended_total") == {(APP, "success"): 1}
+
+
+def test_what_alerts_watch_begins_at_zero(web: Web) -> None:
+    found = shown(web).values
+
+    assert found["occurrences_missed_total"][(APP,)] == 0
+    assert found["operations_ended_total"][(APP, "failed")] == 0
+    assert found["notices_total"][(APP, "failed")] == 0
+    assert found["broker_errors_total"] == {(): 0}
 
 
 def test_a_tick_adds_its_figures_in_the_transaction_of_its_report(web: Web) -> None:
