@@ -12,7 +12,9 @@ from amqp.exceptions import AMQPError
 from celery import Celery
 from kombu import Connection
 from kombu.exceptions import KombuError, OperationalError
+from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
+from redis.retry import Retry
 
 from broker.celery_rules import celery_broker_url, is_amqp
 from broker.in_use import use
@@ -90,13 +92,17 @@ def configure(settings: Settings) -> Celery:
     return app
 
 
+# If one Sentinel does not answer, the next one is asked at once.
+_SENTINEL = {"socket_timeout": 2, "socket_connect_timeout": 1, "retry": Retry(NoBackoff(), 0)}
+
+
 def transport_options(url: str) -> dict[str, object]:
     """Return the transport options that limit the time of each broker call."""
     if is_amqp(url):
         return {"confirm_publish": True}
     _, master_name = split_sentinel(url)
     return {
-        **({"master_name": master_name} if master_name else {}),
+        **({"master_name": master_name, "sentinel_kwargs": _SENTINEL} if master_name else {}),
         "visibility_timeout": VISIBILITY_TIMEOUT_S,
         # Our own keys: an application's workers redeliver what is in theirs after an hour.
         "unacked_key": "minutehand.unacked",

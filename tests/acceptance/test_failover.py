@@ -1,5 +1,6 @@
 """A replica of the broker, or of the database, takes over: daemon and workers go on."""
 
+import json
 import shutil
 import signal
 from collections.abc import Callable, Iterator
@@ -8,7 +9,6 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from broker.probe import probe
 from models.store.schema import migrate
 from runtime.config import Settings, load_settings
 from runtime.database import make_engine
@@ -73,11 +73,24 @@ def test_running_processes_follow_to_the_new_primary_of_redis(
     assert worker.is_alive
 
 
-def test_doctor_s_probe_goes_by_the_sentinel(watched: Installation) -> None:
+def test_doctor_finds_the_broker_by_a_sentinel_while_another_one_is_away(
+    watched: Installation, brokers: Replicated
+) -> None:
     watched.operation(watched.action())
     watched.tick()
+    before = _broker_by_doctor(watched)
 
-    assert probe(watched.settings, ["quick"]).depths == {"quick": 1}
+    brokers.fail_over()
+
+    assert _broker_by_doctor(watched) == before == ("ok", True)
+
+
+def _broker_by_doctor(installation: Installation) -> tuple[str, bool]:
+    """Return what `doctor` finds of the broker, and whether it counts the waiting message."""
+    # It also finds that no daemon ticks, so its exit code says nothing of the broker.
+    done = installation.processes.run(installation.command("--json", "doctor"))
+    (found,) = (one for one in json.loads(done.stdout) if one["what"] == "broker")
+    return found["level"], "1 in quick" in found["text"]
 
 
 @pytest.fixture
