@@ -137,7 +137,8 @@ class PostgreSQL:
     def follow_with(self, standby: "PostgreSQL") -> None:
         """Start another cluster as a standby of this one."""
         source = f"host=127.0.0.1 port={self.port} user=minutehand"
-        self._run(["pg_basebackup", "-D", str(standby.data), "-d", source, "-R", "-X", "stream"])
+        target = ("-D", str(standby.data), "-R", "-X", "stream", "--checkpoint=fast")
+        self._run(["pg_basebackup", "-d", source, *target])
         standby.start()
 
     def promote(self) -> None:
