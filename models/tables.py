@@ -219,6 +219,8 @@ JOB_TO_TAKE = f"{_SENDABLE} AND task = 'job'"
 _RUNNING = "state = 'running'"
 # With the second half only what names an instant reads it.
 _TROUBLED = "state IN ('failed', 'missed', 'partial') AND finished_at IS NOT NULL"
+# Those that were due and never ran.
+_UNRUN = "state IN ('dropped', 'missed', 'skipped')"
 _WAITS_TURN = f"turn = 'waits' AND {_UNSTARTED}"
 _HAS_TURN = "turn = 'taken' AND state IN ('pending', 'queued', 'running')"
 
@@ -297,6 +299,7 @@ operations = sa.Table(
     sa.Index("operations_recent", "small_app_id", "recorded_at"),
     sa.Index("operations_finished", "finished_at"),
     _partial("operations_troubled", "finished_at", where=_TROUBLED),
+    _partial("operations_unrun", "action_uid", where=_UNRUN),
 )
 
 operation_logs = sa.Table(

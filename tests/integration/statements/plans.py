@@ -23,6 +23,7 @@ PARTIAL = {
     "operations_waiting",
     "operations_heartbeat_stale",
     "operations_one_running",
+    "operations_unrun",
     "operations_unstarted",
     "backfills_to_work_off",
     "operations_overdue",

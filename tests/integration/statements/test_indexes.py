@@ -15,7 +15,7 @@ from models.fingerprint import operation_id
 from models.operation import OperationState
 from models.sql import read_clock
 from models.store import actions, clock_steps, notices, operations, overview, ticks
-from models.store.actions import cursors
+from models.store.actions import cursors, search
 from models.store.matters import matters_of
 from models.store.notices import overdue
 from models.store.operations import backfills, outbox, pages, running
@@ -358,6 +358,18 @@ def test_an_overview_reads_what_it_shows(filled: Filled, statements: Statements)
         overview.coming(connection, WHOLE_INSTALLATION, filled.now + timedelta(hours=1), 12, 100)
 
     assert_indexed(statements, "operations_troubled", "action_cursor_due")
+
+
+def test_actions_that_need_attention_are_found_by_what_troubles_them(
+    filled: Filled, statements: Statements
+) -> None:
+    statements.is_repeated = False
+    wanted = search.Wanted(WHOLE_INSTALLATION, standing=search.Standing.TROUBLED)
+
+    with statements.captured(), reading(filled.engine) as connection:
+        search.page(connection, wanted, 50, timedelta(hours=1))
+
+    assert_indexed(statements, "actions_set_aside", "operations_unrun")
 
 
 def test_a_page_of_runs_in_a_rare_state_reads_no_history(
