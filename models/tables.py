@@ -138,6 +138,9 @@ app_documents = sa.Table(
     _states("kind", ["design", "permissions"]),
 )
 
+# A superset of those with the step `refresh`: the word may stand anywhere in the document.
+REFRESHING = """document LIKE '%"refresh"%' AND deleted_at IS NULL"""
+
 actions = sa.Table(
     "actions",
     metadata,
@@ -160,6 +163,8 @@ actions = sa.Table(
     _at("deleted_at"),
     _partial("actions_named", "small_app_id", "name", where="deleted_at IS NULL", unique=True),
     sa.Index("actions_by_name", "name", "uid"),
+    _partial("actions_counted", "small_app_id", "active", where="deleted_at IS NULL"),
+    _partial("actions_refreshing", "small_app_id", where=REFRESHING),
     sa.Index("actions_owned", "owner"),
     _partial("actions_on_events", "small_app_id", "event", where="event IS NOT NULL"),
     sa.Index("actions_look_back", "look_back_s"),
