@@ -44,6 +44,8 @@ class Cause(StrEnum):
 REQUESTED = frozenset({Cause.RERUN, Cause.RETRY, Cause.BACKFILL})
 # What did not go well; the condition of the index operations_troubled.
 TROUBLED = frozenset({OperationState.FAILED, OperationState.PARTIAL, OperationState.MISSED})
+# What was due and did not run; the condition of the index operations_unrun.
+UNRUN = frozenset({OperationState.DROPPED, OperationState.MISSED, OperationState.SKIPPED})
 # Recorded by a tick.
 TICKED = frozenset({Cause.SCHEDULE, Cause.EVENT})
 

@@ -138,6 +138,9 @@ app_documents = sa.Table(
     _states("kind", ["design", "permissions"]),
 )
 
+# A superset of those with the step `refresh`: the word may stand anywhere in the document.
+REFRESHING = """document LIKE '%"refresh"%' AND deleted_at IS NULL"""
+
 actions = sa.Table(
     "actions",
     metadata,
@@ -160,6 +163,8 @@ actions = sa.Table(
     _at("deleted_at"),
     _partial("actions_named", "small_app_id", "name", where="deleted_at IS NULL", unique=True),
     sa.Index("actions_by_name", "name", "uid"),
+    _partial("actions_counted", "small_app_id", "active", where="deleted_at IS NULL"),
+    _partial("actions_refreshing", "small_app_id", where=REFRESHING),
     sa.Index("actions_owned", "owner"),
     _partial("actions_on_events", "small_app_id", "event", where="event IS NOT NULL"),
     sa.Index("actions_look_back", "look_back_s"),
@@ -219,6 +224,8 @@ JOB_TO_TAKE = f"{_SENDABLE} AND task = 'job'"
 _RUNNING = "state = 'running'"
 # With the second half only what names an instant reads it.
 _TROUBLED = "state IN ('failed', 'missed', 'partial') AND finished_at IS NOT NULL"
+# Those that were due and never ran.
+_UNRUN = "state IN ('dropped', 'missed', 'skipped')"
 _WAITS_TURN = f"turn = 'waits' AND {_UNSTARTED}"
 _HAS_TURN = "turn = 'taken' AND state IN ('pending', 'queued', 'running')"
 
@@ -297,6 +304,7 @@ operations = sa.Table(
     sa.Index("operations_recent", "small_app_id", "recorded_at"),
     sa.Index("operations_finished", "finished_at"),
     _partial("operations_troubled", "finished_at", where=_TROUBLED),
+    _partial("operations_unrun", "action_uid", where=_UNRUN),
 )
 
 operation_logs = sa.Table(

@@ -1,5 +1,6 @@
 """List the steps that actions may name, and the modules that failed to load."""
 
+from functools import lru_cache
 from typing import Any
 
 from pydantic import BaseModel, Field
@@ -69,6 +70,8 @@ def _step(spec: StepSpec, registry: Registry) -> Step:
     )
 
 
+# Each form asks for all of them; they are those of the steps loaded by this process.
+@lru_cache(maxsize=256)
 def _schema(parameters: type[BaseModel]) -> dict[str, Any] | None:
     """Return the JSON schema of parameters; None if there are none or the model is broken."""
     try:

@@ -12,7 +12,15 @@ import sqlalchemy as sa
 from models.operation import DONE, ENDED, OperationState
 from models.sql import read_clock, stands_in
 from models.store.actions.cursors import UNSCHEDULED
-from models.tables import action_cursor, actions, domains, operations, small_apps, snapshots
+from models.tables import (
+    REFRESHING,
+    action_cursor,
+    actions,
+    domains,
+    operations,
+    small_apps,
+    snapshots,
+)
 
 STEP = "refresh"
 # The phase in which the data may be about to change.
@@ -172,9 +180,9 @@ def _data_of(small_app_ids: tuple[int, ...]) -> sa.Select[Any]:
         sa.select(actions.c.small_app_id, actions.c.document, action_cursor.c.next_occurrence_at)
         .join(action_cursor, action_cursor.c.action_uid == actions.c.uid)
         .where(actions.c.small_app_id.in_(small_app_ids))
-        .where(actions.c.active, actions.c.deleted_at.is_(None))
+        # As it is written, for the index actions_refreshing.
+        .where(actions.c.active, sa.text(REFRESHING))
         .where(action_cursor.c.next_occurrence_at > UNSCHEDULED)
-        .where(actions.c.document.contains(f'"{STEP}"'))
         .subquery()
     )
     at = refreshing.c.next_occurrence_at

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.operation import TICKED, TROUBLED, OperationState
+from models.operation import TICKED, TROUBLED, UNRUN, OperationState
 from models.sql import database_now, dicts, is_among, stands_in
 from models.store.notices.overdue import NEVER_STARTED
 from models.tables import action_cursor, action_state, actions, operations
@@ -75,20 +75,33 @@ def perhaps_unhealthy(connection: sa.Connection, overdue: timedelta) -> list[dic
 
 
 def may_be_unhealthy(overdue: timedelta) -> sa.ColumnElement[bool]:
-    """Return the condition that a row of `listing` may be of an unhealthy action."""
+    """Return the condition that a row of `listing` may be of an unhealthy action.
+
+    One set of candidates, each part by an index: a condition for each action would read them all.
+    """
+    state, uid = action_state.c, operations.c.action_uid
+    is_known = (state.action_uid == uid) & (state.subject == "")
+    has_trouble = (state.last_state != "success") | state.overdue_alerted_at.is_not(None)
     late = _expected().where(operations.c.recorded_at < database_now(-overdue))
-    in_trouble = (
-        (action_state.c.last_state != "success")
-        | (action_state.c.last_state.is_(None) & _was_due())
-        | action_state.c.overdue_alerted_at.is_not(None)
-        | actions.c.uid.in_(late.with_only_columns(operations.c.action_uid))
-        | actions.c.uid.in_(sa.select(operations.c.action_uid).where(_was_missed()))
+    never_ran = sa.select(uid).outerjoin(action_state, is_known).where(state.last_state.is_(None))
+    candidates = (
+        sa.select(actions.c.uid).where(actions.c.set_aside.is_not(None)),
+        sa.select(state.action_uid).where(state.subject == "", has_trouble),
+        never_ran.where(_is_unrun()),
+        late.with_only_columns(uid),
+        sa.select(uid).where(_was_missed()),
     )
-    return actions.c.set_aside.is_not(None) | sa.and_(actions.c.active, in_trouble)
+    matters = actions.c.active | actions.c.set_aside.is_not(None)
+    return sa.and_(matters, actions.c.uid.in_(sa.union_all(*candidates)))
 
 
 def _expected() -> sa.Select[Any]:
     return sa.select(operations).where(NEVER_STARTED, stands_in(operations.c.cause, TICKED))
+
+
+def _is_unrun() -> sa.ColumnElement[bool]:
+    """Return whether an operation was due and never ran: the condition of operations_unrun."""
+    return stands_in(operations.c.state, UNRUN)
 
 
 def _was_due() -> sa.ColumnElement[bool]:
@@ -99,7 +112,7 @@ def _was_due() -> sa.ColumnElement[bool]:
     one = (
         sa.select(operations.c.id)
         .where(operations.c.action_uid == actions.c.uid)
-        .where(operations.c.state.in_(("missed", "skipped", "dropped")))
+        .where(_is_unrun())
         .limit(1)
     )
     return one.correlate(actions).scalar_subquery().is_not(None)

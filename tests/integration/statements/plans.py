@@ -16,6 +16,7 @@ BIG = {"actions", "action_cursor", "operations", "revisions", "attempts", "holde
 # reading one whole is reading what is due, or shown.
 PARTIAL = {
     "actions_on_events",
+    "actions_refreshing",
     "actions_set_aside",
     "operations_to_send",
     "operations_waiting_turn",
@@ -23,6 +24,7 @@ PARTIAL = {
     "operations_waiting",
     "operations_heartbeat_stale",
     "operations_one_running",
+    "operations_unrun",
     "operations_unstarted",
     "backfills_to_work_off",
     "operations_overdue",

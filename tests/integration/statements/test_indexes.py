@@ -9,13 +9,14 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+import sqlalchemy as sa
 
 from benchmarks.filling import analyze, bulk_insert, instant
 from models.fingerprint import operation_id
 from models.operation import OperationState
 from models.sql import read_clock
 from models.store import actions, clock_steps, notices, operations, overview, ticks
-from models.store.actions import cursors
+from models.store.actions import cursors, search
 from models.store.matters import matters_of
 from models.store.notices import overdue
 from models.store.operations import backfills, outbox, pages, running
@@ -24,6 +25,7 @@ from models.store.operations.claims import Claim, claim
 from models.store.operations.finish import Ending, end
 from models.store.operations.outbox import Message
 from models.store.scope import WHOLE_INSTALLATION
+from models.tables import action_cursor
 from runtime.database import reading
 from runtime.sections import AlertSettings
 from scheduler.changes import change
@@ -33,9 +35,10 @@ from scheduler.on_demand import backfill, cancel, restart
 from scheduler.on_demand.backfill_range import Wanted
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
+from small_apps.store import app_overview, app_status
 from tasks import backfill as filling
 from tests.factories import STEPS, author, make_action, make_operation, update_operation
-from tests.integration.statements.conftest import MINUTE, STALE, WAITING, Filled
+from tests.integration.statements.conftest import ACTIONS, MINUTE, STALE, WAITING, Filled
 from tests.integration.statements.plans import PARTIAL, Statements
 
 LEASE = timedelta(hours=1)
@@ -358,6 +361,40 @@ def test_an_overview_reads_what_it_shows(filled: Filled, statements: Statements)
         overview.coming(connection, WHOLE_INSTALLATION, filled.now + timedelta(hours=1), 12, 100)
 
     assert_indexed(statements, "operations_troubled", "action_cursor_due")
+
+
+def test_actions_that_need_attention_are_found_by_what_troubles_them(
+    filled: Filled, statements: Statements
+) -> None:
+    statements.is_repeated = False
+    wanted = search.Wanted(WHOLE_INSTALLATION, standing=search.Standing.TROUBLED)
+
+    with statements.captured(), reading(filled.engine) as connection:
+        search.page(connection, wanted, 50, timedelta(hours=1))
+
+    assert_indexed(statements, "actions_set_aside", "operations_unrun")
+
+
+def test_a_small_app_counts_its_actions_and_finds_those_that_refresh(
+    filled: Filled, statements: Statements
+) -> None:
+    at = filled.now + timedelta(hours=1)
+    refresh = make_action(filled.engine, name="fresh", operations={"refresh": True})
+    its_own = action_cursor.c.action_uid == refresh.uid
+    with filled.engine.begin() as connection:
+        connection.execute(sa.update(action_cursor).where(its_own).values(next_occurrence_at=at))
+
+    with statements.captured(), reading(filled.engine) as connection:
+        shown = app_overview.overview(connection, 1)
+        status = app_status.status_of(connection, 1)
+
+    assert shown["actions"]["total"] > ACTIONS
+    assert status["next_run_at"] == at
+    assert [one for one in statements.scans() if one.startswith("actions ")] == []
+    assert "actions_counted" in statements.indexes()
+    # SQLite knows nothing of an index that was empty when it was analyzed.
+    if filled.engine.dialect.name == "postgresql":
+        assert "actions_refreshing" in statements.indexes()
 
 
 def test_a_page_of_runs_in_a_rare_state_reads_no_history(
