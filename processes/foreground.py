@@ -98,8 +98,9 @@ class Foreground:
         try:
             self._process = subprocess.Popen(self.program, env=environment, umask=umask)
         except OSError as error:
-            self.warn(f"{self.program[0]}: {error.strerror}")
-            return NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE
+            is_missing = isinstance(error, FileNotFoundError) or _is_nowhere(self.program[0])
+            self.warn(f"{self.program[0]}: {'not found' if is_missing else error.strerror}")
+            return NOT_FOUND if is_missing else NOT_EXECUTABLE
         while self._early:
             self._process.send_signal(self._early.pop(0))
         beats = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
@@ -155,3 +156,10 @@ def first_line(error: BaseException) -> str:
     """Return the first line of what an error says."""
     found = str(getattr(error, "orig", None) or error).strip().splitlines()
     return found[0] if found else type(error).__name__
+
+
+def _is_nowhere(name: str) -> bool:
+    """Whether a name stands in no folder of PATH that this account may read, as a shell sees it."""
+    return "/" not in name and not any(
+        os.path.exists(os.path.join(folder, name)) for folder in os.get_exec_path()
+    )
