@@ -1,6 +1,5 @@
 """The broker stops, loses everything, or comes back empty: every operation runs once."""
 
-import shutil
 import signal
 
 from tests.acceptance.installation import Installation
@@ -55,7 +54,7 @@ def test_a_worker_outlives_a_broker_that_is_restarted_empty(installation: Instal
     waiting = installation.operation(installation.action("waiting"))
 
     installation.broker.stop(signal.SIGKILL)
-    shutil.rmtree(installation.broker.folder / "appendonlydir")
+    installation.broker.forget()
     installation.broker.start()
     installation.tick()
     installation.becomes(waiting, "success")

@@ -2,7 +2,6 @@
 
 import base64
 import json
-import shutil
 import signal
 from collections.abc import Callable
 from random import Random
@@ -48,7 +47,7 @@ class BrokerFaults:
 
     def _empty(self, fault: Fault) -> None:
         self._stop(fault, signal.SIGKILL)
-        shutil.rmtree(self.installation.broker.folder / "appendonlydir", ignore_errors=True)
+        self.installation.broker.forget()
 
     def _freeze(self, fault: Fault) -> None:
         self.later(fault, self.installation.thaw_broker)

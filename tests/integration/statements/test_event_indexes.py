@@ -137,9 +137,11 @@ def test_a_tick_with_events_reads_what_is_due(crowd: Filled) -> None:
     assert_indexed(
         statements,
         *("users_created", "users_activated", "users_last_seen", "events_due"),
-        *("actions_on_events", "action_ends_due", "actions_named"),
+        *("actions_on_events", "actions_named"),
         "group_members_of_user",
     )
+    # All ends are of one action here, so the small app's index serves as well: PostgreSQL 18.
+    assert statements.indexes() & {"action_ends_due", "action_ends_old"}
 
 
 def test_an_end_finds_what_depends_on_it(crowd: Filled) -> None:
