@@ -114,7 +114,7 @@ def test_problems_of_document_and_templates_come_together() -> None:
     assert paths == ["name", "templates.t.txt", "templates.t.text", "templates.t.subject"]
 
 
-LONG_LIST = {"long": list(range(30_000))}
+LONG_LIST = {"long": [0] * 60_000}
 LOOP = "{% for a in small_app.settings.long %}{% if TEST %}{% endif %}{% endfor %}"
 
 
@@ -124,7 +124,7 @@ LOOP = "{% for a in small_app.settings.long %}{% if TEST %}{% endif %}{% endfor 
         pytest.param(LOOP.replace("TEST", "'x' in small_app.settings.long"), LONG_LIST, id="in"),
         pytest.param(
             "{{ small_app.settings.long|sum(start=[])|length }}",
-            {"long": [[1] * 10] * 40_000},
+            {"long": [[1] * 10] * 60_000},
             id="sum",
         ),
     ],
