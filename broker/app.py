@@ -92,6 +92,8 @@ def configure(settings: Settings) -> Celery:
     return app
 
 
+# How long the connection to the application's broker may take.
+CONNECT_S = 2
 # If one Sentinel does not answer, the next one is asked at once.
 _SENTINEL = {"socket_timeout": 2, "socket_connect_timeout": 1, "retry": Retry(NoBackoff(), 0)}
 
@@ -121,6 +123,15 @@ def celery_transport_options(settings: Settings) -> dict[str, object]:
     options = transport_options(celery_broker_url(settings))
     prefix = settings.celery.global_keyprefix
     return {**options, "global_keyprefix": prefix} if prefix else options
+
+
+def celery_connection(url: str, settings: Settings) -> Connection:
+    """Return a connection, not open yet, to `url`, the broker of the user's application."""
+    return Connection(
+        split_sentinel(url)[0],
+        connect_timeout=CONNECT_S,
+        transport_options=celery_transport_options(settings),
+    )
 
 
 def unavailable(error: Exception) -> BrokerUnavailable:

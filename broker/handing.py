@@ -10,14 +10,14 @@ from typing import Any
 
 import sqlalchemy as sa
 from amqp.exceptions import AccessRefused, NotFound
-from kombu import Connection, Producer
+from kombu import Producer
 from redis.exceptions import ResponseError
 
 from broker.app import (
     BROKER_ERRORS,
     ORIGIN,
     app,
-    celery_transport_options,
+    celery_connection,
     connect,
 )
 from broker.celery_rules import celery_broker_url, is_amqp, rules_of, shares_broker
@@ -29,13 +29,11 @@ from models.store.operations.handing import Handed
 from models.store.operations.outbox import Message
 from runtime.clock import monotonic
 from runtime.tracing import trace_headers
-from runtime.urls import split_sentinel
 
 logger = logging.getLogger("minutehand.broker")
 
 # The most tasks on their way at a time: if the sender is killed, no more are in doubt.
 AT_A_TIME = 50
-CONNECT_S = 2
 # How long the application's own broker is not tried after a failure: our own messages go on.
 LEFT_ALONE_S = 5.0
 # Answers of RabbitMQ to one message: its exchange is gone, or is forbidden to our account.
@@ -144,9 +142,7 @@ class _Link:
     """A connection to the broker of the user's application; it never retries."""
 
     def __init__(self, url: str) -> None:
-        options = celery_transport_options(settings_in_use())
-        plain, _ = split_sentinel(url)
-        self.connection = Connection(plain, connect_timeout=CONNECT_S, transport_options=options)
+        self.connection = celery_connection(url, settings_in_use())
         connect(self.connection)
         channel: Any = self.connection.default_channel
         self.producer: Any = Producer(channel, auto_declare=False)

@@ -11,7 +11,7 @@ from kombu import Connection, Consumer, Exchange, Producer, Queue
 
 from broker.app import (
     BROKER_ERRORS,
-    celery_transport_options,
+    celery_connection,
     configure,
     transport_options,
     unavailable,
@@ -52,11 +52,7 @@ def probe(settings: Settings, queues: Collection[str]) -> Probed:
 
 def probe_celery_broker(settings: Settings) -> None:
     """Send a message to the application's broker and back; raises BrokerUnavailable."""
-    url = celery_broker_url(settings)
-    options = celery_transport_options(settings)
-    with _connected(
-        Connection(split_sentinel(url)[0], connect_timeout=2, transport_options=options)
-    ):
+    with _connected(celery_connection(celery_broker_url(settings), settings)):
         pass
 
 

@@ -114,13 +114,17 @@ class EventRule(Document):
         return ()
 
 
-def _with_zone(raw: dict[str, Any], reading: Reading) -> dict[str, Any]:
-    """Return `raw` with the small app's zone if the delay has years or months."""
-    try:
-        calendar, _ = parse_delay(raw.get("delay"))
-    except ValueError:
-        return raw
-    return {"timezone": reading.default_zone, **raw} if calendar else raw
+class _Delayed(EventRule):
+    """An event rule with a delay, and a zone if the delay has years or months."""
+
+    @classmethod
+    def completed(cls, raw: dict[str, Any], reading: Reading, /) -> dict[str, Any]:
+        """Return `raw` with the small app's zone if the delay has years or months."""
+        try:
+            calendar, _ = parse_delay(raw.get("delay"))
+        except ValueError:
+            return raw
+        return {"timezone": reading.default_zone, **raw} if calendar else raw
 
 
 class OnEventModel(EventRule):
@@ -134,7 +138,7 @@ class OnEventModel(EventRule):
         return self.on
 
 
-class AfterEventModel(EventRule):
+class AfterEventModel(_Delayed):
     """Due `delay` after each such event, once per subject.
 
     Weeks, days and smaller units are exact. Years and months are added first, on the wall clock of
@@ -144,11 +148,6 @@ class AfterEventModel(EventRule):
     after: EventName
     delay: DelaySpan
     timezone: Zone | None = None
-
-    @classmethod
-    def completed(cls, raw: dict[str, Any], reading: Reading, /) -> dict[str, Any]:
-        """Return `raw` with the small app's zone if the delay has years or months."""
-        return _with_zone(raw, reading)
 
     @property
     def event(self) -> str:
@@ -172,17 +171,12 @@ class OnEndModel(EventRule):
         return self.on.ends
 
 
-class AfterEndModel(EventRule):
+class AfterEndModel(_Delayed):
     """Due when an operation of another action ends, or `delay` after that."""
 
     after: ActionEndModel
     delay: DelaySpan = AT_ONCE
     timezone: Zone | None = None
-
-    @classmethod
-    def completed(cls, raw: dict[str, Any], reading: Reading, /) -> dict[str, Any]:
-        """Return `raw` with the small app's zone if the delay has years or months."""
-        return _with_zone(raw, reading)
 
     @property
     def event(self) -> str:

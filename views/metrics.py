@@ -1,7 +1,8 @@
 """What `/metrics` shows: a table of metrics, and their samples as the database has them."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -144,10 +145,7 @@ class Apps:
 def quick_samples(installation: Installation) -> Samples:
     """Return what changes from second to second, and all totals."""
     found = Samples()
-    with reading(installation.engine) as connection:
-        _bound(connection)
-        now = read_clock(connection)
-        apps = _apps(connection, installation)
+    with _bounded(installation) as (connection, now, apps):
         _add_daemon(connection, found, installation, now)
         _add_workers(connection, found, installation)
         _add_operations(connection, found, apps, now)
@@ -167,10 +165,7 @@ def quick_samples(installation: Installation) -> Samples:
 def slow_samples(installation: Installation) -> Samples:
     """Return what costs more to count, and changes from minute to minute."""
     found = Samples()
-    with reading(installation.engine) as connection:
-        _bound(connection)
-        now = read_clock(connection)
-        apps = _apps(connection, installation)
+    with _bounded(installation) as (connection, now, apps):
         for row in measures.actions_by_app(connection):
             found.add("actions", row.times, apps(row.small_app_id), row.kind)
         for row in measures.alerts_open(connection):
@@ -185,13 +180,15 @@ def slow_samples(installation: Installation) -> Samples:
     return found
 
 
-def _bound(connection: sa.Connection) -> None:
-    if connection.dialect.name == "postgresql":
-        connection.exec_driver_sql(f"SET LOCAL statement_timeout = '{TIMEOUT_S}s'")
-
-
-def _apps(connection: sa.Connection, installation: Installation) -> Apps:
-    return Apps(measures.app_names(connection), installation.settings.web.metrics_apps)
+@contextmanager
+def _bounded(installation: Installation) -> Iterator[tuple[sa.Connection, datetime, Apps]]:
+    """Read within a limit of time; yield the database's clock and the labels of small apps, too."""
+    with reading(installation.engine) as connection:
+        if connection.dialect.name == "postgresql":
+            connection.exec_driver_sql(f"SET LOCAL statement_timeout = '{TIMEOUT_S}s'")
+        now = read_clock(connection)
+        apps = Apps(measures.app_names(connection), installation.settings.web.metrics_apps)
+        yield connection, now, apps
 
 
 def _age_s(now: datetime, at: datetime) -> float:

@@ -1,6 +1,6 @@
 """The overview: whether all is well, what runs, what needs attention, what comes next."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -12,6 +12,7 @@ from models.problems import listed
 from models.store import overview, quiet, ticks
 from models.store.matters import matters_of
 from models.store.scope import Scope
+from runtime.config import Settings
 from runtime.database import reading
 from small_apps.store import small_apps
 from views.actions import next_of_plan
@@ -74,10 +75,7 @@ def _overview(connection: sa.Connection, installation: Installation) -> Overview
     attention = attention_in(connection, installation, now, apps, matters)
     coming = _coming(connection, scope, now)
     needs = [one for one in attention if not one.is_over]
-    attention = attention[:SHOWN]
-    is_waiting = any(one.kind == "overdue" for one in needs)
-    lease = timedelta(seconds=settings.worker.lease_s)
-    lacks_worker = is_waiting and not ticks.live_workers(connection, lease)
+    lacks_worker = _lacks_worker(connection, needs, settings)
     verdict = _verdict(daemon, needs, now, running=count, lacks_worker=lacks_worker)
     tone, sentence, advice = _unless_quiet(verdict, quiet_until, now)
     lanes = dict.fromkeys(
@@ -93,16 +91,8 @@ def _overview(connection: sa.Connection, installation: Installation) -> Overview
         daemon=daemon,
         running=readable(running),
         running_count=count,
-        attention=tuple(attention),
-        coming=tuple(
-            Coming(
-                app=apps.get(row["small_app_id"], ""),
-                action=row["name"],
-                uid=row["uid"],
-                at=at,
-            )
-            for at, row in coming
-        ),
+        attention=tuple(attention[:SHOWN]),
+        coming=tuple(_shown(at, row, apps) for at, row in coming),
         timeline=timeline_of(
             connection,
             list(lanes)[:SHOWN],
@@ -112,6 +102,20 @@ def _overview(connection: sa.Connection, installation: Installation) -> Overview
             has_load=scope.small_app_id is None,
         ),
     )
+
+
+def _lacks_worker(
+    connection: sa.Connection, needs: Sequence[Attention], settings: Settings
+) -> bool:
+    """Return whether something is overdue and no worker lives."""
+    lease = timedelta(seconds=settings.worker.lease_s)
+    is_waiting = any(one.kind == "overdue" for one in needs)
+    return is_waiting and not ticks.live_workers(connection, lease)
+
+
+def _shown(at: datetime, row: Mapping[str, Any], apps: Mapping[int, str]) -> Coming:
+    app = apps.get(row["small_app_id"], "")
+    return Coming(app=app, action=row["name"], uid=row["uid"], at=at)
 
 
 def _unless_quiet(
