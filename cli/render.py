@@ -4,6 +4,7 @@ On a terminal, tables fit its width and states have colours, unless NO_COLOR is 
 is plain, aligned and complete. Control characters in data are escaped: `\\x1b`.
 """
 
+import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
+    from cli.arguments import Invocation
     from views.view import Shown
 
 STYLES = {
@@ -68,7 +70,7 @@ def show(context: typer.Context, view: "Shown", **options: Any) -> None:
     `options` are for its text form only.
     """
     from cli.arguments import of
-    from views.view import json_text
+    from views.view import as_json, json_text
 
     invocation = of(context)
     for note in (*invocation.notes, *view.notes):
@@ -79,8 +81,16 @@ def show(context: typer.Context, view: "Shown", **options: Any) -> None:
         print_line(json_text(view), is_safe=True)
     else:
         print_lines(text_of(view, **options))
+        if context.params.get("all_apps") is False and not as_json(view):
+            _print_nothing(invocation)
     if view.exit_code:
         raise typer.Exit(view.exit_code)
+
+
+def _print_nothing(invocation: "Invocation") -> None:
+    """Print on stderr that a list is empty, and whether there is more to look at."""
+    more = "" if invocation.is_bound else "; --all-apps shows those of all small apps"
+    sys.stderr.write(visible_line(f"none in small app {invocation.app_name}{more}") + "\n")
 
 
 @contextmanager
@@ -135,6 +145,11 @@ def rows_of(rows: Iterable[Any], columns: Mapping[str, str]) -> Table:
     """Return rows as a table; `columns` maps attributes to headings."""
     cells = [[cell(getattr(row, name)) for name in columns] for row in rows]
     return Table(list(columns.values()), cells)
+
+
+def document_lines(document: object) -> Iterator[str]:
+    """Yield the lines of a document as JSON, indented by two."""
+    yield from json.dumps(document, indent=2, ensure_ascii=False).splitlines()
 
 
 def cell(value: object) -> str:

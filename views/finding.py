@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from minutehand.steps import SmallApp
 from models.errors import Hint, NotFound, Refused
-from models.problems import listed
+from models.problems import MOST_COMPARED, listed, nearest
 from models.store import actions, operations
 from models.store.actions import OVERDUE
 from models.store.scope import Scope
@@ -59,7 +59,19 @@ def find(
     try:
         return actions.find(connection, app.id, name, installation.scope, overdue)
     except NotFound as error:
-        raise named_elsewhere(connection, installation, "action", name) or error from error
+        elsewhere = named_elsewhere(connection, installation, "action", name)
+        raise elsewhere or _misspelled(connection, app.id, error, name) from error
+
+
+def _misspelled(
+    connection: sa.Connection, small_app_id: int, error: NotFound, name: str
+) -> NotFound:
+    """Return the error for an action's name that the small app has in another spelling."""
+    near = nearest(name, actions.first_names(connection, small_app_id, MOST_COMPARED))
+    if near is None:
+        return error
+    advice = f"did you mean {near!r}?"
+    return NotFound(error.fact, Hint(advice, advice))
 
 
 def document_of(row: Mapping[str, Any]) -> Any:

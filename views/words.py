@@ -84,7 +84,7 @@ def zone_of(plan: Plan | Broken, zone: str) -> str:
     zones = [
         trigger.zone
         for trigger in plan.triggers
-        if isinstance(trigger, CronTrigger | EventTrigger) and trigger.zone
+        if isinstance(trigger, CronTrigger | DueDateTrigger | EventTrigger) and trigger.zone
     ]
     return zones[0] if zones else zone
 
@@ -107,7 +107,8 @@ def _trigger(trigger: Trigger, zone: str) -> str:
         case CronTrigger():
             return f"{in_words(trigger.rule)} ({trigger.rule}), {trigger.zone}"
         case DueDateTrigger():
-            return f"once, on {in_zone(trigger.due_at, zone)}, {zone}"
+            shown_in = trigger.zone or zone
+            return f"once, on {in_zone(trigger.due_at, shown_in)}, {shown_in}"
         case IntervalTrigger():
             start = instant(trigger.starting_at)
             return f"every {span_in_words(trigger.every)} on a grid from {start}"

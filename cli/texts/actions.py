@@ -1,9 +1,8 @@
 """Actions in words."""
 
-import json
 from collections.abc import Iterator
 
-from cli.render import Line, Table, rows_of
+from cli.render import Line, Table, document_lines, rows_of
 from cli.texts.backfills import in_words
 from views.actions import Action, Actions, Described, Occurrences, Upcoming
 from views.words import both_clocks, instant
@@ -63,7 +62,7 @@ def _action(one: Action) -> Iterator[Line]:
     yield from described(one)
     if one.dependants:
         yield f"  then {', '.join(other.name for other in one.dependants)}"
-    yield json.dumps(one.document, indent=2, ensure_ascii=False)
+    yield from document_lines(one.document)
     for run in one.operations:
         yield f"{instant(run.occurrence_at)}  {run.state:<9} {run.id}"
     for filled in one.backfills:

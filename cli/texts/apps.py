@@ -1,10 +1,9 @@
 """Small apps in words."""
 
-import json
 from collections.abc import Iterator
 from dataclasses import asdict
 
-from cli.render import Line, rows_of
+from cli.render import Line, document_lines, rows_of
 from minutehand.grants import EVERYTHING, Grants
 from views.apps import App, Apps, DataStatus
 from views.apps.calendar_file import CalendarEntries
@@ -41,7 +40,7 @@ def _app(app: App) -> Iterator[Line]:
         yield rows_of(app.domains, DOMAIN_COLUMNS)
     for one in app.operations:
         yield f"{instant(one.occurrence_at)}  {one.state:<9} {one.id}  {one.action_name}"
-    yield json.dumps(app.document, indent=2, ensure_ascii=False)
+    yield from document_lines(app.document)
 
 
 def _granted(grants: Grants) -> str:
@@ -57,7 +56,7 @@ def _grant(granted: GrantedTo) -> Iterator[str]:
 
 
 def _calendar(found: CalendarEntries) -> Iterator[str]:
-    yield from json.dumps(found.entries, ensure_ascii=False, indent=2).splitlines()
+    yield from document_lines(found.entries)
 
 
 def _hook_secret(found: HookSecret) -> Iterator[str]:

@@ -1,9 +1,9 @@
 """Imports and exports in words."""
 
-import json
 from collections import Counter
 from collections.abc import Iterator
 
+from cli.render import document_lines
 from moving.outcomes import Kind
 from views.moving import Import, Moved
 from views.moving.exports import Export
@@ -45,7 +45,7 @@ def _instants(one: Moved) -> str:
 
 def _documents(made: Import) -> Iterator[str]:
     if made.changes is None:
-        yield from json.dumps(made.documents, indent=2, ensure_ascii=False).splitlines()
+        yield from document_lines(made.documents)
     else:
         counts = Counter(one.change for one in made.changes.root)
         yield ", ".join(f"{kind} {counts[kind]}" for kind in ("created", "changed", "unchanged"))

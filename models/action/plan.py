@@ -62,10 +62,11 @@ class CronTrigger:
 
 @dataclass(frozen=True, slots=True)
 class DueDateTrigger:
-    """Due once, at `due_at` (UTC)."""
+    """Due once, at `due_at` (UTC); shown in `zone` (None: the small app's)."""
 
     due_at: AwareDatetime
     look_back: timedelta
+    zone: str | None = None
     kind: Literal["due_date"] = "due_date"
 
 

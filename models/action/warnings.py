@@ -6,15 +6,19 @@ operation.
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from zoneinfo import ZoneInfo
+
+from dateutil.parser import isoparse
 
 from cron import oversized_steps
 from cron.rule import normalised
 from models.action import ScheduledActionModel
 from models.action.plan import CronTrigger
 from models.action.recipients import EVERYBODY, RecipientFilterModel
-from models.action.when import WhenModel
+from models.action.when import DueDateModel, WhenModel
+from models.events import EVENTS, NOTHING, EventRule
 from models.problems import few_compared, nearest
-from models.values import NameOf
+from models.values import NameOf, has_offset
 
 # Keys of the policy that have no effect on event actions.
 FOR_CLOCKS = {"catch_up", "overlap", "max_waiting"}
@@ -50,6 +54,8 @@ def warnings_of(action: ScheduledActionModel, known: KnownNames) -> list[str]:
         *_no_recipients(action, known),
         *_left_out(action),
         *_either_day(action.when),
+        *_unusual_times(action.when),
+        *_like_built_in(action.when),
         *_without_effect(action),
         *_oversized_steps(action),
     ]
@@ -67,6 +73,33 @@ def _either_day(when: WhenModel) -> Iterator[str]:
                 f"the day of week ({weekday}) matches, as in cron; celery beat requires both. "
                 "Write * for one of them, or check the other in the step"
             )
+
+
+def _unusual_times(when: WhenModel) -> Iterator[str]:
+    """Yield warnings about due dates in an hour that the clocks skip or repeat."""
+    for rule in when.rules:
+        if not isinstance(rule, DueDateModel) or has_offset(rule.due_date):
+            continue
+        zone = ZoneInfo(rule.timezone or "UTC")
+        wall = isoparse(rule.due_date.upper()).replace(tzinfo=zone)
+        before, after = (wall.replace(fold=fold).utcoffset() or NOTHING for fold in (0, 1))
+        if before == after:
+            continue
+        due_at = rule.due_at.astimezone(zone).isoformat(timespec="minutes")
+        fact = "comes twice" if before > after else "does not exist"
+        yield (
+            f'when.due_date "{rule.due_date}": {fact} in {zone.key}, whose clocks change; '
+            f"it is due at {due_at}. Write an offset to choose another instant"
+        )
+
+
+def _like_built_in(when: WhenModel) -> Iterator[str]:
+    """Yield warnings about custom events that are named like a built-in one."""
+    for rule in when.rules:
+        name = rule.event if isinstance(rule, EventRule) else ""
+        meant = next((one for one in EVENTS if name and one.endswith(f".{name}")), None)
+        if meant is not None:
+            yield f'when "{name}": is an event of your own; did you mean "{meant}"?'
 
 
 def _unknown(path: str, what: str, names: Collection[str], known: Collection[str]) -> Iterator[str]:

@@ -137,7 +137,7 @@ class DueDateModel(Document):
 
     def trigger(self, look_back: timedelta | None) -> DueDateTrigger:
         """Return what the tick needs."""
-        return DueDateTrigger(self.due_at, look_back or DUE_DATE_LOOK_BACK)
+        return DueDateTrigger(self.due_at, look_back or DUE_DATE_LOOK_BACK, self.timezone)
 
 
 class Excepted(Document):

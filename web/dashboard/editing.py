@@ -37,11 +37,6 @@ POLICIES = (
 )
 # What is said of a document before it is read.
 NOTHING = {"faults": (), "meaning": None, "planned": None}
-NEW_ACTION = {
-    "name": "",
-    "when": {"cron_rule": "0 7 * * mon", "timezone": "UTC"},
-    "operations": {},
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +64,9 @@ class Draft:
 @router.get("/apps/{app}/draft")
 def new_action(request: Request, visitor: ReaderOfEditor, app: str) -> HTMLResponse:
     """Show an empty document to fill in."""
-    return _edit(request, visitor, app, Draft(pretty(NEW_ACTION)))
+    when = {"cron_rule": "0 7 * * mon", "timezone": visitor.opened.small_app.zone}
+    empty = {"name": "", "when": when, "operations": {}}
+    return _edit(request, visitor, app, Draft(pretty(empty)))
 
 
 @router.get("/apps/{app}/actions/{action}/edit")

@@ -246,6 +246,14 @@ def names_among(connection: sa.Connection, small_app_id: int, names: Collection[
     return set(connection.execute(found).scalars())
 
 
+def first_names(connection: sa.Connection, small_app_id: int, limit: int) -> list[str]:
+    """Return the names of up to `limit` actions of the small app, in order."""
+    query = sa.select(actions.c.name).where(
+        actions.c.small_app_id == small_app_id, actions.c.deleted_at.is_(None)
+    )
+    return list(connection.execute(query.order_by(actions.c.name).limit(limit)).scalars())
+
+
 def uid_named(connection: sa.Connection, small_app_id: int, name: object) -> UUID | None:
     """Return the uid of the action of that name in the small app, or None."""
     if not isinstance(name, str):

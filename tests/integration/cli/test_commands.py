@@ -399,6 +399,38 @@ def test_an_action_of_another_small_app_is_found_there(call: Call, write: Write)
         assert "no action named 'team update'; it is in \"shop\"; add --app shop" in refused.err
 
 
+def test_a_misspelled_action_is_found_by_the_nearest_name(call: Call, write: Write) -> None:
+    call("action", "add", write(make_document(name="morning figures")))
+
+    refused = call("action", "show", "Morning figure")
+
+    assert refused.code == 2
+    assert refused.err == (
+        "error: no action is named 'Morning figure'; did you mean 'morning figures'?\n"
+    )
+
+
+def test_an_empty_list_says_where_it_looked(call: Call, write: Write) -> None:
+    call("app", "add", write({"name": "shop"}, "shop.json"))
+
+    listed = call("operation", "list")
+    of_one = call("--app", "shop", "operation", "list")
+
+    assert listed.err == "none in small app default; --all-apps shows those of all small apps\n"
+    assert of_one.err == "none in small app shop\n"
+    assert listed.code == 0
+    assert call("operation", "list", "--json").err == ""
+    assert call("--app", "shop", "action", "list").err == ""
+
+
+def test_a_document_is_shown_over_several_lines(call: Call, write: Write) -> None:
+    call("action", "add", write(make_document(name="mine")))
+
+    for shown in (call("action", "show", "mine"), call("app", "show", "default")):
+        text = shown.out[shown.out.index("\n{\n") : shown.out.rindex("}") + 1]
+        assert isinstance(json.loads(text), dict)
+
+
 def test_the_actions_of_all_small_apps_are_listed(call: Call, write: Write) -> None:
     call("app", "add", write({"name": "shop"}, "shop.json"))
     call("--app", "shop", "action", "add", write(make_document(name="team update")))
@@ -494,7 +526,7 @@ def test_a_command_that_shows_loads_nothing_that_sends_or_changes(
         [sys.executable, "-P", "-c", text], capture_output=True, text=True, check=True
     )
 
-    code, *loaded = done.stderr.split()
+    code, *loaded = done.stderr.splitlines()[-1].split()
     heavy = {"celery", "kombu", "redis", "amqp", "httpx", "alembic", "fastapi", "duckdb", "jinja2"}
     assert code == "0"
     assert not {*heavy, "yaml", "rich.console", "email_validator", "matplotlib"} & set(loaded)

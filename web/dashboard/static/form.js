@@ -194,10 +194,5 @@
   form.closest("[hidden]")?.removeAttribute("hidden");
   form.addEventListener("input", (event) => { event.stopPropagation(); write(event.target); });
   text.addEventListener("input", () => show(read()));
-  if (text.dataset.isNew !== undefined) {
-    const found = read();
-    found.when.timezone = Intl.DateTimeFormat().resolvedOptions().timeZone ?? "UTC";
-    text.value = JSON.stringify(found, null, 2);
-  }
   show(read());
 })();

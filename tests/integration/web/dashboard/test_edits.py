@@ -45,6 +45,14 @@ def test_a_change_made_meanwhile_is_overwritten_only_when_asked(
     assert (shown["revision"], shown["document"]["when"]["cron_rule"]) == (3, "0 5 * * *")
 
 
+def test_a_new_action_begins_with_the_zone_of_its_small_app(
+    web_on_sqlite: Web, browse: Browse
+) -> None:
+    page = browse(web_on_sqlite).get(f"/apps/{APP}/new-action")
+
+    assert "&#34;timezone&#34;: &#34;Europe/Paris&#34;" in page.text
+
+
 def test_a_refused_document_comes_back_with_its_faults(web_on_sqlite: Web, browse: Browse) -> None:
     browser = browse(web_on_sqlite)
     values = {

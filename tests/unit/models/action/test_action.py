@@ -484,7 +484,7 @@ def test_a_kept_due_date_may_be_past() -> None:
     edited = parse({**stored, "name": "b"}, now=later, previous=stored)
 
     due_at = datetime(2026, 12, 24, 17, tzinfo=UTC)
-    assert plan_of(edited).triggers == (DueDateTrigger(due_at, timedelta(days=1)),)
+    assert plan_of(edited).triggers == (DueDateTrigger(due_at, timedelta(days=1), "Europe/Paris"),)
 
 
 def test_a_past_due_date_that_was_changed_is_refused() -> None:

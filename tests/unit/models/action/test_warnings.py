@@ -123,6 +123,25 @@ def test_a_sound_action_has_no_warning() -> None:
             id="due_date_after_the_end",
         ),
         pytest.param(
+            {"when": {"due_date": "2027-03-28T02:30", "timezone": "Europe/Berlin"}},
+            'when.due_date "2027-03-28T02:30": does not exist in Europe/Berlin, whose clocks '
+            "change; it is due at 2027-03-28T03:00+02:00. Write an offset to choose another "
+            "instant",
+            id="skipped_due_date",
+        ),
+        pytest.param(
+            {"when": {"due_date": "2027-10-31T02:30", "timezone": "Europe/Berlin"}},
+            'when.due_date "2027-10-31T02:30": comes twice in Europe/Berlin, whose clocks change; '
+            "it is due at 2027-10-31T02:30+02:00. Write an offset to choose another instant",
+            id="repeated_due_date",
+        ),
+        pytest.param(
+            {"when": {"on": "user.activated"}},
+            'when "user.activated": is an event of your own; did you mean '
+            '"instance.user.activated"?',
+            id="custom_event_like_a_built_in_one",
+        ),
+        pytest.param(
             {"when": [{"cron_rule": "*/90 * * * *"}, {"cron_rule": "0 7 * * *"}]},
             'when.cron_rule: the step of "*/90" exceeds the range of the minute, so only 0 matches;'
             ' write "0", or an interval such as {"every": "PT90M"}',

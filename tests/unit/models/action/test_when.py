@@ -44,7 +44,9 @@ def test_a_rule_is_normalised_for_the_tick_and_stored_as_written() -> None:
     ids=["app_zone", "own_zone", "offset", "offset_before_zone"],
 )
 def test_a_due_date_is_read_in_its_zone(document: object, due_at: datetime) -> None:
-    assert read(document).triggers(None) == (DueDateTrigger(due_at, timedelta(days=1)),)
+    (trigger,) = read(document).triggers(None)
+    assert isinstance(trigger, DueDateTrigger)
+    assert (trigger.due_at, trigger.look_back) == (due_at, timedelta(days=1))
 
 
 def test_a_zone_is_stored_only_with_a_due_date_that_needs_it() -> None:
