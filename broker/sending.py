@@ -23,6 +23,7 @@ from models.store.operations import RESERVED_FOR, backfills, outbox, turns
 from models.store.operations.backfills import Turn
 from models.store.operations.outbox import Message
 from models.store.operations.turns import Lane
+from models.turns import Sharing
 from runtime.database import reading, unhurried
 from runtime.tracing import span
 
@@ -55,9 +56,9 @@ def send_reserved(engine: sa.Engine, messages: Sequence[Message]) -> Sent:
     """Send operations that the caller has reserved; never raises if the broker is down.
 
     Operations that were certainly not sent are released, so that the next tick sends them. Where
-    several small apps are busy, what is beyond an app's share waits for its turn. Tasks of the
-    user's application are sent one by one. Jobs need no broker: workers take them over HTTP. In a
-    quiet period all wait for its end.
+    several small apps are busy, or actions have priorities, what is beyond an app's share waits for
+    its turn. Tasks of the user's application are sent one by one. Jobs need no broker: workers take
+    them over HTTP. In a quiet period all wait for its end.
     """
     if _waits_for_quiet(engine, messages):
         return Sent(0)
@@ -101,10 +102,11 @@ def _in_turn(engine: sa.Engine, messages: Sequence[Message]) -> Sequence[Message
     if not messages:
         return messages
     with reading(engine) as connection:
-        if not turns.is_shared(connection):
-            return messages
+        shared = turns.sharing(connection)
+    if shared is Sharing.NONE:
+        return messages
     with engine.begin() as connection:
-        return turns.admit(connection, messages)
+        return turns.admit(connection, messages, shared)
 
 
 def send_next(engine: sa.Engine, lane: Lane | None) -> None:

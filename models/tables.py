@@ -156,6 +156,8 @@ actions = sa.Table(
     _text("event", optional=True),
     # The longest look-back of its triggers.
     _count("look_back_s"),
+    # Of its policy: while an active action has one, operations take turns.
+    _count("priority"),
     sa.Column("revision", WholeNumber, nullable=False),
     _line("set_aside"),
     _at("created_at", optional=False),
@@ -164,6 +166,7 @@ actions = sa.Table(
     _partial("actions_named", "small_app_id", "name", where="deleted_at IS NULL", unique=True),
     sa.Index("actions_by_name", "name", "uid"),
     _partial("actions_counted", "small_app_id", "active", where="deleted_at IS NULL"),
+    _partial("actions_with_priority", "active", where="priority <> 0 AND deleted_at IS NULL"),
     _partial("actions_refreshing", "small_app_id", where=REFRESHING),
     sa.Index("actions_owned", "owner"),
     _partial("actions_on_events", "small_app_id", "event", where="event IS NOT NULL"),
@@ -229,6 +232,8 @@ _UNRUN = "state IN ('dropped', 'missed', 'skipped')"
 _WAITS_TURN = f"turn = 'waits' AND {_UNSTARTED}"
 _HAS_TURN = "turn = 'taken' AND state IN ('pending', 'queued', 'running')"
 
+LONG_AGO = "1970-01-01 00:00:00.000000"
+
 operations = sa.Table(
     "operations",
     metadata,
@@ -258,8 +263,13 @@ operations = sa.Table(
     _at("handing_at"),
     _text("overlap_key", optional=True),
     sa.Column("waiting_for", HyphenatedUuid),
-    # Of an app that shares its queue with others; null where an app is alone: models/turns.py.
+    # Null where operations take no turns: models/turns.py.
     _text("turn", optional=True),
+    # Of its action when it was recorded.
+    _count("priority"),
+    # The order among those that wait: recorded_at, earlier by an hour for each point of priority.
+    # What the release before wrote goes first, in the order of recorded_at.
+    sa.Column("ranked_at", UTCDateTime(), nullable=False, server_default=LONG_AGO),
     # Whether a manual run mails about new data; null if the user did not say.
     sa.Column("notify", sa.Boolean),
     _at("recorded_at", optional=False),
@@ -288,12 +298,16 @@ operations = sa.Table(
         "state <> 'running' OR (worker IS NOT NULL AND heartbeat_at IS NOT NULL)", name="owner"
     ),
     _partial("operations_to_send", "not_before", where=_SENDABLE),
-    _partial("operations_jobs", "small_app_id", "queue", "recorded_at", where=JOB_TO_TAKE),
+    _partial(
+        "operations_jobs",
+        *("small_app_id", "queue", "ranked_at", "recorded_at"),
+        where=JOB_TO_TAKE,
+    ),
     _partial("operations_overdue", "recorded_at", where=_NEVER_STARTED),
     _partial("operations_waiting", "waiting_for", where="waiting_for IS NOT NULL"),
     _partial(
         "operations_waiting_turn",
-        *("small_app_id", "queue", "recorded_at", "occurrence_at", "id"),
+        *("small_app_id", "queue", "ranked_at", "recorded_at", "occurrence_at", "id"),
         where=_WAITS_TURN,
     ),
     _partial("operations_with_turn", "small_app_id", "queue", where=_HAS_TURN),

@@ -1,12 +1,16 @@
-"""How small apps that share a queue take turns: pure.
+"""How operations that wait for a queue are ordered, and how small apps take turns: pure.
 
-An app alone in an installation has all workers. Where several small apps have actions, each may
-have so many operations of a queue with the workers at once that one process of the queue stays
-free for the others. What an app has beyond this waits in the database, not in the broker, so that
-no message of another app is behind it.
+Where no order is asked for, an app alone in an installation sends all that is due. Where several
+small apps have actions, each may have so many operations of a queue with the workers at once that
+one process of the queue stays free for the others. Where an action has a priority, an app alone may
+have as many as there are processes. What an app has beyond this waits in the database, not in the
+broker, so that no message of another app, and none of a higher priority, is behind it.
+
+Among operations of one app that wait, a priority counts as hours that the operation has waited.
 """
 
 from collections.abc import Iterable
+from datetime import timedelta
 from enum import StrEnum
 
 
@@ -18,24 +22,45 @@ class Turn(StrEnum):
     TAKEN = "taken"
 
 
+class Sharing(StrEnum):
+    """Why operations take turns on their queues, if they do."""
+
+    NONE = "none"
+    # An action has a priority, and the other small apps have no actions.
+    PRIORITY = "priority"
+    APPS = "apps"
+
+
+# Of an action's policy; 0 is the default, and the highest goes first.
+LOWEST_PRIORITY, HIGHEST_PRIORITY = -100, 100
+# So much longer may an operation wait than one whose priority is higher by one, and go before it.
+A_POINT = timedelta(hours=1)
 # The owner of the actions that every small app gets by itself: they make no app a busy one.
 GIVEN_OWNER = "minutehand"
 
 
-def share_of(capacity: int) -> int:
+def head_start(priority: int) -> timedelta:
+    """Return how much earlier an operation counts as recorded; negative for a low priority."""
+    return priority * A_POINT
+
+
+def share_of(capacity: int, sharing: Sharing = Sharing.APPS) -> int:
     """Return how many operations of a queue one app may have with the workers at once."""
-    return max(1, capacity - 1)
+    return max(1, capacity - 1 if sharing is Sharing.APPS else capacity)
 
 
-def capacities(workers: Iterable[tuple[str, int | None]]) -> dict[str, int]:
+def capacities(
+    workers: Iterable[tuple[str, int | None]], sharing: Sharing = Sharing.APPS
+) -> dict[str, int]:
     """Return how many operations run at once on each queue, of workers' queues and processes.
 
-    A worker of several queues is divided evenly between them, so that one app cannot fill it by
-    having its share of each.
+    Where apps share, a worker of several queues is divided evenly between them, so that one app
+    cannot fill it by having its share of each.
     """
     found: dict[str, int] = {}
     for names, processes in workers:
         queues = [name.strip() for name in names.split(",")]
+        parts = len(queues) if sharing is Sharing.APPS else 1
         for queue in queues:
-            found[queue] = found.get(queue, 0) + max(1, (processes or 1) // len(queues))
+            found[queue] = found.get(queue, 0) + max(1, (processes or 1) // parts)
     return found

@@ -73,6 +73,7 @@ def lost(action: ScheduledActionModel, other: str, *, keeps: Collection[str] = (
         "retry": (plan.max_attempts > 1, f"{other} does not retry"),
         "time_limit": (policy.time_limit is not None, f"{other} has no time limits"),
         "bounds": (bool(plan.starts_at or plan.ends_at), "starts_at and ends_at are left out"),
+        "priority": (plan.priority != 0 and not plan.hand_over, "priority is left out"),
         "hooks": (
             bool(plan.hooks and (plan.hooks.on_success or plan.hooks.on_failure)),
             "hooks are left out",

@@ -47,6 +47,7 @@ class OperationRow(View):
         description="Whether `publish` mails about new data; null if the user did not say."
     )
     queue: str
+    priority: int = Field(description="Of its action when it was recorded; the highest goes first.")
     attempt: int | None = Field(description="Counts from 1.")
     failures: int = Field(description="Attempts that failed.")
     losses: int = Field(description="Attempts whose worker was lost.")
@@ -55,7 +56,7 @@ class OperationRow(View):
     handing_at: Instant | None
     waiting_for: UUID | None = Field(description="The operation that must end first.")
     turn: str | None = Field(
-        description="Where small apps share its queue: `waits` for its turn, or `taken`."
+        description="`waits` for its turn on its queue, or `taken`; null where none is needed."
     )
     recorded_at: Instant | None = Field(description="Null if it cannot be read.")
     not_before: Instant | None = Field(description="It is not sent before.")

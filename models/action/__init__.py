@@ -150,6 +150,7 @@ def plan_of(action: ScheduledActionModel) -> Plan:
         hooks=action.hooks.plan,
         hand_over=hand_over,
         job=_job(action.operations),
+        priority=policy.priority,
     )
 
 

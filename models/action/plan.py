@@ -161,6 +161,8 @@ class Plan:
     hand_over: HandOver | None = None
     # Work for a worker that asks over HTTP, in place of a message.
     job: Job | None = None
+    # Among operations of its small app that wait: the highest goes first.
+    priority: int = 0
 
     @property
     def on_event(self) -> EventTrigger | None:

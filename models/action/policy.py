@@ -9,6 +9,7 @@ from pydantic import BeforeValidator, PlainSerializer, ValidationInfo, field_val
 from models.action.plan import BACKOFF, TIME_LIMIT, CatchUp, Overlap
 from models.document import Document
 from models.durations import format_span, guessed, parse_span
+from models.turns import HIGHEST_PRIORITY, LOWEST_PRIORITY
 from models.values import Queue, UtcInstant, format_instant, one_of, parse_list, parse_whole
 
 CRON_LOOK_BACK = timedelta(minutes=5)
@@ -74,6 +75,9 @@ class PolicyModel(Document):
     starts_at: UtcInstant | None = None
     ends_at: UtcInstant | None = None
     queue: Queue | None = None
+    priority: Annotated[
+        int, BeforeValidator(partial(parse_whole, least=LOWEST_PRIORITY, most=HIGHEST_PRIORITY))
+    ] = 0
 
     @field_validator("ends_at")
     @classmethod

@@ -14,6 +14,7 @@ from models.fingerprint import operation_id
 from models.operation import ENDED, OperationState
 from models.sql import read_clock
 from models.store.actions import explain_facts
+from models.store.operations import turns
 from models.values import format_instant
 from runtime.config import Settings, load_settings
 from runtime.database import default_engine, reading
@@ -107,7 +108,8 @@ def _text(asked: Asked, row: sa.RowMapping) -> str:
     error = (
         explain_facts.last_error(asked.connection, row["id"]) if (row["attempt"] or 0) > 1 else None
     )
-    return waits(row, asked.status(), asked.now, error)
+    ahead = turns.ahead(asked.connection, row)
+    return waits(row, asked.status(), asked.now, error, ahead)
 
 
 def _of_revision(asked: Asked) -> Explanation:

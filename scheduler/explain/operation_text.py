@@ -8,6 +8,7 @@ from models.celery_task import BY_EXCHANGE
 from models.job import JOB, listened_queue
 from models.operation import OperationState
 from models.store.actions.explain_facts import Status
+from models.store.operations.turns import MOST_AHEAD, Ahead
 from models.turns import Turn
 from models.values import format_instant
 
@@ -41,30 +42,41 @@ def runs(row: Row, now: datetime, lease: timedelta) -> str:
     return text + _attempts(row)
 
 
-def waits(row: Row, status: Status, now: datetime, error: str | None) -> str:
+def waits(row: Row, status: Status, now: datetime, error: str | None, ahead: Ahead) -> str:
     """Return what an unstarted operation waits for; `error` is its last attempt's."""
-    held_back = _held_back(row, status)
+    held_back = _held_back(row, status, ahead)
     if held_back is not None:
         return held_back
     if error is not None:
         return f"attempt {row['attempt'] - 1} did not succeed ({error}){_again(row, now)}"
     if row["task"] == JOB:
-        return _offered(row, status)
+        return _offered(row, status, ahead)
     if row["state"] == OperationState.QUEUED:
         return _queued(row, status)
     return f"was recorded at {_at(row['recorded_at'])} and is not sent yet: {sends_again(status)}"
 
 
-def _held_back(row: Row, status: Status) -> str | None:
+def _held_back(row: Row, status: Status, ahead: Ahead) -> str | None:
     """Return why an operation is not to be sent yet, None if it is."""
     if row["waiting_for"] is not None:
         return f"waits for operation {row['waiting_for']} of the same action to end"
     if status.quiet_until is not None and row["not_before"] == status.quiet_until:
         return f"waits for the end of the quiet period at {_at(status.quiet_until)}"
     if row["turn"] == Turn.WAITS:
-        turn = "waits for its turn: others of its small app are before it"
-        return f"{turn} on queue {row['queue']}{_unheard(row, status)}"
+        turn = f"waits for its turn on queue {row['queue']}: {_place(row, ahead)}"
+        return f"{turn}{_unheard(row, status)}"
     return None
+
+
+def _place(row: Row, ahead: Ahead) -> str:
+    """Return what goes before an operation on its queue, and why."""
+    if ahead.first is None:
+        return "it is the next of its small app"
+    number = f"{ahead.count:,}{' or more' if ahead.count == MOST_AHEAD else ''}"
+    go = "goes" if ahead.count == 1 else "go"
+    first = f"first {ahead.first} (priority {ahead.priority})"
+    its_own = f"its own priority is {row['priority']}"
+    return f"{number} of its small app {go} before it by priority and age, {first}; {its_own}"
 
 
 def sends_again(status: Status) -> str:
@@ -113,12 +125,12 @@ def _unheard(row: Row, status: Status) -> str:
     return f", but no worker listens to queue {queue}; {remedy}"
 
 
-def _offered(row: Row, status: Status) -> str:
+def _offered(row: Row, status: Status, ahead: Ahead) -> str:
     queue = row["queue"]
     waits = f"has waited in queue {queue} since {_at(row['recorded_at'])} for a worker over HTTP"
     if listened_queue(queue, JOB, is_handed_over=False) not in status.queues:
         return f"{waits}, but no worker asks for the jobs of queue {queue}; start one"
-    return waits
+    return waits if ahead.first is None else f"{waits}; {_place(row, ahead)}"
 
 
 def _ran(row: Row) -> str:

@@ -124,7 +124,10 @@ def again(
     """
     id, occurrence = operation["id"], operation["occurrence_at"]
     row = operation_row(action_ref(action), plan, id, occurrence, by)
-    taken = ("revision", "cause", "triggerer", "queue", "task", "in_doubt", "overlap_key")
+    taken = (
+        *("revision", "cause", "triggerer", "queue", "priority", "task", "in_doubt"),
+        "overlap_key",
+    )
     kept = _kept_steps(connection, action, operation)
     becomes = {key: row[key] for key in taken} | {
         "steps": kept,

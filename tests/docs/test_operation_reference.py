@@ -15,7 +15,7 @@ from tasks.lease import CANCELLED, GIVEN_BACK, TIME_BOX, TIME_LIMIT
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "operation.md"
 TEXT = PAGE.read_text(encoding="utf-8")
-INTERNAL = {"small_app_id", "task", "overlap_key", "first_started_at"}
+INTERNAL = {"small_app_id", "task", "overlap_key", "first_started_at", "ranked_at"}
 
 
 def _first_cells(heading: str) -> str:

@@ -23,7 +23,7 @@ from models.store.operations.handing import FOLLOWED_WITHIN
 from models.store.schema import SchemaNewer, check_schema
 from models.tables import action_cursor, installation
 from models.tables import actions as table
-from models.turns import capacities
+from models.turns import Sharing, capacities
 from runtime.config import Settings
 from runtime.database import READ_ONLY, is_made
 from scheduler.kernel_release import TZ_RELEASE
@@ -240,7 +240,7 @@ def _celery_tasks(
 
 def _shared_queues(connection: sa.Connection, settings: Settings) -> Iterator[Finding]:
     """Yield a warning for each queue whose one process several small apps share."""
-    if not turns.is_shared(connection):
+    if turns.sharing(connection) is not Sharing.APPS:
         return
     live = ticks.live_workers(connection, timedelta(seconds=settings.worker.lease_s))
     ours = [(row["queues"], row["slots"]) for row in live if row["follows"] is None]

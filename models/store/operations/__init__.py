@@ -19,6 +19,7 @@ from models.tables import (
     operations,
     small_apps,
 )
+from models.turns import head_start
 from runtime.database import default_engine, is_made, reading
 
 Id = TypeVar("Id", bound=UUID | str)
@@ -39,10 +40,15 @@ def record(connection: sa.Connection, rows: Sequence[dict[str, Any]]) -> set[UUI
 
     A row whose id exists, in any state, is left alone.
     """
-    if not rows:
-        return set()
     reserved = {"recorded_at": database_now(), "not_before": database_now(RESERVED_FOR)}
-    return set(insert_all(connection, operations, rows, reserved))
+    by_priority: dict[int, list[dict[str, Any]]] = {}
+    for row in rows:
+        by_priority.setdefault(row["priority"], []).append(row)
+    new: set[UUID] = set()
+    for priority, some in sorted(by_priority.items()):
+        ranked = {"ranked_at": database_now(-head_start(priority))}
+        new.update(insert_all(connection, operations, some, reserved | ranked))
+    return new
 
 
 def recorded_among(connection: sa.Connection, ids: Sequence[UUID]) -> set[UUID]:

@@ -27,6 +27,7 @@ class Offer:
 
     id: UUID
     attempt: int
+    recorded_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +51,11 @@ class Held:
 def offers(
     connection: sa.Connection, asked: Mapping[Lane, int]
 ) -> dict[tuple[int, str], list[Offer]]:
-    """Return operations for those who ask, by small app and queue, the first recorded first.
+    """Return operations for those who ask, by small app and queue, in the order of their ranks.
 
     `asked` has the number of those who ask for a lane. The app whose first operation was recorded
-    first comes first. A pending operation counts as well: it was not sent while the broker was
-    away, or its backoff ended.
+    first comes first, whatever its priority. A pending operation counts as well: it was not sent
+    while the broker was away, or its backoff ended.
     """
     queues = [{"its_queue": queue} for app, queue in asked if app is None]
     rows = read_each(connection, operations, queues, {"its_queue": "queue"}, _apps_with_jobs)
@@ -69,10 +70,10 @@ def offers(
     names = {"its_app": "small_app_id", "its_queue": "queue", "count": "attempt"}
     found: dict[tuple[int, str], list[Offer]] = {}
     rows = read_each(connection, operations, given, names, _first_of_lane)
-    for row in sorted(rows, key=lambda row: row.recorded_at):
+    for row in rows:
         lane = found.setdefault((row.small_app_id, row.queue), [])
-        lane.append(Offer(row.id, row.attempt))
-    return found
+        lane.append(Offer(row.id, row.attempt, row.recorded_at))
+    return dict(sorted(found.items(), key=lambda item: item[1][0].recorded_at))
 
 
 def _is_to_take(app: sa.ColumnElement[int], queue: sa.ColumnElement[str]) -> tuple[Any, ...]:
@@ -89,7 +90,7 @@ def _apps_with_jobs(given: Columns) -> sa.Select[Any]:
     """Return each small app that has a job of the queue."""
     to_take = _is_to_take(small_apps.c.id, given["its_queue"])
     # Not an `exists`: PostgreSQL would join that with all jobs that wait.
-    first = sa.select(sa.func.min(operations.c.recorded_at)).where(*to_take)
+    first = sa.select(sa.func.min(operations.c.ranked_at)).where(*to_take)
     apps = sa.select(small_apps.c.id, given["its_queue"].label("queue"))
     return apps.where(first.correlate_except(operations).scalar_subquery().is_not(None))
 
@@ -98,7 +99,8 @@ def _first_of_lane(given: Columns) -> sa.Select[Any]:
     columns = ("id", "attempt", "small_app_id", "queue", "recorded_at")
     query = sa.select(*(operations.c[name] for name in columns))
     in_order = query.where(*_is_to_take(given["its_app"], given["its_queue"]))
-    return in_order.order_by(operations.c.recorded_at).limit(given["count"])
+    by_rank = in_order.order_by(operations.c.ranked_at, operations.c.recorded_at)
+    return by_rank.limit(given["count"])
 
 
 _HELD = (

@@ -12,6 +12,7 @@ from models.store.operations import RESERVED_FOR, attempts
 from models.store.operations.move import fenced, move
 from models.store.operations.outbox import Message
 from models.tables import operations
+from models.turns import head_start
 
 # Columns without a value before the start.
 _NOTHING = (
@@ -29,8 +30,8 @@ def run_again(
 ) -> Message | None:
     """Make an ended operation pending, reserved for sending by the caller; None if it moved.
 
-    `seen` is its row, `states` are the states allowed, `becomes` are new values. It gets a new
-    attempt, unless it was missed and never had its first.
+    `seen` is its row, `states` are the states allowed, `becomes` are new values with the priority.
+    It gets a new attempt, unless it was missed and never had its first.
     """
     was_missed = operations.c.state == OperationState.MISSED
     values = {
@@ -38,6 +39,8 @@ def run_again(
         **becomes,
         "attempt": sa.case((was_missed, operations.c.attempt), else_=operations.c.attempt + 1),
         "not_before": database_now(RESERVED_FOR),
+        # It waits from now on, whenever it was recorded.
+        "ranked_at": database_now(-head_start(becomes["priority"])),
     }
     attempts.keep_last(connection, seen["id"], seen["attempt"])
     its_attempt = fenced(seen["id"], seen["attempt"])

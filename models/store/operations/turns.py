@@ -1,4 +1,4 @@
-"""Give the operations of small apps their turns on a queue: models/turns.py has the rule.
+"""Give operations their turns on a queue: models/turns.py has the rule.
 
 An operation that waits for its turn is `pending` and cannot be sent. It is asked about again after
 an hour, whatever happens: normally the end of another one of its app gives it the turn, else the
@@ -6,6 +6,7 @@ next sweep. An app's turns are counted under its lock, so that no two processes 
 """
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -13,14 +14,15 @@ from uuid import UUID
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
+from models.job import JOB
 from models.operation import UNSTARTED, OperationState
 from models.sql import database_now, is_among, read_each, stands_in
 from models.store import ticks
 from models.store.operations import RESERVED_FOR
 from models.store.operations.outbox import Message
 from models.store.ticks import WAITS_TURN
-from models.tables import actions, operations, small_apps
-from models.turns import GIVEN_OWNER, Turn, capacities, share_of
+from models.tables import JOB_TO_TAKE, actions, operations, small_apps
+from models.turns import GIVEN_OWNER, Sharing, Turn, capacities, share_of
 
 # A small app and a queue.
 Lane = tuple[int, str]
@@ -28,6 +30,7 @@ Lane = tuple[int, str]
 ASKED_AGAIN = timedelta(hours=1)
 # A worker unseen for so long is gone.
 GONE = timedelta(minutes=1)
+MOST_AHEAD = 1_000
 WAITS = "waits for its turn: other operations of its small app are before it on this queue"
 # Any number: with an app's id, it is the key of the lock in PostgreSQL.
 LOCK = 20_261_122
@@ -37,9 +40,15 @@ _HAS_TURN = sa.text(
 )
 
 
-def is_shared(connection: sa.Connection) -> bool:
-    """Return whether several small apps have active actions, beside those given to each."""
-    return len(connection.execute(_BUSY_APPS).all()) > 1
+def sharing(connection: sa.Connection) -> Sharing:
+    """Return why operations take turns: priorities, or several small apps with active actions.
+
+    The actions that every small app gets do not count.
+    """
+    if len(connection.execute(_BUSY_APPS).all()) > 1:
+        return Sharing.APPS
+    has_priority = connection.execute(_A_PRIORITY).first() is not None
+    return Sharing.PRIORITY if has_priority else Sharing.NONE
 
 
 # Its first name, found by the index actions_named.
@@ -55,13 +64,28 @@ _A_BUSY_ACTION = (
     .scalar_subquery()
 )
 _BUSY_APPS = sa.select(small_apps.c.id).where(_A_BUSY_ACTION.is_not(None)).limit(2)
+_A_PRIORITY = (
+    sa.select(actions.c.active)
+    # The condition of the index actions_with_priority.
+    .where(sa.text("priority <> 0 AND deleted_at IS NULL"), actions.c.active)
+    .limit(1)
+)
+# The order among those that wait: that of the index operations_waiting_turn.
+IN_ORDER = (
+    operations.c.ranked_at,
+    operations.c.recorded_at,
+    operations.c.occurrence_at,
+    operations.c.id,
+)
 
 
-def admit(connection: sa.Connection, messages: Sequence[Message]) -> list[Message]:
+def admit(
+    connection: sa.Connection, messages: Sequence[Message], shared: Sharing = Sharing.APPS
+) -> list[Message]:
     """Return the messages to send now, of those that the caller has reserved.
 
-    The others wait for their turns. Older operations of the same apps that waited may be among the
-    messages instead; they are reserved for the caller as well.
+    The others wait for their turns. Operations of the same apps that waited, and go before them,
+    may be among the messages instead; they are reserved for the caller as well.
     """
     wanted = {message.id: message.attempt for message in messages}
     found = (
@@ -79,7 +103,9 @@ def admit(connection: sa.Connection, messages: Sequence[Message]) -> list[Messag
         .with_for_update(skip_locked=True, key_share=True)
     )
     rows = [row for row in connection.execute(found) if row.attempt == wanted[row.id]]
-    having = {row.id for row in rows if row.turn == Turn.TAKEN or row.is_behind_its_own}
+    # An app alone leaves no process free that could apply the overlap policy at once.
+    at_once = {row.id for row in rows if row.is_behind_its_own and shared is Sharing.APPS}
+    having = at_once | {row.id for row in rows if row.turn == Turn.TAKEN}
     new = [row for row in rows if row.id not in having]
     in_turn = [message for message in messages if message.id in having]
     _write(connection, [one.id for one in in_turn], {"turn": Turn.TAKEN})
@@ -88,7 +114,7 @@ def admit(connection: sa.Connection, messages: Sequence[Message]) -> list[Messag
     waits = {"turn": Turn.WAITS, "reason": WAITS, "not_before": database_now(ASKED_AGAIN)}
     _write(connection, [row.id for row in new], waits)
     lanes = {(row.small_app_id, row.queue) for row in new}
-    return in_turn + give(connection, lanes, RESERVED_FOR)
+    return in_turn + give(connection, lanes, RESERVED_FOR, shared)
 
 
 # Its claim only decides, by the overlap policy, what becomes of it or of the running one.
@@ -126,25 +152,32 @@ def release_free(connection: sa.Connection) -> int:
     lanes = {(row.small_app_id, row.queue) for row in connection.execute(query)}
     if not lanes:
         return 0
-    if is_shared(connection):
-        return len(give(connection, lanes, timedelta(0)))
+    shared = sharing(connection)
+    if shared is not Sharing.NONE:
+        return len(give(connection, lanes, timedelta(0), shared))
     free = {"turn": None, "reason": None, "not_before": database_now()}
     return connection.execute(sa.update(operations).where(WAITS_TURN).values(free)).rowcount
 
 
 def give(
-    connection: sa.Connection, lanes: Collection[Lane], reserved_for: timedelta
+    connection: sa.Connection,
+    lanes: Collection[Lane],
+    reserved_for: timedelta,
+    shared: Sharing | None = None,
 ) -> list[Message]:
-    """Give free turns of these apps and queues to the oldest operations that wait; return those."""
+    """Give free turns of these apps and queues to the first operations that wait; return those.
+
+    `shared` is why they take turns, if the caller has asked.
+    """
     _lock(connection, sorted({app for app, _ in lanes}))
-    rooms = _rooms(connection, lanes)
+    rooms = _rooms(connection, lanes, shared or sharing(connection))
     rows = [
         {"its_app": app, "its_queue": queue, "room": room}
         for (app, queue), room in sorted(rooms.items())
         if room > 0
     ]
     names = {"its_app": "small_app_id", "its_queue": "queue", "room": "attempt"}
-    oldest = read_each(
+    first = read_each(
         connection,
         operations,
         rows,
@@ -153,12 +186,12 @@ def give(
             sa.select(operations.c.id)
             .where(operations.c.small_app_id == given["its_app"])
             .where(operations.c.queue == given["its_queue"], WAITS_TURN)
-            .order_by(operations.c.recorded_at, operations.c.occurrence_at, operations.c.id)
+            .order_by(*IN_ORDER)
             .limit(given["room"])
             .with_for_update(skip_locked=True, key_share=True)
         ),
     )
-    in_order = [row.id for row in oldest]
+    in_order = [row.id for row in first]
     if not in_order:
         return []
     taken = {"turn": Turn.TAKEN, "reason": None, "not_before": database_now(reserved_for)}
@@ -172,6 +205,37 @@ def give(
     return sorted(messages, key=lambda message: in_order.index(message.id))
 
 
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """What goes before an operation on its queue, in its small app: at most MOST_AHEAD."""
+
+    count: int
+    # The one that goes first.
+    first: UUID | None = None
+    priority: int = 0
+
+
+def ahead(connection: sa.Connection, row: sa.RowMapping) -> Ahead:
+    """Return what goes before an operation that waits for its turn, or for a worker over HTTP.
+
+    Nothing goes before any other.
+    """
+    if row["turn"] != Turn.WAITS and row["task"] != JOB:
+        return Ahead(0)
+    waits = sa.text(JOB_TO_TAKE) if row["task"] == JOB else WAITS_TURN
+    its_place = [sa.literal(row[one.name], one.type) for one in IN_ORDER]
+    query = (
+        sa.select(operations.c.id, operations.c.priority)
+        .where(operations.c.small_app_id == row["small_app_id"])
+        .where(operations.c.queue == row["queue"], waits)
+        .where(sa.tuple_(*IN_ORDER) < sa.tuple_(*its_place))
+        .order_by(*IN_ORDER)
+        .limit(MOST_AHEAD)
+    )
+    found = connection.execute(query).all()
+    return Ahead(len(found), found[0].id, found[0].priority) if found else Ahead(0)
+
+
 def _lock(connection: sa.Connection, apps: Sequence[int]) -> None:
     """Let no other process count the turns of these apps until the transaction ends."""
     if connection.dialect.name != "postgresql":
@@ -183,10 +247,11 @@ def _lock(connection: sa.Connection, apps: Sequence[int]) -> None:
     connection.execute(sa.select(sa.func.pg_advisory_xact_lock(LOCK, those.c.app)))
 
 
-def _rooms(connection: sa.Connection, lanes: Collection[Lane]) -> dict[Lane, int]:
+def _rooms(connection: sa.Connection, lanes: Collection[Lane], shared: Sharing) -> dict[Lane, int]:
     """Return how many more turns each app may have on each queue."""
     live = ticks.live_workers(connection, GONE)
-    slots = capacities((row["queues"], row["slots"]) for row in live if row["follows"] is None)
+    ours = ((row["queues"], row["slots"]) for row in live if row["follows"] is None)
+    slots = capacities(ours, shared)
     apps = [app for app, _ in lanes]
     taken = (
         sa.select(operations.c.small_app_id, operations.c.queue, sa.func.count())
@@ -194,4 +259,4 @@ def _rooms(connection: sa.Connection, lanes: Collection[Lane]) -> dict[Lane, int
         .group_by(operations.c.small_app_id, operations.c.queue)
     )
     counted = {(row[0], row[1]): row[2] for row in connection.execute(taken)}
-    return {lane: share_of(slots.get(lane[1], 1)) - counted.get(lane, 0) for lane in lanes}
+    return {lane: share_of(slots.get(lane[1], 1), shared) - counted.get(lane, 0) for lane in lanes}

@@ -134,7 +134,7 @@ def test_one_that_waits_for_its_turn_says_so(engine: sa.Engine, why: Why) -> Non
 
     assert row_of(engine, before)["state"] == "queued"
     assert found.verdict == "pending"
-    turn = "waits for its turn: others of its small app are before it on queue quick"
+    turn = "waits for its turn on queue quick: it is the next of its small app"
     assert f"{turn}, but no worker listens to queue quick" in found.text
     with engine.begin() as connection:
         ticks.worker_seen(connection, ticks.Seen("one", "quick", 1))

@@ -8,10 +8,12 @@ import sqlalchemy as sa
 from benchmarks.filling import analyze, bulk_insert, instant
 from minutehand.steps import SmallApp
 from models.operation import OperationState
+from models.store import ticks
 from models.store.operations import outbox, turns, waiting
 from models.store.operations.claims import claim
 from models.store.operations.finish import Ending, end
-from models.tables import operations
+from models.tables import actions, operations
+from models.turns import GIVEN_OWNER, Sharing, head_start
 from scheduler.changes.change import Changed
 from tests.factories import make_action, make_app, make_operation
 from tests.integration.statements.conftest import MINUTE, Filled
@@ -21,7 +23,7 @@ WAITING = 10_000
 APPS = 20
 COLUMNS = (
     "id small_app_id action_uid revision occurrence_at state triggerer queue task recorded_at "
-    "not_before turn"
+    "not_before turn priority ranked_at"
 )
 
 
@@ -33,7 +35,10 @@ def crowded(filled: Filled) -> list[tuple[SmallApp, Changed]]:
     app, action = found[0]
     at = instant(filled.now)
     its = (app.id, str(action.uid), 1, at, "pending", "filled", "quick", "a task", at, at, "waits")
-    rows = ((str(uuid4()), *its) for _ in range(WAITING))
+    ranks = [instant(filled.now - head_start(priority)) for priority in range(-100, 101)]
+    rows = (
+        (str(uuid4()), *its, number % 201 - 100, ranks[number % 201]) for number in range(WAITING)
+    )
     bulk_insert(filled.engine, "operations", COLUMNS, rows)
     analyze(filled.engine)
     return found
@@ -65,7 +70,7 @@ def test_what_is_sent_asks_for_all_turns_at_once(
         with filled.engine.begin() as connection:
             messages = [outbox.Message(id, 1, "a task", "quick") for id in ids]
             with Statements(filled.engine).captured() as seen, statements.captured():
-                assert turns.is_shared(connection)
+                assert turns.sharing(connection) is Sharing.APPS
                 turns.admit(connection, messages)
         counts.append(len(seen.seen))
 
@@ -93,6 +98,29 @@ def test_an_end_and_a_sweep_find_the_next_turn(
         turns.release_free(connection)
 
     assert_indexed(statements, "operations_waiting_turn", "operations_with_turn")
+
+
+def test_a_priority_is_found_by_its_index(filled: Filled, statements: Statements) -> None:
+    # The other apps' actions are none of the busy ones: the priorities are asked for.
+    with filled.engine.connect() as connection:
+        connection.execute(sa.update(actions).values(owner=GIVEN_OWNER))
+        with statements.captured():
+            assert turns.sharing(connection) is Sharing.NONE
+        connection.rollback()
+
+    assert_indexed(statements, "actions_with_priority")
+
+
+def test_what_goes_before_one_that_waits_is_found_by_its_index(
+    filled: Filled, crowded: list[tuple[SmallApp, Changed]], statements: Statements
+) -> None:
+    with filled.engine.connect() as connection:
+        waiting = sa.select(operations).where(ticks.WAITS_TURN).order_by(*turns.IN_ORDER)
+        row = connection.execute(waiting.offset(3).limit(1)).mappings().one()
+        with statements.captured():
+            assert turns.ahead(connection, row).count == 3
+
+    assert_indexed(statements, "operations_waiting_turn")
 
 
 def test_what_waits_is_counted_by_the_index_of_what_is_unstarted(

@@ -18,6 +18,7 @@ from models.store.operations.claims import Claim, claim
 from models.store.operations.finish import Ending, end
 from models.store.operations.outbox import Message
 from models.tables import operations as operations_table
+from models.turns import Sharing
 from runtime.config import Settings
 from runtime.database import reading
 from scheduler.changes import change
@@ -98,20 +99,21 @@ def all_due(engine: sa.Engine) -> None:
         connection.execute(sa.update(operations_table).values(not_before=long_ago))
 
 
-def test_apps_share_once_a_second_one_has_an_active_action(engine: sa.Engine) -> None:
-    def is_shared() -> bool:
-        with reading(engine) as connection:
-            return turns.is_shared(connection)
+def sharing(engine: sa.Engine) -> Sharing:
+    with reading(engine) as connection:
+        return turns.sharing(connection)
 
+
+def test_apps_share_once_a_second_one_has_an_active_action(engine: sa.Engine) -> None:
     make_action(engine, name="busy")
-    assert not is_shared()
+    assert sharing(engine) is Sharing.NONE
     app = make_app(engine, "other")
     make_action(engine, app=app, name="given", owner="minutehand")
-    assert not is_shared()
+    assert sharing(engine) is Sharing.NONE
     action = make_action(engine, app=app, name="its own")
-    assert is_shared()
+    assert sharing(engine) is Sharing.APPS
     change.set_active(engine, action.uid, active=False, author=author(STEPS, app))
-    assert not is_shared()
+    assert sharing(engine) is Sharing.NONE
 
 
 def test_an_app_alone_sends_everything(engine: sa.Engine, busy: Changed, broker: Broker) -> None:

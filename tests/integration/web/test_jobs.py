@@ -15,6 +15,7 @@ from models.store import ticks
 from models.store.actions import explain_facts
 from models.store.notices import overdue
 from models.store.operations import outbox, recovery
+from models.store.operations.turns import Ahead
 from models.store.scope import WHOLE_INSTALLATION
 from models.store.ticks import Seen
 from models.tables import operations as table
@@ -390,13 +391,13 @@ def test_explain_and_overdue_say_that_no_worker_asks(desk: Web) -> None:
     row = row_of(desk.engine, id)
     with reading(desk.engine) as connection:
         now = connection.execute(sa.select(database_now())).scalar_one()
-        alone = waits(row, explain_facts.status(connection, LEASE), now, None)  # type: ignore[arg-type]
+        alone = waits(row, explain_facts.status(connection, LEASE), now, None, Ahead(0))  # type: ignore[arg-type]
     update_operation(desk.engine, id, cause="schedule", recorded_at=database_now(-3600.0))
     with desk.engine.begin() as connection:
         (found,) = overdue.alert(connection, AlertSettings(), 10)
         ticks.worker_seen(connection, Seen("web/host/1", "job:quick", 1))
     with reading(desk.engine) as connection:
-        listened = waits(row, explain_facts.status(connection, LEASE), now, None)  # type: ignore[arg-type]
+        listened = waits(row, explain_facts.status(connection, LEASE), now, None, Ahead(0))  # type: ignore[arg-type]
 
     assert alone.endswith("but no worker asks for the jobs of queue quick; start one")
     assert found[1] == "no worker asks for the jobs of queue quick"

@@ -75,11 +75,12 @@ def test_every_key_reaches_the_plan() -> None:
             "starts_at": "2027-01-01T00:00",
             "ends_at": "2027-07-01T00:00:00Z",
             "queue": "night",
+            "priority": -100,
         }
     )
 
     assert (found.catch_up, found.overlap, found.max_waiting) == ("all", "queue", 7)
-    assert (found.max_attempts, found.queue) == (5, "night")
+    assert (found.max_attempts, found.queue, found.priority) == (5, "night", -100)
     assert found.backoff == (timedelta(seconds=1), timedelta(hours=1))
     assert found.starts_at == datetime(2026, 12, 31, 23, tzinfo=UTC)
     assert found.ends_at == datetime(2027, 7, 1, tzinfo=UTC)

@@ -4,6 +4,7 @@ import pytest
 
 from models.action import ParseContext, load_action, parse_action
 from models.action.warnings import KnownNames, warnings_of
+from models.celery_task import CeleryRules
 from tests.factories import STEPS
 from tests.unit.models.action.wrong_documents import NOW, action
 
@@ -16,12 +17,13 @@ KNOWN = KnownNames(
     permissions=["sales"],
     kept_recipients=1,
 )
+TASKS = CeleryRules(("shop.*",))
 MAIL = {"send_email": {"template": "news"}}
 
 
 def warnings(known: KnownNames = KNOWN, **changes: Any) -> list[str]:
     return warnings_of(
-        parse_action(action(**changes), ParseContext("UTC", NOW, steps=STEPS)), known
+        parse_action(action(**changes), ParseContext("UTC", NOW, steps=STEPS, celery=TASKS)), known
     )
 
 
@@ -108,6 +110,12 @@ def test_a_sound_action_has_no_warning() -> None:
             {"policy": {"max_waiting": 5}},
             'policy.max_waiting: has an effect only with "overlap": "queue"',
             id="max_waiting",
+        ),
+        pytest.param(
+            {"operations": {"celery_task": {"task": "shop.close"}}, "policy": {"priority": 5}},
+            "policy.priority: has no effect on a task of another application, which is sent at "
+            "once; write celery_task.priority for that of its message",
+            id="priority_of_a_celery_task",
         ),
         pytest.param(
             {"when": {"on": "order.paid"}, "policy": {"overlap": "queue"}},
