@@ -95,7 +95,7 @@ bench-peers: $(VENV)/.stamp-dev $(VENV)-peers/.stamp ## Put Minutehand beside ce
 dist: $(VENV)/.stamp-dev ## Build the wheels and sdists of minutehand-client and minutehand into dist/
 	$(BIN)/python -m release.dist dist
 
-test-matrix: $(VENV)/.stamp-dev ## Follow a task in Celery 5.2 to 5.7, install each extra, run on other servers, build the images by hand
+test-matrix: $(VENV)/.stamp-dev ## Follow a task in Celery 5.2 to 5.7, install each extra, run on other servers and Pythons, build the images by hand
 	$(IN_MEMORY) $(BIN)/python -P -m pytest -q -rs -m matrix tests/packages tests/docs
 
 # What `make bench-peers` measures, with what it needs, in an environment of its own.

@@ -56,7 +56,7 @@ def _of_package(point: EntryPoint) -> tuple[str, Origin]:
     source = f"entry point {point.name!r} of {f'{package} {version}' if package else 'a package'}"
     try:
         module, attribute = point.module, point.attr or ""
-    except AttributeError:
+    except (AttributeError, AssertionError):  # the second one since Python 3.13
         # Not a module name, such as one with a hyphen: the import reports it.
         module, attribute = point.value, ""
     return f"{package}\0{point.name}", Origin(module, source, attribute)

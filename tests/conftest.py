@@ -84,6 +84,21 @@ def _same_umask_after() -> Iterator[None]:
     os.umask(before)
 
 
+@pytest.fixture(autouse=True)
+def _no_open_engines() -> Iterator[None]:
+    """Close what the engines of a test keep open: since Python 3.13 SQLite warns of the rest."""
+    used: set[sa.Engine] = set()
+
+    def note(connection: sa.Connection) -> None:
+        used.add(connection.engine)
+
+    sa.event.listen(sa.Engine, "engine_connect", note)
+    yield
+    sa.event.remove(sa.Engine, "engine_connect", note)
+    for engine in used:
+        engine.dispose()
+
+
 @pytest.fixture
 def own_steps() -> Iterator[None]:
     """Steps that a test registers are forgotten after it."""

@@ -18,6 +18,7 @@ from runtime.clock import wait_for
 from tests.servers import free_port
 
 START_S = 90
+OF_DEBIAN = ("/usr/sbin/rabbitmq-server", "/sbin/rabbitmq-server")
 
 
 def rabbitmq_binary() -> str | None:
@@ -25,8 +26,9 @@ def rabbitmq_binary() -> str | None:
 
     What Debian has on the PATH wants its own account; the script behind it runs as anybody.
     """
-    debian = sorted(Path("/usr/lib/rabbitmq/lib").glob("rabbitmq_server-*/sbin/rabbitmq-server"))
-    return str(debian[-1]) if debian else shutil.which("rabbitmq-server")
+    found = shutil.which("rabbitmq-server")
+    scripts = sorted(Path("/usr/lib/rabbitmq/lib").glob("rabbitmq_server-*/sbin/rabbitmq-server"))
+    return str(scripts[-1]) if scripts and found in (None, *OF_DEBIAN) else found
 
 
 @dataclass

@@ -1,11 +1,15 @@
 """Environments that hold what users install: a wheel, and libraries beside it."""
 
+import os
+import shutil
 import subprocess
 import sys
 import sysconfig
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+import pytest
 
 from release.dist import ROOT, build_all
 
@@ -71,6 +75,40 @@ def make_environment(folder: Path, python: str = sys.executable) -> Environment:
     return Environment(folder)
 
 
+def python_of(version: str) -> str:
+    """Return a Python of this version, such as 3.12; skips the test without one."""
+    found = find_python(version)
+    if found is None:
+        pytest.skip(f"no Python {version} is installed here")
+    return found
+
+
+def find_python(version: str) -> str | None:
+    """Return a Python of this version: of pyenv, or on the PATH."""
+    folders = (Path.home() / ".pyenv" / "versions").glob(f"{version}.*")
+    found = next((str(one / "bin" / "python") for one in folders), None)
+    return found or shutil.which(f"python{version}")
+
+
+def passes(
+    tests: Sequence[str],
+    *options: str,
+    python: Sequence[str] = (sys.executable,),
+    servers: Path | None = None,
+) -> None:
+    """Run tests with another Python, or with the servers of a folder."""
+    environment = dict(os.environ)
+    if servers is not None:
+        environment["PATH"] = f"{servers}:{environment['PATH']}"
+    command = [*python, "-P", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "2"]
+    done = subprocess.run(
+        [*command, *tests, *options], cwd=ROOT, env=environment, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-1000:]
+    assert " passed" in done.stdout
+
+
 @dataclass(frozen=True)
 class Wheels:
     """What `make dist` makes."""
@@ -102,4 +140,14 @@ def build_wheels(folder: Path) -> Wheels:
     return Wheels(tuple(build_all(folder)))
 
 
-__all__ = ["LIBRARIES", "ROOT", "Environment", "Wheels", "build_wheels", "make_environment"]
+__all__ = [
+    "LIBRARIES",
+    "ROOT",
+    "Environment",
+    "Wheels",
+    "build_wheels",
+    "find_python",
+    "make_environment",
+    "passes",
+    "python_of",
+]

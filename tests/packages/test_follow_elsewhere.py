@@ -4,7 +4,6 @@
 """
 
 import re
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +12,7 @@ import pytest
 from tests.acceptance.installation import Installation
 from tests.acceptance.processes import Process
 from tests.acceptance.shop import RAN_ONCE, Shop
-from tests.packages.environments import Environment, Wheels, make_environment
+from tests.packages.environments import Environment, Wheels, make_environment, python_of
 
 pytestmark = pytest.mark.parametrize("store", ["sqlite"])
 
@@ -52,16 +51,6 @@ SETS = [
         "5.7.0", "3.13", ("kombu~=5.7.0", "redis", "packaging", "SQLAlchemy~=2.1.0", "Django~=6.0")
     ),
 ]
-
-
-def python_of(version: str) -> str:
-    """Return a Python of this version; skips the test without one."""
-    folders = (Path.home() / ".pyenv" / "versions").glob(f"{version}.*")
-    found = next((str(one / "bin" / "python") for one in folders), None)
-    found = found or shutil.which(f"python{version}")
-    if found is None:
-        pytest.skip(f"no Python {version} is installed here")
-    return found
 
 
 @pytest.fixture

