@@ -69,6 +69,13 @@ def lasting(span: timedelta) -> str:
     return " ".join(parts[:2]) or "0 s"
 
 
+def brief(seconds: float) -> str:
+    """Return a duration, to the millisecond if it is short."""
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    return f"{seconds:.1f} s" if seconds < 60 else lasting(timedelta(seconds=seconds))
+
+
 def span_in_words(span: timedelta) -> str:
     """Return a span in words: `1 hour 30 minutes`."""
     hours, seconds = divmod(span.seconds, 3600)

@@ -6,7 +6,7 @@ from typing import Any
 
 from cli.render import Line, rows_of
 from views.operations import Attempt, Log, Operation, Operations, OperationStateView
-from views.words import both_clocks, instant, lasting
+from views.words import both_clocks, brief, instant
 
 COLUMNS = {
     "id": "ID",
@@ -35,9 +35,9 @@ def _operation(one: Operation) -> Iterator[str]:
             shown = both_clocks(value, one.zone) if isinstance(value, datetime) else value
             yield f"  {key:<14} {shown}"
     if one.started_at is not None and one.finished_at is not None:
-        yield f"  {'took':<14} {lasting(one.finished_at - one.started_at)}"
+        yield f"  {'took':<14} {brief((one.finished_at - one.started_at).total_seconds())}"
     for step in one.steps or []:
-        yield from _step(step)
+        yield from step_lines(step)
     yield from map(_attempt, one.attempts)
     for notice in one.notices:
         error = f": {notice.error}" if notice.error else ""
@@ -59,19 +59,35 @@ def in_one_line(one: Operation) -> str:
 def _attempt(one: Attempt) -> str:
     ended = ""
     if one.finished_at is not None:
-        took = lasting(one.finished_at - one.started_at)
+        took = brief((one.finished_at - one.started_at).total_seconds())
         ended = f", ended {instant(one.finished_at)} after {took}"
     error = f": {one.error}" if one.error else ""
     return f"  attempt {one.attempt}: {one.state}, began {instant(one.started_at)}{ended}{error}"
 
 
-def _step(step: dict[str, Any]) -> Iterator[str]:
+def step_lines(step: dict[str, Any]) -> Iterator[str]:
+    """Yield how a step ended, and those of its details that are not empty."""
     yield f"  step {step['name']}: {step['state']}"
     for key in ("message", "error"):
         if step.get(key):
             yield f"    {step[key]}"
     for key, value in (step.get("details") or {}).items():
-        yield f"    {key}: {value}"
+        if words := _in_words(value):
+            yield f"    {key}: {words}"
+
+
+def _in_words(value: object) -> str:
+    """Return a detail of a step: `orders 2, stock 14`; nothing of an empty one."""
+    match value:
+        case None:
+            return ""
+        case dict():
+            found = ((key, _in_words(one)) for key, one in value.items())
+            return ", ".join(f"{key} {words}" for key, words in found if words)
+        case list():
+            return ", ".join(map(_in_words, value))
+        case _:
+            return str(value)
 
 
 def _state(one: OperationStateView) -> Iterator[str]:

@@ -141,7 +141,7 @@ def delete_app(engine: sa.Engine, author: ChangeContext) -> Deleted:
                     connection,
                     small_app_id=app.id,
                     actor=author.name,
-                    verb="app.deleted",
+                    verb="app.delete",
                     objects={app.name: details},
                 )
                 return Deleted(tuple(names), cancelled)

@@ -81,7 +81,7 @@ def _apply(
             connection,
             small_app_id=app.id,
             actor=actor,
-            verb=f"app.{applied}",
+            verb="app.create" if applied is Applied.CREATED else "app.change",
             objects={app.name: {"changes": changes} if changes else None},
         )
     has_other = (before or {}).get("calendars", {}) != model.calendars

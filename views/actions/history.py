@@ -1,6 +1,5 @@
 """What an action did in a year: day by day, and how long its runs took."""
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import date, datetime, time, timedelta
 from typing import Any
@@ -11,13 +10,13 @@ import sqlalchemy as sa
 from pydantic import Field
 
 from models.action.plan import Broken, Plan
+from models.action.schedule import ONE_SECOND, count_union, schedules_of
 from models.operation import worst
 from models.sql import read_clock
 from models.store import overview
 from models.store.operations.durations import last_runs
 from models.zones import instant_of, offsets_of
 from runtime.database import reading
-from scheduler.occurrence import next_occurrences
 from views.finding import find
 from views.installation import Installation
 from views.view import Instant, View
@@ -26,7 +25,6 @@ BACK = timedelta(days=333)
 AHEAD = timedelta(days=31)
 ONE_DAY = timedelta(days=1)
 FIRST_DATE = date(1970, 1, 1)
-MOST_COMING = 200
 MOST_RUNS = 100
 
 
@@ -54,7 +52,7 @@ class ActionHistory(View):
     now: Instant
     zone: str = Field(description="IANA zone of the days.")
     days: tuple[Day, ...] = Field(description="Days with operations, in order.")
-    coming: dict[str, int] = Field(description="Occurrences to come by date, 200 at most.")
+    coming: dict[str, int] = Field(description="Number of occurrences to come, by date.")
     runs: tuple[Run, ...] = Field(description="The last 100 that ended, the oldest first.")
     median_s: float | None = Field(description="Of these runs.")
     p95_s: float | None = Field(description="Of these runs.")
@@ -98,16 +96,25 @@ def _days(rows: Iterable[Mapping[str, Any]], zone: str) -> Iterable[Day]:
         days.setdefault(row["span"], {})[row["state"]] = row["count"]
     for number, counts in sorted(days.items()):
         day = FIRST_DATE + number * ONE_DAY
-        at = instant_of(datetime.combine(day, time()), zone)
-        yield Day(at=at, date=day.isoformat(), state=worst(counts), counts=counts)
+        yield Day(at=_midnight(day, zone), date=day.isoformat(), state=worst(counts), counts=counts)
 
 
 def _coming(plan: Plan | Broken, uid: UUID, now: datetime, zone: str) -> dict[str, int]:
     if isinstance(plan, Broken) or not plan.active:
         return {}
-    found = next_occurrences(plan, uid, now, MOST_COMING)
-    known, until = ZoneInfo(zone), now + AHEAD
-    return dict(Counter(at.astimezone(known).date().isoformat() for at in found if at <= until))
+    schedules, until = schedules_of(plan, uid), now + AHEAD
+    first = now.astimezone(ZoneInfo(zone)).date()
+    counts: dict[str, int] = {}
+    for day in (first + number * ONE_DAY for number in range(AHEAD.days + 1)):
+        # (from, to] the last second before a midnight.
+        before, last = (_midnight(one, zone) - ONE_SECOND for one in (day, day + ONE_DAY))
+        if count := count_union(schedules, max(now, before), min(until, last)):
+            counts[day.isoformat()] = count
+    return counts
+
+
+def _midnight(day: date, zone: str) -> datetime:
+    return instant_of(datetime.combine(day, time()), zone)
 
 
 def _quantile(ascending: list[float], part: float) -> float | None:

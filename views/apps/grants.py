@@ -68,7 +68,7 @@ def grant(
                 connection,
                 small_app_id=app.id,
                 actor=installation.actor,
-                verb="app.granted",
+                verb="app.grant",
                 objects=details,
             )
     return GrantedTo(name=name, grants=grants)

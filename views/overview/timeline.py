@@ -1,6 +1,6 @@
 """The timeline of an overview: what the actions that matter did, and what is to come."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any
@@ -9,7 +9,8 @@ from uuid import UUID
 import sqlalchemy as sa
 from pydantic import Field
 
-from models.action.plan import Broken
+from models.action.plan import Broken, Plan
+from models.action.schedule import ONE_SECOND
 from models.operation import worst
 from models.store import overview
 from models.store.actions import as_uid
@@ -20,8 +21,6 @@ from views.view import Instant, View
 BACK = timedelta(hours=24)
 AHEAD = timedelta(hours=12)
 SPAN = timedelta(minutes=15)
-# More occurrences of one action are not drawn singly.
-MOST_COMING = 48
 
 
 class Bar(View):
@@ -40,7 +39,7 @@ class Lane(View):
     action: str
     uid: UUID
     bars: tuple[Bar, ...]
-    coming: tuple[Instant, ...] = Field(description="Its occurrences to come, 48 at most.")
+    coming: tuple[Instant, ...] = Field(description="To come: its first of each span.")
 
 
 class Load(View):
@@ -151,7 +150,15 @@ def _coming(row: Mapping[str, Any], now: datetime, until: datetime) -> tuple[dat
     plan = row["plan"]
     if isinstance(plan, Broken) or not plan.active:
         return ()
-    return tuple(at for at in next_occurrences(plan, row["uid"], now, MOST_COMING) if at <= until)
+    return tuple(_first_of_spans(plan, row["uid"], now, until))
+
+
+def _first_of_spans(plan: Plan, uid: UUID, since: datetime, until: datetime) -> Iterator[datetime]:
+    """Yield the first occurrence in (since, until] of each span, ascending."""
+    while (found := next_occurrences(plan, uid, since, 1)) and found[0] <= until:
+        yield found[0]
+        number = found[0].timestamp() // SPAN.total_seconds()
+        since = datetime.fromtimestamp((number + 1) * SPAN.total_seconds(), UTC) - ONE_SECOND
 
 
 def _load(ticked: Iterable[Mapping[str, Any]]) -> Iterable[Load]:

@@ -8,8 +8,8 @@ from zoneinfo import ZoneInfo
 
 from views.actions.history import AHEAD, BACK, ActionHistory, Day
 from views.overview.timeline import SPAN, Bar, Lane, Timeline
-from views.words import in_zone
-from web.dashboard.rendering import brief, tone
+from views.words import brief, in_zone
+from web.dashboard.rendering import tone
 from web.dashboard.texts import say
 
 WIDTH = 1200

@@ -20,7 +20,7 @@ from markupsafe import Markup
 
 from models.values import format_instant
 from runtime.clock import utc_now
-from views.words import in_zone, lasting
+from views.words import brief, in_zone, lasting
 from web.dashboard.instants import as_field
 from web.dashboard.texts import say
 
@@ -269,10 +269,3 @@ def _short(local: datetime, now: datetime) -> str:
 def _one_unit(span: timedelta) -> str:
     """Return a span in its largest unit: `3 h`."""
     return " ".join(lasting(span).split()[:2])
-
-
-def brief(seconds: float) -> str:
-    """Return a duration, to the millisecond if it is short."""
-    if seconds < 1:
-        return f"{seconds * 1000:.0f} ms"
-    return f"{seconds:.1f} s" if seconds < 60 else lasting(timedelta(seconds=seconds))

@@ -244,3 +244,19 @@ def test_a_history_counts_days_and_durations(web: Web, client: httpx.Client) -> 
     assert [round(one["seconds"]) for one in shown["runs"]] == [60]
     assert round(shown["median_s"]) == round(shown["p95_s"]) == 60
     assert sum(shown["coming"].values()) == 31
+
+
+def test_an_action_of_each_minute_comes_on_each_day(web: Web, client: httpx.Client) -> None:
+    often = {**NIGHTLY, "name": "often", "when": {"cron_rule": "* * * * *", "timezone": "UTC"}}
+    client.post("/api/actions:apply", params={"app": APP}, json=[often]).raise_for_status()
+
+    shown = client.get(f"/api/actions/often/history?app={APP}").json()
+    (lane,) = (
+        one
+        for one in client.get("/api/overview").json()["timeline"]["lanes"]
+        if one["action"] == "often"
+    )
+
+    assert sum(shown["coming"].values()) == 31 * 24 * 60
+    assert set(list(shown["coming"].values())[1:-1]) == {24 * 60}
+    assert len(lane["coming"]) in {48, 49}

@@ -42,7 +42,7 @@ def test_people_are_written_and_the_same_again_changes_nothing(engine: sa.Engine
         app = small_apps.get(connection, "shop")
         assert small_apps.settings_of(connection, app.id) == {"currency": "EUR"}
         assert users.group_names(connection, app.id) == {"manager", "empty", "staff"}
-        assert connection.execute(sa.select(audit.c.verb)).scalars().all() == ["app.created"]
+        assert connection.execute(sa.select(audit.c.verb)).scalars().all() == ["app.create"]
 
 
 def test_a_change_made_meanwhile_is_put_right(engine: sa.Engine) -> None:
