@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from importlib import import_module
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from cli.arguments import Invocation
     from views.view import Shown
 
+NONE: Mapping[str, str] = MappingProxyType({})
 STYLES = {
     "failed": "red",
     "fault": "red",
@@ -141,8 +143,15 @@ def print_warning(text: str) -> None:
     _print_marked("warning: ", text)
 
 
-def rows_of(rows: Iterable[Any], columns: Mapping[str, str]) -> Table:
-    """Return rows as a table; `columns` maps attributes to headings."""
+def rows_of(
+    rows: Sequence[Any], columns: Mapping[str, str], rare: Mapping[str, str] = NONE
+) -> Table:
+    """Return rows as a table; `columns` maps attributes to headings.
+
+    Those in `rare` are shown if a row has one that is not zero, empty or None.
+    """
+    shown = {name: text for name, text in rare.items() if any(getattr(row, name) for row in rows)}
+    columns = {**columns, **shown}
     cells = [[cell(getattr(row, name)) for name in columns] for row in rows]
     return Table(list(columns.values()), cells)
 

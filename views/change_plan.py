@@ -38,6 +38,13 @@ class PlannedChange(View):
         description="Effects of clock changes on the new rule in the next 366 days."
     )
     zone: str = Field(description="IANA zone of the new rule, else the small app's.")
+    priority_before: int | None = Field(description="Null for a new action.")
+    priority: int = Field(description="Among operations that wait, the highest goes first.")
+
+    @property
+    def changes_priority(self) -> bool:
+        """Whether operations will wait in another place."""
+        return self.priority != (self.priority_before or 0)
 
 
 class Pruned(View):
@@ -152,4 +159,6 @@ def _shown(one: plan.PlannedChange, now: datetime, zone: str) -> PlannedChange:
         edited_by_sql=one.is_edited,
         daylight_saving=daylight_notes(one.plan, now, now + YEAR),
         zone=zone_of(one.plan, zone),
+        priority_before=one.priority_before,
+        priority=one.plan.priority,
     )

@@ -40,6 +40,7 @@ class SimulatedFate(View):
     reason: str | None
     decided_at: Instant
     zone: str = Field(description="IANA zone of the action.")
+    priority: int = Field(description="Of the action; the highest is sent first.")
 
 
 class Simulation(View):
@@ -120,7 +121,8 @@ def _small_app(file: Path | None) -> SmallAppModel:
 def _shown(one: Fate, zone: str) -> SimulatedFate:
     keys = ("first_at", "last_at", "count", "fate", "reason", "decided_at")
     values = {key: getattr(one, key) for key in keys}
-    return SimulatedFate(**values, action=one.action.name, zone=zone)
+    action = one.action
+    return SimulatedFate(**values, action=action.name, zone=zone, priority=action.plan.priority)
 
 
 def _counts(fates: Sequence[Fate]) -> dict[str, int]:

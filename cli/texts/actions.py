@@ -16,14 +16,17 @@ COLUMNS = {
     "last_run_at": "LAST RUN",
     "uid": "UID",
 }
+RARE = {"priority": "PRIORITY"}
 SHOWN = ("uid", "standing", "health", "revision", "last_state")
 INSTANTS = ("last_run_at", "last_success_at")
 COUNTS = ("run_number", "failures_in_row")
 
 
 def described(one: Upcoming, warnings: tuple[str, ...] = ()) -> Iterator[str]:
-    """Yield the rule, the next occurrences, the effects of clock changes, and warnings."""
+    """Yield rule, priority, next occurrences, effects of clock changes, and warnings."""
     yield from (f"  {words}" for words in one.when)
+    if one.priority:
+        yield f"  priority {one.priority} among operations that wait"
     yield from _upcoming(one)
     yield from (f"  {note}" for note in one.daylight_saving)
     yield from (f"  warning: {warning}" for warning in warnings)
@@ -49,7 +52,8 @@ def _occurrences(listed: Occurrences) -> Iterator[str]:
 
 
 def _list(listed: Actions, *, all_apps: bool = False) -> Iterator[Table]:
-    yield rows_of(listed.root, {"app": "APP", **COLUMNS} if all_apps else COLUMNS)
+    columns = {"app": "APP", **COLUMNS} if all_apps else COLUMNS
+    yield rows_of(listed.root, columns, RARE)
 
 
 def _action(one: Action) -> Iterator[Line]:

@@ -26,6 +26,8 @@ def _change(one: PlannedChange) -> Iterator[str]:
         yield from _next("before", one.next_before, one.zone)
     if one.change != "unchanged":
         yield from _after(one)
+    if one.changes_priority:
+        yield f"  priority {one.priority_before or 0} becomes {one.priority}"
     for at in one.sent_at_once:
         yield f"  at once by the old rule  {in_zone(at, one.zone)} {one.zone}   {instant(at)}"
     if one.missed:

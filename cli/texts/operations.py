@@ -16,22 +16,25 @@ COLUMNS = {
     "reason": "REASON",
     "attempt": "ATTEMPT",
 }
+RARE = {"priority": "PRIORITY"}
+NO_PRIORITY = ("priority", 0)
 SHOWN = (
     "state", "reason", "error", "triggerer", "action_name", "action_uid", "revision",
-    "occurrence_at", "queue", "attempt", "recorded_at", "queued_at", "started_at", "finished_at",
-    "worker", "phase", "message", "progress",
+    "occurrence_at", "queue", "priority", "attempt", "recorded_at", "queued_at", "started_at",
+    "finished_at", "worker", "phase", "message", "progress",
 )  # fmt: skip
 
 
 def _list(listed: Operations, *, all_apps: bool = False) -> Iterator[Line]:
-    yield rows_of(listed.root, {"app": "APP", **COLUMNS} if all_apps else COLUMNS)
+    columns = {"app": "APP", **COLUMNS} if all_apps else COLUMNS
+    yield rows_of(listed.root, columns, RARE)
 
 
 def _operation(one: Operation) -> Iterator[str]:
     yield str(one.id)
     for key in SHOWN:
         value = getattr(one, key)
-        if value is not None:
+        if value is not None and (key, value) != NO_PRIORITY:
             shown = both_clocks(value, one.zone) if isinstance(value, datetime) else value
             yield f"  {key:<14} {shown}"
     if one.started_at is not None and one.finished_at is not None:

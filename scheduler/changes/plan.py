@@ -49,6 +49,8 @@ class PlannedChange:
     plan: Plan
     # A pending edit by plain SQL becomes a separate revision first.
     is_edited: bool = False
+    # By the old rule; None for a new action, and for one whose plan cannot be read.
+    priority_before: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +184,7 @@ def _changed(
         missed,
         revision.plan,
         is_edited=before.is_edited,
+        priority_before=None if before.plan is None else before.plan.priority,
     )
 
 

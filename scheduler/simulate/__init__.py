@@ -83,8 +83,8 @@ class Timetable:
         return midnight + -((midnight - at) // self.tick) * self.tick
 
 
-# A tick to make: its instant, the action's number, and its watermark.
-Entry = tuple[datetime, int, datetime]
+# A tick to make: its instant, the action's priority negated, its number, and its watermark.
+Entry = tuple[datetime, int, int, datetime]
 
 
 def simulate(
@@ -92,8 +92,9 @@ def simulate(
 ) -> Iterator[Fate]:
     """Yield the outcome of every occurrence in (since, until], tick by tick.
 
-    Actions were created at `since`. Ticks with nothing due are skipped. What is sent counts as
-    ended in success at once: it makes those due that depend on it.
+    In a tick, actions of the highest priority come first. Actions were created at `since`. Ticks
+    with nothing due are skipped. What is sent counts as ended in success at once: it makes those
+    due that depend on it.
     """
     fates = _by_the_clock(actions, since, until, timetable)
     dependants = _dependants(actions)
@@ -155,9 +156,10 @@ def _by_the_clock(
     for number, action in enumerate(actions):
         following = next_occurrence(action.plan, action.uid, since)
         if following is not None and following <= until:
-            heappush(agenda, (timetable.first_tick(following), number, since))
+            at = timetable.first_tick(following)
+            heappush(agenda, (at, -action.plan.priority, number, since))
     while agenda:
-        at, number, watermark = heappop(agenda)
+        at, rank, number, watermark = heappop(agenda)
         action = actions[number]
         if at > timetable.on_grid(until) and timetable.ends_outage(at):
             yield from _undecided(action, watermark, until)
@@ -168,7 +170,7 @@ def _by_the_clock(
         if following is not None and following <= until:
             # Never the same tick again: it may have left occurrences for the next one.
             then = timetable.first_tick(max(following, at + SECOND))
-            heappush(agenda, (then, number, decision.watermark))
+            heappush(agenda, (then, rank, number, decision.watermark))
 
 
 def _fates(action: Simulated, decision: Decision, at: datetime, until: datetime) -> Iterator[Fate]:

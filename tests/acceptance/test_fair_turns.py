@@ -38,20 +38,22 @@ def trickling() -> Iterator[WebSource]:
         yield source
 
 
-def record(installation: Installation, action: Changed, count: int) -> list[UUID]:
-    """Record operations of the app `default`, oldest first, all of them due."""
-    now = installation.now()
-    subject = ActionRef(action.uid, DEFAULT_APP.id, action.name, action.revision)
+def record(installation: Installation, *actions: Changed, count: int) -> list[UUID]:
+    """Record operations of actions of the app `default`, the oldest of each first, all due."""
+    now, by = installation.now(), caused_by("Manual run by ann")
     rows = []
-    for number in range(count, 0, -1):
-        at = now - number * timedelta(minutes=1)
-        id = operation_id(action.uid, at)
-        rows.append(operation_row(subject, action.plan, id, at, caused_by("Manual run by ann")))
+    for action in actions:
+        subject = ActionRef(action.uid, DEFAULT_APP.id, action.name, action.revision)
+        for number in range(count, 0, -1):
+            at = now - number * timedelta(minutes=1)
+            id = operation_id(action.uid, at)
+            rows.append(operation_row(subject, action.plan, id, at, by))
+    ids = [row["id"] for row in rows]
     with installation.engine.begin() as connection:
         operations.record(connection, rows)
-        aged = sa.update(operations_table).where(operations_table.c.action_uid == action.uid)
+        aged = sa.update(operations_table).where(operations_table.c.id.in_(ids))
         connection.execute(aged.values(not_before=database_now(-1.0)))
-    return [row["id"] for row in rows]
+    return ids
 
 
 def frequent(installation: Installation, **changes: Any) -> Changed:
@@ -83,7 +85,7 @@ def test_an_app_of_trickling_sources_and_a_long_queue_holds_up_no_other(
     make_app(installation.engine, "default", domains=domains)
     slow = installation.action("slow", operations={"refresh": True}, policy=MANY)
     ours = frequent(installation, policy={"queue": "heavy"})
-    record(installation, slow, QUEUED)
+    record(installation, slow, count=QUEUED)
     installation.worker("heavy", 2, settings=PRIVATE)
     installation.daemon(PRIVATE)
     until(lambda: count_in(installation, slow, OperationState.RUNNING) == 1, "the first refreshes")
@@ -103,7 +105,7 @@ def test_with_one_process_the_apps_take_turns(installation: Installation) -> Non
     second = {"trace_one": {"progress": 3}}
     many = installation.action("many", operations=second, policy=MANY)
     ours = frequent(installation)
-    ids = record(installation, many, QUEUED)
+    ids = record(installation, many, count=QUEUED)
     installation.worker("quick", 1)
     installation.daemon()
 

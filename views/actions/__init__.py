@@ -25,6 +25,7 @@ from views.words import YEAR, daylight_notes, in_zone, rules_in_words, zone_of
 
 SHOWN = 5
 MOST_DEPENDANTS = 100
+PRIORITY = "Among operations of its small app that wait, the highest goes first."
 _STORED = (
     "uid", "name", "owner", "active", "revision", "set_aside", "created_at", "updated_at",
     "last_state", "last_run_at", "last_success_at",
@@ -57,6 +58,7 @@ class Upcoming(View):
     )
     is_about_users: bool = Field(False, description="Whether events of users make it due.")
     after: str | None = Field(None, description="The action whose ends make it due, else null.")
+    priority: int = Field(0, description=PRIORITY)
 
 
 class Reach(View):
@@ -101,6 +103,7 @@ class ActionRow(View):
     next_if_resumed_at: Instant | None = Field(
         description="When a paused action runs next if it is resumed now, else null."
     )
+    priority: int = Field(0, description=PRIORITY)
 
 
 class Actions(Listing[ActionRow]):
@@ -212,8 +215,7 @@ def shown_in(
     upcoming = upcoming_in(connection, row, now, app.zone, count)
     summary = row_of(row, now, installation.settings.alert.after, app.name)
     return Action(
-        **dict(summary),
-        **dict(upcoming),
+        **(dict(summary) | dict(upcoming)),
         document=document_of(row),
         operations=tuple(RecentOperation.of(one) for one in recent),
         backfills=tuple(backfill_of(one) for one in filled),
@@ -263,6 +265,7 @@ def row_of(
         standing=standing,
         next_occurrence_at=following,
         next_if_resumed_at=if_resumed,
+        priority=row["plan"].priority if isinstance(row["plan"], Plan) else 0,
     )
 
 
@@ -315,6 +318,7 @@ def upcoming_of(
         daylight_saving=daylight_notes(plan, now, now + YEAR),
         is_about_users=plan.on_event is not None and plan.watched is None,
         after=plan.watched,
+        priority=plan.priority,
     )
 
 

@@ -11,6 +11,7 @@ from models.errors import InvalidDocument, Outdated, Refused, SchedulerError
 from models.events import ENDS, EVENTS
 from models.json_text import read_json
 from models.roles import Permission
+from models.turns import HIGHEST_PRIORITY, LOWEST_PRIORITY
 from views import actions, apps, change_plan, changes, steps
 from web.dashboard.documents import pretty
 from web.dashboard.rendering import ZONES, render, see
@@ -23,17 +24,19 @@ ReaderOfEditor = Annotated[Visitor, viewing(Permission.EDIT)]
 # The rules that the form can write; static/form.js knows them by these names.
 RHYTHMS = ("minutes", "hours", "hour", "day", "weekdays", "week", "month", "event", "end", "own")
 WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
-# The fields of policies: the place in the document, what it holds, and its choices.
+# The fields of policies: the place in the document, what it holds, and its choices; of a number,
+# the least and the most.
 POLICIES = (
     ("policy.overlap", "text", get_args(Overlap)),
     ("policy.catch_up", "text", get_args(CatchUp)),
     ("policy.look_back", "text", ()),
     ("policy.time_limit", "text", ()),
-    ("policy.retry.max_attempts", "number", ()),
+    ("policy.retry.max_attempts", "number", (1, 100)),
     ("policy.retry.backoff", "list", ()),
+    ("policy.priority", "number", (LOWEST_PRIORITY, HIGHEST_PRIORITY)),
     ("hooks.on_success", "mail", ()),
     ("hooks.on_failure", "mail", ()),
-    ("hooks.alert_after", "number", ()),
+    ("hooks.alert_after", "number", (1, 1_000)),
 )
 # What is said of a document before it is read.
 NOTHING = {"faults": (), "meaning": None, "planned": None}

@@ -141,6 +141,21 @@ def test_one_that_waits_for_its_turn_says_so(engine: sa.Engine, why: Why) -> Non
     assert why(action, SEVEN).text.endswith(turn)
 
 
+def test_one_that_waits_for_its_turn_says_what_goes_before_it(engine: sa.Engine, why: Why) -> None:
+    action = make_weekly(engine, policy={"overlap": "allow", "priority": -5})
+    urgent = make_action(engine, name="urgent", policy={"overlap": "allow", "priority": 70})
+    for one in (*(SEVEN - number * MINUTE for number in (3, 2, 1)), SEVEN):
+        make_operation(engine, action, one)
+    first = make_operation(engine, urgent, SEVEN)
+    with engine.begin() as connection:
+        connection.execute(sa.update(operations).values(turn="waits"))
+
+    text = why(action, SEVEN).text
+
+    before = f"4 of its small app go before it by priority and age, first {first} (priority 70)"
+    assert f"waits for its turn on queue quick: {before}; its own priority is -5" in text
+
+
 def test_one_that_is_not_sent_says_what_keeps_the_daemon(engine: sa.Engine, why: Why) -> None:
     action = make_weekly(engine)
     make_operation(engine, action, SEVEN)

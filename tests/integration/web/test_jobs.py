@@ -397,8 +397,12 @@ def test_explain_and_overdue_say_that_no_worker_asks(desk: Web) -> None:
         (found,) = overdue.alert(connection, AlertSettings(), 10)
         ticks.worker_seen(connection, Seen("web/host/1", "job:quick", 1))
     with reading(desk.engine) as connection:
+        ahead = Ahead(1, id, 9)
+        after_others = waits(row, explain_facts.status(connection, LEASE), now, None, ahead)  # type: ignore[arg-type]
         listened = waits(row, explain_facts.status(connection, LEASE), now, None, Ahead(0))  # type: ignore[arg-type]
 
+    first = f"first {id} (priority 9); its own priority is 0"
+    assert after_others.endswith(f"1 of its small app goes before it by priority and age, {first}")
     assert alone.endswith("but no worker asks for the jobs of queue quick; start one")
     assert found[1] == "no worker asks for the jobs of queue quick"
     assert listened.endswith("for a worker over HTTP")

@@ -47,6 +47,15 @@ def test_the_range_is_open_at_its_beginning_and_closed_at_its_end() -> None:
     assert len(list(simulate([hourly()], MONDAY - MINUTE, MONDAY, NO_OUTAGE))) == 1
 
 
+def test_in_a_tick_the_highest_priority_comes_first() -> None:
+    actions = [hourly(f"at {one}", policy={"priority": one}) for one in (0, -5, 100, 0, 7)]
+
+    fates = list(simulate(actions, MONDAY, MONDAY + 2 * HOUR, NO_OUTAGE))
+
+    in_order = ["at 100", "at 7", "at 0", "at 0", "at -5"]
+    assert [one.action.name for one in fates] == in_order * 2
+
+
 def test_an_outage_shows_what_is_looked_back_for_and_what_is_missed() -> None:
     down = Timetable(((MONDAY + HOUR, MONDAY + 3 * HOUR + 4 * MINUTE),))
 

@@ -218,6 +218,9 @@ def _write_policies(page: Page) -> None:
     page.fill("[data-path='policy.retry.max_attempts']", "3")
     page.fill("[data-path='hooks.on_failure']", "ann@example.com, bob@example.com")
     assert _written(page)["policy"] == {"overlap": "queue", "retry": {"max_attempts": 3}}
+    page.fill("[data-path='policy.priority']", "-20")
+    assert _written(page)["policy"]["priority"] == -20
+    page.fill("[data-path='policy.priority']", "")
     mails = [{"mail": "ann@example.com"}, {"mail": "bob@example.com"}]
     assert _written(page)["hooks"] == {"on_failure": mails}
     page.fill("[data-path='policy.retry.max_attempts']", "")
