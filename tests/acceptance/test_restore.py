@@ -15,7 +15,7 @@ from tests.acceptance.processes import ROOT
 from tests.servers import PostgreSQL, postgresql_binaries
 
 PAGE = (ROOT / "docs/how-to/operate/backup-and-restore.md").read_text(encoding="utf-8")
-BACK_UP, RESTORE = re.findall(r"^```sh\n(.*?)^```", PAGE, re.M | re.S)
+BACK_UP, RESTORE, *_ = re.findall(r"^```sh\n(.*?)^```", PAGE, re.M | re.S)
 
 
 @pytest.fixture

@@ -31,8 +31,9 @@ def _commands(command: Any, path: str) -> Iterator[tuple[str, Any]]:
 
 
 DOCS = PAGE.parents[1]
-PAGES = [DOCS.parent / "README.md", *sorted(DOCS.glob("*.md")), *sorted(DOCS.glob("*/*.md"))]
-# Commands that no test runs, because they need servers, accounts or hours: `sh` blocks.
+PAGES = [DOCS.parent / "README.md", *sorted(DOCS.rglob("*.md"))]
+# Commands that no test runs, because they need servers, accounts or hours: `sh` blocks, and the
+# handbook's sentences.
 SHOWN = sorted(
     {
         line.partition("minutehand ")[2]
@@ -40,6 +41,11 @@ SHOWN = sorted(
         for block in re.findall(r"^```sh\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S)
         for line in block.replace("\\\n", " ").splitlines()
         if re.match(r"([A-Z_]+=\S+ )*(\S*/)?minutehand ", line)
+    }
+    | {
+        " ".join(command.split())
+        for page in (DOCS / "how-to/operate").glob("*.md")
+        for command in re.findall(r"`minutehand ([^`]+)`", page.read_text(encoding="utf-8"))
     }
 )
 ROOT: Any = get_command(cli)

@@ -1,6 +1,7 @@
 """deploy/kubernetes: right by Kubernetes' schemas, confined, and true to our commands."""
 
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -29,6 +30,12 @@ CONTAINERS = [
     for one in containers(pod)
 ]
 
+EXAMPLE = KUBERNETES / "agent-sidecar.yaml"
+PAGE = (Path(__file__).parents[2] / "docs/how-to/deploy.md").read_text(encoding="utf-8")
+needs_kubectl = pytest.mark.skipif(
+    shutil.which("kubectl") is None, reason="kubectl is not installed"
+)
+
 
 def _faults(document: dict[str, Any]) -> list[str]:
     group, _, version = document["apiVersion"].rpartition("/")
@@ -51,6 +58,50 @@ def test_the_schemas_find_faults() -> None:
     wrong["spec"]["template"]["spec"]["containers"][0]["env"] = [{"value": "nameless"}]
 
     assert len(_faults(wrong)) == 2
+
+
+@needs_kubectl
+def test_kustomize_builds_every_manifest() -> None:
+    done = subprocess.run(
+        ["kubectl", "kustomize", str(KUBERNETES)], capture_output=True, text=True, check=True
+    )
+    built = list(yaml.safe_load_all(done.stdout))
+
+    sidecar = {one["metadata"]["name"] for one in yaml.safe_load_all(EXAMPLE.read_text())}
+    named = {(one["kind"], one["metadata"]["name"]) for one in DOCUMENTS}
+    assert {(one["kind"], one["metadata"]["name"]) for one in built} == {
+        one for one in named if one[1] not in sidecar
+    }
+    assert [fault for one in built for fault in _faults(one)] == []
+
+
+@needs_kubectl
+def test_the_namespace_and_the_secret_are_made_as_the_page_says(tmp_path: Path) -> None:
+    block = re.search(r"^```text\n(kubectl create .*?)^```", PAGE, re.M | re.S)
+    assert block is not None
+    for name in ("database_url", "broker_url", "smtp_url"):
+        (tmp_path / name).write_text("x://y")
+    # Without a cluster; the rest of the block needs one.
+    makes = [line for line in block[1].splitlines() if " create " in line]
+    made = [
+        yaml.safe_load(subprocess.run(
+            [*line.split(), "--dry-run=client", "-o", "yaml"], cwd=tmp_path, capture_output=True,
+            text=True, check=True,
+        ).stdout)
+        for line in makes
+    ]  # fmt: skip
+
+    namespace, secret = made
+    used = {
+        volume["secret"]["secretName"]
+        for _, pod in pods()
+        for volume in pod.get("volumes", ())
+        if "secret" in volume
+    }
+    kustomization = yaml.safe_load((KUBERNETES / "kustomization.yaml").read_text())
+    assert namespace["metadata"]["name"] == secret["metadata"]["namespace"]
+    assert namespace["metadata"]["name"] == kustomization["namespace"]
+    assert used == {secret["metadata"]["name"]}
 
 
 def test_the_kustomization_takes_all_but_the_example() -> None:

@@ -1,5 +1,6 @@
 """deploy/systemd: right by systemd itself, confined, and true to our commands."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -14,6 +15,7 @@ from scheduler.loop import LONGEST_WAIT_S
 from tests.docs.command_lines import parse_minutehand
 
 UNITS = sorted((Path(__file__).parents[2] / "deploy/systemd").glob("*.service"))
+PAGE = Path(__file__).parents[2] / "docs/how-to/deploy.md"
 PROGRAM = "/opt/minutehand/bin/minutehand"
 INSTANCES = {"minutehand-worker@": "quick", "minutehand-agent@": "shop"}
 # systemd's own figure, from 0 (confined) to 10; what is left is the network and unix sockets.
@@ -91,3 +93,36 @@ def test_each_unit_is_confined(installed: Path) -> None:
     assert len(exposed) == len(units), done.stderr
     assert {name: level for name, level in exposed if float(level) > MOST_EXPOSED} == {}
     assert done.returncode == 0
+
+
+@needs_systemd
+@pytest.mark.skipif(os.getuid() != 0, reason="only root makes accounts")
+def test_the_units_are_installed_by_the_commands_of_the_page(tmp_path: Path) -> None:
+    block = re.search(r"^```text\n(install -d .*?)^```", PAGE.read_text(), re.M | re.S)
+    assert block is not None
+    commands = block[1].replace(" /etc/", f" {tmp_path}/etc/")
+    # Of a folder, not of this machine, whose systemd may not even run.
+    for ours, there in {
+        "systemd-sysusers": f"systemd-sysusers --root={tmp_path}",
+        " && systemctl daemon-reload": "",
+        "systemctl start minutehand-migrate\n": "",
+        "systemctl enable --now": f"systemctl --root={tmp_path} enable",
+    }.items():
+        assert ours in commands
+        commands = commands.replace(ours, there)
+    for folder in ("sysusers.d", "systemd/system"):
+        (tmp_path / "etc" / folder).mkdir(parents=True)
+
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", commands], cwd=PAGE.parents[2], capture_output=True,
+        text=True, check=False,
+    )  # fmt: skip
+
+    assert done.returncode == 0, done.stderr
+    assert re.search("^minutehand:", (tmp_path / "etc/passwd").read_text(), re.M)
+    assert (tmp_path / "etc/minutehand").stat().st_mode & 0o777 == 0o700
+    wanted = tmp_path / "etc/systemd/system/multi-user.target.wants"
+    assert {one.name for one in wanted.iterdir()} == {
+        "minutehand-daemon.service", "minutehand-web.service",
+        *(f"minutehand-worker@{queue}.service" for queue in ("quick", "heavy", "default")),
+    }  # fmt: skip
