@@ -19,6 +19,7 @@ from models.store.schema import migrate
 from runtime.config import Settings, load_settings
 from runtime.database import make_engine
 from runtime.scratch import use_scratch
+from tests.compiled import share_compiled
 from tests.legal_moves import hold_to_legal_moves
 from tests.rabbitmq import RabbitMQ, rabbitmq_binary
 from tests.scheduling import is_on_the_other_store, make_scheduler
@@ -29,6 +30,7 @@ hypothesis_settings.register_profile(
     "any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 hypothesis_settings.load_profile("any machine")
+share_compiled()
 
 _numbers = count(1)
 # What starts a server, or processes of ours: `--quick` leaves such tests out.

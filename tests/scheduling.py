@@ -1,6 +1,6 @@
 """Which tests run, and which of them one process of the run takes together."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 from zlib import crc32
 
@@ -8,7 +8,15 @@ import pytest
 from xdist.scheduler import LoadGroupScheduling
 
 # Their databases take long to fill, and last as long as all that use them.
-TOGETHER = ("tests/integration/statements/", "tests/integration/benchmarks/")
+BY_STORE = ("tests/integration/statements/", "tests/integration/benchmarks/")
+# They use a server, a browser or environments that take seconds to start or to make.
+BY_START = {
+    "RabbitMQ": ("rabbitmq", "broker/test_exchanges", "packages/test_move_from_django"),
+    "Chromium": tuple(
+        f"dashboard/test_{name}" for name in ("in_browser", "pictures", "small_app_page")
+    ),
+    "environments": ("tests/packages/",),
+}
 # What each store decides in its own way. The other tests of processes prove the same on either:
 # each runs on one store, which its name chooses, so that both are used equally.
 ON_BOTH = {
@@ -49,7 +57,7 @@ def _names_its_store(item: pytest.Function) -> bool:
 
 
 class TogetherWhereItSaves(LoadGroupScheduling):  # type: ignore[misc]
-    """Gives out one test at a time, but what stands in a folder of TOGETHER by its store.
+    """Gives out one test at a time, but together those of BY_STORE and of BY_START.
 
     These are the largest and go first; the others follow in the order of their folders, so that
     what is long (`acceptance`) comes before what is short (`unit`). By place, not by the mark
@@ -57,10 +65,15 @@ class TogetherWhereItSaves(LoadGroupScheduling):  # type: ignore[misc]
     """
 
     def _split_scope(self, nodeid: str) -> str:
-        folder = next((one for one in TOGETHER if nodeid.startswith(one)), None)
-        if folder is None:
-            return nodeid
-        return folder + ("sqlite" if "sqlite" in nodeid.partition("[")[2] else "postgresql")
+        for folder in BY_STORE:
+            if nodeid.startswith(folder):
+                is_on_sqlite = "sqlite" in nodeid.partition("[")[2]
+                return folder + ("sqlite" if is_on_sqlite else "postgresql")
+        return next((its for its, parts in BY_START.items() if _has_any(nodeid, parts)), nodeid)
+
+
+def _has_any(nodeid: str, parts: Iterable[str]) -> bool:
+    return any(part in nodeid for part in parts)
 
 
 def make_scheduler(config: Any, log: Any) -> TogetherWhereItSaves:
