@@ -16,6 +16,12 @@ class MailSettings(Section):
     max_bytes: int = Field(
         10 * 2**20, ge=1_000, le=100 * 2**20, description="size of the largest message, in bytes"
     )
+    folder_mb: int = Field(
+        256,
+        ge=1,
+        le=1_000_000,
+        description="MiB that `mail` in the home folder may take; the oldest messages go",
+    )
     unsubscribe: str | None = Field(
         None, description="List-Unsubscribe: https://… or mailto:… with {recipient} and {app}"
     )

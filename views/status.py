@@ -17,6 +17,7 @@ from runtime.database import reading
 from runtime.web_settings import WebSettings
 from scheduler.downtime import last_downtime
 from views.actions import health_in
+from views.doctor.disk import Disk, disk_of
 from views.installation import Installation
 from views.view import Instant, View
 
@@ -119,6 +120,7 @@ class Status(View):
         description="How many operations recorded in the last 24 hours are in each state."
     )
     set_aside: tuple[SetAside, ...]
+    disk: Disk | None = Field(None, description="Of the machine that is asked, once a minute.")
 
 
 class Alive(View):
@@ -159,6 +161,7 @@ def status_in(connection: sa.Connection, settings: Settings) -> Status:
             SetAside(uid=row["uid"], name=row["name"], reason=row["set_aside"])
             for row in actions.set_aside_actions(connection)
         ),
+        disk=disk_of(settings),
     )
 
 

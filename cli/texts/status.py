@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 
 from scheduler.downtime import in_words
+from views.doctor.disk import Disk
+from views.doctor.disk import in_words as in_words_of_disk
 from views.status import Alive, Daemon, Status, Worker
 from views.words import instant, lasting
 
@@ -24,8 +26,16 @@ def _status(found: Status) -> Iterator[str]:
     yield f"last 24 h   {states or 'no operations'}"
     if found.notices.failed:
         yield f"notices     {found.notices.failed} could not be delivered"
+    if found.disk is not None:
+        yield from _disk(found.disk)
     for one in found.set_aside:
         yield f"SET ASIDE   {one.name} ({one.uid}): {one.reason}"
+
+
+def _disk(disk: Disk) -> Iterator[str]:
+    yield f"disk        {in_words_of_disk(disk.total)} in the home folder, {disk.left_in_words}"
+    if disk.is_nearly_full:
+        yield "            NEARLY FULL; `minutehand doctor` shows what takes the space"
 
 
 def _daemon(found: Status) -> Iterator[str]:

@@ -1,8 +1,9 @@
 """Transports of messages: SMTP over one connection, or `.eml` files in a folder."""
 
 import os
+import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from email.message import EmailMessage
 from pathlib import Path
@@ -33,7 +34,9 @@ def open_transport(settings: Settings) -> Iterator[Transport]:
     """Yield the configured transport; it connects to SMTP at the first message."""
     url = settings.smtp_url.get_secret_value()
     if not url:
-        yield _folder(settings)
+        folder = _folder(settings)
+        yield folder
+        folder.remove_oldest()
         return
     transport = SmtpTransport(Server.of_url(url), settings.mail.timeout_s, settings.mail.max_bytes)
     try:
@@ -58,7 +61,8 @@ def probe(settings: Settings, timeout_s: float) -> str:
 
 
 def _folder(settings: Settings) -> "FolderTransport":
-    return FolderTransport(settings.home / "mail", settings.mail.max_bytes)
+    folder, mail = settings.home / "mail", settings.mail
+    return FolderTransport(folder, mail.max_bytes, mail.folder_mb * 2**20)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +71,8 @@ class FolderTransport:
 
     folder: Path
     max_bytes: int
+    # Of the whole folder; the newest message stays, whatever its size.
+    most_bytes: int
 
     def send(self, message: EmailMessage) -> None:
         """Write the message, whole or not at all."""
@@ -83,6 +89,19 @@ class FolderTransport:
         except OSError as error:
             raise MailServerFailed(f"{self.folder} cannot be written: {error.strerror}") from None
 
+    def remove_oldest(self) -> None:
+        """Remove the oldest messages until the folder takes no more than it may."""
+        written = [one for one in map(_written, self.folder.glob("*.*")) if one is not None]
+        # The unfinished ones of killed processes count, and go, as well.
+        total = sum(size for _, size, _ in written)
+        for _, size, file in sorted(written)[:-1]:
+            if total <= self.most_bytes:
+                return
+            # Another worker may have been here before, or the folder is read-only by now.
+            with suppress(OSError):
+                file.unlink()
+            total -= size
+
     def probe(self) -> str:
         """Return the writable folder as text. Raises MailServerFailed."""
         file = self.folder / ".probe"
@@ -98,3 +117,13 @@ class FolderTransport:
     def told(self, count: int) -> str:
         """Return the number of written messages and their folder as text."""
         return f"wrote {count} message{'' if count == 1 else 's'} to {self.folder}"
+
+
+def _written(file: Path) -> tuple[int, int, Path] | None:
+    """Return when a message was written, in nanoseconds, its bytes, and its file; or None."""
+    try:
+        found = file.lstat()
+    except OSError:
+        return None
+    is_message = file.suffix in {".eml", ".part"} and stat.S_ISREG(found.st_mode)
+    return (found.st_mtime_ns, found.st_size, file) if is_message else None

@@ -1,11 +1,17 @@
-"""How much of the disk each part of the home folder takes, and what bounds it."""
+"""How much of the disk each part of the home folder takes, what bounds it, and what is left."""
 
 import os
+import shutil
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
+from time import monotonic
+
+from pydantic import Field
 
 from runtime.config import Settings
 from views.doctor.report import Finding, ok, warning
+from views.view import View
 
 # The parts by their names in the home folder, with what bounds each.
 PARTS = {
@@ -16,24 +22,66 @@ PARTS = {
     "downloads": ("downloads", "one file a domain"),
     "scratch": ("scratch", "the next import of the domain"),
     "broker": ("broker", "the messages that wait"),
-    "mail": ("mail", "nothing"),
+    "mail": ("mail", "SCHED_MAIL_FOLDER_MB"),
     "data": ("data", "nothing"),
 }
 OTHER = "other"
-# Of what nothing bounds, so much is worth a look.
-MUCH = 2**30
 MOST_FILES = 200_000
+# A file system is nearly full when less than 5 % of it is free, and less than 5 GiB.
+LEAST_SHARE = 0.05
+ENOUGH = 5 * 2**30
+MEASURED_AGAIN_S = 60
+
+
+class Disk(View):
+    """The disk of the machine that is asked: what the home folder takes, and what is left."""
+
+    taken: dict[str, int] = Field(description="Bytes of each part of the home folder.")
+    free: int = Field(description="Bytes that are free on its file system.")
+    size: int = Field(description="Bytes of its file system.")
+    is_nearly_full: bool = Field(description="Less than 5 % of it is free, and less than 5 GiB.")
+
+    @property
+    def total(self) -> int:
+        """The bytes of the whole home folder."""
+        return sum(self.taken.values())
+
+    @property
+    def left_in_words(self) -> str:
+        """What is left on the file system."""
+        return f"{in_words(self.free)} of {in_words(self.size)} free"
+
+
+def disk_of(settings: Settings) -> Disk:
+    """Return the disk of a home folder, whose files are measured once a minute in a process."""
+    return measured(settings.home, int(monotonic() // MEASURED_AGAIN_S))
+
+
+@lru_cache(maxsize=4)
+def measured(home: Path, _period: int) -> Disk:
+    """Return the disk of a home folder as it was first measured in a period."""
+    size, _, free = shutil.disk_usage(next(one for one in (home, *home.parents) if one.exists()))
+    return Disk(
+        taken={part: taken for part, taken in sizes_of(home).items() if taken},
+        free=free,
+        size=size,
+        is_nearly_full=is_nearly_full(free, size),
+    )
+
+
+def is_nearly_full(free: int, size: int) -> bool:
+    """Return whether so many free bytes, of a file system of that size, call for a warning."""
+    return free < min(LEAST_SHARE * size, ENOUGH)
 
 
 def check_disk(settings: Settings) -> Iterator[Finding]:
-    """Yield what the home folder takes, and a warning for what grows without a bound."""
-    sizes = sizes_of(settings.home)
-    shown = ", ".join(f"{part} {in_words(size)}" for part, size in sizes.items() if size)
-    yield ok("disk", f"{in_words(sum(sizes.values()))}{': ' if shown else ''}{shown}")
-    if sizes["mail"] > MUCH:
-        folder = settings.home / "mail"
-        text = f"{folder} has {in_words(sizes['mail'])}, and nothing bounds it"
-        yield warning("disk", text, "delete old messages, or send mail by SCHED_SMTP_URL")
+    """Yield what the home folder takes, and a warning if its file system is nearly full."""
+    disk = measured.__wrapped__(settings.home, 0)
+    shown = ", ".join(f"{part} {in_words(size)}" for part, size in disk.taken.items())
+    yield ok("disk", f"{in_words(disk.total)}{': ' if shown else ''}{shown}; {disk.left_in_words}")
+    if disk.is_nearly_full:
+        text = f"the file system of {settings.home} is nearly full: {disk.left_in_words}"
+        yield warning("disk", text, "free some, keep less history, or move the home folder")
 
 
 def sizes_of(home: Path) -> dict[str, int]:
@@ -58,5 +106,5 @@ def _files(home: Path) -> Iterator[tuple[str, int]]:
 
 
 def in_words(size: int) -> str:
-    """Return a size in MiB."""
-    return f"{size / 2**20:.1f} MiB"
+    """Return a size in MiB, or in GiB from one on."""
+    return f"{size / 2**30:.1f} GiB" if size >= 2**30 else f"{size / 2**20:.1f} MiB"

@@ -7,6 +7,7 @@ from pydantic import Field
 from models.sql import read_clock
 from models.store import actions, operations, overview, ticks
 from runtime.database import reading
+from views.doctor.disk import Disk, disk_of
 from views.installation import Installation
 from views.overview.timeline import Ticked, ticked_of
 from views.status import DAY, Daemon, SetAside, Worker, daemon_in
@@ -33,6 +34,7 @@ class Vitals(View):
     queues: tuple[Queue, ...] = Field(description="Those with operations, by name.")
     ticks: tuple[Ticked, ...] = Field(description="The last 120, in order.")
     set_aside: tuple[SetAside, ...]
+    disk: Disk = Field(description="Of the machine that is asked, measured once a minute.")
     day: dict[str, int] = Field(description="Operations of the last 24 hours, by state.")
 
 
@@ -51,5 +53,6 @@ def vitals_of(installation: Installation) -> Vitals:
                 SetAside(uid=row["uid"], name=row["name"], reason=row["set_aside"])
                 for row in actions.set_aside_actions(connection)
             ),
+            disk=disk_of(settings),
             day=operations.counts_by_state(connection, now - DAY),
         )

@@ -20,6 +20,7 @@ from markupsafe import Markup
 
 from models.values import format_instant
 from runtime.clock import utc_now
+from views.doctor.disk import in_words
 from views.words import brief, in_zone, lasting
 from web.dashboard.instants import as_field
 from web.dashboard.texts import say
@@ -226,7 +227,7 @@ def _templates() -> Environment:
         lstrip_blocks=True,
     )
     made.filters["capitalize_first"] = lambda text: text[:1].upper() + text[1:]
-    made.globals.update(say=say, tone=tone)
+    made.globals.update(say=say, tone=tone, bytes_in_words=in_words)
     return made
 
 

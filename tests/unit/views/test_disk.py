@@ -1,4 +1,4 @@
-"""What the home folder takes: each part by its name, and a warning for what nothing bounds."""
+"""What the home folder takes: each part by its name, and a warning when little is left."""
 
 import re
 from pathlib import Path
@@ -9,6 +9,7 @@ from runtime.config import load_settings
 from views.doctor import disk
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "cli.md"
+GIB = 2**30
 FILES = {"minutehand.db": 8192, "mail/1.eml": 4096, "mail/2.eml": 4096, "config.yaml": 1}
 
 
@@ -23,18 +24,35 @@ def test_each_part_has_its_size(tmp_path: Path) -> None:
     assert sizes["snapshots"] == 0
 
 
-def test_much_mail_is_warned_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(disk, "MUCH", 4095)
-    (tmp_path / "mail").mkdir()
-    (tmp_path / "mail" / "1.eml").write_bytes(b"x" * 4096)
+@pytest.mark.parametrize(
+    ("free", "size", "expected"),
+    [
+        pytest.param(5 * GIB, 100 * GIB, False, id="5 %"),
+        pytest.param(5 * GIB - 1, 100 * GIB, True, id="less than 5 %"),
+        pytest.param(5 * GIB, 10_000 * GIB, False, id="5 GiB of a large one"),
+        pytest.param(5 * GIB - 1, 10_000 * GIB, True, id="less than 5 GiB of a large one"),
+        pytest.param(GIB, 2 * GIB, False, id="half of a small one"),
+    ],
+)
+def test_a_file_system_is_nearly_full(free: int, size: int, expected: bool) -> None:
+    assert disk.is_nearly_full(free, size) is expected
 
-    found = list(disk.check_disk(load_settings(tmp_path, {})))
+
+def test_a_nearly_full_file_system_is_warned_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = load_settings(tmp_path, {})
+    monkeypatch.setattr(disk, "is_nearly_full", lambda free, size: free < size)
+
+    found = list(disk.check_disk(settings))
     assert [one.level for one in found] == ["ok", "warning"]
+    assert f"the file system of {tmp_path} is nearly full" in found[1].text
 
 
 def test_a_home_folder_that_does_not_exist_takes_nothing(tmp_path: Path) -> None:
-    (found,) = disk.check_disk(load_settings(tmp_path / "none", {}))
-    assert found.text == "0.0 MiB"
+    found = disk.disk_of(load_settings(tmp_path / "none" / "yet", {}))
+    assert (found.taken, found.total) == ({}, 0)
+    assert 0 < found.free <= found.size
 
 
 def test_the_page_names_each_part_with_its_bound() -> None:
