@@ -1,5 +1,6 @@
 """`minutehand import …`: actions out of other schedulers' entries, with a report of differences."""
 
+import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -101,13 +102,12 @@ def crontab(
 ) -> None:
     """Import the lines of a crontab. Prints the actions, and a report."""
     from moving.crontab import entries_of, is_system_form
-    from runtime.local_zone import local_zone
 
     text = read_text(file, LONGEST)
     if len(text) > LONGEST:
         raise TooLong(f"{file} has more than {LONGEST:,} characters; import a shorter one")
     is_system = system or is_system_form(text, str(file.absolute()))
-    entries = entries_of(text, file.name, zone or local_zone(), is_system=is_system)
+    entries = entries_of(text, file.name, zone or _local_zone(), is_system=is_system)
     _import(context, entries, apply=apply, cut_over=cut_over)
 
 
@@ -236,3 +236,15 @@ def _import(
             stored = door(context).ask(changes.apply, made.documents)
         made = made.model_copy(update={"changes": stored})
     show(context, made)
+
+
+def _local_zone() -> str:
+    """Return the IANA name of the machine's zone: of TZ, else of /etc; UTC if none has one."""
+    named = os.environ.get("TZ", "").removeprefix(":")
+    if "/" in named and not named.startswith("/"):
+        return named
+    linked = str(Path("/etc/localtime").resolve()).partition("/zoneinfo/")[2]
+    try:
+        return linked or Path("/etc/timezone").read_text().strip() or "UTC"
+    except OSError:
+        return "UTC"

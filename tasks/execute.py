@@ -67,31 +67,29 @@ def run_attempt(
     worker: str,
 ) -> str:
     """Run the attempt named by `message` (id, attempt), if it can be claimed; return its end."""
+    script = Script(registry.steps)
     with span("operation", message[0], attempt=message[1]) as traced:
-        traced["state"] = state = _run_attempt(engine, settings, registry, message, worker)
+        with span("claim"):
+            claimed = _claim(engine, message, worker, script, settings.alert)
+        if isinstance(claimed, NotClaimed):
+            logger.info("operation %s attempt %d: not started, %s", *message, claimed)
+            send_behind(engine, message[0])
+            state: str = claimed
+        else:
+            lease = Lease(engine, claimed, settings.worker, settings.alert)
+            state = _run_claimed(Runner(engine, settings, registry, lease, script))
+        traced["state"] = state
     return state
 
 
-def _run_attempt(
-    engine: sa.Engine,
-    settings: Settings,
-    registry: Registry,
-    message: tuple[UUID, int],
-    worker: str,
-) -> str:
-    operation_id, attempt = message
-    script = Script(registry.steps)
-    with span("claim"):
-        claimed = _claim(engine, message, worker, script, settings.alert)
-    if isinstance(claimed, NotClaimed):
-        logger.info("operation %s attempt %d: not started, %s", operation_id, attempt, claimed)
-        send_behind(engine, operation_id)
-        return claimed
-    logger.info("%s: operation %s started (attempt %d)", claimed.triggerer, operation_id, attempt)
-    lease = Lease(engine, claimed, settings.worker, settings.alert)
-    runner = Runner(engine, settings, registry, lease, script)
+def _run_claimed(runner: Runner) -> str:
+    """Run a claimed attempt under its lease; return its end, or `lost` with the lease."""
+    engine, claimed = runner.engine, runner.lease.claim
+    logger.info(
+        "%s: operation %s started (attempt %d)", claimed.triggerer, claimed.id, claimed.attempt
+    )
     try:
-        with lease.held():
+        with runner.lease.held():
             ending = _run_steps(runner)
             ended = _end(runner, ending)
     except LeaseLost as error:
@@ -103,7 +101,7 @@ def _run_attempt(
         level,
         "%s: operation %s ended: %s%s",
         claimed.triggerer,
-        operation_id,
+        claimed.id,
         ended.state,
         f" ({reason})" if reason else "",
     )

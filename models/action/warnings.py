@@ -15,7 +15,8 @@ from cron.rule import normalised
 from models.action import ScheduledActionModel
 from models.action.plan import CronTrigger
 from models.action.recipients import EVERYBODY, RecipientFilterModel
-from models.action.when import DueDateModel, WhenModel
+from models.action.rules import DueDateModel
+from models.action.when import WhenModel
 from models.events import EVENTS, NOTHING, EventRule
 from models.problems import few_compared, nearest
 from models.values import NameOf, has_offset

@@ -1,12 +1,11 @@
 """Refuse actions that would depend on themselves."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from models.action.dependencies import circle
 from models.errors import InvalidAction, Problem
 from models.store import actions
 from small_apps.store import small_apps
@@ -47,6 +46,26 @@ def check_circles(
     found = circle(watched, new)
     if found is not None:
         raise InvalidAction([Problem("when", watched[found[0]], _remedy(found))])
+
+
+def circle(watched: Mapping[str, str], names: Iterable[str]) -> list[str] | None:
+    """Return the first circle that leads from one of `names` back to it, or None.
+
+    `watched` has, for each action that depends on another, that other's name. The circle begins
+    and ends with the same name. Each action is visited once, however many names there are.
+    """
+    harmless: set[str] = set()
+    for first in names:
+        way: dict[str, None] = {}
+        name: str | None = first
+        while name is not None and name not in way and name not in harmless:
+            way[name] = None
+            name = watched.get(name)
+        if name is not None and name in way:
+            found = list(way)
+            return [*found[found.index(name) :], name]
+        harmless |= way.keys()
+    return None
 
 
 def _remedy(found: Sequence[str]) -> str:

@@ -10,7 +10,6 @@ from models.errors import LeaseLost
 from models.store.operations import running
 from runtime.database import reading
 from small_apps.bounded.limits import OverLimit
-from small_apps.mail.app_rate import AppRate
 from small_apps.mail.delivery_report import Report, result_of
 from small_apps.mail.failures import MailRefused, MailServerFailed
 from small_apps.mail.message import (
@@ -21,7 +20,7 @@ from small_apps.mail.message import (
     parse_address,
     unsubscribe_url,
 )
-from small_apps.mail.rate_limit import Pace
+from small_apps.mail.rates import AppRate, Pace
 from small_apps.mail.templates import InvalidTemplate
 from small_apps.mail.transport import Transport, open_transport
 from small_apps.step_context import WorkContext

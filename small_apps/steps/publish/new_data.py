@@ -5,7 +5,6 @@ from dataclasses import dataclass, field, replace
 
 from minutehand.steps import StepFailed, StepOutcome, StepResult
 from runtime.database import reading
-from small_apps.mail.new_data import DEFAULT
 from small_apps.mail.news import readers_of
 from small_apps.mail.templated import deliver_template
 from small_apps.mail.templates import MailTemplate
@@ -14,6 +13,34 @@ from small_apps.step_context import WorkContext
 from small_apps.store import small_apps
 
 STEP = "publish"
+# The template of a small app that has none of its own.
+DEFAULT = MailTemplate(
+    NEW_DATA,
+    subject="{{ small_app.title }}: new data available",
+    text="""Hello {{ recipient.name }},
+
+there is something new in {{ small_app.title }}, published on {{ date }} at {{ time }} \
+({{ small_app.zone }}):
+
+{% for domain in domains %}- {{ domain.name }}: {{ domain.rows }} \
+row{% if domain.rows != 1 %}s{% endif %}
+{% endfor %}{% if design %}- design: {{ design|join(", ") }}
+{% endif %}{% if permissions %}- permissions: {{ permissions|join(", ") }}
+{% endif %}{% if unsubscribe_url %}
+To get no more of these: {{ unsubscribe_url }}
+{% endif %}""",
+    html="""<p>Hello {{ recipient.name }},</p>
+<p>there is something new in <b>{{ small_app.title }}</b>, published on {{ date }} at {{ time }} \
+({{ small_app.zone }}):</p>
+<ul>
+{% for domain in domains %}<li>{{ domain.name }}: {{ domain.rows }} \
+row{% if domain.rows != 1 %}s{% endif %}</li>
+{% endfor %}{% if design %}<li>design: {{ design|join(", ") }}</li>
+{% endif %}{% if permissions %}<li>permissions: {{ permissions|join(", ") }}</li>
+{% endif %}</ul>
+{% if unsubscribe_url %}<p><a href="{{ unsubscribe_url }}">To get no more of these</a></p>
+{% endif %}""",
+)
 
 
 @dataclass(frozen=True, slots=True)

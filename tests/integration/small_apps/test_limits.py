@@ -14,7 +14,7 @@ from models.tables import app_usage
 from runtime.database import reading
 from runtime.limit_settings import LimitSettings
 from small_apps.document import parse_small_app
-from small_apps.mail.app_rate import AppRate
+from small_apps.mail.rates import AppRate
 from small_apps.steps import refresh, send_email
 from small_apps.steps.refresh import RefreshParameters
 from small_apps.steps.send_email import SendEmailParameters

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from models.action import load_action, parse_action, plan_of, stored_document
-from models.action.dependencies import circle
 from models.action.warnings import KnownNames, warnings_of
 from models.errors import InvalidAction
 from models.parsing import ParseContext
+from scheduler.changes.circles import circle
 from tests.factories import STEPS
 from tests.unit.models.action.wrong_documents import NOW, action
 

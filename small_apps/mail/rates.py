@@ -1,4 +1,4 @@
-"""The rate of a small app's messages, over all of its operations and workers."""
+"""The rates of sent messages: of one operation, and of a small app over all of its workers."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -7,12 +7,40 @@ from threading import Event
 from models.limits import sent_enough
 from models.store import usage
 from models.store.usage import Used
+from runtime.clock import monotonic
 from small_apps.step_context import WorkContext
 
-# How often a message that waits asks again.
+# The delay until a wait notices a stop.
+STOP_POLL_S = 0.1
+# How often a message that waits for its small app asks again.
 POLL_S = 1.0
 # Counted at once, so that not every message needs a transaction more.
 MOST_AT_ONCE = 20
+
+
+@dataclass
+class Pace:
+    """Allows `rate` messages a minute, evenly spread; None is unlimited."""
+
+    rate: int | None
+    _next_at: float | None = field(default=None, init=False)
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the next message may be sent now."""
+        return self._next_at is None or monotonic() >= self._next_at
+
+    def wait(self, should_stop: Callable[[], bool]) -> bool:
+        """Wait for the next message's turn; return False if `should_stop()` ends the wait."""
+        pause = Event()
+        while not should_stop():
+            left = 0.0 if self._next_at is None else self._next_at - monotonic()
+            if left <= 0:
+                if self.rate is not None:
+                    self._next_at = monotonic() + 60 / self.rate
+                return True
+            pause.wait(min(left, STOP_POLL_S))
+        return False
 
 
 @dataclass
