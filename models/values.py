@@ -221,6 +221,11 @@ def parse_instant(value: object, zone: str, *, round_up: bool = False) -> dateti
     return found.replace(microsecond=0)
 
 
+def counted(count: int, what: str) -> str:
+    """Return `1 domain`, `3 domains`."""
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
 def format_instant(instant: datetime) -> str:
     """Return `instant` in UTC as `2026-11-23T06:00:00Z`."""
     return instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -84,6 +84,12 @@ def span_in_words(span: timedelta) -> str:
     return " ".join(words)
 
 
+def _as_rhythm(every: timedelta) -> str:
+    """Return an interval as it follows "every": `hour`, `2 hours`, `1 hour 30 minutes`."""
+    words = span_in_words(every)
+    return words.removeprefix("1 ") if words.count(" ") == 1 else words
+
+
 def zone_of(plan: Plan | Broken, zone: str) -> str:
     """Return the zone in which an action's instants are shown: its first rule's, or `zone`."""
     if isinstance(plan, Broken):
@@ -118,7 +124,7 @@ def _trigger(trigger: Trigger, zone: str) -> str:
             return f"once, on {in_zone(trigger.due_at, shown_in)}, {shown_in}"
         case IntervalTrigger():
             start = instant(trigger.starting_at)
-            return f"every {span_in_words(trigger.every)} on a grid from {start}"
+            return f"every {_as_rhythm(trigger.every)}, counted from {start}"
         case SolarTrigger():
             return f"at {SOLAR[trigger.event]} ({_place(trigger)})"
         case EventTrigger():

@@ -25,6 +25,7 @@ from models.errors import (
     Refused,
     SchedulerError,
 )
+from models.problems import path_of, remedy_of
 from runtime.database import DATABASE_AWAY
 from views.view import View
 
@@ -171,8 +172,7 @@ def _database_away(_request: Request, error: Exception) -> Described:
 
 def _invalid_request(_request: Request, error: Any) -> Described:
     problems = [
-        Problem(".".join(map(str, one["loc"])), one.get("input"), one["msg"])
-        for one in error.errors()
+        Problem(path_of(one["loc"]), one.get("input"), remedy_of(one)) for one in error.errors()
     ]
     detail = "\n".join(map(str, problems))
     return Described(422, "invalid-request", detail, problems)

@@ -5,6 +5,7 @@ from dataclasses import asdict
 
 from cli.render import Line, document_lines, rows_of
 from minutehand.grants import EVERYTHING, Grants
+from models.values import counted
 from views.apps import App, Apps, DataStatus
 from views.apps.calendar_file import CalendarEntries
 from views.apps.changes import AppliedApp, AppliedApps, DeletedApp
@@ -28,10 +29,10 @@ def _list(listed: Apps) -> Iterator[Line]:
 def _app(app: App) -> Iterator[Line]:
     yield f"{app.name}, zone {app.zone}"
     counts = f"{app.actions.total}, {app.actions.active} active"
-    yield f"actions     {counts}, {app.running} operations running"
+    yield f"actions     {counts}, {counted(app.running, 'operation')} running"
     if app.next is not None:
         yield f"next        {both_clocks(app.next.at, app.zone)}  {app.next.action}"
-    yield f"people      {app.users} users, {app.groups} groups"
+    yield f"people      {counted(app.users, 'user')}, {counted(app.groups, 'group')}"
     yield f"may reach   {_granted(app.grants)}"
     for limit in app.limits:
         yield f"limit       {limit.used:,} of {limit.most:,} ({limit.setting})"
@@ -88,7 +89,9 @@ def _applied_all(made: AppliedApps, *, dry_run: bool = False) -> Iterator[str]:
 
 
 def _deleted(one: DeletedApp) -> Iterator[str]:
-    counts = f"{one.actions} actions deleted, {one.cancelled} operations cancelled"
+    counts = (
+        f"{counted(one.actions, 'action')} deleted, {counted(one.cancelled, 'operation')} cancelled"
+    )
     yield f"deleted small app {one.name}: {counts}"
 
 

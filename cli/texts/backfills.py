@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from models.values import counted
 from views.backfills import Backfill, BackfillPlan, CancelledBackfills, StartedBackfill
 from views.words import instant
 
@@ -33,7 +34,7 @@ def _plan(one: BackfillPlan) -> Iterator[str]:
 def _cancelled(one: CancelledBackfills) -> Iterator[str]:
     for id in one.backfills:
         yield f"cancelled backfill {id} of {one.name}"
-    yield f"  {one.cancelled} operations cancelled that had not started"
+    yield f"  cancelled {counted(one.cancelled, 'operation')} that had not started"
 
 
 FORMS = {

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from cli.texts.actions import described, valid
+from models.values import counted
 from views.changes import (
     Changed,
     Changes,
@@ -77,12 +78,13 @@ def _switched_all(made: SwitchedAll, *, owner: str) -> Iterator[str]:
 
 
 def _deleted(one: DeletedAction) -> Iterator[str]:
-    yield f"deleted {one.name} ({one.uid}), {one.cancelled} operations cancelled"
+    yield f"deleted {one.name} ({one.uid}), {counted(one.cancelled, 'operation')} cancelled"
 
 
 def _deleted_owned(one: DeletedActions) -> Iterator[str]:
     count = len(one.deleted)
-    yield f"deleted {count} actions of {one.owner}, {one.cancelled} operations cancelled"
+    cancelled = counted(one.cancelled, "operation")
+    yield f"deleted {counted(count, 'action')} of {one.owner}, {cancelled} cancelled"
     yield from (f"  {name}" for name in one.deleted[:MOST_NAMED])
     if count > MOST_NAMED:
         yield f"  … and {count - MOST_NAMED} more"

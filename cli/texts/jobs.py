@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from cli.render import Line, rows_of
+from models.values import counted
 from views.jobs import AddedJob, DeletedJob, ImportedJobs, Jobs
 
 COLUMNS = {
@@ -23,7 +24,8 @@ def _added(one: AddedJob) -> Iterator[str]:
 
 
 def _imported(done: ImportedJobs) -> Iterator[str]:
-    yield f"{done.created} jobs created, {done.changed} changed, {done.unchanged} unchanged"
+    created = counted(done.created, "job")
+    yield f"{created} created, {done.changed} changed, {done.unchanged} unchanged"
 
 
 def _deleted(one: DeletedJob) -> Iterator[str]:

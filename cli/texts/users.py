@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from cli.render import Line, Table, cell
+from models.values import counted
 from views.users import AddedUser, DeletedUser, ImportedUsers, User, Users
 
 HEADINGS = ("ID", "EMAIL", "STANDING", "GROUPS", "CREATED", "LAST SEEN")
@@ -34,7 +35,7 @@ def _added(one: AddedUser) -> Iterator[str]:
 
 
 def _imported(done: ImportedUsers) -> Iterator[str]:
-    yield f"{done.created} users created, {done.updated} updated"
+    yield f"{counted(done.created, 'user')} created, {done.updated} updated"
     yield from _never_activated(done.never_activated)
 
 

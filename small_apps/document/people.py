@@ -15,7 +15,7 @@ from models.action.recipients import EVERYBODY
 from models.errors import Problem
 from models.problems import few_compared, line_error, nearest
 from models.users import UserModel
-from models.values import Names, parse_list, parse_name
+from models.values import Names, counted, parse_list, parse_name
 
 Members = Mapping[str, frozenset[str]]
 FIELDS = ("email", "name", "active", "created_at", "activated_at", "last_seen_at")
@@ -162,10 +162,12 @@ def _in_words(
     created: int, changed: int, removed: Sequence[str], new: Sequence[str], gone: Sequence[str]
 ) -> tuple[str, ...]:
     counts = {
-        "users created": created,
-        "users changed": changed,
-        "users removed": len(removed),
-        "groups created": len(new),
-        "groups removed": len(gone),
+        ("user", "created"): created,
+        ("user", "changed"): changed,
+        ("user", "removed"): len(removed),
+        ("group", "created"): len(new),
+        ("group", "removed"): len(gone),
     }
-    return tuple(f"{count} {what}" for what, count in counts.items() if count)
+    return tuple(
+        f"{counted(count, what)} {done}" for (what, done), count in counts.items() if count
+    )

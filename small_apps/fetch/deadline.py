@@ -2,7 +2,6 @@
 
 import socket
 import threading
-from types import TracebackType
 from typing import Any, Self
 
 _CONNECTED = ("connection.connect_tcp.complete", "connection.start_tls.complete")
@@ -42,11 +41,6 @@ class Deadline:
         self._timer.start()
         return self
 
-    def __exit__(
-        self,
-        _kind: type[BaseException] | None,
-        _error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self._timer.cancel()
         self._socket = None

@@ -10,7 +10,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain, islice
-from types import TracebackType
 from typing import Any, Literal, Self
 
 import sqlalchemy as sa
@@ -111,12 +110,7 @@ class OpenVersion:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        _kind: type[BaseException] | None,
-        _error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.close()
 
     def _snapshot(self, domain: str) -> Snapshot:

@@ -6,11 +6,12 @@ from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from models.values import counted
 from small_apps.store.failures import ActionFailures
 from small_apps.store.snapshots import Domain
 from small_apps.summary.history import Past, Point
 from small_apps.summary.key_figures import KeyFigure, key_figures
-from small_apps.summary.numbers import NO_CHANGE, counted
+from small_apps.summary.numbers import NO_CHANGE
 
 
 @dataclass(frozen=True, slots=True)

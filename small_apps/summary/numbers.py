@@ -52,8 +52,3 @@ def age(since: datetime, now: datetime) -> str:
         if count:
             return f"{count} {unit}{'s' if count > 1 else ''} ago"
     return "just now"
-
-
-def counted(count: int, what: str) -> str:
-    """Return `1 domain`, `3 domains`."""
-    return f"{count:,} {what}{'' if count == 1 else 's'}"

@@ -9,8 +9,9 @@ from importlib.resources import files
 
 from jinja2 import Environment, StrictUndefined
 
+from models.values import counted
 from small_apps.summary import DomainSummary, Summary, Trend
-from small_apps.summary.numbers import MINUS, age, counted, shown_change, shown_number
+from small_apps.summary.numbers import MINUS, age, shown_change, shown_number
 
 # This many domains have a card; the others show rows and change only.
 MOST_CARDS = 10

@@ -221,7 +221,7 @@ def run_action(
     notify: Notify = None,
     idempotency_key: Key = None,
 ) -> runs.Ran:
-    """Run an action now; its operation tells how it goes."""
+    """Run an action now; its operation shows how it goes."""
     return runs.run(opened, action, user, idempotency_key, notify)
 
 

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from minutehand.steps import StepFailed, StepOutcome, StepResult
 from models.problems import unknown_name
 from models.store.operations import running
+from models.values import counted
 from small_apps.document.staged import KINDS
 from small_apps.snapshots import is_there
 from small_apps.step_context import WorkContext
@@ -145,7 +146,7 @@ def _check_files(context: WorkContext, domains: Sequence[Domain]) -> None:
 def _sentence(report: _Report) -> str:
     parts = []
     if report.published:
-        shown = [f"{name} ({report.rows[name]:,} rows)" for name in report.published]
+        shown = [f"{name} ({counted(report.rows[name], 'row')})" for name in report.published]
         parts.append(f"published {_named(shown)}")
     for kind, one in report.documents.items():
         parts += [f"published {kind} {_named(one.published)}"] if one.published else []

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from minutehand.steps import StepFailed, StepOutcome, StepResult
+from models.values import counted
 from small_apps.importing.bad_rows import BadRows
 
 
@@ -50,11 +51,14 @@ class Report:
     def _sentence(self) -> str:
         parts = []
         if self.rewritten:
-            shown = (f"{name} ({rows:,} rows)" for name, rows in self.rewritten.items())
+            shown = (f"{name} ({counted(rows, 'row')})" for name, rows in self.rewritten.items())
             parts.append(f"rewrote {', '.join(shown)}")
         if self.reused:
             parts.append(f"reused {', '.join(self.reused)}")
-        parts += [f"{one['rows']:,} rows of {name} left out" for name, one in self.left_out.items()]
+        parts += [
+            f"{counted(one['rows'], 'row')} of {name} left out"
+            for name, one in self.left_out.items()
+        ]
         parts += [f"{name} failed: {text}" for name, text in self.failed.items()]
         if self.stopped:
             parts.append(f"stopped after {self.done} of {self.total}")

@@ -41,7 +41,7 @@ def test_a_small_app_is_added_once(call: Call, write: Write, shop: Result) -> No
 
     assert (shop.code, shop.out) == (
         0,
-        "created small app shop, zone Europe/Paris\n  1 users created\n  1 groups created\n",
+        "created small app shop, zone Europe/Paris\n  1 user created\n  1 group created\n",
     )
     assert again.code == 2
     assert "`minutehand app apply`" in again.err

@@ -83,7 +83,7 @@ def test_a_refresh_runs_while_minutes_are_left(work: Work, spent: timedelta, run
     context = work.context(RefreshParameters(), limits=LimitSettings(import_minutes=2))
 
     if runs:
-        assert refresh.run(context).message == "rewrote a (1 rows)"
+        assert refresh.run(context).message == "rewrote a (1 row)"
         return
     with pytest.raises(StepFailed) as failure:
         refresh.run(context)

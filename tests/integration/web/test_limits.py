@@ -154,6 +154,18 @@ def test_every_answer_has_the_headers_of_a_careful_server(web_on_sqlite: Web) ->
         assert set(one.json()) == {"type", "title", "status", "detail", "problems"}
 
 
+def test_a_wrong_parameter_is_answered_with_what_to_write(web_on_sqlite: Web) -> None:
+    client = web_on_sqlite.client()
+
+    def detail(answer: httpx.Response) -> str:
+        return str(answer.json()["detail"])
+
+    assert detail(client.get("/api/operations?state=faild")).startswith(
+        "query.state[0] 'faild': write one of 'pending', "
+    )
+    assert detail(client.get("/api/operations?limit=0")) == "query.limit '0': write 1 or more"
+
+
 def test_an_error_of_ours_shows_no_trace(
     web_on_sqlite: Web, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -69,7 +69,7 @@ def test_a_manual_publish_mails_all_users(shop: Work, smtp: MailServer) -> None:
     assert result.outcome is StepOutcome.SUCCESS
     assert (
         result.message
-        == "published a (1 rows), b (2 rows); mail about it: sent 2 messages by 127.0.0.1"
+        == "published a (1 row), b (2 rows); mail about it: sent 2 messages by 127.0.0.1"
     )
     message = cast(EmailMessage, smtp.took[0][1])
     assert message["Subject"] == "shop: new data available"
@@ -78,7 +78,7 @@ def test_a_manual_publish_mails_all_users(shop: Work, smtp: MailServer) -> None:
 
 
 def test_the_schedule_publishes_in_silence(shop: Work, smtp: MailServer) -> None:
-    assert ran(shop, smtp, is_manual=False).message == "published a (1 rows), b (2 rows)"
+    assert ran(shop, smtp, is_manual=False).message == "published a (1 row), b (2 rows)"
     assert smtp.recipients == []
 
 
@@ -138,7 +138,7 @@ def test_a_small_app_without_users_publishes_without_a_word_of_mail(
 ) -> None:
     shop.apply(domains=DOMAINS, notify_recipients={"groups": ["nobody"]})
 
-    assert ran(shop, smtp).message == "published a (1 rows), b (2 rows)"
+    assert ran(shop, smtp).message == "published a (1 row), b (2 rows)"
     shop.write("a.csv", "id\n2\n")
     refresh.run(shop.context(RefreshParameters()))
     assert "warning: no recipient left" in ran(shop, smtp, notify=True).message
@@ -202,7 +202,7 @@ def test_a_next_attempt_skips_recipients_that_had_the_mail(shop: Work, smtp: Mai
     assert "`minutehand operation retry` sends it" in first.message
     assert smtp.recipients == EVERYBODY
     assert second.message == (
-        "published a (1 rows), b (2 rows);"
+        "published a (1 row), b (2 rows);"
         " mail about it: sent 1 message by 127.0.0.1; 1 had it already"
     )
 

@@ -37,7 +37,7 @@ def ran(work: Work, **parameters: Any) -> StepResult:
 def test_production_shows_what_staging_holds(staged: Work) -> None:
     result = ran(staged, data="true")
 
-    assert result.message == "published a (1 rows), b (2 rows)"
+    assert result.message == "published a (1 row), b (2 rows)"
     for domain in staged.domains().values():
         assert domain.production == domain.staging
         assert domain.published_at is not None
@@ -79,7 +79,7 @@ def test_everything_leaves_out_what_was_never_refreshed(staged: Work) -> None:
 
     result = ran(staged, data=True)
 
-    assert result.message == "published a (1 rows), b (2 rows); c never refreshed"
+    assert result.message == "published a (1 row), b (2 rows); c never refreshed"
 
 
 def test_an_unknown_domain_is_named(staged: Work) -> None:
@@ -126,8 +126,7 @@ def test_documents_are_published_with_the_data(staged: Work) -> None:
     result = ran(staged, data=True, design=True, permissions=["sales"])
 
     assert result.message == (
-        "published a (1 rows), b (2 rows); published design menu, start;"
-        " published permissions sales"
+        "published a (1 row), b (2 rows); published design menu, start; published permissions sales"
     )
     assert production(staged) == {
         "design": {"start": {"color": "blue"}, "menu": {}},

@@ -176,7 +176,7 @@ def test_rows_that_cannot_be_read_are_left_out_and_the_step_is_partial(two: Work
     result = ran(two, domains=["a"])
 
     assert result.outcome is StepOutcome.PARTIAL
-    assert result.message == "rewrote a (5,000 rows); 1 rows of a left out"
+    assert result.message == "rewrote a (5,000 rows); 1 row of a left out"
     assert result.details["left_out"] == {
         "a": {
             "rows": 1,
@@ -289,7 +289,7 @@ def test_what_was_downloaded_can_be_imported_again_without_the_server(
 
     result = ran(work, settings={"fetch": OPEN}, force=True, **{"from": "downloaded"})
 
-    assert result.message == "rewrote a (1 rows)"
+    assert result.message == "rewrote a (1 row)"
 
 
 def test_what_was_downloaded_from_another_place_is_not_taken_for_this_one_s(

@@ -102,7 +102,7 @@ def test_a_reader_is_made_anew_each_time(work: Work, register: Register) -> None
     work.apply(domains={"a": CRM})
     ran(work)
 
-    assert ran(work).message == "rewrote a (1 rows)"
+    assert ran(work).message == "rewrote a (1 row)"
     assert staged_rows(work, "a") == [{"id": 2}]
 
 
@@ -179,7 +179,7 @@ def test_a_reader_that_needs_too_much_memory_fails_its_domain_alone(
     work.write("b.csv", "id\n1\n")
 
     expected = (
-        "rewrote b (1 rows); a failed: reader crm needs more than SCHED_FETCH_MEMORY_MB=1024 of "
+        "rewrote b (1 row); a failed: reader crm needs more than SCHED_FETCH_MEMORY_MB=1024 of "
         "memory; make it smaller, or raise SCHED_FETCH_MEMORY_MB"
     )
     assert ran(work).message == expected
@@ -375,7 +375,7 @@ def test_rows_of_a_query_come_into_staging(work: Work) -> None:
 
     result = ran(work, settings={"connections": {"own": SecretStr(url)}})
 
-    assert result.message == "rewrote a (1 rows)"
+    assert result.message == "rewrote a (1 row)"
     assert staged_rows(work, "a") == [{"name": "shop", "zone": "Europe/Paris"}]
 
 
@@ -416,7 +416,7 @@ def test_a_reader_that_exits_fails_its_domain_alone(work: Work, register: Regist
     work.apply(domains={"a": CRM, "b": {"source": {"file": "b.csv"}}})
     work.write("b.csv", "id\n1\n")
 
-    assert ran(work).message == "rewrote b (1 rows); a failed: reader crm: SystemExit: 3"
+    assert ran(work).message == "rewrote b (1 row); a failed: reader crm: SystemExit: 3"
 
 
 def test_a_header_that_cannot_be_sent_shows_no_secret(
@@ -456,7 +456,7 @@ def test_a_url_and_its_header_may_be_secrets(
 
     messages = [ran(work, settings={"fetch": OPEN}).message for _ in range(2)]
 
-    assert messages == ["rewrote a (1 rows)", "reused a"]
+    assert messages == ["rewrote a (1 row)", "reused a"]
     assert {one["authorization"] for one in web.headers} == {"Bearer s3cret"}
     with work.engine.connect() as connection:
         kept = [

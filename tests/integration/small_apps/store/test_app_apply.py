@@ -51,7 +51,7 @@ def test_a_change_made_meanwhile_is_put_right(engine: sa.Engine) -> None:
     with engine.begin() as connection:
         users.remove(connection, small_apps.get(connection, "shop").id, ["ann@example.com"], [])
 
-    assert applied(engine, shop) == [("changed", ("1 users created",))]
+    assert applied(engine, shop) == [("changed", ("1 user created",))]
 
 
 def test_users_that_a_complete_document_leaves_out_are_removed(engine: sa.Engine) -> None:
@@ -60,7 +60,7 @@ def test_users_that_a_complete_document_leaves_out_are_removed(engine: sa.Engine
     only = {"name": "shop", "users": [{"id": "ann@example.com"}], "users_complete": True}
     done = applied(engine, only)
 
-    assert done == [("changed", ("1 users removed", "2 groups removed"))]
+    assert done == [("changed", ("1 user removed", "2 groups removed"))]
     assert groups_of(engine) == {"ann@example.com": {"manager"}}
 
 

@@ -49,7 +49,7 @@ def test_users_that_are_listed_are_added_and_changed_and_none_is_removed() -> No
 
     assert [user.id for user in found.write] == ["ann@example.com", "cleo@example.com"]
     assert (found.removed_users, found.removed_groups) == ((), ())
-    assert found.changes == ("1 users created", "1 users changed")
+    assert found.changes == ("1 user created", "1 user changed")
     assert found.write[0].groups == ("staff",)
 
 
@@ -81,7 +81,7 @@ def test_a_complete_document_removes_the_users_and_groups_it_does_not_list() -> 
     found = plan(document, KNOWN_ANN, BOB, groups=("staff",))
 
     assert (found.removed_users, found.removed_groups) == (("bob@example.com",), ("staff",))
-    assert found.changes == ("1 users changed", "1 users removed", "1 groups removed")
+    assert found.changes == ("1 user changed", "1 user removed", "1 group removed")
 
 
 def test_a_group_without_members_is_made() -> None:
