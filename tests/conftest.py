@@ -74,7 +74,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def _needs_a_server(item: pytest.Item) -> bool:
     assert isinstance(item, pytest.Function)
-    asked = set(item._fixtureinfo.argnames) | set(item._fixtureinfo.initialnames)
+    asked = set(item._fixtureinfo.names_closure)
     return bool(SERVERS & asked) or "postgresql" in item.name.partition("[")[2]
 
 

@@ -11,11 +11,15 @@ from xdist.scheduler import LoadGroupScheduling
 BY_STORE = ("tests/integration/statements/", "tests/integration/benchmarks/")
 # They use a server, a browser or environments that take seconds to start or to make.
 BY_START = {
-    "RabbitMQ": ("rabbitmq", "broker/test_exchanges", "packages/test_move_from_django"),
+    "RabbitMQ": (
+        *("rabbitmq", "broker/test_exchanges", "packages/test_move_from_django"),
+        "scheduler/test_broker_watch",
+    ),
     "Chromium": tuple(
         f"dashboard/test_{name}" for name in ("in_browser", "pictures", "small_app_page")
     ),
     "environments": ("tests/packages/",),
+    "other schedulers": ("moving/test_django_beat", "moving/test_apscheduler"),
 }
 # What each store decides in its own way. The other tests of processes prove the same on either:
 # each runs on one store, which its name chooses, so that both are used equally.

@@ -1,10 +1,9 @@
 """A server of the HTTP API: it answers what commands ask, as an installation here does."""
 
-import ssl
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 import httpx
@@ -14,6 +13,7 @@ from cli.remote.answers import error_of, not_ours
 from cli.remote.endpoints import Endpoint
 from cli.remote.requests import Request, arguments_of, endpoint_of, request_of
 from models.errors import SchedulerError
+from runtime.certificates import authorities
 from views.apps import Apps
 from views.data import open_rows
 from views.finding import unknown_app
@@ -48,7 +48,7 @@ class Server:
     def _http(self) -> httpx.Client:
         return httpx.Client(
             base_url=self.url,
-            verify=_certificates(),
+            verify=authorities(),
             headers={"Authorization": f"Bearer {self.token}"},
             timeout=httpx.Timeout(TIMEOUT_S, connect=CONNECT_S),
             follow_redirects=False,
@@ -128,12 +128,6 @@ class Server:
                 yield response
         except (httpx.RequestError, httpx.StreamError, httpx.InvalidURL) as error:
             raise ServerAway(f"{self.url} does not answer: {_reason(error)}") from None
-
-
-@cache
-def _certificates() -> ssl.SSLContext:
-    """Return what certificates are verified by, read once in a process."""
-    return httpx.create_ssl_context()
 
 
 def _reason(error: Exception) -> str:

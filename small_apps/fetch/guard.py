@@ -2,6 +2,7 @@
 
 import httpx
 
+from runtime.certificates import authorities
 from small_apps.fetch.addresses import checked_address
 
 
@@ -11,7 +12,7 @@ class Guard(httpx.BaseTransport):
     def __init__(self, *, allow_private: bool, setting: str) -> None:
         self._allow_private = allow_private
         self._setting = setting
-        self._inner = httpx.HTTPTransport()
+        self._inner = httpx.HTTPTransport(verify=authorities())
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Send the request to a checked address of its host. Raises SourceFailed."""

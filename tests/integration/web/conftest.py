@@ -12,6 +12,7 @@ from fastapi import FastAPI
 
 from broker.app import configure
 from models.roles import Role
+from runtime.certificates import authorities
 from runtime.config import Settings
 from runtime.web_settings import WorkSettings
 from tests.web_server import serving
@@ -59,7 +60,9 @@ class Web:
         """Return a client with a new token of that role, or without one."""
         headers = {} if role is None else {"Authorization": f"Bearer {self.token(role, app)}"}
         headers |= options.pop("headers", {})
-        client = httpx.Client(base_url=self.url, headers=headers, timeout=30, **options)
+        client = httpx.Client(
+            base_url=self.url, headers=headers, timeout=30, verify=authorities(), **options
+        )
         self._clients.append(client)
         return client
 

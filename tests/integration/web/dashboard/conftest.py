@@ -7,6 +7,7 @@ import httpx
 import pytest
 
 from models.roles import Role
+from runtime.certificates import authorities
 from tests.integration.web.conftest import Web
 
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
@@ -23,7 +24,9 @@ def browse() -> Iterator[Browse]:
     def start(
         web: Web, role: Role | None = Role.ADMIN, app: str | None = None, token: str | None = None
     ) -> httpx.Client:
-        browser = httpx.Client(base_url=web.url, timeout=30, headers={"User-Agent": FIREFOX})
+        browser = httpx.Client(
+            base_url=web.url, timeout=30, headers={"User-Agent": FIREFOX}, verify=authorities()
+        )
         opened.append(browser)
         if role is not None:
             secret = token or web.token(role, app)
