@@ -2,6 +2,7 @@
 
 import shutil
 import signal
+import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -128,6 +129,12 @@ def test_redis_is_verified(broker_url: str, tmp_path: Path) -> None:
         reach(f"{broker_url}/other/both.pem")
 
 
+def listens(port: int) -> bool:
+    """Return whether something takes connections."""
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
 @pytest.fixture(scope="module")
 def rabbitmq(folder: Path) -> Iterator[int]:
     """The port of a RabbitMQ that speaks TLS."""
@@ -142,6 +149,7 @@ def rabbitmq(folder: Path) -> Iterator[int]:
     )
     try:
         made.start()
+        assert wait_for(lambda: listens(port), START_S)
         yield port
     finally:
         made.stop()
