@@ -12,6 +12,7 @@ from amqp.exceptions import AMQPError
 from celery import Celery
 from kombu import Connection
 from kombu.exceptions import KombuError, OperationalError
+from kombu.transport import TRANSPORT_ALIASES
 from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 from redis.retry import Retry
@@ -36,6 +37,8 @@ ANSWER_S = 5
 # Above the longest time limit of an operation: Redis redelivers a message that takes longer. A
 # repeated message finds the operation claimed.
 VISIBILITY_TIMEOUT_S = 8 * 24 * 3600
+
+TRANSPORT_ALIASES["amqps"] = "broker.amqps:NamedServer"
 
 app = Celery("minutehand", include=["tasks.execute", "tasks.notices"])
 

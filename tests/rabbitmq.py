@@ -37,6 +37,8 @@ class RabbitMQ:
 
     folder: Path
     port: int = field(default_factory=free_port)
+    # Arguments of the Erlang machine, such as settings of the application `rabbit`.
+    arguments: str = ""
     process: subprocess.Popen[bytes] | None = None
 
     def __post_init__(self) -> None:
@@ -64,7 +66,7 @@ class RabbitMQ:
             "RABBITMQ_ENABLED_PLUGINS_FILE": plugins,
             "RABBITMQ_CONFIG_FILE": self.folder / "none",
             "RABBITMQ_CONF_ENV_FILE": self.folder / "none",
-            "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "+S 1:1 +sbwt none",
+            "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": f"+S 1:1 +sbwt none {self.arguments}",
             "ERL_EPMD_ADDRESS": "127.0.0.1",
             # Without it the Erlang machine makes room for all files that the system allows.
             "ERL_MAX_PORTS": 4096,

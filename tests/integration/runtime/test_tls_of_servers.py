@@ -1,7 +1,8 @@
-"""The ways to PostgreSQL and Redis by TLS, as the handbook writes their URLs."""
+"""The ways to PostgreSQL, Redis and RabbitMQ by TLS, as the handbook writes their URLs."""
 
 import shutil
 import signal
+import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,7 @@ from runtime.clock import wait_for
 from runtime.config import load_settings
 from runtime.database import make_engine
 from tests.certificate import make_certificate
+from tests.rabbitmq import RabbitMQ, rabbitmq_binary
 from tests.servers import (
     FAST,
     START_S,
@@ -125,3 +127,46 @@ def test_redis_is_verified(broker_url: str, tmp_path: Path) -> None:
     reach(f"{broker_url}/own/both.pem")
     with pytest.raises(OperationalError, match="CERTIFICATE_VERIFY_FAILED"):
         reach(f"{broker_url}/other/both.pem")
+
+
+def listens(port: int) -> bool:
+    """Return whether something takes connections."""
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+@pytest.fixture(scope="module")
+def rabbitmq(folder: Path) -> Iterator[int]:
+    """The port of a RabbitMQ that speaks TLS."""
+    if rabbitmq_binary() is None:
+        pytest.skip("no RabbitMQ here, and no wheel brings one")
+    port, own, home = free_port(), folder / "own", folder / "rabbitmq"
+    home.mkdir()
+    files = f'[{{certfile,"{own}/both.pem"}},{{keyfile,"{own}/key.pem"}}]'
+    listeners = f'[{{"127.0.0.1",{port}}}]'
+    made = RabbitMQ(
+        home, arguments=f"-rabbit ssl_listeners {listeners} -rabbit ssl_options {files}"
+    )
+    try:
+        made.start()
+        assert wait_for(lambda: listens(port), START_S)
+        yield port
+    finally:
+        made.stop()
+
+
+def test_rabbitmq_is_verified_and_so_is_its_name(
+    rabbitmq: int, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"amqps://guest:guest@127.0.0.1:{rabbitmq}//"
+    wrong_name = url.replace("127.0.0.1", "localhost")
+
+    monkeypatch.setenv("SSL_CERT_FILE", f"{folder}/own/both.pem")
+    reach(url)
+    # The second of two nodes is checked by its own name.
+    reach(f"{wrong_name};{url}")
+    with pytest.raises(OperationalError, match="certificate is not valid for 'localhost'"):
+        reach(wrong_name)
+    monkeypatch.setenv("SSL_CERT_FILE", f"{folder}/other/both.pem")
+    with pytest.raises(OperationalError, match="CERTIFICATE_VERIFY_FAILED"):
+        reach(url)
