@@ -54,12 +54,16 @@ class Disk(View):
 
 def disk_of(settings: Settings) -> Disk:
     """Return the disk of a home folder, whose files are measured once a minute in a process."""
-    return measured(settings.home, int(monotonic() // MEASURED_AGAIN_S))
+    return _kept(settings.home, int(monotonic() // MEASURED_AGAIN_S))
 
 
 @lru_cache(maxsize=4)
-def measured(home: Path, _period: int) -> Disk:
-    """Return the disk of a home folder as it was first measured in a period."""
+def _kept(home: Path, _period: int) -> Disk:
+    return measured(home)
+
+
+def measured(home: Path) -> Disk:
+    """Return the disk of a home folder as it is now."""
     size, _, free = shutil.disk_usage(next(one for one in (home, *home.parents) if one.exists()))
     return Disk(
         taken={part: taken for part, taken in sizes_of(home).items() if taken},
@@ -76,7 +80,7 @@ def is_nearly_full(free: int, size: int) -> bool:
 
 def check_disk(settings: Settings) -> Iterator[Finding]:
     """Yield what the home folder takes, and a warning if its file system is nearly full."""
-    disk = measured.__wrapped__(settings.home, 0)
+    disk = measured(settings.home)
     shown = ", ".join(f"{part} {in_words(size)}" for part, size in disk.taken.items())
     yield ok("disk", f"{in_words(disk.total)}{': ' if shown else ''}{shown}; {disk.left_in_words}")
     if disk.is_nearly_full:
