@@ -18,7 +18,8 @@ from models.errors import InvalidAction, Outdated, Problem
 from models.json_text import read_json
 from models.parsing import DEFAULT_TICK
 from models.store import actions
-from scheduler.changes.revisions import Revision, revision_of
+from scheduler.changes.alike import AlikeDocuments
+from scheduler.changes.revisions import Revision
 
 # A cursor with its action, as `models.store.actions.cursors` returns it.
 Stored = sa.Row[Any]
@@ -71,10 +72,11 @@ def revisions_of(
     """Return the revisions of documents; raises InvalidAction with all problems of all."""
     problems: list[Problem] = []
     revisions = []
+    alike = AlikeDocuments(author.name)
     seen: dict[object, int] = {}
     for number, (document, context) in enumerate(zip(documents, contexts, strict=True)):
         try:
-            revision = revision_of(document, context, author.name)
+            revision = alike.revision_of(document, context)
             first = seen.setdefault(revision.columns["name"], number)
             if first != number:
                 remedy = f"is already in document [{first}]; give each its own name"
