@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from minutehand.grants import EVERYTHING, Grants
 from minutehand.steps import SmallApp, Steps
-from models.action import ParseContext
+from models.action import DUE_DATE, ParseContext
 from models.action.plan import DueDateTrigger, Plan
 from models.action.policy import kept_too_short
 from models.celery_task import NO_TASKS, CeleryRules
@@ -131,9 +131,14 @@ def context_of(
 
 
 def _previous(connection: sa.Connection, row: Stored) -> Mapping[str, object] | None:
-    """Return the edited document; for a quarantined action, its last revision's."""
+    """Return the edited document, if it has a due date.
+
+    Of a quarantined action it is the last revision's.
+    """
     if row.set_aside is not None:
         return actions.revision_document(connection, row.action_uid, row.revision)
+    if DUE_DATE not in row.document:
+        return None
     try:
         document = read_json(row.document)
     except ValueError:
