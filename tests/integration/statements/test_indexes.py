@@ -15,7 +15,7 @@ from benchmarks.filling import analyze, bulk_insert, instant
 from models.fingerprint import operation_id
 from models.operation import OperationState
 from models.sql import read_clock
-from models.store import actions, clock_steps, notices, operations, overview, ticks
+from models.store import actions, clock_steps, notices, overview, ticks
 from models.store.actions import cursors, search
 from models.store.matters import matters_of
 from models.store.notices import overdue
@@ -397,6 +397,17 @@ def test_a_small_app_counts_its_actions_and_finds_those_that_refresh(
         assert "actions_refreshing" in statements.indexes()
 
 
+def test_the_newest_operations_are_read_by_when_they_were_recorded(
+    filled: Filled, statements: Statements
+) -> None:
+    with statements.captured(), reading(filled.engine) as connection:
+        found = pages.newest(connection, pages.Wanted([1]), 20)
+        pages.newest(connection, pages.Wanted([1], occurred_since=filled.now - MINUTE), 20)
+
+    assert len(found) == 20
+    assert_indexed(statements, "operations_recent")
+
+
 def test_a_page_of_runs_in_a_rare_state_reads_no_history(
     filled: Filled, statements: Statements
 ) -> None:
@@ -405,7 +416,7 @@ def test_a_page_of_runs_in_a_rare_state_reads_no_history(
 
     with statements.captured(), reading(filled.engine) as connection:
         pages.page(connection, pages.Wanted([1], states=["failed"]), 50)
-        operations.recent(connection, 50, small_app_id=1, states=["failed", "missed"])
+        pages.newest(connection, pages.Wanted([1], states=["failed", "missed"]), 50)
 
     # What other tests left here may make the newest operations cheaper for one of the two.
     assert "operations_troubled" in statements.indexes()
