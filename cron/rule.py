@@ -131,7 +131,8 @@ def normalised(text: str) -> str:
     return " ".join(fields)
 
 
-def oversized_steps(text: str) -> list[tuple[str, str, int]]:
+@lru_cache(maxsize=2048)
+def oversized_steps(text: str) -> tuple[tuple[str, str, int], ...]:
     """Return field, item and only value of each item of a rule whose step exceeds its range.
 
     Debian's cron accepts such a step, which often stands for an interval: `*/90` minutes.
@@ -142,7 +143,7 @@ def oversized_steps(text: str) -> list[tuple[str, str, int]]:
             first, last, step = span_of(field, item)
             if step > max(last - first, 1):
                 found.append((field.name, item, first))
-    return found
+    return tuple(found)
 
 
 def _expanded(nickname: str) -> str:

@@ -74,7 +74,7 @@ class CeleryRules:
 
     def granted(self, grants: Grants) -> "CeleryRules":
         """Return the rules for a small app with these grants."""
-        return replace(self, grants=grants)
+        return self if grants is self.grants else replace(self, grants=grants)
 
     def allows(self, task: str) -> bool:
         """Return whether a task of that name may be sent; no pattern allows one of ours."""

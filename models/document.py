@@ -83,6 +83,8 @@ def _given(model: type[Document], raw: Mapping[str, Any]) -> dict[str, Any]:
 
     A validator of the key would get None in place of its value.
     """
+    if None not in raw.values():
+        return dict(raw)
     fields = model.model_fields.items()
     optional = {one.alias or name for name, one in fields if not one.is_required()}
     return {key: value for key, value in raw.items() if value is not None or key not in optional}

@@ -292,6 +292,8 @@ def unknown_keys(model: type[BaseModel], raw: Mapping[str, object]) -> list[Init
 
 def null_values(model: type[BaseModel], raw: Mapping[str, object]) -> list[InitErrorDetails]:
     """Return a fault for each known key whose value is null."""
+    if None not in raw.values():
+        return []
     needed = {one.alias or name for name, one in model.model_fields.items() if one.is_required()}
     remedy = "null is not allowed here; leave the key out or write one"
     return [

@@ -100,8 +100,17 @@ def insert_all(
         columns = {**{column.name: column for column in source.c}, **common, **same}
         insert = postgresql.insert(table).from_select(list(columns), sa.select(*columns.values()))
         return list(connection.execute(insert.on_conflict_do_nothing().returning(key)).scalars())
-    statement = sqlite.insert(table).on_conflict_do_nothing().values(**same).returning(key)
+    once = {name: _converted(value, connection.dialect) for name, value in same.items()}
+    statement = sqlite.insert(table).on_conflict_do_nothing().values(**once).returning(key)
     return list(connection.execute(statement, list(rows)).scalars())
+
+
+def _converted(value: sa.ColumnElement[Any], dialect: Dialect) -> sa.ColumnElement[Any]:
+    """Return a bound value in the form that the driver takes: each row would convert it again."""
+    if not isinstance(value, sa.BindParameter):
+        return value
+    convert = value.type.dialect_impl(dialect).bind_processor(dialect)
+    return value if convert is None else sa.literal(convert(value.value))
 
 
 def _common(table: sa.Table, rows: Sequence[Mapping[str, Any]]) -> dict[str, sa.ColumnElement[Any]]:

@@ -138,8 +138,16 @@ app_documents = sa.Table(
     _states("kind", ["design", "permissions"]),
 )
 
-# A superset of those with the step `refresh`: the word may stand anywhere in the document.
-REFRESHING = """document LIKE '%"refresh"%' AND deleted_at IS NULL"""
+
+def naming(key: str) -> str:
+    """Return the condition of actions with a key, as the partial indexes have it.
+
+    It admits others too: the word may stand anywhere in the document.
+    """
+    return f"""document LIKE '%"{key}"%' AND deleted_at IS NULL"""
+
+
+REFRESHING = naming("refresh")
 
 actions = sa.Table(
     "actions",
@@ -168,6 +176,9 @@ actions = sa.Table(
     _partial("actions_counted", "small_app_id", "active", where="deleted_at IS NULL"),
     _partial("actions_with_priority", "active", where="priority <> 0 AND deleted_at IS NULL"),
     _partial("actions_refreshing", "small_app_id", where=REFRESHING),
+    _partial("actions_with_command", "small_app_id", where=naming("command")),
+    _partial("actions_with_calendar", "small_app_id", where=naming("calendar")),
+    _partial("actions_with_execsum", "small_app_id", where=naming("send_execsum")),
     sa.Index("actions_owned", "owner"),
     _partial("actions_on_events", "small_app_id", "event", where="event IS NOT NULL"),
     sa.Index("actions_look_back", "look_back_s"),

@@ -99,11 +99,16 @@ def parse_line(value: object, *, most: int = LONGEST_NAME) -> str:
         raise ValueError("is empty; write a name")
     if len(value) > most:
         raise ValueError(f"is too long ({len(value)} characters); write at most {most}")
-    if any(unicodedata.category(char) in CONTROLS for char in value):
+    if _holds_controls(value):
         raise ValueError("holds a control character, a line break or an invisible one; remove it")
     if value != value.strip():
         raise ValueError(f'has spaces around it; write "{value.strip()}"')
     return value
+
+
+def _holds_controls(text: str) -> bool:
+    # A printable text holds none, and most texts are printable.
+    return not text.isprintable() and any(unicodedata.category(one) in CONTROLS for one in text)
 
 
 def parse_list(value: object) -> Sequence[object]:

@@ -160,23 +160,22 @@ def list_operations(
     *,
     all_apps: bool = False,
 ) -> Operations:
-    """Return the newest operations of a small app, or of all, in some states or any.
+    """Return the operations recorded last of a small app, or of all, in some states or any.
 
-    With `since`, an instant or a duration back from now, only those of occurrences from then on.
+    The last occurrence comes first; those of one action are chosen by their occurrences too. With
+    `since`, an instant or a duration back from now, only those of occurrences from then on.
     """
     check_all_apps(installation, all_apps)
     app = installation.small_app
     with reading(installation.engine) as connection:
-        uid = find(connection, installation, action)["uid"] if action else None
         begin = None if since is None else _beginning(connection, since, app.zone)
-        rows = operations.recent(
-            connection,
-            limit,
-            small_app_id=None if all_apps else app.id,
-            uid=uid,
-            states=states,
-            since=begin,
-        )
+        if action:
+            uid = find(connection, installation, action)["uid"]
+            rows = operations.recent(connection, limit, uid=uid, states=states, since=begin)
+        else:
+            apps = [one.id for one in small_apps.listed(connection)] if all_apps else [app.id]
+            wanted = pages.Wanted(apps, states=states, occurred_since=begin)
+            rows = pages.newest(connection, wanted, limit)
     return Operations(readable(rows))
 
 

@@ -42,10 +42,11 @@ def action_warnings(
     if watched:
         there = store.names_among(connection, app.id, watched)
         known = replace(known, actions=there | {model.name for model in models})
-    return [
-        tuple(warnings_of(model, replace(known, kept_recipients=_kept(model, keeps))))
-        for model in models
-    ]
+    found: dict[tuple[int, ...], tuple[str, ...]] = {}
+    for model in models:
+        if (parts := _parts(model)) not in found:
+            found[parts] = tuple(warnings_of(model, _knowing(known, _kept(model, keeps))))
+    return [found[_parts(model)] for model in models]
 
 
 def app_warnings(installation: Installation, model: SmallAppModel) -> tuple[str, ...]:
@@ -56,6 +57,15 @@ def app_warnings(installation: Installation, model: SmallAppModel) -> tuple[str,
     found = warnings_of_domains(model.domains, known, registered_readers())
     broken = [f"step module {name} cannot be imported: {why}" for name, why in failed.items()]
     return (*found, *broken)
+
+
+def _parts(model: ScheduledActionModel) -> tuple[int, ...]:
+    """Return the identities of what warnings are about: documents that are alike share it."""
+    return (id(model.operations), id(model.when), id(model.recipients), id(model.policy))
+
+
+def _knowing(known: KnownNames, kept: int | None) -> KnownNames:
+    return known if kept is None else replace(known, kept_recipients=kept)
 
 
 def _kept(model: ScheduledActionModel, keeps: Keeps) -> int | None:

@@ -87,9 +87,11 @@ def parse_action(document: object, context: ParseContext) -> ScheduledActionMode
     if _is_app(document):
         raise InvalidAction([Problem(ROOT, None, FOR_AN_APP)])
     action, problems = read_document(ScheduledActionModel, document, _strict(context))
-    for name, spec in context.steps.items():
-        if spec.hand_over is not None and context.celery is not None:
-            problems += refusals(document, context.celery.granted(context.grants), name)
+    if context.celery is not None:
+        rules = context.celery.granted(context.grants)
+        handing_over = (name for name, spec in context.steps.items() if spec.hand_over is not None)
+        for name in handing_over:
+            problems += refusals(document, rules, name)
     if action is not None:
         queue = action.policy.queue
         problems += problems_of_steps(action.operations, queue, context.grants, context.commands)

@@ -6,16 +6,17 @@ operation.
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from functools import cache
 from zoneinfo import ZoneInfo
 
 from dateutil.parser import isoparse
+from pydantic import BaseModel
 
 from cron import oversized_steps
 from cron.rule import normalised
 from models.action import ScheduledActionModel
-from models.action.plan import CronTrigger
 from models.action.recipients import EVERYBODY, RecipientFilterModel
-from models.action.rules import DueDateModel
+from models.action.rules import CronModel, DueDateModel
 from models.action.when import WhenModel
 from models.events import EVENTS, NOTHING, EventRule
 from models.problems import few_compared, nearest
@@ -23,6 +24,7 @@ from models.values import NameOf, has_offset
 
 # Keys of the policy that have no effect on event actions.
 FOR_CLOCKS = {"catch_up", "overlap", "max_waiting"}
+NOT_WRITTEN = RecipientFilterModel()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +66,14 @@ def warnings_of(action: ScheduledActionModel, known: KnownNames) -> list[str]:
 
 def _either_day(when: WhenModel) -> Iterator[str]:
     """Yield warnings about rules that mean "or" in cron and "and" in celery beat."""
-    for trigger in when.triggers(None):
-        if not isinstance(trigger, CronTrigger):
+    for rule in when.rules:
+        if not isinstance(rule, CronModel):
             continue
-        _, _, day, _, weekday = normalised(trigger.rule).split(" ")
+        text = normalised(rule.cron_rule)
+        _, _, day, _, weekday = text.split(" ")
         if not day.startswith("*") and not weekday.startswith("*"):
             yield (
-                f'when.cron_rule "{trigger.rule}": runs when either the day of month ({day}) or '
+                f'when.cron_rule "{text}": runs when either the day of month ({day}) or '
                 f"the day of week ({weekday}) matches, as in cron; celery beat requires both. "
                 "Write * for one of them, or check the other in the step"
             )
@@ -137,13 +140,22 @@ def _unknown_names(action: ScheduledActionModel, known: KnownNames) -> Iterator[
 def _named(action: ScheduledActionModel) -> Iterator[tuple[str, NameOf, list[str]]]:
     """Yield the names in the steps' parameters, with their path and kind."""
     for step in action.operations.steps:
-        fields = {} if step.spec is None else step.spec.parameters.model_fields
-        for key, field in fields.items():
-            for kind in (one for one in field.metadata if isinstance(one, NameOf)):
-                value = step.parameters.get(key)
-                names = [value] if kind.is_one else value
-                if isinstance(names, list):
-                    yield f"operations.{step.name}.{key}", kind, names
+        for key, kind in () if step.spec is None else _naming(step.spec.parameters):
+            value = step.parameters.get(key)
+            names = [value] if kind.is_one else value
+            if isinstance(names, list):
+                yield f"operations.{step.name}.{key}", kind, names
+
+
+@cache
+def _naming(parameters: type[BaseModel]) -> tuple[tuple[str, NameOf], ...]:
+    """Return the parameters that hold names, each with the kind of these."""
+    return tuple(
+        (key, kind)
+        for key, field in parameters.model_fields.items()
+        for kind in field.metadata
+        if isinstance(kind, NameOf)
+    )
 
 
 def _no_recipients(action: ScheduledActionModel, known: KnownNames) -> Iterator[str]:
@@ -162,7 +174,7 @@ def _flags_hint(recipients: RecipientFilterModel) -> str:
 
 def _left_out(action: ScheduledActionModel) -> Iterator[str]:
     """Yield warnings about flags that leave out the users for whom the action seems to be."""
-    recipients = action.recipients or RecipientFilterModel()
+    recipients = action.recipients or NOT_WRITTEN
     templates = (names for _, kind, names in _named(action) if kind.kind == "templates")
     template = " ".join(name for names in templates for name in names).casefold()
     if "inactivated" in template and not recipients.keeps_inactivated:

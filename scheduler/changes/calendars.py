@@ -20,6 +20,7 @@ from models.store.actions import cursors
 from models.store.operations import outbox
 from models.stored import document_in
 from models.tables import actions as action_table
+from models.tables import naming
 from scheduler.changes.revisions import decide_until, not_ahead, restart, settle
 from scheduler.changes.validation import ChangeContext
 from scheduler.record import Recorded
@@ -36,7 +37,8 @@ def replan(
     due. Raises InvalidDocument if an action names a calendar that is gone.
     """
     recorded = Recorded()
-    rows = cursors.lock_all(connection, _naming_calendars(connection, app.id))
+    uids = _naming_calendars(connection, app.id)
+    rows = cursors.lock_all(connection, uids) if uids else []
     now = read_clock(connection)
     problems = [problem for row in rows for problem in _gone(row, calendars)]
     if problems:
@@ -48,10 +50,9 @@ def replan(
 
 
 def _naming_calendars(connection: sa.Connection, small_app_id: int) -> Sequence[UUID]:
+    # As it is written, for the index actions_with_calendar.
     found = sa.select(action_table.c.uid).where(
-        action_table.c.small_app_id == small_app_id,
-        action_table.c.deleted_at.is_(None),
-        action_table.c.document.contains('"calendar"'),
+        action_table.c.small_app_id == small_app_id, sa.text(naming("calendar"))
     )
     return connection.execute(found.order_by(action_table.c.uid)).scalars().all()
 

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from minutehand.grants import EVERYTHING, Grants
 from minutehand.steps import SmallApp, Steps
-from models.action import ParseContext
+from models.action import DUE_DATE, ParseContext
 from models.action.plan import DueDateTrigger, Plan
 from models.action.policy import kept_too_short
 from models.celery_task import NO_TASKS, CeleryRules
@@ -18,7 +18,8 @@ from models.errors import InvalidAction, Outdated, Problem
 from models.json_text import read_json
 from models.parsing import DEFAULT_TICK
 from models.store import actions
-from scheduler.changes.revisions import Revision, revision_of
+from scheduler.changes.alike import AlikeDocuments
+from scheduler.changes.revisions import Revision
 
 # A cursor with its action, as `models.store.actions.cursors` returns it.
 Stored = sa.Row[Any]
@@ -71,10 +72,11 @@ def revisions_of(
     """Return the revisions of documents; raises InvalidAction with all problems of all."""
     problems: list[Problem] = []
     revisions = []
+    alike = AlikeDocuments(author.name)
     seen: dict[object, int] = {}
     for number, (document, context) in enumerate(zip(documents, contexts, strict=True)):
         try:
-            revision = revision_of(document, context, author.name)
+            revision = alike.revision_of(document, context)
             first = seen.setdefault(revision.columns["name"], number)
             if first != number:
                 remedy = f"is already in document [{first}]; give each its own name"
@@ -129,9 +131,14 @@ def context_of(
 
 
 def _previous(connection: sa.Connection, row: Stored) -> Mapping[str, object] | None:
-    """Return the edited document; for a quarantined action, its last revision's."""
+    """Return the edited document, if it has a due date.
+
+    Of a quarantined action it is the last revision's.
+    """
     if row.set_aside is not None:
         return actions.revision_document(connection, row.action_uid, row.revision)
+    if DUE_DATE not in row.document:
+        return None
     try:
         document = read_json(row.document)
     except ValueError:

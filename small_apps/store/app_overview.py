@@ -16,6 +16,7 @@ from models.tables import (
     app_documents,
     domains,
     groups,
+    naming,
     operations,
     small_apps,
     snapshots,
@@ -90,8 +91,8 @@ def action_with(connection: sa.Connection, small_app_id: int, step: str) -> sa.R
     query = (
         sa.select(actions.c.uid, actions.c.name, actions.c.document, action_state.c.checkpoint)
         .outerjoin(action_state, action_state.c.action_uid == actions.c.uid)
-        .where(actions.c.small_app_id == small_app_id, actions.c.deleted_at.is_(None))
-        .where(actions.c.document.contains(f'"{step}"'))
+        # As it is written, for the index of such actions.
+        .where(actions.c.small_app_id == small_app_id, sa.text(naming(step)))
         .order_by(actions.c.active.desc(), actions.c.name)
     )
     for row in connection.execute(query).mappings():

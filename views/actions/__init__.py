@@ -12,6 +12,7 @@ from models.action.health import Health, health_of
 from models.action.plan import Broken, Plan, hooks_of
 from models.sql import read_clock
 from models.store import actions, operations
+from models.store.actions.status import perhaps_unhealthy
 from models.store.operations import backfills
 from runtime.database import reading
 from scheduler.events.preview import next_due
@@ -175,7 +176,11 @@ def list_actions(
     alert = installation.settings.alert
     with reading(installation.engine) as connection:
         app_id = None if all_apps else installation.small_app.id
-        rows = actions.listed(connection, app_id, alert.overdue)
+        rows = (
+            perhaps_unhealthy(connection, alert.overdue, app_id)
+            if unhealthy
+            else actions.listed(connection, app_id, alert.overdue)
+        )
         now = read_clock(connection)
         names = {app.id: app.name for app in small_apps.listed(connection)}
     shown = [

@@ -13,7 +13,7 @@ from models.celery_task import CeleryRules, refusals
 from models.commands import SETTING
 from models.errors import InvalidAction, Problem
 from models.stored import document_in
-from models.tables import actions, small_apps
+from models.tables import actions, naming, small_apps
 from runtime.config import Settings
 from small_apps.steps.command import STEP as COMMAND
 from tasks.built_in import built_in_steps
@@ -41,7 +41,14 @@ def check_allowed(connection: sa.Connection, settings: Settings) -> Iterator[Fin
             yield fault("grants", f"{names[0]}{more}", remedy)
 
 
-# Only what may name a program, or is of a small app that may not reach everything.
+# As it is written, for the index actions_with_command.
+_MAY_NAME_A_PROGRAM = sa.select(actions.c.uid).where(sa.text(naming(COMMAND))).correlate(None)
+_OF_A_LIMITED_APP = (
+    sa.select(actions.c.uid)
+    .join(small_apps, small_apps.c.id == actions.c.small_app_id)
+    .where(small_apps.c.grants.is_not(None))
+    .correlate(None)
+)
 _NAMED = (
     sa.select(
         actions.c.name,
@@ -51,12 +58,7 @@ _NAMED = (
     )
     .join(small_apps, small_apps.c.id == actions.c.small_app_id)
     .where(actions.c.active, actions.c.deleted_at.is_(None))
-    .where(
-        sa.or_(
-            actions.c.document.contains(f'"{COMMAND}"'),
-            small_apps.c.grants.is_not(None),
-        )
-    )
+    .where(actions.c.uid.in_(sa.union_all(_MAY_NAME_A_PROGRAM, _OF_A_LIMITED_APP)))
     .order_by(small_apps.c.name, actions.c.name)
     .limit(MOST_ACTIONS)
 )

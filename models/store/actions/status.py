@@ -68,10 +68,17 @@ def with_status(
     return {row["uid"]: row for row in dicts(connection, query)}
 
 
-def perhaps_unhealthy(connection: sa.Connection, overdue: timedelta) -> list[dict[str, Any]]:
-    """Return every action that may be unhealthy, with its status: `health_of` decides."""
+def perhaps_unhealthy(
+    connection: sa.Connection, overdue: timedelta, small_app_id: int | None = None
+) -> list[dict[str, Any]]:
+    """Return each action of a small app, or of all, that may be unhealthy, with its status.
+
+    They are in the order of their names; `health_of` decides.
+    """
     query = listing(overdue).where(actions.c.deleted_at.is_(None), may_be_unhealthy(overdue))
-    return dicts(connection, query)
+    if small_app_id is not None:
+        query = query.where(actions.c.small_app_id == small_app_id)
+    return dicts(connection, query.order_by(actions.c.name))
 
 
 def may_be_unhealthy(overdue: timedelta) -> sa.ColumnElement[bool]:

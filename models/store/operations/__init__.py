@@ -170,20 +170,16 @@ def recent(
     connection: sa.Connection,
     limit: int,
     *,
-    small_app_id: int | None = None,
-    uid: UUID | None = None,
+    uid: UUID,
     states: Collection[str] = (),
     since: datetime | None = None,
 ) -> list[dict[str, Any]]:
-    """Return the newest operations first, of one small app or action, in some states or all.
+    """Return the newest operations of an action first, in some states or all.
 
     With `since`, only those of occurrences at or after it.
     """
-    query = with_names().order_by(operations.c.occurrence_at.desc(), operations.c.id)
-    if small_app_id is not None:
-        query = query.where(operations.c.small_app_id == small_app_id)
-    if uid is not None:
-        query = query.where(operations.c.action_uid == uid)
+    newest = (operations.c.occurrence_at.desc(), operations.c.id)
+    query = with_names().where(operations.c.action_uid == uid).order_by(*newest)
     if states:
         query = query.where(in_states(states))
     if since is not None:

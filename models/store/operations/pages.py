@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -12,13 +12,19 @@ from models.sql import is_among
 from models.store.operations import by_ids, in_states, with_names
 from models.tables import actions, operations
 
+# The parts of a statement: SQLite takes at most 500, and each takes time to plan.
+APPS_AT_ONCE = 100
+# A manual run's occurrence is a whole second, which may begin after its record.
+RECORDED_BEFORE = timedelta(minutes=1)
+NEVER = datetime.min.replace(tzinfo=UTC)
+
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """Which operations of some small apps to list; an empty field admits all.
 
     Each of `words` is in the name of the action. Recorded in [since, until); `after` is the id of
-    the last operation of the page before.
+    the last operation of the page before. Of occurrences from `occurred_since` on.
     """
 
     small_app_ids: Sequence[int]
@@ -29,6 +35,7 @@ class Wanted:
     since: datetime | None = None
     until: datetime | None = None
     after: UUID | None = None
+    occurred_since: datetime | None = None
 
 
 def page(connection: sa.Connection, wanted: Wanted, limit: int) -> list[dict[str, Any]]:
@@ -41,23 +48,44 @@ def page(connection: sa.Connection, wanted: Wanted, limit: int) -> list[dict[str
     return [dict(row._mapping) for row in connection.execute(ordered)]
 
 
+def newest(connection: sa.Connection, wanted: Wanted, limit: int) -> list[dict[str, Any]]:
+    """Return the operations of a page, the last occurrence first, then by id."""
+    by_id = sorted(page(connection, wanted, limit), key=lambda row: str(row["id"]))
+    return sorted(by_id, key=lambda row: row["occurrence_at"] or NEVER, reverse=True)
+
+
 def _of_several(connection: sa.Connection, wanted: Wanted, limit: int) -> list[dict[str, Any]]:
     """Return a page of several apps: each one's part is read by its index, then they are merged."""
-    if not wanted.small_app_ids:
-        return []
+    apps = wanted.small_app_ids
+    places = [
+        place
+        for first in range(0, len(apps), APPS_AT_ONCE)
+        for place in _places(connection, wanted, apps[first : first + APPS_AT_ONCE], limit)
+    ]
+    # Those of each statement are in order already; a second sort keeps the order of the ids.
+    ordered = sorted(places, key=lambda place: place.recorded_at or NEVER, reverse=True)
+    ids = [place.id for place in ordered[:limit] if isinstance(place.id, UUID)]
+    found = {row["id"]: row for row in by_ids(connection, ids)}
+    return [found[id] for id in ids if id in found]
+
+
+def _places(
+    connection: sa.Connection, wanted: Wanted, small_app_ids: Sequence[int], limit: int
+) -> Sequence[Any]:
+    """Return id and instant of up to `limit` operations of these apps, the last recorded first."""
     at, id = operations.c.recorded_at, operations.c.id
     parts = [
         _wanted(sa.select(id, at), connection, wanted, app_id)
         .order_by(at.desc(), id)
         .limit(limit)
         .subquery(f"of_{app_id}")
-        for app_id in wanted.small_app_ids
+        for app_id in small_app_ids
     ]
     both = sa.union_all(*(sa.select(part) for part in parts)).subquery("both")
-    newest = sa.select(both.c.id).order_by(both.c.recorded_at.desc(), both.c.id).limit(limit)
-    ids = [one for one in connection.execute(newest).scalars() if isinstance(one, UUID)]
-    found = {row["id"]: row for row in by_ids(connection, ids)}
-    return [found[id] for id in ids if id in found]
+    ordered = sa.select(both.c.id, both.c.recorded_at).order_by(
+        both.c.recorded_at.desc(), both.c.id
+    )
+    return connection.execute(ordered.limit(limit)).all()
 
 
 def _wanted(
@@ -75,13 +103,23 @@ def _wanted(
         query = query.where(in_states(wanted.states))
     if wanted.causes:
         query = query.where(operations.c.cause.in_(wanted.causes))
+    query = _in_time(query, wanted)
+    if wanted.after is not None:
+        last = _recorded_at(connection, wanted.small_app_ids, wanted.after)
+        query = query.where((at < last) | ((at == last) & (id > wanted.after)))
+    return query
+
+
+def _in_time(query: sa.Select[Any], wanted: Wanted) -> sa.Select[Any]:
+    at = operations.c.recorded_at
     if wanted.since is not None:
         query = query.where(at >= wanted.since)
     if wanted.until is not None:
         query = query.where(at < wanted.until)
-    if wanted.after is not None:
-        last = _recorded_at(connection, wanted.small_app_ids, wanted.after)
-        query = query.where((at < last) | ((at == last) & (id > wanted.after)))
+    if wanted.occurred_since is not None:
+        query = query.where(operations.c.occurrence_at >= wanted.occurred_since)
+        # Nothing is recorded before it is due: what is older is not read.
+        query = query.where(at >= wanted.occurred_since - RECORDED_BEFORE)
     return query
 
 

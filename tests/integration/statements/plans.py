@@ -12,12 +12,15 @@ import sqlalchemy as sa
 from sqlalchemy import event
 
 BIG = {"actions", "action_cursor", "operations", "revisions", "attempts", "holder", "notices"}
-# Partial indexes hold what is not ended or not sent, or the few actions on events or quarantined:
-# reading one whole is reading what is due, or shown.
+# Partial indexes hold what is not ended or not sent, or the few actions on events, quarantined, or
+# with some key: reading one whole is reading what is due, or shown.
 PARTIAL = {
     "actions_on_events",
     "actions_refreshing",
     "actions_set_aside",
+    "actions_with_calendar",
+    "actions_with_command",
+    "actions_with_execsum",
     "operations_to_send",
     "operations_waiting_turn",
     "operations_with_turn",

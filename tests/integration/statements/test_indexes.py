@@ -5,6 +5,7 @@ parameters and the one for all parameters are asked.
 """
 
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -15,7 +16,7 @@ from benchmarks.filling import analyze, bulk_insert, instant
 from models.fingerprint import operation_id
 from models.operation import OperationState
 from models.sql import read_clock
-from models.store import actions, clock_steps, notices, operations, overview, ticks
+from models.store import actions, clock_steps, notices, overview, ticks
 from models.store.actions import cursors, search
 from models.store.matters import matters_of
 from models.store.notices import overdue
@@ -26,20 +27,22 @@ from models.store.operations.finish import Ending, end
 from models.store.operations.outbox import Message
 from models.store.scope import WHOLE_INSTALLATION
 from models.tables import action_cursor
+from runtime.config import load_settings
 from runtime.database import reading
 from runtime.sections import AlertSettings
-from scheduler.changes import change
+from scheduler.changes import calendars, change
 from scheduler.changes.change import Changed
 from scheduler.dispatch import dispatch_ready
 from scheduler.on_demand import backfill, cancel, restart
 from scheduler.on_demand.backfill_range import Wanted
 from scheduler.sweep import Sweeper
 from scheduler.tick import tick
-from small_apps.store import app_overview, app_status
+from small_apps.store import app_overview, app_status, small_apps
 from tasks import backfill as filling
 from tests.factories import STEPS, author, make_action, make_operation, update_operation
 from tests.integration.statements.conftest import ACTIONS, MINUTE, STALE, WAITING, Filled
 from tests.integration.statements.plans import PARTIAL, Statements
+from views.doctor.allowed import check_allowed
 
 LEASE = timedelta(hours=1)
 # One in a thousand actions, as 1,000 in a million. PostgreSQL reads all cursors where a batch has
@@ -397,6 +400,38 @@ def test_a_small_app_counts_its_actions_and_finds_those_that_refresh(
         assert "actions_refreshing" in statements.indexes()
 
 
+def test_documents_that_name_a_program_a_calendar_or_a_summary_are_found(
+    filled: Filled, statements: Statements, tmp_path: Path
+) -> None:
+    settings = load_settings(tmp_path, {})
+    with reading(filled.engine) as connection:
+        app = small_apps.get(connection, "default")
+
+    with statements.captured(), filled.engine.begin() as connection:
+        summary = app_overview.action_with(connection, app.id, "send_execsum")
+        calendars.replan(connection, app, {}, "tests", STEPS)
+    scans = [one for one in statements.scans() if one.startswith("actions ")]
+    # It reads the actions of small apps with grants as well.
+    with statements.captured(), reading(filled.engine) as connection:
+        findings = list(check_allowed(connection, settings))
+
+    assert (summary, findings, scans) == (None, [], [])
+    if filled.engine.dialect.name == "postgresql":
+        searches = {"actions_with_command", "actions_with_calendar", "actions_with_execsum"}
+        assert searches <= statements.indexes()
+
+
+def test_the_newest_operations_are_read_by_when_they_were_recorded(
+    filled: Filled, statements: Statements
+) -> None:
+    with statements.captured(), reading(filled.engine) as connection:
+        found = pages.newest(connection, pages.Wanted([1]), 20)
+        pages.newest(connection, pages.Wanted([1], occurred_since=filled.now - MINUTE), 20)
+
+    assert len(found) == 20
+    assert_indexed(statements, "operations_recent")
+
+
 def test_a_page_of_runs_in_a_rare_state_reads_no_history(
     filled: Filled, statements: Statements
 ) -> None:
@@ -405,7 +440,7 @@ def test_a_page_of_runs_in_a_rare_state_reads_no_history(
 
     with statements.captured(), reading(filled.engine) as connection:
         pages.page(connection, pages.Wanted([1], states=["failed"]), 50)
-        operations.recent(connection, 50, small_app_id=1, states=["failed", "missed"])
+        pages.newest(connection, pages.Wanted([1], states=["failed", "missed"]), 50)
 
     # What other tests left here may make the newest operations cheaper for one of the two.
     assert "operations_troubled" in statements.indexes()
