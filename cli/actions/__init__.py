@@ -15,6 +15,7 @@ from cli.render import print_lines, progress, show, text_of
 from cli.tree import group
 from cli.watching import Watch, show_asked
 from models.errors import InvalidDocument, Refused
+from models.values import counted
 from views import actions
 
 if TYPE_CHECKING:
@@ -105,15 +106,15 @@ def _agree_to_prune(context: typer.Context, plan: "ChangePlan", *, is_sure: bool
     """Show what would be deleted and ask; raises Refused without a terminal, Abort for a no."""
     if is_sure or not plan.pruned:
         return
+    many = counted(len(plan.pruned), "action")
     if not sys.stdin.isatty():
         names = ", ".join(one.name for one in plan.pruned[:FEW])
         raise Refused(
-            f"--prune would delete {len(plan.pruned)} actions ({names}); see --dry-run, and write"
-            " --yes to delete them"
+            f"--prune would delete {many} ({names}); see --dry-run, and write --yes to delete them"
         )
     if not of(context).as_json:
         print_lines(text_of(plan))
-    typer.confirm(f"delete {len(plan.pruned)} actions?", abort=True, err=True)
+    typer.confirm(f"delete {many}?", abort=True, err=True)
 
 
 @commands.command("edit")

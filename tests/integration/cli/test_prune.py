@@ -105,7 +105,7 @@ def test_what_the_files_no_longer_name_is_deleted(call: Call, fill: Fill, write:
     assert gone["name"] == "b"
     assert f"would delete b ({gone['uid']})" in told
     assert refused.code == 2
-    assert "--prune would delete 1 actions (b); see --dry-run, and write --yes" in refused.err
+    assert "--prune would delete 1 action (b); see --dry-run, and write --yes" in refused.err
     assert [(one["uid"], one["revision"]) for one in unchanged] == [
         (one["uid"], one["revision"]) for one in before
     ]
@@ -143,5 +143,5 @@ def test_on_a_terminal_it_asks(
     asked = on_terminal(answer, "action", "apply", folder, "--prune")
 
     assert "would delete b (" in asked.out
-    assert "delete 1 actions?" in asked.err
+    assert "delete 1 action?" in asked.err
     assert list(owners(call)) == left
