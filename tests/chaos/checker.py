@@ -20,6 +20,8 @@ ENDED = {"success", "partial", "failed", "cancelled", "skipped", "dropped", "mis
 SAYS_WHY = {"cancelled", "skipped", "dropped", "missed", "failed"}
 WAITING_OVERLAPS = {"queue", "replace"}
 MOST_LOSSES = 4
+# The step of the action that every small app gets: it writes nothing to the log of the steps.
+MAINTENANCE = "maintenance"
 # The log has times of the steps' machine, the tables those of the database's clock.
 SLACK = timedelta(milliseconds=100)
 SECOND = timedelta(seconds=1)
@@ -203,7 +205,9 @@ def success_means_that_all_steps_ended(history: History) -> Iterator[str]:
         if not attempts or attempts[-1]["state"] != row["state"]:
             yield f"operation {id}: {row['state']}, unlike its last attempt"
         wanted = {
-            name for name, what in history.document(row)["operations"].items() if is_true(what)
+            name
+            for name, what in history.document(row)["operations"].items()
+            if name != MAINTENANCE and is_true(what)
         }
         ended = {
             line["step"]

@@ -154,6 +154,9 @@ class Editor:
         with self.installation.engine.begin() as connection:
             connection.execute(broken)
             at, revision = connection.execute(edited).one()
+            if at is None:
+                # It is quarantined with this very text: that is no edit.
+                return
             # Recorded before the commit: a commit with a lost answer may have happened.
             self.journal.note("broken", action=str(uid), at=at.timestamp(), revision=revision)
 
