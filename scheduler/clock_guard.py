@@ -31,11 +31,18 @@ def look(engine: sa.Engine, at: datetime | None, sweeper: Sweeper) -> tuple[Foun
         # value with another daemon's ticks and conclude that the clock was set back.
         found = ticks.look(connection, at, *spans)
         now = found.now
-        if found.last_now is not None and _set_right(connection, found.last_now, now):
-            set_back_s = max(0.0, (found.last_now - now).total_seconds())
-            found = ticks.look(connection, now, *spans)
+        if found.last_now is not None and _jumped(found.last_now, now):
+            # Another daemon that sees the same jump waits here, and then finds it corrected.
+            last_now = ticks.hold_last_now(connection)
+            if last_now is not None and _set_right(connection, last_now, now):
+                set_back_s = max(0.0, (last_now - now).total_seconds())
+                found = ticks.look(connection, now, *spans)
         ticks.set_fact(connection, ticks.LAST_NOW, now.isoformat())
     return found, set_back_s
+
+
+def _jumped(last_now: datetime, now: datetime) -> bool:
+    return not last_now <= now <= last_now + CLOCK_WAS_WRONG
 
 
 def _set_right(connection: sa.Connection, last_now: datetime, now: datetime) -> bool:

@@ -141,3 +141,12 @@ def make_many(engine: sa.Engine, count: int, **changes: Any) -> list[UUID]:
             revisions[uid] = dict(revision_of(document, context, "tests").columns)
         assert actions.insert(connection, DEFAULT_APP.id, revisions, now)
         return list(revisions)
+
+
+def waits_for_lock(engine: sa.Engine) -> bool:
+    """Return whether a transaction waits for another; on SQLite, writers always do."""
+    if engine.dialect.name == "sqlite":
+        return True
+    with reading(engine) as connection:
+        query = sa.text("SELECT count(*) FROM pg_locks WHERE NOT granted")
+        return bool(connection.execute(query).scalar_one())

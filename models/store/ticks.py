@@ -131,6 +131,12 @@ def look(
     return Found(now, instant_in(last_now), bool(has_due), any(to_sweep), event_app is not None)
 
 
+def hold_last_now(connection: sa.Connection) -> datetime | None:
+    """Return the last tick's `now`; until this transaction ends, no other tick changes it."""
+    query = sa.select(installation.c.value).where(installation.c.key == LAST_NOW)
+    return instant_in(connection.execute(query.with_for_update()).scalar_one_or_none())
+
+
 def last(connection: sa.Connection) -> dict[str, Any] | None:
     """Return the last stored tick report, None before the first.
 

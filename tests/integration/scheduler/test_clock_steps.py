@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -14,15 +15,26 @@ from broker.app import configure
 from models.fingerprint import operation_id
 from models.store import ticks
 from models.tables import actions, installation, missed_spans
+from runtime.clock import wait_for
 from runtime.config import Settings
 from runtime.database import make_engine, reading
 from scheduler.changes import change
 from scheduler.changes.change import Changed
+from scheduler.clock_guard import look
 from scheduler.explain import explain
 from scheduler.occurrence import occurrences_between
 from scheduler.sweep import Sweeper
 from scheduler.tick import TickReport, tick
-from tests.factories import STEPS, author, cursor_of, make_action, make_document, rows_of, spans_of
+from tests.factories import (
+    STEPS,
+    author,
+    cursor_of,
+    make_action,
+    make_document,
+    rows_of,
+    spans_of,
+    waits_for_lock,
+)
 from tests.virtual_clock import VirtualClock
 
 SEVEN = datetime(2027, 1, 4, 7, 0, tzinfo=UTC)
@@ -97,6 +109,25 @@ def test_a_due_date_between_now_and_what_is_decided_already_is_not_lost(
 
     assert due_at in due_of(engine, action)
     assert len(rows_of(engine, action)) == len({row["id"] for row in rows_of(engine, action)})
+
+
+def test_of_two_daemons_that_see_one_jump_one_sets_the_clock_right(
+    engine: sa.Engine, clock: VirtualClock
+) -> None:
+    make_action(engine, when=EVERY_MINUTE)
+    run_tick(engine, clock, SEVEN + HOUR)
+    clock.set(SEVEN + HOUR / 2)
+    found: list[float] = []
+    other = Thread(target=lambda: found.append(look(engine, None, Sweeper(LEASE))[1]))
+
+    with engine.begin() as connection:
+        # The first has set it right, and not committed yet.
+        ticks.set_fact(connection, ticks.LAST_NOW, clock.now.isoformat())
+        other.start()
+        assert wait_for(lambda: waits_for_lock(engine), 20)
+    other.join()
+
+    assert found == [0.0]
 
 
 def test_a_paused_action_is_not_filed_again(engine: sa.Engine, clock: VirtualClock) -> None:

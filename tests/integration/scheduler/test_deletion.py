@@ -40,6 +40,7 @@ from tests.factories import (
     make_many,
     make_operation,
     row_of,
+    waits_for_lock,
 )
 
 
@@ -156,15 +157,6 @@ def make_backfill(engine: sa.Engine, uid: UUID) -> UUID:
         row = {"id": id, "small_app_id": 1, "action_uid": uid, "mode": "missing", "actor": "tests"}
         backfills.insert(connection, row | ends | {"pace": None})
     return id
-
-
-def waits_for_lock(engine: sa.Engine) -> bool:
-    """Return whether a transaction waits for another; on SQLite, writers always do."""
-    if engine.dialect.name == "sqlite":
-        return True
-    with reading(engine) as connection:
-        query = sa.text("SELECT count(*) FROM pg_locks WHERE NOT granted")
-        return bool(connection.execute(query).scalar_one())
 
 
 def test_a_small_app_goes_with_all_its_actions_some_at_a_time(
