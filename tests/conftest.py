@@ -21,7 +21,7 @@ from runtime.database import make_engine
 from runtime.scratch import use_scratch
 from tests.compiled import share_compiled
 from tests.legal_moves import hold_to_legal_moves
-from tests.rabbitmq import RabbitMQ, rabbitmq_binary
+from tests.rabbitmq import RabbitMQ, running_node
 from tests.scheduling import is_on_the_other_store, make_scheduler
 from tests.servers import Broker, PostgreSQL, free_port, temporary_folder
 
@@ -202,16 +202,8 @@ def _broker() -> Iterator[Broker]:
 @pytest.fixture(scope="session")
 def rabbitmq() -> Iterator[RabbitMQ]:
     """A RabbitMQ node that a test may stop, empty and start again."""
-    if rabbitmq_binary() is None:
-        pytest.skip("no RabbitMQ here, and no wheel brings one")
-    folder = temporary_folder()
-    server = RabbitMQ(folder)
-    try:
-        server.start()
-        yield server
-    finally:
-        server.stop()
-        shutil.rmtree(folder, ignore_errors=True)
+    with running_node() as node:
+        yield node
 
 
 # The tests' own secrets may be referred to.

@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+import pytest
 from amqp.exceptions import AMQPError
 from kombu import Connection
 
 from runtime.clock import wait_for
-from tests.servers import free_port
+from tests.servers import free_port, temporary_folder
 
 START_S = 90
 OF_DEBIAN = ("/usr/sbin/rabbitmq-server", "/sbin/rabbitmq-server")
@@ -123,3 +124,18 @@ class RabbitMQ:
         self.stop()
         shutil.rmtree(self.folder / "data")
         self.start()
+
+
+@contextmanager
+def running_node(arguments: str = "") -> Iterator[RabbitMQ]:
+    """Yield a node in a folder of its own; skips the test where there is no RabbitMQ."""
+    if rabbitmq_binary() is None:
+        pytest.skip("no RabbitMQ here, and no wheel brings one")
+    folder = temporary_folder()
+    node = RabbitMQ(folder, arguments=arguments)
+    try:
+        node.start()
+        yield node
+    finally:
+        node.stop()
+        shutil.rmtree(folder, ignore_errors=True)

@@ -1,6 +1,5 @@
 """On a RabbitMQ whose queues are quorum queues by default, as the handbook sets it."""
 
-import shutil
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -9,8 +8,8 @@ from pydantic import SecretStr
 
 from runtime.config import Settings
 from tests.acceptance.installation import Installation
-from tests.rabbitmq import RabbitMQ, rabbitmq_binary
-from tests.servers import Broker, temporary_folder
+from tests.rabbitmq import RabbitMQ, running_node
+from tests.servers import Broker
 
 # What `default_queue_type = quorum` in rabbitmq.conf sets.
 QUORUM = "-rabbit default_queue_type rabbit_quorum_queue"
@@ -18,16 +17,8 @@ QUORUM = "-rabbit default_queue_type rabbit_quorum_queue"
 
 @pytest.fixture
 def node() -> Iterator[RabbitMQ]:
-    if rabbitmq_binary() is None:
-        pytest.skip("no RabbitMQ here, and no wheel brings one")
-    folder = temporary_folder()
-    made = RabbitMQ(folder, arguments=QUORUM)
-    try:
-        made.start()
+    with running_node(QUORUM) as made:
         yield made
-    finally:
-        made.stop()
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def has_quorum_queues(node: RabbitMQ) -> bool:

@@ -18,7 +18,7 @@ from runtime.clock import wait_for
 from runtime.config import load_settings
 from runtime.database import make_engine
 from tests.certificate import make_certificate
-from tests.rabbitmq import RabbitMQ, rabbitmq_binary
+from tests.rabbitmq import running_node
 from tests.servers import (
     FAST,
     START_S,
@@ -138,21 +138,12 @@ def listens(port: int) -> bool:
 @pytest.fixture(scope="module")
 def rabbitmq(folder: Path) -> Iterator[int]:
     """The port of a RabbitMQ that speaks TLS."""
-    if rabbitmq_binary() is None:
-        pytest.skip("no RabbitMQ here, and no wheel brings one")
-    port, own, home = free_port(), folder / "own", folder / "rabbitmq"
-    home.mkdir()
+    port, own = free_port(), folder / "own"
     files = f'[{{certfile,"{own}/both.pem"}},{{keyfile,"{own}/key.pem"}}]'
     listeners = f'[{{"127.0.0.1",{port}}}]'
-    made = RabbitMQ(
-        home, arguments=f"-rabbit ssl_listeners {listeners} -rabbit ssl_options {files}"
-    )
-    try:
-        made.start()
+    with running_node(f"-rabbit ssl_listeners {listeners} -rabbit ssl_options {files}"):
         assert wait_for(lambda: listens(port), START_S)
         yield port
-    finally:
-        made.stop()
 
 
 def test_rabbitmq_is_verified_and_so_is_its_name(
