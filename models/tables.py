@@ -148,6 +148,7 @@ def naming(key: str) -> str:
 
 
 REFRESHING = naming("refresh")
+WITH_PRIORITY = "priority <> 0 AND deleted_at IS NULL"
 
 actions = sa.Table(
     "actions",
@@ -174,7 +175,7 @@ actions = sa.Table(
     _partial("actions_named", "small_app_id", "name", where="deleted_at IS NULL", unique=True),
     sa.Index("actions_by_name", "name", "uid"),
     _partial("actions_counted", "small_app_id", "active", where="deleted_at IS NULL"),
-    _partial("actions_with_priority", "active", where="priority <> 0 AND deleted_at IS NULL"),
+    _partial("actions_with_priority", "active", where=WITH_PRIORITY),
     _partial("actions_refreshing", "small_app_id", where=REFRESHING),
     _partial("actions_with_command", "small_app_id", where=naming("command")),
     _partial("actions_with_calendar", "small_app_id", where=naming("calendar")),

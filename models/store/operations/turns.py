@@ -21,7 +21,7 @@ from models.store import ticks
 from models.store.operations import RESERVED_FOR
 from models.store.operations.outbox import Message
 from models.store.ticks import WAITS_TURN
-from models.tables import JOB_TO_TAKE, actions, operations, small_apps
+from models.tables import JOB_TO_TAKE, WITH_PRIORITY, actions, operations, small_apps
 from models.turns import GIVEN_OWNER, Sharing, Turn, capacities, share_of
 
 # A small app and a queue.
@@ -66,8 +66,8 @@ _A_BUSY_ACTION = (
 _BUSY_APPS = sa.select(small_apps.c.id).where(_A_BUSY_ACTION.is_not(None)).limit(2)
 _A_PRIORITY = (
     sa.select(actions.c.active)
-    # The condition of the index actions_with_priority.
-    .where(sa.text("priority <> 0 AND deleted_at IS NULL"), actions.c.active)
+    # As it is written, for the index actions_with_priority.
+    .where(sa.text(WITH_PRIORITY), actions.c.active)
     .limit(1)
 )
 # The order among those that wait: that of the index operations_waiting_turn.
