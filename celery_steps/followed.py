@@ -13,11 +13,13 @@ from models.action.plan import Plan
 from models.errors import LeaseLost
 from models.notices import TIME_BOX
 from models.operation import UNSTARTED, OperationState, after_loss
+from models.sql import is_still
 from models.store.operations import handed_over, handing, one_step, restart, running, unstarted
 from models.store.operations.admission import EXPIRED, NotClaimed
 from models.store.operations.claims import Claim, claim, recorded_of
 from models.store.operations.finish import Ended, Ending, end, release_waiting
 from models.store.operations.handed_over import hand_over
+from models.store.operations.move import RUNNING
 from models.store.operations.retry_policy import failed
 from models.store.operations.running import Story
 from models.tables import operations
@@ -84,7 +86,7 @@ def _comes_early(connection: sa.Connection, its: tuple[UUID, int]) -> bool:
     before = sa.select(sa.literal(1)).where(
         operations.c.id == id,
         operations.c.attempt == attempt - 1,
-        operations.c.state == OperationState.RUNNING,
+        is_still(operations.c.state, RUNNING),
     )
     return connection.execute(before).first() is not None
 

@@ -237,6 +237,8 @@ _UNSTARTED = "state IN ('pending', 'queued')"
 # The condition of the index operations_jobs: no worker has taken it.
 JOB_TO_TAKE = f"{_SENDABLE} AND task = 'job'"
 _RUNNING = "state = 'running'"
+# With the second half only what names a heartbeat reads it.
+_BEATING = f"{_RUNNING} AND heartbeat_at IS NOT NULL"
 # With the second half only what names an instant reads it.
 _TROUBLED = "state IN ('failed', 'missed', 'partial') AND finished_at IS NOT NULL"
 # Those that were due and never ran.
@@ -323,7 +325,7 @@ operations = sa.Table(
         where=_WAITS_TURN,
     ),
     _partial("operations_with_turn", "small_app_id", "queue", where=_HAS_TURN),
-    _partial("operations_heartbeat_stale", "heartbeat_at", where=_RUNNING),
+    _partial("operations_heartbeat_stale", "heartbeat_at", where=_BEATING),
     _partial("operations_one_running", "overlap_key", where=_RUNNING, unique=True),
     _partial("operations_unstarted", "action_uid", "occurrence_at", where=_UNSTARTED),
     sa.Index("operations_of_action", "action_uid", "occurrence_at"),

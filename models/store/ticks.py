@@ -69,15 +69,15 @@ def _looking() -> sa.Select[Any]:
     It reads only the ends of indexes.
     """
     sendable = sa.text("state IN ('pending', 'queued') AND waiting_for IS NULL")
-    running = stands_in(operations.c.state, {OperationState.RUNNING})
     not_before, beat = operations.c.not_before, operations.c.heartbeat_at
+    beating = stands_in(operations.c.state, {OperationState.RUNNING}) & beat.is_not(None)
     first_due = sa.select(sa.func.min(action_cursor.c.next_occurrence_at)).scalar_subquery()
     an_event_action = sa.select(sa.func.min(actions.c.small_app_id)).where(
         actions.c.event.is_not(None)
     )
     first_sendable = sa.select(sa.func.min(not_before)).where(sendable).scalar_subquery()
-    first_beat = sa.select(sa.func.min(beat)).where(running).scalar_subquery()
-    last_beat = sa.select(sa.func.max(beat)).where(running).scalar_subquery()
+    first_beat = sa.select(sa.func.min(beat)).where(beating).scalar_subquery()
+    last_beat = sa.select(sa.func.max(beat)).where(beating).scalar_subquery()
     first_owed = (
         sa.select(sa.func.min(notices.c.not_before))
         .where(stands_in(notices.c.state, {"owed"}))

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from minutehand.grants import Grants
 from models.action.plan import Target
 from models.notices import NoticeKind, backoff, notice_id
-from models.sql import database_now, insert_ignoring, stands_in
+from models.sql import database_now, insert_ignoring, is_still, stands_in
 from models.store.operations import RESERVED_FOR
 from models.tables import notices, small_apps
 
@@ -30,6 +30,7 @@ _GRANTS = (
     .label("grants")
 )
 OWED = stands_in(notices.c.state, {"owed"})
+_IS_STILL_OWED = is_still(notices.c.state, {"owed"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +125,7 @@ def _change(connection: sa.Connection, owed: Sequence[Owed], values: dict[str, A
         changed = sa.update(notices).where(
             notices.c.id == sa.bindparam("its_id"),
             notices.c.tries == sa.bindparam("its_tries"),
-            OWED,
+            _IS_STILL_OWED,
         )
         rows = [{"its_id": one.id, "its_tries": one.tries} for one in owed]
         connection.execute(changed.values(values), rows)
@@ -158,7 +159,7 @@ def begin(connection: sa.Connection, id: UUID, number: int) -> Notice | None:
     """Begin the try of that number; None if it was begun before or the notice is not pending."""
     begun = (
         sa.update(notices)
-        .where(notices.c.id == id, notices.c.tries == number - 1, OWED)
+        .where(notices.c.id == id, notices.c.tries == number - 1, _IS_STILL_OWED)
         .values(tries=number, not_before=database_now(TRY_FOR))
         .returning(notices, _GRANTS)
     )
@@ -194,7 +195,7 @@ def give_up(connection: sa.Connection, notice: Notice, error: str) -> None:
 
 def _write(connection: sa.Connection, notice: Notice, values: dict[str, Any]) -> None:
     # A try that took too long may have a successor, whose result counts.
-    fenced = (notices.c.id == notice.id, notices.c.tries == notice.tries, OWED)
+    fenced = (notices.c.id == notice.id, notices.c.tries == notice.tries, _IS_STILL_OWED)
     connection.execute(sa.update(notices).where(*fenced).values(values))
 
 

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from models.column_types import UTCDateTime
 from models.errors import NotFound
 from models.operation import UNSTARTED, CausedBy, OperationState
-from models.sql import database_now, is_among, stands_in
+from models.sql import database_now, is_among, is_still, stands_in
 from models.store.operations import RESERVED_FOR, is_requested
 from models.store.scope import Scope
 from models.tables import actions, backfills, operations
@@ -20,6 +20,7 @@ BATCH_TAKES = timedelta(minutes=1)
 # When an accepted message is sent again if no worker processes it.
 RESENT_AFTER = timedelta(minutes=5)
 ACTIVE = "active"
+_IS_STILL_ACTIVE = is_still(backfills.c.state, {ACTIVE})
 
 # The id and attempt in a backfill's message.
 Turn = tuple[UUID, int]
@@ -83,7 +84,7 @@ def reserve_sendable(connection: sa.Connection, limit: int, by: datetime) -> lis
 def put_off(connection: sa.Connection, turns: Sequence[Turn], by: timedelta) -> None:
     """Delay the sending of these backfills, if they are still in that attempt."""
     for id, attempt in turns:
-        own = (backfills.c.id == id, backfills.c.attempt == attempt, backfills.c.state == ACTIVE)
+        own = (backfills.c.id == id, backfills.c.attempt == attempt, _IS_STILL_ACTIVE)
         later = sa.update(backfills).where(*own).values(not_before=database_now(by))
         connection.execute(later)
 
@@ -100,7 +101,7 @@ def hold(connection: sa.Connection, turn: Turn) -> sa.Row[Any] | None:
 
     A second caller waits for the first, and finds another attempt.
     """
-    own = (backfills.c.id == turn[0], backfills.c.attempt == turn[1], backfills.c.state == ACTIVE)
+    own = (backfills.c.id == turn[0], backfills.c.attempt == turn[1], _IS_STILL_ACTIVE)
     return connection.execute(sa.select(backfills).where(*own).with_for_update()).one_or_none()
 
 
@@ -132,7 +133,7 @@ def wait_until(connection: sa.Connection, id: UUID, at: datetime) -> None:
 
 def finish(connection: sa.Connection, id: UUID, state: str, error: str | None = None) -> None:
     """End an active backfill: done, or failed with an error."""
-    ended = sa.update(backfills).where(backfills.c.id == id, backfills.c.state == ACTIVE)
+    ended = sa.update(backfills).where(backfills.c.id == id, _IS_STILL_ACTIVE)
     connection.execute(ended.values(state=state, error=error, finished_at=database_now()))
 
 

@@ -13,7 +13,7 @@ from minutehand.grants import Grants
 from minutehand.steps import SmallApp
 from models.action.plan import NOTHING_PLANNED, Broken, Plan
 from models.operation import UNSTARTED, Cause, OperationState
-from models.sql import Change, Columns, is_among, read_each, stands_in, update_each
+from models.sql import Change, Columns, is_among, is_still, read_each, stands_in, update_each
 from models.store import notices
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations.admission import NotClaimed, Recorded, keep_back, refuse
@@ -89,7 +89,7 @@ def is_wanted(row: Columns) -> sa.ColumnElement[bool]:
 
 
 def _can_start(row: Columns, attempt: sa.ColumnElement[int]) -> sa.ColumnElement[bool]:
-    unstarted = stands_in(row["state"], UNSTARTED)
+    unstarted = is_still(row["state"], UNSTARTED)
     return sa.and_(row["attempt"] == attempt, unstarted, is_wanted(row))
 
 
@@ -229,7 +229,7 @@ def _unstarted(given: Columns) -> sa.Select[Any]:
     return (
         _recorded(given["its_id"], given["its_attempt"])
         .where(operations.c.attempt == given["its_attempt"])
-        .where(stands_in(operations.c.state, UNSTARTED))
+        .where(is_still(operations.c.state, UNSTARTED))
         .with_for_update(of=operations, skip_locked=True, key_share=True)
     )
 
@@ -248,7 +248,7 @@ def start_all(
     update_each(connection, operations, rows, names, _starts(tuple(shown)))
     begun = sa.select(operations.c.id).where(
         is_among(connection, operations.c.id, [one.id for one in wanted]),
-        stands_in(operations.c.state, {OperationState.RUNNING}),
+        is_still(operations.c.state, {OperationState.RUNNING}),
     )
     return set(connection.execute(begun).scalars())
 

@@ -11,15 +11,14 @@ import sqlalchemy as sa
 from models.events import ENDS
 from models.notices import TIME_BOX
 from models.operation import DONE, OUTCOMES, UNSTARTED, OperationState, StepState
-from models.sql import database_now, stands_in, upsert, upsert_one
+from models.sql import database_now, is_still, upsert, upsert_one
 from models.store.notices import Owed, alerting
 from models.store.notices.alerting import LATEST, NO_ALERTS, STATUS, End
 from models.store.operations import attempts, ends, is_requested
 from models.store.operations.move import RUNNING, move
 from models.store.operations.outbox import Message
 from models.store.operations.running import ATTEMPT, Story, fence, lease_lost, write_lines
-from models.store.operations.turns import Lane
-from models.store.ticks import WAITS_TURN
+from models.store.operations.turns import HAS_WAITING, Lane
 from models.tables import action_state, operations, revisions
 from runtime.sections import AlertSettings
 
@@ -146,20 +145,6 @@ PLAN = (
 )
 
 
-_waiting = (
-    sa.select(operations.c.small_app_id.label("its_app"), operations.c.queue.label("its_queue"))
-    .where(WAITS_TURN)
-    .subquery("waiting_turn")
-)
-_HAS_WAITING = (
-    sa.exists()
-    .where(_waiting.c.its_app == operations.c.small_app_id)
-    .where(_waiting.c.its_queue == operations.c.queue)
-    .correlate(operations)
-    .label("has_waiting")
-)
-
-
 @lru_cache(maxsize=64)
 def _end_statement(
     state: OperationState, since: frozenset[OperationState], failures: int, losses: int
@@ -184,7 +169,7 @@ def _end_statement(
         PLAN if state in OUTCOMES else sa.null().label("plan"),
         operations.c.small_app_id,
         operations.c.queue,
-        _HAS_WAITING,
+        HAS_WAITING,
         ends.HAS_DEPENDANTS if state in ENDS else sa.false().label("has_dependants"),
     )
 
@@ -271,7 +256,7 @@ _WAITING = (
     sa.select(operations.c.id, _is_requested)
     .where(
         operations.c.waiting_for == sa.bindparam("ended"),
-        stands_in(operations.c.state, UNSTARTED),
+        is_still(operations.c.state, UNSTARTED),
     )
     # Scheduled and requested operations take turns.
     .order_by(
@@ -304,7 +289,7 @@ def release_waiting(connection: sa.Connection, ended: UUID) -> list[Message]:
         return []
     released = (
         sa.update(operations)
-        .where(operations.c.id.in_(in_order), operations.c.state.in_(UNSTARTED))
+        .where(operations.c.id.in_(in_order), is_still(operations.c.state, UNSTARTED))
         .values(waiting_for=None, reason=None, not_before=database_now(), sendings=0)
         .returning(operations.c.id, operations.c.attempt, operations.c.task, operations.c.queue)
     )

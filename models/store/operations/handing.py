@@ -18,7 +18,7 @@ from models.action.plan import Plan
 from models.celery_task import CeleryRules, HandOver
 from models.errors import LeaseLost
 from models.operation import OperationState
-from models.sql import database_now, stands_in
+from models.sql import database_now, is_still
 from models.store import notices, ticks
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations import RESERVED_FOR, unstarted
@@ -112,7 +112,7 @@ _READY = (
         (revisions.c.action_uid == operations.c.action_uid)
         & (revisions.c.number == operations.c.revision),
     )
-    .where(stands_in(operations.c.state, {OperationState.PENDING}))
+    .where(is_still(operations.c.state, PENDING))
     .where(operations.c.handing_at.is_(None), operations.c.waiting_for.is_(None))
     .with_for_update(of=operations, skip_locked=True)
 )
@@ -189,7 +189,7 @@ def _noted(one: Handed) -> sa.Update:
 
 
 def _released(one: Handed) -> sa.Update:
-    is_pending = stands_in(operations.c.state, PENDING)
+    is_pending = is_still(operations.c.state, PENDING)
     released = sa.update(operations).where(fenced(one.id, one.attempt), is_pending)
     return released.values(handing_at=None, not_before=database_now(REFUSED_FOR))
 

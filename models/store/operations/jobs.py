@@ -12,7 +12,7 @@ from models.action.plan import Plan
 from models.errors import LeaseLost, NotFound
 from models.job import JOB, Job, id_of
 from models.operation import OperationState
-from models.sql import Columns, database_now, read_each, stands_in
+from models.sql import Columns, database_now, is_still, read_each, stands_in
 from models.store.operations.running import lease_lost
 from models.store.scope import Scope
 from models.tables import JOB_TO_TAKE, action_cursor, operations, revisions, small_apps
@@ -168,6 +168,6 @@ def next_run(connection: sa.Connection, action_uid: UUID) -> datetime | None:
 
 def next_try(connection: sa.Connection, operation_id: UUID) -> datetime | None:
     """Return when an operation is tried again, None if it has ended."""
-    is_pending = stands_in(operations.c.state, {OperationState.PENDING})
+    is_pending = is_still(operations.c.state, {OperationState.PENDING})
     query = sa.select(operations.c.not_before).where(operations.c.id == operation_id, is_pending)
     return connection.execute(query).scalar_one_or_none()

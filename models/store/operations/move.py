@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from models.errors import IllegalMove
 from models.operation import ENDED, LEGAL_MOVES, UNSTARTED, OperationState
-from models.sql import database_now, stands_in
+from models.sql import database_now, is_still
 from models.tables import operations
 from models.turns import Turn
 
@@ -75,9 +75,10 @@ def move(
 ) -> sa.Update:
     """Return the statement that moves operations from a state in `since` to `to`.
 
-    It changes no row that another process has moved. Raises IllegalMove.
+    It changes no row that another process has moved. The rows are found by `where` alone, not by
+    an index of their state. Raises IllegalMove.
     """
-    stands = stands_in(operations.c.state, since)
+    stands = is_still(operations.c.state, since)
     return sa.update(operations).where(*where, stands).values(becomes(to, since, **values))
 
 

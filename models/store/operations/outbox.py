@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from models.column_types import UTCDateTime
 from models.job import JOB
 from models.operation import UNSTARTED, OperationState
-from models.sql import Change, Columns, database_now, stands_in, update_each
+from models.sql import Change, Columns, database_now, is_still, stands_in, update_each
 from models.store import ticks
 from models.store.operations import RESERVED_FOR
 from models.store.operations.move import becomes
@@ -152,7 +152,7 @@ def _change_unstarted(
 
 
 def _is_unstarted(row: Columns, given: Columns) -> list[sa.ColumnElement[bool]]:
-    unstarted = stands_in(row["state"], UNSTARTED)
+    unstarted = is_still(row["state"], UNSTARTED)
     return [row["id"] == given["its_id"], row["attempt"] == given["its_attempt"], unstarted]
 
 

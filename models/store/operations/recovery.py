@@ -60,6 +60,7 @@ def take_back_lost(
         connection.execute(
             sa.select(operations)
             .where(stands_in(operations.c.state, {OperationState.RUNNING}), stale)
+            .where(operations.c.heartbeat_at.is_not(None))
             .order_by(operations.c.heartbeat_at)
             .limit(limit)
             .with_for_update(skip_locked=True)

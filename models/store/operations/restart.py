@@ -7,9 +7,9 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from models.operation import OperationState
-from models.sql import database_now
+from models.sql import database_now, is_still
 from models.store.operations import RESERVED_FOR, attempts
-from models.store.operations.move import fenced, move
+from models.store.operations.move import RUNNING, fenced, move
 from models.store.operations.outbox import Message
 from models.tables import operations
 from models.turns import head_start
@@ -55,7 +55,7 @@ def ask_to_cancel(connection: sa.Connection, operation_id: UUID, reason: str) ->
     """Ask an operation to end at its next heartbeat; False if not running or asked before."""
     asked = (
         sa.update(operations)
-        .where(operations.c.id == operation_id, operations.c.state == OperationState.RUNNING)
+        .where(operations.c.id == operation_id, is_still(operations.c.state, RUNNING))
         .where(operations.c.cancel_requested_at.is_(None))
         .values(cancel_requested_at=database_now(), reason=reason)
     )

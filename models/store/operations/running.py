@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from models.errors import LeaseLost
 from models.operation import OperationState
-from models.sql import database_now, upsert
+from models.sql import database_now, is_still, upsert
 from models.tables import action_state, operation_logs, operations
 
 MOST_LOG_LINES = 200
@@ -46,7 +46,7 @@ def memory(connection: sa.Connection, uid: UUID, subject: str | None) -> Memory:
 ATTEMPT = sa.and_(
     operations.c.id == sa.bindparam("its_id"), operations.c.attempt == sa.bindparam("its_attempt")
 )
-_FENCED = sa.and_(ATTEMPT, operations.c.state == OperationState.RUNNING)
+_FENCED = sa.and_(ATTEMPT, is_still(operations.c.state, {OperationState.RUNNING}))
 _WRITE = sa.update(operations).where(_FENCED).values(heartbeat_at=database_now())
 _BEAT = (
     sa.update(operations)

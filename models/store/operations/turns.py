@@ -16,7 +16,7 @@ from sqlalchemy.dialects import postgresql
 
 from models.job import JOB
 from models.operation import UNSTARTED, OperationState
-from models.sql import database_now, is_among, read_each, stands_in
+from models.sql import database_now, is_among, is_still, read_each, stands_in
 from models.store import ticks
 from models.store.operations import RESERVED_FOR
 from models.store.operations.outbox import Message
@@ -98,7 +98,7 @@ def admit(
             _IS_BEHIND_ITS_OWN,
         )
         .where(is_among(connection, operations.c.id, list(wanted)))
-        .where(stands_in(operations.c.state, UNSTARTED), operations.c.waiting_for.is_(None))
+        .where(is_still(operations.c.state, UNSTARTED), operations.c.waiting_for.is_(None))
         # What another process is changing is asked about again when its reservation ends.
         .with_for_update(skip_locked=True, key_share=True)
     )
@@ -133,17 +133,26 @@ def _write(connection: sa.Connection, ids: Sequence[UUID], values: dict[str, Any
         connection.execute(sa.update(operations).where(those).values(values))
 
 
+# A column, not a condition: PostgreSQL would join that with all that waits.
+_waiting = (
+    sa.select(operations.c.small_app_id.label("its_app"), operations.c.queue.label("its_queue"))
+    .where(WAITS_TURN)
+    .subquery("waiting_turn")
+)
+HAS_WAITING = (
+    sa.exists()
+    .where(_waiting.c.its_app == operations.c.small_app_id)
+    .where(_waiting.c.its_queue == operations.c.queue)
+    .correlate(operations)
+    .label("has_waiting")
+)
+
+
 def lane_behind(connection: sa.Connection, operation_id: UUID) -> Lane | None:
     """Return the app and the queue of an operation, None if nothing waits for a turn there."""
-    waiting = operations.alias("waiting")
-    waits = sa.exists().where(
-        waiting.c.small_app_id == operations.c.small_app_id,
-        waiting.c.queue == operations.c.queue,
-        sa.text("waiting.turn = 'waits' AND waiting.state IN ('pending', 'queued')"),
-    )
-    query = sa.select(operations.c.small_app_id, operations.c.queue)
-    row = connection.execute(query.where(operations.c.id == operation_id, waits)).one_or_none()
-    return None if row is None else (row.small_app_id, row.queue)
+    query = sa.select(operations.c.small_app_id, operations.c.queue, HAS_WAITING)
+    row = connection.execute(query.where(operations.c.id == operation_id)).one_or_none()
+    return (row.small_app_id, row.queue) if row is not None and row.has_waiting else None
 
 
 def release_free(connection: sa.Connection) -> int:

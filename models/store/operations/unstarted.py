@@ -13,6 +13,8 @@ from models.store.operations import MORE_WAITED, OVERTAKEN, is_being_sent, is_re
 from models.store.operations.move import becomes, fenced, move
 from models.tables import actions, operations
 
+_IS_UNSTARTED = stands_in(operations.c.state, UNSTARTED)
+
 
 def skip(connection: sa.Connection, id: UUID, attempt: int, reason: str) -> bool:
     """Skip an unstarted attempt for that reason; False if it has moved."""
@@ -87,7 +89,7 @@ def _surplus(uid: UUID) -> sa.Select[Any]:
     """Return an action's unstarted scheduled operations, newest first."""
     return (
         sa.select(operations.c.id)
-        .where(operations.c.action_uid == uid, stands_in(operations.c.state, UNSTARTED))
+        .where(operations.c.action_uid == uid, _IS_UNSTARTED)
         .where(sa.not_(is_requested(operations.c)))
         .order_by(operations.c.occurrence_at.desc(), operations.c.id)
     )
@@ -110,13 +112,14 @@ def cancel(connection: sa.Connection, id: UUID, reason: str) -> bool:
 
 def cancel_all(connection: sa.Connection, uids: Sequence[UUID], reason: str) -> int:
     """Cancel the unstarted operations of actions; return how many."""
-    return _cancel(connection, is_among(connection, operations.c.action_uid, uids), reason)
+    its_own = is_among(connection, operations.c.action_uid, uids)
+    return _cancel(connection, its_own & _IS_UNSTARTED, reason)
 
 
 def cancel_backfill(connection: sa.Connection, uid: UUID, by: CausedBy, reason: str) -> int:
     """Cancel an action's unstarted operations of a backfill; return how many."""
     its_own = (operations.c.action_uid == uid) & (operations.c.triggerer == by.triggerer)
-    return _cancel(connection, its_own, reason)
+    return _cancel(connection, its_own & _IS_UNSTARTED, reason)
 
 
 def _cancel(connection: sa.Connection, which: sa.ColumnElement[bool], reason: str) -> int:

@@ -14,9 +14,12 @@ import sqlalchemy as sa
 from benchmarks.filling import Filling, analyze, bulk_insert, fill_actions, instant, park
 from broker.app import configure
 from models.fingerprint import operation_id
+from models.operation import ENDED
 from models.sql import read_clock
+from models.tables import notices, operations
 from runtime.config import Settings, load_settings
 from runtime.database import make_engine, reading
+from tests.integration.statements.plans import Statements
 from tests.servers import Broker, PostgreSQL
 
 ACTIONS = 100_000
@@ -103,6 +106,26 @@ def filled(request: pytest.FixtureRequest, copies: Copies) -> Iterator[Filled]:
     made = copies.copy(request.param)
     yield made
     made.engine.dispose()
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def quiet(request: pytest.FixtureRequest, copies: Copies) -> Iterator[Filled]:
+    """The same, analysed at a moment when nothing was unstarted, running or owed."""
+    made = copies.copy(request.param)
+    over = {"finished_at": made.now, "waiting_for": None}
+    with made.engine.begin() as connection:
+        unended = operations.c.state.not_in(ENDED)
+        connection.execute(sa.update(operations).where(unended).values(state="cancelled", **over))
+        connection.execute(sa.update(notices).values(state="done", finished_at=made.now))
+    analyze(made.engine)
+    yield made
+    made.engine.dispose()
+
+
+@pytest.fixture
+def statements(filled: Filled) -> Statements:
+    """Nothing captured yet."""
+    return Statements(filled.engine)
 
 
 def fill_operations(engine: sa.Engine, uids: list[UUID], now: datetime) -> None:

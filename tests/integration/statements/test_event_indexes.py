@@ -26,6 +26,7 @@ from scheduler.sweep import Sweeper
 from scheduler.tick import tick
 from tests.factories import DEFAULT_APP, STEPS, make_action, make_operation, rows_of
 from tests.integration.statements import plans
+from tests.integration.statements.acts import assert_indexed
 from tests.integration.statements.conftest import (
     Copies,
     Filled,
@@ -117,12 +118,6 @@ def _fill(engine: sa.Engine, now: datetime) -> None:
         )
     with engine.begin() as connection:
         set_fact(connection, EVENTS_DECIDED, now.isoformat())
-
-
-def assert_indexed(statements: Statements, *indexes: str) -> None:
-    assert statements.seen
-    assert statements.scans() == []
-    assert set(indexes) <= statements.indexes()
 
 
 def test_a_tick_with_events_reads_what_is_due(crowd: Filled) -> None:

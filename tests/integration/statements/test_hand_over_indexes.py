@@ -17,6 +17,7 @@ from scheduler.changes.change import create_all
 from scheduler.dispatch import dispatch_ready
 from tests.celery_messages import TASK, allowing, follow_by_name
 from tests.factories import author, make_document, make_operation, update_operation
+from tests.integration.statements.acts import assert_indexed
 from tests.integration.statements.conftest import MINUTE, Filled
 from tests.integration.statements.plans import Statements
 
@@ -29,12 +30,6 @@ def _allowed(filled: Filled) -> Iterator[None]:
     configure(allowing(before, "shop.*"))
     yield
     configure(before)
-
-
-@pytest.fixture
-def statements(filled: Filled) -> Statements:
-    """Nothing captured yet."""
-    return Statements(filled.engine)
 
 
 def due(filled: Filled, name: str, **step: Any) -> UUID:
@@ -50,12 +45,6 @@ def begun(filled: Filled, id: UUID) -> None:
     with filled.engine.begin() as connection:
         handing.begin(connection, outbox.reserve_sendable(connection, 1, only=[id]), RULES)
     update_operation(filled.engine, id, not_before=database_now(-1.0))
-
-
-def assert_indexed(statements: Statements, *indexes: str) -> None:
-    assert statements.seen
-    assert statements.scans() == []
-    assert set(indexes) <= statements.indexes()
 
 
 def test_sending_tasks_of_the_user_s_own(filled: Filled, statements: Statements) -> None:

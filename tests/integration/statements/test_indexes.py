@@ -6,8 +6,7 @@ parameters and the one for all parameters are asked.
 
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import pytest
 import sqlalchemy as sa
@@ -22,7 +21,7 @@ from models.store.matters import matters_of
 from models.store.notices import overdue
 from models.store.operations import backfills, outbox, pages, running
 from models.store.operations.admission import NotClaimed
-from models.store.operations.claims import Claim, claim
+from models.store.operations.claims import Claim
 from models.store.operations.finish import Ending, end
 from models.store.operations.outbox import Message
 from models.store.scope import WHOLE_INSTALLATION
@@ -31,7 +30,6 @@ from runtime.config import load_settings
 from runtime.database import reading
 from runtime.sections import AlertSettings
 from scheduler.changes import calendars, change
-from scheduler.changes.change import Changed
 from scheduler.dispatch import dispatch_ready
 from scheduler.on_demand import backfill, cancel, restart
 from scheduler.on_demand.backfill_range import Wanted
@@ -39,7 +37,8 @@ from scheduler.sweep import Sweeper
 from scheduler.tick import tick
 from small_apps.store import app_overview, app_status, small_apps
 from tasks import backfill as filling
-from tests.factories import STEPS, author, make_action, make_operation, update_operation
+from tests.factories import STEPS, author, make_action, update_operation
+from tests.integration.statements.acts import SUCCESS, assert_indexed, claimed, ended, make
 from tests.integration.statements.conftest import ACTIONS, MINUTE, STALE, WAITING, Filled
 from tests.integration.statements.plans import PARTIAL, Statements
 from views.doctor.allowed import check_allowed
@@ -48,37 +47,6 @@ LEASE = timedelta(hours=1)
 # One in a thousand actions, as 1,000 in a million. PostgreSQL reads all cursors where a batch has
 # some on nearly every page.
 BATCH = 100
-SUCCESS = Ending(OperationState.SUCCESS)
-
-
-@pytest.fixture
-def statements(filled: Filled) -> Statements:
-    """Nothing captured yet."""
-    return Statements(filled.engine)
-
-
-def make(filled: Filled, name: str, **changes: Any) -> tuple[Changed, UUID, UUID]:
-    """Store an action with two operations."""
-    action = make_action(filled.engine, name=name, **changes)
-    first = make_operation(filled.engine, action, filled.now - 2 * MINUTE, "Scheduled action")
-    second = make_operation(filled.engine, action, filled.now - MINUTE, "Scheduled action")
-    return action, first, second
-
-
-def claimed(filled: Filled, id: UUID) -> Claim | NotClaimed:
-    with filled.engine.begin() as connection:
-        return claim(connection, id, 1, "tests")
-
-
-def ended(filled: Filled, id: UUID) -> list[Message]:
-    with filled.engine.begin() as connection:
-        return end(connection, id, 1, SUCCESS).released
-
-
-def assert_indexed(statements: Statements, *indexes: str) -> None:
-    assert statements.seen
-    assert statements.scans() == []
-    assert set(indexes) <= statements.indexes()
 
 
 def test_a_tick_with_its_sweep_reads_what_is_due(filled: Filled, statements: Statements) -> None:

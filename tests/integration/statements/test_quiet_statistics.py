@@ -1,48 +1,187 @@
-"""What is given is found row by row, also by statistics of a moment when nothing was unstarted.
+"""What is given is found by its key, also by statistics of a moment when nothing was unstarted.
 
-A database is analysed at any time, most likely when it is quiet. At the next full minute it would
-compare each unstarted operation with each one given.
+A database is analysed at any time, most likely when it is quiet. By such statistics the indexes of
+what is unstarted, running or owed are empty, which looks cheaper than a key: at the next full
+minute, each of many rows would be looked for among all of them.
 """
 
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterator
+from dataclasses import replace
 
-import sqlalchemy as sa
+import pytest
 
-from benchmarks.filling import analyze
-from models.action.plan import Plan
-from models.fingerprint import operation_id
-from models.store import operations
-from models.store.operations import outbox, unstarted
+from broker.app import configure
+from broker.in_use import settings_in_use
+from celery_steps import followed
+from models.celery_task import CeleryRules
+from models.operation import OperationState
+from models.sql import database_now
+from models.store import notices
+from models.store.operations import claims, handing, jobs, outbox, running, turns, unstarted
+from models.store.operations.admission import NotClaimed
+from models.store.operations.claims import Wanted
+from models.store.operations.finish import Ending, end
 from models.store.operations.outbox import Message
-from scheduler.record import ActionRef, operation_row
-from tests.factories import caused_by, make_many
+from models.store.scope import WHOLE_INSTALLATION
+from scheduler.changes.change import create_all
+from scheduler.on_demand import cancel, restart
+from tests.celery_messages import TASK, allowing, follow_by_name
+from tests.factories import author, make_document, make_operation, update_operation
+from tests.integration.statements.acts import SUCCESS, claimed, ended, make
+from tests.integration.statements.conftest import MINUTE, Filled
 from tests.integration.statements.plans import Statements
 
-NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
-STORED, GIVEN = 5_000, 100
-PLAN = Plan(active=True, triggers=(), is_heavy=False, queue="quick")
+RULES = CeleryRules(("shop.*",))
 
 
-def test_unstarted_operations_are_marked_and_overtaken_by_their_keys(engine: sa.Engine) -> None:
-    uids = make_many(engine, STORED)
-    analyze(engine)
-    rows = [
-        operation_row(
-            ActionRef(uid, 1, "one", 1), PLAN, operation_id(uid, NOON), NOON, caused_by("tests")
-        )
-        for uid in uids
-    ]
-    statements = Statements(engine, is_repeated=False)
+@pytest.fixture(autouse=True)
+def _allowed(quiet: Filled) -> Iterator[None]:
+    before = settings_in_use()
+    configure(allowing(before, "shop.*"))
+    yield
+    configure(before)
 
-    with engine.begin() as connection:
-        operations.record(connection, rows)
-    with statements.captured(), engine.begin() as connection:
-        messages = [Message(row["id"], 1, row["task"], row["queue"]) for row in rows[:GIVEN]]
+
+@pytest.fixture
+def asked(quiet: Filled) -> Statements:
+    """Nothing captured yet."""
+    return Statements(quiet.engine)
+
+
+def assert_found_by_keys(statements: Statements, *indexes: str) -> None:
+    """Check that no statement read all that is in an index of operations or of notices."""
+    reads = statements.reads()
+    whole = {
+        f"{read.table} by {read.index}: {text}"
+        for text, found in reads.items()
+        for read in found
+        if read.is_whole and read.table in {"operations", "notices"}
+    }
+    assert reads
+    assert not whole
+    assert set(indexes) <= statements.indexes()
+
+
+def messages_to(quiet: Filled, number: int) -> list[Message]:
+    """Return messages of operations that are queued."""
+    made = [make(quiet, f"{number}: {one}")[1] for one in range(3)]
+    for id in made:
+        update_operation(quiet.engine, id, state="queued")
+    return [Message(id, 1, "execute_scheduled_action_quick", "quick") for id in made]
+
+
+def test_what_was_sent_or_overtaken(quiet: Filled, asked: Statements) -> None:
+    messages = messages_to(quiet, 1)
+    action, *_ = make(quiet, "overtaken")
+
+    with asked.captured(), quiet.engine.begin() as connection:
         outbox.mark_sent(connection, messages)
-        newest = [(uid, NOON + timedelta(minutes=1)) for uid in uids[:GIVEN]]
-        overtaken = unstarted.overtake(connection, newest)
+        outbox.put_off(connection, messages, quiet.now)
+        outbox.release_unsent(connection, messages)
+        turns.admit(connection, messages)
+        overtaken = unstarted.overtake(connection, [(action.uid, quiet.now - MINUTE)])
 
-    found = [read for reads in statements.reads().values() for read in reads]
-    assert overtaken == GIVEN
-    assert [read for read in found if read.table == "operations" and read.is_whole] == []
-    assert {"operations_unstarted"} <= statements.indexes()
+    assert overtaken == 1
+    assert_found_by_keys(asked, "operations_unstarted")
+
+
+def test_claims_in_one_transaction(quiet: Filled, asked: Statements) -> None:
+    wanted = [Wanted(one.id, 1, "tests") for one in messages_to(quiet, 2)]
+
+    with asked.captured(), quiet.engine.begin() as connection:
+        found = claims.lock_unstarted(connection, wanted)
+        started = claims.start_all(connection, wanted, {})
+
+    assert len(found) == len(started) == len(wanted)
+    assert_found_by_keys(asked)
+
+
+def test_an_attempt_from_its_claim_to_its_end(quiet: Filled, asked: Statements) -> None:
+    _, first, second = make(quiet, "claimed", policy={"overlap": "queue"})
+    story = running.Story({"message": "half"}, [{"message": "a line"}])
+
+    with asked.captured():
+        claimed(quiet, first)
+        waits = claimed(quiet, second)
+        with quiet.engine.begin() as connection:
+            running.beat(connection, first, 1)
+            running.write(connection, first, 1, story)
+        released = ended(quiet, first)
+        with quiet.engine.begin() as connection:
+            skipped = unstarted.skip(connection, second, released[0].attempt, "tests")
+
+    assert (waits, [one.id for one in released], skipped) == (NotClaimed.WAITS, [second], True)
+    assert_found_by_keys(asked, "operations_waiting", "operations_one_running")
+
+
+def test_what_a_person_asks_of_one_operation(quiet: Filled, asked: Statements) -> None:
+    _, first, second = make(quiet, "asked")
+    claimed(quiet, first)
+    with quiet.engine.begin() as connection:
+        end(connection, first, 1, Ending(OperationState.FAILED, is_failure=True))
+
+    with asked.captured():
+        restart.retry(quiet.engine, first, WHOLE_INSTALLATION, "tests")
+        cancel.cancel(quiet.engine, first, WHOLE_INSTALLATION, "tests")
+        claimed(quiet, second)
+        cancel.cancel(quiet.engine, second, WHOLE_INSTALLATION, "tests")
+
+    assert_found_by_keys(asked)
+
+
+def test_a_task_of_the_user_s_own(quiet: Filled, asked: Statements) -> None:
+    follow_by_name(quiet.engine, TASK)
+    document = make_document(name="followed", operations={"celery_task": {"task": TASK}})
+    change = replace(author(), celery=RULES)
+    action = create_all(quiet.engine, [document], change)[0]
+    ids = [make_operation(quiet.engine, action, quiet.now - n * MINUTE) for n in (1, 2, 3)]
+    for id in ids:
+        update_operation(quiet.engine, id, not_before=database_now(-1.0))
+    alerts = settings_in_use().alert
+
+    with asked.captured(), quiet.engine.begin() as connection:
+        reserved = outbox.reserve_sendable(connection, 3, only=ids)
+        begun = handing.begin(connection, reserved, RULES)
+        followed.try_to_claim(connection, (ids[0], 2), "shop", repeatable=False)
+        found = followed.try_to_claim(connection, (ids[0], 1), "shop", repeatable=False)
+        assert not isinstance(found, str)
+        followed.resume(connection, ids[0], 1)
+        followed.beat(connection, found[0], {"done": 1, "total": 2})
+        followed.write_end(connection, found[0], {"outcome": "retry"}, alerts)
+
+    assert begun
+    assert_found_by_keys(asked)
+
+
+def test_a_notice_from_being_owed_to_its_delivery(quiet: Filled, asked: Statements) -> None:
+    hooks = {"on_failure": [{"mail": "ann@example.com"}], "alert_after": 1}
+    _, first, second = make(quiet, "told", hooks=hooks, policy={"overlap": "allow"})
+    failed = Ending(OperationState.FAILED, error="away", is_failure=True)
+    claimed(quiet, first)
+    claimed(quiet, second)
+
+    with asked.captured(), quiet.engine.begin() as connection:
+        owed = end(connection, first, 1, failed).owed
+        notices.mark_sent(connection, owed)
+        notices.send_soon(connection, owed)
+        taken = [one for one in (notices.begin(connection, one.id, 1) for one in owed) if one]
+        notices.put_off(connection, taken[0], "later")
+        notices.finish(connection, taken[1])
+        end(connection, second, 1, SUCCESS)
+
+    assert [one.kind for one in taken] == ["failure", "alert"]
+    assert_found_by_keys(asked)
+
+
+def test_jobs_that_workers_look_for(quiet: Filled, asked: Statements) -> None:
+    job = {"job": {"url": "https://example.com/feed"}}
+    _, first, _ = make(quiet, "a job", operations=job)
+    update_operation(quiet.engine, first, task="job", not_before=database_now(-1.0))
+
+    with asked.captured(), quiet.engine.begin() as connection:
+        offered = jobs.offers(connection, {(None, "quick"): 5, (1, "quick"): 3, (1, "crawl"): 1})
+        turns.give(connection, [(1, "quick")], MINUTE)
+        turns.lane_behind(connection, first)
+
+    assert offered
+    assert_found_by_keys(asked, "operations_jobs")

@@ -16,6 +16,7 @@ from models.tables import actions, operations
 from models.turns import GIVEN_OWNER, Sharing, head_start
 from scheduler.changes.change import Changed
 from tests.factories import make_action, make_app, make_operation
+from tests.integration.statements.acts import assert_indexed
 from tests.integration.statements.conftest import MINUTE, Filled
 from tests.integration.statements.plans import Statements
 
@@ -42,18 +43,6 @@ def crowded(filled: Filled) -> list[tuple[SmallApp, Changed]]:
     bulk_insert(filled.engine, "operations", COLUMNS, rows)
     analyze(filled.engine)
     return found
-
-
-@pytest.fixture
-def statements(filled: Filled) -> Statements:
-    """Nothing captured yet."""
-    return Statements(filled.engine)
-
-
-def assert_indexed(statements: Statements, *names: str) -> None:
-    assert statements.seen
-    assert statements.scans() == []
-    assert set(names) <= statements.indexes()
 
 
 def recorded(filled: Filled, crowded: list[tuple[SmallApp, Changed]], minute: int) -> list[UUID]:

@@ -84,7 +84,7 @@ def test_a_move_names_the_states_that_it_starts_from() -> None:
 
     written = str(moved.compile(dialect=postgresql.psycopg.dialect()))  # type: ignore[no-untyped-call]
 
-    assert "WHERE operations.state = 'running'" in written
+    assert "WHERE (operations.state || '') = 'running'" in written
 
 
 @pytest.mark.parametrize("state", sorted(ENDED - {OperationState.MISSED}))

@@ -1,0 +1,44 @@
+"""What tests of statements do to a filled database, and what they ask of its statements."""
+
+from typing import Any
+from uuid import UUID
+
+from models.operation import OperationState
+from models.store.operations.admission import NotClaimed
+from models.store.operations.claims import Claim, claim
+from models.store.operations.finish import Ending, end
+from models.store.operations.outbox import Message
+from scheduler.changes.change import Changed
+from tests.factories import make_action, make_operation
+from tests.integration.statements.conftest import MINUTE, Filled
+from tests.integration.statements.plans import Statements
+
+SUCCESS = Ending(OperationState.SUCCESS)
+
+
+def make(filled: Filled, name: str, **changes: Any) -> tuple[Changed, UUID, UUID]:
+    """Store an action with two operations."""
+    action = make_action(filled.engine, name=name, **changes)
+    first = make_operation(filled.engine, action, filled.now - 2 * MINUTE, "Scheduled action")
+    second = make_operation(filled.engine, action, filled.now - MINUTE, "Scheduled action")
+    return action, first, second
+
+
+def claimed(filled: Filled, id: UUID) -> Claim | NotClaimed:
+    """Claim the first attempt of an operation, or be told why not."""
+    with filled.engine.begin() as connection:
+        return claim(connection, id, 1, "tests")
+
+
+def ended(filled: Filled, id: UUID) -> list[Message]:
+    """End the first attempt of an operation well; return what that releases."""
+    with filled.engine.begin() as connection:
+        return end(connection, id, 1, SUCCESS).released
+
+
+def assert_indexed(statements: Statements, *indexes: str) -> None:
+    """Check that something was executed, that nothing was read whole, and by which indexes."""
+    assert statements.seen
+    scans, used = statements.scans(), statements.indexes()
+    assert not scans, scans
+    assert set(indexes) <= used, used
