@@ -374,6 +374,7 @@ missed_spans = sa.Table(
     _at("decided_at"),
     sa.CheckConstraint("count >= 1", name="count"),
     sa.Index("missed_spans_of_action", "action_uid", "last_at"),
+    sa.Index("missed_spans_recorded", "recorded_at"),
 )
 
 backfills = sa.Table(

@@ -244,11 +244,16 @@ def _mark_in(text: str | None) -> tuple[str, int] | None:
 
 def raise_mark(connection: sa.Connection, name: str, number: int) -> None:
     """Store the mark's number, if its name is still current."""
-    connection.execute(
-        sa.update(installation)
-        .where(installation.c.key == BROKER_MARK, installation.c.value.startswith(f"{name} "))
-        .values(value=f"{name} {number}")
-    )
+    connection.execute(_RAISE_MARK, {"name": f"{name} ", "mark": f"{name} {number}"})
+
+
+# Made once: each tick does it.
+_RAISE_MARK = (
+    sa.update(installation)
+    .where(installation.c.key == BROKER_MARK)
+    .where(installation.c.value.startswith(sa.bindparam("name", type_=sa.Text)))
+    .values(value=sa.bindparam("mark"))
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,18 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from models.sql import database_now, is_among, upsert
-from models.store.ticks import fact, move_fact
+from models.store.ticks import move_fact
 from models.store.totals.amounts import Key, Totals
 from models.stored import document_in, instant_in
-from models.tables import actions, deliveries, missed_spans, notices, operations, totals
+from models.tables import (
+    actions,
+    deliveries,
+    installation,
+    missed_spans,
+    notices,
+    operations,
+    totals,
+)
 from runtime.database import IDLE_TRANSACTION_TIMEOUT_S
 
 # The place up to which everything is counted.
@@ -73,11 +81,10 @@ class Page:
 
 def next_page(connection: sa.Connection) -> Page:
     """Return what ended since the last count and is settled, at most `PAGE` operations of it."""
-    until = connection.execute(sa.select(database_now(-SETTLED_AFTER_S))).scalar_one()
-    seen = fact(connection, COUNTED_TO)
+    until, seen = connection.execute(_COUNTED_TO).one()
     place = Place.of(seen, until)
     found = Totals()
-    rows = connection.execute(_ended(place, until)).all()
+    rows = connection.execute(_ENDED, {"at": place.at, "id": place.id, "until": until}).all()
     found.add_ended(rows)
     _add_deliveries(connection, found, [row.id for row in rows if row.steps])
     is_last = len(rows) < PAGE
@@ -87,17 +94,9 @@ def next_page(connection: sa.Connection) -> Page:
     return Page(found, seen, Place(until, FIRST_ID, until), True)
 
 
-def _ended(place: Place, until: datetime) -> sa.Select[Any]:
-    at, id = operations.c.finished_at, operations.c.id
-    is_beyond = sa.or_(at > place.at, sa.and_(at == place.at, id > place.id))
-    query = sa.select(*_COUNTED).where(at >= place.at, at < until, is_beyond)
-    return query.order_by(at, id).limit(PAGE)
-
-
 def _add_deliveries(connection: sa.Connection, found: Totals, ids: Sequence[UUID]) -> None:
-    times = sa.func.count().label("times")
     query = (
-        sa.select(operations.c.small_app_id, deliveries.c.state, times)
+        sa.select(operations.c.small_app_id, deliveries.c.state, _TIMES)
         .join(deliveries, deliveries.c.operation_id == operations.c.id)
         .where(is_among(connection, operations.c.id, ids))
         .group_by(operations.c.small_app_id, deliveries.c.state)
@@ -108,23 +107,44 @@ def _add_deliveries(connection: sa.Connection, found: Totals, ids: Sequence[UUID
 
 def _add_others(connection: sa.Connection, found: Totals, since: datetime, until: datetime) -> None:
     """Add the notices that ended, and the spans of missed occurrences that were recorded."""
-    times = sa.func.count().label("times")
-    ended = (
-        sa.select(notices.c.small_app_id, notices.c.state, times)
-        .where(notices.c.finished_at >= since, notices.c.finished_at < until)
-        .group_by(notices.c.small_app_id, notices.c.state)
-    )
-    for row in connection.execute(ended):
+    lately = {"since": since, "until": until}
+    for row in connection.execute(_NOTICES, lately):
         found.add("notices", row.state, app=row.small_app_id, by=row.times)
-    recorded = missed_spans.c.recorded_at
-    missed = (
-        sa.select(actions.c.small_app_id, sa.func.sum(missed_spans.c.count).label("times"))
-        .join(actions, actions.c.uid == missed_spans.c.action_uid)
-        .where(recorded >= since, recorded < until)
-        .group_by(actions.c.small_app_id)
-    )
-    for row in connection.execute(missed):
+    for row in connection.execute(_MISSED, lately):
         found.add("missed", app=row.small_app_id, by=row.times or 0)
+
+
+def _ended(at: sa.Column[Any], id: sa.Column[Any]) -> sa.Select[Any]:
+    """Return the query of the operations that ended after the place (at, id), before `until`."""
+    its_at = sa.bindparam("at", type_=at.type)
+    is_beyond = sa.or_(at > its_at, sa.and_(at == its_at, id > sa.bindparam("id", type_=id.type)))
+    query = sa.select(*_COUNTED).where(at >= its_at, at < _UNTIL, is_beyond)
+    return query.order_by(at, id).limit(PAGE)
+
+
+def _lately(at: sa.Column[Any]) -> tuple[sa.ColumnElement[bool], ...]:
+    return at >= sa.bindparam("since", type_=at.type), at < _UNTIL
+
+
+# Each tick asks these: made once.
+_UNTIL = sa.bindparam("until", type_=operations.c.finished_at.type)
+_TIMES = sa.func.count().label("times")
+_COUNTED_TO = sa.select(
+    database_now(-SETTLED_AFTER_S),
+    sa.select(installation.c.value).where(installation.c.key == COUNTED_TO).scalar_subquery(),
+)
+_ENDED = _ended(operations.c.finished_at, operations.c.id)
+_NOTICES = (
+    sa.select(notices.c.small_app_id, notices.c.state, _TIMES)
+    .where(*_lately(notices.c.finished_at))
+    .group_by(notices.c.small_app_id, notices.c.state)
+)
+_MISSED = (
+    sa.select(actions.c.small_app_id, sa.func.sum(missed_spans.c.count).label("times"))
+    .join(actions, actions.c.uid == missed_spans.c.action_uid)
+    .where(*_lately(missed_spans.c.recorded_at))
+    .group_by(actions.c.small_app_id)
+)
 
 
 def store_page(connection: sa.Connection, page: Page) -> bool:
