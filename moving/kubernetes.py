@@ -25,6 +25,8 @@ LONGEST_RUN = timedelta(days=7)
 # As Kubernetes waits before it starts a failed pod again, up to six minutes.
 BACKOFF = ["PT10S", "PT20S", "PT40S", "PT1M20S", "PT2M40S", "PT5M20S", "PT6M"]
 RETRIES = 6
+# A program asks for another attempt by EX_TEMPFAIL; any other failure of `command` is for good.
+RETRIES_DIFFER = "Kubernetes tries again after any failure, the action after exit code 75 alone"
 _ZONED = re.compile(r"(?:CRON_)?TZ=(\S+)\s+(.*)", re.ASCII)
 _REFERENCE = re.compile(r"\$\$|\$\(([^()]+)\)")
 # In characters: a variable may repeat others, which do so too.
@@ -72,6 +74,9 @@ def _entry(name: str, where: str, cron_job: Mapping[str, Any], zone: str) -> Ent
     job = _mapping(_mapping(spec, "jobTemplate"), "spec")
     when, fires = _when(str(spec.get("schedule") or ""), str(spec.get("timeZone") or zone))
     command, remarks = _command(job)
+    limits = _limits(job)
+    if "retry" in limits:
+        remarks += (RETRIES_DIFFER,)
     if fires is None:
         remarks += ("its grid begins when the action is stored",)
     return Entry(
@@ -81,7 +86,7 @@ def _entry(name: str, where: str, cron_job: Mapping[str, Any], zone: str) -> Ent
         active=spec.get("suspend") is not True,
         operations={COMMAND: command},
         when=when,
-        policy={**_late(spec), **_limits(job)},
+        policy={**_late(spec), **limits},
         remarks=remarks,
         fires=fires,
     )

@@ -13,6 +13,7 @@ from models.action.plan import Plan
 from models.action.policy import NO_TIME_LIMIT
 from moving.entries import CannotMove
 from moving.exported import Exported, compared, lost
+from moving.kubernetes import RETRIES_DIFFER
 from moving.programs import Program, crontab_of, either_day, program_of
 from moving.wall_fires import WallFires
 
@@ -118,4 +119,4 @@ def _differing(plan: Plan) -> Iterator[str]:
     if plan.overlap == "queue":
         yield "Kubernetes skips a run that is due during the last one"
     if plan.max_attempts > 1:
-        yield "Kubernetes tries again after 10 s, 20 s, 40 s, … up to 6 minutes"
+        yield f"{RETRIES_DIFFER}; its pauses are 10 s, 20 s, 40 s, … up to 6 minutes"
