@@ -171,11 +171,18 @@ def document_of(connection: sa.Connection, small_app_id: int) -> dict[str, Any]:
     return document
 
 
-def stored_named(connection: sa.Connection, name: str) -> dict[str, Any] | None:
-    """Return the stored document of the small app `name`; None if it is unknown or deleted."""
+def stored_named(
+    connection: sa.Connection, name: str, *, locked: bool = False
+) -> dict[str, Any] | None:
+    """Return the stored document of the small app `name`; None if it is unknown or deleted.
+
+    `locked`: it stays as it is until the transaction ends, as by `lock`.
+    """
     query = sa.select(small_apps.c.document).where(
         small_apps.c.name == name, small_apps.c.deleted_at.is_(None)
     )
+    if locked:
+        query = query.with_for_update(key_share=True)
     text = connection.execute(query).scalar_one_or_none()
     return None if text is None else dict(json.loads(text))
 
