@@ -12,7 +12,7 @@ from models.action import ScheduledActionModel, plan_of
 from models.action.plan import Plan
 from models.action.policy import NO_TIME_LIMIT
 from moving.entries import CannotMove
-from moving.exported import Exported, compared, lost
+from moving.exported import Exported, compared, lost, only_trigger
 from moving.kubernetes import RETRIES_DIFFER
 from moving.programs import Program, crontab_of, either_day, program_of
 from moving.wall_fires import WallFires
@@ -65,9 +65,7 @@ def _name_of(name: str) -> str:
 
 
 def _schedule(plan: Plan) -> tuple[str, str]:
-    if len(plan.triggers) > 1:
-        raise CannotMove("it has several rules", "make an action of each")
-    rule, zone = crontab_of(plan.triggers[0])
+    rule, zone = crontab_of(only_trigger(plan))
     return " ".join(either_day(rule)), zone
 
 
