@@ -155,15 +155,12 @@ def apscheduler(
     _import(context, entries, apply=apply, cut_over=cut_over)
 
 
-Zone = Annotated[str, typer.Option(help="Zone of entries that name none.")]
-
-
 @commands.command("kubernetes")
 def kubernetes(
     context: typer.Context,
     file: Annotated[Path, typer.Argument(help="YAML with CronJobs, also as a List; - is stdin.")],
     *,
-    zone: Zone = "UTC",
+    zone: Annotated[str, typer.Option(help="Zone of CronJobs that name none.")] = "UTC",
     apply: Apply = False,
     cut_over: CutOver = None,
 ) -> None:
@@ -181,19 +178,29 @@ def systemd(
         list[Path], typer.Argument(help="Timers; their services are beside them.", metavar="FILE…")
     ],
     *,
-    zone: Zone = "UTC",
+    zone: Annotated[
+        str | None, typer.Option(help="Zone of calendars without one (default: the machine's).")
+    ] = None,
     apply: Apply = False,
     cut_over: CutOver = None,
 ) -> None:
     """Import timers of systemd. Prints the actions, and a report."""
-    from moving.systemd import entries_of, service_of, unit_of
+    from moving.systemd import entries_of, service_of
+    from moving.systemd_unit import unit_of
 
     units = []
     for file in files:
-        timer = read_text(file, LONGEST)
+        timer = _unit_text(file)
         service = file.parent / Path(service_of(file.stem, unit_of(timer))).name
-        units.append((file, timer, read_text(service, LONGEST) if service.is_file() else None))
-    _import(context, entries_of(units, zone), apply=apply, cut_over=cut_over)
+        units.append((file, timer, _unit_text(service) if service.is_file() else None))
+    entries = entries_of(units, zone or _local_zone())
+    _import(context, entries, apply=apply, cut_over=cut_over)
+
+
+def _unit_text(file: Path) -> str:
+    """Return a unit of systemd, followed by its drop-ins."""
+    files = [file, *sorted(file.with_name(f"{file.name}.d").glob("*.conf"))]
+    return "\n".join(read_text(one, LONGEST) for one in files)
 
 
 @commands.command("jobs")

@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count, takewhile
 
 from celery.schedules import ParseException, crontab
 
 from cron import CronSchedule, InvalidRule
-from cron.fields import DAY, HOUR, MINUTE, MONTH, WEEKDAY, Field, flags_of
+from cron.fields import DAY, HOUR, MINUTE, MONTH, WEEKDAY, Field
+from moving.cron_text import all_of, ranges_of, values_of
 from moving.entries import CannotMove
 
 # Celery's names of the fields, in the order of a rule.
@@ -116,20 +116,6 @@ def _field(field: Field, values: set[int], text: str) -> str:
     return f"*/{step}" if step else ranges_of(values)
 
 
-def all_of(field: Field) -> set[int]:
-    return set(range(field.low, (6 if field is WEEKDAY else field.high) + 1))
-
-
-def values_of(field: Field, text: str) -> set[int] | None:
-    """Return the values of a field of a cron rule, None if it is no such field."""
-    try:
-        flags = flags_of(field, text)
-    except InvalidRule:
-        return None
-    found = {value for value, flag in enumerate(flags) if flag}
-    return {value % 7 for value in found} if field is WEEKDAY else found
-
-
 def _step(field: Field, values: set[int]) -> int | None:
     """Return the step n for which `*/n` has these values, or None."""
     first_two = sorted(values)[:2]
@@ -137,14 +123,3 @@ def _step(field: Field, values: set[int]) -> int | None:
         return None
     step = first_two[1] - first_two[0]
     return step if values_of(field, f"*/{step}") == values else None
-
-
-def ranges_of(values: set[int]) -> str:
-    """Return values as single ones and ranges: `1-5,7`."""
-    left, parts = set(values), []
-    while left:
-        first = min(left)
-        run = list(takewhile(left.__contains__, count(first)))
-        left -= set(run)
-        parts.append(f"{first}-{run[-1]}" if len(run) > 2 else ",".join(map(str, run)))
-    return ",".join(parts)

@@ -1,12 +1,41 @@
-"""Fields of other schedulers' cron rules as sets of values."""
+"""Fields of cron rules as sets of values: ours, and those of other schedulers."""
 
 import re
 from collections.abc import Mapping
+from itertools import count, takewhile
 
+from cron import InvalidRule
+from cron.fields import WEEKDAY, Field, flags_of
 from moving.entries import CannotMove
 
 RULES = "write an action with a cron rule or an interval for it"
 _PART = re.compile(r"(?:\*|(\w{1,9})(?:(?:-|\.\.)(\w{1,9}))?)(?:/(\d{1,4}))?", re.ASCII)
+
+
+def all_of(field: Field) -> set[int]:
+    """Return every value of a field of a cron rule; Sunday is 0."""
+    return set(range(field.low, (6 if field is WEEKDAY else field.high) + 1))
+
+
+def values_of(field: Field, text: str) -> set[int] | None:
+    """Return the values of a field of a cron rule, None if it is no such field."""
+    try:
+        flags = flags_of(field, text)
+    except InvalidRule:
+        return None
+    found = {value for value, flag in enumerate(flags) if flag}
+    return {value % 7 for value in found} if field is WEEKDAY else found
+
+
+def ranges_of(values: set[int]) -> str:
+    """Return values as single ones and ranges: `1-5,7`."""
+    left, parts = set(values), []
+    while left:
+        first = min(left)
+        run = list(takewhile(left.__contains__, count(first)))
+        left -= set(run)
+        parts.append(f"{first}-{run[-1]}" if len(run) > 2 else ",".join(map(str, run)))
+    return ",".join(parts)
 
 
 def values_in(

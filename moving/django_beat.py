@@ -149,13 +149,19 @@ def _bounds(row: Row, now: datetime) -> dict[str, str]:
 
 
 def _instant(value: object) -> datetime | None:
-    """Return an instant of a column in whole seconds, rounded up; a naive one is UTC."""
+    """Return an instant of a column in whole seconds, rounded up; raises CannotMove.
+
+    In a text of SQLite one without an offset is UTC. Of PostgreSQL it is in a zone of Django's.
+    """
     if value is None:
         return None
     try:
         at = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
     except ValueError:
         raise CannotMove(f"{value!r} is not an instant", "correct it") from None
+    if isinstance(value, datetime) and value.tzinfo is None:
+        why = f"its instant {value} has no zone: Django runs with USE_TZ = False"
+        raise CannotMove(why, "write the action yourself, with an offset in each instant")
     at = at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
     return at if not at.microsecond else at.replace(microsecond=0) + SECOND
 

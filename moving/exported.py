@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from models.action import ScheduledActionModel, plan_of
-from models.action.plan import IntervalTrigger, Plan
+from models.action.plan import IntervalTrigger, Plan, Trigger
 from models.celery_task import HandOver
 from moving.comparison import difference
 from moving.entries import CannotMove, Fires
@@ -42,6 +42,13 @@ def compared(plan: Plan, fires: Fires, now: datetime) -> tuple[str, ...]:
     if not found.count:
         return ()
     return (f"{found.count} instants of {found.total} in two years differ",)
+
+
+def only_trigger(plan: Plan) -> Trigger:
+    """Return the only rule of a plan; raises CannotMove for several."""
+    if len(plan.triggers) > 1:
+        raise CannotMove("it has several rules", "make an action of each")
+    return plan.triggers[0]
 
 
 def task_of(plan: Plan) -> HandOver:

@@ -9,22 +9,21 @@ from typing import Any
 from cron import CronSchedule, InvalidRule
 from cron.fields import DAY, FIELDS, MONTH, WEEKDAY, Field
 from cron.rule import NICKNAMES
-from models.action.policy import LONGEST_LOOK_BACK, SHORTEST_LOOK_BACK
+from models.action.policy import LONGEST_LOOK_BACK, LONGEST_TIME_LIMIT, SHORTEST_LOOK_BACK
 from models.durations import format_span
 from models.errors import Refused as RefusedCommand
-from moving.celery_rules import all_of, ranges_of
-from moving.cron_text import RULES, values_in
+from moving.cron_text import RULES, all_of, ranges_of, values_in
 from moving.entries import CannotMove, Entry, Refused, entry_or_refused
 from moving.wall_fires import WallFires
+from small_apps.steps.command import STEP
 
 OWNER = "import:kubernetes"
-COMMAND = "command"
 OVERLAPS = {"Allow": "allow", "Forbid": "skip", "Replace": "replace"}
-# The policy has no longer limit; a CronJob without one has none.
-LONGEST_RUN = timedelta(days=7)
 # As Kubernetes waits before it starts a failed pod again, up to six minutes.
 BACKOFF = ["PT10S", "PT20S", "PT40S", "PT1M20S", "PT2M40S", "PT5M20S", "PT6M"]
 RETRIES = 6
+# A program asks for another attempt by EX_TEMPFAIL; any other failure of `command` is for good.
+RETRIES_DIFFER = "Kubernetes tries again after any failure, the action after exit code 75 alone"
 _ZONED = re.compile(r"(?:CRON_)?TZ=(\S+)\s+(.*)", re.ASCII)
 _REFERENCE = re.compile(r"\$\$|\$\(([^()]+)\)")
 # In characters: a variable may repeat others, which do so too.
@@ -72,6 +71,9 @@ def _entry(name: str, where: str, cron_job: Mapping[str, Any], zone: str) -> Ent
     job = _mapping(_mapping(spec, "jobTemplate"), "spec")
     when, fires = _when(str(spec.get("schedule") or ""), str(spec.get("timeZone") or zone))
     command, remarks = _command(job)
+    limits = _limits(job)
+    if "retry" in limits:
+        remarks += (RETRIES_DIFFER,)
     if fires is None:
         remarks += ("its grid begins when the action is stored",)
     return Entry(
@@ -79,9 +81,9 @@ def _entry(name: str, where: str, cron_job: Mapping[str, Any], zone: str) -> Ent
         where=where,
         owner=OWNER,
         active=spec.get("suspend") is not True,
-        operations={COMMAND: command},
+        operations={STEP: command},
         when=when,
-        policy={**_late(spec), **_limits(job)},
+        policy={**_late(spec), **limits},
         remarks=remarks,
         fires=fires,
     )
@@ -150,7 +152,9 @@ def _limits(job: Mapping[str, Any]) -> dict[str, Any]:
         if _whole(job, name) not in (None, 1):
             raise CannotMove(f"its {name} is {job[name]}", "make an action of each part")
     limit = _whole(job, "activeDeadlineSeconds")
-    span = LONGEST_RUN if limit is None else min(timedelta(seconds=limit), LONGEST_RUN)
+    # A CronJob without a limit has none, and the policy has no longer one.
+    given = LONGEST_TIME_LIMIT if limit is None else timedelta(seconds=limit)
+    span = min(given, LONGEST_TIME_LIMIT)
     retries = _whole(job, "backoffLimit")
     attempts = min((RETRIES if retries is None else retries) + 1, 100)
     retry = {"max_attempts": attempts, "backoff": BACKOFF[: min(attempts - 1, len(BACKOFF))]}

@@ -11,11 +11,11 @@ from models.action import ScheduledActionModel
 from models.action.plan import CronTrigger, IntervalTrigger, Plan, Trigger
 from models.celery_task import HandOver
 from models.durations import format_span
-from moving.celery_rules import all_of, ranges_of, values_of
+from moving.cron_text import all_of, ranges_of, values_of
 from moving.entries import CannotMove
 from moving.exported import KEEP
+from small_apps.steps.command import STEP
 
-COMMAND = "command"
 HOUR_MINUTES, DAY_HOURS = 60, 24
 MINUTE = timedelta(minutes=1)
 SECRETS = ("env:", "file:")
@@ -36,7 +36,7 @@ def program_of(action: ScheduledActionModel, plan: Plan, celery_app: str | None)
     if plan.hand_over is not None:
         return _call(plan.hand_over, plan.queue, celery_app)
     steps = action.operations.steps
-    if [one.name for one in steps] != [COMMAND]:
+    if [one.name for one in steps] != [STEP]:
         named = ", ".join(one.name for one in steps)
         raise CannotMove(f"its steps ({named}) are no program", KEEP)
     written: Any = steps[0].written

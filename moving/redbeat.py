@@ -11,6 +11,7 @@ from models.document import read_document
 from models.errors import Refused as RefusedCommand
 from models.parsing import Reading
 from moving.beat import BeatEntry, entry_of
+from moving.cron_text import RULES
 from moving.entries import CannotMove, Entry, Refused, entry_or_refused
 
 OWNER = "import:redbeat"
@@ -18,7 +19,6 @@ PREFIX = "redbeat:"
 MOST_KEYS = 100_000
 LONGEST = 1_000_000
 TIMEOUT_S = 10.0
-RULES = "write an action with a cron rule or an interval for it"
 
 
 def read_definitions(url: str, prefix: str = PREFIX) -> dict[str, str]:

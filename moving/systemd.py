@@ -1,7 +1,6 @@
 """Timers of systemd with their services, as entries."""
 
 import re
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
@@ -11,16 +10,16 @@ from typing import Any
 from cron import CronSchedule, InvalidRule
 from cron.fields import WEEKDAYS
 from cron.zone import canonical_name
-from models.action.policy import LONGEST_LOOK_BACK, SHORTEST_LOOK_BACK
+from models.action.policy import LONGEST_LOOK_BACK, LONGEST_TIME_LIMIT, SHORTEST_LOOK_BACK
 from models.durations import format_span
-from moving.celery_rules import Crontab, ranges_of
-from moving.cron_text import RULES, values_in
+from moving.celery_rules import Crontab
+from moving.cron_text import RULES, ranges_of, values_in
 from moving.entries import CannotMove, Entry, Refused, entry_or_refused
+from moving.systemd_unit import Section, Unit, last, literal, span_of, unit_of, words
 from moving.wall_fires import WallFires
+from small_apps.steps.command import STEP
 
 OWNER = "import:systemd"
-COMMAND = "command"
-LONGEST_RUN = timedelta(days=7)
 MINUTE = timedelta(minutes=1)
 SHORT = {
     "minutely": "*-*-* *:*:00",
@@ -41,33 +40,19 @@ DAYS = {name: day for day, name in enumerate(WEEKDAYS)} | {
         ("sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday")
     )
 }
-# A hundred years, longer than any limit.
-MOST_SECONDS = 3_153_600_000
-_SPAN = re.compile(r"(\d{1,9}) *([a-z]*)", re.ASCII)
-_UNITS = {
-    **dict.fromkeys(("", "s", "sec", "second", "seconds"), 1),
-    **dict.fromkeys(("m", "min", "minute", "minutes"), 60),
-    **dict.fromkeys(("h", "hr", "hour", "hours"), 3_600),
-    **dict.fromkeys(("d", "day", "days"), 86_400),
-    **dict.fromkeys(("w", "week", "weeks"), 604_800),
+# What limits the run of a program: a service of the type `oneshot` is starting all the while.
+OF_ONESHOT, OF_OTHERS = ("TimeoutStartSec", "TimeoutSec"), ("RuntimeMaxSec",)
+# What is read of each section, or says nothing of what runs when. All else is reported.
+READ: Mapping[str, frozenset[str]] = {
+    "Unit": frozenset({"After", "Before", "Description", "Documentation"}),
+    "Timer": frozenset({"AccuracySec", "OnCalendar", "Persistent", "Unit"}),
+    "Service": frozenset(
+        {"Environment", "ExecReload", "ExecStart", "Type", "WorkingDirectory"}
+        | {*OF_ONESHOT, *OF_OTHERS}
+    ),
 }
-
-Unit = Mapping[str, Mapping[str, Sequence[str]]]
-
-
-def unit_of(text: str) -> dict[str, dict[str, list[str]]]:
-    """Return the values of a unit file by section and key; an empty value forgets those before."""
-    found: dict[str, dict[str, list[str]]] = {}
-    section = ""
-    for line in re.split("[\r\n]+", text.replace("\\\n", " ")):
-        line = line.strip()  # noqa: PLW2901
-        if line.startswith("[") and line.endswith("]"):
-            section = line[1:-1]
-        elif line and line[0] not in "#;" and "=" in line:
-            key, _, value = (part.strip() for part in line.partition("="))
-            values = found.setdefault(section, {}).setdefault(key, [])
-            values.append(value) if value else values.clear()
-    return found
+# Values that switch a setting off.
+OFF = frozenset({"0", "0s", "false", "no", "off"})
 
 
 def entry_of(file: Path, timer: Unit, service: Unit | None, zone: str) -> Entry | Refused:
@@ -84,51 +69,47 @@ def _entry(file: Path, timer: Unit, service: Unit | None, zone: str) -> Entry:
     rules = [_when(text, zone) for text in own.get("OnCalendar", ())]
     if not rules:
         raise CannotMove("it has no OnCalendar", RULES)
-    remarks = [] if len(rules) == 1 else ["the instants of its several OnCalendar are not compared"]
-    if _span(own, "RandomizedDelaySec"):
-        shown = own["RandomizedDelaySec"][-1]
-        remarks.append(f"its RandomizedDelaySec of {shown} is left out")
     if service is None:
         why = "its service file is not beside it"
         raise CannotMove(why, f"name the folder that has {service_of(file.stem, timer)} too")
-    command, limit, more = _command(service.get("Service", {}))
-    persistent = (own.get("Persistent") or ["no"])[-1].lower() in {"1", "yes", "true", "on"}
+    command, limit = _command(service.get("Service", {}))
     only = rules[0] if len(rules) == 1 else None
+    several = () if only else ("the instants of its several OnCalendar are not compared",)
     return Entry(
         name=file.stem,
         where=file.name,
-        description=" ".join((timer.get("Unit", {}).get("Description") or [""])[-1:]),
+        description=last(timer.get("Unit", {}), "Description"),
         owner=OWNER,
-        operations={COMMAND: command},
+        operations={STEP: command},
         when=only or rules,
-        policy={
-            "look_back": format_span(
-                LONGEST_LOOK_BACK if persistent else max(_accuracy(own), SHORTEST_LOOK_BACK)
-            ),
-            "time_limit": format_span(limit),
-        },
-        remarks=(*remarks, *more),
+        policy={"look_back": format_span(_look_back(own)), "time_limit": format_span(limit)},
+        remarks=(*several, *_left_out("timer", timer), *_left_out("service", service)),
         fires=WallFires(only["cron_rule"], only["timezone"], once=True) if only else None,
     )
 
 
 def service_of(stem: str, timer: Unit) -> str:
     """Return the file name of a timer's service."""
-    return (timer.get("Timer", {}).get("Unit") or [f"{stem}.service"])[-1]
+    return last(timer.get("Timer", {}), "Unit") or f"{stem}.service"
 
 
-def _accuracy(own: Mapping[str, Sequence[str]]) -> timedelta:
-    return min(_span(own, "AccuracySec") or MINUTE, LONGEST_LOOK_BACK)
+def _left_out(what: str, unit: Unit) -> Iterator[str]:
+    """Yield which settings of a unit the action does not have, if any."""
+    found = [
+        f"{name}={values[-1]}"
+        for section, known in READ.items()
+        for name, values in unit.get(section, {}).items()
+        if name not in known and values and values[-1].lower() not in OFF
+    ]
+    if found:
+        yield f"left out of its {what}: {', '.join(found)}"
 
 
-def _span(own: Mapping[str, Sequence[str]], key: str) -> timedelta | None:
-    """Return a span of systemd in seconds or parts; None for none, or `infinity`."""
-    text = (own.get(key) or [""])[-1].lower()
-    parts = _SPAN.findall(text)
-    if not parts or _SPAN.sub("", text).strip() or any(unit not in _UNITS for _, unit in parts):
-        return None
-    seconds = sum(int(number) * _UNITS[unit] for number, unit in parts)
-    return timedelta(seconds=min(seconds, MOST_SECONDS))
+def _look_back(own: Section) -> timedelta:
+    accuracy = span_of(own, "AccuracySec") or MINUTE
+    if last(own, "Persistent").lower() in {"1", "yes", "true", "on"}:
+        return LONGEST_LOOK_BACK
+    return min(max(accuracy, SHORTEST_LOOK_BACK), LONGEST_LOOK_BACK)
 
 
 def _when(text: str, zone: str) -> dict[str, str]:
@@ -211,32 +192,33 @@ def _ranged(text: str) -> str:
     return text.replace("..", "-")
 
 
-def _command(own: Mapping[str, Sequence[str]]) -> tuple[dict[str, Any], timedelta, tuple[str, ...]]:
-    """Return the step `command` of a service, its time limit, and what it leaves out."""
+def _command(own: Section) -> tuple[dict[str, Any], timedelta]:
+    """Return the step `command` of a service, and its time limit; raises CannotMove."""
     lines = own.get("ExecStart", ())
-    if len(lines) != 1 or own.get("ExecStartPre") or own.get("ExecStartPost"):
-        why = f"its service has {len(lines)} ExecStart, and programs before or after"
+    others = [name for name, given in own.items() if name[:4] == "Exec" and given]
+    more = [name for name in others if name not in READ["Service"]]
+    if len(lines) != 1 or more:
+        why = f"its service has {' and '.join([f'{len(lines)} ExecStart', *more])}"
         raise CannotMove(why, "write a script that runs all of them in turn")
-    (line,) = lines
-    if line[0] in "-@:+!" or "%" in line or "$" in line:
-        why = f"its ExecStart {line[:60]!r} has prefixes, specifiers or variables"
-        raise CannotMove(why, "write the command without them")
-    try:
-        found: dict[str, Any] = {"run": shlex.split(line)}
-        pairs = [one for text in own.get("Environment", ()) for one in shlex.split(text)]
-    except ValueError as error:
-        raise CannotMove(f"its quotes are not closed: {error}", "correct the service") from None
+    found: dict[str, Any] = {"run": _program(lines[0])}
     if own.get("WorkingDirectory"):
-        found["cwd"] = own["WorkingDirectory"][-1].removeprefix("-")
+        found["cwd"] = literal(last(own, "WorkingDirectory").removeprefix("-"), "%")
+    pairs = [one for text in own.get("Environment", ()) for one in words(literal(text, "%"))]
     if pairs:
         found["env"] = dict(one.partition("=")[::2] for one in pairs)
-    remarks = [
-        f"{name} {own[name][-1]!r} of its service is left out"
-        for name in ("User", "Group", "EnvironmentFile", "Nice", "MemoryMax")
-        if own.get(name)
-    ]
-    limit = _span(own, "TimeoutStartSec") or LONGEST_RUN
-    return found, min(limit, LONGEST_RUN), tuple(remarks)
+    keys = OF_ONESHOT if last(own, "Type") == "oneshot" else OF_OTHERS
+    limit = next(filter(None, (span_of(own, key) for key in keys)), LONGEST_TIME_LIMIT)
+    return found, min(limit, LONGEST_TIME_LIMIT)
+
+
+def _program(line: str) -> list[str]:
+    if line[0] in "-@:+!|":
+        raise CannotMove(f"its ExecStart {line[:60]!r} has a prefix", "write it without")
+    found = words(literal(line, "%$"))
+    if ";" in found:
+        why = f"its ExecStart {line[:60]!r} holds several programs, parted by ;"
+        raise CannotMove(why, "write a script that runs all of them in turn")
+    return found
 
 
 def entries_of(

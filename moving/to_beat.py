@@ -10,9 +10,10 @@ from models.action import ScheduledActionModel, plan_of
 from models.action.plan import CronTrigger, DueDateTrigger, IntervalTrigger, Plan, SolarTrigger
 from models.celery_task import HandOver
 from moving.celery_fires import CrontabFires
-from moving.celery_rules import NAMES, Crontab, all_of, ranges_of, values_of
+from moving.celery_rules import NAMES, Crontab
+from moving.cron_text import all_of, ranges_of, values_of
 from moving.entries import CannotMove
-from moving.exported import KEEP, Exported, compared, lost, options_of, task_of
+from moving.exported import KEEP, Exported, compared, lost, only_trigger, options_of, task_of
 
 HEADER = '''"""The schedule of Minutehand's actions, for celery beat.
 
@@ -72,11 +73,8 @@ def _entries(
     handed = task_of(plan)
     if not plan.active:
         raise CannotMove("it is paused, and beat has no paused entries", "resume it first")
-    if len(plan.triggers) > 1:
-        raise CannotMove("it has several rules", "make an action of each")
-    (trigger,) = plan.triggers
-    match trigger:
-        case CronTrigger():
+    match only_trigger(plan):
+        case CronTrigger() as trigger:
             return _crontabs(name, plan, trigger, (zone, now))
         case IntervalTrigger(every=every):
             text = f"schedule({int(every.total_seconds())})"

@@ -12,7 +12,8 @@ from models.action import ScheduledActionModel, plan_of
 from models.action.plan import Plan
 from models.action.policy import NO_TIME_LIMIT
 from moving.entries import CannotMove
-from moving.exported import Exported, compared, lost
+from moving.exported import Exported, compared, lost, only_trigger
+from moving.kubernetes import RETRIES_DIFFER
 from moving.programs import Program, crontab_of, either_day, program_of
 from moving.wall_fires import WallFires
 
@@ -64,9 +65,7 @@ def _name_of(name: str) -> str:
 
 
 def _schedule(plan: Plan) -> tuple[str, str]:
-    if len(plan.triggers) > 1:
-        raise CannotMove("it has several rules", "make an action of each")
-    rule, zone = crontab_of(plan.triggers[0])
+    rule, zone = crontab_of(only_trigger(plan))
     return " ".join(either_day(rule)), zone
 
 
@@ -118,4 +117,4 @@ def _differing(plan: Plan) -> Iterator[str]:
     if plan.overlap == "queue":
         yield "Kubernetes skips a run that is due during the last one"
     if plan.max_attempts > 1:
-        yield "Kubernetes tries again after 10 s, 20 s, 40 s, … up to 6 minutes"
+        yield f"{RETRIES_DIFFER}; its pauses are 10 s, 20 s, 40 s, … up to 6 minutes"

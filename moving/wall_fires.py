@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 from cron import CronSchedule
 from cron.fields import HOUR
 from cron.zone import canonical_name
-from moving.celery_rules import values_of
+from moving.cron_text import values_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import json
 import os
 import sys
 import time
-from urllib.error import HTTPError, URLError
+from http.client import HTTPException
 from urllib.request import Request, urlopen
 
 SERVER = os.environ["MINUTEHAND_URL"]
@@ -37,7 +37,7 @@ while True:
                 verb, said = "error", {"error": str(error) or repr(error)}
             ask(f"/jobs/{job['id']}/{verb}", {"lease": job["lease"], **said})
             print(verb, job["url"], flush=True)
-    except (HTTPError, URLError, TimeoutError) as error:
-        # 409: another worker got the job meanwhile. 503: the server stops; ask again.
+    except (OSError, HTTPException) as error:
+        # 409: another worker got the job meanwhile. 503, or no answer: the server stops; ask again.
         print(error, file=sys.stderr)
         time.sleep(1)

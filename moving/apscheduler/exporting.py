@@ -15,7 +15,7 @@ from models.action.plan import (
     Trigger,
 )
 from moving.apscheduler.fires import NOT_COMPARED, TriggerFires, is_engine_here
-from moving.celery_rules import all_of, ranges_of, values_of
+from moving.cron_text import all_of, ranges_of, values_of
 from moving.entries import CannotMove
 from moving.exported import KEEP, Exported, compared, lost, options_of, task_of
 from moving.to_beat import crontabs_of

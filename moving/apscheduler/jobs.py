@@ -23,13 +23,13 @@ from moving.apscheduler.pickled import job_of
 from moving.apscheduler.rules import rule_of
 from moving.celery_work import work_of
 from moving.entries import CannotMove, Entry, Refused, check_said, entry_or_refused
+from small_apps.steps.command import STEP
 
 VERSION = 1
 OWNER = "import:apscheduler"
 TABLE = "apscheduler_jobs"
 MOST_ROWS = 100_000
 LONGEST_PICKLE = 1_000_000
-COMMAND = "command"
 # Calls a function by its reference, as APScheduler does.
 CALL = (
     "import importlib, json, operator, sys; m, _, f = sys.argv[1].partition(':'); "
@@ -186,7 +186,7 @@ def _work(job: Job, work: Work) -> Operations:
         return operations, overlap, (*remarks, *more)
     if work.python is not None:
         run = [work.python, "-c", CALL, job.func, *map(json.dumps, (job.args, job.kwargs))]
-        return {COMMAND: {"run": run}}, overlap, remarks
+        return {STEP: {"run": run}}, overlap, remarks
     why = f"it calls {job.func} in the scheduler's process, which is no Celery task here"
     instead = f"make it one and allow {name!r} in SCHED_CELERY_TASKS, or run it with --python PATH"
     raise CannotMove(why, instead)

@@ -8,8 +8,8 @@ from typing import Any
 
 from models.values import format_instant
 from moving.beat import every
-from moving.celery_rules import Crontab, ranges_of
-from moving.cron_text import RULES, values_in
+from moving.celery_rules import Crontab
+from moving.cron_text import RULES, ranges_of, values_in
 from moving.entries import CannotMove
 
 SECOND = timedelta(seconds=1)

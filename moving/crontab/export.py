@@ -12,7 +12,7 @@ from models.action import ScheduledActionModel, plan_of
 from models.action.plan import Plan
 from models.action.policy import LONGEST_TIME_LIMIT
 from moving.entries import CannotMove
-from moving.exported import Exported, compared, lost
+from moving.exported import Exported, compared, lost, only_trigger
 from moving.programs import Program, crontab_of, program_of
 
 HEADER = """\
@@ -45,9 +45,7 @@ def exported(action: ScheduledActionModel, now: datetime, celery_app: str | None
         program = program_of(action, plan, celery_app)
         if not plan.active:
             raise CannotMove("it is paused, and a crontab has no paused lines", "resume it first")
-        if len(plan.triggers) > 1:
-            raise CannotMove("it has several rules", "make an action of each")
-        rule, zone = crontab_of(plan.triggers[0])
+        rule, zone = crontab_of(only_trigger(plan))
         command = _command(program, _input(action))
     except CannotMove as error:
         return Exported.refused(action.name, error)

@@ -35,7 +35,7 @@ def check_circles(
         # A new circle leads through a new dependency, or a new name of an action with one.
         return
     if holds:
-        small_apps.hold_alone(connection, small_app_id)
+        small_apps.lock(connection, small_app_id)
     # What depends on a renamed action follows it.
     names = {one.before: one.name for one in changes}
     stored = actions.watched_by_name(connection, small_app_id).items()

@@ -25,13 +25,17 @@ NOT_PUBLIC = tuple(
     )
 )  # fmt: skip
 FETCHING = "SCHED_FETCH_ALLOW_PRIVATE"
+MOST_TRIED = 4
 
 
-def checked_address(host: str, port: int, *, allow_private: bool, setting: str = FETCHING) -> str:
-    """Return the address of `host` to connect to. Raises SourceFailed, which names `setting`.
+def checked_addresses(
+    host: str, port: int, *, allow_private: bool, setting: str = FETCHING
+) -> list[str]:
+    """Return the addresses of `host` to connect to, the best first; at least one, at most four.
 
-    Every address of the name must be allowed. The caller connects to the returned one, so that
-    a DNS change between check and connection has no effect.
+    Every address of the name must be allowed. The caller connects to the returned ones, so that
+    a DNS change between check and connection has no effect. Raises SourceFailed, which names
+    `setting`.
     """
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -44,7 +48,7 @@ def checked_address(host: str, port: int, *, allow_private: bool, setting: str =
                 f"{host} leads to the private address {address}; {setting}=true allows it",
                 permanent=True,
             )
-    return addresses[0]
+    return list(dict.fromkeys(addresses))[:MOST_TRIED]
 
 
 def is_public(text: str) -> bool:

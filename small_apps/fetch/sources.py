@@ -84,6 +84,11 @@ class Fetched:
         if self.kept is not None:
             downloads.keep(self.data.file, self.kept)
 
+    def discard(self) -> None:
+        """Remove a download that was not kept."""
+        if self.kept is not None:
+            self.data.file.unlink(missing_ok=True)
+
 
 def source_of(document: Mapping[str, Any]) -> Source:
     """Return the source of a domain's stored document. Raises SourceFailed."""

@@ -18,6 +18,8 @@ LONGEST_LINE = 2 << 20
 # DuckDB keeps the whole line for each surplus cell, in memory outside its limit.
 MOST_KEPT = 64 << 20
 csv.field_size_limit(LONGEST_LINE)
+# Of spreadsheets; where they part the columns, the whole first line is one name.
+OTHER_SIGNS = {";": "semicolons", "\t": "tabs"}
 
 
 def load_csv(engine: Engine, file: Path, shown: str, ends: Ends, name: str = "raw") -> Table:
@@ -101,10 +103,14 @@ def _header(file: Path, shown: str) -> tuple[str, ...]:
     names = [name.strip() for name in header]
     if not names:
         raise SourceFailed(f"{shown} is empty; its first line must name the columns")
-    return checked_names(
-        names,
-        lambda what: SourceFailed(f"{shown}, line 1 {short(header)}: {what}", permanent=True),
-    )
+
+    def fault(what: str) -> SourceFailed:
+        return SourceFailed(f"{shown}, line 1 {short(header)}: {what}", permanent=True)
+
+    for sign, name in OTHER_SIGNS.items():
+        if len(names) == 1 and sign in names[0]:
+            raise fault(f"is one column; part columns by commas, not by {name}")
+    return checked_names(names, fault)
 
 
 def _with_one_end(file: Path, shown: str) -> None:

@@ -10,13 +10,9 @@ from pathlib import Path
 from typing import Protocol
 
 from runtime.config import Settings
-from small_apps.mail.failures import MailRefused, MailServerFailed
+from small_apps.mail.failures import MailServerFailed
 from small_apps.mail.payload import payload_of
 from small_apps.mail.smtp import Server, SmtpTransport
-
-__all__ = [
-    "FolderTransport", "MailRefused", "MailServerFailed", "Transport", "open_transport", "probe",
-]  # fmt: skip
 
 
 class Transport(Protocol):

@@ -21,15 +21,11 @@ class Occasion:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 
-def values_of(
-    occasion: Occasion, recipient: Recipient, unsubscribe_url: str | None
-) -> dict[str, Any]:
-    """Return the variables of a template; a missing `unsubscribe_url` is an empty text."""
-    return own_values(recipient, unsubscribe_url) | shared_values(occasion)
-
-
 def own_values(recipient: Recipient, unsubscribe_url: str | None) -> dict[str, Any]:
-    """Return the variables that differ between the recipients of a mail."""
+    """Return the variables that differ between the recipients of a mail.
+
+    A missing `unsubscribe_url` is an empty text.
+    """
     return {
         "recipient": {
             "id": recipient.id,
@@ -72,17 +68,21 @@ def news_of(
     }
 
 
-SAMPLE: Mapping[str, Any] = values_of(
-    Occasion(
-        app="shop",
-        title="The Shop",
-        zone="Europe/Paris",
-        at=datetime(2026, 11, 23, 6, tzinfo=UTC),
-        operation_id="1dd03b83-7b34-516e-8a7c-7ff8626a8a85",
+SAMPLE: Mapping[str, Any] = {
+    **own_values(
+        Recipient("ann", "ann@example.com", "Ann Example"),
+        "https://example.com/unsubscribe?who=ann",
     ),
-    Recipient("ann", "ann@example.com", "Ann Example"),
-    "https://example.com/unsubscribe?who=ann",
-)
+    **shared_values(
+        Occasion(
+            app="shop",
+            title="The Shop",
+            zone="Europe/Paris",
+            at=datetime(2026, 11, 23, 6, tzinfo=UTC),
+            operation_id="1dd03b83-7b34-516e-8a7c-7ff8626a8a85",
+        )
+    ),
+}
 SAMPLE_NEWS = news_of({"sales": 1200, "stores": 48}, ["start"], [])
 
 

@@ -5,7 +5,7 @@ default the home folder). Earlier releases wrote JSON Lines (`.jsonl`).
 """
 
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -145,11 +145,17 @@ def orphans(settings: Settings, app: str, known: set[str], now: datetime) -> Ite
             yield path
 
 
-def remove_leftovers(home: Path, app: str, now: datetime) -> int:
-    """Remove leftovers of killed refreshes of `app` on this machine; return how many."""
+def remove_leftovers(home: Path, app: str, domains: Collection[str], now: datetime) -> int:
+    """Remove what refreshes of `app` left on this machine; return how many.
+
+    That is the downloads of killed ones and of domains that are gone, and folders of imports.
+    """
     local, gone = FolderStore(home), 0
+    kept = {folder_name(domain) for domain in domains}
     for path, written_at in [*local.files(f"{DOWNLOADS}/{folder_name(app)}")]:
-        if path.endswith(".part") and written_at and written_at < now - ORPHAN_AGE:
+        # The name of an unfinished one has more suffixes.
+        is_kept = Path(path).stem in kept
+        if not is_kept and written_at and written_at < now - ORPHAN_AGE:
             gone += local.remove(path)
     for name in (folder_name(app), "readers"):
         for folder in sorted((home / SCRATCH / name).glob("*")):

@@ -60,7 +60,7 @@ def apply_all(
 def _apply(
     connection: sa.Connection, model: SmallAppModel, actor: str, limits: LimitSettings
 ) -> AppliedApp:
-    before = small_apps.stored_named(connection, model.name)
+    before = small_apps.stored_named(connection, model.name, locked=True)
     # An app that had more before the limit was set may keep them.
     known = len((before or {}).get("domains", {}))
     if limits.domains and len(model.domains) > max(limits.domains, known):

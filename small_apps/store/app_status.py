@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Collection, Sequence
 from datetime import datetime
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
@@ -53,21 +53,25 @@ def statuses_of(
 
     `status` is `running` during a refresh, else `failed` if the last one did not succeed, else
     `ready`; `empty` before the first. `blocking_maintenance` is true only in the phase `import`.
-    `run_type`, `rewritten` and `reused` are those of the last refresh that ended.
+    `run_type`, `rewritten` and `reused` are those of the last refresh that ended, if it is among
+    the last operations.
     """
     if not small_app_ids:
         return {}
     runs = _runs(connection, small_app_ids)
     data = _data(connection, small_app_ids)
-    return {id: {**_status_in(runs.get(id, []), now), **data[id]} for id in small_app_ids}
+    return {
+        id: {**_status_in(runs.get(id, []), now, has_data=shown.refreshed), **shown.columns}
+        for id, shown in data.items()
+    }
 
 
-def _status_in(runs: Sequence[sa.Row[Any]], now: datetime) -> dict[str, Any]:
+def _status_in(runs: Sequence[sa.Row[Any]], now: datetime, *, has_data: bool) -> dict[str, Any]:
     running = _running([row for row in runs if row.state == OperationState.RUNNING])
     last = next((row for row in runs if row.state in ENDED and _step(row) is not None), None)
     details = _details(last)
     return {
-        "status": _status(running, last),
+        "status": _status(running, last, has_data=has_data),
         "phase": running.phase if running else None,
         "message": running.message if running else None,
         "blocking_maintenance": bool(running and running.phase == BLOCKING),
@@ -133,11 +137,11 @@ def _step(row: sa.Row[Any]) -> dict[str, Any] | None:
     return next((one for one in steps if one["name"] == STEP and one["state"] != "waiting"), None)
 
 
-def _status(running: sa.Row[Any] | None, last: sa.Row[Any] | None) -> str:
+def _status(running: sa.Row[Any] | None, last: sa.Row[Any] | None, *, has_data: bool) -> str:
     if running is not None:
         return "running"
     if last is None:
-        return "empty"
+        return "ready" if has_data else "empty"
     return "ready" if last.state in DONE else "failed"
 
 
@@ -156,13 +160,18 @@ def _error(last: sa.Row[Any] | None) -> str | None:
     return last.error or text or None
 
 
-def _data(
-    connection: sa.Connection, small_app_ids: Collection[int]
-) -> dict[int, dict[str, datetime | None]]:
-    """Return when each small app refreshes next, and the import instant of its newest data."""
-    found: dict[int, dict[str, datetime | None]] = {}
+class _Data(NamedTuple):
+    """When a small app refreshes next, the instant of its newest data, and whether it has any."""
+
+    columns: dict[str, datetime | None]
+    refreshed: bool
+
+
+def _data(connection: sa.Connection, small_app_ids: Collection[int]) -> dict[int, _Data]:
+    found: dict[int, _Data] = {}
     for row in connection.execute(_data_of(tuple(small_app_ids))):
-        of_app = found.setdefault(row.id, {"next_run_at": None, "data_updated_at": row.published})
+        new = _Data({"next_run_at": None, "data_updated_at": row.published}, row.refreshed)
+        of_app = found.setdefault(row.id, new).columns
         if of_app["next_run_at"] is None and row.document and _refreshes(row.document):
             of_app["next_run_at"] = row.next_occurrence_at
     return found
@@ -176,6 +185,9 @@ def _data_of(small_app_ids: tuple[int, ...]) -> sa.Select[Any]:
         .where(domains.c.small_app_id == small_apps.c.id)
         .scalar_subquery()
     )
+    refreshed = sa.exists().where(
+        domains.c.small_app_id == small_apps.c.id, domains.c.refreshed_at.is_not(None)
+    )
     refreshing = (
         sa.select(actions.c.small_app_id, actions.c.document, action_cursor.c.next_occurrence_at)
         .join(action_cursor, action_cursor.c.action_uid == actions.c.uid)
@@ -187,7 +199,13 @@ def _data_of(small_app_ids: tuple[int, ...]) -> sa.Select[Any]:
     )
     at = refreshing.c.next_occurrence_at
     return (
-        sa.select(small_apps.c.id, published.label("published"), refreshing.c.document, at)
+        sa.select(
+            small_apps.c.id,
+            published.label("published"),
+            refreshed.label("refreshed"),
+            refreshing.c.document,
+            at,
+        )
         .outerjoin(refreshing, refreshing.c.small_app_id == small_apps.c.id)
         .where(small_apps.c.id.in_(small_app_ids))
         .order_by(at)

@@ -145,9 +145,11 @@ def note_maintained(connection: sa.Connection, small_app_id: int) -> bool:
 
 
 def lock(connection: sa.Connection, small_app_id: int) -> None:
-    """Lock the small app against changes and publishes until the transaction ends."""
+    """Lock the small app against changes and publishes until the transaction ends.
+
+    Operations are recorded meanwhile: they only refer to it.
+    """
     row = sa.select(small_apps.c.id).where(small_apps.c.id == small_app_id)
-    # Recording its operations needs no wait.
     connection.execute(row.with_for_update(key_share=True))
 
 
@@ -171,11 +173,18 @@ def document_of(connection: sa.Connection, small_app_id: int) -> dict[str, Any]:
     return document
 
 
-def stored_named(connection: sa.Connection, name: str) -> dict[str, Any] | None:
-    """Return the stored document of the small app `name`; None if it is unknown or deleted."""
+def stored_named(
+    connection: sa.Connection, name: str, *, locked: bool = False
+) -> dict[str, Any] | None:
+    """Return the stored document of the small app `name`; None if it is unknown or deleted.
+
+    `locked`: it stays as it is until the transaction ends, as by `lock`.
+    """
     query = sa.select(small_apps.c.document).where(
         small_apps.c.name == name, small_apps.c.deleted_at.is_(None)
     )
+    if locked:
+        query = query.with_for_update(key_share=True)
     text = connection.execute(query).scalar_one_or_none()
     return None if text is None else dict(json.loads(text))
 
@@ -184,15 +193,6 @@ def settings_of(connection: sa.Connection, small_app_id: int) -> Mapping[str, An
     """Return the small app's settings, immutable. Raises NotFound."""
     found: Mapping[str, Any] = read_only(document_of(connection, small_app_id).get("settings", {}))
     return found
-
-
-def hold_alone(connection: sa.Connection, small_app_id: int) -> None:
-    """Lock the small app against other changes of it until the transaction ends.
-
-    Operations are recorded meanwhile: they only refer to it.
-    """
-    its = sa.select(small_apps.c.id).where(small_apps.c.id == small_app_id)
-    connection.execute(its.with_for_update(key_share=True))
 
 
 def hold(connection: sa.Connection, small_app_id: int) -> None:

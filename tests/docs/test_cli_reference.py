@@ -48,6 +48,14 @@ SHOWN = sorted(
         for command in re.findall(r"`minutehand ([^`]+)`", page.read_text(encoding="utf-8"))
     }
 )
+# What a sentence names, without the options that may stand before a command.
+NAMED = sorted(
+    {
+        re.sub(r"--(?:app|url|token-file) \S+ |--json ", "", " ".join(command.split()))
+        for page in PAGES
+        for command in re.findall(r"`minutehand ([^`]+)`", page.read_text(encoding="utf-8"))
+    }
+)
 ROOT: Any = get_command(cli)
 COMMANDS = dict(_commands(ROOT, "minutehand"))
 
@@ -87,6 +95,14 @@ def test_a_command_that_only_an_admin_can_run_is_understood(line: str) -> None:
         context = command.make_context(name, rest, parent=context)
 
     assert not context.args
+
+
+@pytest.mark.parametrize("line", [line for line in NAMED if line[0].islower()])
+def test_a_command_that_a_sentence_names_is_there(line: str) -> None:
+    command, words = ROOT, line.split()
+    while words and hasattr(command, "commands"):
+        assert words[0] in command.commands
+        command = command.commands[words.pop(0)]
 
 
 def test_the_global_options_are_on_the_page() -> None:

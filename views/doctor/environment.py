@@ -16,6 +16,7 @@ from runtime.config import InvalidSetting, Settings, unknown_variables
 from runtime.database import make_engine
 from runtime.folders import fault_of
 from small_apps.mail import transport
+from small_apps.mail.failures import MailServerFailed
 from tasks.registry import Registry
 from views.doctor.database import check_database
 from views.doctor.disk import check_disk
@@ -142,7 +143,7 @@ def _check_celery_broker(settings: Settings) -> Iterator[Finding]:
 def _check_mail(settings: Settings) -> Iterator[Finding]:
     try:
         yield ok("mail", transport.probe(settings, MAIL_WITHIN_S))
-    except transport.MailServerFailed as error:
+    except MailServerFailed as error:
         yield fault("mail", str(error), "check SCHED_SMTP_URL, and whether the server runs")
 
 

@@ -107,8 +107,9 @@ def _prune_snapshots(context: WorkContext) -> tuple[int, int]:
     removed = files.remove(settings, paths)
     with reading(context.engine) as connection:
         known, now = stored.paths(connection, app.id), read_clock(connection)
+        domains = [domain.name for domain in stored.domains_of(connection, app.id)]
     removed += files.remove(settings, list(files.orphans(settings, app.name, known, now)))
-    removed += files.remove_leftovers(settings.home, app.name, now)
+    removed += files.remove_leftovers(settings.home, app.name, domains, now)
     return rows, removed
 
 

@@ -48,6 +48,7 @@ def run(context: WorkContext) -> StepResult:
     except Stopped:
         refresh.report.stopped = True
     finally:
+        refresh.discard()
         budget.note()
     return refresh.report.result()
 
@@ -86,6 +87,8 @@ class _Refresh:
         self.parameters = parameters
         self.report = report
         self.budget = budget
+        # By domain, also those that a stop leaves without an import.
+        self._fetched: dict[str, Fetched] = {}
 
     def probe(self, domains: Sequence[Domain]) -> list[Domain]:
         """Return the domains that must be read; reuse the others."""
@@ -121,6 +124,11 @@ class _Refresh:
                 self._here("download", domain, self._fetch, take)
         return [(one, fetched[one.name]) for one in domains if one.name in fetched]
 
+    def discard(self) -> None:
+        """Remove the downloads that were not imported."""
+        for data in self._fetched.values():
+            data.discard()
+
     def import_all(self, fetched: Sequence[tuple[Domain, Fetched]]) -> None:
         """Write a snapshot of each domain and move staging to it."""
         for domain, data in fetched:
@@ -144,7 +152,9 @@ class _Refresh:
         kept = files.download_path(settings.home, app, domain.name, source.place)
         if self.parameters.from_ == "downloaded":
             return sources.fetch_again(source, kept, settings, watch)
-        return sources.fetch(source, kept, settings, watch, self.context)
+        # In the thread that fetched it: a stop may come before this step takes it.
+        self._fetched[domain.name] = sources.fetch(source, kept, settings, watch, self.context)
+        return self._fetched[domain.name]
 
     def _write(self, fetched: Fetched, domain: Domain, watch: Watch) -> Written:
         place = Place(self.context.small_app.name, domain.name, uuid4())

@@ -207,6 +207,27 @@ def test_a_timer_is_stored_once_its_program_is_allowed(
     ]
 
 
+@pytest.mark.only_here
+def test_a_timer_is_read_with_its_drop_ins_in_the_zone_of_the_machine(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    timer = tmp_path / "backup.timer"
+    timer.write_text("[Timer]\nOnCalendar=*-*-* 07:30\n")
+    timer.with_suffix(".service").write_text("[Service]\nExecStart=/srv/backup.sh\n")
+    for name, text in (
+        ("backup.timer.d", "[Timer]\nOnCalendar=\nOnCalendar=*-*-* 08:15\n"),
+        ("backup.service.d", "[Service]\nExecStart=\nExecStart=/srv/other.sh\n"),
+    ):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "override.conf").write_text(text)
+
+    (made,) = call("import", "systemd", str(timer)).json
+
+    assert made["when"] == {"cron_rule": "15 8 * * *", "timezone": "Asia/Tokyo"}
+    assert made["operations"] == {"command": {"run": ["/srv/other.sh"]}}
+
+
 def test_a_refused_import_names_each_action(call: Call, tmp_path: Path) -> None:
     table = tmp_path / "table"
     table.write_text("5 4 * * * /srv/backup\n7 4 * * * /srv/report\n")

@@ -324,6 +324,28 @@ def test_a_name_that_means_another_address_a_moment_later_is_not_followed(
     assert web.requests == []
 
 
+def test_the_next_address_of_a_name_is_tried_where_nothing_listens(
+    web: WebSource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    port = int(web.url.rpartition(":")[2])
+    look_up: Any = socket.getaddrinfo
+
+    def looked_up(host: str, *rest: Any, **named: Any) -> Any:
+        if host != "two.test":
+            return look_up(host, *rest, **named)
+        # As `localhost` is `::1` and `127.0.0.1` on many machines.
+        return [(2, 1, 6, "", (address, port)) for address in ("127.0.0.2", "127.0.0.1")]
+
+    monkeypatch.setattr(socket, "getaddrinfo", looked_up)
+    web.pages["/a"] = Page(b"id\n1\n")
+
+    download(Wanted(f"http://two.test:{port}/a"), tmp_path / "a", OPEN, Watch())
+
+    assert [one["host"] for one in web.headers] == [f"two.test:{port}"]
+    with pytest.raises(SourceFailed, match=r"two\.test leads to the private address 127\.0\.0\.2"):
+        download(Wanted(f"http://two.test:{port}/a"), tmp_path / "a", FetchSettings(), Watch())
+
+
 def test_the_address_behind_a_secret_url_is_not_shown(web: WebSource, tmp_path: Path) -> None:
     wanted = Wanted(f"{web.url}/s3cret", {}, "env:REPORTS_URL")
 

@@ -54,5 +54,5 @@ def test_a_killed_writer_leaves_the_old_snapshot_and_removable_leftovers(tmp_pat
     assert list(snapshots.orphans(settings, "demo", {old.path}, late)) == [
         str(part.relative_to(tmp_path))
     ]
-    assert snapshots.remove_leftovers(tmp_path, "demo", late) == 1
+    assert snapshots.remove_leftovers(tmp_path, "demo", ["a"], late) == 1
     assert list((tmp_path / "scratch/demo").iterdir()) == []

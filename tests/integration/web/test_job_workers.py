@@ -3,8 +3,10 @@
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from uuid import UUID
@@ -15,6 +17,7 @@ from models.roles import Role
 from runtime.clock import wait_for
 from runtime.config import Settings
 from tests.factories import row_of
+from tests.hostile.raw_server import raw_server
 from tests.integration.web.conftest import Serve, Web
 from tests.integration.web.jobs import make_due, make_job
 from tests.web_source import Page, WebSource, web_source
@@ -26,7 +29,7 @@ WORKERS = {
     "worker.go": ["go", "run", "worker.go"],
     "worker.sh": ["sh", "worker.sh"],
 }
-Start = Callable[[], "subprocess.Popen[bytes]"]
+Start = Callable[..., "subprocess.Popen[bytes]"]
 
 
 @pytest.fixture
@@ -42,11 +45,12 @@ def source() -> Iterator[WebSource]:
 
 @pytest.fixture(params=[name for name, words in WORKERS.items() if shutil.which(words[0])])
 def start(request: pytest.FixtureRequest, desk: Web, tmp_path: Path) -> Iterator[Start]:
-    """Start a worker; all end with the test."""
-    says = {"MINUTEHAND_URL": desk.url, "MINUTEHAND_TOKEN": desk.token(Role.WORKER)}
+    """Start a worker of the desk, or of another URL; all end with the test."""
+    token = desk.token(Role.WORKER)
     started: list[subprocess.Popen[bytes]] = []
 
-    def run() -> "subprocess.Popen[bytes]":
+    def run(url: str = desk.url) -> "subprocess.Popen[bytes]":
+        says = {"MINUTEHAND_URL": url, "MINUTEHAND_TOKEN": token}
         with (tmp_path / "worker.log").open("ab") as log:
             worker = subprocess.Popen(
                 WORKERS[request.param], cwd=FOLDER, env={**os.environ, **says},
@@ -72,6 +76,19 @@ def make_work(desk: Web, url: str) -> UUID:
 
 def becomes(desk: Web, id: UUID, state: str) -> bool:
     return wait_for(lambda: row_of(desk.engine, id)["state"] == state, 30)
+
+
+def test_a_worker_asks_again_after_a_server_that_ended_without_an_answer(start: Start) -> None:
+    asked: list[bytes] = []
+
+    def hang_up(connection: socket.socket, _over: threading.Event) -> None:
+        asked.append(connection.recv(65_536))
+
+    with raw_server(hang_up) as port:
+        worker = start(f"http://127.0.0.1:{port}")
+        assert wait_for(lambda: len(asked) > 1, 60)
+
+    assert worker.poll() is None
 
 
 def test_a_worker_completes_a_job_and_reports_another_as_failed(

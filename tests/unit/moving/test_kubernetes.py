@@ -89,7 +89,15 @@ def test_a_cron_job_becomes_an_action_with_its_command() -> None:
     assert made.remarks == (
         "it runs on a worker's machine, not in the image shop:7",
         "its variable TOKEN is left out: its value is not in the manifest",
+        "Kubernetes tries again after any failure, the action after exit code 75 alone",
     )
+
+
+def test_a_job_that_is_not_tried_again_differs_in_no_retry() -> None:
+    made = entry(BACKUP.replace("backoffLimit: 2", "backoffLimit: 0"))
+
+    assert "retry" not in made.policy
+    assert not any("tries again" in one for one in made.remarks)
 
 
 def test_the_action_can_be_stored() -> None:

@@ -56,8 +56,8 @@ def test_a_timer_becomes_an_action_with_the_command_of_its_service() -> None:
         "policy": {"look_back": "P366D", "time_limit": "PT1H30M"},
     }
     assert made.remarks == (
-        "its RandomizedDelaySec of 5min is left out",
-        "User 'shop' of its service is left out",
+        "left out of its timer: RandomizedDelaySec=5min",
+        "left out of its service: User=shop",
     )
 
 
@@ -66,7 +66,7 @@ def test_the_action_can_be_stored() -> None:
     context = ParseContext("UTC", NOW, steps, created_at=NOW, celery=None, commands=None)
     (made,) = outcomes([entry("daily", "Persistent=true")], context)
 
-    assert (made.kind, made.remarks) == ("differs", ("User 'shop' of its service is left out",))
+    assert (made.kind, made.remarks) == ("differs", ("left out of its service: User=shop",))
     assert made.difference is not None
     assert made.difference.count == 0
 
@@ -152,6 +152,65 @@ def test_a_span_of_any_length_is_read() -> None:
 
 
 @pytest.mark.parametrize(
+    ("span", "limit"),
+    [
+        ("1.5h", "PT1H30M"),
+        ("1min 30s", "PT1M30S"),
+        ("500ms", "PT1S"),
+        ("1M", "P7D"),
+        ("90", "PT1M30S"),
+    ],
+)
+def test_a_span_is_what_systemd_means_by_it(span: str, limit: str) -> None:
+    made = found("daily", "", f"{SERVICE}\nTimeoutStartSec={span}")
+
+    assert isinstance(made, Entry), made
+    assert made.policy["time_limit"] == limit
+
+
+@pytest.mark.parametrize(
+    ("lines", "limit"),
+    [
+        # A simple service has started once its program runs.
+        ("TimeoutStartSec=30", "P7D"),
+        ("Type=exec\nTimeoutStartSec=30\nRuntimeMaxSec=1h", "PT1H"),
+        ("Type=oneshot\nTimeoutStartSec=30\nRuntimeMaxSec=1h", "PT30S"),
+        ("Type=oneshot\nTimeoutSec=30", "PT30S"),
+        ("Type=oneshot\nTimeoutStartSec=infinity", "P7D"),
+    ],
+)
+def test_the_time_limit_is_the_one_that_ends_the_program(lines: str, limit: str) -> None:
+    made = found("daily", "", f"[Service]\nExecStart=/a\n{lines}\n")
+
+    assert isinstance(made, Entry), made
+    assert (made.policy["time_limit"], made.remarks) == (limit, ())
+
+
+def test_what_an_action_does_not_have_is_reported() -> None:
+    units = "[Unit]\nDescription=x\nAfter=network.target\nOnFailure=mail@%n.service\n"
+    service = (
+        f"{units}[Service]\nExecStart=/a\nRestart=always\nNice=0\nNoNewPrivileges=no\nUser=me\n"
+    )
+    made = found("daily", "WakeSystem=yes\nRandomizedDelaySec=0\n", service)
+
+    assert isinstance(made, Entry), made
+    assert made.remarks == (
+        "left out of its timer: WakeSystem=yes",
+        "left out of its service: OnFailure=mail@%n.service, Restart=always, User=me",
+    )
+
+
+def test_doubled_signs_stand_for_one() -> None:
+    lines = 'Environment="A=1 %%"\nExecStart=/a "100%% \\"$$HOME\\" $$(x)"\n'
+    made = found("daily", "", f"[Service]\n{lines}")
+
+    assert isinstance(made, Entry), made
+    assert made.operations["command"] == {
+        "run": ["/a", '100% "$HOME" $(x)'], "env": {"A": "1 %"},
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
     ("calendar", "more", "service", "why"),
     [
         ("2030-01-01", "", SERVICE, "names a year"),
@@ -164,7 +223,24 @@ def test_a_span_of_any_length_is_read() -> None:
         ("", "", SERVICE, "it has no OnCalendar"),
         ("daily", "", None, "its service file is not beside it"),
         ("daily", "", "[Service]\nExecStart=/a\nExecStart=/b", "2 ExecStart"),
-        ("daily", "", "[Service]\nExecStart=/a %n", "has prefixes, specifiers"),
+        ("daily", "", "[Service]\nExecStart=/a %n", "has specifiers or variables (%)"),
+        ("daily", "", "[Service]\nExecStart=/a $$$B", "has specifiers or variables ($)"),
+        ("daily", "", "[Service]\nExecStart=-/a", "has a prefix"),
+        ("daily", "", "[Service]\nExecStart=/a 'x\\ty'", "has escapes"),
+        ("daily", "", "[Service]\nExecStart=/a ; /b", "holds several programs"),
+        ("daily", "", "[Service]\nExecStart=/a\nExecStopPost=/b", "1 ExecStart and ExecStopPost"),
+        (
+            "daily",
+            "",
+            "[Service]\nExecStart=/a\nEnvironment=B=%h",
+            "has specifiers or variables (%)",
+        ),
+        (
+            "daily",
+            "",
+            "[Service]\nType=oneshot\nExecStart=/a\nTimeoutStartSec=soon",
+            "no span of time",
+        ),
         ("daily", "", "[Service]\nExecStart=/a 'b", "quotes are not closed"),
     ],
 )

@@ -214,3 +214,10 @@ def test_days_that_must_both_match_are_a_timer_and_no_cron_job() -> None:
 
     assert "must both match" in in_kubernetes(made).why
     assert "OnCalendar=Mon *-*-1..7 9:0:00 UTC" in units(in_systemd(made))["backup.timer"]
+
+
+def test_what_kubernetes_tries_again_is_reported() -> None:
+    made = action(policy={"retry": {"max_attempts": 3}})
+
+    (remark,) = (one for one in in_kubernetes(made).remarks if "tries again" in one)
+    assert remark.startswith("Kubernetes tries again after any failure, the action after exit code")

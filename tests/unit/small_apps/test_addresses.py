@@ -1,7 +1,9 @@
+import httpx
 import pytest
 
 from small_apps.failures import SourceFailed
-from small_apps.fetch.addresses import checked_address, is_public
+from small_apps.fetch.addresses import checked_addresses, is_public
+from small_apps.fetch.guard import Guard
 
 
 @pytest.mark.parametrize(
@@ -30,11 +32,18 @@ def test_public_addresses(address: str) -> None:
 @pytest.mark.parametrize("host", ["127.1", "2130706433", "0x7f.1", "::1"])
 def test_other_spellings_of_this_machine_are_refused(host: str) -> None:
     with pytest.raises(SourceFailed):
-        checked_address(host, 80, allow_private=False)
+        checked_addresses(host, 80, allow_private=False)
 
 
 def test_an_unknown_host_is_reported() -> None:
     with pytest.raises(SourceFailed, match=r"^nowhere\.invalid cannot be found") as failed:
-        checked_address("nowhere.invalid", 80, allow_private=False)
+        checked_addresses("nowhere.invalid", 80, allow_private=False)
 
     assert not failed.value.permanent
+
+
+def test_a_name_is_looked_up_as_it_is_sent() -> None:
+    guard = Guard(allow_private=True, setting="IT")
+
+    with pytest.raises(SourceFailed, match=r"^xn--fa-hia\.invalid cannot be found"):
+        guard.handle_request(httpx.Request("GET", "http://faß.invalid/"))

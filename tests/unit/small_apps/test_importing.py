@@ -243,6 +243,8 @@ def test_an_open_quote_swallows_no_rows_unnoticed(imported: Importing) -> None:
         pytest.param("csv", "id,\n", "line 1 .*column without a name", id="column_without_name"),
         pytest.param("csv", "id,b\n1,2\n3\n", r"line 3 \['3'\]: 1 cells, not 2", id="cell_missing"),
         pytest.param("csv", 'id\n"1', "line 2 .*quote", id="open_quote"),
+        pytest.param("csv", "id;n\n1;2\n", "commas, not by semicolons", id="semicolons"),
+        pytest.param("csv", "id\tn\n1\t2\n", "commas, not by tabs", id="tabs"),
         pytest.param("csv", b"id\n\xff\n", "byte 0xff is not UTF-8", id="not_utf8"),
         pytest.param("csv", b"id\n\xc3", "byte 0xc3 is not UTF-8", id="cut_off_utf8"),
         pytest.param("csv", b"PAR1\xce\n1\n", "byte 0xce is not UTF-8", id="begins_like_parquet"),

@@ -105,14 +105,23 @@ def test_young_files_are_no_orphans(settings: Settings, suffix: str) -> None:
     assert list(snapshots.orphans(settings, "demo", {path}, late)) == []
 
 
-def test_what_killed_imports_left_goes_when_it_is_old(settings: Settings) -> None:
-    left = [settings.home / "scratch/demo/x/spill/1.tmp", settings.home / "downloads/demo/a.1.part"]
-    kept = settings.home / "downloads/demo/a"
+def test_what_no_domain_needs_goes_when_it_is_old(settings: Settings) -> None:
+    left = [
+        settings.home / name
+        for name in (
+            "scratch/demo/x/spill/1.tmp",
+            "downloads/demo/a.1.7.part",
+            "downloads/demo/b.1",
+        )
+    ]
+    kept = settings.home / "downloads/demo/a.1"
     for file in (*left, kept):
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text("x")
     now = datetime.fromtimestamp(left[0].parent.stat().st_mtime, UTC)
 
-    assert snapshots.remove_leftovers(settings.home, "demo", now) == 0
-    assert snapshots.remove_leftovers(settings.home, "demo", now + 2 * snapshots.ORPHAN_AGE) == 2
-    assert files(settings.home) == ["downloads/demo/a"]
+    late = now + 2 * snapshots.ORPHAN_AGE
+
+    assert snapshots.remove_leftovers(settings.home, "demo", ["a"], now) == 0
+    assert snapshots.remove_leftovers(settings.home, "demo", ["a"], late) == 3
+    assert files(settings.home) == ["downloads/demo/a.1"]

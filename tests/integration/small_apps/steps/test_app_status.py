@@ -12,7 +12,7 @@ from runtime.database import reading
 from small_apps.steps import publish, refresh
 from small_apps.steps.publish import PublishParameters
 from small_apps.steps.refresh import RefreshParameters
-from small_apps.store.app_status import status_of
+from small_apps.store.app_status import MOST_SEEN, status_of
 from tests.integration.small_apps.steps.conftest import Work
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
@@ -108,6 +108,16 @@ def test_readers_see_data_of_what_was_published(work: Work) -> None:
     shown = work.domains()["a"].production
     assert shown is not None
     assert status(work)["data_updated_at"] == shown.created_at
+
+
+def test_a_refresh_long_before_the_last_operations_is_not_forgotten(work: Work) -> None:
+    work.apply(domains={"a": {"source": {"file": "a.csv"}}})
+    work.write("a.csv", "id\n1\n")
+    refresh.run(work.context(RefreshParameters()))
+    for _ in range(MOST_SEEN + 1):
+        work.operation(state="success", steps=[{"name": "publish", "state": "success"}])
+
+    assert (status(work)["status"], status(work)["last_error"]) == ("ready", None)
 
 
 def test_the_next_run_is_that_of_an_active_action_that_refreshes(work: Work) -> None:

@@ -603,3 +603,17 @@ def test_refresh_publish_and_maintenance_work_in_an_object_store(work: Work) -> 
         "the production snapshot of a is damaged; refresh with force",
     ]
     assert not (work.settings.home / "snapshots").exists()
+
+
+def test_what_was_downloaded_and_not_imported_is_removed(work: Work, web: WebSource) -> None:
+    for name in ("a", "b"):
+        web.pages[f"/{name}.csv"] = Page(b"id\n1\n")
+    work.apply(domains={n: {"source": {"url": f"{web.url}/{n}.csv"}} for n in ("a", "b")})
+
+    context = work.context(
+        RefreshParameters(), should_stop=lambda: "import" in work.progress.phases, fetch=OPEN
+    )
+    result = refresh.run(context)
+
+    assert (result.outcome, web.downloads("/b.csv")) == (StepOutcome.PARTIAL, 1)
+    assert not list((work.settings.home / "downloads").rglob("*.part"))

@@ -1,5 +1,6 @@
 """Documents of small apps with their people: applied all or none."""
 
+import threading
 from typing import Any
 
 import pytest
@@ -8,8 +9,10 @@ import sqlalchemy as sa
 from models.errors import InvalidDocument
 from models.store.people import users
 from models.tables import audit
+from runtime.clock import wait_for
 from small_apps.document import parse_small_app
 from small_apps.store import app_apply, small_apps
+from tests.factories import waits_for_lock
 
 PEOPLE: dict[str, Any] = {
     "users": [{"id": "ann@example.com"}, {"id": "bob@example.com", "groups": ["staff"]}],
@@ -88,3 +91,25 @@ def test_one_that_was_deleted_comes_back_with_its_people(engine: sa.Engine) -> N
 
     assert done == [("changed", ("restored after deletion",))]
     assert set(groups_of(engine)) == {"ann@example.com", "bob@example.com"}
+
+
+def test_of_two_at_once_the_second_sees_what_the_first_left(engine: sa.Engine) -> None:
+    def shop(day: str) -> dict[str, Any]:
+        return {"name": "shop", "calendars": {"holidays": [day]}}
+
+    def apply_old() -> None:
+        with engine.begin() as connection:
+            old = [("", parse_small_app(shop("12-25")))]
+            found.extend(app_apply.apply_all(connection, old, "tests"))
+
+    applied(engine, shop("12-25"))
+    found: list[app_apply.AppliedApp] = []
+    second = threading.Thread(target=apply_old)
+    with engine.begin() as connection:
+        app_apply.apply_all(connection, [("", parse_small_app(shop("05-01")))], "tests")
+        second.start()
+        assert wait_for(lambda: waits_for_lock(engine), 20)
+    second.join(20)
+
+    (after,) = found
+    assert (after.changes, after.has_other_calendars) == (('calendar "holidays" changed',), True)
