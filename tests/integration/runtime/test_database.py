@@ -84,3 +84,16 @@ def test_a_glance_has_no_transaction_and_leaves_none_to_the_next_user(engine: sa
 
     assert one != two
     assert three == four
+
+
+@pytest.mark.parametrize("store", ["sqlite", "postgresql"])
+def test_an_error_does_not_show_what_a_statement_was_given(
+    home_of: Callable[[str], Settings], store: str
+) -> None:
+    engine = make_engine(home_of(store))
+    with pytest.raises(sa.exc.SQLAlchemyError) as failed, engine.connect() as connection:
+        connection.execute(sa.text("SELECT :given FROM nowhere"), {"given": "a secret"})
+    engine.dispose()
+
+    assert "FROM nowhere" in str(failed.value)
+    assert "a secret" not in str(failed.value)
