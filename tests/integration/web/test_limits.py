@@ -222,3 +222,31 @@ def test_pages_of_named_origins_may_call(home_of: Callable[[str], Settings], ser
     for origin, allowed in (("https://ops.example", True), ("https://evil.example", False)):
         asked: httpx.Response = client.get("/api/apps", headers={"Origin": origin})
         assert ("access-control-allow-origin" in asked.headers) is allowed
+
+
+def test_such_a_page_may_send_each_header_that_an_endpoint_reads(
+    home_of: Callable[[str], Settings], serve: Serve
+) -> None:
+    settings = home_of("sqlite")
+    origin = "https://ops.example"
+    named = settings.web.model_copy(update={"origins": (origin,)})
+    client = serve(settings.model_copy(update={"web": named})).client(role=None)
+    paths = client.get("/openapi.json").json()["paths"].values()
+    methods = [operation for path in paths for operation in path.values()]
+    parameters = [one for operation in methods for one in operation.get("parameters", ())]
+    read = {one["name"] for one in parameters if one["in"] == "header"}
+    assert "if-match" in read
+    asked = {"Origin": origin, "Access-Control-Request-Method": "POST"}
+
+    refused = {
+        name: answer.text
+        for name in {"authorization", *read}
+        if (
+            answer := client.options(
+                "/api/actions/x:run", headers={**asked, "Access-Control-Request-Headers": name}
+            )
+        ).status_code
+        != 200
+    }
+
+    assert refused == {}
