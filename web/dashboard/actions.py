@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, Response
 
-from models.errors import NotFound, Refused
+from models.errors import InvalidDocument, NotFound, Refused
 from models.roles import Permission
 from models.store.actions.search import Standing
 from views import apps, changes, runs
@@ -78,7 +78,7 @@ def change_several(request: Request, visitor: Operator) -> Response:
         try:
             change(visitor.opened, uid, verb)
             done.append(uid)
-        except (NotFound, Refused) as error:
+        except (InvalidDocument, NotFound, Refused) as error:
             refusals.append(error.on_page)
     told = say(f"change.done_{verb}", count=len(done))
     if refusals:
