@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
 
-from runtime.visible import visible, visible_line
+from runtime.visible import visible, visible_json, visible_line
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -157,8 +157,8 @@ def rows_of(
 
 
 def document_lines(document: object) -> Iterator[str]:
-    """Yield the lines of a document as JSON, indented by two."""
-    yield from json.dumps(document, indent=2, ensure_ascii=False).splitlines()
+    """Yield the lines of a document as JSON, indented by two, with control characters escaped."""
+    yield from visible_json(json.dumps(document, indent=2, ensure_ascii=False)).split("\n")
 
 
 def cell(value: object) -> str:

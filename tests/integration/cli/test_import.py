@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.factories import make_document
 from tests.integration.cli.conftest import Call, Write
 
 DAILY = {"crontab": {"minute": "30", "hour": "2"}}
@@ -118,6 +119,16 @@ def test_an_export_leaves_out_what_the_installation_made(call: Call, write: Writ
     made = call("export", "--format", "beat", "--json").json
 
     assert [one["name"] for one in made["actions"]] == ["night"]
+
+
+def test_an_export_keeps_what_a_terminal_must_not_show(call: Call, write: Write) -> None:
+    document = make_document(name="kept", description="soft\u00adhyphen, a\u2028line")
+    added = call("action", "add", write(document))
+    assert added.code == 0, added.err
+
+    exported = call("export").json
+
+    assert [one["description"] for one in exported] == [document["description"]]
 
 
 def test_an_export_as_json_can_be_applied_again(call: Call, write: Write) -> None:
