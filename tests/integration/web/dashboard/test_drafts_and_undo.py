@@ -94,6 +94,7 @@ def test_a_change_is_taken_back_by_the_button_beside_its_notice(
         pytest.param(["Done.", [f"{ACTION}/delete", "Go on", {}], "0" * 64], id="wrong_seal"),
         pytest.param(["Done.", [f"{ACTION}/delete", "Go on", {}], "\u00e9"], id="strange_seal"),
         pytest.param(["Done.", 7, {}], id="no_button"),
+        pytest.param(["half of a character: \ud800", None, ""], id="not_a_text"),
     ],
 )
 def test_a_cookie_of_another_program_makes_no_button(
