@@ -133,6 +133,11 @@ def print_line(text: str = "", *, is_safe: bool = False) -> None:
         sys.stdout.write(f"{text}\n")
 
 
+def print_exactly(text: str) -> None:
+    """Print a file's text as it is; on a terminal, its control characters are escaped."""
+    sys.stdout.write(visible(text) if is_terminal(sys.stdout) else text)
+
+
 def print_error(text: str) -> None:
     """Print one line on stderr for each line of an error."""
     _print_marked("error: ", text)
