@@ -199,7 +199,7 @@ def systemd(
 @commands.command("jobs")
 def import_jobs(
     context: typer.Context,
-    file: Annotated[Path, typer.Argument(help="JSON list of url, interval_s and meta.")],
+    file: Annotated[Path, typer.Argument(help="JSON list of url, interval_s, meta and priority.")],
     apply: Apply = False,
     cut_over: CutOver = None,
 ) -> None:

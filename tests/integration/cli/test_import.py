@@ -181,6 +181,15 @@ def test_jobs_of_a_list_keep_their_grid(call: Call, write: Write) -> None:
 
 
 @pytest.mark.only_here
+def test_a_job_of_a_list_keeps_its_priority(call: Call, write: Write) -> None:
+    file = write([{"url": "https://example.com/a", "priority": -3}], "jobs.json")
+
+    (document,) = call("import", "jobs", file).json
+
+    assert document["policy"] == {"priority": -3}
+
+
+@pytest.mark.only_here
 def test_manifests_and_timers_are_read_from_files(call: Call, write: Write, tmp_path: Path) -> None:
     text = "kind: CronJob\nmetadata: {name: a}\nspec: {schedule: '0 9 * *'}\n---\nkind: Pod\n"
     manifest, timer = tmp_path / "jobs.yaml", tmp_path / "backup.timer"
