@@ -20,7 +20,7 @@ from models.values import Url, format_instant
 from runtime.database import reading
 from scheduler.changes.change import Change
 from views import changes
-from views.actions import PRIORITY
+from views.actions import PRIORITY, due_next
 from views.files import Document, located
 from views.installation import Installation
 from views.view import Instant, Listing, View
@@ -127,7 +127,8 @@ def list_jobs(installation: Installation, limit: int | None = None) -> Jobs:
     """Return the jobs of a small app, by id."""
     with reading(installation.engine) as connection:
         rows = actions.listed(connection, installation.small_app.id)
-    found = sorted(_jobs_in(rows), key=lambda one: (one.id, one.action))
+        now = read_clock(connection)
+    found = sorted(_jobs_in(rows, now), key=lambda one: (one.id, one.action))
     return Jobs(tuple(found[:limit]))
 
 
@@ -142,7 +143,7 @@ def delete(installation: Installation, id: str) -> DeletedJob:
     return DeletedJob(id=id, url=found[0].url, cancelled=done.cancelled)
 
 
-def _jobs_in(rows: Sequence[Mapping[str, Any]]) -> Iterator[JobRow]:
+def _jobs_in(rows: Sequence[Mapping[str, Any]], now: datetime) -> Iterator[JobRow]:
     for row in rows:
         plan = row["plan"]
         if not isinstance(plan, Plan) or plan.job is None:
@@ -154,7 +155,7 @@ def _jobs_in(rows: Sequence[Mapping[str, Any]]) -> Iterator[JobRow]:
             meta=plan.job.meta,
             action=row["name"],
             active=plan.active,
-            next_run_at=row["next_occurrence_at"],
+            next_run_at=due_next(row, now) if plan.active else None,
             last_state=row["last_state"],
             priority=plan.priority,
         )

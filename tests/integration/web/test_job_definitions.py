@@ -57,6 +57,8 @@ def test_an_added_job_is_an_action_that_runs_at_once_and_every_five_minutes(
 
     assert (added.id, added.change, added.interval_s) == (id_of(URL), "created", 300)
     assert len(added.id) == 12
+    assert listed.next_run_at is not None
+    assert listed.next_run_at >= row["created_at"]
     assert (listed.url, listed.interval_s, listed.meta) == (URL, 300.0, {"depth": "2"})
     made = row["created_at"]
     first, second = next_occurrences(row["plan"], row["uid"], made, 2)
