@@ -4,7 +4,7 @@ import sqlalchemy as sa
 
 from models.tables import operation_logs
 from tests.integration.web.conftest import APP, Web
-from tests.integration.web.dashboard.conftest import Browse
+from tests.integration.web.dashboard.conftest import Browse, csrf_of
 from views.runs import run
 
 
@@ -22,6 +22,17 @@ def test_the_log_of_a_run_is_on_the_clock_of_the_viewer(web_on_sqlite: Web, brow
 
     assert "05:30:05 hello" in page
     assert "unreadable hello" in page
+
+
+def test_a_wrong_address_is_told_in_words_of_the_page(web_on_sqlite: Web, browse: Browse) -> None:
+    browser = browse(web_on_sqlite)
+    data = {"csrf": csrf_of(browser), "to": "ann"}
+
+    refused = browser.post(f"/apps/{APP}/templates/hello/send-test", data=data)
+
+    assert refused.status_code == 409
+    assert "&#39;ann&#39; is not an e-mail address" in refused.text
+    assert "--" not in refused.text.partition("<main")[2]
 
 
 def test_what_a_filter_cannot_read_is_not_an_unknown_page(
