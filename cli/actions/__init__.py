@@ -256,7 +256,7 @@ def _asked_to_notify(plan: "RunPlan") -> bool | None:
     count = sum(one.count for one in plan.outgoing if one.source == "publish")
     if not count:
         return None
-    asked = f"mail about new data to {count} users?"
+    asked = f"mail about new data to {counted(count, 'user')}?"
     return typer.confirm(asked, default=False, err=True)
 
 
