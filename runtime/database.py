@@ -86,6 +86,12 @@ def read_stored(text: str | bytes) -> Any:
         return None
 
 
+def reason_of(error: BaseException) -> str:
+    """Return in one line what the driver said, or else the error itself."""
+    lines = str(getattr(error, "orig", None) or error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
+
+
 @contextmanager
 def reading(engine: sa.Engine) -> Iterator[sa.Connection]:
     """Yield a connection that writes nothing; each statement sees one snapshot."""
