@@ -258,6 +258,7 @@ def test_several_actions_are_found_and_changed_at_once(
         page.check("[data-all]")
         page.click(".chosen >> text=Pause")
         expect(page.locator(".notice span")).to_have_text("15 actions are paused.")
+        expect(page.locator("input[type=search]")).to_have_value("report 1")
         page.goto("/actions?standing=paused")
         expect(page.locator("tbody tr")).to_have_count(15)
         page.check("[data-all]")
