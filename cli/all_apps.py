@@ -7,11 +7,10 @@ from typing import Any
 import typer
 
 from cli.arguments import existing, of
-from cli.render import Table, print_line, print_lines, show, text_of
-from models.errors import Refused
+from cli.render import Table, print_line, print_lines, print_warning, show, text_of
 from runtime.visible import visible_json
 from views import apps
-from views.installation import Installation
+from views.finding import check_all_apps
 from views.view import Listing, as_json
 
 
@@ -26,13 +25,13 @@ def show_list(
     if not all_apps:
         show(context, opened.ask(function, *arguments))
         return
-    invocation: Installation = of(context)
-    if invocation.is_bound:
-        named = invocation.app_name
-        raise Refused(f"--app {named} and --all-apps cannot be combined; choose one")
+    invocation = of(context)
+    check_all_apps(invocation, all_apps)
+    for note in invocation.notes:
+        print_warning(note)
     names = [one.name for one in opened.ask(apps.list_apps).root]
     found = {name: opened.seen_in(name).ask(function, *arguments) for name in names}
-    if of(context).as_json:
+    if invocation.as_json:
         rows = [{"app": name, **row} for name, one in found.items() for row in as_json(one)]
         print_line(visible_json(json.dumps(rows, indent=2, ensure_ascii=False)), is_safe=True)
     else:

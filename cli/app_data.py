@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from cli.arguments import existing
+from cli.render import print_exactly
 from runtime.visible import visible_json
 from views.data import Row, json_line, json_value, open_rows
 
@@ -40,9 +41,17 @@ def data(
                 sys.stdout.write(visible_json(json_line(row)) + "\n")
 
 
+class _Output:
+    """Takes what a writer of CSV writes."""
+
+    def write(self, text: str) -> None:
+        """Print it."""
+        print_exactly(text)
+
+
 def _print_csv(rows: Iterable[Row]) -> None:
     """Print rows as CSV with a header; lines end with a newline alone."""
-    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer = csv.writer(_Output(), lineterminator="\n")
     for number, row in enumerate(rows):
         if number == 0:
             writer.writerow(row)

@@ -206,7 +206,7 @@ def _unit_text(file: Path) -> str:
 @commands.command("jobs")
 def import_jobs(
     context: typer.Context,
-    file: Annotated[Path, typer.Argument(help="JSON list of url, interval_s and meta.")],
+    file: Annotated[Path, typer.Argument(help="JSON list of url, interval_s, meta and priority.")],
     apply: Apply = False,
     cut_over: CutOver = None,
 ) -> None:

@@ -10,6 +10,7 @@ from cli.arguments import AllApps, door, existing
 from cli.render import show
 from cli.tree import group as group_of
 from models.errors import Refused
+from models.turns import HIGHEST_PRIORITY, LOWEST_PRIORITY
 from views import jobs
 from views.files import read_documents
 
@@ -24,16 +25,29 @@ def add(
     meta: Annotated[
         list[str] | None, typer.Option(help="NAME=VALUE for its worker; may be repeated.")
     ] = None,
+    priority: Annotated[
+        int | None,
+        typer.Option(
+            min=LOWEST_PRIORITY,
+            max=HIGHEST_PRIORITY,
+            help="Among runs that wait, the highest goes first (default: as stored, or 0).",
+        ),
+    ] = None,
 ) -> None:
     """Store a job, or change the interval and meta of the job with the same URL."""
-    document = {"url": url, "interval_s": interval, "meta": _pairs(meta or [])}
+    document = {
+        "url": url,
+        "interval_s": interval,
+        "meta": _pairs(meta or []),
+        "priority": priority,
+    }
     show(context, door(context).ask(jobs.add, jobs.new_job(document)))
 
 
 @commands.command("import")
 def import_jobs(
     context: typer.Context,
-    file: Annotated[Path, typer.Option(help="JSON list of url, interval_s and meta.")],
+    file: Annotated[Path, typer.Option(help="JSON list of url, interval_s, meta and priority.")],
 ) -> None:
     """Store the jobs of a file, all or none; first runs are spread over each interval."""
     documents = read_documents(file, jobs.LONGEST_IMPORT)

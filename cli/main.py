@@ -136,17 +136,15 @@ def _explained(error: Exception) -> tuple[str, int]:
 
 def _unavailable(error: Exception) -> tuple[str, int]:
     """Return the text and exit code for an error of settings, database or a file."""
-    import sqlalchemy as sa
-
     from runtime.config import InvalidSetting
+    from runtime.database import DATABASE_AWAY, reason_of
     from runtime.supervisor import AlreadyRunning
 
     match error:
         case InvalidSetting() | AlreadyRunning():
             return str(error), REFUSED
-        case sa.exc.OperationalError() | sa.exc.InterfaceError() | sa.exc.InternalError():
-            first = str(error.orig).strip().splitlines() or [str(error)]
-            return f"database unavailable (SCHED_DATABASE_URL): {first[0]}", FAILED
+        case _ if isinstance(error, DATABASE_AWAY):
+            return f"database unavailable (SCHED_DATABASE_URL): {reason_of(error)}", FAILED
         case OSError() if error.filename is not None:
             return f"{error.filename}: {error.strerror}", FAILED
         case _:

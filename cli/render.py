@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
 
-from runtime.visible import visible, visible_line
+from runtime.visible import visible, visible_json, visible_line
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -133,6 +133,11 @@ def print_line(text: str = "", *, is_safe: bool = False) -> None:
         sys.stdout.write(f"{text}\n")
 
 
+def print_exactly(text: str) -> None:
+    """Print a file's text as it is; on a terminal, its control characters are escaped."""
+    sys.stdout.write(visible(text) if is_terminal(sys.stdout) else text)
+
+
 def print_error(text: str) -> None:
     """Print one line on stderr for each line of an error."""
     _print_marked("error: ", text)
@@ -157,8 +162,8 @@ def rows_of(
 
 
 def document_lines(document: object) -> Iterator[str]:
-    """Yield the lines of a document as JSON, indented by two."""
-    yield from json.dumps(document, indent=2, ensure_ascii=False).splitlines()
+    """Yield the lines of a document as JSON, indented by two, with control characters escaped."""
+    yield from visible_json(json.dumps(document, indent=2, ensure_ascii=False)).split("\n")
 
 
 def cell(value: object) -> str:

@@ -1,6 +1,5 @@
 """`minutehand template …`: preview and test the mails of a small app."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -8,7 +7,7 @@ import typer
 
 from cli.all_apps import show_list
 from cli.arguments import AllApps, existing
-from cli.render import show
+from cli.render import print_exactly, show
 from cli.tree import group
 from models.errors import Refused
 from views import summary, templates
@@ -64,7 +63,7 @@ def _one_of(html: Path | None, text: bool) -> None:
 
 def _write(context: typer.Context, name: str, page: str, file: Path) -> None:
     if str(file) == "-":
-        sys.stdout.write(page)
+        print_exactly(page)
     else:
         show(context, templates.write_html(name, page, file))
 

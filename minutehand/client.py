@@ -139,7 +139,9 @@ def _sent_as(request: _Request) -> dict[str, Any]:
 
 
 def _value(response: httpx.Response) -> Any:
-    """Return the JSON of an answer; raises ApiError."""
+    """Return the JSON of an answer, None for one without content; raises ApiError."""
+    if response.status_code == httpx.codes.NO_CONTENT:
+        return None
     try:
         found = response.json()
     except ValueError:
@@ -197,6 +199,7 @@ class Client:
     def call(self, method: str, path: str, json: Any = None, **params: str) -> Any:
         """Call any endpoint of the API, such as GET /api/actions; return the JSON of its answer.
 
+        It is None for an answer without content, such as that of GET /jobs/next without a job.
         `if_match` is the revision that a change is made to; the other `params` are its query.
         """
         return self._send(self._api.any(method, path, json, params))

@@ -434,7 +434,8 @@ users = sa.Table(
     "users",
     metadata,
     sa.Column("small_app_id", sa.ForeignKey("small_apps.id"), primary_key=True),
-    sa.Column("id", sa.Text, primary_key=True),
+    # What a request asks for may be a text that no store takes.
+    sa.Column("id", StorableText, primary_key=True),
     _text("email", optional=True),
     _text("name", optional=True),
     sa.Column("active", Switch, nullable=False),

@@ -14,8 +14,7 @@ from celery_steps.agent_workers import Worker, described_worker
 from models.errors import Refused
 from models.store.schema import SchemaNewer, SchemaOutdated, check_schema
 from runtime.config import Settings
-from runtime.database import make_engine, reading
-from runtime.db_retry import DATABASE_AWAY
+from runtime.database import DATABASE_AWAY, make_engine, reading, reason_of
 from runtime.logs import set_up_logs
 from runtime.supervisor import PARENT
 
@@ -44,7 +43,7 @@ def _check(engine: sa.Engine, settings: Settings) -> None:
         where = f"the worker's SCHED_HOME and SCHED_DATABASE_URL lead its agent to {url}"
         raise type(error)(f"{error}; {where}") from None
     except DATABASE_AWAY as error:
-        logger.warning("database unavailable at the start: %s", error.orig)
+        logger.warning("database unavailable at the start: %s", reason_of(error))
 
 
 def _worker(line: str) -> Worker:

@@ -17,7 +17,7 @@ from broker.app import configure
 from models.errors import SchedulerError
 from models.store import ticks
 from runtime.config import InvalidSetting, load_settings
-from runtime.database import make_engine
+from runtime.database import DATABASE_AWAY, make_engine, reason_of
 from runtime.folders import PRIVATE_UMASK, make_home
 from runtime.logs import set_up_logs
 from runtime.supervisor import end_with_parent
@@ -54,8 +54,8 @@ def run(home: Path | None, *, once: bool = False, at: datetime | None = None) ->
     except (InvalidSetting, SchedulerError) as error:
         _report(str(error))
         return 2
-    except sa.exc.OperationalError as error:
-        _report(f"database unavailable (SCHED_DATABASE_URL): {error.orig}")
+    except DATABASE_AWAY as error:
+        _report(f"database unavailable (SCHED_DATABASE_URL): {reason_of(error)}")
         return 1
 
 
@@ -89,7 +89,7 @@ def _note_stop(daemon: Daemon) -> None:
         with daemon.engine.begin() as connection:
             ticks.daemon_stopped(connection, daemon.name)
     except sa.exc.SQLAlchemyError as error:
-        logger.warning("database unavailable while stopping: %s", error)
+        logger.warning("database unavailable while stopping: %s", reason_of(error))
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -14,6 +14,7 @@ from typing import Any
 
 from models.errors import LeaseLost
 from runtime.clock import monotonic
+from runtime.database import reason_of
 from views.moving.foreign_runs import Recorded
 
 FORWARDED = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
@@ -137,12 +138,12 @@ class Foreground:
         try:
             recorded = self.recording.at_last()
         except Exception as error:  # as above
-            self.warn(f"this run is not recorded: {first_line(error)}")
+            self.warn(f"this run is not recorded: {reason_of(error)}")
             return
         try:
             recorded.end(code, duration_s, was_cancelled=self.was_cancelled)
         except Exception as error:  # the program has run, whatever the database says
-            self.warn(f"the end of this run is not recorded: {first_line(error)}")
+            self.warn(f"the end of this run is not recorded: {reason_of(error)}")
 
 
 def _passed_on() -> tuple[signal.Signals, ...]:
@@ -150,12 +151,6 @@ def _passed_on() -> tuple[signal.Signals, ...]:
     numbers = (*FORWARDED, *(() if sys.stdin is not None and sys.stdin.isatty() else OF_TERMINALS))
     # What `nohup` ignores, the program ignores too.
     return tuple(one for one in numbers if signal.getsignal(one) is not signal.SIG_IGN)
-
-
-def first_line(error: BaseException) -> str:
-    """Return the first line of what an error says."""
-    found = str(getattr(error, "orig", None) or error).strip().splitlines()
-    return found[0] if found else type(error).__name__
 
 
 def _is_nowhere(name: str) -> bool:

@@ -16,16 +16,13 @@ from models.roles import Role
 from processes import demo
 from runtime.clock import wait_for
 from runtime.config import Settings
-from runtime.database import make_engine
 from runtime.embedded import broker_answers, broker_command, stop_orphan
 from runtime.logs import set_up_logs
 from runtime.scratch import hold, sweep
 from runtime.supervisor import Child, folder_lock, lock_holder, own_command, stop_all
-from scheduler.changes import default_actions
 from scheduler.on_demand import manual
-from tasks.built_in import built_in_steps
 from views import sessions, tokens
-from views.installation import Installation
+from views.installation import Installation, migrate
 
 logger = logging.getLogger("minutehand.up")
 
@@ -50,7 +47,7 @@ def up(installation: Installation, *, load_demo: bool, run_now: bool) -> None:
     with ExitStack() as stack:
         stack.enter_context(folder_lock(settings.home))
         sweep()
-        default_actions.migrate(make_engine(settings), built_in_steps())
+        migrate(installation)
         if load_demo:
             demo.load(installation)
         broker = _start_broker(settings, stack)
@@ -63,6 +60,8 @@ def up(installation: Installation, *, load_demo: bool, run_now: bool) -> None:
         _print_link(installation)
         if run_now:
             _run_all(installation)
+        # From here on only the children ask the database.
+        installation.engine.dispose()
         while not stop.wait(WATCH_S):
             for child in (*broker, *children):
                 child.keep_alive()

@@ -24,7 +24,7 @@ from broker.names import DEFAULT, HEAVY, in_broker, parse_queues
 from models.store import ticks
 from models.store.clocks import read_both
 from runtime.config import Settings
-from runtime.database import make_engine
+from runtime.database import make_engine, reason_of
 from runtime.folders import make_home
 from runtime.logs import set_up_logs
 from runtime.scratch import sweep, use_scratch
@@ -70,7 +70,7 @@ class Presence:
             with make_engine(self.settings).begin() as connection:
                 ticks.worker_stopped(connection, self.name)
         except sa.exc.SQLAlchemyError as error:
-            logger.warning("database unavailable while stopping: %s", error)
+            logger.warning("database unavailable while stopping: %s", reason_of(error))
 
     def _load_steps(self) -> None:
         """Load the step modules, so that the first operation need not wait."""
@@ -94,7 +94,7 @@ class Presence:
                         ticks.note_step_failures(connection, self.name, failures)
                 is_recorded = is_recorded or failures is not None
             except sa.exc.SQLAlchemyError as error:
-                logger.warning("database unavailable: %s", error)
+                logger.warning("database unavailable: %s", reason_of(error))
             pause.wait(self.settings.worker.heartbeat_s)
 
 

@@ -388,6 +388,8 @@ def _explain(error: ValidationError, names: Mapping[tuple[str, ...], str], file:
             ""
             if path[-1].endswith(SECRETS)
             or path[0] == "connections"
+            # Perhaps a secret in a wrong place.
+            or fault["type"] == "extra_forbidden"
             or isinstance(fault["input"], dict | Section)
             else f" {fault['input']!r}"
         )

@@ -86,6 +86,12 @@ def read_stored(text: str | bytes) -> Any:
         return None
 
 
+def reason_of(error: BaseException) -> str:
+    """Return in one line what the driver said, or else the error itself."""
+    lines = str(getattr(error, "orig", None) or error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
+
+
 @contextmanager
 def reading(engine: sa.Engine) -> Iterator[sa.Connection]:
     """Yield a connection that writes nothing; each statement sees one snapshot."""
@@ -133,13 +139,18 @@ def unhurried(engine: sa.Engine) -> Iterator[sa.Connection]:
         yield connection
 
 
+def _of_both() -> dict[str, Any]:
+    """Return the options of an engine of either store."""
+    return {
+        "json_serializer": written_json,
+        "json_deserializer": read_stored,
+        # Documents hold the addresses of webhooks: what a statement was given is not for logs.
+        "hide_parameters": True,
+    }
+
+
 def _sqlite_engine(url: sa.URL) -> sa.Engine:
-    engine = sa.create_engine(
-        url,
-        connect_args={"timeout": BUSY_TIMEOUT_S},
-        json_serializer=written_json,
-        json_deserializer=read_stored,
-    )
+    engine = sa.create_engine(url, connect_args={"timeout": BUSY_TIMEOUT_S}, **_of_both())
     event.listen(engine, "do_connect", _make_folder)
     event.listen(engine, "connect", _set_up_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
@@ -196,12 +207,7 @@ def _postgresql_engine(url: sa.URL, connections: int) -> sa.Engine:
         "options": options,
     }
     engine = sa.create_engine(
-        url,
-        connect_args=arguments,
-        pool_size=connections,
-        pool_recycle=1800,
-        json_serializer=written_json,
-        json_deserializer=read_stored,
+        url, connect_args=arguments, pool_size=connections, pool_recycle=1800, **_of_both()
     )
     event.listen(engine, "connect", _read_any_instant)
     event.listen(engine, "checkin", _note_use)

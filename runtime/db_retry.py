@@ -8,12 +8,12 @@ from typing import TypeVar
 import sqlalchemy as sa
 
 from runtime.clock import monotonic
+from runtime.database import DATABASE_AWAY, reason_of
 
 logger = logging.getLogger("minutehand.worker")
 
 T = TypeVar("T")
 
-DATABASE_AWAY = (sa.exc.OperationalError, sa.exc.InterfaceError, sa.exc.InternalError)
 RETRY_S = 1.0
 # How long to retry an outcome; then the sweep takes the operation back.
 KEEP_S = 600.0
@@ -32,5 +32,5 @@ def persist(engine: sa.Engine, act: Callable[[sa.Connection], T]) -> T:
         except DATABASE_AWAY as error:
             if monotonic() >= give_up_at:
                 raise
-            logger.warning("database unavailable, trying again: %s", error.orig)
+            logger.warning("database unavailable, trying again: %s", reason_of(error))
             Event().wait(RETRY_S)

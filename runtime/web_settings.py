@@ -60,6 +60,13 @@ class WebSettings(Section):
         "viewer", description="role of everybody whom the proxy names"
     )
 
+    @property
+    def local_url(self) -> str:
+        """Where this machine finds it, without `root_path`."""
+        every = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - nothing listens here
+        host = every.get(self.host, self.host)
+        return f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
+
     @field_validator("root_path")
     @classmethod
     def _begins_with_a_slash(cls, value: str) -> str:

@@ -27,7 +27,7 @@ from models.store.actions import cursors
 from models.store.operations import backfills, waiting
 from models.store.operations.backfills import Turn
 from models.store.operations.outbox import Message
-from runtime.db_retry import DATABASE_AWAY
+from runtime.database import DATABASE_AWAY, reason_of
 from scheduler.changes.revisions import action_ref
 from scheduler.on_demand.backfill import fillable_plan, occurrences_in, share_of
 from scheduler.on_demand.backfill_range import (
@@ -140,7 +140,7 @@ def run_turn(engine: sa.Engine, turn: Turn) -> str:
         return work_off(engine, turn)
     except DATABASE_AWAY as error:
         # The sweep asks again.
-        return f"database unavailable: {error.orig}"
+        return f"database unavailable: {reason_of(error)}"
     except Exception as error:
         logger.exception("backfill %s failed", turn[0])
         with engine.begin() as connection:

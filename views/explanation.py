@@ -1,18 +1,13 @@
 """Why an action ran, or did not run, at an instant."""
 
-from typing import Any
 from uuid import UUID
 
-import sqlalchemy as sa
 from pydantic import Field
 
-from models.errors import NotFound
-from models.store import actions
-from models.store.actions import as_uid
 from runtime.database import reading
 from scheduler.explain import explain as explained
 from tasks.built_in import built_in_steps
-from views.finding import app_of, find, instant_of
+from views.finding import app_of, find_ever, instant_of
 from views.installation import Installation
 from views.view import Instant, View
 from views.words import zone_of
@@ -53,19 +48,8 @@ def explain(
     A deleted action is named by its uid; `at` without an offset is in the action's zone.
     """
     with reading(installation.engine) as connection:
-        uid, zone = _found(connection, installation, action)
-        wanted = instant_of("the instant", at, zone)
-        found = explained(uid, wanted, connection, installation.settings, subject, built_in_steps())
+        row = find_ever(connection, installation, action)
+        zone = zone_of(row["plan"], app_of(connection, installation, row).zone)
+        wanted, settings = instant_of("the instant", at, zone), installation.settings
+        found = explained(row["uid"], wanted, connection, settings, subject, built_in_steps())
     return Explanation(**{name: getattr(found, name) for name in found.__slots__}, zone=zone)
-
-
-def _found(connection: sa.Connection, installation: Installation, action: str) -> tuple[UUID, str]:
-    """Return an action's uid, deleted or not, and the zone in which its instants are read."""
-    try:
-        row: Any = find(connection, installation, action)
-    except NotFound:
-        uid = as_uid(action)
-        if uid is None or not actions.is_known(connection, uid, installation.scope):
-            raise
-        return uid, installation.small_app.zone
-    return row["uid"], zone_of(row["plan"], app_of(connection, installation, row).zone)

@@ -13,6 +13,7 @@ from models.errors import Hint, NotFound, Refused
 from models.problems import MOST_COMPARED, listed, nearest
 from models.store import actions, operations
 from models.store.actions import OVERDUE
+from models.store.actions.status import with_status
 from models.store.scope import Scope
 from models.stored import document_in
 from models.values import parse_instant
@@ -61,6 +62,19 @@ def find(
     except NotFound as error:
         elsewhere = named_elsewhere(connection, installation, "action", name)
         raise elsewhere or _misspelled(connection, app.id, error, name) from error
+
+
+def find_ever(
+    connection: sa.Connection, installation: Installation, name: str, overdue: timedelta = OVERDUE
+) -> dict[str, Any]:
+    """Return an action as `find` does, or a deleted one of the scope by its uid."""
+    try:
+        return find(connection, installation, name, overdue)
+    except NotFound:
+        uid = actions.as_uid(name)
+        if uid is None or not actions.is_known(connection, uid, installation.scope):
+            raise
+        return with_status(connection, [uid], overdue, include_deleted=True)[uid]
 
 
 def _misspelled(

@@ -74,16 +74,21 @@ class Installation:
     def engine(self) -> sa.Engine:
         """The database, with this release's schema; an embedded one is created if needed."""
         engine = make_engine(self.settings, self.connections)
-        with reading(engine) as connection:
-            is_new_embedded = (
-                not self.settings.database_url.get_secret_value()
-                and current_revision(connection) is None
-            )
-        if is_new_embedded:
-            _migrate(engine)
-            self.note_new()
-        with reading(engine) as connection:
-            check_schema(connection)
+        try:
+            with reading(engine) as connection:
+                is_new_embedded = (
+                    not self.settings.database_url.get_secret_value()
+                    and current_revision(connection) is None
+                )
+            if is_new_embedded:
+                _migrate(engine)
+                self.note_new()
+            with reading(engine) as connection:
+                check_schema(connection)
+        except BaseException:
+            # The next request makes another one.
+            engine.dispose()
+            raise
         return engine
 
     def note_new(self) -> None:
@@ -227,7 +232,11 @@ def migrate(installation: Installation) -> Migrated:
     """Upgrade the database to this release, and add the maintenance action to each small app."""
     if not installation.is_made:
         installation.note_new()
-    done = _migrate(make_engine(installation.settings))
+    engine = make_engine(installation.settings)
+    try:
+        done = _migrate(engine)
+    finally:
+        engine.dispose()
     return Migrated(before=done.before, after=done.after, maintained=done.maintained)
 
 

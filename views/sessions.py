@@ -170,8 +170,5 @@ def _may_look(role: Role) -> None:
 
 def _address(settings: WebSettings) -> str:
     """Return where a browser of this machine finds the dashboard; the path alone if unknown."""
-    if settings.root_path or not settings.port:
-        return settings.root_path
-    every = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - nothing listens here
-    host = every.get(settings.host, settings.host)
-    return f"http://{f'[{host}]' if ':' in host else host}:{settings.port}"
+    has_address = settings.port and not settings.root_path
+    return settings.local_url if has_address else settings.root_path

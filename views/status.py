@@ -190,10 +190,8 @@ def _serves(settings: WebSettings) -> bool:
     """Return whether the HTTP API of this host is ready."""
     import httpx
 
-    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host)  # noqa: S104
-    shown = f"[{host}]" if ":" in host else host
     try:
-        answer = httpx.get(f"http://{shown}:{settings.port}/readyz", timeout=READY_WITHIN_S)
+        answer = httpx.get(f"{settings.local_url}/readyz", timeout=READY_WITHIN_S)
     except httpx.TransportError:
         return False
     return answer.is_success

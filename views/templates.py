@@ -9,7 +9,7 @@ from uuid import uuid4
 from pydantic import Field
 
 from minutehand.steps import Recipient
-from models.errors import InvalidDocument, NotFound, Refused, SchedulerError
+from models.errors import Hint, InvalidDocument, NotFound, Refused, SchedulerError
 from models.limits import tested_enough
 from models.problems import unknown_name
 from models.sql import read_clock
@@ -192,7 +192,7 @@ def write_html(name: str, page: str, file: Path) -> WrittenPart:
 def html_of(made: TemplatePreview) -> str:
     """Return the HTML part; raises Refused if there is none."""
     if made.html is None:
-        raise Refused(f'template "{made.template}" has no HTML part; use --text')
+        raise Refused(f'template "{made.template}" has no HTML part', Hint("use --text"))
     return made.html
 
 
@@ -215,7 +215,7 @@ def send_test(installation: Installation, name: str, to: str, user: str | None) 
             transport.send(message)
             return TriedMail(template=name, to=to, message=transport.told(1))
     except InvalidAddress as error:
-        raise Refused(f"--to {error}") from None
+        raise Refused(str(error)) from None
     except (MailRefused, MailServerFailed) as error:
         raise SchedulerError(f"the test mail was not accepted: {error}") from None
 

@@ -161,6 +161,13 @@ def _allow_origins(app: FastAPI, settings: Settings) -> None:
             CORSMiddleware,
             allow_origins=list(settings.web.origins),
             allow_methods=["*"],
-            allow_headers=["Authorization", "Content-Type", "If-Match", "If-None-Match"],
-            expose_headers=["ETag"],
+            allow_headers=[
+                "Authorization",
+                "Content-Type",
+                "Idempotency-Key",
+                "If-Match",
+                "If-None-Match",
+                "Last-Event-ID",
+            ],
+            expose_headers=["ETag", "Retry-After"],
         )

@@ -62,18 +62,28 @@ class BehindProxies(ProxyHeadersMiddleware):
 
 
 class WithHeaders:
-    """The outermost layer: gives headers to every answer, also to that of an unexpected error."""
+    """The outermost layer: gives headers to every answer, and ends with that of any error."""
 
     def __init__(self, app: ASGIApp, headers: Mapping[str, str]) -> None:
         self._app = app
         self._headers = headers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        is_answered = False
+
         async def send_with_headers(message: Message) -> None:
+            nonlocal is_answered
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 for name, value in self._headers.items():
                     headers.setdefault(name, value)
             await send(message)
+            is_answered = message["type"] == "http.response.body" and not message.get("more_body")
 
-        await self._app(scope, receive, send_with_headers)
+        try:
+            await self._app(scope, receive, send_with_headers)
+        except Exception:
+            # Starlette raises what it has answered and logged once more, for which uvicorn would
+            # close the connection under the client's next request.
+            if not is_answered:
+                raise

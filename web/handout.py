@@ -16,7 +16,7 @@ import anyio.to_thread
 from models.errors import LeaseLost
 from models.store.operations.jobs import Lane, Offer
 from runtime.clock import monotonic
-from runtime.database import DATABASE_AWAY
+from runtime.database import DATABASE_AWAY, reason_of
 from views.installation import Installation
 from views.jobs import work
 from views.jobs.work import JobToDo
@@ -179,7 +179,7 @@ class Handout:
                 work.take, self.opened, offer, waiter.worker, limiter=self._limit
             )
         except DATABASE_AWAY as error:
-            logger.warning("a job could not be taken, the database is away: %s", error)
+            logger.warning("a job could not be taken, the database is away: %s", reason_of(error))
         except Exception:  # the others get theirs
             logger.exception("operation %s could not be taken", offer.id)
         left = self._left(waiter, job)

@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
-from runtime.database import DATABASE_AWAY
+from runtime.database import DATABASE_AWAY, reason_of
 
 logger = logging.getLogger("minutehand.web")
 
@@ -55,7 +55,7 @@ class Looks:
         try:
             return 0.0 if await self._look() else self._interval_s
         except DATABASE_AWAY as error:
-            logger.warning("%s while the database is away: %s", self._without, error)
+            logger.warning("%s while the database is away: %s", self._without, reason_of(error))
         except Exception:  # the next look must come
             logger.exception("%s after an unexpected error", self._without)
         return AWAY_S

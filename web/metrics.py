@@ -101,16 +101,28 @@ class Timed:
             await self._app(scope, receive, send)
             return
         began = monotonic()
+        is_answered = False
+
+        def note(status: int) -> None:
+            route = getattr(scope.get("route"), "path", NO_ROUTE)
+            method = scope["method"] if scope["method"] in METHODS else metrics.OTHER
+            labels = (method, route, f"{status // 100}xx")
+            self._durations.labels(*labels).observe(monotonic() - began)
 
         async def send_timed(message: Message) -> None:
+            nonlocal is_answered
             if message["type"] == "http.response.start":
-                route = getattr(scope.get("route"), "path", NO_ROUTE)
-                method = scope["method"] if scope["method"] in METHODS else metrics.OTHER
-                labels = (method, route, f"{message['status'] // 100}xx")
-                self._durations.labels(*labels).observe(monotonic() - began)
+                is_answered = True
+                note(message["status"])
             await send(message)
 
-        await self._app(scope, receive, send_timed)
+        try:
+            await self._app(scope, receive, send_timed)
+        except Exception:
+            # Starlette answers an unexpected error outside of all middleware.
+            if not is_answered:
+                note(500)
+            raise
 
 
 def registry_of(opened: Installation) -> tuple[CollectorRegistry, Histogram]:

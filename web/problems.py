@@ -26,7 +26,7 @@ from models.errors import (
     SchedulerError,
 )
 from models.problems import path_of, remedy_of
-from runtime.database import DATABASE_AWAY
+from runtime.database import DATABASE_AWAY, reason_of
 from views.view import View
 
 logger = logging.getLogger("minutehand.web")
@@ -165,7 +165,7 @@ def _known_error(_request: Request, error: Exception) -> Described:
 
 
 def _database_away(_request: Request, error: Exception) -> Described:
-    logger.warning("database unavailable: %s", error)
+    logger.warning("database unavailable: %s", reason_of(error))
     detail = "the database does not answer; try again"
     return Described(503, "database-unavailable", detail, headers={"Retry-After": RETRY_AFTER_S})
 

@@ -256,7 +256,7 @@ def _asked_to_notify(plan: "RunPlan") -> bool | None:
     count = sum(one.count for one in plan.outgoing if one.source == "publish")
     if not count:
         return None
-    asked = f"mail about new data to {count} users?"
+    asked = f"mail about new data to {counted(count, 'user')}?"
     return typer.confirm(asked, default=False, err=True)
 
 
@@ -270,7 +270,7 @@ def pause(context: typer.Context, action: Optional = None, owner: Owner = None) 
     if name:
         show(context, opened.ask(changes.pause, name))
     else:
-        show(context, opened.ask(changes.pause_all, whose), owner=whose)
+        show(context, opened.ask(changes.pause_all, whose), owner=whose, word="paused")
 
 
 @commands.command("resume")
@@ -283,7 +283,7 @@ def resume(context: typer.Context, action: Optional = None, owner: Owner = None)
     if name:
         show(context, opened.ask(changes.resume, name))
     else:
-        show(context, opened.ask(changes.resume_all, whose), owner=whose)
+        show(context, opened.ask(changes.resume_all, whose), owner=whose, word="resumed")
 
 
 @commands.command("delete")

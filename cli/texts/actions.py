@@ -9,7 +9,7 @@ from views.words import both_clocks, instant
 
 COLUMNS = {
     "name": "NAME",
-    "standing": "STANDING",
+    "standing": "STATUS",
     "health": "HEALTH",
     "next_occurrence_at": "NEXT",
     "last_state": "LAST",

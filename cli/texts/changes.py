@@ -70,11 +70,10 @@ def _switched(one: Switched) -> Iterator[str]:
         yield f"{'resumed' if one.active else 'paused'} {one.name} ({one.uid})"
 
 
-def _switched_all(made: SwitchedAll, *, owner: str) -> Iterator[str]:
+def _switched_all(made: SwitchedAll, *, owner: str, word: str) -> Iterator[str]:
     done = [one for one in made.root if isinstance(one, Switched)]
     changed = sum(one.change == "changed" for one in done)
-    word = "resumed" if any(one.active for one in done) else "paused"
-    yield f"{word} {changed} of {len(made.root)} actions of {owner}"
+    yield f"{word} {changed} of {counted(len(made.root), 'action')} of {owner}"
 
 
 def _deleted(one: DeletedAction) -> Iterator[str]:

@@ -13,10 +13,11 @@ COLUMNS = {
     "next_run_at": "NEXT RUN",
     "last_state": "LAST STATE",
 }
+RARE = {"priority": "PRIORITY"}
 
 
 def _jobs(listed: Jobs) -> Iterator[Line]:
-    yield rows_of(listed.root, COLUMNS)
+    yield rows_of(listed.root, COLUMNS, RARE)
 
 
 def _added(one: AddedJob) -> Iterator[str]:
@@ -29,7 +30,7 @@ def _imported(done: ImportedJobs) -> Iterator[str]:
 
 
 def _deleted(one: DeletedJob) -> Iterator[str]:
-    yield f"deleted job {one.id} of {one.url}; {one.cancelled} runs cancelled"
+    yield f"deleted job {one.id} of {one.url}; {counted(one.cancelled, 'run')} cancelled"
 
 
 FORMS = {Jobs: _jobs, AddedJob: _added, ImportedJobs: _imported, DeletedJob: _deleted}

@@ -6,7 +6,7 @@ from cli.render import Line, Table, cell
 from models.values import counted
 from views.users import AddedUser, DeletedUser, ImportedUsers, User, Users
 
-HEADINGS = ("ID", "EMAIL", "STANDING", "GROUPS", "CREATED", "LAST SEEN")
+HEADINGS = ("ID", "EMAIL", "STATUS", "GROUPS", "CREATED", "LAST SEEN")
 
 
 def _users(listed: Users) -> Iterator[Line]:
@@ -14,10 +14,10 @@ def _users(listed: Users) -> Iterator[Line]:
 
 
 def _row(user: User) -> list[str]:
-    standing = "active" if user.active else "inactive"
+    status = "active" if user.active else "inactive"
     if user.activated_at is None:
-        standing += ", never activated"
-    found = (user.id, user.email, standing, user.groups, user.created_at, user.last_seen_at)
+        status += ", never activated"
+    found = (user.id, user.email, status, user.groups, user.created_at, user.last_seen_at)
     return [cell(value) for value in found]
 
 

@@ -256,11 +256,7 @@ def row_of(
     """
     health = health_in(row, alert_after)
     standing = "set aside" if row["set_aside"] else "active" if row["active"] else "paused"
-    following, if_resumed = row["next_occurrence_at"], None
-    if standing == "paused":
-        following, if_resumed = None, next_of_plan(row, now)
-    elif following is not None and following <= now:
-        following = next_of_plan(row, now)
+    is_paused = standing == "paused"
     return ActionRow(
         **{key: row[key] for key in _STORED},
         **{key: row[key] or 0 for key in _COUNTED},
@@ -268,8 +264,8 @@ def row_of(
         is_healthy=health.is_healthy,
         health=health.sentence,
         standing=standing,
-        next_occurrence_at=following,
-        next_if_resumed_at=if_resumed,
+        next_occurrence_at=None if is_paused else due_next(row, now),
+        next_if_resumed_at=next_of_plan(row, now) if is_paused else None,
         priority=row["plan"].priority if isinstance(row["plan"], Plan) else 0,
     )
 
@@ -325,6 +321,12 @@ def upcoming_of(
         after=plan.watched,
         priority=plan.priority,
     )
+
+
+def due_next(row: Mapping[str, Any], now: datetime) -> datetime | None:
+    """Return the next occurrence of a listed action, also until a tick schedules it."""
+    at: datetime | None = row["next_occurrence_at"]
+    return next_of_plan(row, now) if at is not None and at <= now else at
 
 
 def next_of_plan(row: Mapping[str, Any], now: datetime) -> datetime | None:

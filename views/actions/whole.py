@@ -4,21 +4,16 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 from uuid import UUID
-
-import sqlalchemy as sa
 
 from models.errors import NotFound
 from models.sql import read_clock
 from models.store import actions
-from models.store.actions import as_uid
-from models.store.actions.status import with_status
 from runtime.database import reading
 from views.actions import Action, Occurrence, Revision, Revisions, shown_in
 from views.actions.history import ActionHistory, history_in
 from views.changes import Stored, add
-from views.finding import app_of, find
+from views.finding import app_of, find, find_ever
 from views.installation import Installation
 
 
@@ -39,7 +34,7 @@ def whole_of(installation: Installation, name: str, count: int, zone: str) -> Wh
     A deleted one is named by its uid: it has a past and nothing to come.
     """
     with reading(installation.engine) as connection:
-        row = _found(connection, installation, name)
+        row = find_ever(connection, installation, name, installation.settings.alert.overdue)
         now = read_clock(connection)
         deleted_at: datetime | None = row["deleted_at"]
         shown = shown_in(connection, installation, row, now, count)
@@ -72,21 +67,10 @@ def restore(installation: Installation, uid: str) -> Stored:
     Raises NotFound, and Refused if its name is taken.
     """
     with reading(installation.engine) as connection:
-        row = _found(connection, installation, uid)
+        row = find_ever(connection, installation, uid)
         app = app_of(connection, installation, row)
         document = actions.revision_document(connection, row["uid"], row["revision"])
     if document is None:
         raise NotFound(f"no record is left of the action {uid}")
     there = installation.for_request(app.name, is_bound=True, bearer=installation.actor)
     return add(there, [document]).root[0]
-
-
-def _found(connection: sa.Connection, installation: Installation, name: str) -> dict[str, Any]:
-    overdue = installation.settings.alert.overdue
-    try:
-        return find(connection, installation, name, overdue)
-    except NotFound:
-        uid = as_uid(name)
-        if uid is None or not actions.is_known(connection, uid, installation.scope):
-            raise
-        return with_status(connection, [uid], overdue, include_deleted=True)[uid]

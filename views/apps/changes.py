@@ -107,7 +107,9 @@ def delete(installation: Installation, name: str, *, is_sure: bool) -> DeletedAp
         app = find_app(connection, installation, name)
         ended = app_overview.active_names(connection, app.id, MOST_NAMED + 1)
     if ended and not is_sure:
-        raise Refused(f'small app "{name}" has active actions: {listed(ended)}; add --yes')
+        raise Refused(
+            f'small app "{name}" has active actions: {listed(ended)}; add --yes, over HTTP force'
+        )
     deleted = delete_app(
         installation.engine, ChangeContext(installation.actor, app, built_in_steps())
     )
@@ -122,6 +124,8 @@ def _check_tag(connection: sa.Connection, name: str, expects: str | None) -> Non
         return
     small_apps.lock(connection, known[name].id)
     now = tag_of(small_apps.document_of(connection, known[name].id))
+    if expects == "":
+        raise Outdated(f'small app "{name}" already exists')
     if expects not in {None, now}:
         raise Outdated(f'small app "{name}" was changed in the meantime; read it again')
 

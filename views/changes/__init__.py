@@ -10,7 +10,7 @@ from pydantic import Field
 from minutehand.steps import SmallApp
 from models.action import ScheduledActionModel
 from models.action.schedule import NO_UID
-from models.errors import InvalidAction, NotFound, Outdated, Problem, Refused
+from models.errors import InvalidAction, InvalidDocument, NotFound, Outdated, Problem, Refused
 from models.sql import read_clock
 from models.store.actions import SEE_ACTIONS, deletion
 from models.store.people import users
@@ -27,7 +27,6 @@ from views.view import Listing, View
 from views.warnings import action_warnings
 
 ALL = 10_000_000
-# A document that was never stored has no uid, so its jitter is unknown.
 # Of more documents, whom each reaches is not said.
 FEW = 10
 SHOWN = 10
@@ -314,11 +313,12 @@ def _switch_all(installation: Installation, owner: str, *, active: bool) -> Swit
         uids = deletion.of_owner(connection, installation.small_app.id, owner, ALL)
     if not uids:
         raise _nothing(owner)
+    author = installation.author
 
     def switched(uid: UUID) -> Switched | NotSwitched:
         try:
-            return _switched(installation, uid, installation.author, active=active)
-        except (NotFound, Refused) as error:
+            return _switched(installation, uid, author, active=active)
+        except (InvalidDocument, NotFound, Refused) as error:
             return NotSwitched(uid=uid, refused=str(error))
 
     return SwitchedAll(tuple(switched(uid) for uid in uids))

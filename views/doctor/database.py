@@ -25,7 +25,7 @@ from models.tables import action_cursor, installation
 from models.tables import actions as table
 from models.turns import Sharing, capacities
 from runtime.config import Settings
-from runtime.database import READ_ONLY, is_made
+from runtime.database import READ_ONLY, is_made, reason_of
 from scheduler.kernel_release import TZ_RELEASE
 from small_apps.store import app_limits, small_apps
 from views.actions import health_in
@@ -64,8 +64,9 @@ def _unusable(error: sa.exc.DBAPIError | SchedulerError) -> Finding:
         return fault("schema", str(error), "upgrade Minutehand here")
     if isinstance(error, SchedulerError):
         return fault("schema", str(error), "run `minutehand migrate`")
-    text = (str(error.orig).strip().splitlines() or [str(error)])[0]
-    return fault("database", text, "check SCHED_DATABASE_URL, and whether the server runs")
+    return fault(
+        "database", reason_of(error), "check SCHED_DATABASE_URL, and whether the server runs"
+    )
 
 
 def _reachable(connection: sa.Connection) -> Iterator[Finding]:

@@ -15,10 +15,12 @@ from models.sql import read_clock
 from models.store import actions
 from models.store.actions import cursors
 from models.stored import document_in
+from models.turns import HIGHEST_PRIORITY, LOWEST_PRIORITY
 from models.values import Url, format_instant
 from runtime.database import reading
 from scheduler.changes.change import Change
 from views import changes
+from views.actions import PRIORITY, due_next
 from views.files import Document, located
 from views.installation import Installation
 from views.view import Instant, Listing, View
@@ -39,6 +41,13 @@ class NewJob(BaseModel):
     url: Url = Field(description="Of its work.")
     interval_s: int = Field(EVERY_S, ge=1, le=MOST_S, strict=True, description="Seconds.")
     meta: dict[str, JsonValue] = Field(default_factory=dict, description="What its worker gets.")
+    priority: int | None = Field(
+        None,
+        ge=LOWEST_PRIORITY,
+        le=HIGHEST_PRIORITY,
+        strict=True,
+        description=f"{PRIORITY} Without it, a stored job keeps its own.",
+    )
 
 
 class JobRow(View):
@@ -52,6 +61,7 @@ class JobRow(View):
     active: bool
     next_run_at: Instant | None
     last_state: str | None = Field(description="State of its run that ended last.")
+    priority: int = Field(0, description=PRIORITY)
 
 
 class Jobs(Listing[JobRow]):
@@ -117,7 +127,8 @@ def list_jobs(installation: Installation, limit: int | None = None) -> Jobs:
     """Return the jobs of a small app, by id."""
     with reading(installation.engine) as connection:
         rows = actions.listed(connection, installation.small_app.id)
-    found = sorted(_jobs_in(rows), key=lambda one: (one.id, one.action))
+        now = read_clock(connection)
+    found = sorted(_jobs_in(rows, now), key=lambda one: (one.id, one.action))
     return Jobs(tuple(found[:limit]))
 
 
@@ -132,7 +143,7 @@ def delete(installation: Installation, id: str) -> DeletedJob:
     return DeletedJob(id=id, url=found[0].url, cancelled=done.cancelled)
 
 
-def _jobs_in(rows: Sequence[Mapping[str, Any]]) -> Iterator[JobRow]:
+def _jobs_in(rows: Sequence[Mapping[str, Any]], now: datetime) -> Iterator[JobRow]:
     for row in rows:
         plan = row["plan"]
         if not isinstance(plan, Plan) or plan.job is None:
@@ -144,8 +155,9 @@ def _jobs_in(rows: Sequence[Mapping[str, Any]]) -> Iterator[JobRow]:
             meta=plan.job.meta,
             action=row["name"],
             active=plan.active,
-            next_run_at=row["next_occurrence_at"],
+            next_run_at=due_next(row, now) if plan.active else None,
             last_state=row["last_state"],
+            priority=plan.priority,
         )
 
 
@@ -185,7 +197,7 @@ def document_of(new: NewJob, stored: Mapping[str, Any] | None, begins: datetime)
     """
     name = id_of(new.url)
     job: dict[str, Any] = {"url": new.url, **({"meta": new.meta} if new.meta else {})}
-    made = {"operations": {JOB: job}}
+    made = {"operations": {JOB: job}, **_policy(new, stored or {})}
     grid: dict[str, Any] = {"starting_at": format_instant(begins)}
     if stored is None:
         return {"name": name, **made, "when": {**grid, "every": new.interval_s}}
@@ -196,3 +208,12 @@ def document_of(new: NewJob, stored: Mapping[str, Any] | None, begins: datetime)
     if isinstance(when, Mapping) and "every" in when:
         grid = dict(when)
     return {**stored, **made, "when": {**grid, "every": new.interval_s}}
+
+
+def _policy(new: NewJob, stored: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the policy of a job that is given a priority; nothing for another one."""
+    if new.priority is None:
+        return {}
+    before = stored.get("policy")
+    kept = before if isinstance(before, Mapping) else {}
+    return {"policy": {**kept, "priority": new.priority}}

@@ -19,6 +19,7 @@ from moving.entries import CannotMove
 from moving.exported import KEEP, Exported
 from moving.outcomes import Kind
 from runtime.clock import utc_now
+from runtime.visible import visible_json
 from small_apps.document import GIVEN
 from views.installation import Installation
 from views.view import View
@@ -71,7 +72,7 @@ def export(
 ) -> Export:
     """Return stored documents, by their actions' names, in a format; no database is read."""
     if format == "json":
-        text = json.dumps([*documents.values()], indent=2, ensure_ascii=False)
+        text = visible_json(json.dumps([*documents.values()], indent=2, ensure_ascii=False))
         same = tuple(ExportedAction(name=name, outcome="same") for name in documents)
         return Export(format=format, zone=None, actions=same, text=text)
     steps, now = installation.steps, utc_now().replace(microsecond=0)

@@ -31,6 +31,7 @@ def entries_of(documents: Sequence[Document]) -> Iterator[Entry | Refused]:
             owner=OWNER,
             operations=made["operations"],
             when=made["when"],
+            policy=made.get("policy", {}),
         )
 
 

@@ -5,6 +5,7 @@ from typing import Annotated
 from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field
 
+from models.json_text import LARGEST_NUMBER
 from models.roles import Permission, Role
 from views import audit, overview, quiet, status, steps, tokens
 from views.doctor import environment, report
@@ -69,7 +70,9 @@ def list_steps(opened: Annotated[Installation, in_app(Permission.READ)]) -> step
 def list_audit(
     opened: AdminOfApp,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
-    before: Annotated[int | None, Query(description="`next` of the page before.")] = None,
+    before: Annotated[
+        int | None, Query(ge=1, le=LARGEST_NUMBER, description="`next` of the page before.")
+    ] = None,
 ) -> audit.AuditPage:
     """Return who changed what, the newest first."""
     return audit.list_entries(opened, limit, before)

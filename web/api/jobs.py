@@ -21,7 +21,8 @@ from web.together import answer, json_of
 
 router = endpoints("jobs")
 LONGEST_REPORT = 4 * 1024
-JOBS = reads("JobDocument", "A job: `url`, `interval_s`, `meta`.", many=True, lines=True)
+WHAT = "A job: `url`, `interval_s`, `meta`, `priority`."
+JOBS = reads("JobDocument", WHAT, many=True, lines=True)
 Worker = Annotated[Installation, by_id(Permission.WORK)]
 Queue = Annotated[str, Query(pattern=f"^{QUEUE_PATTERN.pattern}$", description="Whose jobs.")]
 NEXT: dict[int | str, dict[str, Any]] = {

@@ -93,7 +93,6 @@ def start_backfill(request: Request, visitor: Operator, app: str, action: str) -
         action=action,
         first=in_zone(form.one("from"), zone),
         last=in_zone(form.one("to"), zone),
-        only=form.one("only") or None,
     )
     backfills.start(visitor.opened, asked)
     return see(request, f"/apps/{app}/actions/{action}", say("action.backfill_started"))

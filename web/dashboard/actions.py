@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, Response
 
-from models.errors import NotFound, Refused
+from models.errors import InvalidDocument, NotFound, Refused
 from models.roles import Permission
 from models.store.actions.search import Standing
 from views import apps, changes, runs
@@ -13,7 +13,7 @@ from views.actions import search, whole
 from views.installation import Installation
 from web.dashboard import drawing
 from web.dashboard.rendering import Undo, ask, render, see
-from web.dashboard.session import Visitor, changing, is_fragment, viewing
+from web.dashboard.session import Visitor, changing, is_fragment, page_asked, viewing
 from web.dashboard.texts import say
 
 router = APIRouter(include_in_schema=False)
@@ -78,12 +78,15 @@ def change_several(request: Request, visitor: Operator) -> Response:
         try:
             change(visitor.opened, uid, verb)
             done.append(uid)
-        except (NotFound, Refused) as error:
+        except (InvalidDocument, NotFound, Refused) as error:
             refusals.append(error.on_page)
     told = say(f"change.done_{verb}", count=len(done))
     if refusals:
         told += " " + say("change.refused", count=len(refusals), first=refusals[0])
-    return see(request, "/actions", told, _undo_of_several(verb, done))
+    # The list as it was searched.
+    page = page_asked(request)
+    back = page if page.partition("?")[0] == "/actions" else "/actions"
+    return see(request, back, told, _undo_of_several(verb, done))
 
 
 def undo_of(verb: str, path: str) -> Undo | None:

@@ -58,13 +58,13 @@ def list_operations(
     request: Request, visitor: Viewer, asked: Annotated[Asked, Query()]
 ) -> HTMLResponse:
     """Show a page of the operations of a small app, or of all that the visitor may see."""
-    found, fault = None, ""
+    found, fault, status = None, "", 200
     opened, wanted = visitor.opened, asked.filter(Page(request).zone)
     all_apps = not opened.is_bound
     try:
         found = operations.page(opened, wanted, PAGE, asked.cursor, all_apps=all_apps)
     except SchedulerError as error:
-        fault = error.on_page
+        fault, status = error.on_page, 404 if isinstance(error, NotFound) else 422
     names = [one.name for one in apps.list_apps(visitor.whole).root]
     values = {
         "visitor": visitor,
@@ -79,7 +79,7 @@ def list_operations(
         "names_apps": all_apps and len(names) > 1,
         "app": opened.app_name if opened.is_bound else "",
     }
-    return render(request, "operations.html", values, 404 if fault else 200)
+    return render(request, "operations.html", values, status)
 
 
 @router.get("/operations/{id}")

@@ -106,6 +106,13 @@ class Page:
         """Return an instant on the clock of a zone."""
         return in_zone(at, zone)
 
+    def clock_of_line(self, at: str) -> str:
+        """Return the time of day of a log line in the viewer's zone; a broken one as it is."""
+        try:
+            return f"{datetime.fromisoformat(at).astimezone(ZoneInfo(self.zone)):%H:%M:%S}"
+        except ValueError:
+            return at
+
     def day_and_clock(self, at: datetime, zone: str) -> str:
         """Return an instant as day and time on the clock of a zone, with its year if another."""
         local = at.astimezone(ZoneInfo(zone))
@@ -133,7 +140,9 @@ def render(
     """Return a page, or a part of one."""
     page = Page(request)
     text = _templates().get_template(template).render(page=page, **values)
-    made = HTMLResponse(text, status, {**HEADERS, **(headers or {})})
+    # What a cookie or a document holds may be half a character, which UTF-8 cannot write.
+    body = text.encode("utf-8", "backslashreplace")
+    made = HTMLResponse(body, status, {**HEADERS, **(headers or {})})
     if page.notice.text:
         made.delete_cookie(NOTICE_COOKIE, path=page.url("/"))
     return made

@@ -115,3 +115,16 @@ def test_what_cannot_be_read_is_told_in_one_line(
 
     assert told in done.err
     assert len(done.err.splitlines()) == 1
+
+
+def test_rows_as_csv_are_harmless_on_a_terminal(
+    shop: Work, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop.write("sales.csv", "id,note\n1,a\x1b[2Jb\n")
+    refresh.run(shop.context(RefreshParameters(force=True)))
+    rows = ("app", "data", "shop", "sales", "--staging", "--format", "csv")
+    piped = call(*rows).out
+    monkeypatch.setattr("cli.render.is_terminal", lambda _: True)
+
+    assert piped == "id,note\n1,a\x1b[2Jb\n"
+    assert call(*rows).out == "id,note\n1,a\\x1b[2Jb\n"

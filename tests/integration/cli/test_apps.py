@@ -5,7 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
+from models.tables import actions
+from runtime.config import load_settings
+from runtime.database import make_engine
 from tests.factories import make_document
 from tests.integration.cli.conftest import Call, Result, Write
 
@@ -172,6 +176,27 @@ def test_actions_of_an_owner_are_listed_paused_and_deleted(call: Call) -> None:
     assert [one["change"] for one in resumed.json] == ["changed", "changed"]
     assert deleted.out == "deleted 2 actions of channel:42, 0 operations cancelled\n  in\n  out\n"
     assert [one["name"] for one in call("action", "list", "--json").json] == ["other"]
+
+
+@pytest.mark.usefixtures("owned")
+def test_an_action_that_cannot_be_resumed_does_not_stop_the_others(call: Call, home: Path) -> None:
+    call("action", "pause", "--owner", "channel:42")
+    wrong = json.dumps(
+        make_document(name="in", owner="channel:42", when={"cron_rule": "61 * * * *"})
+    )
+    engine = make_engine(load_settings(home, {}))
+    with engine.begin() as connection:
+        one = actions.c.name == "in"
+        connection.execute(sa.update(actions).where(one).values(document=wrong))
+    engine.dispose()
+
+    resumed = call("action", "resume", "--owner", "channel:42")
+    call("action", "delete", "out")
+    alone = call("action", "resume", "--owner", "channel:42")
+
+    assert (resumed.code, resumed.out) == (1, "resumed 1 of 2 actions of channel:42\n")
+    assert "minute '61' is above 59" in resumed.err
+    assert (alone.code, alone.out) == (1, "resumed 0 of 1 action of channel:42\n")
 
 
 @pytest.mark.usefixtures("owned")

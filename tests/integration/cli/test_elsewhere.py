@@ -386,3 +386,17 @@ def test_a_job_has_a_url_of_its_own() -> None:
     assert hoisted(["--url", "http://x", *add]) == ["--url", "http://x", *add]
     assert hoisted([*add, "--token", "t"]) == ["--token", "t", *add]
     assert hoisted(["job", "list", "--url=http://x"]) == ["--url=http://x", "job", "list"]
+
+
+@pytest.mark.parametrize("more", [(), ("--all-apps",), ("--all-apps", "--json")])
+def test_a_list_warns_of_a_token_that_others_can_read(
+    server: Elsewhere,
+    home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    more: tuple[str, ...],
+) -> None:
+    monkeypatch.setattr("cli.remote.opening.is_exposed", lambda _: True)
+
+    assert run([*server.options(home), "user", "list", *more]) == 0
+    assert "unencrypted; use https" in capsys.readouterr().err

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.factories import make_document
 from tests.integration.cli.conftest import Call, Write
 
 DAILY = {"crontab": {"minute": "30", "hour": "2"}}
@@ -120,6 +121,16 @@ def test_an_export_leaves_out_what_the_installation_made(call: Call, write: Writ
     assert [one["name"] for one in made["actions"]] == ["night"]
 
 
+def test_an_export_keeps_what_a_terminal_must_not_show(call: Call, write: Write) -> None:
+    document = make_document(name="kept", description="soft\u00adhyphen, a\u2028line")
+    added = call("action", "add", write(document))
+    assert added.code == 0, added.err
+
+    exported = call("export").json
+
+    assert [one["description"] for one in exported] == [document["description"]]
+
+
 def test_an_export_as_json_can_be_applied_again(call: Call, write: Write) -> None:
     file = write(schedule(close={"every_s": 900}, night=DAILY), "beat.json")
     call("import", "beat", file, "--apply")
@@ -167,6 +178,15 @@ def test_jobs_of_a_list_keep_their_grid(call: Call, write: Write) -> None:
     assert "cannot   https://example.com/d (" in first.err
     starts = [one["when"]["starting_at"][-4:-1] for one in call("import", "jobs", file).json]
     assert starts == [":01", ":41", ":21"] or len(set(starts)) == 3
+
+
+@pytest.mark.only_here
+def test_a_job_of_a_list_keeps_its_priority(call: Call, write: Write) -> None:
+    file = write([{"url": "https://example.com/a", "priority": -3}], "jobs.json")
+
+    (document,) = call("import", "jobs", file).json
+
+    assert document["policy"] == {"priority": -3}
 
 
 @pytest.mark.only_here

@@ -6,9 +6,12 @@ from contextlib import ExitStack
 import pytest
 import sqlalchemy as sa
 
+from models.store.schema import SchemaNewer
 from runtime import database
+from runtime.clock import wait_for
 from runtime.config import Settings
 from runtime.database import glancing, make_engine, unhurried
+from views.installation import Installation, migrate
 
 
 @pytest.fixture
@@ -84,3 +87,38 @@ def test_a_glance_has_no_transaction_and_leaves_none_to_the_next_user(engine: sa
 
     assert one != two
     assert three == four
+
+
+@pytest.mark.parametrize("store", ["sqlite", "postgresql"])
+def test_an_error_does_not_show_what_a_statement_was_given(
+    home_of: Callable[[str], Settings], store: str
+) -> None:
+    engine = make_engine(home_of(store))
+    with pytest.raises(sa.exc.SQLAlchemyError) as failed, engine.connect() as connection:
+        connection.execute(sa.text("SELECT :given FROM nowhere"), {"given": "a secret"})
+    engine.dispose()
+
+    assert "FROM nowhere" in str(failed.value)
+    assert "a secret" not in str(failed.value)
+
+
+def test_a_migration_and_a_refused_schema_keep_no_connection(settings: Settings) -> None:
+    opened = Installation()
+    opened.__dict__["settings"] = settings
+    looker = make_engine(settings)
+    its_own = "datname = current_database() AND pid <> pg_backend_pid()"
+
+    def others() -> int:
+        with looker.begin() as connection:
+            query = sa.text(f"SELECT count(*) FROM pg_stat_activity WHERE {its_own}")
+            return int(connection.execute(query).scalar_one())
+
+    migrate(opened)
+    with looker.begin() as connection:
+        connection.execute(sa.text("UPDATE alembic_version SET version_num = '9999_newer'"))
+    for _ in range(2):
+        with pytest.raises(SchemaNewer):
+            _ = opened.engine
+
+    assert wait_for(lambda: others() == 0, 10)
+    looker.dispose()

@@ -237,3 +237,14 @@ def test_both_doors_show_the_same(
     for command, path in pairs.items():
         assert minutehand(["--home", home, "--app", APP, "--json", *command]) == 0
         assert json.loads(capsys.readouterr().out) == client.get(path).json()
+
+
+def test_a_small_app_that_exists_is_not_said_to_have_changed(web_on_sqlite: Web) -> None:
+    headers = {"If-None-Match": "*"}
+
+    refused = web_on_sqlite.client().put(f"/api/apps/{APP}", json={"name": APP}, headers=headers)
+
+    assert (refused.status_code, refused.json()["detail"]) == (
+        412,
+        f'small app "{APP}" already exists',
+    )

@@ -80,6 +80,12 @@ def test_an_answer_that_is_no_json_is_told(web_on_sqlite: Web) -> None:
         client.call("GET", "/sign-in")
 
 
+def test_an_answer_without_content_is_none(web_on_sqlite: Web) -> None:
+    with minutehand.Client(web_on_sqlite.url, web_on_sqlite.token(Role.WORKER, APP)) as client:
+        assert client.call("GET", "/healthz") is None
+        assert client.call("GET", "/jobs/next") is None
+
+
 def test_the_client_knows_every_state_that_ends() -> None:
     assert set(ALL_ENDED) == ENDED
 

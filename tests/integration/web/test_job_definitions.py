@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from pydantic import ValidationError
 
 from cli.main import run
 from models.errors import InvalidDocument, NotFound, Refused
@@ -56,6 +57,8 @@ def test_an_added_job_is_an_action_that_runs_at_once_and_every_five_minutes(
 
     assert (added.id, added.change, added.interval_s) == (id_of(URL), "created", 300)
     assert len(added.id) == 12
+    assert listed.next_run_at is not None
+    assert listed.next_run_at >= row["created_at"]
     assert (listed.url, listed.interval_s, listed.meta) == (URL, 300.0, {"depth": "2"})
     made = row["created_at"]
     first, second = next_occurrences(row["plan"], row["uid"], made, 2)
@@ -74,6 +77,22 @@ def test_adding_a_job_again_changes_it_and_keeps_its_policy(opened: Installation
     with reading(opened.engine) as connection:
         plan = actions.find(connection, 1, id_of(URL), opened.scope)["plan"]
     assert (plan.max_attempts, plan.every) == (3, timedelta(minutes=1))
+
+
+def test_a_job_has_the_priority_that_it_was_given_last(opened: Installation) -> None:
+    make_job(opened.engine, name=id_of(URL), policy={"retry": {"max_attempts": 3}})
+
+    jobs.add(opened, jobs.NewJob(url=URL, priority=7))
+    kept = jobs.add(opened, jobs.NewJob(url=URL))
+    other = jobs.add(opened, jobs.NewJob(url=f"{URL}/other"))
+
+    with reading(opened.engine) as connection:
+        plan = actions.find(connection, 1, id_of(URL), opened.scope)["plan"]
+    assert (kept.change, plan.priority, plan.max_attempts) == ("unchanged", 7, 3)
+    listed = {one.id: one.priority for one in jobs.list_jobs(opened).root}
+    assert listed == {id_of(URL): 7, other.id: 0}
+    with pytest.raises(ValidationError):
+        jobs.NewJob(url=URL, priority=101)
 
 
 def test_first_runs_are_spread_over_the_interval() -> None:

@@ -1,9 +1,10 @@
 """What a client may not do: too much, too slowly, too often; and what every answer has."""
 
+import re
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import httpx
 import pytest
@@ -17,6 +18,8 @@ from tests.integration.web.jobs import URL, make_due, make_job
 from tests.integration.web.test_live import events
 
 Limited = Callable[..., Web]
+KNOWN = {"app": APP, "action": "nightly", "user": "ann@example.com", "template": "hello"}
+NOT_ANSWERED_AT_ONCE = ("/events", "/jobs/next", "/healthz/ticks", "/api/doctor")
 
 
 @pytest.fixture
@@ -166,6 +169,29 @@ def test_a_wrong_parameter_is_answered_with_what_to_write(web_on_sqlite: Web) ->
     assert detail(client.get("/api/operations?limit=0")) == "query.limit '0': write 1 or more"
 
 
+def addresses(client: httpx.Client, value: str) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield what can be read: with a value in the place of each name, then of each parameter."""
+    for path, methods in client.get("/openapi.json").json()["paths"].items():
+        if "get" not in methods or path.endswith(NOT_ANSWERED_AT_ONCE):
+            continue
+        yield re.sub(r"{\w+}", quote(value), path), {}
+        known = re.sub(r"{(\w+)}", lambda name: KNOWN.get(name[1], name[0]), path)
+        for one in methods["get"].get("parameters", ()):
+            if one["in"] == "query":
+                yield known, {"at": "2026-11-22T12:00:00Z", one["name"]: value}
+
+
+@pytest.mark.parametrize("value", [r"\0", "9" * 25, "-1"])
+def test_no_value_in_an_address_makes_the_server_fail(web: Web, value: str) -> None:
+    client, value = web.client(), value.replace(r"\0", "\0")
+
+    answers = [client.get(path, params=asked) for path, asked in addresses(client, value)]
+
+    failed = [f"{one.request.url} {one.text}" for one in answers if one.is_server_error]
+    assert failed == []
+    assert len(answers) > 50
+
+
 def test_an_error_of_ours_shows_no_trace(
     web_on_sqlite: Web, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -222,3 +248,31 @@ def test_pages_of_named_origins_may_call(home_of: Callable[[str], Settings], ser
     for origin, allowed in (("https://ops.example", True), ("https://evil.example", False)):
         asked: httpx.Response = client.get("/api/apps", headers={"Origin": origin})
         assert ("access-control-allow-origin" in asked.headers) is allowed
+
+
+def test_such_a_page_may_send_each_header_that_an_endpoint_reads(
+    home_of: Callable[[str], Settings], serve: Serve
+) -> None:
+    settings = home_of("sqlite")
+    origin = "https://ops.example"
+    named = settings.web.model_copy(update={"origins": (origin,)})
+    client = serve(settings.model_copy(update={"web": named})).client(role=None)
+    paths = client.get("/openapi.json").json()["paths"].values()
+    methods = [operation for path in paths for operation in path.values()]
+    parameters = [one for operation in methods for one in operation.get("parameters", ())]
+    read = {one["name"] for one in parameters if one["in"] == "header"}
+    assert "if-match" in read
+    asked = {"Origin": origin, "Access-Control-Request-Method": "POST"}
+
+    refused = {
+        name: answer.text
+        for name in {"authorization", *read}
+        if (
+            answer := client.options(
+                "/api/actions/x:run", headers={**asked, "Access-Control-Request-Headers": name}
+            )
+        ).status_code
+        != 200
+    }
+
+    assert refused == {}

@@ -242,3 +242,14 @@ def test_a_database_that_is_away_shows_so(web_on_sqlite: Web) -> None:
 
     assert "minutehand_database_up 0.0" in text
     assert "minutehand_operations{" not in text
+
+
+def test_a_request_that_fails_unexpectedly_is_counted(
+    web_on_sqlite: Web, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = web_on_sqlite.client()
+    monkeypatch.setattr("views.status.read_clock", lambda _: 1 / 0)
+
+    assert client.get("/api/status").status_code == 500
+    counted = re.findall(r"duration_seconds_count\{(.+)\} 1\.0", client.get("/metrics").text)
+    assert 'method="GET",route="/api/status",status="5xx"' in counted

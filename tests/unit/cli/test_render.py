@@ -1,11 +1,12 @@
 """The renderer: plain in a pipe, fitting and coloured on a terminal, harmless on both."""
 
 import io
+import json
 import sys
 
 import pytest
 
-from cli.render import Table, print_error, print_lines
+from cli.render import Table, document_lines, print_error, print_exactly, print_lines
 
 ROWS = Table(["NAME", "STATE"], [["nightly " + "x" * 200, "failed"], ["b", "success"]])
 HOSTILE = "a\x1b[2Jb\x9bc\u202ed\re\x07"
@@ -78,6 +79,25 @@ def test_control_characters_are_written_out(capsys: pytest.CaptureFixture[str]) 
     assert out.splitlines() == [written, "A", written]
     assert err.startswith("error: a\\x1b[2J")
     assert not set("\x1b\x9b\u202e\x07\r") & set(out + err)
+
+
+def test_what_is_exact_in_a_pipe_is_harmless_on_a_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    print_exactly(HOSTILE)
+    assert capsys.readouterr().out == HOSTILE
+
+    screen = on_screen(monkeypatch)
+    print_exactly(HOSTILE)
+    assert not set("\x1b\x9b\u202e\x07\r") & set(screen.getvalue())
+
+
+def test_a_document_stays_json_and_keeps_its_texts(capsys: pytest.CaptureFixture[str]) -> None:
+    document = {"name": HOSTILE, "description": "soft\u00adhyphen, a\u2028line, a \x85"}
+
+    print_lines(document_lines(document))
+
+    assert json.loads(capsys.readouterr().out) == document
 
 
 def test_control_characters_never_reach_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -52,6 +52,17 @@ def test_the_url_of_a_server_may_be_in_a_file(tmp_path: Path) -> None:
         load_settings(tmp_path, {"SCHED_DATABASE_URL": f"file:{secret}"})
 
 
+def test_an_unknown_setting_is_named_without_its_value(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text("smtp_password: hidden\nweb: {token: hidden}\n")
+
+    with pytest.raises(InvalidSetting) as refused:
+        load_settings(tmp_path, {})
+
+    assert "smtp_password: is not a setting" in str(refused.value)
+    assert "web.token: is not a setting" in str(refused.value)
+    assert "hidden" not in str(refused.value)
+
+
 def test_the_home_folder_comes_from_the_environment(tmp_path: Path) -> None:
     assert load_settings(None, {"SCHED_HOME": str(tmp_path)}).home == tmp_path
 

@@ -40,7 +40,7 @@ def test_the_remedy_for_a_variable_is_accepted(
 @pytest.mark.parametrize(
     ("wrong", "remedy", "right"),
     [
-        ("worker: {quik: 3}", "worker.quik 3: is not a setting; remove it", "worker: {}"),
+        ("worker: {quik: 3}", "worker.quik: is not a setting; remove it", "worker: {}"),
         ("worker: 3", "worker 3: is a section; write its keys below it", "worker: {quick: 3}"),
         ("data_root: 3", "data_root 3: write a path", "data_root: /srv/data"),
         (

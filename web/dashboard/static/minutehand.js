@@ -7,7 +7,8 @@
   if (zone && !known) {
     const secure = location.protocol === "https:" ? "; secure" : "";
     document.cookie = `mh_zone=${zone}; path=${root}/; max-age=31536000; samesite=lax${secure}`;
-    if (zone !== "UTC" && document.querySelector("time")) location.reload();
+    // A browser that keeps no cookies would reload for ever.
+    if (zone !== "UTC" && document.cookie.includes("mh_zone=") && document.querySelector("time")) location.reload();
   }
 
   // Keys: `g a` and the like go to a page, `/` to the search, `?` lists them, `j` and `k` move.
@@ -100,29 +101,17 @@
     count();
   });
   count();
-  // A chart that is wider than the screen begins at the present.
+  // A chart that is wider than the screen begins at the present, and stays where it is moved to.
+  const begun = new WeakSet();
   const scrollToNow = () => document.querySelectorAll(".scroll:has(svg:not(.way))").forEach((box) => {
+    if (begun.has(box)) return;
+    begun.add(box);
     const now = box.querySelector(".now");
     const spare = box.scrollWidth - box.clientWidth;
     if (spare > 0) box.scrollLeft = now ? spare * now.getAttribute("x1") / 1200 : spare;
   });
   scrollToNow();
-  // What the reader folded stays folded when the live part comes anew, and keeps the focus.
-  let folded = false;
-  let focused = false;
-  const stays = () => document.querySelector("details[data-stays]");
-  document.addEventListener("click", (event) => {
-    const one = event.target.closest("details[data-stays] > summary");
-    if (one) folded = one.parentElement.open;
-  });
-  document.addEventListener("htmx:before:swap", () => { focused = stays()?.contains(document.activeElement) ?? false; });
-  document.addEventListener("htmx:after:swap", () => {
-    scrollToNow();
-    const one = stays();
-    if (one && folded) one.open = false;
-    if (one && focused) one.querySelector("summary").focus();
-    if (!one) folded = false;
-  });
+  document.addEventListener("htmx:after:swap", scrollToNow);
 
   let dirty = false;
   document.addEventListener("input", (event) => { dirty ||= Boolean(event.target.closest("form[data-guard]")); });

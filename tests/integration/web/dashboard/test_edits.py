@@ -2,6 +2,7 @@
 
 import json
 import re
+from html import unescape
 
 import httpx
 
@@ -116,3 +117,16 @@ def test_a_priority_is_a_field_and_is_shown_where_there_is_one(
     assert "priority 60" in browser.get(f"/apps/{APP}/actions/nightly").text
     assert "priority 60" in browser.get("/operations").text
     assert "<dt>Priority</dt><dd>60</dd>" in browser.get(run.headers["location"]).text
+
+
+def test_the_address_in_the_curl_command_is_one_word_for_every_shell(
+    web_on_sqlite: Web, browse: Browse
+) -> None:
+    browser = browse(web_on_sqlite)
+
+    shown = browser.post(
+        f"/apps/{APP}/check", data={"csrf": csrf_of(browser), "document": document(4)}
+    )
+
+    command = unescape(shown.text.partition('<pre id="as-curl" tabindex="0">')[2])
+    assert command.startswith(f"curl -X POST '{web_on_sqlite.url}/api/actions:apply?app={APP}' ")

@@ -32,6 +32,10 @@ EVERY_PAGE = (
     "/health",
     "/sessions",
 )
+# Ends when the live part of a page has come anew.
+SWAPPED = """
+new Promise((done) => document.addEventListener("htmx:after:swap", () => done(), { once: true }))
+"""
 LOOKS = [(390, "dark"), (390, "light"), (1440, "dark"), (1440, "light")]
 
 
@@ -254,6 +258,7 @@ def test_several_actions_are_found_and_changed_at_once(
         page.check("[data-all]")
         page.click(".chosen >> text=Pause")
         expect(page.locator(".notice span")).to_have_text("15 actions are paused.")
+        expect(page.locator("input[type=search]")).to_have_value("report 1")
         page.goto("/actions?standing=paused")
         expect(page.locator("tbody tr")).to_have_count(15)
         page.check("[data-all]")
@@ -264,6 +269,44 @@ def test_several_actions_are_found_and_changed_at_once(
         page.click(".notice >> text=Create them again")
         expect(page.locator(".notice span")).to_have_text(re.compile("15 actions were created"))
         _search(tab, "report 1", 15)
+
+    assert tab.faults == []
+
+
+def test_the_way_back_from_a_search_is_the_page_before(
+    chromium: Chromium, web_on_sqlite: Web
+) -> None:
+    with chromium.tab(web_on_sqlite.url, web_on_sqlite.token()) as tab:
+        page = tab.page
+        page.goto("/apps")
+        page.goto("/actions")
+        for words in ("night", "nightly"):
+            page.fill("input[type=search]", words)
+            expect(page).to_have_url(re.compile(f"q={words}&"))
+        page.go_back()
+        expect(page.locator("h1")).to_have_text("Apps")
+        page.go_forward()
+        expect(page.locator("nav a[aria-current]")).to_have_text("Actions")
+        expect(page.locator("tbody tr")).to_have_count(1)
+
+    assert tab.faults == []
+
+
+@pytest.mark.usefixtures("hostile")
+def test_a_live_page_leaves_chart_and_focus_where_the_reader_put_them(
+    chromium: Chromium, web_on_sqlite: Web
+) -> None:
+    with chromium.tab(web_on_sqlite.url, web_on_sqlite.token(), 390) as tab:
+        page = tab.page
+        page.goto("/")
+        chart, lane = page.locator(".scroll.lanes"), page.locator("svg.names a").first
+        assert chart.evaluate("one => one.scrollLeft") > 0
+        lane.focus()
+        chart.evaluate("one => { one.scrollLeft = 7 }")
+        page.evaluate(SWAPPED)
+
+        expect(lane).to_be_focused()
+        assert chart.evaluate("one => one.scrollLeft") == 7
 
     assert tab.faults == []
 

@@ -1,0 +1,46 @@
+"""The pages of runs: one run, and the list with its filters."""
+
+import sqlalchemy as sa
+
+from models.tables import operation_logs
+from tests.integration.web.conftest import APP, Web
+from tests.integration.web.dashboard.conftest import Browse, csrf_of
+from views.runs import run
+
+
+def test_the_log_of_a_run_is_on_the_clock_of_the_viewer(web_on_sqlite: Web, browse: Browse) -> None:
+    shop = web_on_sqlite.opened.for_request(APP, is_bound=True, bearer="tests")
+    id = run(shop, "nightly").id
+    said = {"level": "INFO", "message": "hello"}
+    lines = [{"at": "2026-11-22T20:30:05.123+00:00", **said}, {"at": "unreadable", **said}]
+    with web_on_sqlite.engine.begin() as connection:
+        connection.execute(sa.insert(operation_logs).values(operation_id=id, lines=lines))
+    browser = browse(web_on_sqlite)
+    browser.cookies.set("mh_zone", "Asia/Tokyo")
+
+    page = browser.get(f"/operations/{id}").text
+
+    assert "05:30:05 hello" in page
+    assert "unreadable hello" in page
+
+
+def test_a_wrong_address_is_told_in_words_of_the_page(web_on_sqlite: Web, browse: Browse) -> None:
+    browser = browse(web_on_sqlite)
+    data = {"csrf": csrf_of(browser), "to": "ann"}
+
+    refused = browser.post(f"/apps/{APP}/templates/hello/send-test", data=data)
+
+    assert refused.status_code == 409
+    assert "&#39;ann&#39; is not an e-mail address" in refused.text
+    assert "--" not in refused.text.partition("<main")[2]
+
+
+def test_what_a_filter_cannot_read_is_not_an_unknown_page(
+    web_on_sqlite: Web, browse: Browse
+) -> None:
+    browser = browse(web_on_sqlite)
+    asked = {"since": "soon"}, {"action": "none"}
+
+    answers = [browser.get("/operations", params={"app": APP, **one}) for one in asked]
+
+    assert [one.status_code for one in answers] == [422, 404]

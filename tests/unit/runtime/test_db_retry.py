@@ -1,0 +1,36 @@
+"""What is written again while the database is away, and the words for it."""
+
+import pytest
+import sqlalchemy as sa
+
+from runtime import db_retry
+from runtime.database import reason_of
+from runtime.db_retry import persist
+
+NO_CONNECTION = sa.exc.TimeoutError("QueuePool limit of size 5 reached")
+LOCKED = sa.exc.OperationalError("UPDATE x", {}, Exception("database is locked\nat line 1"))
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [(NO_CONNECTION, "QueuePool limit of size 5 reached"), (LOCKED, "database is locked")],
+    ids=["no_free_connection", "locked"],
+)
+def test_what_the_database_does_not_take_now_is_written_again(
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    error: sa.exc.SQLAlchemyError,
+    said: str,
+) -> None:
+    monkeypatch.setattr(db_retry, "RETRY_S", 0.0)
+    outcomes: list[str | Exception] = [error, "written"]
+
+    def act(_connection: sa.Connection) -> str:
+        outcome = outcomes.pop(0)
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    assert persist(sa.create_engine("sqlite://"), act) == "written"
+    assert caplog.messages == [f"database unavailable, trying again: {said}"]
+    assert reason_of(ValueError()) == "ValueError"
