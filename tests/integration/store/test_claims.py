@@ -204,6 +204,16 @@ def test_an_interval_that_comes_too_soon_is_dropped(
         assert (row["state"], row["reason"]) == ("dropped", "tolerance")
 
 
+def test_a_backlog_hides_no_start_from_the_tolerance(engine: sa.Engine) -> None:
+    when = {"every": "PT1M", "tolerance": "PT5S", "starting_at": "2027-01-04T00:00:00Z"}
+    action = make_action(engine, when=when, policy={"overlap": "allow"})
+    name = 'Scheduled action "x"'
+    ids = [make_operation(engine, action, NOON + n * MINUTE, name) for n in range(25)]
+    _claim(engine, ids[0])
+
+    assert _claim(engine, ids[1]) is NotClaimed.DROPPED
+
+
 def test_more_than_a_statement_has_parameters_are_skipped_at_once(engine: sa.Engine) -> None:
     action = make_action(engine)
     at = instant(NOON)
