@@ -90,12 +90,14 @@ def _waits_for_quiet(engine: sa.Engine, messages: Sequence[Message]) -> bool:
     if not messages:
         return False
     with reading(engine) as connection:
-        ends_at = quiet.until(connection)
-    if ends_at is None:
-        return False
+        if quiet.until(connection) is None:
+            return False
     with unhurried(engine) as connection:
-        outbox.put_off(connection, messages, ends_at)
-    return True
+        # Asked again: the period may have been ended or moved in between.
+        ends_at = quiet.hold(connection)
+        if ends_at is not None:
+            outbox.put_off(connection, messages, ends_at)
+    return ends_at is not None
 
 
 def _in_turn(engine: sa.Engine, messages: Sequence[Message]) -> Sequence[Message]:

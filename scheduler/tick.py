@@ -13,7 +13,7 @@ from minutehand.steps import Steps
 from models.action.plan import NOTHING_PLANNED, sound
 from models.errors import BrokerUnavailable
 from models.sql import read_clock
-from models.store import actions
+from models.store import actions, ticks
 from models.store.actions import cursors
 from models.store.operations import outbox
 from models.store.operations.outbox import Message
@@ -27,7 +27,7 @@ from scheduler.changes.revisions import (
     set_aside,
     was_edited,
 )
-from scheduler.clock_guard import look
+from scheduler.clock_guard import CLOCK_WAS_WRONG, look
 from scheduler.events.tick import EventTick
 from scheduler.occurrence import MOST_SENT, Decision, decide
 from scheduler.record import Decided, Recorded, advance, record
@@ -112,6 +112,9 @@ class Tick:
 
     def decide_events(self) -> None:
         """Decide, record and send occurrences of events."""
+        with self.engine.begin() as connection:
+            if self._is_outdated(connection):
+                return
         events = EventTick(self.engine, self.now, self._take)
         events.decide_all()
         self.report.set_aside += events.set_aside
@@ -122,8 +125,17 @@ class Tick:
         self._count(recorded, messages)
         self._send(messages)
 
+    def _is_outdated(self, connection: sa.Connection) -> bool:
+        """Return whether another daemon found meanwhile that the clock was ahead.
+
+        What this tick decided after that would stay ahead of the right clock.
+        """
+        return ticks.clock_went_back(connection, self.now, CLOCK_WAS_WRONG)
+
     def _batch(self, *, skip_locked: bool) -> int:
         with self.engine.begin() as connection:
+            if self._is_outdated(connection):
+                return 0
             if not skip_locked and connection.dialect.name == "postgresql":
                 connection.execute(sa.text(f"SET LOCAL lock_timeout = '{LOCKED_ROWS_WAIT}'"))
             rows = cursors.claim_due(

@@ -23,8 +23,8 @@ LONGEST_ERROR = 1_000
 
 ROOT = Path(__file__).resolve().parent.parent
 OWN_NAMES = {
-    "cli", "cron", "mail", "migrations", "minutehand", "models", "runtime", "scheduler",
-    "scheduler_server", "small_apps", "tasks",
+    "broker", "celery_steps", "cli", "cron", "jobs", "migrations", "minutehand", "models", "moving",
+    "processes", "runtime", "scheduler", "scheduler_server", "small_apps", "tasks", "views", "web",
 }  # fmt: skip
 
 

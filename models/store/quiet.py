@@ -36,8 +36,18 @@ def ended_at(connection: sa.Connection) -> datetime | None:
     return ticks.instant_fact(connection, KEY)
 
 
+def hold(connection: sa.Connection) -> datetime | None:
+    """Return when the quiet period ends; until this transaction ends, nothing moves that end."""
+    fact = sa.select(installation.c.value).where(installation.c.key == KEY)
+    connection.execute(fact.with_for_update(read=True))
+    return until(connection)
+
+
 def begin(connection: sa.Connection, ends_at: datetime) -> None:
     """Begin a quiet period, or move the end of the one that is on."""
+    fact = sa.select(installation.c.value).where(installation.c.key == KEY)
+    # What another process puts off to the present end is moved as well.
+    connection.execute(fact.with_for_update())
     _move(connection, ends_at)
     ticks.set_fact(connection, KEY, format_instant(ends_at))
 

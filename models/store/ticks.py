@@ -137,6 +137,17 @@ def hold_last_now(connection: sa.Connection) -> datetime | None:
     return instant_in(connection.execute(query.with_for_update()).scalar_one_or_none())
 
 
+def clock_went_back(connection: sa.Connection, now: datetime, by: timedelta) -> bool:
+    """Return whether the last tick's `now` lies more than `by` before this one.
+
+    Until this transaction ends, no other tick sets the clock right. Ticks without a jump go on.
+    """
+    query = sa.select(installation.c.value).where(installation.c.key == LAST_NOW)
+    held = query.with_for_update(read=True, key_share=True)
+    last_now = instant_in(connection.execute(held).scalar_one_or_none())
+    return last_now is not None and last_now < now - by
+
+
 def last(connection: sa.Connection) -> dict[str, Any] | None:
     """Return the last stored tick report, None before the first.
 

@@ -17,7 +17,7 @@ from models.store.operations.move import fenced, move
 from models.store.operations.subjects import why_not
 from models.tables import operations
 
-# How many of an action's newest operations are read to find its last start.
+# How many of an action's newest operations that started are read to find its last start.
 RECENT = 20
 
 
@@ -140,6 +140,7 @@ def _comes_too_soon(connection: sa.Connection, recorded: Recorded) -> bool:
     others = (
         sa.select(operations.c.first_started_at)
         .where(operations.c.action_uid == recorded.action_uid, operations.c.id != recorded.id)
+        .where(operations.c.first_started_at.is_not(None))
         .order_by(operations.c.occurrence_at.desc())
         .limit(RECENT)
     )

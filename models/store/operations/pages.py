@@ -16,6 +16,8 @@ from models.tables import actions, operations
 APPS_AT_ONCE = 100
 # A manual run's occurrence is a whole second, which may begin after its record.
 RECORDED_BEFORE = timedelta(minutes=1)
+# The order of a page is the opposite; a tick records many at the same instant.
+IN_ORDER = (operations.c.recorded_at, operations.c.occurrence_at, operations.c.id)
 NEVER = datetime.min.replace(tzinfo=UTC)
 
 
@@ -39,12 +41,11 @@ class Wanted:
 
 
 def page(connection: sa.Connection, wanted: Wanted, limit: int) -> list[dict[str, Any]]:
-    """Return up to `limit` operations, the last recorded first, then by id."""
-    at, id = operations.c.recorded_at, operations.c.id
+    """Return up to `limit` operations, the last recorded first, then the last occurrence."""
     if len(wanted.small_app_ids) != 1:
         return _of_several(connection, wanted, limit)
     query = _wanted(with_names(), connection, wanted, wanted.small_app_ids[0])
-    ordered = query.order_by(at.desc(), id).limit(limit)
+    ordered = query.order_by(*(one.desc() for one in IN_ORDER)).limit(limit)
     return [dict(row._mapping) for row in connection.execute(ordered)]
 
 
@@ -62,8 +63,7 @@ def _of_several(connection: sa.Connection, wanted: Wanted, limit: int) -> list[d
         for first in range(0, len(apps), APPS_AT_ONCE)
         for place in _places(connection, wanted, apps[first : first + APPS_AT_ONCE], limit)
     ]
-    # Those of each statement are in order already; a second sort keeps the order of the ids.
-    ordered = sorted(places, key=lambda place: place.recorded_at or NEVER, reverse=True)
+    ordered = sorted(places, key=_place_in_order, reverse=True)
     ids = [place.id for place in ordered[:limit] if isinstance(place.id, UUID)]
     found = {row["id"]: row for row in by_ids(connection, ids)}
     return [found[id] for id in ids if id in found]
@@ -72,26 +72,26 @@ def _of_several(connection: sa.Connection, wanted: Wanted, limit: int) -> list[d
 def _places(
     connection: sa.Connection, wanted: Wanted, small_app_ids: Sequence[int], limit: int
 ) -> Sequence[Any]:
-    """Return id and instant of up to `limit` operations of these apps, the last recorded first."""
-    at, id = operations.c.recorded_at, operations.c.id
+    """Return id and instants of up to `limit` operations of these apps, in order."""
     parts = [
-        _wanted(sa.select(id, at), connection, wanted, app_id)
-        .order_by(at.desc(), id)
+        _wanted(sa.select(*IN_ORDER), connection, wanted, app_id)
+        .order_by(*(one.desc() for one in IN_ORDER))
         .limit(limit)
         .subquery(f"of_{app_id}")
         for app_id in small_app_ids
     ]
     both = sa.union_all(*(sa.select(part) for part in parts)).subquery("both")
-    ordered = sa.select(both.c.id, both.c.recorded_at).order_by(
-        both.c.recorded_at.desc(), both.c.id
-    )
+    ordered = sa.select(both).order_by(*(both.c[one.name].desc() for one in IN_ORDER))
     return connection.execute(ordered.limit(limit)).all()
+
+
+def _place_in_order(row: sa.Row[Any]) -> tuple[datetime, datetime, str]:
+    return row.recorded_at or NEVER, row.occurrence_at or NEVER, str(row.id)
 
 
 def _wanted(
     query: sa.Select[Any], connection: sa.Connection, wanted: Wanted, app_id: int
 ) -> sa.Select[Any]:
-    at, id = operations.c.recorded_at, operations.c.id
     query = query.where(operations.c.small_app_id == app_id)
     if wanted.uid is not None:
         query = query.where(operations.c.action_uid == wanted.uid)
@@ -105,8 +105,9 @@ def _wanted(
         query = query.where(operations.c.cause.in_(wanted.causes))
     query = _in_time(query, wanted)
     if wanted.after is not None:
-        last = _recorded_at(connection, wanted.small_app_ids, wanted.after)
-        query = query.where((at < last) | ((at == last) & (id > wanted.after)))
+        last = _place_of(connection, wanted.small_app_ids, wanted.after)
+        # As one comparison: the index leads to the page, however many come before it.
+        query = query.where(sa.tuple_(*IN_ORDER) < sa.tuple_(*last))
     return query
 
 
@@ -123,10 +124,10 @@ def _in_time(query: sa.Select[Any], wanted: Wanted) -> sa.Select[Any]:
     return query
 
 
-def _recorded_at(
+def _place_of(
     connection: sa.Connection, small_app_ids: Sequence[int], id: UUID
-) -> sa.ScalarSelect[datetime]:
-    """Return when an operation was recorded, as it is stored: it may be an unreadable instant."""
+) -> list[sa.ColumnElement[Any]]:
+    """Return an operation's place as it is stored: its instants may be unreadable."""
     one = operations.alias()
-    is_one = is_among(connection, one.c.small_app_id, list(small_app_ids))
-    return sa.select(one.c.recorded_at).where(one.c.id == id, is_one).scalar_subquery()
+    is_one = (one.c.id == id, is_among(connection, one.c.small_app_id, list(small_app_ids)))
+    return [sa.select(one.c[column.name]).where(*is_one).scalar_subquery() for column in IN_ORDER]

@@ -10,6 +10,7 @@ from models.sql import database_now, stands_in
 from models.store import notices
 from models.store.notices.alerting import NO_ALERTS
 from models.store.operations.finish import Ending, end, release_waiting
+from models.store.operations.move import RUNNING, move
 from models.tables import operations
 from runtime.database import DATABASE_AWAY
 from runtime.sections import AlertSettings
@@ -82,9 +83,9 @@ def _taken_back(
         raise
     except Exception as error:  # a broken row
         text = f"it could not be taken back: {type(error).__name__}: {error}"
-        broken = sa.update(operations).where(operations.c.id == row["id"])
-        ended = {"state": OperationState.FAILED, "reason": "broken", "error": text}
-        connection.execute(broken.values(**ended, finished_at=database_now()))
+        its_own = operations.c.id == row["id"]
+        broken = move(OperationState.FAILED, its_own, since=RUNNING, reason="broken", error=text)
+        connection.execute(broken)
         return OperationState.FAILED
 
 

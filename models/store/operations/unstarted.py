@@ -96,11 +96,9 @@ def _surplus(uid: UUID) -> sa.Select[Any]:
 
 
 def _skip_surplus(connection: sa.Connection, surplus: sa.Select[Any], max_waiting: int) -> int:
-    too_many = connection.execute(surplus).scalars().all()
-    if not too_many:
-        return 0
     reason = f"{MORE_WAITED}{max_waiting} waited"
-    those = operations.c.id.in_(too_many)
+    # Not a list of ids: PostgreSQL takes no more than 65,535 parameters.
+    those = operations.c.id.in_(surplus.scalar_subquery())
     not_sent = sa.not_(is_being_sent(operations.c))
     return connection.execute(move(OperationState.SKIPPED, those, not_sent, reason=reason)).rowcount
 

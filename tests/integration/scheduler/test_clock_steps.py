@@ -24,7 +24,7 @@ from scheduler.clock_guard import look
 from scheduler.explain import explain
 from scheduler.occurrence import occurrences_between
 from scheduler.sweep import Sweeper
-from scheduler.tick import TickReport, tick
+from scheduler.tick import Tick, TickReport, tick
 from tests.factories import (
     STEPS,
     author,
@@ -218,6 +218,22 @@ def test_what_was_missed_before_the_right_clock_by_an_older_revision_stays_misse
     assert said == ["missed", "missed", "not_an_occurrence"]
     ((span, count),) = spans_of(engine)
     assert (span["last_at"], count) == (SEVEN + 90 * MINUTE, 90)
+
+
+def test_a_tick_that_began_by_a_wrong_clock_decides_nothing_after_it_was_set_right(
+    engine: sa.Engine, clock: VirtualClock
+) -> None:
+    action = make_action(engine, when=EVERY_MINUTE)
+    run_tick(engine, clock, SEVEN)
+    clock.set(SEVEN + DAY)
+    found, _ = look(engine, None, Sweeper(LEASE))
+    begun = Tick(engine, found.now, 100, STEPS, TickReport(found.now))
+    run_tick(engine, clock, SEVEN + MINUTE)
+
+    begun.decide_all()
+
+    assert begun.report.decided == 0
+    assert cursor_of(engine, action)["watermark"] == SEVEN + MINUTE
 
 
 @pytest.fixture(scope="module")

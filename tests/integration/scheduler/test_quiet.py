@@ -1,16 +1,20 @@
 """In a quiet period what is due is recorded, and sent when it ends."""
 
 from datetime import datetime, timedelta
+from threading import Thread
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
 
+from broker.sending import send_reserved
 from models.errors import Refused
 from models.sql import read_clock
 from models.store import quiet
 from models.store.notices import overdue
 from models.store.operations import jobs
+from models.store.operations.outbox import Message
+from runtime.clock import wait_for
 from runtime.config import Settings
 from runtime.database import reading
 from runtime.sections import AlertSettings
@@ -19,7 +23,15 @@ from scheduler.explain import explain
 from scheduler.on_demand import manual
 from scheduler.sweep import Sweeper
 from scheduler.tick import TickReport, tick
-from tests.factories import STEPS, make_action, row_of, rows_of, update_operation
+from tests.factories import (
+    STEPS,
+    make_action,
+    make_operation,
+    row_of,
+    rows_of,
+    update_operation,
+    waits_for_lock,
+)
 from tests.servers import Broker
 from views import quiet as period
 from views.installation import Installation
@@ -74,6 +86,25 @@ def test_what_is_due_waits_for_the_end(
     run_tick(engine)
 
     assert (str(row["id"]), 1) in broker.messages("quick")
+
+
+def test_what_is_put_off_while_the_period_ends_waits_no_longer(
+    engine: sa.Engine, broker: Broker
+) -> None:
+    action = make_action(engine)
+    begin_quiet(engine, clock(engine) + timedelta(hours=1))
+    id = make_operation(engine, action, clock(engine))
+    row = row_of(engine, id)
+    message = Message(id, 1, row["task"], row["queue"])
+    sender = Thread(target=send_reserved, args=(engine, [message]))
+
+    with engine.begin() as connection:
+        quiet.end(connection)
+        sender.start()
+        assert wait_for(lambda: waits_for_lock(engine) or not sender.is_alive(), 20)
+    sender.join()
+
+    assert broker.messages("quick") == [(str(id), 1)]
 
 
 def test_a_manual_run_waits_too_and_says_so(

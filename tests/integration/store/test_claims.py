@@ -7,10 +7,11 @@ from uuid import UUID
 import pytest
 import sqlalchemy as sa
 
+from benchmarks.filling import bulk_insert, instant
 from models.errors import LeaseLost
 from models.operation import OperationState
 from models.sql import database_now
-from models.store.operations import recovery, running
+from models.store.operations import recovery, running, unstarted
 from models.store.operations.admission import NotClaimed
 from models.store.operations.claims import Claim, claim
 from models.store.operations.finish import Ending, end
@@ -201,6 +202,36 @@ def test_an_interval_that_comes_too_soon_is_dropped(
     if found is NotClaimed.DROPPED:
         row = row_of(engine, two)
         assert (row["state"], row["reason"]) == ("dropped", "tolerance")
+
+
+def test_a_backlog_hides_no_start_from_the_tolerance(engine: sa.Engine) -> None:
+    when = {"every": "PT1M", "tolerance": "PT5S", "starting_at": "2027-01-04T00:00:00Z"}
+    action = make_action(engine, when=when, policy={"overlap": "allow"})
+    name = 'Scheduled action "x"'
+    ids = [make_operation(engine, action, NOON + n * MINUTE, name) for n in range(25)]
+    _claim(engine, ids[0])
+
+    assert _claim(engine, ids[1]) is NotClaimed.DROPPED
+
+
+def test_more_than_a_statement_has_parameters_are_skipped_at_once(engine: sa.Engine) -> None:
+    action = make_action(engine)
+    at = instant(NOON)
+    its = (1, str(action.uid), 1)
+    rest = ("pending", 'Scheduled action "x"', "quick", "a task", at, at)
+    bulk_insert(
+        engine,
+        "operations",
+        "id small_app_id action_uid revision occurrence_at state triggerer queue task recorded_at "
+        "not_before",
+        (
+            (str(UUID(int=number)), *its, instant(NOON + number * MINUTE / 60), *rest)
+            for number in range(66_000)
+        ),
+    )
+
+    with engine.begin() as connection:
+        assert unstarted.keep_newest(connection, action.uid, 1) == 65_998
 
 
 def test_a_start_of_a_clock_that_ran_ahead_drops_nothing(engine: sa.Engine) -> None:

@@ -55,3 +55,24 @@ def test_older_occurrences_are_left_out_though_they_were_recorded_later(
 
     assert newest(engine, pages.Wanted([1])) == [last, first, late]
     assert newest(engine, pages.Wanted([1], occurred_since=now - HOUR)) == [last, first]
+
+
+@pytest.mark.parametrize("apps", [1, 2])
+def test_what_a_tick_recorded_at_once_is_paged_by_its_occurrences(
+    engine: sa.Engine, apps: int
+) -> None:
+    with reading(engine) as connection:
+        now = read_clock(connection).replace(microsecond=0)
+    action = make_action(engine)
+    ids = [make_operation(engine, action, now - hours * HOUR) for hours in range(9)]
+    with engine.begin() as connection:
+        connection.execute(sa.update(operations).values(recorded_at=now))
+    app_ids = [1, *(make_app(engine, f"app{number}").id for number in range(1, apps))]
+
+    found: list[UUID] = []
+    while len(found) < len(ids):
+        wanted = pages.Wanted(app_ids, after=found[-1] if found else None)
+        with reading(engine) as connection:
+            found += [row["id"] for row in pages.page(connection, wanted, 2)]
+
+    assert found == ids

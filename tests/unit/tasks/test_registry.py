@@ -11,7 +11,8 @@ from tests.factories import STEPS
 
 
 @pytest.mark.parametrize(
-    "module", ["models", "tasks", "models.action.steps", "models.absent", "cron"]
+    "module",
+    ["models", "tasks", "models.action.steps", "models.absent", "cron", "jobs.mine", "web.mine"],
 )
 def test_a_module_named_as_one_of_ours_is_told_and_not_taken_for_it(module: str) -> None:
     failed = Registry((module,)).failed
