@@ -7,6 +7,7 @@ that means. Other rows are not affected.
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Dialect
@@ -98,6 +99,14 @@ def document_in(text: str) -> dict[str, Any] | None:
     """Return a stored document; None for an unreadable one."""
     value = read_stored(text)
     return value if isinstance(value, dict) else None
+
+
+def uuid_in(text: object) -> UUID | None:
+    """Return a stored id; None if it cannot be read."""
+    try:
+        return text if isinstance(text, UUID) else UUID(str(text))
+    except ValueError:
+        return None
 
 
 def instant_in(text: object) -> datetime | None:

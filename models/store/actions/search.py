@@ -56,8 +56,8 @@ def page(
     if wanted.standing is not None:
         query = query.where(_has(wanted.standing, overdue))
     if wanted.after is not None:
-        last, last_uid = wanted.after
-        query = query.where((name > last) | ((name == last) & (uid > last_uid)))
+        # One comparison, so that an index finds the place.
+        query = query.where(sa.tuple_(name, uid) > sa.tuple_(*wanted.after))
     # The status of those on the page alone is read.
     uids = connection.execute(query.order_by(name, uid).limit(limit)).scalars().all()
     shown = listing(overdue).where(is_among(connection, uid, uids)).order_by(name, uid)

@@ -12,6 +12,7 @@ from models.errors import Hint, NotFound
 from models.operation import REQUESTED, TROUBLED, UNSTARTED, OperationState
 from models.sql import Columns, database_now, insert_all, is_among, stands_in
 from models.store.scope import WHOLE_INSTALLATION, Scope
+from models.stored import uuid_in
 from models.tables import (
     actions,
     missed_spans,
@@ -117,7 +118,7 @@ def states_of(
     connection: sa.Connection, ids: Collection[Id], scope: Scope
 ) -> dict[Id, OperationState | str]:
     """Return the state of each operation, or `unknown`, as `get_operation_state` does."""
-    wanted = {id: uid for id in ids if (uid := _uuid(id)) is not None}
+    wanted = {id: uid for id in ids if (uid := uuid_in(id)) is not None}
     rows = connection.execute(_states(scope), {"ids": list(set(wanted.values()))})
     found = {row.id: OperationState(row.state) for row in rows}
     return {id: found.get(wanted.get(id), UNKNOWN) for id in ids}
@@ -128,13 +129,6 @@ def _states(scope: Scope) -> sa.Select[Any]:
     among = operations.c.id.in_(sa.bindparam("ids", expanding=True))
     query = sa.select(operations.c.id, operations.c.state)
     return query.where(among, scope.has(operations.c.small_app_id))
-
-
-def _uuid(id: UUID | str) -> UUID | None:
-    try:
-        return id if isinstance(id, UUID) else UUID(str(id))
-    except ValueError:
-        return None
 
 
 def get(connection: sa.Connection, operation_id: UUID, scope: Scope) -> dict[str, Any]:

@@ -12,7 +12,6 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.column_types import UTCDateTime
 from models.job import JOB
 from models.operation import UNSTARTED, OperationState
 from models.sql import Change, Columns, database_now, is_still, stands_in, update_each
@@ -86,8 +85,7 @@ def release_unsent(connection: sa.Connection, messages: Sequence[Message]) -> No
 
 def put_off(connection: sa.Connection, messages: Sequence[Message], until: datetime) -> None:
     """Let reserved operations wait until an instant before they are sent."""
-    put_off = {"not_before": sa.literal(until, UTCDateTime())}
-    _change_unstarted(connection, messages, Change(_is_unstarted, lambda _: put_off))
+    _change_unstarted(connection, messages, _PUT_OFF, its_until=until)
 
 
 def release_lost(connection: sa.Connection) -> int:
@@ -139,15 +137,15 @@ def release_after_clock(connection: sa.Connection, ahead: timedelta) -> None:
 
 
 def _change_unstarted(
-    connection: sa.Connection, messages: Sequence[Message], change: Change
+    connection: sa.Connection, messages: Sequence[Message], change: Change, **values: Any
 ) -> None:
-    """Change these operations if they are still unstarted in that attempt.
+    """Change these operations if they are still unstarted in that attempt, by the same values each.
 
     Found by id: for a list of pairs, SQLite reads the whole table, and PostgreSQL plans one
     condition each.
     """
-    rows = [{"its_id": message.id, "its_attempt": message.attempt} for message in messages]
-    names = {"its_id": "id", "its_attempt": "attempt"}
+    rows = [{"its_id": one.id, "its_attempt": one.attempt, **values} for one in messages]
+    names = {key: _NAMES[key] for key in ("its_id", "its_attempt", *values)}
     update_each(connection, operations, rows, names, change)
 
 
@@ -165,9 +163,11 @@ def _sent(_given: Columns) -> Mapping[str, Any]:
     return becomes(OperationState.QUEUED, UNSTARTED, **sent)
 
 
+_NAMES = {"its_id": "id", "its_attempt": "attempt", "its_until": "not_before"}
 # The same objects each time, so that their statements are made once.
 _SENT = Change(_is_unstarted, _sent)
 _RELEASED = Change(_is_unstarted, lambda _: {"not_before": database_now()})
+_PUT_OFF = Change(_is_unstarted, lambda given: {"not_before": given["its_until"]})
 
 
 def _power_of_two(exponent: sa.ColumnElement[int]) -> sa.ColumnElement[float]:

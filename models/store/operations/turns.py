@@ -16,7 +16,7 @@ from sqlalchemy.dialects import postgresql
 
 from models.job import JOB
 from models.operation import UNSTARTED, OperationState
-from models.sql import database_now, is_among, is_still, read_each, stands_in
+from models.sql import Columns, database_now, is_among, is_still, read_each, stands_in
 from models.store import ticks
 from models.store.operations import RESERVED_FOR
 from models.store.operations.outbox import Message
@@ -186,21 +186,7 @@ def give(
         if room > 0
     ]
     names = {"its_app": "small_app_id", "its_queue": "queue", "room": "attempt"}
-    first = read_each(
-        connection,
-        operations,
-        rows,
-        names,
-        lambda given: (
-            sa.select(operations.c.id)
-            .where(operations.c.small_app_id == given["its_app"])
-            .where(operations.c.queue == given["its_queue"], WAITS_TURN)
-            .order_by(*IN_ORDER)
-            .limit(given["room"])
-            .with_for_update(skip_locked=True, key_share=True)
-        ),
-    )
-    in_order = [row.id for row in first]
+    in_order = [row.id for row in read_each(connection, operations, rows, names, _first_waiting)]
     if not in_order:
         return []
     taken = {"turn": Turn.TAKEN, "reason": None, "not_before": database_now(reserved_for)}
@@ -212,6 +198,17 @@ def give(
     )
     messages = [Message(*row) for row in connection.execute(changed)]
     return sorted(messages, key=lambda message: in_order.index(message.id))
+
+
+def _first_waiting(given: Columns) -> sa.Select[Any]:
+    return (
+        sa.select(operations.c.id)
+        .where(operations.c.small_app_id == given["its_app"])
+        .where(operations.c.queue == given["its_queue"], WAITS_TURN)
+        .order_by(*IN_ORDER)
+        .limit(given["room"])
+        .with_for_update(skip_locked=True, key_share=True)
+    )
 
 
 @dataclass(frozen=True, slots=True)

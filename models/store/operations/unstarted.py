@@ -52,21 +52,26 @@ def _skip_unwanted(connection: sa.Connection, which: sa.ColumnElement[bool]) -> 
 def overtake(connection: sa.Connection, newest: Sequence[tuple[UUID, datetime]]) -> int:
     """Skip unstarted scheduled operations before the newest, given as uid and occurrence."""
     rows = [{"its_action": uid, "its_newest": at} for uid, at in newest]
-    values = becomes(OperationState.SKIPPED, UNSTARTED, reason=OVERTAKEN)
-
-    def is_overtaken(row: Columns, given: Columns) -> list[sa.ColumnElement[bool]]:
-        return [
-            row["action_uid"] == given["its_action"],
-            row["occurrence_at"] < given["its_newest"],
-            stands_in(row["state"], UNSTARTED),
-            # An operation that has begun (a retry, a lost one) is not overtaken.
-            row["first_started_at"].is_(None),
-            sa.not_(is_requested(row)),
-            sa.not_(is_being_sent(row)),
-        ]
-
     names = {"its_action": "action_uid", "its_newest": "occurrence_at"}
-    return update_each(connection, operations, rows, names, Change(is_overtaken, lambda _: values))
+    return update_each(connection, operations, rows, names, _OVERTAKEN)
+
+
+def _is_overtaken(row: Columns, given: Columns) -> list[sa.ColumnElement[bool]]:
+    return [
+        row["action_uid"] == given["its_action"],
+        row["occurrence_at"] < given["its_newest"],
+        stands_in(row["state"], UNSTARTED),
+        # An operation that has begun (a retry, a lost one) is not overtaken.
+        row["first_started_at"].is_(None),
+        sa.not_(is_requested(row)),
+        sa.not_(is_being_sent(row)),
+    ]
+
+
+# The same object each time, so that its statement is made once.
+_OVERTAKEN = Change(
+    _is_overtaken, lambda _: becomes(OperationState.SKIPPED, UNSTARTED, reason=OVERTAKEN)
+)
 
 
 def keep_newest(connection: sa.Connection, uid: UUID, max_waiting: int) -> int:

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from models.sql import database_now, is_among, upsert
 from models.store.ticks import move_fact
 from models.store.totals.amounts import Key, Totals
-from models.stored import document_in, instant_in
+from models.stored import document_in, instant_in, uuid_in
 from models.tables import (
     actions,
     deliveries,
@@ -53,10 +53,11 @@ class Place:
         """Return the stored place; `first` where none is stored, or none that can be read."""
         stored = document_in(text or "") or {}
         at, others_at = instant_in(stored.get("at")), instant_in(stored.get("others_at"))
-        if at is None or others_at is None or max(at, others_at) > first:
+        id = uuid_in(stored.get("id"))
+        if at is None or others_at is None or id is None or max(at, others_at) > first:
             # Before the first count; or the clock was set back: what lies ahead is passed over.
             return cls(first, FIRST_ID, first)
-        return cls(at, UUID(str(stored.get("id"))), others_at)
+        return cls(at, id, others_at)
 
     def text(self) -> str:
         """Return the place as it is stored."""
