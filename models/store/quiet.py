@@ -12,7 +12,7 @@ from models.operation import UNSTARTED
 from models.sql import database_now, read_clock, stands_in
 from models.store import ticks
 from models.stored import instant_in
-from models.tables import installation, operations
+from models.tables import operations
 from models.values import format_instant
 
 KEY = "quiet until"
@@ -25,7 +25,7 @@ def until(connection: sa.Connection) -> datetime | None:
 
 def clock_and_end(connection: sa.Connection) -> tuple[datetime, datetime | None]:
     """Return the database's clock, and when the quiet period ends; None without one."""
-    fact = sa.select(installation.c.value).where(installation.c.key == KEY).scalar_subquery()
+    fact = ticks.fact_query(KEY).scalar_subquery()
     now, value = connection.execute(sa.select(database_now(), fact)).one()
     ends_at = instant_in(value)
     return now, ends_at if ends_at is not None and ends_at > now else None
@@ -38,16 +38,14 @@ def ended_at(connection: sa.Connection) -> datetime | None:
 
 def hold(connection: sa.Connection) -> datetime | None:
     """Return when the quiet period ends; until this transaction ends, nothing moves that end."""
-    fact = sa.select(installation.c.value).where(installation.c.key == KEY)
-    connection.execute(fact.with_for_update(read=True))
+    ticks.hold_fact(connection, KEY, read=True)
     return until(connection)
 
 
 def begin(connection: sa.Connection, ends_at: datetime) -> None:
     """Begin a quiet period, or move the end of the one that is on."""
-    fact = sa.select(installation.c.value).where(installation.c.key == KEY)
     # What another process puts off to the present end is moved as well.
-    connection.execute(fact.with_for_update())
+    ticks.hold_fact(connection, KEY)
     _move(connection, ends_at)
     ticks.set_fact(connection, KEY, format_instant(ends_at))
 

@@ -63,6 +63,11 @@ class Found:
     has_events: bool
 
 
+def fact_query(key: str) -> sa.Select[Any]:
+    """Return the query of the fact under `key`."""
+    return sa.select(installation.c.value).where(installation.c.key == key)
+
+
 def _looking() -> sa.Select[Any]:
     """Return the one query of an idle tick.
 
@@ -100,7 +105,7 @@ def _looking() -> sa.Select[Any]:
     now = sa.func.coalesce(at, database_now(), type_=UTCDateTime())
     return sa.select(
         now,
-        sa.select(installation.c.value).where(installation.c.key == LAST_NOW).scalar_subquery(),
+        fact_query(LAST_NOW).scalar_subquery(),
         # Compared by the database: an instant unreadable to Python must not stop the tick.
         first_due <= now,
         an_event_action.scalar_subquery(),
@@ -133,8 +138,7 @@ def look(
 
 def hold_last_now(connection: sa.Connection) -> datetime | None:
     """Return the last tick's `now`; until this transaction ends, no other tick changes it."""
-    query = sa.select(installation.c.value).where(installation.c.key == LAST_NOW)
-    return instant_in(connection.execute(query.with_for_update()).scalar_one_or_none())
+    return instant_in(hold_fact(connection, LAST_NOW))
 
 
 def clock_went_back(connection: sa.Connection, now: datetime, by: timedelta) -> bool:
@@ -142,9 +146,7 @@ def clock_went_back(connection: sa.Connection, now: datetime, by: timedelta) -> 
 
     Until this transaction ends, no other tick sets the clock right. Ticks without a jump go on.
     """
-    query = sa.select(installation.c.value).where(installation.c.key == LAST_NOW)
-    held = query.with_for_update(read=True, key_share=True)
-    last_now = instant_in(connection.execute(held).scalar_one_or_none())
+    last_now = instant_in(hold_fact(connection, LAST_NOW, read=True, key_share=True))
     return last_now is not None and last_now < now - by
 
 
@@ -154,7 +156,7 @@ def last(connection: sa.Connection) -> dict[str, Any] | None:
     After a clock was ahead, older reports have later instants. `stopped_at` is when its daemon
     stopped cleanly; None if the last clean stop was another's, or none.
     """
-    stop = sa.select(installation.c.value).where(installation.c.key == STOPPED).scalar_subquery()
+    stop = fact_query(STOPPED).scalar_subquery()
     query = sa.select(ticks, stop.label("stop")).order_by(ticks.c.id.desc()).limit(1)
     row = connection.execute(query).mappings().one_or_none()
     if row is None or row["finished_at"] is None:
@@ -192,8 +194,18 @@ def clock_was_ahead(by: timedelta) -> sa.ColumnElement[bool]:
 
 def fact(connection: sa.Connection, key: str) -> str | None:
     """Return the installation's fact under `key`, or None."""
-    query = sa.select(installation.c.value).where(installation.c.key == key)
-    return connection.execute(query).scalar_one_or_none()
+    return connection.execute(fact_query(key)).scalar_one_or_none()
+
+
+def hold_fact(
+    connection: sa.Connection, key: str, *, read: bool = False, key_share: bool = False
+) -> str | None:
+    """Return the fact under `key`, its row locked until this transaction ends, or None.
+
+    `read` and `key_share` are those of `with_for_update`. SQLite locks nothing here.
+    """
+    held = fact_query(key).with_for_update(read=read, key_share=key_share)
+    return connection.execute(held).scalar_one_or_none()
 
 
 def json_fact(connection: sa.Connection, key: str) -> dict[str, Any]:

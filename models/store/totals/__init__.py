@@ -10,13 +10,12 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from models.sql import database_now, is_among, upsert
-from models.store.ticks import move_fact
+from models.store.ticks import fact_query, move_fact
 from models.store.totals.amounts import Key, Totals
 from models.stored import document_in, instant_in, uuid_in
 from models.tables import (
     actions,
     deliveries,
-    installation,
     missed_spans,
     notices,
     operations,
@@ -132,7 +131,7 @@ _UNTIL = sa.bindparam("until", type_=operations.c.finished_at.type)
 _TIMES = sa.func.count().label("times")
 _COUNTED_TO = sa.select(
     database_now(-SETTLED_AFTER_S),
-    sa.select(installation.c.value).where(installation.c.key == COUNTED_TO).scalar_subquery(),
+    fact_query(COUNTED_TO).scalar_subquery(),
 )
 _ENDED = _ended(operations.c.finished_at, operations.c.id)
 _NOTICES = (
