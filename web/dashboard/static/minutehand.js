@@ -15,8 +15,10 @@
   const pages = { o: "/", a: "/actions", r: "/operations", s: "/apps", h: "/health" };
   const help = document.getElementById("keys");
   let went = 0;
-  const isTyping = (target) => target.closest("input, textarea, select, dialog, [contenteditable]");
+  // The keys work over the help that lists them too: a browser takes a moment to close it.
+  const isTyping = (target) => target.closest("input, textarea, select, [contenteditable]");
   const move = (by) => {
+    help?.close();
     const rows = [...document.querySelectorAll("[data-row] a.name")];
     const at = rows.indexOf(document.activeElement);
     const next = rows[Math.max(0, Math.min(rows.length - 1, at + by))];
@@ -33,6 +35,7 @@
     else if (event.key === "j") move(1);
     else if (event.key === "k") move(-1);
     else if (event.key === "/") {
+      help?.close();
       const search = document.querySelector("input[type=search]");
       if (search) search.focus();
       else location.href = `${root}/actions#search`;
