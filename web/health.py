@@ -12,12 +12,14 @@ from web.routing import endpoints
 router = endpoints("health")
 
 
+@router.head("/healthz", status_code=204, include_in_schema=False)
 @router.get("/healthz", status_code=204)
 async def is_alive() -> Response:
     """Answer 204: the process lives."""
     return Response(status_code=204)
 
 
+@router.head("/readyz", status_code=204, include_in_schema=False)
 @router.get("/readyz", status_code=204)
 def is_ready(request: Request) -> Response:
     """Answer 204 if this process can serve: its database answers, with this release's schema."""
@@ -27,6 +29,7 @@ def is_ready(request: Request) -> Response:
     return Response(status_code=204)
 
 
+@router.head("/healthz/ticks", status_code=204, include_in_schema=False)
 @router.get("/healthz/ticks", status_code=204)
 def ticks(request: Request) -> Response:
     """Answer 204 if a daemon ticked within the last two ticks."""

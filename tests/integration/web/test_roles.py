@@ -48,7 +48,7 @@ GUARDED = [route for route in ROUTES if route.path not in PUBLIC]
 
 def test_every_endpoint_but_the_probes_names_one_permission() -> None:
     assert {path for path, found in ROLES_OF.items() if len(found) != 1} == {
-        f"GET {path}" for path in PUBLIC
+        f"{method} {path}" for method in ("GET", "HEAD") for path in PUBLIC
     }
 
 
