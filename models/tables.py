@@ -149,6 +149,7 @@ def naming(key: str) -> str:
 
 REFRESHING = naming("refresh")
 WITH_PRIORITY = "priority <> 0 AND deleted_at IS NULL"
+IS_JOB = "job_id IS NOT NULL AND deleted_at IS NULL"
 
 actions = sa.Table(
     "actions",
@@ -167,6 +168,8 @@ actions = sa.Table(
     _count("look_back_s"),
     # Of its policy: while an active action has one, operations take turns.
     _count("priority"),
+    # Of the job that it is the work of; null for another action.
+    _text("job_id", optional=True),
     sa.Column("revision", WholeNumber, nullable=False),
     _line("set_aside"),
     _at("created_at", optional=False),
@@ -184,6 +187,7 @@ actions = sa.Table(
     _partial("actions_on_events", "small_app_id", "event", where="event IS NOT NULL"),
     sa.Index("actions_look_back", "look_back_s"),
     _partial("actions_set_aside", "updated_at", where="set_aside IS NOT NULL"),
+    _partial("actions_jobs", "small_app_id", "job_id", "name", where=IS_JOB),
 )
 
 revisions = sa.Table(

@@ -21,6 +21,7 @@ from models.action import (
 )
 from models.action.plan import Broken, Plan
 from models.errors import NotFound
+from models.job import id_of
 from models.json_text import read_json
 from models.parsing import LEAST_TICK
 from models.store import actions, clock_steps
@@ -69,6 +70,7 @@ def revision_of(document: object, context: ParseContext, author: str) -> Revisio
             "event": plan.on_event.event if plan.on_event else None,
             "look_back_s": plan.longest_look_back_s,
             "priority": plan.priority,
+            "job_id": None if plan.job is None else id_of(plan.job.url),
             "author": author,
         },
     )

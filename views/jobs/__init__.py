@@ -14,6 +14,7 @@ from models.problems import problems_of
 from models.sql import read_clock
 from models.store import actions
 from models.store.actions import cursors
+from models.store.actions.jobs import with_job
 from models.stored import document_in
 from models.turns import HIGHEST_PRIORITY, LOWEST_PRIORITY
 from models.values import Url, format_instant
@@ -134,13 +135,20 @@ def list_jobs(installation: Installation, limit: int | None = None) -> Jobs:
 
 def delete(installation: Installation, id: str) -> DeletedJob:
     """Delete a job; raises NotFound, or Refused if it is the work of several actions."""
-    found = [one for one in list_jobs(installation).root if one.id == id]
+    with reading(installation.engine) as connection:
+        rows = with_job(connection, installation.small_app.id, id)
+    found = [
+        (row["name"], plan.job.url)
+        for row in rows
+        if isinstance(plan := row["plan"], Plan) and plan.job is not None
+    ]
     if not found:
         raise NotFound(f"no job has the id {id!r}; see `minutehand job list`")
     if len(found) > 1:
         raise Refused(f"job {id} is the work of {len(found)} actions; delete those by name")
-    done = changes.delete(installation, found[0].action)
-    return DeletedJob(id=id, url=found[0].url, cancelled=done.cancelled)
+    ((name, url),) = found
+    done = changes.delete(installation, name)
+    return DeletedJob(id=id, url=url, cancelled=done.cancelled)
 
 
 def _jobs_in(rows: Sequence[Mapping[str, Any]], now: datetime) -> Iterator[JobRow]:

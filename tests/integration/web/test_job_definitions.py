@@ -1,6 +1,7 @@
 """Jobs are stored as actions: added, imported twice, listed, deleted; by command and by HTTP."""
 
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from scheduler.occurrence import next_occurrences
 from tests.factories import make_action
 from tests.integration.web.conftest import Web
 from tests.integration.web.jobs import URL, make_due, make_job
+from tests.rows_read import rows_read
 from views import jobs
 from views.files import read_documents
 from views.installation import Installation
@@ -160,6 +162,18 @@ def test_a_job_of_two_actions_is_deleted_by_their_names(opened: Installation) ->
 
     with pytest.raises(Refused, match="work of 2 actions"):
         jobs.delete(opened, id_of(URL))
+
+
+def test_a_deletion_reads_that_job_alone(home_of: Callable[[str], Settings]) -> None:
+    settings = home_of("postgresql")
+    opened = Installation(settings.home)
+    opened.__dict__["settings"] = settings
+    jobs.import_jobs(opened, [("", one) for one in (*many(30), {"url": URL})])
+
+    with rows_read(opened.engine) as read:
+        jobs.delete(opened, id_of(URL))
+
+    assert max(read) == 1
 
 
 def test_the_commands_print_what_was_done(

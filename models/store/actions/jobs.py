@@ -1,0 +1,43 @@
+"""The actions that are the work of jobs, found by the ids of these."""
+
+from typing import Any
+
+import sqlalchemy as sa
+
+from models.sql import dicts
+from models.tables import IS_JOB, action_cursor, action_state, actions
+
+# The order of a page.
+IN_ORDER = (actions.c.job_id, actions.c.name)
+
+
+def with_job(connection: sa.Connection, small_app_id: int, id: str) -> list[dict[str, Any]]:
+    """Return job_id, name and plan of the small app's actions that are the work of a job."""
+    query = _of_app(small_app_id).where(actions.c.job_id == id).order_by(actions.c.name)
+    return dicts(connection, query)
+
+
+def page(
+    connection: sa.Connection, small_app_id: int, after: tuple[str, str] | None, limit: int
+) -> list[dict[str, Any]]:
+    """Return up to `limit` actions of jobs, with how they stand, by job_id, then by name.
+
+    `after` are those of the last row of the page before.
+    """
+    state = (action_state.c.action_uid == actions.c.uid) & (action_state.c.subject == "")
+    query = (
+        _of_app(small_app_id)
+        .add_columns(actions.c.uid, action_cursor.c.next_occurrence_at, action_state.c.last_state)
+        .join(action_cursor, action_cursor.c.action_uid == actions.c.uid)
+        .outerjoin(action_state, state)
+    )
+    if after is not None:
+        query = query.where(sa.tuple_(*IN_ORDER) > sa.tuple_(*after))
+    return dicts(connection, query.order_by(*IN_ORDER).limit(limit))
+
+
+def _of_app(small_app_id: int) -> sa.Select[Any]:
+    # As it is written, for the index of such actions.
+    is_job = sa.text(IS_JOB)
+    query = sa.select(actions.c.job_id, actions.c.name, actions.c.plan)
+    return query.where(actions.c.small_app_id == small_app_id, is_job)
