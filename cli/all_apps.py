@@ -6,7 +6,7 @@ from typing import Any
 
 import typer
 
-from cli.arguments import existing, of
+from cli.arguments import Door, existing, of
 from cli.render import Table, print_line, print_lines, print_warning, show, text_of
 from runtime.visible import visible_json
 from views import apps
@@ -16,21 +16,21 @@ from views.view import Listing, as_json
 
 def show_list(
     context: typer.Context,
-    function: Callable[..., Listing[Any]],
-    *arguments: Any,
+    read: Callable[[Door], Listing[Any]],
+    *,
     all_apps: bool,
 ) -> None:
-    """Print what the function lists; with `all_apps` of each small app, named in each row."""
+    """Print what `read` lists; with `all_apps` of each small app, named in each row."""
     opened = existing(context)
     if not all_apps:
-        show(context, opened.ask(function, *arguments))
+        show(context, read(opened))
         return
     invocation = of(context)
     check_all_apps(invocation, all_apps)
     for note in invocation.notes:
         print_warning(note)
     names = [one.name for one in opened.ask(apps.list_apps).root]
-    found = {name: opened.seen_in(name).ask(function, *arguments) for name in names}
+    found = {name: read(opened.seen_in(name)) for name in names}
     if invocation.as_json:
         rows = [{"app": name, **row} for name, one in found.items() for row in as_json(one)]
         print_line(visible_json(json.dumps(rows, indent=2, ensure_ascii=False)), is_safe=True)

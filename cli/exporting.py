@@ -6,9 +6,11 @@ from typing import Annotated
 import typer
 
 from cli.arguments import existing, of
+from cli.every_page import every
 from cli.render import show
 from runtime.visible import visible_line
 from views import actions
+from views.actions import search
 from views.moving import exports
 
 
@@ -32,8 +34,8 @@ def export(
     from cli.texts.moving import report_of_export
 
     opened = existing(context)
-    rows = opened.ask(actions.list_actions, all_apps=False, unhealthy=False, owner=owner)
-    documents = {row.name: opened.ask(actions.show, str(row.uid)).document for row in rows.root}
+    rows = every(opened, search.list_actions, owner=owner)
+    documents = {row.name: opened.ask(actions.show, str(row.uid)).document for row in rows}
     made = exports.export(of(context), documents, format, zone, exports.Place(image, celery_app))
     if not of(context).as_json:
         for line in report_of_export(made):

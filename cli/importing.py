@@ -10,6 +10,7 @@ import typer
 
 from broker.celery_rules import rules_of
 from cli.arguments import door, of
+from cli.every_page import every
 from cli.render import show
 from cli.tree import group
 from models.errors import Refused as TooLong
@@ -18,7 +19,8 @@ from moving.entries import Entry, Refused
 from moving.foreign_database import foreign_database
 from runtime.clock import utc_now
 from runtime.visible import visible_line
-from views import actions, changes, moving
+from views import changes, moving
+from views.actions import search
 from views.files import naming_each, read_documents, read_manifests, read_one, read_text
 
 # In bytes: more than ten thousand entries.
@@ -235,10 +237,7 @@ def _import(
         for line in report(made, is_stored=apply):
             sys.stderr.write(f"{visible_line(line)}\n")
     if apply and made.documents:
-        present = door(context).ask(
-            actions.list_actions, all_apps=False, unhealthy=False, owner=None
-        )
-        moving.refuse_others(present, made.documents)
+        moving.refuse_others(every(door(context), search.list_actions), made.documents)
         with naming_each([one["name"] for one in made.documents]):
             stored = door(context).ask(changes.apply, made.documents)
         made = made.model_copy(update={"changes": stored})

@@ -7,6 +7,7 @@ import typer
 
 from cli.all_apps import show_list
 from cli.arguments import AllApps, door, existing
+from cli.every_page import every
 from cli.render import show
 from cli.tree import group as group_of
 from models.errors import Refused
@@ -61,7 +62,9 @@ def list_jobs(
     all_apps: AllApps = False,
 ) -> None:
     """List the jobs of the small app."""
-    show_list(context, jobs.list_jobs, limit, all_apps=all_apps)
+    show_list(
+        context, lambda door: jobs.Jobs(every(door, jobs.list_jobs, limit)), all_apps=all_apps
+    )
 
 
 @commands.command("delete")

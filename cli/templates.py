@@ -24,7 +24,7 @@ TextAlone = Annotated[bool, typer.Option("--text", help="Print only the text par
 @commands.command("list")
 def list_templates(context: typer.Context, all_apps: AllApps = False) -> None:
     """List the templates of the small app and the number of their problems."""
-    show_list(context, templates.list_templates, all_apps=all_apps)
+    show_list(context, lambda door: door.ask(templates.list_templates), all_apps=all_apps)
 
 
 @commands.command("preview")

@@ -7,6 +7,7 @@ import typer
 
 from cli.all_apps import show_list
 from cli.arguments import AllApps, door, existing
+from cli.every_page import every
 from cli.render import show
 from cli.tree import group as group_of
 from models.users import read_user_rows
@@ -65,7 +66,7 @@ def import_users(
 @commands.command("list")
 def list_users(context: typer.Context, all_apps: AllApps = False) -> None:
     """List the users of the small app."""
-    show_list(context, users.list_users, all_apps=all_apps)
+    show_list(context, lambda door: users.Users(every(door, users.list_users)), all_apps=all_apps)
 
 
 @commands.command("show")

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -31,6 +31,8 @@ ENDED = frozenset(
 # How often an awaited operation is asked for its state, in seconds.
 POLL_S = 1.0
 TIMEOUT_S = 30.0
+# The most items that a page has.
+LARGEST_PAGE = "1000"
 
 
 class ApiError(Exception):
@@ -172,6 +174,11 @@ class _Patience:
         return min(POLL_S, left_s) if left_s > 0 else None
 
 
+def _after(page: Mapping[str, Any], asked: dict[str, str]) -> dict[str, str] | None:
+    """Return the parameters of the next page, None if there is none."""
+    return None if page["next"] is None else {**asked, "cursor": page["next"]}
+
+
 def _applied(rows: Sequence[Mapping[str, Any]]) -> list[Applied]:
     names = ("uid", "name", "change", "revision")
     return [
@@ -203,6 +210,14 @@ class Client:
         `if_match` is the revision that a change is made to; the other `params` are its query.
         """
         return self._send(self._api.any(method, path, json, params))
+
+    def each(self, path: str, **params: str) -> Iterator[Any]:
+        """Yield the items of a list that comes in pages, such as that of /api/actions."""
+        asked: dict[str, str] | None = {"limit": LARGEST_PAGE, **params}
+        while asked is not None:
+            page = self.call("GET", path, **asked)
+            yield from page["items"]
+            asked = _after(page, asked)
 
     def get_operation_state(self, operation_id: str) -> str:
         """Return the state of an operation, `unknown` if it does not exist."""
@@ -261,6 +276,15 @@ class AsyncClient:
     async def call(self, method: str, path: str, json: Any = None, **params: str) -> Any:
         """Call any endpoint of the API; see `Client.call`."""
         return await self._send(self._api.any(method, path, json, params))
+
+    async def each(self, path: str, **params: str) -> AsyncIterator[Any]:
+        """Yield the items of a list that comes in pages; see `Client.each`."""
+        asked: dict[str, str] | None = {"limit": LARGEST_PAGE, **params}
+        while asked is not None:
+            page = await self.call("GET", path, **asked)
+            for one in page["items"]:
+                yield one
+            asked = _after(page, asked)
 
     async def get_operation_state(self, operation_id: str) -> str:
         """Return the state of an operation, `unknown` if it does not exist."""

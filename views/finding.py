@@ -48,6 +48,11 @@ def unknown_user(connection: sa.Connection, installation: Installation, id: str)
     return elsewhere or NotFound(f"no user is named {id!r}", Hint("see `minutehand user list`"))
 
 
+def wrong_cursor(cursor: str) -> Refused:
+    """Return the error for a place in a list that is none."""
+    return Refused(f"cursor {cursor!r} is not valid; use `next` of the previous page")
+
+
 def find(
     connection: sa.Connection, installation: Installation, name: str, overdue: timedelta = OVERDUE
 ) -> dict[str, Any]:

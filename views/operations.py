@@ -19,9 +19,9 @@ from models.store.operations import pages
 from models.store.operations.attempts import attempts_of
 from runtime.database import glancing, reading
 from small_apps.store import small_apps
-from views.finding import check_all_apps, find, instant_of, operation_of
+from views.finding import check_all_apps, find, instant_of, operation_of, wrong_cursor
 from views.installation import Installation
-from views.view import Instant, Listing, View
+from views.view import Instant, Listing, Page, View
 
 MOST_APPS = 100
 MOST_WORDS = 10
@@ -81,11 +81,8 @@ class Operations(Listing[OperationRow]):
     """Operations, the newest first."""
 
 
-class OperationPage(View):
+class OperationPage(Page[OperationRow]):
     """Operations, the last recorded first."""
-
-    items: tuple[OperationRow, ...]
-    next: str | None = Field(description="`cursor` of the next page; null for the last page.")
 
 
 class Filter(View):
@@ -237,7 +234,7 @@ def _place(cursor: str) -> UUID:
     try:
         return UUID(cursor)
     except ValueError:
-        raise Refused(f"cursor {cursor!r} is not valid; use `next` of the previous page") from None
+        raise wrong_cursor(cursor) from None
 
 
 def show(installation: Installation, id: str) -> Operation:

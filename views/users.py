@@ -14,7 +14,7 @@ from models.users import UserModel, parse_user, parse_users
 from runtime.database import reading
 from views.finding import unknown_user
 from views.installation import Installation
-from views.view import Instant, Listing, View
+from views.view import Instant, Listing, Page, View
 from views.words import instant
 
 
@@ -33,6 +33,10 @@ class User(View):
 
 class Users(Listing[User]):
     """The users of a small app, by id."""
+
+
+class UserPage(Page[User]):
+    """Users of a small app, by id."""
 
 
 class AddedUser(View):
@@ -180,10 +184,15 @@ def import_rows(
     return ImportedUsers(**counts, never_activated=never_activated)
 
 
-def list_users(installation: Installation) -> Users:
+def list_users(installation: Installation, limit: int, cursor: str | None = None) -> UserPage:
+    """Return a page of the users of the small app."""
     with reading(installation.engine) as connection:
-        found = users.listed(connection, installation.small_app.id)
-    return Users(tuple(_shown(user) for user in found))
+        found = users.page(connection, installation.small_app.id, cursor, limit + 1)
+    shown = found[:limit]
+    return UserPage(
+        items=tuple(_shown(user) for user in shown),
+        next=shown[-1].id if len(found) > limit else None,
+    )
 
 
 def list_groups(installation: Installation) -> Groups:

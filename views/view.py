@@ -9,11 +9,13 @@ from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Annotated, Any, Generic, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, PlainSerializer, RootModel, WithJsonSchema
+from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, RootModel, WithJsonSchema
 
 from models.values import format_instant
 from runtime.visible import visible_json
 
+# Of a list.
+LARGEST_PAGE = 1_000
 INSTANT_SCHEMA = {"type": "string", "format": "date-time", "examples": ["2026-11-23T06:00:00Z"]}
 
 Instant = Annotated[
@@ -76,6 +78,13 @@ class Listing(RootModel[tuple[Item, ...]], Generic[Item]):
     def exit_code(self) -> int:
         """The exit code of a command that shows this."""
         return 0
+
+
+class Page(View, Generic[Item]):
+    """A part of a list."""
+
+    items: tuple[Item, ...]
+    next: str | None = Field(description="`cursor` of the next page; null for the last page.")
 
 
 Shown = View | Listing[Any]

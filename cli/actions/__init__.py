@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cli.arguments import AllApps, DryRun, Timeout, Wait, door, existing, of
+from cli.every_page import every
 from cli.render import print_lines, progress, show, text_of
 from cli.tree import group
 from cli.watching import Watch, show_asked
 from models.errors import InvalidDocument, Refused
 from models.values import counted
 from views import actions
+from views.actions import search
 
 if TYPE_CHECKING:
     from views.change_plan import ChangePlan
@@ -162,7 +164,9 @@ def list_actions(
     opened = existing(context)
 
     def listed() -> actions.Actions:
-        return opened.ask(actions.list_actions, all_apps=all_apps, unhealthy=unhealthy, owner=owner)
+        read = search.list_actions
+        chosen = every(opened, read, all_apps=all_apps, unhealthy=unhealthy, owner=owner)
+        return actions.Actions(chosen)
 
     show_asked(context, listed, again=again, all_apps=all_apps)
 

@@ -60,7 +60,7 @@ def _store(path: str) -> Endpoint:
 _RANGE = {"first": "from", "last": "to"}
 
 ENDPOINTS: Mapping[str, Endpoint] = {
-    "actions.list_actions": _get("/api/actions"),
+    "actions.search.list_actions": _get("/api/actions"),
     "actions.show": _get("/api/actions/{name}"),
     "actions.next_of": _get("/api/actions/{name}/next"),
     "explanation.explain": _get("/api/actions/{action}/explain", subject="user"),

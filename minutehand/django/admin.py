@@ -78,9 +78,11 @@ class ActionAdmin(admin.ModelAdmin):
         ]
 
     def list_page(self, request: Any) -> Any:
-        """List the actions with their status."""
+        """List a page of the actions with their status."""
         self._require(request, "view")
-        return self._page(request, "list", rows=self._asked(request, "GET", "/api/actions"))
+        params = {"cursor": request.GET["cursor"]} if "cursor" in request.GET else {}
+        found = self._asked(request, "GET", "/api/actions", **params) or {}
+        return self._page(request, "list", rows=found.get("items"), next=found.get("next"))
 
     def add_page(self, request: Any) -> Any:
         """Create an action from a document."""

@@ -12,14 +12,12 @@ from models.action.health import Health, health_of
 from models.action.plan import Broken, Plan, hooks_of
 from models.sql import read_clock
 from models.store import actions, operations
-from models.store.actions.status import perhaps_unhealthy
 from models.store.operations import backfills
 from runtime.database import reading
 from scheduler.events.preview import next_due
 from scheduler.occurrence import next_occurrences
-from small_apps.store import small_apps
 from views.backfills import Backfill, backfill_of
-from views.finding import app_of, check_all_apps, document_of, find
+from views.finding import app_of, document_of, find
 from views.installation import Installation
 from views.view import Instant, Listing, View
 from views.words import YEAR, daylight_notes, in_zone, rules_in_words, zone_of
@@ -162,33 +160,6 @@ class Revision(View):
 
 class Revisions(Listing[Revision]):
     """The revisions of an action, the newest first."""
-
-
-def list_actions(
-    installation: Installation,
-    *,
-    all_apps: bool = False,
-    unhealthy: bool = False,
-    owner: str | None = None,
-) -> Actions:
-    """Return the actions of a small app, or of all."""
-    check_all_apps(installation, all_apps)
-    alert = installation.settings.alert
-    with reading(installation.engine) as connection:
-        app_id = None if all_apps else installation.small_app.id
-        rows = (
-            perhaps_unhealthy(connection, alert.overdue, app_id)
-            if unhealthy
-            else actions.listed(connection, app_id, alert.overdue)
-        )
-        now = read_clock(connection)
-        names = {app.id: app.name for app in small_apps.listed(connection)}
-    shown = [
-        row_of(row, now, alert.after, names.get(row["small_app_id"]))
-        for row in rows
-        if owner is None or row["owner"] == owner
-    ]
-    return Actions(tuple(one for one in shown if not (unhealthy and one.is_healthy)))
 
 
 def show(installation: Installation, name: str) -> Action:

@@ -3,26 +3,28 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
-from uuid import UUID
 
 from pydantic import Field
 
 from minutehand.steps import SmallApp
 from models.action.plan import Broken
-from models.errors import Refused
 from models.sql import read_clock
 from models.store.actions import search as found_in
 from models.store.actions.search import Standing, Wanted
 from models.store.operations.durations import last_runs
+from models.store.scope import WHOLE_INSTALLATION, Scope
 from runtime.database import reading
 from small_apps.store import small_apps
 from views.actions import ActionRow, row_of
+from views.finding import check_all_apps, wrong_cursor
 from views.installation import Installation
-from views.view import View
+from views.view import Page
 from views.words import rules_in_words, zone_of
 
 MOST_DURATIONS = 20
 MOST_WORDS = 10
+# Of the number of a small app.
+MOST_DIGITS = 10
 
 
 class FoundAction(ActionRow):
@@ -33,11 +35,39 @@ class FoundAction(ActionRow):
     durations_s: tuple[float, ...] = Field(description="Of its last runs, the oldest first.")
 
 
-class ActionPage(View):
+class FoundActions(Page[FoundAction]):
     """Actions that a search found, by name."""
 
-    items: tuple[FoundAction, ...]
-    next: str | None = Field(description="`cursor` of the next page; null for the last page.")
+
+class ActionPage(Page[ActionRow]):
+    """Actions with their status, by name."""
+
+
+def list_actions(
+    installation: Installation,
+    limit: int,
+    cursor: str | None = None,
+    *,
+    all_apps: bool = False,
+    unhealthy: bool = False,
+    owner: str | None = None,
+) -> ActionPage:
+    """Return a page of the actions of a small app, or of all; raises Refused for a wrong cursor.
+
+    A page of unhealthy ones may have fewer than `limit`, and another page follow it.
+    """
+    check_all_apps(installation, all_apps)
+    alert = installation.settings.alert
+    scope = WHOLE_INSTALLATION if all_apps else Scope(installation.small_app.id)
+    standing = Standing.TROUBLED if unhealthy else None
+    asked = Wanted(scope, (), owner, standing, _place(cursor))
+    with reading(installation.engine) as connection:
+        rows = found_in.page(connection, asked, limit + 1, alert.overdue)
+        now = read_clock(connection)
+        names = {app.id: app.name for app in small_apps.listed(connection)}
+    found = (row_of(row, now, alert.after, names.get(row["small_app_id"])) for row in rows[:limit])
+    items = tuple(one for one in found if not (unhealthy and one.is_healthy))
+    return ActionPage(items=items, next=_next(rows, limit))
 
 
 def search(
@@ -47,14 +77,14 @@ def search(
     standing: Standing | None = None,
     limit: int = 50,
     cursor: str | None = None,
-) -> ActionPage:
+) -> FoundActions:
     """Return a page of the actions in the request's scope; raises Refused for a wrong cursor.
 
     Each word is in the name or in the owner. `troubled` are those that are not healthy.
     """
     alert = installation.settings.alert
-    after = None if cursor is None else _place(cursor)
-    asked = Wanted(installation.scope, words.split()[:MOST_WORDS], owner, standing, after)
+    in_words = words.split()[:MOST_WORDS]
+    asked = Wanted(installation.scope, in_words, owner, standing, _place(cursor))
     with reading(installation.engine) as connection:
         rows = found_in.page(connection, asked, limit + 1, alert.overdue)
         shown = rows[:limit]
@@ -63,12 +93,11 @@ def search(
         apps = {app.id: app for app in small_apps.listed(connection)}
         now = read_clock(connection)
     found = (_found(row, now, alert.after, apps, runs.get(row["uid"], [])) for row in shown)
-    last = shown[-1] if len(rows) > limit else None
-    return ActionPage(
+    return FoundActions(
         items=tuple(
             one for one in found if standing is not Standing.TROUBLED or not one.is_healthy
         ),
-        next=None if last is None else f"{last['uid']}_{last['name']}",
+        next=_next(rows, limit),
     )
 
 
@@ -89,9 +118,16 @@ def _found(
     )
 
 
-def _place(cursor: str) -> tuple[str, UUID]:
-    uid, _, name = cursor.partition("_")
-    try:
-        return name, UUID(uid)
-    except ValueError:
-        raise Refused(f"cursor {cursor!r} is not valid; use `next` of the previous page") from None
+def _next(rows: Sequence[Mapping[str, Any]], limit: int) -> str | None:
+    """Return the cursor of the next page, None if all `rows` are on this one."""
+    last = rows[limit - 1] if len(rows) > limit else None
+    return None if last is None else f"{last['small_app_id']}_{last['name']}"
+
+
+def _place(cursor: str | None) -> tuple[str, int] | None:
+    if cursor is None:
+        return None
+    app_id, separator, name = cursor.partition("_")
+    if not (separator and app_id.isascii() and app_id.isdecimal() and len(app_id) < MOST_DIGITS):
+        raise wrong_cursor(cursor)
+    return name, int(app_id)

@@ -12,9 +12,8 @@ from models.errors import InvalidDocument, NotFound, Refused
 from models.job import JOB, id_of
 from models.problems import problems_of
 from models.sql import read_clock
-from models.store import actions
 from models.store.actions import cursors
-from models.store.actions.jobs import with_job
+from models.store.actions import jobs as stored
 from models.stored import document_in
 from models.turns import HIGHEST_PRIORITY, LOWEST_PRIORITY
 from models.values import Url, format_instant
@@ -23,8 +22,9 @@ from scheduler.changes.change import Change
 from views import changes
 from views.actions import PRIORITY, due_next
 from views.files import Document, located
+from views.finding import wrong_cursor
 from views.installation import Installation
-from views.view import Instant, Listing, View
+from views.view import Instant, Listing, Page, View
 
 EVERY_S = 300
 MOST_S = 3660 * 86_400
@@ -67,6 +67,10 @@ class JobRow(View):
 
 class Jobs(Listing[JobRow]):
     """The jobs of a small app, by id."""
+
+
+class JobPage(Page[JobRow]):
+    """Jobs of a small app, by id."""
 
 
 class AddedJob(View):
@@ -124,19 +128,30 @@ def import_jobs(installation: Installation, documents: Sequence[Document]) -> Im
     return ImportedJobs(**{str(one): made.count(one) for one in Change})
 
 
-def list_jobs(installation: Installation, limit: int | None = None) -> Jobs:
-    """Return the jobs of a small app, by id."""
+def list_jobs(installation: Installation, limit: int, cursor: str | None = None) -> JobPage:
+    """Return a page of the jobs of the small app; raises Refused for a wrong cursor."""
+    after = None if cursor is None else _place(cursor)
     with reading(installation.engine) as connection:
-        rows = actions.listed(connection, installation.small_app.id)
+        rows = stored.page(connection, installation.small_app.id, after, limit + 1)
         now = read_clock(connection)
-    found = sorted(_jobs_in(rows, now), key=lambda one: (one.id, one.action))
-    return Jobs(tuple(found[:limit]))
+    last = rows[limit - 1] if len(rows) > limit else None
+    return JobPage(
+        items=tuple(_jobs_in(rows[:limit], now)),
+        next=None if last is None else f"{last['job_id']}_{last['name']}",
+    )
+
+
+def _place(cursor: str) -> tuple[str, str]:
+    id, separator, name = cursor.partition("_")
+    if not separator:
+        raise wrong_cursor(cursor)
+    return id, name
 
 
 def delete(installation: Installation, id: str) -> DeletedJob:
     """Delete a job; raises NotFound, or Refused if it is the work of several actions."""
     with reading(installation.engine) as connection:
-        rows = with_job(connection, installation.small_app.id, id)
+        rows = stored.with_job(connection, installation.small_app.id, id)
     found = [
         (row["name"], plan.job.url)
         for row in rows

@@ -16,7 +16,7 @@ from moving.outcomes import COMPARED, Outcome, outcomes
 from runtime.clock import utc_now
 from small_apps.steps.command import STEP as COMMAND
 from small_apps.steps.command import CommandParameters
-from views.actions import Actions
+from views.actions import ActionRow
 from views.changes import Changes
 from views.finding import instant_of
 from views.installation import Installation
@@ -97,9 +97,9 @@ def imported(
     )
 
 
-def refuse_others(present: Actions, documents: Iterable[Mapping[str, Any]]) -> None:
+def refuse_others(present: Iterable[ActionRow], documents: Iterable[Mapping[str, Any]]) -> None:
     """Raise Refused if a document would replace an action that no such import has made."""
-    owners = {one.name: one.owner for one in present.root}
+    owners = {one.name: one.owner for one in present}
     others = [
         one["name"]
         for one in documents

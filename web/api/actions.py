@@ -24,6 +24,7 @@ from web.bodies import (
     required_tag,
     revision_in,
 )
+from web.paging import PAGE, Cursor, Limit
 from web.routing import endpoints
 
 router = endpoints("actions", "/api")
@@ -65,10 +66,17 @@ Pace = Annotated[str | None, Query(description="Most operations a minute: `30/mi
 
 @router.get("/actions")
 def list_actions(
-    opened: Reader, owner: str | None = None, unhealthy: bool = False, all_apps: bool = False
-) -> actions.Actions:
-    """List the actions of a small app, or of all, with their status, by name."""
-    return actions.list_actions(opened, all_apps=all_apps, unhealthy=unhealthy, owner=owner)
+    opened: Reader,
+    owner: str | None = None,
+    unhealthy: bool = False,
+    limit: Limit = PAGE,
+    cursor: Cursor = None,
+    all_apps: bool = False,
+) -> search.ActionPage:
+    """Return a page of the actions of a small app, or of all, with their status, by name."""
+    return search.list_actions(
+        opened, limit, cursor, owner=owner, unhealthy=unhealthy, all_apps=all_apps
+    )
 
 
 @router.delete("/actions")
@@ -83,9 +91,9 @@ def search_actions(
     words: Annotated[str, Query(description="Each is in the name or in the owner.")] = "",
     owner: str | None = None,
     standing: Standing | None = None,
-    limit: Annotated[int, Query(ge=1, le=1000)] = 50,
-    cursor: str | None = None,
-) -> search.ActionPage:
+    limit: Limit = PAGE,
+    cursor: Cursor = None,
+) -> search.FoundActions:
     """Return a page of the actions that a search finds, by name; of all small apps without one."""
     return search.search(opened, words, owner, standing, limit, cursor)
 

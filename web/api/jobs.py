@@ -15,6 +15,7 @@ from views.jobs.work import JobStanding, JobToDo
 from web.access import by_id, in_app, of_app
 from web.bodies import Body, ContentType, documents, reads, reads_model, value_of, with_places
 from web.handout import Handout
+from web.paging import PAGE, Cursor, Limit
 from web.problems import BodyTooLarge, ProblemDetails
 from web.routing import endpoints
 from web.together import answer, json_of
@@ -92,10 +93,11 @@ async def _gone(request: Request) -> None:
 @router.get("/api/apps/{app}/jobs")
 def list_jobs(
     opened: Annotated[Installation, of_app(Permission.READ)],
-    limit: Annotated[int | None, Query(ge=1, description="Most jobs to list.")] = None,
-) -> jobs.Jobs:
-    """List the jobs of a small app."""
-    return jobs.list_jobs(opened, limit)
+    limit: Limit = PAGE,
+    cursor: Cursor = None,
+) -> jobs.JobPage:
+    """Return a page of the jobs of a small app, by id."""
+    return jobs.list_jobs(opened, limit, cursor)
 
 
 @router.post("/api/apps/{app}/jobs", status_code=201, openapi_extra=reads_model(jobs.NewJob))

@@ -10,6 +10,7 @@ from models.roles import Permission
 from views import operations, runs
 from views.installation import Installation
 from web.access import in_app
+from web.paging import PAGE, Cursor, Limit
 from web.routing import SharedRead, endpoints
 from web.together import answer, json_of
 
@@ -17,7 +18,6 @@ router = endpoints("operations", "/api")
 shared = endpoints("operations", "/api", SharedRead)
 Reader = Annotated[Installation, in_app(Permission.READ)]
 Operator = Annotated[Installation, in_app(Permission.OPERATE)]
-Limit = Annotated[int, Query(ge=1, le=1000)]
 # The small app in which an operation is looked for, None for all, and its id.
 Asked = tuple[str | None, str]
 
@@ -30,8 +30,8 @@ def list_operations(
     cause: Annotated[list[Cause] | None, Query()] = None,
     since: Annotated[str | None, Query(description="Recorded from then on.")] = None,
     until: Annotated[str | None, Query(description="Recorded before then.")] = None,
-    limit: Limit = 50,
-    cursor: str | None = None,
+    limit: Limit = PAGE,
+    cursor: Cursor = None,
     all_apps: bool = False,
 ) -> operations.OperationPage:
     """Return a page of the operations of a small app, or of the first 100; last recorded first."""

@@ -9,6 +9,7 @@ from views import events, users
 from views.installation import Installation
 from web.access import of_app
 from web.bodies import Body, document, reads, reads_model, value_of
+from web.paging import PAGE, Cursor, Limit
 from web.routing import endpoints
 
 router = endpoints("people", "/api/apps/{app}")
@@ -20,9 +21,9 @@ LONGEST_USERS = 2**20
 
 
 @router.get("/users")
-def list_users(opened: Reader) -> users.Users:
-    """List the users of a small app."""
-    return users.list_users(opened)
+def list_users(opened: Reader, limit: Limit = PAGE, cursor: Cursor = None) -> users.UserPage:
+    """Return a page of the users of a small app, by id."""
+    return users.list_users(opened, limit, cursor)
 
 
 @router.post("/users", status_code=201, openapi_extra=reads_model(users.NewUser))

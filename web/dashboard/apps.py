@@ -36,8 +36,10 @@ def list_apps(request: Request, visitor: Viewer) -> HTMLResponse:
 
 
 @router.get("/apps/{app}")
-def show_app(request: Request, visitor: Viewer, app: str) -> HTMLResponse:
-    """Show a small app; htmx asks for the status of its data alone."""
+def show_app(
+    request: Request, visitor: Viewer, app: str, users_after: str | None = None
+) -> HTMLResponse:
+    """Show a small app, with a page of its users; htmx asks for the status of its data alone."""
     opened = visitor.opened
     if is_fragment(request):
         found = apps.data_of(opened, app)
@@ -50,7 +52,7 @@ def show_app(request: Request, visitor: Viewer, app: str) -> HTMLResponse:
         "shown": shown,
         "data": shown.data,
         "domains": shown.domains,
-        "people": users.list_users(opened).root[:MOST_PEOPLE],
+        "people": users.list_users(opened, MOST_PEOPLE, users_after),
         "templates": templates.list_templates(opened, shown.document.get("settings", {})).root,
         "grants": [(kind, _names(given)) for kind, given in grants.items()],
         "calendars": _calendars(shown.document.get("calendars", {})),

@@ -4,7 +4,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from models.sql import dicts
+from models.sql import dicts, follows
 from models.tables import IS_JOB, action_cursor, action_state, actions
 
 # The order of a page.
@@ -32,7 +32,7 @@ def page(
         .outerjoin(action_state, state)
     )
     if after is not None:
-        query = query.where(sa.tuple_(*IN_ORDER) > sa.tuple_(*after))
+        query = query.where(follows(IN_ORDER, after))
     return dicts(connection, query.order_by(*IN_ORDER).limit(limit))
 
 

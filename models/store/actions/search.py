@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 from typing import Any
-from uuid import UUID
 
 import sqlalchemy as sa
 
-from models.sql import dicts, is_among
+from models.sql import dicts, follows, is_among
 from models.store.actions.status import listing, may_be_unhealthy
 from models.store.scope import Scope
 from models.tables import action_state, actions
@@ -28,40 +27,53 @@ class Standing(StrEnum):
 class Wanted:
     """Which actions to list; an empty field admits all.
 
-    Each word of `words` is in the name or in the owner. `after` is the name and the uid of the
-    last row of the page before.
+    Each word of `words` is in the name or in the owner. `after` is the name and the small app of
+    the last row of the page before.
     """
 
     scope: Scope
     words: Sequence[str] = ()
     owner: str | None = None
     standing: Standing | None = None
-    after: tuple[str, UUID] | None = None
+    after: tuple[str, int] | None = None
 
 
 def page(
     connection: sa.Connection, wanted: Wanted, limit: int, overdue: timedelta
 ) -> list[dict[str, Any]]:
-    """Return up to `limit` actions with their status, by name, then by uid."""
-    name, uid = actions.c.name, actions.c.uid
-    state = (action_state.c.action_uid == uid) & (action_state.c.subject == "")
-    query = sa.select(uid).outerjoin(action_state, state).where(actions.c.deleted_at.is_(None))
+    """Return up to `limit` actions with their status, by name, then by small app."""
+    in_order = (actions.c.name, actions.c.small_app_id)
+    state = (action_state.c.action_uid == actions.c.uid) & (action_state.c.subject == "")
+    query = (
+        sa.select(actions.c.uid)
+        .outerjoin(action_state, state)
+        .where(actions.c.deleted_at.is_(None))
+    )
     query = query.where(wanted.scope.has(actions.c.small_app_id))
     for word in wanted.words:
         query = query.where(
-            name.icontains(word, autoescape=True) | actions.c.owner.icontains(word, autoescape=True)
+            actions.c.name.icontains(word, autoescape=True)
+            | actions.c.owner.icontains(word, autoescape=True)
         )
     if wanted.owner is not None:
         query = query.where(actions.c.owner == wanted.owner)
     if wanted.standing is not None:
         query = query.where(_has(wanted.standing, overdue))
     if wanted.after is not None:
-        # One comparison, so that an index finds the place.
-        query = query.where(sa.tuple_(name, uid) > sa.tuple_(*wanted.after))
+        query = query.where(follows(in_order, wanted.after))
     # The status of those on the page alone is read.
-    uids = connection.execute(query.order_by(name, uid).limit(limit)).scalars().all()
-    shown = listing(overdue).where(is_among(connection, uid, uids)).order_by(name, uid)
-    return dicts(connection, shown)
+    chosen = _among(connection, query.order_by(*in_order).limit(limit))
+    return dicts(connection, listing(overdue).where(chosen).order_by(*in_order))
+
+
+def _among(connection: sa.Connection, chosen: sa.Select[Any]) -> sa.ColumnElement[bool]:
+    """Return the condition that an action is chosen.
+
+    PostgreSQL gets the uids as an array, and plans for few; SQLite may hold one that is unreadable.
+    """
+    if connection.dialect.name != "postgresql":
+        return actions.c.uid.in_(chosen)
+    return is_among(connection, actions.c.uid, connection.execute(chosen).scalars().all())
 
 
 def _has(standing: Standing, overdue: timedelta) -> sa.ColumnElement[bool]:

@@ -68,16 +68,12 @@ def with_status(
     return {row["uid"]: row for row in dicts(connection, query)}
 
 
-def perhaps_unhealthy(
-    connection: sa.Connection, overdue: timedelta, small_app_id: int | None = None
-) -> list[dict[str, Any]]:
-    """Return each action of a small app, or of all, that may be unhealthy, with its status.
+def perhaps_unhealthy(connection: sa.Connection, overdue: timedelta) -> list[dict[str, Any]]:
+    """Return each action that may be unhealthy, with its status.
 
     They are in the order of their names; `health_of` decides.
     """
     query = listing(overdue).where(actions.c.deleted_at.is_(None), may_be_unhealthy(overdue))
-    if small_app_id is not None:
-        query = query.where(actions.c.small_app_id == small_app_id)
     return dicts(connection, query.order_by(actions.c.name))
 
 

@@ -125,6 +125,14 @@ def listed(connection: sa.Connection, small_app_id: int) -> list[User]:
     return _users(connection, small_app_id, users.c.small_app_id == small_app_id)
 
 
+def page(connection: sa.Connection, small_app_id: int, after: str | None, limit: int) -> list[User]:
+    """Return up to `limit` users of the small app, by id; those after the id `after`."""
+    chosen = users.c.small_app_id == small_app_id
+    if after is not None:
+        chosen &= users.c.id > after
+    return _users(connection, small_app_id, chosen, limit)
+
+
 def find(connection: sa.Connection, small_app_id: int, id: str) -> User | None:
     """Return the user of that id, or None."""
     chosen = (users.c.small_app_id == small_app_id) & (users.c.id == id)
@@ -209,14 +217,18 @@ def _members(small_app_id: int, rule: RecipientFilterModel) -> sa.Select[Any]:
 
 
 def _users(
-    connection: sa.Connection, small_app_id: int, chosen: sa.ColumnElement[bool]
+    connection: sa.Connection,
+    small_app_id: int,
+    chosen: sa.ColumnElement[bool],
+    limit: int | None = None,
 ) -> list[User]:
-    rows = connection.execute(sa.select(users).where(chosen).order_by(users.c.id)).all()
+    query = sa.select(users).where(chosen).order_by(users.c.id).limit(limit)
+    rows = connection.execute(query).all()
     memberships: dict[str, set[str]] = {}
     found = connection.execute(
         sa.select(group_members.c.user_id, group_members.c.group_name).where(
             group_members.c.small_app_id == small_app_id,
-            group_members.c.user_id.in_(sa.select(users.c.id).where(chosen)),
+            group_members.c.user_id.in_(query.with_only_columns(users.c.id)),
         )
     )
     for user_id, group in found:

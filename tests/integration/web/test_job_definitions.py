@@ -53,7 +53,7 @@ def test_an_added_job_is_an_action_that_runs_at_once_and_every_five_minutes(
     opened: Installation,
 ) -> None:
     added = jobs.add(opened, jobs.NewJob(url=URL, meta={"depth": "2"}))
-    (listed,) = jobs.list_jobs(opened).root
+    (listed,) = jobs.list_jobs(opened, 2).items
     with reading(opened.engine) as connection:
         row = actions.find(connection, opened.small_app.id, added.id, opened.scope)
 
@@ -91,7 +91,7 @@ def test_a_job_has_the_priority_that_it_was_given_last(opened: Installation) -> 
     with reading(opened.engine) as connection:
         plan = actions.find(connection, 1, id_of(URL), opened.scope)["plan"]
     assert (kept.change, plan.priority, plan.max_attempts) == ("unchanged", 7, 3)
-    listed = {one.id: one.priority for one in jobs.list_jobs(opened).root}
+    listed = {one.id: one.priority for one in jobs.list_jobs(opened, 9).items}
     assert listed == {id_of(URL): 7, other.id: 0}
     with pytest.raises(ValidationError):
         jobs.NewJob(url=URL, priority=101)
@@ -130,7 +130,7 @@ def test_an_import_is_all_or_nothing_and_names_each_fault(
 
     paths = [problem.path.partition(": ")[2] for problem in refused.value.problems]
     assert paths == ["url", "interval_s", "url", "x"]
-    assert jobs.list_jobs(opened).root == ()
+    assert jobs.list_jobs(opened, 9).items == ()
 
 
 def test_a_meta_over_four_kilobytes_is_refused(opened: Installation) -> None:
@@ -151,7 +151,7 @@ def test_a_deleted_job_is_gone_and_what_waited_is_cancelled(opened: Installation
     deleted = jobs.delete(opened, id_of(URL))
 
     assert (deleted.url, deleted.cancelled) == (URL, 1)
-    assert jobs.list_jobs(opened).root == ()
+    assert jobs.list_jobs(opened, 9).items == ()
     with pytest.raises(NotFound, match="minutehand job list"):
         jobs.delete(opened, id_of(URL))
 
@@ -211,5 +211,5 @@ def test_an_editor_manages_jobs_over_http(desk: Web) -> None:
 
     assert (added.status_code, added.json()["change"]) == (201, "created")
     assert (wrong.status_code, forbidden.status_code) == (422, 403)
-    assert [one["id"] for one in listed] == [id_of(URL)]
+    assert [one["id"] for one in listed["items"]] == [id_of(URL)]
     assert deleted.json() == {"id": id_of(URL), "url": URL, "cancelled": 0}
