@@ -11,10 +11,10 @@ from pydantic import Field
 from minutehand.steps import Recipient
 from models.errors import Hint, InvalidDocument, NotFound, Refused, SchedulerError
 from models.limits import tested_enough
-from models.problems import unknown_name
+from models.problems import MOST_COMPARED, unknown_name
 from models.sql import read_clock
 from models.store import audit, usage
-from models.store.people import users
+from models.store.people import selection, users
 from models.store.usage import Used
 from runtime.database import reading
 from small_apps.bounded.limits import OverLimit
@@ -165,9 +165,9 @@ def _recipient(installation: Installation, id: str) -> Recipient:
         found = users.find(connection, app_id, id)
         if found is not None:
             return users.as_recipient(found)
-        known = users.user_ids(connection, app_id)
+        known = selection.first_ids(connection, app_id, MOST_COMPARED)
         elsewhere = named_elsewhere(connection, installation, "user", id)
-    raise elsewhere or NotFound(f'user "{id}" {unknown_name("user", id, sorted(known))}')
+    raise elsewhere or NotFound(f'user "{id}" {unknown_name("user", id, known)}')
 
 
 def _occasion(installation: Installation, settings: Mapping[str, Any]) -> Occasion:

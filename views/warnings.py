@@ -1,7 +1,6 @@
 """Warnings about documents, such as names that do not exist."""
 
-from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 
@@ -13,7 +12,7 @@ from models.action import ScheduledActionModel
 from models.action.recipients import EVERYBODY, RecipientFilterModel
 from models.action.warnings import KnownNames, warnings_of
 from models.store import actions as store
-from models.store.people import users
+from models.store.people import selection, users
 from models.store.people.users import User
 from small_apps.document import SmallAppModel
 from small_apps.document.sources import warnings_of_domains
@@ -21,23 +20,26 @@ from small_apps.store import app_overview
 from views.installation import Installation
 
 Keeps = Callable[[RecipientFilterModel], int]
+# A hint to the right name is looked for among so many.
+MOST_NEAR = 1_000
 
 
 def action_warnings(
     connection: sa.Connection, app: SmallApp, models: Sequence[ScheduledActionModel]
 ) -> list[tuple[str, ...]]:
-    """Return the warnings of each action, reading the small app once."""
-    people = users.listed(connection, app.id)
+    """Return the warnings of each action; of the small app is read what they name."""
+    rules = [one.recipients for one in models if one.recipients is not None]
+    people = users.by_ids(connection, app.id, sorted({id for rule in rules for id in rule.users}))
     names = app_overview.names_in(connection, app.id)
     known = KnownNames(
-        users=frozenset(user.id for user in people),
-        groups=names["groups"],
+        users=_known_users(connection, app, rules, people),
+        groups=_known_groups(connection, app, rules),
         domains=names["domains"],
         templates=names["templates"],
         design=names["design"],
         permissions=names["permissions"],
     )
-    keeps = _keeping(people)
+    keeps = _keeping(connection, app, people)
     watched = {name for one in models if (name := one.when.watched) is not None}
     if watched:
         there = store.names_among(connection, app.id, watched)
@@ -47,6 +49,29 @@ def action_warnings(
         if (parts := _parts(model)) not in found:
             found[parts] = tuple(warnings_of(model, _knowing(known, _kept(model, keeps))))
     return [found[_parts(model)] for model in models]
+
+
+def _known_users(
+    connection: sa.Connection,
+    app: SmallApp,
+    rules: Iterable[RecipientFilterModel],
+    people: Mapping[str, User],
+) -> Collection[str]:
+    """Return those of the named users that exist; with the first ones if one does not."""
+    if all(id in people for rule in rules for id in rule.users):
+        return people.keys()
+    return dict.fromkeys([*people, *selection.first_ids(connection, app.id, MOST_NEAR)])
+
+
+def _known_groups(
+    connection: sa.Connection, app: SmallApp, rules: Iterable[RecipientFilterModel]
+) -> Collection[str]:
+    """Return those of the named groups that exist; with the first ones if one does not."""
+    named = {name for rule in rules for name in rule.groups} - {EVERYBODY}
+    there = selection.groups_among(connection, app.id, named) if named else set()
+    if there == named:
+        return there
+    return dict.fromkeys([*sorted(there), *selection.first_groups(connection, app.id, MOST_NEAR)])
 
 
 def app_warnings(installation: Installation, model: SmallAppModel) -> tuple[str, ...]:
@@ -76,20 +101,18 @@ def _kept(model: ScheduledActionModel, keeps: Keeps) -> int | None:
     return keeps(rule)
 
 
-def _keeping(people: Sequence[User]) -> Keeps:
-    """Return a function that counts the selected users up to 1, enough for a warning."""
-    by_id = {user.id: user for user in people}
-    by_group: dict[str, list[User]] = defaultdict(list)
-    for user in people:
-        for group in (*user.groups, EVERYBODY):
-            by_group[group].append(user)
+def _keeping(connection: sa.Connection, app: SmallApp, people: Mapping[str, User]) -> Keeps:
+    """Return a function that counts the selected users up to 1, enough for a warning.
+
+    `people` are those that are named.
+    """
 
     @cache
     def any_of_group(group: str, flags: RecipientFilterModel) -> bool:
-        return any(flags.keeps(user) for user in by_group[group])
+        return selection.keeps_one_of(connection, app.id, group, flags)
 
     def keeps(rule: RecipientFilterModel) -> int:
-        named = (by_id[name] for name in rule.users if name in by_id)
+        named = (people[name] for name in rule.users if name in people)
         flags = rule.model_copy(update={"users": (), "groups": ()})
         return int(
             any(rule.keeps(user) for user in named)

@@ -36,23 +36,26 @@ def overview(connection: sa.Connection, small_app_id: int) -> dict[str, Any]:
     }
 
 
-def names_in(
-    connection: sa.Connection, small_app_id: int, most_actions: int = 0
-) -> dict[str, list[str]]:
-    """Return the names of a small app's groups, domains, templates and documents, by kind.
+def names_in(connection: sa.Connection, small_app_id: int, most: int = 0) -> dict[str, list[str]]:
+    """Return the names of a small app's domains, templates and documents, by kind.
 
-    Also those of its first active `actions`, up to `most_actions`.
+    Also those of its first `groups` and of its first active `actions`, up to `most` of each.
     """
-    tables = {"groups": groups, "domains": domains, "templates": templates}
+    tables = {"domains": domains, "templates": templates}
     columns = [(sa.literal(kind), table) for kind, table in tables.items()]
     parts = [
         sa.select(kind.label("kind"), table.c.name).where(table.c.small_app_id == small_app_id)
         for kind, table in (*columns, (app_documents.c.kind, app_documents))
     ]
-    if most_actions:
-        first = _active_names(small_app_id, most_actions).subquery("first")
-        parts.append(sa.select(sa.literal("actions"), first.c.name))
-    found: dict[str, list[str]] = {kind: [] for kind in (*tables, *KINDS, "actions")}
+    if most:
+        its_own = sa.select(groups.c.name).where(groups.c.small_app_id == small_app_id)
+        for kind, query in (
+            ("groups", its_own.order_by(groups.c.name).limit(most)),
+            ("actions", _active_names(small_app_id, most)),
+        ):
+            first = query.subquery(f"first_{kind}")
+            parts.append(sa.select(sa.literal(kind), first.c.name))
+    found: dict[str, list[str]] = {kind: [] for kind in (*tables, *KINDS, "groups", "actions")}
     for row in connection.execute(sa.union_all(*parts).order_by("name")):
         found[row.kind].append(row.name)
     return found

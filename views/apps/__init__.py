@@ -107,7 +107,7 @@ class LimitOfApp(View):
 class NamesOfApp(View):
     """What a small app's documents may name."""
 
-    groups: tuple[str, ...]
+    groups: tuple[str, ...] = Field(description="The first of its groups.")
     templates: tuple[str, ...]
     actions: tuple[str, ...] = Field(description="The first of its active actions.")
 

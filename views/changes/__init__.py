@@ -13,7 +13,7 @@ from models.action.schedule import NO_UID
 from models.errors import InvalidAction, InvalidDocument, NotFound, Outdated, Problem, Refused
 from models.sql import read_clock
 from models.store.actions import SEE_ACTIONS, deletion
-from models.store.people import users
+from models.store.people import selection
 from runtime.database import reading
 from scheduler.changes import change
 from scheduler.changes.change import StoreAll
@@ -141,8 +141,8 @@ def author_now(installation: Installation) -> Author:
 def _reach(connection: sa.Connection, app: SmallApp, model: ScheduledActionModel) -> Reach | None:
     if model.recipients is None:
         return None
-    found = users.recipients_of(connection, app.id, model.recipients)
-    return Reach(count=len(found), first=tuple(one.name or one.id for one in found[:SHOWN]))
+    count, first = selection.reached(connection, app.id, model.recipients, SHOWN)
+    return Reach(count=count, first=tuple(first))
 
 
 def add(

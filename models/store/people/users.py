@@ -8,10 +8,11 @@ from typing import Any
 import sqlalchemy as sa
 
 from minutehand.steps import Recipient
-from models.action.recipients import EVERYBODY, RecipientFilterModel
+from models.action.recipients import RecipientFilterModel
 from models.errors import Refused
 from models.limits import too_many
 from models.sql import insert_ignoring, read_clock, upsert
+from models.store.people.selection import is_named
 from models.tables import group_members, groups, users
 from models.users import UserModel
 
@@ -76,7 +77,7 @@ def import_users(
             sa.select(users.c.id).where(chosen).order_by(users.c.id).with_for_update()
         )
     now = read_clock(connection)
-    known = {user.id: user for user in listed(connection, small_app_id)}
+    known = by_ids(connection, small_app_id, [model.id for model in models])
     rows = [
         _row(small_app_id, model, known.get(model.id), now)
         | _silence(model, known.get(model.id), raises_events=raises_events)
@@ -135,8 +136,17 @@ def page(connection: sa.Connection, small_app_id: int, after: str | None, limit:
 
 def find(connection: sa.Connection, small_app_id: int, id: str) -> User | None:
     """Return the user of that id, or None."""
-    chosen = (users.c.small_app_id == small_app_id) & (users.c.id == id)
-    return next(iter(_users(connection, small_app_id, chosen)), None)
+    return by_ids(connection, small_app_id, [id]).get(id)
+
+
+def by_ids(connection: sa.Connection, small_app_id: int, ids: Sequence[str]) -> dict[str, User]:
+    """Return those of the users that exist, by id."""
+    its_own = users.c.small_app_id == small_app_id
+    return {
+        user.id: user
+        for some in _batches(ids)
+        for user in _users(connection, small_app_id, its_own & users.c.id.in_(some))
+    }
 
 
 def add(connection: sa.Connection, small_app_id: int, model: UserModel) -> bool:
@@ -166,12 +176,6 @@ def move(
     return None if found is None else Moved(found[0], raised)
 
 
-def user_ids(connection: sa.Connection, small_app_id: int) -> set[str]:
-    """Return the ids of the small app's users."""
-    found = sa.select(users.c.id).where(users.c.small_app_id == small_app_id)
-    return set(connection.execute(found).scalars())
-
-
 def group_names(connection: sa.Connection, small_app_id: int) -> set[str]:
     """Return the names of the small app's groups; `all` is not one of them."""
     found = sa.select(groups.c.name).where(groups.c.small_app_id == small_app_id)
@@ -196,9 +200,7 @@ def recipients_of(
     connection: sa.Connection, small_app_id: int, rule: RecipientFilterModel
 ) -> list[Recipient]:
     """Return the users that `rule` selects now, by id; it ignores unknown users and groups."""
-    named = users.c.small_app_id == small_app_id
-    if EVERYBODY not in rule.groups:
-        named &= sa.or_(users.c.id.in_(rule.users), users.c.id.in_(_members(small_app_id, rule)))
+    named = (users.c.small_app_id == small_app_id) & is_named(small_app_id, rule)
     return [
         as_recipient(user) for user in _users(connection, small_app_id, named) if rule.selects(user)
     ]
@@ -207,13 +209,6 @@ def recipients_of(
 def as_recipient(user: User) -> Recipient:
     """Return a user as a recipient."""
     return Recipient(id=user.id, address=user.email or None, name=user.name)
-
-
-def _members(small_app_id: int, rule: RecipientFilterModel) -> sa.Select[Any]:
-    return sa.select(group_members.c.user_id).where(
-        group_members.c.small_app_id == small_app_id,
-        group_members.c.group_name.in_(rule.groups),
-    )
 
 
 def _users(

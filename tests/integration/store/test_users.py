@@ -1,15 +1,19 @@
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from itertools import product
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
 
 from models.action.recipients import RecipientFilterModel
-from models.store.people import users
+from models.store.people import selection, users
 from models.store.people.users import Imported, Moved
 from models.users import parse_users
+from runtime.config import Settings
+from runtime.database import make_engine
 from small_apps.store import small_apps
+from tests.rows_read import rows_read
 
 ANN = {"id": "ann", "email": "ann@example.com", "groups": ["manager"]}
 BEN = {"id": "ben@example.com", "name": "Ben", "groups": ["manager", "shop"]}
@@ -162,3 +166,46 @@ def test_a_new_user_is_heard_and_never_overwritten(engine: sa.Engine) -> None:
     assert found is not None
     assert found.groups == {"manager"}
     assert found.created_at is not None
+
+
+def test_the_database_keeps_whom_the_flags_keep(engine: sa.Engine) -> None:
+    """The database decides what is only counted; the model decides whom a mail reaches."""
+    rows = [
+        {
+            "id": f"{active}-{activated}@example.com", "active": active, "groups": ["both"],
+            **(SEEN if activated else {}),
+        }
+        for active in (True, False)
+        for activated in (True, False)
+    ]  # fmt: skip
+    imported(engine, *rows)
+    names = [name for name in RecipientFilterModel.model_fields if name.endswith("_users")]
+    assert len(names) == 4
+    tried = 0
+
+    with engine.begin() as connection:
+        app = small_apps.get(connection, "default")
+        for chosen in product((True, False), repeat=4):
+            flags = dict(zip(names, chosen, strict=True))
+            if flags["only_inactive_users"] and flags["only_inactivated_users"]:
+                continue
+            for group, people in (("all", rows), ("both", rows), ("none", [])):
+                rule = RecipientFilterModel.model_validate({**flags, "groups": [group]})
+                ids = [one.id for one in users.recipients_of(connection, app.id, rule)]
+
+                assert selection.reached(connection, app.id, rule, 9) == (len(ids), ids)
+                assert selection.keeps_one_of(connection, app.id, group, rule) == bool(ids)
+                assert people or not ids
+                tried += 1
+    assert tried == 36
+
+
+def test_a_change_of_one_user_reads_that_user_alone(home_of: Callable[[str], Settings]) -> None:
+    engine = make_engine(home_of("postgresql"))
+    imported(engine, *({"id": f"user-{number}@example.com"} for number in range(20)))
+
+    with rows_read(engine) as read:
+        imported(engine, {"id": "user-7@example.com", "name": "Seven"})
+    engine.dispose()
+
+    assert max(read) == 1

@@ -1,0 +1,81 @@
+"""Warnings ask for what a document names, at any number of users."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from models.roles import Role
+from runtime.config import Settings
+from tests.integration.web.conftest import APP, NIGHTLY, SHOP, Serve, Web, with_shop
+from tests.rows_read import rows_read
+from views import changes, users
+
+MAIL = {**NIGHTLY, "name": "mail", "operations": {"send_email": {"template": "hello"}}}
+COUNT = 30
+
+
+def crowded(web: Web) -> Web:
+    """Store many users, whom no flag keeps, in many groups."""
+    shop = web.opened.for_request(APP, is_bound=True, bearer="tests")
+    rows = [
+        {"id": f"user-{number:02}@example.com", "groups": [f"group {number:02}", "crowd"]}
+        for number in range(COUNT)
+    ]
+    users.import_rows(shop, rows, raises_events=False)
+    return web
+
+
+def warned(web: Web, **recipients: Any) -> list[str]:
+    document = {**MAIL, "recipients": recipients}
+    answer = web.client(Role.EDITOR, APP).post("/api/actions:validate", json=document)
+    return list(answer.json()[0]["warnings"])
+
+
+def test_unknown_names_are_answered_with_the_nearest(web: Web) -> None:
+    crowded(web)
+
+    found = warned(web, users=["user-07@exemple.com"], groups=["crowds", "all"])
+
+    assert found[0] == (
+        'recipients.users "user-07@exemple.com": no user has this name now;'
+        ' did you mean "user-07@example.com"?'
+    )
+    assert found[1].startswith('recipients.groups "crowds": no group has this name now')
+    assert found[1].endswith('did you mean "crowd"?')
+
+
+@pytest.mark.parametrize(
+    ("recipients", "is_kept"),
+    [
+        ({"groups": ["crowd"]}, False),
+        ({"groups": ["crowd"], "include_inactivated_users": True}, True),
+        ({"users": ["user-07@example.com"]}, False),
+        ({"users": ["user-07@example.com"], "include_inactivated_users": True}, True),
+        ({"groups": ["all"]}, False),
+    ],
+    ids=str,
+)
+def test_a_filter_that_selects_nobody_is_warned_about(
+    web: Web, recipients: dict[str, Any], is_kept: bool
+) -> None:
+    found = warned(crowded(web), **recipients)
+
+    assert any("no user is selected now" in one for one in found) != is_kept
+
+
+def test_a_check_reads_what_the_document_names(
+    home_of: Callable[[str], Settings], serve: Serve
+) -> None:
+    web = crowded(with_shop(serve(home_of("postgresql"))))
+    shop = web.opened.for_request(APP, is_bound=True, bearer="tests")
+    everybody = {"groups": ["all", "crowd"], "include_inactivated_users": True}
+    document = {**MAIL, "recipients": {**everybody, "users": ["user-07@example.com"]}}
+
+    with rows_read(web.engine) as read:
+        (checked,) = changes.check(shop, [document]).root
+
+    assert checked.reach is not None
+    assert checked.reach.count == COUNT + len(SHOP["users"])
+    assert len(checked.reach.first) == 10
+    assert max(read) == 10
