@@ -84,6 +84,11 @@ class Operations(Listing[OperationRow]):
 class OperationPage(Page[OperationRow]):
     """Operations, the last recorded first."""
 
+    apps_left_out: int = Field(
+        description="Of how many small apps no page has an operation: of all, the first 100 are"
+        " looked at. Ask for one of the others by `app`."
+    )
+
 
 class Filter(View):
     """Which operations to list; without a value, all."""
@@ -208,6 +213,7 @@ def page(
     return OperationPage(
         items=readable(shown),
         next=_cursor(shown) if len(rows) > limit else None,
+        apps_left_out=len(apps[MOST_APPS:]),
     )
 
 

@@ -72,7 +72,6 @@ def list_operations(
         "fault": fault,
         "asked": asked,
         "first_apps": operations.MOST_APPS,
-        "is_part": all_apps and len(names) > operations.MOST_APPS,
         "states": list(OperationState),
         "causes": list(Cause),
         "apps": names,

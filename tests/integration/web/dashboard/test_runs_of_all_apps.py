@@ -24,6 +24,9 @@ def test_small_apps_that_are_left_out_are_mentioned(
     assert FIRST in everything.get("/operations").text
     assert FIRST not in everything.get("/operations", params={"app": APP}).text
     assert FIRST not in bound.get("/operations").text
+    api = web_on_sqlite.client()
+    pages = [api.get("/api/operations", params={"all_apps": each}).json() for each in (True, False)]
+    assert [page["apps_left_out"] for page in pages] == [1, 0]
 
 
 def test_the_list_and_the_api_name_the_small_app_of_each_run(
