@@ -28,7 +28,7 @@ from runtime.urls import split_sentinel
 
 logger = logging.getLogger("minutehand.broker")
 
-FLUSH_SIZE = 500
+FLUSH_SIZE = 1_000
 BROKER_ERRORS = (KombuError, OperationalError, RedisError, AMQPError, OSError)
 ORIGIN = "minutehand"
 AMQP = ("amqp", "pyamqp", "amqps")

@@ -1,13 +1,13 @@
 """Differences of PostgreSQL and SQLite in statements: the clock, inserts, updates of many rows."""
 
-import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Protocol
 
 import sqlalchemy as sa
+from pydantic_core import to_json
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Dialect
 from sqlalchemy.ext.compiler import compiles
@@ -153,11 +153,13 @@ def _as_text(
     rows: Sequence[Mapping[str, Any]],
     names: Mapping[str, str],
 ) -> str:
-    plain = {
-        key: _plain_of(table.c[column].type, connection.dialect) for key, column in names.items()
+    bound = {
+        key: _bind_of(table.c[column].type, connection.dialect) for key, column in names.items()
     }
-    given = [{key: plain[key](row[key]) for key in names} for row in rows]
-    return json.dumps(given, default=str, ensure_ascii=False)
+    given = [
+        {key: bind(row[key]) if bind else row[key] for key, bind in bound.items()} for row in rows
+    ]
+    return to_json(given).decode()
 
 
 def _rows_in(text: sa.ColumnElement[str], table: sa.Table, names: Mapping[str, str]) -> Any:
@@ -176,11 +178,11 @@ def _bound(table: sa.Table, names: Names) -> dict[str, sa.ColumnElement[Any]]:
     return {key: sa.bindparam(key, type_=table.c[column].type) for key, column in names}
 
 
-def _plain_of(kind: TypeEngine[Any], dialect: Dialect) -> Callable[[Any], Any]:
-    """Return the function from a value to the form that JSON and PostgreSQL take for its type."""
+def _bind_of(kind: TypeEngine[Any], dialect: Dialect) -> Callable[[Any], Any] | None:
+    """Return what makes a value of a type of ours storable; None for what is so as it is."""
     if isinstance(kind, TypeDecorator):
-        return lambda value: kind.process_bind_param(value, dialect)
-    return lambda value: value
+        return partial(kind.process_bind_param, dialect=dialect)
+    return None
 
 
 class Columns(Protocol):

@@ -30,6 +30,9 @@ metadata = sa.MetaData(
     }
 )
 
+# The `info` of what only the schema of SQLite has.
+SQLITE_ONLY = {"only": "sqlite"}
+
 
 def _app() -> sa.Column[int]:
     return sa.Column("small_app_id", sa.ForeignKey("small_apps.id"), nullable=False)
@@ -256,8 +259,11 @@ operations = sa.Table(
     "operations",
     metadata,
     sa.Column("id", HyphenatedUuid, primary_key=True),
-    _app(),
-    sa.Column("action_uid", sa.ForeignKey("actions.uid"), nullable=False, type_=HyphenatedUuid),
+    sa.Column("small_app_id", sa.Integer, nullable=False),
+    sa.Column("action_uid", HyphenatedUuid, nullable=False),
+    # docs/adr/0026: PostgreSQL would lock, and so write, the row of the action for each operation.
+    sa.ForeignKeyConstraint(["small_app_id"], ["small_apps.id"], info=SQLITE_ONLY),
+    sa.ForeignKeyConstraint(["action_uid"], ["actions.uid"], info=SQLITE_ONLY),
     sa.Column("revision", WholeNumber, nullable=False),
     _at("occurrence_at", optional=False),
     _text("subject", optional=True),

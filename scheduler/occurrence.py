@@ -154,8 +154,11 @@ def decide(
     if len(due) > MOST_SENT:
         due = due[:MOST_SENT]
         until = due[-1]
-    missed, span = _missed(windowed, watermark, until, now, due)
     upto = max(watermark, until)
+    is_all, following = _is_all(windowed, watermark, until, due)
+    if is_all:
+        return Decision(tuple(due), (), None, upto, following)
+    missed, span = _missed(windowed, watermark, until, now, due)
     return Decision(tuple(due), missed, span, upto, _next(windowed, upto))
 
 
@@ -210,8 +213,6 @@ def _missed(
     due: list[datetime],
 ) -> tuple[tuple[Missed, ...], MissedSpan | None]:
     """Return the missed occurrences in (watermark, until]: the newest ten, and the rest."""
-    if _is_all(windowed, watermark, until, due):
-        return (), None
     count = count_union([one.schedule for one in windowed], watermark, until) - len(due)
     if count <= 0:
         return (), None
@@ -228,13 +229,12 @@ def _missed(
 
 def _is_all(
     windowed: list[_Windowed], watermark: datetime, until: datetime, due: list[datetime]
-) -> bool:
-    """Return whether (watermark, until] has only `due`; False if it has more than one."""
-    first = _next(windowed, watermark)
-    if first is None or first > until:
-        return True
-    second = _next(windowed, first)
-    return [first] == due and (second is None or second > until)
+) -> tuple[bool, datetime | None]:
+    """Return whether (watermark, until] has at most one occurrence and it is due, and the next."""
+    following = _next(windowed, watermark)
+    if due and following == due[0]:
+        following = _next(windowed, due[0])
+    return following is None or following > until, following
 
 
 def _newest(

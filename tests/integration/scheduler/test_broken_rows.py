@@ -338,6 +338,17 @@ def test_no_row_stops_what_is_not_its_own(furnished: Furnished) -> None:
     assert taken > (300 if is_sqlite else 50)
 
 
+@pytest.mark.usefixtures("broker")
+@pytest.mark.parametrize("settings", ["postgresql"], indirect=True)
+def test_operations_of_an_action_that_a_hand_deleted_stop_nothing(furnished: Furnished) -> None:
+    operations = metadata.tables["operations"]
+    with furnished.engine.begin() as connection:
+        orphans = sa.update(operations).values(action_uid=operations.c.id)
+        assert connection.execute(orphans).rowcount > len(RUBBISH)
+
+    furnished.goes_on()
+
+
 FACTS = (ticks.LAST_NOW, ticks.CLOCK_SET_BACK, ticks.DOWNTIME, ticks.EVENTS_DECIDED)
 
 

@@ -82,6 +82,23 @@ def test_a_slept_minute_is_sent_or_named_missed(
     assert [row["state"] for row in rows_of(engine, action)] == states
 
 
+@pytest.mark.parametrize("settings", ["postgresql"], indirect=True)
+def test_recording_locks_no_row_of_an_action(engine: sa.Engine, broker: Broker) -> None:
+    make_action(engine, name="weekly", when=WEEKLY, since=SEVEN - MINUTE)
+    before = _last_locks(engine)
+
+    assert run_tick(engine, SEVEN).recorded == 1
+
+    # A lock writes the row, to its page and to the log of writes.
+    assert _last_locks(engine) == before
+
+
+def _last_locks(engine: sa.Engine) -> list[str]:
+    actions_and_apps = "SELECT xmax::text FROM actions UNION ALL SELECT xmax::text FROM small_apps"
+    with reading(engine) as connection:
+        return list(connection.execute(sa.text(actions_and_apps)).scalars())
+
+
 def test_heavy_steps_go_to_the_heavy_queue(engine: sa.Engine, broker: Broker) -> None:
     make_action(engine, operations={"publish": True}, since=SEVEN - MINUTE)
 
