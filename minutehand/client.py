@@ -174,9 +174,21 @@ class _Patience:
         return min(POLL_S, left_s) if left_s > 0 else None
 
 
-def _after(page: Mapping[str, Any], asked: dict[str, str]) -> dict[str, str] | None:
-    """Return the parameters of the next page, None if there is none."""
-    return None if page["next"] is None else {**asked, "cursor": page["next"]}
+@dataclass(frozen=True)
+class Page:
+    """Items of a list, and the `cursor` of its next page, None for the last one."""
+
+    items: Sequence[Any]
+    next: str | None
+
+
+def _page(response: httpx.Response) -> Page:
+    """Return a page: an object with `next`, or a list whose header Link names the next one."""
+    found = _value(response)
+    if isinstance(found, dict):
+        return Page(found["items"], found["next"])
+    link = response.links.get("next")
+    return Page(found, None if link is None else httpx.URL(link["url"]).params["cursor"])
 
 
 def _applied(rows: Sequence[Mapping[str, Any]]) -> list[Applied]:
@@ -211,13 +223,18 @@ class Client:
         """
         return self._send(self._api.any(method, path, json, params))
 
+    def page(self, path: str, **params: str) -> Page:
+        """Return a page of a list, such as that of /api/actions; `cursor` is its place."""
+        return _page(self._answer(self._api.any("GET", path, None, params)))
+
     def each(self, path: str, **params: str) -> Iterator[Any]:
-        """Yield the items of a list that comes in pages, such as that of /api/actions."""
-        asked: dict[str, str] | None = {"limit": LARGEST_PAGE, **params}
-        while asked is not None:
-            page = self.call("GET", path, **asked)
-            yield from page["items"]
-            asked = _after(page, asked)
+        """Yield the items of a list, such as that of /api/actions, from all its pages."""
+        asked = {"limit": LARGEST_PAGE, **params}
+        page = self.page(path, **asked)
+        yield from page.items
+        while page.next is not None:
+            page = self.page(path, **{**asked, "cursor": page.next})
+            yield from page.items
 
     def get_operation_state(self, operation_id: str) -> str:
         """Return the state of an operation, `unknown` if it does not exist."""
@@ -261,7 +278,10 @@ class Client:
         self.close()
 
     def _send(self, request: _Request) -> Any:
-        return _value(self._http.request(request.method, request.path, **_sent_as(request)))
+        return _value(self._answer(request))
+
+    def _answer(self, request: _Request) -> httpx.Response:
+        return self._http.request(request.method, request.path, **_sent_as(request))
 
 
 class AsyncClient:
@@ -277,14 +297,20 @@ class AsyncClient:
         """Call any endpoint of the API; see `Client.call`."""
         return await self._send(self._api.any(method, path, json, params))
 
+    async def page(self, path: str, **params: str) -> Page:
+        """Return a page of a list; see `Client.page`."""
+        return _page(await self._answer(self._api.any("GET", path, None, params)))
+
     async def each(self, path: str, **params: str) -> AsyncIterator[Any]:
-        """Yield the items of a list that comes in pages; see `Client.each`."""
-        asked: dict[str, str] | None = {"limit": LARGEST_PAGE, **params}
-        while asked is not None:
-            page = await self.call("GET", path, **asked)
-            for one in page["items"]:
+        """Yield the items of a list from all its pages; see `Client.each`."""
+        asked = {"limit": LARGEST_PAGE, **params}
+        page = await self.page(path, **asked)
+        for one in page.items:
+            yield one
+        while page.next is not None:
+            page = await self.page(path, **{**asked, "cursor": page.next})
+            for one in page.items:
                 yield one
-            asked = _after(page, asked)
 
     async def get_operation_state(self, operation_id: str) -> str:
         """Return the state of an operation, `unknown` if it does not exist."""
@@ -325,5 +351,7 @@ class AsyncClient:
         await self.close()
 
     async def _send(self, request: _Request) -> Any:
-        answer = await self._http.request(request.method, request.path, **_sent_as(request))
-        return _value(answer)
+        return _value(await self._answer(request))
+
+    async def _answer(self, request: _Request) -> httpx.Response:
+        return await self._http.request(request.method, request.path, **_sent_as(request))

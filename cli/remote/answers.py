@@ -1,5 +1,6 @@
 """The meaning of answers: values, and the errors that the command would have raised here."""
 
+import json
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -47,6 +48,18 @@ def error_of(response: httpx.Response, places: Sequence[str] = ()) -> SchedulerE
         return Refused(f"the server has no {asked}; it may be older than this command line")
     by_status = Refused if response.is_client_error else SchedulerError
     return ERRORS.get(kind, by_status)(detail + HINTS.get(kind, ""))
+
+
+def text_of(response: httpx.Response) -> bytes:
+    """Return the JSON of an answer."""
+    return response.content
+
+
+def page_text(response: httpx.Response) -> bytes:
+    """Return the JSON of a page, of which the answer has the items and its header the next."""
+    link = response.links.get("next")
+    following = None if link is None else httpx.URL(link["url"]).params.get("cursor")
+    return b'{"items": %b, "next": %b}' % (response.content, json.dumps(following).encode())
 
 
 def not_ours(response: httpx.Response) -> SchedulerError:

@@ -35,10 +35,16 @@ class Endpoint:
     names: Mapping[str, str] = field(default_factory=dict)
     # Arguments that matter on this machine alone.
     unsent: frozenset[str] = frozenset()
+    # The answer is a list, and the header Link names the next page.
+    is_linked: bool = False
 
 
 def _get(path: str, **names: str) -> Endpoint:
     return Endpoint("GET", path, names=names)
+
+
+def _get_linked(path: str) -> Endpoint:
+    return Endpoint("GET", path, is_linked=True)
 
 
 def _post(path: str, **names: str) -> Endpoint:
@@ -60,7 +66,7 @@ def _store(path: str) -> Endpoint:
 _RANGE = {"first": "from", "last": "to"}
 
 ENDPOINTS: Mapping[str, Endpoint] = {
-    "actions.search.list_actions": _get("/api/actions"),
+    "actions.search.list_actions": _get_linked("/api/actions"),
     "actions.show": _get("/api/actions/{name}"),
     "actions.next_of": _get("/api/actions/{name}/next"),
     "explanation.explain": _get("/api/actions/{action}/explain", subject="user"),
@@ -105,7 +111,7 @@ ENDPOINTS: Mapping[str, Endpoint] = {
     "templates.preview": _get("/api/apps/{app}/templates/{name}/preview"),
     "summary.preview": _get("/api/apps/{app}/summary"),
     "templates.send_test": _post("/api/apps/{app}/templates/{name}:send-test"),
-    "users.list_users": _get("/api/apps/{app}/users"),
+    "users.list_users": _get_linked("/api/apps/{app}/users"),
     "users.add": _send("/api/apps/{app}/users", Body.VALUE, "new"),
     "users.show": _get("/api/apps/{app}/users/{id}"),
     "users.update": Endpoint("PATCH", "/api/apps/{app}/users/{id}", Body.VALUE, ("changed",)),
@@ -114,7 +120,7 @@ ENDPOINTS: Mapping[str, Endpoint] = {
         "/api/apps/{app}/users:import", Body.VALUE, "rows", raises_events="events"
     ),
     "events.send": _send("/api/apps/{app}/events", Body.FIELDS, "event", "user", "id", "at"),
-    "jobs.list_jobs": _get("/api/apps/{app}/jobs"),
+    "jobs.list_jobs": _get_linked("/api/apps/{app}/jobs"),
     "jobs.add": _send("/api/apps/{app}/jobs", Body.VALUE, "new"),
     "jobs.import_jobs": _store("/api/apps/{app}/jobs:import"),
     "jobs.delete": _delete("/api/apps/{app}/jobs/{id}"),

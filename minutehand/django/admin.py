@@ -7,6 +7,7 @@ of them by one token.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
@@ -20,7 +21,7 @@ from django.urls import path
 from django.views.decorators.http import require_POST
 
 from minutehand import actions
-from minutehand.client import ApiError
+from minutehand.client import ApiError, Client, Page
 from minutehand.django.models import Action
 
 NEW = {
@@ -43,11 +44,21 @@ class Unavailable(Exception):
 
 def ask(method: str, address: str, body: Any = None, **params: str) -> Any:
     """Return the JSON of an answer; raises Unavailable, and Http404 for an unknown action."""
+    return _answer(lambda server: server.call(method, address, body, **params), method == "GET")
+
+
+def ask_page(address: str, **params: str) -> Page:
+    """Return a page of a list; raises as `ask` does."""
+    found: Page = _answer(lambda server: server.page(address, **params), is_read=True)
+    return found
+
+
+def _answer(act: Callable[[Client], Any], is_read: bool) -> Any:
     try:
         with actions.client() as server:
-            return server.call(method, address, body, **params)
+            return act(server)
     except ApiError as error:
-        if error.status == 404 and method == "GET":
+        if error.status == 404 and is_read:
             raise Http404(error.detail) from None
         raise Unavailable(error.detail) from None
     except httpx.HTTPError as error:
@@ -80,9 +91,9 @@ class ActionAdmin(admin.ModelAdmin):
     def list_page(self, request: Any) -> Any:
         """List a page of the actions with their status."""
         self._require(request, "view")
-        params = {"cursor": request.GET["cursor"]} if "cursor" in request.GET else {}
-        found = self._asked(request, "GET", "/api/actions", **params) or {}
-        return self._page(request, "list", rows=found.get("items"), next=found.get("next"))
+        place = {"cursor": request.GET["cursor"]} if "cursor" in request.GET else {}
+        found = self._told(request, lambda: ask_page("/api/actions", **place))
+        return self._page(request, "list", found=found)
 
     def add_page(self, request: Any) -> Any:
         """Create an action from a document."""
@@ -158,8 +169,11 @@ class ActionAdmin(admin.ModelAdmin):
 
     def _asked(self, request: Any, method: str, address: str, **params: str) -> Any:
         """Return an answer; None after a message about what went wrong."""
+        return self._told(request, lambda: ask(method, address, **params))
+
+    def _told(self, request: Any, act: Callable[[], Any]) -> Any:
         try:
-            return ask(method, address, **params)
+            return act()
         except Unavailable as error:
             messages.error(request, f"Not done: {error}")
             return None

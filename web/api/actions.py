@@ -3,13 +3,14 @@
 from typing import Annotated, Literal
 from uuid import UUID
 
-from fastapi import Header, Query, Response
+from fastapi import Header, Query, Request, Response
 
 from models.roles import Permission
 from models.store.actions.search import Standing
 from views import actions, backfills, change_plan, changes, explanation, runs
 from views.actions import history, search
 from views.installation import Installation
+from views.view import LARGEST_PAGE
 from web.access import in_app
 from web.bodies import (
     Body,
@@ -24,7 +25,7 @@ from web.bodies import (
     required_tag,
     revision_in,
 )
-from web.paging import PAGE, Cursor, Limit
+from web.paging import LINKED, PAGE, Cursor, Limit, LinkedCursor, linked
 from web.routing import endpoints
 
 router = endpoints("actions", "/api")
@@ -64,19 +65,22 @@ Only = Annotated[
 Pace = Annotated[str | None, Query(description="Most operations a minute: `30/min`.")]
 
 
-@router.get("/actions")
+@router.get("/actions", responses=LINKED)
 def list_actions(
+    request: Request,
+    response: Response,
     opened: Reader,
     owner: str | None = None,
     unhealthy: bool = False,
-    limit: Limit = PAGE,
-    cursor: Cursor = None,
+    limit: Limit = LARGEST_PAGE,
+    cursor: LinkedCursor = None,
     all_apps: bool = False,
-) -> search.ActionPage:
-    """Return a page of the actions of a small app, or of all, with their status, by name."""
-    return search.list_actions(
+) -> actions.Actions:
+    """List the actions of a small app, or of all, with their status, by name."""
+    page = search.list_actions(
         opened, limit, cursor, owner=owner, unhealthy=unhealthy, all_apps=all_apps
     )
+    return actions.Actions(linked(request, response, page))
 
 
 @router.delete("/actions")

@@ -2,14 +2,15 @@
 
 from typing import Annotated
 
-from fastapi import Query
+from fastapi import Query, Request, Response
 
 from models.roles import Permission
 from views import events, users
 from views.installation import Installation
+from views.view import LARGEST_PAGE
 from web.access import of_app
 from web.bodies import Body, document, reads, reads_model, value_of
-from web.paging import PAGE, Cursor, Limit
+from web.paging import LINKED, Limit, LinkedCursor, linked
 from web.routing import endpoints
 
 router = endpoints("people", "/api/apps/{app}")
@@ -20,10 +21,16 @@ USERS = reads("UserDocument", "A user: docs/reference/small-app.md.", many=True)
 LONGEST_USERS = 2**20
 
 
-@router.get("/users")
-def list_users(opened: Reader, limit: Limit = PAGE, cursor: Cursor = None) -> users.UserPage:
-    """Return a page of the users of a small app, by id."""
-    return users.list_users(opened, limit, cursor)
+@router.get("/users", responses=LINKED)
+def list_users(
+    request: Request,
+    response: Response,
+    opened: Reader,
+    limit: Limit = LARGEST_PAGE,
+    cursor: LinkedCursor = None,
+) -> users.Users:
+    """List the users of a small app, by id."""
+    return users.Users(linked(request, response, users.list_users(opened, limit, cursor)))
 
 
 @router.post("/users", status_code=201, openapi_extra=reads_model(users.NewUser))

@@ -211,5 +211,5 @@ def test_an_editor_manages_jobs_over_http(desk: Web) -> None:
 
     assert (added.status_code, added.json()["change"]) == (201, "created")
     assert (wrong.status_code, forbidden.status_code) == (422, 403)
-    assert [one["id"] for one in listed["items"]] == [id_of(URL)]
+    assert [one["id"] for one in listed] == [id_of(URL)]
     assert deleted.json() == {"id": id_of(URL), "url": URL, "cancelled": 0}

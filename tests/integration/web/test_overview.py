@@ -125,7 +125,7 @@ def test_the_overview_the_list_and_the_status_agree_on_what_needs_attention(
 
     assert (one["operation_id"], one["kind"], one["is_over"]) == (str(id), state, not needs)
     assert names(client, standing="troubled") == (["nightly"] if needs else [])
-    listed = client.get("/api/actions", params={"unhealthy": True, "app": APP}).json()["items"]
+    listed = client.get("/api/actions", params={"unhealthy": True, "app": APP}).json()
     assert [row["health"] for row in listed] == ([one["health"]] if needs else [])
     assert client.get("/api/status").json()["actions"]["unhealthy"] == int(needs)
 

@@ -31,8 +31,7 @@ def fields(page: httpx.Response, form: str) -> dict[str, str]:
 
 
 def named(web: Web) -> set[str]:
-    found = web.client().get("/api/actions", params={"app": APP}).json()
-    return {one["name"] for one in found["items"]}
+    return {one["name"] for one in web.client().get("/api/actions", params={"app": APP}).json()}
 
 
 def test_a_draft_outlives_its_session(web_on_sqlite: Web, browse: Browse) -> None:
@@ -214,7 +213,7 @@ def test_one_that_cannot_be_resumed_does_not_stop_the_others(
 ) -> None:
     browser = browse(web_on_sqlite)
     client = web_on_sqlite.client()
-    found = client.get("/api/actions", params={"app": APP}).json()["items"]
+    found = client.get("/api/actions", params={"app": APP}).json()
     chosen = {"csrf": csrf_of(browser), "uid": [one["uid"] for one in found]}
     browser.post("/actions", data={**chosen, "verb": "pause"})
     with web_on_sqlite.engine.begin() as connection:
@@ -227,5 +226,5 @@ def test_one_that_cannot_be_resumed_does_not_stop_the_others(
 
     assert (found[0]["name"], done.status_code) == ("maintenance", 303)
     assert "Resumed. One was refused: " in notice
-    after = client.get("/api/actions", params={"app": APP}).json()["items"]
+    after = client.get("/api/actions", params={"app": APP}).json()
     assert [one["active"] for one in after] == [False, True]
