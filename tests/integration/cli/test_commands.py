@@ -185,10 +185,15 @@ def test_operations_are_listed_since_an_instant_or_a_duration(call: Call, write:
     assert "since 'yesterday': " in since("yesterday").err
 
 
-def test_waiting_in_vain_is_a_failure(call: Call, write: Write) -> None:
+def test_waiting_in_vain_says_how_it_stands_and_how_to_look_again(call: Call, write: Write) -> None:
     call("action", "add", write(make_document()))
 
-    assert call("action", "run", "every minute", "--wait", "--timeout", "0").code == 1
+    result = call("action", "run", "every minute", "--wait", "--timeout", "0", "--json")
+
+    shown = f"operation {result.json['id']} is {result.json['state']}"
+    look = f"minutehand operation show {result.json['id']}"
+    expected = f"error: the time to wait is over: {shown}; to look again: {look}\n"
+    assert (result.code, result.err.splitlines(keepends=True)[-1]) == (3, expected)
 
 
 def test_a_dry_run_says_what_and_whom_and_records_nothing(call: Call, tmp_path: Path) -> None:
