@@ -315,6 +315,26 @@ def test_one_tick_at_an_instant_records_the_documented_id(call: Call, tmp_path: 
     assert 'Scheduled action "weekly update"' in shown.out
 
 
+@pytest.mark.parametrize(
+    ("at", "code", "told"),
+    [
+        pytest.param("2030-01-07T06:00:30", 0, "tick 2030-01-07T06:00:30Z", id="in_utc"),
+        pytest.param("2030-01-07T07:00:30+01:00", 0, "tick 2030-01-07T06:00:30Z", id="offset"),
+        pytest.param("2030-01-07T06:00:30.5Z", 2, "fraction of a second", id="fraction"),
+        pytest.param("tomorrow", 2, "--at 'tomorrow': is not an instant", id="rubbish"),
+    ],
+)
+def test_both_commands_of_the_daemon_read_an_instant_alike(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], at: str, code: int, told: str
+) -> None:
+    home = ["--home", str(tmp_path)]
+    assert run([*home, "migrate"]) == 0
+
+    for door in (daemon.main, lambda options: run(["daemon", *options])):
+        assert door([*home, "--once", "--at", at]) == code
+        assert told in capsys.readouterr().err
+
+
 def test_a_row_broken_by_hand_is_shown_by_status(call: Call, write: Write, tmp_path: Path) -> None:
     call("action", "add", write(make_document()))
     engine = make_engine(load_settings(tmp_path / "home", {}))
