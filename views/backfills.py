@@ -13,7 +13,7 @@ from models.values import counted
 from runtime.database import reading
 from scheduler.on_demand import backfill as filling
 from scheduler.on_demand.backfill_range import Mode, Wanted, parse_pace
-from views.finding import app_of, find, instant_of
+from views.finding import app_of, find, past_instant_of
 from views.installation import Installation
 from views.unsent import why_unsent
 from views.view import NOT_ENDED, Instant, Listing, View
@@ -106,7 +106,7 @@ class CancelledBackfills(View):
 
 
 class Range(View):
-    """A requested range; instants without an offset are in the action's zone."""
+    """A requested range: instants, in the action's zone without an offset, or spans before now."""
 
     action: str
     first: str
@@ -190,7 +190,8 @@ def _wanted(installation: Installation, asked: Range) -> tuple[dict[str, Any], W
     with reading(installation.engine) as connection:
         row = find(connection, installation, asked.action)
         zone = zone_of(row["plan"], app_of(connection, installation, row).zone)
-    ends = instant_of("the start", asked.first, zone), instant_of("the end", asked.last, zone)
+        first = past_instant_of(connection, "the start", asked.first, zone)
+        last = past_instant_of(connection, "the end", asked.last, zone)
     mode = Mode(asked.only) if asked.only else Mode.ALL
     pace = parse_pace(asked.pace) if asked.pace else None
-    return row, Wanted(row["uid"], *ends, mode, pace)
+    return row, Wanted(row["uid"], first, last, mode, pace)
