@@ -155,10 +155,12 @@ def confirm(
 
 
 def _began_by(instant: datetime) -> sa.ColumnElement[bool]:
-    """Whether the reading of what is staged began at `instant` or before it."""
-    return sa.or_(
-        domains.c.staging_begun_at.is_(None), domains.c.staging_begun_at <= sa.literal(instant)
-    )
+    """Whether the reading of what is staged began at `instant` or before it.
+
+    One that is in the future was noted before the clock was set back: it counts for nothing.
+    """
+    noted = domains.c.staging_begun_at
+    return sa.or_(noted.is_(None), noted <= sa.literal(instant), noted > database_now())
 
 
 def _unmoved(

@@ -17,7 +17,8 @@ from pydantic import SecretStr
 
 from minutehand import readers
 from minutehand.steps import NoParameters, StepFailed, StepOutcome, StepResult
-from models.sql import read_clock
+from models.sql import database_now, read_clock
+from models.tables import domains
 from runtime.config import RetentionSettings
 from runtime.data_sections import FetchSettings, SnapshotSettings
 from small_apps.steps import maintenance, publish, refresh
@@ -537,6 +538,18 @@ def test_what_began_later_stays_staged_though_it_ended_first(
     with work.engine.connect() as connection:
         assert len(stored.paths(connection, work.app.id)) == 1
     assert len(list((work.settings.home / "snapshots").rglob("*.parquet"))) == 1
+
+
+def test_what_was_staged_before_the_clock_went_back_is_replaced(work: Work) -> None:
+    work.write("a.csv", "id\n1\n")
+    work.apply(domains={"a": {"source": {"file": "a.csv"}}})
+    ran(work)
+    with work.engine.begin() as connection:
+        connection.execute(sa.update(domains).values(staging_begun_at=database_now(3600.0)))
+    work.write("a.csv", "id\n2\n3\n")
+
+    assert ran(work).message == "rewrote a (2 rows)"
+    assert ran(work).message == "reused a"
 
 
 def test_what_was_read_before_a_later_reading_does_not_confirm_it(work: Work) -> None:
